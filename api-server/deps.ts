@@ -1,0 +1,26 @@
+import type { Pool } from "pg";
+import type { Logger } from "pino";
+import type { Counters } from "../edge/counters/contract.ts";
+import type { EventSink } from "../edge/events/contract.ts";
+import type { PodReports } from "../edge/pods/contract.ts";
+import type { Projection } from "../edge/projection/contract.ts";
+import type { CreditService } from "./credits/service.ts";
+
+/** Everything a handler may reach for. Built once by `start`, or by a test. */
+export interface Deps {
+  readonly db: Pool;
+  readonly projection: Projection;
+  readonly counters: Counters;
+  readonly credits: CreditService;
+  readonly events: EventSink;
+  readonly pods: PodReports;
+  readonly log: Logger;
+  /** The wall clock, Unix ms. */
+  readonly nowMs: () => number;
+  readonly randomBytes: (size: number) => Uint8Array;
+  /** Where `error.type` points: `{docsUrl}/errors/<kind>`. */
+  readonly docsUrl: string;
+  readonly region: string;
+  /** True while changes take longer to reach the pods than the promised bound; answers to changes then say so. */
+  readonly propagationDelayed: () => boolean;
+}

@@ -1,0 +1,91 @@
+import type * as z from "zod";
+import type { ErrorKind } from "../core/errors.ts";
+import type { Requirement } from "../core/permissions/root-key.ts";
+import type { Deps } from "./deps.ts";
+
+/*
+ * The shape of a procedure. One file per procedure, wearing its path, exports one of these: its schemas, what the root
+ * key must be allowed, and its handler. Everything that stands before every handler (size, header, body, root key, quota)
+ * and everything after it (envelope, error body, request id) is in plugins/.
+ */
+
+/** Who calls: the workspace that the root key acts for, and what it may do. */
+export interface Caller {
+  readonly workspaceId: string;
+  readonly rootKeyId: string;
+  readonly rootKeyName: string | undefined;
+  readonly permissions: ReadonlySet<string>;
+}
+
+/** The headers of a client that manages objects from somewhere else (api/v2 section 24.1). */
+export interface Management {
+  /** `<cluster>/<kind>/<namespace>/<name>`, undefined when the header was not sent. */
+  readonly manager: string | undefined;
+  readonly adopt: boolean;
+  readonly release: boolean;
+}
+
+/** What the request itself says, for audit rows, events and IP allow-lists. */
+export interface Origin {
+  readonly requestId: string;
+  /** The client's address: the connection's, or what a trusted proxy says of it. */
+  readonly clientIp: string;
+  readonly userAgent: string | undefined;
+}
+
+export interface Call<Body> {
+  readonly body: Body;
+  readonly caller: Caller;
+  readonly management: Management;
+  readonly origin: Origin;
+  readonly deps: Deps;
+  /** Throws 403 `forbidden`, naming what is missing, unless the caller's root key satisfies the requirement. */
+  require(requirement: Requirement): void;
+}
+
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** Id of the first row of the next page; undefined on the last one. */
+  readonly cursor: string | undefined;
+}
+
+interface Documented {
+  /** `keys.createKey`: served as `POST /v2/keys.createKey`. */
+  readonly path: `${string}.${string}`;
+  /** One line, imperative. */
+  readonly summary: string;
+  /** Some sentences for the person who calls it; Markdown. */
+  readonly description: string;
+  /** The root-key permissions in words of the reference, e.g. `api.*.create_key or api.<apiId>.create_key`. */
+  readonly permissions: readonly string[];
+  /** Kinds that this procedure adds to those which every procedure can give. */
+  readonly errors: readonly ErrorKind[];
+  /** Marked `x-postern-addition` in the OpenAPI document (section 24). */
+  readonly addition?: true;
+}
+
+export interface Procedure<Body extends z.ZodType = z.ZodType, Data extends z.ZodType = z.ZodType> extends Documented {
+  readonly body: Body;
+  readonly data: Data;
+  readonly paginated?: false;
+  readonly handle: (call: Call<z.output<Body>>) => Promise<z.input<Data>>;
+}
+
+export interface ListProcedure<Body extends z.ZodType = z.ZodType, Item extends z.ZodType = z.ZodType>
+  extends Documented {
+  readonly body: Body;
+  /** The schema of one item. */
+  readonly item: Item;
+  readonly paginated: true;
+  readonly handle: (call: Call<z.output<Body>>) => Promise<Page<z.input<Item>>>;
+}
+
+/** Gives the procedure back as it is; exists so that the handler's types follow from the schemas. */
+export const defineProcedure = <Body extends z.ZodType, Data extends z.ZodType>(
+  procedure: Procedure<Body, Data>,
+): Procedure<Body, Data> => procedure;
+
+/** The same for a list: its success body has `pagination` beside `data` (section 8). */
+export const defineListProcedure = <Body extends z.ZodType, Item extends z.ZodType>(
+  procedure: ListProcedure<Body, Item>,
+): ListProcedure<Body, Item> => procedure;

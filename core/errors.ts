@@ -1,0 +1,121 @@
+/**
+ * Every error kind that the public API can answer with. The table is the one source of status, title and explanation:
+ * error bodies, the pages at `/errors/<kind>` and the OpenAPI document are made from it. Kinds are never reused.
+ */
+export interface ErrorKindRow {
+  readonly status: number;
+  readonly title: string;
+  /** What the kind means and what to do about it, for the person who follows `error.type`. */
+  readonly explanation: string;
+}
+
+const BAD_REQUEST = "Bad Request";
+const NOT_FOUND = "Not Found";
+const CONFLICT = "Conflicting Resource";
+const INTERNAL = "Internal Server Error";
+
+const row = (status: number, title: string, explanation: string): ErrorKindRow => ({ status, title, explanation });
+
+export const ERROR_KINDS = {
+  invalid_input: row(
+    400,
+    BAD_REQUEST,
+    "The request does not fit the schema of the procedure, or its fields contradict one another. Each entry of `errors` names a place and what was expected there.",
+  ),
+  request_body_unreadable: row(
+    400,
+    BAD_REQUEST,
+    "The body could not be read: the connection broke, or the text is not valid UTF-8. Send it again.",
+  ),
+  permissions_query_syntax_error: row(
+    400,
+    BAD_REQUEST,
+    "The permission query does not parse. The detail names the position (counted from 0) and what was expected there.",
+  ),
+  unauthorized: row(
+    401,
+    "Unauthorized",
+    "The request carries no valid root key. Send `Authorization: Bearer <root key>` with a key that exists, is enabled and has not expired.",
+  ),
+  forbidden: row(
+    403,
+    "Forbidden",
+    "The root key is valid but lacks a permission that the procedure needs, or its workspace is disabled. The detail names what is missing.",
+  ),
+  not_found: row(404, NOT_FOUND, "There is nothing at this path. Procedures are at `POST /v2/<service>.<procedure>`."),
+  method_not_allowed: row(405, "Method Not Allowed", "The path exists, but not for this method. Procedures take POST."),
+  key_not_found: row(404, NOT_FOUND, "There is no live key with this id or secret in the workspace."),
+  api_not_found: row(404, NOT_FOUND, "There is no live API with this id in the workspace."),
+  identity_not_found: row(404, NOT_FOUND, "There is no live identity with this id or external id in the workspace."),
+  permission_not_found: row(404, NOT_FOUND, "There is no permission with this id or slug in the workspace."),
+  role_not_found: row(404, NOT_FOUND, "There is no role with this id or name in the workspace."),
+  policy_not_found: row(404, NOT_FOUND, "There is no policy with this id or name in the workspace."),
+  ratelimit_namespace_not_found: row(
+    404,
+    NOT_FOUND,
+    "There is no live rate-limit namespace with this id or name in the workspace.",
+  ),
+  ratelimit_override_not_found: row(404, NOT_FOUND, "The namespace has no override for this identifier."),
+  request_timeout: row(408, "Request Timeout", "The request took longer than 60 seconds and was given up."),
+  identity_already_exists: row(409, CONFLICT, "A live identity of the workspace has this external id already."),
+  permission_already_exists: row(409, CONFLICT, "A permission of the workspace has this slug already."),
+  role_already_exists: row(409, CONFLICT, "A role of the workspace has this name already."),
+  ratelimit_namespace_already_exists: row(409, CONFLICT, "A live rate-limit namespace has this name already."),
+  managed_elsewhere: row(
+    409,
+    CONFLICT,
+    "The object is managed by a manifest. Edit the manifest that the detail names; a direct change would be undone.",
+  ),
+  managed_exists: row(409, CONFLICT, "The manager has a key of this name already; its secret cannot be shown again."),
+  policy_outdated: row(409, CONFLICT, "A newer generation of this policy is stored already."),
+  ratelimit_namespace_gone: row(
+    410,
+    "Resource Gone",
+    "The rate-limit namespace was deleted. Create it anew with `ratelimit.createNamespace` if it is wanted again.",
+  ),
+  precondition_failed: row(
+    412,
+    "Precondition Failed",
+    "Something that the request relies on is missing: key encryption is not available, or a named rate limit is not attached to the key.",
+  ),
+  protected_resource: row(412, "Resource is protected", "Delete protection is on for this API. Switch it off first."),
+  request_body_too_large: row(413, "Request Entity Too Large", "The body is larger than 10 MiB."),
+  workspace_rate_limited: row(
+    429,
+    "Too Many Requests",
+    "The workspace has used up its quota of API requests. Wait for as long as `Retry-After` says.",
+  ),
+  unexpected_error: row(500, INTERNAL, "Something failed that should not. The request id finds it in the logs."),
+  service_unavailable: row(500, INTERNAL, "A store that the request needs is not reachable. Try again."),
+} as const satisfies Record<string, ErrorKindRow>;
+
+export type ErrorKind = keyof typeof ERROR_KINDS;
+
+/** One entry of `error.errors`: where the offending value is (`body.limit`, `header.Content-Type`) and what was expected. */
+export interface ErrorEntry {
+  readonly location: string;
+  readonly message: string;
+  readonly fix?: string;
+}
+
+/** A failure that the caller is told about. `detail` must never hold a secret, SQL or a stack. */
+export class PublicError extends Error {
+  readonly kind: ErrorKind;
+  readonly detail: string;
+  readonly errors: readonly ErrorEntry[] | undefined;
+  /** Additional response headers, such as `Retry-After`. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    kind: ErrorKind,
+    detail: string,
+    options: { errors?: readonly ErrorEntry[]; headers?: Record<string, string>; cause?: unknown } = {},
+  ) {
+    super(`${kind}: ${detail}`, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "PublicError";
+    this.kind = kind;
+    this.detail = detail;
+    this.errors = options.errors;
+    this.headers = options.headers ?? {};
+  }
+}

@@ -1,0 +1,150 @@
+import type { KeyView } from "../../core/verification/key-view.ts";
+import type { NamespaceRecord, OverrideRecord } from "../../core/verification/records.ts";
+import type { PolicyRecord } from "../../core/policies/policy.ts";
+
+/*
+ * How what verification needs to know gets from Postgres to the place where it is decided.
+ *
+ *   relay ──► RecordWriter ──► (Redis or memory) ──► RecordSource ─┐
+ *                    └────────► change feed ───────► ChangeFeed ───┴─► Projection (cache, staleness)
+ *
+ * The api-server uses the same Projection over a RecordSource that reads Postgres itself.
+ */
+
+/**
+ * `override` is one exact identifier of a namespace, `overridePatterns` are all of its identifiers with a `*`.
+ * `namespaceName` leads from a name to the namespace, and `rootKey` is a root key: the central server alone reads these
+ * two, so they travel on its feed but are never written to a store that pods can read.
+ */
+export type RecordKind =
+  | "key"
+  | "identity"
+  | "role"
+  | "api"
+  | "workspace"
+  | "namespace"
+  | "override"
+  | "overridePatterns"
+  | "policy"
+  | "namespaceName"
+  | "rootKey";
+
+export const CENTRAL_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["namespaceName", "rootKey"]);
+
+/**
+ * Names one record. `id` is: for keys and root keys the hash (base64 SHA-256); for `override` what `overrideRecordId`
+ * makes of the namespace id and the identifier; for `overridePatterns` the namespace id; for `namespaceName` the name;
+ * for `workspace` the workspace id; else the entity's id.
+ */
+export interface RecordRef {
+  readonly workspaceId: string;
+  readonly kind: RecordKind;
+  readonly id: string;
+}
+
+/** `<namespace id>/<identifier>`: a namespace id contains no slash, so the first one parts the two. */
+export const overrideRecordId = (namespaceId: string, identifier: string): string => `${namespaceId}/${identifier}`;
+
+/** A record, the word that there is none any more (`gone`: a tombstone), or that nothing is known of it (`missing`). */
+export type ReadRecord =
+  | { readonly state: "found"; readonly version: number; readonly data: unknown }
+  | { readonly state: "gone" }
+  | { readonly state: "missing" };
+
+/** `usable: false`: the store is unreachable or not completely projected, so that absence means nothing. */
+export type ReadBatch =
+  | { readonly usable: true; readonly records: readonly ReadRecord[] }
+  | { readonly usable: false; readonly reason: string };
+
+/** Raw reads, in the order of the refs, all of one workspace. Never throws for an unreachable store: `usable: false`. */
+export interface RecordSource {
+  read(refs: readonly RecordRef[]): Promise<ReadBatch>;
+}
+
+/** `central` is the feed of all workspaces, which api-server replicas follow. */
+export type FeedId = { readonly workspaceId: string } | "central";
+
+export interface FeedListener {
+  /** The record changed: forget what is cached of it. */
+  onChange(ref: RecordRef): void;
+  /** Entries were missed, or the projection was made anew: forget everything. */
+  onReset(reason: string): void;
+  /** Everything committed before `asOfMs` (clock of the shared store) has been delivered on this feed. */
+  onHeartbeat(asOfMs: number): void;
+}
+
+export interface Closeable {
+  close(): Promise<void>;
+}
+
+export interface ChangeFeed {
+  /** Starts following from now; entries that come while it starts are not lost. Reconnects by itself until closed. */
+  follow(feed: FeedId, listener: FeedListener): Promise<Closeable>;
+  /** The shared store's clock, estimated from a monotonic one so that it never runs behind; undefined when not known yet. */
+  storeNowMs(): number | undefined;
+}
+
+export interface RecordWrite {
+  readonly ref: RecordRef;
+  /** undefined writes a tombstone. */
+  readonly data: unknown;
+}
+
+/** What the relay learns of the store when it takes over: the relay decides from it whether all must be projected anew. */
+export interface StoreState {
+  /** The projection that the store holds, undefined when it holds none. */
+  readonly projectionId: string | undefined;
+  readonly complete: boolean;
+  /** Entries written to the central feed so far in this projection. */
+  readonly head: number;
+  /** Highest record version written. */
+  readonly version: number;
+  /** Changes when the store restarted, and so may have gone back in time. */
+  readonly runId: string;
+}
+
+/** The relay's side. All methods throw when the store cannot be reached; each is safe to repeat. */
+export interface RecordWriter {
+  state(): Promise<StoreState>;
+  /** Begins a new projection: readers drop what they have, and treat absence as 'not usable' until `complete`. */
+  begin(projectionId: string, workspaceIds: readonly string[]): Promise<void>;
+  /**
+   * Writes records (an older version never replaces a newer one) and then announces them on the feed of their workspace
+   * and on the central one. Writes are made in the order given, so referred-to records come first.
+   * Throws `ProjectionChanged` when the store does not hold `projectionId`.
+   */
+  write(batch: { projectionId: string; version: number; writes: readonly RecordWrite[] }): Promise<void>;
+  /** Marks the projection complete for these workspaces: from now on absence means 'there is none'. */
+  complete(projectionId: string, workspaceIds: readonly string[]): Promise<void>;
+  /** The store's clock, to be read before the outbox is scanned. */
+  nowMs(): Promise<number>;
+  heartbeat(projectionId: string, asOfMs: number, workspaceIds: readonly string[]): Promise<void>;
+}
+
+/** The store holds another projection than the writer thinks: it was flushed, or another relay took over. */
+export class ProjectionChanged extends Error {
+  override name = "ProjectionChanged";
+}
+
+export type Lookup<T> =
+  | { readonly status: "found"; readonly value: T }
+  | { readonly status: "absent" }
+  | { readonly status: "unusable"; readonly reason: string };
+
+/** The cached, freshness-aware reader that decisions are made from. One per process. */
+export interface Projection extends Closeable {
+  /** What is cached of a key, without any I/O: the hot path. undefined when it has to be looked up. */
+  peekKey(workspaceId: string, hash: string): KeyView | undefined;
+  findKey(workspaceId: string, hash: string): Promise<Lookup<KeyView>>;
+  findPolicy(workspaceId: string, policyId: string): Promise<Lookup<PolicyRecord>>;
+  /** The override in force for an identifier: the exact one, else the best pattern (api/v2 9.3). */
+  findOverride(workspaceId: string, namespaceId: string, identifier: string): Promise<Lookup<OverrideRecord>>;
+  findNamespace(workspaceId: string, namespaceId: string): Promise<Lookup<NamespaceRecord>>;
+  findNamespaceByName(workspaceId: string, name: string): Promise<Lookup<NamespaceRecord>>;
+  /** Forgets records at once (own writes); reads of them that are under way are used once and not kept. */
+  drop(refs: readonly RecordRef[]): void;
+  /** How old the newest knowledge may be: now − T of the last heartbeat that was processed. Infinity before the first. */
+  stalenessMs(): number;
+  /** Called after a record was dropped because it changed, and with undefined after everything was dropped. */
+  onDropped(listener: (ref: RecordRef | undefined) => void): void;
+}

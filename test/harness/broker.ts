@@ -1,0 +1,81 @@
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Address, type Part, startPart } from "./parts/parts.ts";
+
+/** Where a worker of the test runner asks for parts; set by the run's main process and inherited by its workers. */
+export const BROKER_URL = "POSTERN_TEST_BROKER";
+
+type Running = { address: Address; stop(): Promise<void> };
+
+/**
+ * Starts each part when it is asked for the first time, once, and keeps it until `stopAll`. Tests that need no Postgres
+ * therefore wait for none.
+ */
+export class Parts {
+  readonly #started = new Map<Part, Promise<Running>>();
+
+  async address(part: Part): Promise<Address> {
+    let running = this.#started.get(part);
+    if (running === undefined) {
+      running = startPart(part);
+      this.#started.set(part, running);
+    }
+    return (await running).address;
+  }
+
+  async stopAll(): Promise<void> {
+    const started = [...this.#started.values()];
+    this.#started.clear();
+    // A part that never started has said so to whoever asked for it; here is nothing to stop.
+    const running = (await Promise.allSettled(started)).flatMap((r) => (r.status === "fulfilled" ? [r.value] : []));
+    await Promise.all(running.map((part) => part.stop()));
+  }
+}
+
+/** The parts of this very process: what there is outside of a test run, in a benchmark for example. */
+const ownParts = new Parts();
+
+/** Stops what this process itself started. A script that uses the harness outside of the test runner ends with this. */
+export const stopOwnParts = () => ownParts.stopAll();
+
+/**
+ * The address of a part: the run's one, which the main process starts on the first request, or, outside of a run, one
+ * of this process's own. Throws an error of one line that says what to install when the part can be had in no way.
+ */
+export async function partAddress(part: Part): Promise<Address> {
+  const broker = process.env[BROKER_URL];
+  if (broker === undefined) return await ownParts.address(part);
+  const response = await fetch(`${broker}/${part}`);
+  const body = (await response.json()) as { address: Address } | { error: string };
+  if ("error" in body) throw new Error(body.error);
+  return body.address;
+}
+
+/** Serves `partAddress` of other processes on 127.0.0.1. `close` stops the parts too. */
+export async function startBroker(): Promise<{ url: string; close(): Promise<void> }> {
+  const parts = new Parts();
+  const server = createServer((request, response) => {
+    const part = request.url?.slice(1) as Part;
+    parts.address(part).then(
+      (address) => reply(response, 200, { address }),
+      (error: unknown) => reply(response, 503, { error: error instanceof Error ? error.message : String(error) }),
+    );
+  });
+  // Building the Kubernetes programs takes minutes; the one who waits has a deadline of its own.
+  server.requestTimeout = 0;
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await parts.stopAll();
+    },
+  };
+}
+
+function reply(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}

@@ -1,0 +1,128 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { partAddress } from "./broker.ts";
+import { REDIS_READY, redisArguments, redisBinary } from "./parts/redis.ts";
+import { freePort } from "./ports.ts";
+import { startProcess } from "./process.ts";
+import { waitFor } from "./wait.ts";
+
+export type TestRedis = {
+  url: string;
+  /** What every key of this caller has to start with; ends in a colon. */
+  prefix: string;
+  /** Deletes the keys below the prefix. */
+  close(): Promise<void>;
+};
+
+/**
+ * A prefix of one's own on the Redis that all files of a run share. Nothing there may be flushed, stopped or
+ * configured; a test that wants to do that takes `startOwnRedis`.
+ */
+export async function createTestRedis(): Promise<TestRedis> {
+  const { url = "" } = await partAddress("redis");
+  const prefix = `t${randomBytes(6).toString("hex")}:`;
+  return { url, prefix, close: () => deleteKeys(url, prefix) };
+}
+
+async function deleteKeys(url: string, prefix: string): Promise<void> {
+  const redis = new Redis(url);
+  try {
+    for await (const keys of redis.scanStream({ match: `${prefix}*`, count: 1000 }) as AsyncIterable<string[]>) {
+      if (keys.length > 0) await redis.unlink(...keys);
+    }
+  } finally {
+    redis.disconnect();
+  }
+}
+
+export type OwnRedisOptions = {
+  /** One node of a cluster that holds all slots: commands over several slots are refused with CROSSSLOT. */
+  cluster?: boolean;
+  /** More settings in the form of the command line, such as `["--appendonly", "yes"]`; later ones win. */
+  args?: string[];
+};
+
+export type OwnRedis = {
+  url: string;
+  port: number;
+  /** Its working folder, where a dump or an append-only file lies. */
+  dir: string;
+  /** Of the process that runs now: `process.kill(redis.pid, "SIGSTOP")` makes it slow instead of absent. */
+  readonly pid: number;
+  /** Ends the server and removes its folder. May be called twice. */
+  stop(): Promise<void>;
+  /** Ends only the process, so that clients lose their connections; `restart` brings it back. */
+  kill(signal?: NodeJS.Signals): Promise<void>;
+  /**
+   * Kills the process if it still runs (with `signal`, SIGTERM when left out) and starts it again on the same port and folder.
+   * Without persistence in the `args` (those of the start, unless given here) the new one knows nothing of the old one's keys.
+   */
+  restart(options?: { args?: string[]; signal?: NodeJS.Signals }): Promise<void>;
+};
+
+/** A Redis server of one's own on a free port of 127.0.0.1, for tests that flush, restart or kill it. */
+export async function startOwnRedis({ cluster = false, args = [] }: OwnRedisOptions = {}): Promise<OwnRedis> {
+  const binary = await redisBinary();
+  const dir = await mkdtemp(join(tmpdir(), "postern-own-redis-"));
+  const port = await freePort();
+  const clusterArguments = cluster ? ["--cluster-enabled", "yes", "--cluster-port", String(await freePort())] : [];
+  const url = `redis://127.0.0.1:${port}`;
+
+  const start = async (extra: string[]) => {
+    const all = [...redisArguments({ port, dir }), ...clusterArguments, ...extra];
+    return await startProcess(binary, all, { readyLine: REDIS_READY, cwd: dir });
+  };
+  let server = await start(args);
+  if (cluster) await formCluster(url);
+
+  const kill = async (signal: NodeJS.Signals = "SIGTERM") => {
+    // A process that a test has put to sleep would not hear of its end.
+    server.kill("SIGCONT");
+    server.kill(signal);
+    await server.stop();
+  };
+  return {
+    url,
+    port,
+    dir,
+    get pid() {
+      return server.pid;
+    },
+    kill,
+    stop: async () => {
+      await kill();
+      await rm(dir, { recursive: true, force: true });
+    },
+    restart: async (options = {}) => {
+      await kill(options.signal);
+      server = await start(options.args ?? args);
+      // The node's file in the folder remembers its slots; only its own doubts have to pass.
+      if (cluster) await clusterIsReady(url);
+    },
+  };
+}
+
+async function formCluster(url: string): Promise<void> {
+  const redis = new Redis(url);
+  try {
+    await redis.cluster("ADDSLOTSRANGE", 0, 16383);
+  } finally {
+    redis.disconnect();
+  }
+  await clusterIsReady(url);
+}
+
+/** A node serves two seconds after it has all its slots, not before. */
+async function clusterIsReady(url: string): Promise<void> {
+  const redis = new Redis(url);
+  try {
+    await waitFor("the one-node Redis Cluster to be ok", async () =>
+      String(await redis.cluster("INFO")).includes("cluster_state:ok"),
+    );
+  } finally {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,40 @@
+import { defineConfig } from "vitest/config";
+
+// Tests that start whole processes of ours, kill parts or follow the documentation come last and one file at a time:
+// they measure time, and two of them side by side would measure one another.
+const WHOLE = ["test/e2e/**/*.test.ts", "test/faults/**/*.test.ts", "test/docs/**/*.test.ts"];
+const NEVER = ["**/node_modules/**", "**/dist/**"];
+
+export default defineConfig({
+  test: {
+    // Shared parts (Postgres, Redis, a Kubernetes API) start on the first request, in the process that runs this.
+    globalSetup: "test/harness/global-setup.ts",
+    pool: "forks",
+    maxWorkers: 2,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "parts",
+          include: ["**/*.test.ts"],
+          exclude: [...NEVER, ...WHOLE],
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "whole",
+          include: WHOLE,
+          exclude: NEVER,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+});
