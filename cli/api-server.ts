@@ -1,0 +1,73 @@
+import { start } from "../api-server/start.ts";
+import { openRedisEdge } from "../edge/open.ts";
+import { defineCommand, parsePort } from "./command.ts";
+import { databaseUrl, redisPrefix, redisUrl, required, splitList } from "./options.ts";
+import { Closers, openLog, runUntilSignalled } from "./process.ts";
+
+export const apiServer = defineCommand({
+  name: "api-server",
+  summary: "serve the HTTP API, project changes, ingest events",
+  description:
+    "Brings the database to this version's schema first. Any number of replicas may run; one of them at a time relays.",
+  options: {
+    "database-url": databaseUrl,
+    "redis-url": redisUrl,
+    "redis-prefix": redisPrefix,
+    host: {
+      type: "string",
+      placeholder: "ADDRESS",
+      help: "address to listen on",
+      default: "0.0.0.0",
+      env: "POSTERN_HOST",
+    },
+    port: { type: "string", placeholder: "PORT", help: "port to listen on", default: "8080", env: "POSTERN_API_PORT" },
+    "docs-url": {
+      type: "string",
+      placeholder: "URL",
+      help: "where error types point; the server serves the pages itself",
+      env: "POSTERN_DOCS_URL",
+    },
+    region: {
+      type: "string",
+      placeholder: "NAME",
+      help: "recorded with each event",
+      default: "",
+      env: "POSTERN_REGION",
+    },
+    "trusted-proxies": {
+      type: "string",
+      placeholder: "IP,IP",
+      help: "proxies whose X-Forwarded-For is believed",
+      env: "POSTERN_TRUSTED_PROXIES",
+    },
+  },
+  run: async (options, io) => {
+    const log = openLog("api-server", io.env);
+    const closers = new Closers();
+    const edge = await openRedisEdge({
+      url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
+      prefix: options["redis-prefix"],
+      clientName: "postern-api-server",
+    });
+    closers.add("redis", () => edge.close());
+    try {
+      const server = await start({
+        databaseUrl: required(options["database-url"], "give --database-url, or set DATABASE_URL"),
+        edge,
+        host: options.host,
+        port: parsePort("port", options.port),
+        docsUrl: options["docs-url"],
+        region: options.region,
+        trustedProxies: splitList(options["trusted-proxies"]),
+        rootKey: io.env.POSTERN_ROOT_KEY,
+        logger: log,
+      });
+      closers.add("api-server", () => server.close());
+      log.info({ url: server.url }, "ready");
+    } catch (error) {
+      await closers.close(log);
+      throw error;
+    }
+    return runUntilSignalled(closers, log, 10_000);
+  },
+});

@@ -1,0 +1,130 @@
+import { parseArgs } from "node:util";
+
+/*
+ * What a command of the CLI is: a name, a line that says what it does, its options as data. Parsing, `--help` and the
+ * reference page are made from the same table.
+ */
+
+export interface OptionRow {
+  readonly type: "string" | "boolean";
+  /** Shown for a string option in the help: `--data DIR`. */
+  readonly placeholder?: string;
+  readonly help: string;
+  /** One letter: `-f`. */
+  readonly short?: string;
+  readonly default?: string;
+  /** The environment variable that gives the value when the option is absent. */
+  readonly env?: string;
+  readonly required?: true;
+}
+
+export type OptionTable = Readonly<Record<string, OptionRow>>;
+
+/** Parsed options: strings are undefined when neither given nor defaulted, booleans are always there. */
+export type OptionValues<T extends OptionTable> = {
+  readonly [K in keyof T]: T[K]["type"] extends "boolean"
+    ? boolean
+    : T[K] extends { readonly default: string } | { readonly required: true }
+      ? string
+      : string | undefined;
+};
+
+export interface Command<T extends OptionTable = OptionTable> {
+  /** One or two words: `dev`, `rootkey create`. */
+  readonly name: string;
+  readonly summary: string;
+  /** More than the summary, shown by `--help`. */
+  readonly description?: string;
+  readonly options: T;
+  /** Gives the exit code. Throw `UsageError` for what the caller can mend by calling differently. */
+  readonly run: (options: OptionValues<T>, io: Io) => Promise<number>;
+}
+
+/** The world as a command sees it: the environment, and where its answer goes. Logs go to standard error. */
+export interface Io {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The command's answer, to standard output. */
+  out(line: string): void;
+  /** What a person should know meanwhile, to standard error. */
+  note(line: string): void;
+}
+
+/** The command was called in a way that cannot work. Exit code 2. */
+export class UsageError extends Error {
+  override name = "UsageError";
+}
+
+/** Gives the command back as it is; exists so that the types of the options follow from their table. */
+export const defineCommand = <T extends OptionTable>(command: Command<T>): Command<T> => command;
+
+/** Reads the arguments and the environment by the command's table. Throws `UsageError` naming the option at fault. */
+export function parseOptions<T extends OptionTable>(
+  command: Command<T>,
+  args: readonly string[],
+  env: Io["env"],
+): OptionValues<T> {
+  let given: Record<string, string | boolean | undefined>;
+  try {
+    const options = Object.fromEntries(
+      Object.entries(command.options).map(([name, { type, short }]) => [name, short ? { type, short } : { type }]),
+    );
+    given = parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values as typeof given;
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+  const values: Record<string, string | boolean | undefined> = {};
+  for (const [name, row] of Object.entries(command.options)) {
+    const fromEnv = row.env === undefined ? undefined : env[row.env];
+    if (row.type === "boolean") {
+      values[name] = given[name] === true || fromEnv === "1" || fromEnv === "true";
+      continue;
+    }
+    const value = given[name] ?? (fromEnv === "" ? undefined : fromEnv) ?? row.default;
+    if (value === undefined && row.required === true) {
+      throw new UsageError(`--${name} is missing${row.env === undefined ? "" : ` (or set ${row.env})`}`);
+    }
+    values[name] = value;
+  }
+  return values as OptionValues<T>;
+}
+
+/** The text of `--help`. */
+export function helpText(command: Command): string {
+  const rows = Object.entries(command.options).map(([name, row]) => {
+    const flag = row.short === undefined ? `--${name}` : `-${row.short}, --${name}`;
+    const left = row.type === "boolean" ? flag : `${flag} ${row.placeholder ?? "VALUE"}`;
+    const notes = [
+      row.default === undefined ? undefined : `default ${row.default}`,
+      row.env === undefined ? undefined : `or ${row.env}`,
+      row.required === true ? "required" : undefined,
+    ].filter((note) => note !== undefined);
+    return { left, right: notes.length === 0 ? row.help : `${row.help} (${notes.join("; ")})` };
+  });
+  const width = Math.max(...rows.map((row) => row.left.length), 6);
+  return [
+    `postern ${command.name}: ${command.summary}`,
+    ...(command.description === undefined ? [] : ["", command.description]),
+    "",
+    "Options:",
+    ...rows.map((row) => `  ${row.left.padEnd(width)}  ${row.right}`),
+    `  ${"--help".padEnd(width)}  show this text`,
+  ].join("\n");
+}
+
+/** A port given as text, 0 meaning any free one. Throws `UsageError`. */
+export function parsePort(option: string, text: string): number {
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 0 || port > 65535) {
+    throw new UsageError(`--${option} wants a port from 0 to 65535, got "${text}"`);
+  }
+  return port;
+}
+
+/** An http or https address. Throws `UsageError`. */
+export function parseHttpUrl(option: string, text: string): string {
+  const url = URL.parse(text);
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
+    throw new UsageError(`--${option} wants an address such as http://127.0.0.1:3000, got "${text}"`);
+  }
+  return url.origin;
+}

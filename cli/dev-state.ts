@@ -1,0 +1,38 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import * as z from "zod";
+
+/*
+ * What a running `postern dev` tells other commands on the same `--data` directory. The file holds the password of the
+ * embedded Postgres, so that only its owner may read it.
+ */
+const DevState = z.object({ pid: z.number(), databaseUrl: z.string() });
+export type DevState = z.infer<typeof DevState>;
+
+const fileIn = (dataDir: string) => join(dataDir, "dev.json");
+
+/** The state of the `postern dev` that runs on this directory now, undefined when none does. */
+export function findRunningDev(dataDir: string): DevState | undefined {
+  const file = fileIn(dataDir);
+  if (!existsSync(file)) return undefined;
+  const parsed = DevState.safeParse(JSON.parse(readFileSync(file, "utf8")));
+  return parsed.success && isAlive(parsed.data.pid) ? parsed.data : undefined;
+}
+
+export function writeDevState(dataDir: string, state: DevState): void {
+  mkdirSync(dataDir, { recursive: true });
+  writeFileSync(fileIn(dataDir), `${JSON.stringify(state)}\n`, { mode: 0o600 });
+}
+
+export function removeDevState(dataDir: string): void {
+  rmSync(fileIn(dataDir), { force: true });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

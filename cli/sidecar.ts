@@ -1,0 +1,91 @@
+import { hostname } from "node:os";
+import { openRedisEdge } from "../edge/open.ts";
+import { startSidecar } from "../sidecar/start.ts";
+import { defineCommand, parseHttpUrl, parsePort } from "./command.ts";
+import { redisPrefix, redisUrl, required } from "./options.ts";
+import { Closers, openLog, runUntilSignalled } from "./process.ts";
+
+export const sidecar = defineCommand({
+  name: "sidecar",
+  summary: "guard an app: verify keys, enforce limits, forward",
+  description: "Starts also while Redis is away; it is ready once it holds a policy, and never opens without one.",
+  options: {
+    "redis-url": redisUrl,
+    "redis-prefix": redisPrefix,
+    workspace: {
+      type: "string",
+      placeholder: "ID",
+      help: "workspace of the policy",
+      required: true,
+      env: "POSTERN_WORKSPACE",
+    },
+    policy: { type: "string", placeholder: "ID", help: "policy to enforce", required: true, env: "POSTERN_POLICY" },
+    upstream: { type: "string", placeholder: "URL", help: "the app", required: true, env: "POSTERN_UPSTREAM" },
+    host: {
+      type: "string",
+      placeholder: "ADDRESS",
+      help: "address to listen on",
+      default: "0.0.0.0",
+      env: "POSTERN_HOST",
+    },
+    port: {
+      type: "string",
+      placeholder: "PORT",
+      help: "port for requests",
+      default: "8000",
+      env: "POSTERN_SIDECAR_PORT",
+    },
+    "admin-port": {
+      type: "string",
+      placeholder: "PORT",
+      help: "port for probes and metrics",
+      default: "8001",
+      env: "POSTERN_ADMIN_PORT",
+    },
+    "pod-id": { type: "string", placeholder: "ID", help: "name of this pod in reports", env: "POSTERN_POD" },
+    "docs-url": {
+      type: "string",
+      placeholder: "URL",
+      help: "where error types point",
+      default: "",
+      env: "POSTERN_DOCS_URL",
+    },
+    region: {
+      type: "string",
+      placeholder: "NAME",
+      help: "recorded with each event",
+      default: "",
+      env: "POSTERN_REGION",
+    },
+  },
+  run: async (options, io) => {
+    const log = openLog("sidecar", io.env);
+    const closers = new Closers();
+    const edge = await openRedisEdge({
+      url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
+      prefix: options["redis-prefix"],
+      clientName: "postern-sidecar",
+    });
+    closers.add("redis", () => edge.close());
+    try {
+      const gate = await startSidecar({
+        edge,
+        workspaceId: options.workspace,
+        policyId: options.policy,
+        upstream: parseHttpUrl("upstream", options.upstream),
+        listen: { host: options.host, port: parsePort("port", options.port) },
+        admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
+        podId: options["pod-id"] ?? hostname(),
+        region: options.region,
+        errorDocsUrl: options["docs-url"],
+        logger: log,
+      });
+      closers.add("sidecar", () => gate.close());
+      log.info({ url: gate.url, adminUrl: gate.adminUrl }, "listening");
+    } catch (error) {
+      await closers.close(log);
+      throw error;
+    }
+    return runUntilSignalled(closers, log, 10_000);
+  },
+});

@@ -1,0 +1,115 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+/* The processes of the quickstart (the sample app, and `postern dev`), and a small client for its API. */
+
+const ROOT = join(import.meta.dirname, "..", "..");
+
+/** What `postern dev --json` prints when it is ready. */
+export interface Ready {
+  readonly apiUrl: string;
+  readonly sidecarUrl: string;
+  readonly adminUrl: string;
+  readonly rootKey: string;
+}
+
+export interface Parts {
+  readonly ready: Ready;
+  /** Resolves when a process ended by itself, or this one was asked to stop. */
+  readonly untilEnded: Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts the sample app and `postern dev` in front of it. Throws with the last log lines when one does not come up. */
+export async function startParts(options: {
+  manifests: string;
+  data: string;
+  ports: { api: number; sidecar: number; app: number };
+}): Promise<Parts> {
+  const children: ChildProcess[] = [];
+  const stop = async () => {
+    await Promise.all(
+      children
+        .splice(0)
+        .reverse()
+        .map((child) => stopProcess(child)),
+    );
+  };
+  try {
+    const app = spawn(process.execPath, [join(import.meta.dirname, "app.ts"), String(options.ports.app)], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    children.push(app);
+    const upstream = await firstLine(app, "the sample app");
+    const args = ["cli/main.ts", "dev", "--json", "--manifests", options.manifests, "--upstream", upstream];
+    const ports = ["--api-port", String(options.ports.api), "--sidecar-port", String(options.ports.sidecar)];
+    const dev = spawn(process.execPath, [...args, "--data", options.data, ...ports], {
+      cwd: ROOT,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { POSTERN_LOG_LEVEL: "warn", ...process.env },
+    });
+    children.push(dev);
+    dev.stderr?.pipe(process.stderr);
+    const ready = JSON.parse(await firstLine(dev, "postern dev")) as Ready;
+    const asked = Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
+    const ended = Promise.race([once(app, "exit"), once(dev, "exit"), asked]).then(() => undefined);
+    return { ready, untilEnded: ended, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function firstLine(child: ChildProcess, what: string): Promise<string> {
+  if (child.stdout === null) throw new Error(`${what} has no output`);
+  const lines = createInterface({ input: child.stdout });
+  const ended = once(child, "exit").then(([code]) => {
+    throw new Error(`${what} ended with ${code} before it was ready; its messages are above`);
+  });
+  const [line] = (await Promise.race([once(lines, "line"), ended])) as [string];
+  ended.catch(() => undefined);
+  return line;
+}
+
+async function stopProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, "exit");
+  child.kill("SIGTERM");
+  const late = setTimeout(() => child.kill("SIGKILL"), 6000);
+  await exited;
+  clearTimeout(late);
+}
+
+export class Api {
+  readonly #ready: Ready;
+
+  constructor(ready: Ready) {
+    this.#ready = ready;
+  }
+
+  /** Calls a v2 procedure and gives its `data`. Throws with the detail of an error body. */
+  async call<Data>(procedure: string, body: unknown): Promise<Data> {
+    const response = await fetch(`${this.#ready.apiUrl}/v2/${procedure}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${this.#ready.rootKey}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    const reply = (await response.json()) as { data: Data; error?: { detail: string } };
+    if (!response.ok) throw new Error(`${procedure} answered ${response.status}: ${reply.error?.detail}`);
+    return reply.data;
+  }
+
+  createKey(body: Record<string, unknown>): Promise<{ keyId: string; key: string }> {
+    return this.call("keys.createKey", body);
+  }
+
+  /** The id of the API that the policy of this name guards. */
+  async apiOf(policy: string): Promise<string> {
+    const policies = await this.call<Array<{ name: string; apiId: string }>>("policies.listPolicies", {});
+    const found = policies.find(({ name }) => name.endsWith(`/${policy}`));
+    if (found === undefined) throw new Error(`there is no policy ${policy}`);
+    return found.apiId;
+  }
+}

@@ -1,0 +1,76 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { parseArgs } from "node:util";
+import { openEnvironment } from "./environment.ts";
+import { hasWrk } from "./generator.ts";
+import { type Figure, footprint, propagation, proxy, type Section, verifyKey } from "./sections.ts";
+
+/*
+ * `npm run bench`: measures what we promise, prints a table and, with --json FILE, writes the figures. Exit code 1 when a figure
+ * is over its bound. Sections can be chosen: `npm run bench -- --only proxy,footprint`.
+ */
+
+const SECTIONS: Readonly<Record<string, Section>> = { proxy, verifyKey, propagation, footprint };
+
+const { values } = parseArgs({
+  options: {
+    only: { type: "string", default: Object.keys(SECTIONS).join(",") },
+    rounds: { type: "string", default: "9" },
+    seconds: { type: "string", default: "2" },
+    json: { type: "string" },
+    help: { type: "boolean", default: false },
+  },
+});
+if (values.help) {
+  console.log(`npm run bench -- [--only ${Object.keys(SECTIONS).join(",")}] [--rounds 9] [--seconds 2] [--json FILE]`);
+  process.exit(0);
+}
+if (process.platform !== "linux") {
+  console.error("the benchmark reads /proc, so it needs Linux");
+  process.exit(2);
+}
+
+const chosen = values.only.split(",").map((name) => {
+  const section = SECTIONS[name];
+  if (section === undefined) {
+    console.error(`there is no section "${name}"; there are ${Object.keys(SECTIONS).join(", ")}`);
+    process.exit(2);
+  }
+  return section;
+});
+
+execFileSync(process.execPath, ["scripts/bundle-sidecar.ts"], { stdio: "ignore" });
+const environment = await openEnvironment();
+const figures: Figure[] = [];
+try {
+  const options = {
+    rounds: Number(values.rounds),
+    durationMs: Number(values.seconds) * 1000,
+    progress: (line: string) => console.error(`  ${line}`),
+  };
+  for (const section of chosen) figures.push(...(await section(environment, options)));
+} finally {
+  await environment.close();
+}
+
+console.log(table(figures));
+if (values.json !== undefined) {
+  mkdirSync(dirname(values.json), { recursive: true });
+  const report = { node: process.version, loadGenerator: hasWrk ? "wrk" : "autocannon", figures };
+  writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+}
+process.exit(figures.every(({ value, max }) => value <= max) ? 0 : 1);
+
+function table(rows: readonly Figure[]): string {
+  const width = Math.max(...rows.map(({ name }) => name.length));
+  const cells = (value: number, unit: Figure["unit"]) =>
+    unit === "ratio" || unit === "round trips" ? value.toFixed(2) : value.toFixed(0);
+  return rows
+    .map(({ name, unit, value, max, detail }) => {
+      const verdict = value <= max ? "ok  " : "OVER";
+      const figure = `${cells(value, unit).padStart(7)} of ${cells(max, unit).padStart(5)} ${unit.padEnd(11)}`;
+      return `${verdict}  ${name.padEnd(width)}  ${figure}  ${detail}`;
+    })
+    .join("\n");
+}

@@ -1,0 +1,105 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import autocannon from "autocannon";
+
+/*
+ * Load on an address of this machine: `wrk` when it is installed, because it takes little CPU from what is measured, else
+ * `autocannon`. Bounded in time, over a fixed number of connections.
+ */
+
+const run = promisify(execFile);
+
+export interface Load {
+  readonly url: string;
+  readonly method?: "GET" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent in turn; several spread the load over several keys. */
+  readonly bodies?: readonly string[];
+  readonly connections: number;
+  readonly durationMs: number;
+}
+
+export interface LoadResult {
+  readonly requests: number;
+  readonly requestsPerSecond: number;
+  readonly p99Ms: number;
+}
+
+export const hasWrk = await run("wrk", ["--version"]).then(
+  () => true,
+  (error: { code?: unknown }) => error.code !== "ENOENT",
+);
+
+/** Sends the load. Throws when a reply is not a success: a benchmark of refusals would flatter. */
+export async function sendLoad(load: Load): Promise<LoadResult> {
+  if (!/^http:\/\/127\.0\.0\.1:/.test(load.url)) throw new Error(`load goes to 127.0.0.1 only, not to ${load.url}`);
+  return hasWrk ? sendWithWrk(load) : sendWithAutocannon(load);
+}
+
+async function sendWithWrk(load: Load): Promise<LoadResult> {
+  const folder = mkdtempSync(join(tmpdir(), "postern-wrk-"));
+  try {
+    const script = join(folder, "load.lua");
+    writeFileSync(script, luaScript(load));
+    const seconds = Math.max(1, Math.round(load.durationMs / 1000));
+    const args = ["-t1", `-c${load.connections}`, `-d${seconds}s`, "--latency", "-s", script, load.url];
+    const { stdout } = await run("wrk", args, { timeout: load.durationMs + 30_000 });
+    const failures = /Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? /Socket errors: (.*)/.exec(stdout)?.[1];
+    if (failures !== undefined) throw new Error(`${load.url}: wrk met failures: ${failures}\n${stdout}`);
+    return {
+      requests: number(/(\d+) requests in/, stdout),
+      requestsPerSecond: number(/Requests\/sec:\s+([\d.]+)/, stdout),
+      p99Ms: latencyMs(/99%\s+([\d.]+)(us|ms|s)/.exec(stdout)),
+    };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function luaScript(load: Load): string {
+  const headers = Object.entries(load.headers ?? {}).map(
+    ([name, value]) => `wrk.headers[${lua(name)}] = ${lua(value)}`,
+  );
+  const bodies = load.bodies ?? [];
+  return [
+    `wrk.method = ${lua(load.method ?? "GET")}`,
+    ...headers,
+    `local bodies = { ${bodies.map(lua).join(", ")} }`,
+    "local formatted, turn = {}, 0",
+    "function init() for i, body in ipairs(bodies) do formatted[i] = wrk.format(nil, nil, nil, body) end end",
+    "if #bodies > 0 then function request() turn = turn % #formatted + 1; return formatted[turn] end end",
+  ].join("\n");
+}
+
+/** A Lua string literal; JSON's escapes are Lua's for everything that keys and bodies contain. */
+const lua = (text: string): string => JSON.stringify(text);
+
+async function sendWithAutocannon(load: Load): Promise<LoadResult> {
+  const { url, method = "GET", headers = {}, bodies } = load;
+  const result = await autocannon({
+    url,
+    method,
+    headers: { ...headers },
+    connections: load.connections,
+    duration: Math.max(1, Math.round(load.durationMs / 1000)),
+    ...(bodies === undefined ? {} : { requests: bodies.map((body) => ({ body })) }),
+  });
+  if (result.non2xx > 0 || result.errors > 0) {
+    throw new Error(`${url}: autocannon met ${result.non2xx} refusals and ${result.errors} errors`);
+  }
+  return { requests: result.requests.total, requestsPerSecond: result.requests.average, p99Ms: result.latency.p99 };
+}
+
+function number(pattern: RegExp, text: string): number {
+  const found = pattern.exec(text)?.[1];
+  if (found === undefined) throw new Error(`wrk printed no ${pattern}:\n${text}`);
+  return Number(found);
+}
+
+function latencyMs(match: RegExpExecArray | null): number {
+  const factor = { us: 0.001, ms: 1, s: 1000 }[match?.[2] ?? ""] ?? Number.NaN;
+  return Number(match?.[1]) * factor;
+}

@@ -1,0 +1,95 @@
+import { readFileSync } from "node:fs";
+import { type Load, sendLoad } from "./generator.ts";
+
+/*
+ * CPU per request of a measured process, as ratios of two of them in one run. Shared machines change their speed from
+ * second to second: the two are measured in turn, pair by pair, and the median of the pairs' ratios is what counts.
+ */
+
+export interface Contestant {
+  readonly name: string;
+  readonly pid: number;
+  readonly load: Load;
+}
+
+export interface Sample {
+  readonly cpuMicrosPerRequest: number;
+  readonly requestsPerSecond: number;
+  readonly p99Ms: number;
+}
+
+export interface Comparison {
+  readonly name: string;
+  readonly baseline: string;
+  readonly samples: readonly Sample[];
+  readonly baselineSamples: readonly Sample[];
+  /** Median of the pairs' ratios of CPU per request. */
+  readonly ratio: number;
+  readonly ratios: readonly number[];
+}
+
+/** Kernel clock ticks a second; 100 on every Linux that Node runs on. */
+const TICKS_PER_SECOND = 100;
+
+/** User and system time of a process, all its threads, in microseconds. Linux only. */
+export function cpuMicros(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The command may contain spaces and parentheses, so the fields are counted from its closing one.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return ((Number(fields[11]) + Number(fields[12])) * 1_000_000) / TICKS_PER_SECOND;
+}
+
+/** Resident memory of a process in MB (10^6 bytes). Linux only. */
+export function residentMb(pid: number): number {
+  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return (Number(kilobytes) * 1024) / 1_000_000;
+}
+
+async function sample(contestant: Contestant): Promise<Sample> {
+  const before = cpuMicros(contestant.pid);
+  const { requests, requestsPerSecond, p99Ms } = await sendLoad(contestant.load);
+  return { cpuMicrosPerRequest: (cpuMicros(contestant.pid) - before) / requests, requestsPerSecond, p99Ms };
+}
+
+/** Measures several contestants against one baseline each, interleaved: every round visits everybody once. */
+export async function compare(options: {
+  contestants: ReadonlyArray<{ contestant: Contestant; baseline: Contestant }>;
+  rounds: number;
+  onRound: (round: number) => void;
+}): Promise<Comparison[]> {
+  const everybody = [...new Set(options.contestants.flatMap(({ contestant, baseline }) => [baseline, contestant]))];
+  for (const each of everybody) await sendLoad({ ...each.load, durationMs: 1000 });
+  const samples = new Map<Contestant, Sample[]>(everybody.map((each) => [each, []]));
+  for (let round = 1; round <= options.rounds; round += 1) {
+    options.onRound(round);
+    // Every other round goes the other way, so that nobody always follows the same neighbour.
+    for (const each of round % 2 === 0 ? everybody.toReversed() : everybody) {
+      samples.get(each)?.push(await sample(each));
+    }
+  }
+  return options.contestants.map(({ contestant, baseline }) => {
+    const ours = samples.get(contestant) ?? [];
+    const theirs = samples.get(baseline) ?? [];
+    const ratios = ours.map(
+      (mine, index) => mine.cpuMicrosPerRequest / (theirs[index]?.cpuMicrosPerRequest ?? Number.NaN),
+    );
+    return {
+      name: contestant.name,
+      baseline: baseline.name,
+      samples: ours,
+      baselineSamples: theirs,
+      ratio: median(ratios),
+      ratios,
+    };
+  });
+}
+
+export function median(values: readonly number[]): number {
+  return percentile(values, 50);
+}
+
+/** The smallest value that at least `percent` % of the values do not exceed; NaN of none. */
+export function percentile(values: readonly number[], percent: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? Number.NaN;
+}

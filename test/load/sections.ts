@@ -1,0 +1,241 @@
+import { connect } from "node:net";
+import type { RuleRatelimit } from "../../core/policies/policy.ts";
+import type { Environment, Running } from "./environment.ts";
+import type { Load } from "./generator.ts";
+import { type Comparison, type Contestant, compare, median, percentile, residentMb } from "./measure.ts";
+
+/* What `npm run bench` measures, and the figure that each must not exceed. */
+
+export interface Figure {
+  readonly name: string;
+  readonly unit: "ratio" | "ms" | "MB" | "round trips";
+  readonly value: number;
+  readonly max: number;
+  /** More for the curious: throughput, percentiles, spread. */
+  readonly detail: string;
+}
+
+export interface SectionOptions {
+  readonly rounds: number;
+  readonly durationMs: number;
+  readonly progress: (line: string) => void;
+}
+
+export type Section = (environment: Environment, options: SectionOptions) => Promise<Figure[]>;
+
+const CONNECTIONS = 32;
+/** A limit that no benchmark reaches, so that every request counts and none is refused. */
+const NEVER_REACHED = 1_000_000_000_000;
+const STRICT: RuleRatelimit = {
+  scope: { kind: "name", name: "bench" },
+  identifier: "key",
+  limit: NEVER_REACHED,
+  durationMs: 3_600_000,
+  cost: 1,
+  accuracy: "strict",
+};
+
+/** CPU of the sidecar for a request, against the same proxy with its checks off, and that against a bare pass-through. */
+export const proxy: Section = async (environment, options) => {
+  const keys = await environment.createKeys(1);
+  const authorization = { authorization: `Bearer ${keys[0]?.key}` };
+  const plainPolicy = await environment.createPolicy("verified", []);
+  const limitedPolicy = await environment.createPolicy("limited", [STRICT]);
+  const [bare, unchecked, verified, limited] = await Promise.all([
+    environment.startChild("pass-through.ts", [environment.upstream.url]),
+    environment.startChild("unchecked-sidecar.ts", [environment.upstream.url]),
+    environment.startSidecar(plainPolicy),
+    environment.startSidecar(limitedPolicy),
+  ]);
+  await Promise.all([untilPasses(verified.url, authorization), untilPasses(limited.url, authorization)]);
+  // Everybody gets the very same requests, so that headers cost everybody the same.
+  const as = contestant(options, (running) => ({ url: `${running.url}/orders/1`, headers: authorization }));
+  const [passThrough, off, key, limit] = [
+    as("bare node:http + undici", bare),
+    as("checks off", unchecked),
+    as("verified key", verified),
+    as("key + strict limit", limited),
+  ];
+  const results = await compare({
+    contestants: [
+      { contestant: off, baseline: passThrough },
+      { contestant: key, baseline: off },
+      { contestant: limit, baseline: off },
+    ],
+    rounds: options.rounds,
+    onRound: (round) => options.progress(`proxy: round ${round} of ${options.rounds}`),
+  });
+  for (const running of [bare, unchecked, verified, limited]) await running.stop();
+  return toFigures(results, [1.15, 1.2, 1.6]);
+};
+
+/** CPU of `keys.verifyKey` against `/v2/liveness` on the same server. */
+export const verifyKey: Section = async (environment, options) => {
+  const plain = await environment.createKeys(1000);
+  const ratelimits = [{ name: "bench", limit: NEVER_REACHED, duration: 3_600_000, autoApply: true }];
+  const limited = await environment.createKeys(1000, { ratelimits });
+  const server = environment.apiServer;
+  const url = `${server.url}/v2/keys.verifyKey`;
+  const headers = { authorization: `Bearer ${environment.rootKey}`, "content-type": "application/json" };
+  const bodies = (keys: ReadonlyArray<{ key: string }>) => keys.map(({ key }) => JSON.stringify({ key }));
+  const verify = (keys: ReadonlyArray<{ key: string }>) =>
+    contestant(options, () => ({ url, method: "POST", headers, bodies: bodies(keys) }));
+  const liveness = contestant(options, () => ({ url: `${server.url}/v2/liveness` }))("/v2/liveness", server);
+  const results = await compare({
+    contestants: [
+      { contestant: verify(plain)("verifyKey", server), baseline: liveness },
+      { contestant: verify(limited)("verifyKey + strict limit", server), baseline: liveness },
+    ],
+    rounds: options.rounds,
+    onRound: (round) => options.progress(`verifyKey: round ${round} of ${options.rounds}`),
+  });
+  return [...toFigures(results, [2.0, 2.6]), await limitLatency(environment, { url, headers, plain, limited })];
+};
+
+/** How much longer a single verification takes with a limit than without, in round trips to Redis. */
+async function limitLatency(
+  environment: Environment,
+  call: {
+    url: string;
+    headers: Record<string, string>;
+    plain: ReadonlyArray<{ key: string }>;
+    limited: ReadonlyArray<{ key: string }>;
+  },
+): Promise<Figure> {
+  const times = { plain: [] as number[], limited: [] as number[], ping: [] as number[] };
+  const verifyMs = (key: string | undefined) =>
+    timed(async () => {
+      const response = await fetch(call.url, { method: "POST", headers: call.headers, body: JSON.stringify({ key }) });
+      await response.arrayBuffer();
+    });
+  const redis = await openPing(environment.redisUrl);
+  for (let turn = 0; turn < 1000; turn += 1) {
+    times.plain.push(await verifyMs(call.plain[turn % call.plain.length]?.key));
+    times.limited.push(await verifyMs(call.limited[turn % call.limited.length]?.key));
+    times.ping.push(await timed(redis.ping));
+  }
+  redis.close();
+  const [plainMs, limitedMs, pingMs] = [median(times.plain), median(times.limited), median(times.ping)];
+  return {
+    name: "latency of a strict limit, one request at a time",
+    unit: "round trips",
+    value: (limitedMs - plainMs) / pingMs,
+    max: 2,
+    detail: `medians: ${limitedMs.toFixed(3)} ms with, ${plainMs.toFixed(3)} ms without, ${pingMs.toFixed(3)} ms a PING`,
+  };
+}
+
+/** From the answer of the API to a change until the sidecar acts on it, 500 times. */
+export const propagation: Section = async (environment, options) => {
+  const [key] = await environment.createKeys(1);
+  if (key === undefined) throw new Error("no key was made");
+  const policyId = await environment.createPolicy("propagation", []);
+  const sidecar = await environment.startSidecar(policyId);
+  const headers = { authorization: `Bearer ${key.key}` };
+  await untilPasses(sidecar.url, headers);
+  const times: number[] = [];
+  for (let change = 1; change <= 500; change += 1) {
+    if (change % 100 === 0) options.progress(`propagation: change ${change} of 500`);
+    const enabled = change % 2 === 0;
+    await environment.call("keys.updateKey", { keyId: key.keyId, enabled });
+    times.push(await timed(() => untilStatus(sidecar.url, headers, enabled ? 200 : 401)));
+  }
+  await sidecar.stop();
+  return [
+    {
+      name: "change answered → enforced at a sidecar, p99 of 500",
+      unit: "ms",
+      value: percentile(times, 99),
+      max: 250,
+      detail: `median ${median(times).toFixed(1)} ms, slowest ${Math.max(...times).toFixed(1)} ms`,
+    },
+  ];
+};
+
+/** Memory and start of a sidecar process, from the sources and as one bundled file. */
+export const footprint: Section = async (environment, options) => {
+  const policyId = await environment.createPolicy("footprint", []);
+  const figures: Figure[] = [];
+  for (const [name, main, maxMb] of [
+    ["from sources", ["cli/main.ts", "sidecar"], 130],
+    ["as one file", ["dist/sidecar.mjs"], 90],
+  ] as const) {
+    const starts: number[] = [];
+    const sizes: number[] = [];
+    for (let turn = 1; turn <= 3; turn += 1) {
+      options.progress(`footprint: ${name}, start ${turn} of 3`);
+      const startedAt = performance.now();
+      const sidecar = await environment.startSidecar(policyId, main);
+      await untilStatus(sidecar.url, {}, 401);
+      starts.push(performance.now() - startedAt);
+      // Idle: what starting needed has had the time to be collected, the heartbeats have come and gone.
+      await new Promise((done) => setTimeout(done, 5000));
+      sizes.push(residentMb(sidecar.pid));
+      await sidecar.stop();
+    }
+    const detail = (values: number[]) => `three starts: ${values.map((value) => value.toFixed(0)).join(", ")}`;
+    figures.push({ name: `idle sidecar ${name}`, unit: "MB", value: median(sizes), max: maxMb, detail: detail(sizes) });
+    figures.push({
+      name: `start to ready ${name}`,
+      unit: "ms",
+      value: median(starts),
+      max: 700,
+      detail: detail(starts),
+    });
+  }
+  return figures;
+};
+
+function contestant(options: SectionOptions, load: (running: Running) => Omit<Load, "connections" | "durationMs">) {
+  return (name: string, running: Running): Contestant => ({
+    name,
+    pid: running.pid,
+    load: { connections: CONNECTIONS, durationMs: options.durationMs, ...load(running) },
+  });
+}
+
+function toFigures(results: readonly Comparison[], bounds: readonly number[]): Figure[] {
+  return results.map(({ name, baseline, samples, ratio, ratios }, index) => ({
+    name: `${name} / ${baseline}`,
+    unit: "ratio" as const,
+    value: ratio,
+    max: bounds[index] ?? Number.NaN,
+    detail: [
+      `${median(samples.map((sample) => sample.cpuMicrosPerRequest)).toFixed(1)} µs CPU a request`,
+      `${median(samples.map((sample) => sample.requestsPerSecond)).toFixed(0)} requests/s`,
+      `p99 ${median(samples.map((sample) => sample.p99Ms)).toFixed(1)} ms`,
+      `pairs ${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`,
+    ].join(", "),
+  }));
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await work();
+  return performance.now() - startedAt;
+}
+
+const untilPasses = (url: string, headers: Record<string, string>) => untilStatus(url, headers, 200);
+
+async function untilStatus(url: string, headers: Record<string, string>, wanted: number): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    const response = await fetch(`${url}/orders/1`, { headers });
+    await response.arrayBuffer();
+    if (response.status === wanted) return;
+    if (Date.now() > deadline) throw new Error(`${url} answered ${response.status}, not ${wanted}, for 30 s`);
+  }
+}
+
+/** A bare connection to Redis, so that a round trip is measured without a client library's share. */
+async function openPing(redisUrl: string): Promise<{ ping: () => Promise<void>; close: () => void }> {
+  const { hostname, port } = new URL(redisUrl);
+  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+  await new Promise<void>((done, fail) => socket.once("connect", done).once("error", fail));
+  const ping = () =>
+    new Promise<void>((done) => {
+      socket.once("data", () => done());
+      socket.write("PING\r\n");
+    });
+  return { ping, close: () => socket.destroy() };
+}
