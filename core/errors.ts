@@ -35,12 +35,17 @@ export const ERROR_KINDS = {
   unauthorized: row(
     401,
     "Unauthorized",
-    "The request carries no valid root key. Send `Authorization: Bearer <root key>` with a key that exists, is enabled and has not expired.",
+    "The request carries no valid root key. Send `Authorization: Bearer <root key>` with a key that exists, is enabled and has not expired. At a gate in front of an app it is the API key that is missing, unknown, disabled or expired.",
   ),
   forbidden: row(
     403,
     "Forbidden",
-    "The root key is valid but lacks a permission that the procedure needs, or its workspace is disabled. The detail names what is missing.",
+    "The root key is valid but lacks a permission that the procedure needs, or its workspace is disabled. The detail names what is missing. At a gate in front of an app the same holds for the API key and what the policy asks of it.",
+  ),
+  malformed_request: row(
+    400,
+    BAD_REQUEST,
+    "A gate in front of an app refused the request because it could be read in more than one way: its framing, its path or a credential that came twice. The detail names what is wrong.",
   ),
   not_found: row(404, NOT_FOUND, "There is nothing at this path. Procedures are at `POST /v2/<service>.<procedure>`."),
   method_not_allowed: row(405, "Method Not Allowed", "The path exists, but not for this method. Procedures take POST."),
@@ -84,6 +89,31 @@ export const ERROR_KINDS = {
     429,
     "Too Many Requests",
     "The workspace has used up its quota of API requests. Wait for as long as `Retry-After` says.",
+  ),
+  rate_limited: row(
+    429,
+    "Too Many Requests",
+    "A rate limit of the API key, of its identity or of the policy is used up. Wait for as long as `Retry-After` says; the `RateLimit-*` headers show the tightest limit.",
+  ),
+  usage_exceeded: row(
+    429,
+    "Too Many Requests",
+    "The API key has fewer credits left than the request costs. They come back with the next refill, or when they are set anew.",
+  ),
+  upstream_unreachable: row(
+    502,
+    "Bad Gateway",
+    "The gate let the request through, but the app behind it could not be reached or broke off before it answered.",
+  ),
+  verification_unavailable: row(
+    503,
+    "Service Unavailable",
+    "The gate in front of the app cannot decide about the request now: its policy is not loaded yet, or what it knows of keys, limits or credits is missing or too old. Nothing is said about the key. Try again.",
+  ),
+  upstream_timeout: row(
+    504,
+    "Gateway Timeout",
+    "The gate let the request through, but the app behind it did not answer in time.",
   ),
   unexpected_error: row(500, INTERNAL, "Something failed that should not. The request id finds it in the logs."),
   service_unavailable: row(500, INTERNAL, "A store that the request needs is not reachable. Try again."),

@@ -9,7 +9,11 @@ import * as z from "zod";
 export const HTTP_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"] as const;
 export const HttpMethod = z.enum(HTTP_METHODS);
 
-const HeaderName = z.string().min(1).max(128).regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/);
+const HeaderName = z
+  .string()
+  .min(1)
+  .max(128)
+  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/);
 
 /** A header (with an authentication scheme before the key, or none), or by opt-in a query parameter. */
 export const CredentialLocation = z.discriminatedUnion("in", [

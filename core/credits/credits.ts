@@ -1,0 +1,61 @@
+import type { Refill } from "./refill.ts";
+
+export { dueRefills, type Refill, refilledAmount } from "./refill.ts";
+
+/** What a key has: `remaining` null is unlimited, and then there is no refill. */
+export interface CreditsState {
+  readonly remaining: number | null;
+  readonly refill?: Refill | undefined;
+}
+
+/** `credits` of keys.updateKey (undefined: not given), or the fields of keys.updateCredits. */
+export type CreditsUpdate =
+  | undefined
+  | null
+  | { readonly remaining?: number | null | undefined; readonly refill?: Refill | null | undefined }
+  | { readonly operation: "set" | "increment" | "decrement"; readonly value?: number | null | undefined };
+
+const UNLIMITED: CreditsState = { remaining: null };
+
+/**
+ * The rules of refill on the state that a key would have (api/v2 section 6.1): what is wrong, as a sentence for the caller,
+ * or undefined.
+ */
+export function checkRefill({ remaining, refill }: CreditsState): string | undefined {
+  if (refill === undefined) return undefined;
+  if (remaining === null) return "A refill needs a key with limited credits; this one would be unlimited.";
+  if (refill.interval === "monthly" && refill.refillDay === undefined) return "A monthly refill needs `refillDay`.";
+  if (refill.interval === "daily" && refill.refillDay !== undefined) return "A daily refill takes no `refillDay`.";
+  return undefined;
+}
+
+/** The state after a change, by the table of api/v2 section 10.3, or what forbids it. `current.remaining` must be the true one. */
+export function applyCreditsUpdate(current: CreditsState, update: CreditsUpdate): CreditsState | { error: string } {
+  if (update === undefined) return current;
+  if (update === null) return UNLIMITED;
+  if ("operation" in update) return applyOperation(current, update);
+  const remaining = update.remaining === undefined ? current.remaining : update.remaining;
+  // Making a key unlimited clears its refill; a refill given in the same call contradicts that, which the check tells.
+  const kept = remaining === null ? undefined : current.refill;
+  const refill = update.refill === undefined ? kept : (update.refill ?? undefined);
+  const next = stateOf(remaining, refill);
+  const error = checkRefill(next);
+  return error === undefined ? next : { error };
+}
+
+function applyOperation(
+  { remaining, refill }: CreditsState,
+  { operation, value }: { operation: "set" | "increment" | "decrement"; value?: number | null | undefined },
+): CreditsState | { error: string } {
+  if (operation === "set") return value === null || value === undefined ? UNLIMITED : stateOf(value, refill);
+  if (value === null || value === undefined) return { error: `The operation ${operation} needs a \`value\`.` };
+  if (remaining === null) return { error: `The key is unlimited; ${operation} needs a key with limited credits.` };
+  if (operation === "decrement") return stateOf(Math.max(0, remaining - value), refill);
+  if (value > Number.MAX_SAFE_INTEGER - remaining) {
+    return { error: `The credits would exceed ${Number.MAX_SAFE_INTEGER}.` };
+  }
+  return stateOf(remaining + value, refill);
+}
+
+const stateOf = (remaining: number | null, refill: Refill | undefined): CreditsState =>
+  refill === undefined ? { remaining } : { remaining, refill };

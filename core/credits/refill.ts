@@ -1,0 +1,66 @@
+/*
+ * Refills fall due on calendar dates in UTC (api/v2 section 10.2). Dates are `YYYY-MM-DD`. Dates that were missed are made
+ * up for, each once, up to 31 of them.
+ */
+
+export interface Refill {
+  readonly interval: "daily" | "monthly";
+  /** Added to what remains at each due date. */
+  readonly amount: number;
+  /** 1 to 31, for `monthly` alone; in a shorter month the last day stands for it. */
+  readonly refillDay?: number | undefined;
+}
+
+const DAY_MS = 86_400_000;
+const MADE_UP_FOR_MAX = 31;
+const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
+
+/** How many due dates lie after `lastRefillOn`, up to and including `today`; at most 31. Throws RangeError for a non-date. */
+export function dueRefills({
+  interval,
+  refillDay,
+  lastRefillOn,
+  today,
+}: {
+  interval: "daily" | "monthly";
+  refillDay?: number | undefined;
+  lastRefillOn: string;
+  today: string;
+}): number {
+  const last = parseDate(lastRefillOn);
+  const now = parseDate(today);
+  if (interval === "daily") return Math.min(MADE_UP_FOR_MAX, Math.max(0, (now.ms - last.ms) / DAY_MS));
+  const months = now.month - last.month;
+  if (months < 0) return 0;
+  // Every month between the two has one due date; the first and the last only if theirs lies in the range.
+  const dueIn = (month: number): number => Math.min(refillDay ?? 1, daysIn(month));
+  const lastIsPast = last.day >= dueIn(last.month) ? 1 : 0;
+  const todayIsBefore = now.day < dueIn(now.month) ? 1 : 0;
+  return Math.min(MADE_UP_FOR_MAX, Math.max(0, months + 1 - lastIsPast - todayIsBefore));
+}
+
+/** What remains after `times` refills; it stops at 2^53 − 1. */
+export function refilledAmount({
+  remaining,
+  amount,
+  times,
+}: {
+  remaining: number;
+  amount: number;
+  times: number;
+}): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, remaining + amount * times);
+}
+
+/** `month` counts months since year 0, so that differences are plain. */
+function parseDate(text: string): { ms: number; month: number; day: number } {
+  const [, year, month, day] = DATE.exec(text) ?? [];
+  const ms = Date.parse(`${text}T00:00:00Z`);
+  const parsed = { ms, month: Number(year) * 12 + Number(month) - 1, day: Number(day) };
+  // Date.parse takes 30 February for 1 March.
+  if (Number.isNaN(ms) || parsed.day > daysIn(parsed.month))
+    throw new RangeError(`${JSON.stringify(text)} is not a date`);
+  return parsed;
+}
+
+const daysIn = (month: number): number => new Date(Date.UTC(Math.floor(month / 12), (month % 12) + 1, 0)).getUTCDate();

@@ -1,0 +1,140 @@
+import type { PathAllowance } from "./policy.ts";
+
+/*
+ * What a gate matches must be what the app behind it serves. So the path is brought into the one spelling of RFC 3986
+ * section 6.2.2 that needs no knowledge of the app (letters, digits and `-._~` are never percent-encoded, hexadecimal is
+ * upper case, bytes beyond ASCII are encoded), and that spelling is matched *and* forwarded. Whatever two servers read
+ * differently (dot segments, encoded separators, empty segments, path parameters) is refused, unless the policy allows it.
+ */
+
+export interface TargetOptions {
+  readonly allow: readonly PathAllowance[];
+  /** With an Anonymous rule, `;` could make a guarded path look like an open one to one of the two readers. */
+  readonly hasAnonymous: boolean;
+}
+
+/** `query` is empty or begins with `?`, and is forwarded as it came. */
+export type CheckedTarget = { readonly path: string; readonly query: string } | { readonly refused: string };
+
+/**
+ * Checks the target of a request line. `refused` says what is wrong, for a 400. Absolute-form is reduced to its path;
+ * `*` and authority-form are refused, because they name nothing that a rule could match.
+ */
+export function checkTarget(target: string, options: TargetOptions): CheckedTarget {
+  const end = endOfPlainPath(target);
+  if (end === target.length && end > 0) return { path: target, query: "" };
+  if (end > 0 && target.charCodeAt(end) === QUESTION) return { path: target.slice(0, end), query: target.slice(end) };
+  return checkUnusual(target, options);
+}
+
+/**
+ * The path of a rule in the spelling in which requests are matched, or what is wrong with it: a rule with such a path would
+ * never match.
+ */
+export function canonicalRulePath(
+  path: string,
+  allow: readonly PathAllowance[],
+): { path: string } | { refused: string } {
+  const checked = checkTarget(encodeNonAscii(path), { allow: [...allow, "Semicolon"], hasAnonymous: false });
+  if ("refused" in checked) return checked;
+  return checked.query === "" ? { path: checked.path } : { refused: "a rule's path has no query" };
+}
+
+const SLASH = 0x2f;
+const QUESTION = 0x3f;
+const DOT = 0x2e;
+
+/** Characters that stand for themselves in every reader's eyes. `/` and `.` are among them, but not one behind a slash. */
+const PLAIN = new Uint8Array(128);
+for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,=:@") {
+  PLAIN[character.charCodeAt(0)] = 1;
+}
+
+/** Where an origin-form path of plain characters alone ends: at `?`, at the end, or at what needs a closer look; 0 if not begun. */
+function endOfPlainPath(target: string): number {
+  if (target.charCodeAt(0) !== SLASH) return 0;
+  let previous = SLASH;
+  let at = 1;
+  for (; at < target.length; at++) {
+    const character = target.charCodeAt(at);
+    if (PLAIN[character] !== 1) break;
+    if (previous === SLASH && (character === SLASH || character === DOT)) return at;
+    previous = character;
+  }
+  return at;
+}
+
+function checkUnusual(target: string, { allow, hasAnonymous }: TargetOptions): CheckedTarget {
+  const originForm = reduceToOriginForm(target);
+  if (typeof originForm !== "string") return originForm;
+  const question = originForm.indexOf("?");
+  const rawPath = question === -1 ? originForm : originForm.slice(0, question);
+  const query = question === -1 ? "" : originForm.slice(question);
+  const spelt = spellCanonically(rawPath);
+  if (typeof spelt !== "string") return spelt;
+  for (const { allowance, found, message } of SUSPICIONS) {
+    if (allowance === "Semicolon" && !hasAnonymous) continue;
+    if (!allow.includes(allowance) && found.test(spelt)) return { refused: message };
+  }
+  return { path: spelt, query };
+}
+
+/** Looked for in the canonical spelling, in this order. Linear: no expression repeats a part that can match in two ways. */
+const SUSPICIONS: ReadonlyArray<{ allowance: PathAllowance; found: RegExp; message: string }> = [
+  { allowance: "EncodedSlash", found: /%2F/, message: "the path has an encoded slash (%2F)" },
+  { allowance: "Backslash", found: /\\|%5C/, message: "the path has a backslash" },
+  { allowance: "DoubleSlash", found: /\/\//, message: "the path has an empty segment (//)" },
+  { allowance: "Semicolon", found: /;/, message: "the path has a semicolon" },
+  {
+    // Readers that decode first see a separator in an encoded one, and Java's servlets drop what follows a semicolon.
+    allowance: "DotSegments",
+    found: /(?:\/|\\|%2F|%5C)\.{1,2}(?:$|[/\\;]|%2F|%5C|%3B)/,
+    message: "the path has a dot segment",
+  },
+];
+
+/** RFC 9112 section 3.2.2: a server must take absolute-form too. The authority in it is not looked at; Host is. */
+function reduceToOriginForm(target: string): string | { refused: string } {
+  if (target.charCodeAt(0) === SLASH) return target;
+  const [scheme] = /^https?:\/\//i.exec(target) ?? [];
+  if (scheme === undefined) return { refused: "the request target is not a path" };
+  const rest = target.slice(scheme.length);
+  const authorityLength = rest.search(/[/?]/);
+  const authority = authorityLength === -1 ? rest : rest.slice(0, authorityLength);
+  if (!/^[\w.~!$&'()*+,;=:@%[\]-]+$/.test(authority)) return { refused: "the request target has no valid authority" };
+  const path = rest.slice(authority.length);
+  return path.startsWith("/") ? path : `/${path}`;
+}
+
+const UNRESERVED = /^[A-Za-z0-9._~-]$/;
+
+/** `rawPath` holds a byte per character, as HTTP parsers give it. */
+function spellCanonically(rawPath: string): string | { refused: string } {
+  let spelt = "";
+  for (let at = 0; at < rawPath.length; at++) {
+    const character = rawPath.charCodeAt(at);
+    if (character <= 0x20 || character === 0x7f || character === HASH || character > 0xff) {
+      return { refused: "the path has a character that no path may have" };
+    }
+    if (character === PERCENT) {
+      const hex = rawPath.slice(at + 1, at + 3);
+      if (!/^[0-9A-Fa-f]{2}$/.test(hex)) return { refused: "the path has a malformed percent-encoding" };
+      const byte = Number.parseInt(hex, 16);
+      if (byte === 0) return { refused: "the path has an encoded zero byte (%00)" };
+      const decoded = String.fromCharCode(byte);
+      spelt += UNRESERVED.test(decoded) ? decoded : `%${hex.toUpperCase()}`;
+      at += 2;
+    } else if (character >= 0x80) {
+      spelt += `%${character.toString(16).toUpperCase()}`;
+    } else {
+      spelt += rawPath.charAt(at);
+    }
+  }
+  return spelt;
+}
+
+const PERCENT = 0x25;
+const HASH = 0x23;
+
+/** Manifests are Unicode text; what arrives on the wire is its UTF-8. */
+const encodeNonAscii = (path: string): string => path.toWellFormed().replace(/[^\0-\x7f]+/g, encodeURIComponent);

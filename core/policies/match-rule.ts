@@ -1,0 +1,96 @@
+import { parseQuery, type Query } from "../permissions/query.ts";
+import { canonicalRulePath } from "./check-path.ts";
+import { type CompiledPolicy, HTTP_METHODS, type PolicyRule, type RuleRatelimit } from "./policy.ts";
+
+/** A rule made ready for requests. */
+export interface CompiledRule {
+  /** The place in the policy, from 0; −1 for the implicit rule of requests that no other matches. */
+  readonly index: number;
+  readonly access: "Key" | "Anonymous";
+  readonly query?: Query | undefined;
+  readonly creditCost: number;
+  readonly ratelimits: readonly RuleRatelimit[];
+}
+
+export interface RuleMatcher {
+  /** The policy has a rule that lets requests through without a key: checkTarget then is stricter. */
+  readonly hasAnonymous: boolean;
+  /**
+   * The first rule that matches, else the implicit one, which asks for a valid key. `path` is that of checkTarget, without
+   * the query.
+   */
+  match(method: string, path: string): CompiledRule;
+}
+
+/** What applies to a request that no rule matches: a gate is closed unless something opens it. */
+export const IMPLICIT_RULE: CompiledRule = { index: -1, access: "Key", creditCost: 1, ratelimits: [] };
+
+interface Candidate {
+  readonly rule: CompiledRule;
+  readonly exact?: string;
+  /** Without a slash at its end, so that the prefix `/` is empty and matches every path. */
+  readonly prefix?: string;
+}
+
+/**
+ * Prepares a policy's rules: queries parsed, paths in the spelling of checkTarget, and for each method the rules that can
+ * match it in their order. Throws QuerySyntaxError for a policy whose query does not parse; one that was compiled from a
+ * manifest or accepted by the API does.
+ */
+export function compileRules(policy: Pick<CompiledPolicy, "rules" | "allowPaths">): RuleMatcher {
+  const candidates = policy.rules.map((rule, index) => ({
+    methods: rule.methods,
+    candidate: compileCandidate({ rule, index, allowPaths: policy.allowPaths }),
+  }));
+  const forMethod = (method: string): Candidate[] =>
+    candidates
+      .filter(({ methods }) => methods === undefined || methods.some((one) => one === method))
+      .map(({ candidate }) => candidate);
+  const byMethod = new Map<string, Candidate[]>(HTTP_METHODS.map((method) => [method, forMethod(method)]));
+  const otherMethods = forMethod("");
+  return {
+    hasAnonymous: policy.rules.some((rule) => rule.access === "Anonymous"),
+    match: (method, path) => firstMatch(byMethod.get(method) ?? otherMethods, path),
+  };
+}
+
+function compileCandidate({
+  rule,
+  index,
+  allowPaths,
+}: {
+  rule: PolicyRule;
+  index: number;
+  allowPaths: CompiledPolicy["allowPaths"];
+}): Candidate {
+  const { access, creditCost, ratelimits, permissions, path } = rule;
+  const query = permissions === undefined ? undefined : parseQuery(permissions);
+  const compiled: CompiledRule = { index, access, query, creditCost, ratelimits };
+  if (path === undefined) return { rule: compiled };
+  const spell = (text: string): string => {
+    const canonical = canonicalRulePath(text, allowPaths);
+    // A path that no request can have stays as it is, and so matches none.
+    return "path" in canonical ? canonical.path : text;
+  };
+  if ("exact" in path) return { rule: compiled, exact: spell(path.exact) };
+  return { rule: compiled, prefix: spell(path.prefix).replace(/\/+$/, "") };
+}
+
+function firstMatch(candidates: readonly Candidate[], path: string): CompiledRule {
+  for (const { rule, exact, prefix } of candidates) {
+    if (exact !== undefined) {
+      if (exact === path) return rule;
+    } else if (prefix === undefined || isUnder(path, prefix)) {
+      return rule;
+    }
+  }
+  return IMPLICIT_RULE;
+}
+
+const SLASH = 0x2f;
+
+/** Whole segments: `/healthz` covers `/healthz` and `/healthz/a`, not `/healthz-admin`. */
+function isUnder(path: string, prefix: string): boolean {
+  if (!path.startsWith(prefix)) return false;
+  return path.length === prefix.length || path.charCodeAt(prefix.length) === SLASH;
+}

@@ -1,0 +1,59 @@
+import { admitsAt, decideLimit, rollCounts, usedAt, type WindowCounts } from "./window.ts";
+
+export interface CounterCharge {
+  /** Charges with the same key count on the same counter; they then have the same duration, which is part of its identity. */
+  readonly counterKey: string;
+  readonly limit: number;
+  readonly durationMs: number;
+  readonly cost: number;
+}
+
+export interface ChargeOutcome {
+  /** Whether this charge's own limit allows it, whatever becomes of the others. */
+  readonly passed: boolean;
+  readonly remaining: number;
+  readonly resetMs: number;
+  /** Of a refusal: when this charge alone could pass; Infinity if never. */
+  readonly retryAtMs?: number;
+}
+
+/**
+ * Several charges, all or nothing (api/v2 section 9.2). Charges on one counter are decided in order, and each sees the cost
+ * of those before it that passed. If one is refused, nothing is consumed, and those that pass report what is truly left:
+ * without the cost of any charge of this call. `updates` holds the counts to store, and is empty when nothing is consumed.
+ *
+ * `retryAtMs` is reckoned from the stored counts, without the cost of the call's other charges: whoever remembers it per
+ * counter and cost must not refuse a lone charge that would pass.
+ */
+export function decideLimits(
+  charges: readonly CounterCharge[],
+  read: (counterKey: string) => WindowCounts | undefined,
+  nowMs: number,
+): { passed: boolean; outcomes: ChargeOutcome[]; updates: Map<string, WindowCounts> } {
+  const updates = new Map<string, WindowCounts>();
+  const outcomes: ChargeOutcome[] = [];
+  let passed = true;
+  for (const charge of charges) {
+    const { counterKey, limit, durationMs, cost } = charge;
+    const counts = updates.get(counterKey) ?? read(counterKey);
+    const decision = decideLimit({ limit, durationMs, counts, cost, nowMs });
+    const { remaining, resetMs } = decision;
+    if (decision.passed) {
+      if (cost > 0) updates.set(counterKey, decision.counts);
+      outcomes.push({ passed: true, remaining, resetMs });
+    } else {
+      passed = false;
+      const retryAtMs = admitsAt({ limit, durationMs, counts: read(counterKey), cost, nowMs });
+      outcomes.push({ passed: false, remaining, resetMs, retryAtMs });
+    }
+  }
+  if (passed) return { passed, outcomes, updates };
+  const asRead = outcomes.map((outcome, i) => {
+    const charge = charges[i];
+    if (!outcome.passed || charge === undefined) return outcome;
+    const { counterKey, limit, durationMs } = charge;
+    const stored = rollCounts(read(counterKey), Math.floor(nowMs / durationMs));
+    return { ...outcome, remaining: Math.max(0, limit - usedAt(stored, { durationMs, nowMs })) };
+  });
+  return { passed, outcomes: asRead, updates: new Map() };
+}

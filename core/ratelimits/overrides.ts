@@ -1,0 +1,58 @@
+import type { OverrideRecord } from "../verification/records.ts";
+
+/*
+ * Overrides by pattern (api/v2 section 9.3). Each `*` stands for any run of characters except line breaks, possibly empty;
+ * everything else is literal, case-sensitive, and the whole identifier must match.
+ */
+
+const STAR = "*";
+const LINE_BREAK = /[\n\r\u2028\u2029]/;
+
+/**
+ * Matches by looking for each literal piece at its leftmost place. Leftmost is never worse than a later one (also with the
+ * rule on line breaks: a later place can only work when the piece has none), so there is no backtracking.
+ */
+export function matchesPattern(pattern: string, identifier: string): boolean {
+  let star = pattern.indexOf(STAR);
+  if (star === -1) return pattern === identifier;
+  if (!identifier.startsWith(pattern.slice(0, star))) return false;
+  const checkRuns = LINE_BREAK.test(identifier);
+  let at = star;
+  for (;;) {
+    const pieceStart = star + 1;
+    star = pattern.indexOf(STAR, pieceStart);
+    const isLast = star === -1;
+    const piece = isLast ? pattern.slice(pieceStart) : pattern.slice(pieceStart, star);
+    const found = isLast ? identifier.length - piece.length : identifier.indexOf(piece, at);
+    if (found < at || (isLast && !identifier.endsWith(piece))) return false;
+    if (checkRuns && LINE_BREAK.test(identifier.slice(at, found))) return false;
+    if (isLast) return true;
+    at = found + piece.length;
+  }
+}
+
+/**
+ * The override that applies to the identifier: the one that is spelt exactly like it, else of the patterns that match the
+ * one with the most literal characters, ties by the smaller id. Exact ones are usually found elsewhere, and not passed here.
+ */
+export function selectOverride(patterns: readonly OverrideRecord[], identifier: string): OverrideRecord | undefined {
+  let best: OverrideRecord | undefined;
+  let bestLiterals = -1;
+  for (const candidate of patterns) {
+    if (candidate.identifier === identifier) return candidate;
+    const literals = literalCharacters(candidate.identifier);
+    const isBetter =
+      literals > bestLiterals || (literals === bestLiterals && best !== undefined && candidate.id < best.id);
+    if (isBetter && matchesPattern(candidate.identifier, identifier)) {
+      best = candidate;
+      bestLiterals = literals;
+    }
+  }
+  return best;
+}
+
+function literalCharacters(pattern: string): number {
+  let count = pattern.length;
+  for (let at = pattern.indexOf(STAR); at !== -1; at = pattern.indexOf(STAR, at + 1)) count -= 1;
+  return count;
+}

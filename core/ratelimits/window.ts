@@ -1,0 +1,98 @@
+/*
+ * The sliding window made of two fixed ones, aligned to the epoch (api/v2 section 9.1):
+ *
+ *   effective = current + floor(previous × share of the window that is left) + cost, and it passes when that is ≤ limit
+ *
+ * All numbers are integers. The product is formed before the division, so that the floor is exact while previous × duration
+ * is below 2^53; beyond it the same IEEE doubles are used here and in the scripts of the shared store, so both still agree.
+ * Because the carried part is never negative, what passes in one aligned window never exceeds the limit.
+ *
+ * A clock behind `counts.window` counts as that window's start: counts are never rolled back.
+ */
+
+export interface WindowCounts {
+  /** The number of the window that `current` belongs to: floor(time / duration). */
+  readonly window: number;
+  readonly current: number;
+  readonly previous: number;
+}
+
+export interface LimitQuestion {
+  /** 0 refuses everything. */
+  readonly limit: number;
+  readonly durationMs: number;
+  readonly counts: WindowCounts | undefined;
+  /** 0 checks without consuming, and still passes at exactly the limit. */
+  readonly cost: number;
+  readonly nowMs: number;
+}
+
+export interface LimitDecision {
+  readonly passed: boolean;
+  readonly remaining: number;
+  /** Unix ms: the end of the current window. */
+  readonly resetMs: number;
+  /** The counts afterwards; of a refusal those before, rolled to the window of `nowMs`. */
+  readonly counts: WindowCounts;
+  readonly effective: number;
+}
+
+export function windowAt(nowMs: number, durationMs: number): { seq: number; startMs: number; resetMs: number } {
+  const seq = Math.floor(nowMs / durationMs);
+  const startMs = seq * durationMs;
+  return { seq, startMs, resetMs: startMs + durationMs };
+}
+
+/** The counts as they stand in window `seq`, or as they are when they are of a later one. */
+export function rollCounts(counts: WindowCounts | undefined, seq: number): WindowCounts {
+  if (counts === undefined) return { window: seq, current: 0, previous: 0 };
+  if (counts.window >= seq) return counts;
+  return { window: seq, current: 0, previous: counts.window === seq - 1 ? counts.current : 0 };
+}
+
+/** Decides one charge on one counter and says what the counter holds afterwards. */
+export function decideLimit({ limit, durationMs, counts, cost, nowMs }: LimitQuestion): LimitDecision {
+  const rolled = rollCounts(counts, Math.floor(nowMs / durationMs));
+  const effective = usedAt(rolled, { durationMs, nowMs }) + cost;
+  const passed = limit > 0 && effective <= limit;
+  return {
+    passed,
+    remaining: passed ? limit - effective : 0,
+    resetMs: (rolled.window + 1) * durationMs,
+    counts: passed && cost > 0 ? { ...rolled, current: rolled.current + cost } : rolled,
+    effective,
+  };
+}
+
+/**
+ * The first millisecond, not before `nowMs`, at which the charge passes if nobody consumes in between; Infinity if it never
+ * can. What others consume only makes it later, so a refusal may be repeated without asking until then.
+ *
+ * What is used falls or stays with time, in a window and over its end, and two windows on it is nothing. So the moment is
+ * found by halving, with the very function that decides: 32 steps for a window of a month, and no rounding of its own.
+ */
+export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitQuestion): number {
+  if (limit <= 0 || cost > limit) return Number.POSITIVE_INFINITY;
+  const room = limit - cost;
+  if (counts === undefined || usedAt(counts, { durationMs, nowMs }) <= room) return nowMs;
+  let refusedAt = nowMs;
+  let passesAt = (Math.max(counts.window, Math.floor(nowMs / durationMs)) + 2) * durationMs;
+  while (passesAt - refusedAt > 1) {
+    const between = refusedAt + Math.floor((passesAt - refusedAt) / 2);
+    if (usedAt(counts, { durationMs, nowMs: between }) <= room) passesAt = between;
+    else refusedAt = between;
+  }
+  return passesAt;
+}
+
+/** What counts as used at a moment: `current` and the share of `previous` that the sliding window still covers. */
+export function usedAt(counts: WindowCounts, { durationMs, nowMs }: { durationMs: number; nowMs: number }): number {
+  const seq = Math.floor(nowMs / durationMs);
+  if (seq > counts.window + 1) return 0;
+  const isNext = seq === counts.window + 1;
+  const current = isNext ? 0 : counts.current;
+  const previous = isNext ? counts.current : counts.previous;
+  if (previous === 0) return current;
+  const elapsedMs = seq < counts.window ? 0 : nowMs - seq * durationMs;
+  return current + Math.floor((previous * (durationMs - elapsedMs)) / durationMs);
+}
