@@ -28,6 +28,11 @@ export interface CreditStore extends Closeable {
   listDirty(workspaceId: string, max: number): Promise<Array<{ ref: CreditRef; counter: CreditCounter }>>;
   /** Removes the mark only if the counter still has this `spent` and `rev`. */
   clearDirty(ref: CreditRef, seen: CreditCounter): Promise<void>;
+  /**
+   * Closes every counter of the workspace: the store has gone back in time, so that each must be loaded anew before it is
+   * spent from. Loading keeps the greater `spent`, so that nothing is given twice that Postgres knows to be spent.
+   */
+  closeAll(workspaceId: string): Promise<void>;
   /** Keys for which a spender found no open counter since the last call. */
   takeLoadRequests(workspaceId: string, max: number): Promise<CreditRef[]>;
 }

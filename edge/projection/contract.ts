@@ -1,6 +1,6 @@
+import type { PolicyRecord } from "../../core/policies/policy.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import type { NamespaceRecord, OverrideRecord } from "../../core/verification/records.ts";
-import type { PolicyRecord } from "../../core/policies/policy.ts";
 
 /*
  * How what verification needs to know gets from Postgres to the place where it is decided.
@@ -51,10 +51,18 @@ export type ReadRecord =
   | { readonly state: "gone" }
   | { readonly state: "missing" };
 
-/** `usable: false`: the store is unreachable or not completely projected, so that absence means nothing. */
+/**
+ * `usable: false`: the store is unreachable, or a record is missing in a projection that is not complete, so that absence
+ * means nothing. `projectionId` is what a store that is projected into was read under.
+ */
 export type ReadBatch =
-  | { readonly usable: true; readonly records: readonly ReadRecord[] }
-  | { readonly usable: false; readonly reason: string };
+  | { readonly usable: true; readonly records: readonly ReadRecord[]; readonly projectionId?: string }
+  | {
+      readonly usable: false;
+      readonly reason: string;
+      /** In a projection that is not complete: what is there all the same, which is right; 'missing' here means nothing. */
+      readonly partial?: { readonly records: readonly ReadRecord[]; readonly projectionId: string };
+    };
 
 /** Raw reads, in the order of the refs, all of one workspace. Never throws for an unreachable store: `usable: false`. */
 export interface RecordSource {
@@ -67,8 +75,11 @@ export type FeedId = { readonly workspaceId: string } | "central";
 export interface FeedListener {
   /** The record changed: forget what is cached of it. */
   onChange(ref: RecordRef): void;
-  /** Entries were missed, or the projection was made anew: forget everything. */
-  onReset(reason: string): void;
+  /**
+   * Entries were missed, or the projection was made anew: forget everything. `distrusted` is a projection that went back
+   * in time: what is read under it is not usable any more, and the relay will make a new one.
+   */
+  onReset(reason: string, distrusted?: string): void;
   /** Everything committed before `asOfMs` (clock of the shared store) has been delivered on this feed. */
   onHeartbeat(asOfMs: number): void;
 }
@@ -127,7 +138,8 @@ export class ProjectionChanged extends Error {
 }
 
 export type Lookup<T> =
-  | { readonly status: "found"; readonly value: T }
+  /** `stale`: read before the last reset or gap, and given because the source is not usable now. */
+  | { readonly status: "found"; readonly value: T; readonly stale?: true }
   | { readonly status: "absent" }
   | { readonly status: "unusable"; readonly reason: string };
 

@@ -1,0 +1,54 @@
+/**
+ * A map that holds at most `max` entries. When it is full, the oldest entry that was not read since it was last passed
+ * over makes room (second chance), so that reading an entry costs one flag and not a reordering of the map.
+ */
+export class BoundedCache<K, V> {
+  readonly #entries = new Map<K, { value: V; used: boolean }>();
+  readonly #max: number;
+
+  constructor(max: number) {
+    this.#max = Math.max(1, max);
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get(key: K): V | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    entry.used = true;
+    return entry.value;
+  }
+
+  /** Gives the entry that had to make room, if one had to. */
+  set(key: K, value: V): V | undefined {
+    const known = this.#entries.get(key);
+    if (known !== undefined) {
+      known.value = value;
+      return undefined;
+    }
+    const evicted = this.#entries.size >= this.#max ? this.#evict() : undefined;
+    this.#entries.set(key, { value, used: false });
+    return evicted;
+  }
+
+  delete(key: K): boolean {
+    return this.#entries.delete(key);
+  }
+
+  clear(): void {
+    this.#entries.clear();
+  }
+
+  #evict(): V | undefined {
+    // Every entry that is passed over loses its flag, so that the second time round one is found at the latest.
+    for (const [key, entry] of this.#entries) {
+      this.#entries.delete(key);
+      if (!entry.used) return entry.value;
+      entry.used = false;
+      this.#entries.set(key, entry);
+    }
+    return undefined;
+  }
+}

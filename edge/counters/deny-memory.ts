@@ -1,0 +1,103 @@
+import { windowAt } from "../../core/ratelimits/window.ts";
+import { BoundedCache } from "../bounded-cache.ts";
+import type { Consumed, ConsumeRequest, LimitCharge, LimitOutcome } from "./contract.ts";
+import { counterName } from "./memory.ts";
+import type { StrictCounters } from "./strict.ts";
+
+/*
+ * A refusal stays right until the moment at which the charge could pass if nobody else consumed; whatever others consume
+ * only makes it later. So a caller over its limit costs no round trip. Not for a cluster, where giving back lowers counts.
+ *
+ * What a request was told is remembered for each of its limits: of a refusal until that moment, and of the limits that
+ * would have passed until their window ends, but only to report them again beside a refusal.
+ */
+
+interface Remembered {
+  readonly outcome: LimitOutcome;
+  /** The store's clock. */
+  readonly untilMs: number;
+  /** The credits that were reported beside it. */
+  readonly credits: { readonly keyId: string; readonly remaining: number | undefined } | undefined;
+}
+
+const REMEMBERED_MAX = 10_000;
+
+export class DenyMemory implements StrictCounters {
+  readonly #inner: StrictCounters;
+  readonly #remembered: BoundedCache<string, Remembered>;
+  /** Store clock − monotonic clock. Reckoned from the moment of sending, so that our estimate never runs behind. */
+  #offsetMs = 0;
+
+  readonly #monotonicMs: () => number;
+
+  constructor(inner: StrictCounters, options: { max?: number; monotonicMs?: () => number } = {}) {
+    const { max = REMEMBERED_MAX, monotonicMs = () => performance.now() } = options;
+    this.#inner = inner;
+    this.#remembered = new BoundedCache(max);
+    this.#monotonicMs = monotonicMs;
+  }
+
+  async consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
+    if (options?.dryRun === true) return this.#inner.consume(request, options);
+    if (this.#remembered.size > 0) {
+      const recalled = this.#recall(request);
+      if (recalled !== undefined) return recalled;
+    }
+    const sentAtMs = this.#monotonicMs();
+    const consumed = await this.#inner.consume(request);
+    this.#offsetMs = consumed.nowMs - sentAtMs;
+    if (!consumed.passed) this.#remember(request, consumed);
+    return consumed;
+  }
+
+  /** For a new projection: the counters may have gone back in time with everything else. */
+  forget(): void {
+    this.#remembered.clear();
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close();
+  }
+
+  #recall({ limits, credits }: ConsumeRequest): Consumed | undefined {
+    const nowMs = Math.floor(this.#offsetMs + this.#monotonicMs());
+    const outcomes: LimitOutcome[] = [];
+    let passed = true;
+    let remaining: number | undefined;
+    let knowsCredits = credits === undefined;
+    for (const charge of limits) {
+      const remembered = this.#remembered.get(nameOf(charge));
+      if (remembered === undefined || remembered.untilMs <= nowMs) return undefined;
+      const { outcome } = remembered;
+      if (!outcome.passed) passed = false;
+      if (credits !== undefined && remembered.credits?.keyId === credits.keyId) {
+        knowsCredits = true;
+        remaining = remembered.credits.remaining;
+      }
+      const resetMs = Math.max(outcome.resetMs, windowAt(nowMs, charge.durationMs).resetMs);
+      outcomes.push({ ...outcome, resetMs });
+    }
+    if (passed || !knowsCredits) return undefined;
+    const base = { nowMs, limits: outcomes, passed };
+    return credits === undefined ? base : { ...base, credits: { status: "unreached", remaining } };
+  }
+
+  #remember({ limits, credits }: ConsumeRequest, consumed: Consumed): void {
+    const { nowMs, credits: spent } = consumed;
+    const remaining = spent?.status === "unreached" ? spent.remaining : undefined;
+    for (const [i, charge] of limits.entries()) {
+      const outcome = consumed.limits[i];
+      if (outcome === undefined) continue;
+      const untilMs = outcome.passed ? outcome.resetMs : (outcome.retryAtMs ?? 0);
+      if (untilMs <= nowMs) continue;
+      this.#remembered.set(nameOf(charge), {
+        outcome,
+        untilMs,
+        credits: credits === undefined ? undefined : { keyId: credits.keyId, remaining },
+      });
+    }
+  }
+}
+
+/** The limit is part of the name, so that a changed one is asked anew. */
+const nameOf = (charge: LimitCharge): string => `${charge.limit}:${charge.cost}:${counterName(charge)}`;

@@ -1,0 +1,59 @@
+import type { WindowCounts } from "../../core/ratelimits/window.ts";
+import { isCluster, type RedisClient } from "../redis/connect.ts";
+import { runScript } from "../redis/script.ts";
+import { countsAt } from "./redis.ts";
+import { EXCHANGE } from "./scripts.ts";
+
+/** What was admitted in one window. */
+export interface Amount {
+  readonly window: number;
+  readonly amount: number;
+}
+
+export interface ExchangeItem extends Amount {
+  readonly key: string;
+  readonly durationMs: number;
+}
+
+export interface Exchanged {
+  readonly nowMs: number;
+  /** In the order of the items: the totals after. */
+  readonly counts: readonly WindowCounts[];
+}
+
+/** Counts as if the amounts had been added in the shared store: older windows than the one before weigh nothing. */
+export function withAmounts(counts: WindowCounts | undefined, amounts: readonly Amount[]): WindowCounts | undefined {
+  let sum = counts;
+  for (const { window, amount } of amounts) {
+    if (sum === undefined || window > sum.window + 1) sum = { window, current: amount, previous: 0 };
+    else if (window === sum.window + 1) sum = { window, current: amount, previous: sum.current };
+    else if (window === sum.window) sum = { ...sum, current: sum.current + amount };
+    else if (window === sum.window - 1) sum = { ...sum, previous: sum.previous + amount };
+  }
+  return sum;
+}
+
+/** A script that touches more counters than this would keep others waiting. */
+const ITEMS_MAX = 200;
+
+/** Exchanges with Redis. undefined when there is no connection, so that nothing was sent; throws when it is not known. */
+export async function exchangeWithRedis(
+  client: RedisClient,
+  items: readonly ExchangeItem[],
+): Promise<Exchanged | undefined> {
+  if (client.status !== "ready") return undefined;
+  const size = isCluster(client) ? 1 : ITEMS_MAX;
+  const batches: Promise<number[]>[] = [];
+  for (let at = 0; at < items.length; at += size) batches.push(sendBatch(client, items.slice(at, at + size)));
+  const replies = await Promise.all(batches);
+  return {
+    nowMs: replies[0]?.[0] ?? Date.now(),
+    counts: items.map((_, i) => countsAt(replies[Math.floor(i / size)] ?? [], 1 + 3 * (i % size))),
+  };
+}
+
+async function sendBatch(client: RedisClient, items: readonly ExchangeItem[]): Promise<number[]> {
+  const keys = items.map((item) => item.key);
+  const args = items.flatMap(({ durationMs, window, amount }) => [durationMs, window, amount]);
+  return (await runScript(client, EXCHANGE, keys.length, [...keys, ...args])) as number[];
+}

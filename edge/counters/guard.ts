@@ -1,0 +1,124 @@
+import { type Consumed, type ConsumeRequest, CountersUnavailable } from "./contract.ts";
+import type { StrictCounters } from "./strict.ts";
+
+/*
+ * Gives up on a store that does not answer, and stops asking one that mostly fails.
+ *
+ *   closed ── half of at least 20 calls in the last 5 to 10 s failed ──► open ── after 1 s ──► one call may try
+ *      ▲                                                                  ▲                        │
+ *      └──────────────────────────── it succeeds ─────────────────────────┼────────────────────────┤
+ *                                                                         └───── it fails ─────────┘
+ *
+ * While it is open every call fails at once. A late reply is thrown away; what it consumed stays consumed.
+ */
+
+const BUCKET_MS = 5_000;
+const CALLS_MIN = 20;
+const FAILURE_SHARE = 0.5;
+const OPEN_MS = 1_000;
+
+export class Breaker {
+  #openUntilMs = 0;
+  #isProbing = false;
+  #bucketEndsMs = 0;
+  #now = { calls: 0, failures: 0 };
+  #before = { calls: 0, failures: 0 };
+
+  /** Whether a call may be made; of an open breaker, one each second. `nowMs` is a monotonic clock in all methods. */
+  admits(nowMs: number): boolean {
+    if (this.#openUntilMs === 0) return true;
+    if (nowMs < this.#openUntilMs || this.#isProbing) return false;
+    this.#isProbing = true;
+    return true;
+  }
+
+  succeeded(nowMs: number): void {
+    if (this.#isProbing) this.#reset();
+    this.#roll(nowMs);
+    this.#now.calls += 1;
+  }
+
+  failed(nowMs: number): void {
+    this.#roll(nowMs);
+    this.#now.calls += 1;
+    this.#now.failures += 1;
+    const calls = this.#now.calls + this.#before.calls;
+    const failures = this.#now.failures + this.#before.failures;
+    const isBad = calls >= CALLS_MIN && failures >= FAILURE_SHARE * calls;
+    if (this.#isProbing || isBad) this.#openUntilMs = nowMs + OPEN_MS;
+    this.#isProbing = false;
+  }
+
+  #roll(nowMs: number): void {
+    if (nowMs < this.#bucketEndsMs) return;
+    const isNext = nowMs < this.#bucketEndsMs + BUCKET_MS;
+    this.#before = isNext ? this.#now : { calls: 0, failures: 0 };
+    this.#now = { calls: 0, failures: 0 };
+    this.#bucketEndsMs = nowMs + BUCKET_MS;
+  }
+
+  #reset(): void {
+    this.#isProbing = false;
+    this.#openUntilMs = 0;
+    this.#now = { calls: 0, failures: 0 };
+    this.#before = { calls: 0, failures: 0 };
+  }
+}
+
+export interface GuardOptions {
+  readonly timeoutMs: number;
+  /**
+   * A process that was busy may find its timer due before it has read the reply that lies in the socket. One more turn of
+   * the event loop reads it, so that a busy sidecar is not taken for an absent Redis.
+   */
+  readonly extraPoll: boolean;
+}
+
+export class GuardedCounters implements StrictCounters {
+  readonly #inner: StrictCounters;
+  readonly #options: GuardOptions;
+  readonly #breaker = new Breaker();
+
+  constructor(inner: StrictCounters, options: GuardOptions) {
+    this.#inner = inner;
+    this.#options = options;
+  }
+
+  consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
+    const breaker = this.#breaker;
+    if (!breaker.admits(performance.now())) {
+      return Promise.reject(new CountersUnavailable("the store has mostly failed of late and is not asked"));
+    }
+    const { timeoutMs, extraPoll } = this.#options;
+    return new Promise((resolve, reject) => {
+      let isSettled = false;
+      const giveUp = () => {
+        if (isSettled) return;
+        isSettled = true;
+        breaker.failed(performance.now());
+        reject(new CountersUnavailable(`the store gave no answer within ${timeoutMs} ms`));
+      };
+      const timer = setTimeout(extraPoll ? () => setImmediate(giveUp) : giveUp, timeoutMs);
+      this.#inner.consume(request, options).then(
+        (consumed) => {
+          if (isSettled) return;
+          isSettled = true;
+          clearTimeout(timer);
+          breaker.succeeded(performance.now());
+          resolve(consumed);
+        },
+        (error: unknown) => {
+          if (isSettled) return;
+          isSettled = true;
+          clearTimeout(timer);
+          breaker.failed(performance.now());
+          reject(error);
+        },
+      );
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close();
+  }
+}

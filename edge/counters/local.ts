@@ -1,0 +1,238 @@
+import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
+import { decideLimit, rollCounts, usedAt, type WindowCounts } from "../../core/ratelimits/window.ts";
+import type { Consumed, ConsumeRequest, Counters, LimitCharge, LimitOutcome } from "./contract.ts";
+import { type Amount, type Exchanged, type ExchangeItem, withAmounts } from "./exchange.ts";
+import { counterName } from "./memory.ts";
+import type { StrictCounters } from "./strict.ts";
+
+/*
+ * Limits with `accuracy: "local"` are decided in this process at once, from the totals that the store gave last and what
+ * was admitted here since. Every 100 ms both are exchanged. So all processes together may admit more than the limit by what
+ * they admit between two exchanges that succeed; what this process sees of that is counted.
+ *
+ * An amount that was sent is never sent again: when the answer stays away it counts here as if it had arrived.
+ */
+
+const EXCHANGE_EVERY_MS = 100;
+const SWEEP_EVERY_MS = 10_000;
+
+interface LocalCounter {
+  readonly key: string;
+  readonly durationMs: number;
+  /** The totals of the last exchange. */
+  shared: WindowCounts | undefined;
+  /** Admitted here since; at most one for each window, and negative when a refusal elsewhere took it back. */
+  pending: Amount[];
+  /** The limit it was last asked with, for measuring. */
+  limit: number;
+}
+
+export interface LocalOptions {
+  /** The store's key of a charge's counter. */
+  readonly keyOf: (charge: LimitCharge) => string;
+  /** Adds the amounts and gives the totals. undefined: the store was not reached, and nothing was sent. */
+  readonly exchange: (items: readonly ExchangeItem[]) => Promise<Exchanged | undefined>;
+  readonly everyMs?: number;
+}
+
+export class LocalCounters implements Counters {
+  readonly #strict: StrictCounters;
+  readonly #options: LocalOptions;
+  readonly #counters = new Map<string, LocalCounter>();
+  readonly #touched = new Set<LocalCounter>();
+  #timer: NodeJS.Timeout | undefined;
+  #exchanging: Promise<void> = Promise.resolve();
+  /** Store clock − monotonic clock; this host's own until the first exchange. */
+  #offsetMs = Date.now() - performance.now();
+  #overAdmitted = 0;
+  #sweptAtMs = 0;
+  #isClosed = false;
+
+  constructor(strict: StrictCounters, options: LocalOptions) {
+    this.#strict = strict;
+    this.#options = options;
+  }
+
+  /** Units admitted beyond limits, as far as this process can tell: its own share of each total above its limit. */
+  overAdmitted(): number {
+    return this.#overAdmitted;
+  }
+
+  consume(request: ConsumeRequest): Promise<Consumed> {
+    for (const charge of request.limits) if (charge.accuracy === "local") return this.#consumeMixed(request);
+    return this.#strict.consume(request);
+  }
+
+  /** Exchanges once more, so that others see what was admitted here last. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#exchanging;
+    await this.#exchange();
+    await this.#strict.close();
+  }
+
+  async #consumeMixed({ limits, credits }: ConsumeRequest): Promise<Consumed> {
+    const local = limits.filter((charge) => charge.accuracy === "local");
+    const strict = limits.filter((charge) => charge.accuracy !== "local");
+    const nowMs = Math.floor(this.#offsetMs + performance.now());
+    const decided = this.#decide(local, nowMs);
+    if (strict.length === 0 && credits === undefined) {
+      return { nowMs, limits: decided.outcomes, passed: decided.passed };
+    }
+    if (!decided.passed) {
+      // Only to report them: nothing is consumed any more.
+      const asked = await this.#strict.consume({ limits: strict }, { dryRun: true });
+      const outcomes = inOrder(limits, decided.outcomes, asked.limits);
+      const base = { nowMs: asked.nowMs, limits: outcomes, passed: false };
+      return credits === undefined ? base : { ...base, credits: { status: "unreached", remaining: undefined } };
+    }
+    let consumed: Consumed;
+    try {
+      consumed = await this.#strict.consume({ limits: strict, credits });
+    } catch (error) {
+      this.#takeBack(local, nowMs);
+      throw error;
+    }
+    if (consumed.passed) return { ...consumed, limits: inOrder(limits, decided.outcomes, consumed.limits) };
+    this.#takeBack(local, nowMs);
+    return { ...consumed, limits: inOrder(limits, this.#asRead(local, nowMs), consumed.limits) };
+  }
+
+  /** Decides and admits in one step, so that two requests at the same time do not both take the last unit. */
+  #decide(charges: readonly LimitCharge[], nowMs: number) {
+    const asked = charges.map((charge) => {
+      const { limit, durationMs, cost } = charge;
+      const counter = this.#counter(charge);
+      counter.limit = limit;
+      this.#touched.add(counter);
+      return { counterKey: counter.key, limit, durationMs, cost, counter };
+    });
+    const views = new Map(asked.map(({ counterKey, counter }) => [counterKey, viewOf(counter, nowMs)]));
+    const decided = decideLimits(asked, (key) => views.get(key), nowMs);
+    if (decided.passed) {
+      for (const { counter, cost } of asked) addPending(counter, nowMs, cost);
+    }
+    this.#schedule();
+    return decided;
+  }
+
+  #takeBack(charges: readonly LimitCharge[], nowMs: number): void {
+    for (const charge of charges) addPending(this.#counter(charge), nowMs, -charge.cost);
+  }
+
+  #asRead(charges: readonly LimitCharge[], nowMs: number): LimitOutcome[] {
+    return charges.map((charge) => {
+      const { limit, durationMs } = charge;
+      const counts = viewOf(this.#counter(charge), nowMs);
+      const { remaining, resetMs } = decideLimit({ limit, durationMs, counts, cost: 0, nowMs });
+      return { passed: true, remaining, resetMs };
+    });
+  }
+
+  #counter(charge: LimitCharge): LocalCounter {
+    const name = counterName(charge);
+    let counter = this.#counters.get(name);
+    if (counter === undefined) {
+      const { durationMs, limit } = charge;
+      counter = { key: this.#options.keyOf(charge), durationMs, shared: undefined, pending: [], limit };
+      this.#counters.set(name, counter);
+    }
+    return counter;
+  }
+
+  #schedule(): void {
+    if (this.#timer !== undefined || this.#isClosed) return;
+    this.#timer = setTimeout(() => {
+      this.#exchanging = this.#exchange().finally(() => {
+        this.#timer = undefined;
+        if (this.#touched.size > 0) this.#schedule();
+      });
+    }, this.#options.everyMs ?? EXCHANGE_EVERY_MS);
+    this.#timer.unref();
+  }
+
+  async #exchange(): Promise<void> {
+    const counters = [...this.#touched];
+    if (counters.length === 0) return;
+    this.#touched.clear();
+    const items: ExchangeItem[] = [];
+    const owners: LocalCounter[] = [];
+    for (const counter of counters) {
+      const amounts = counter.pending.length > 0 ? counter.pending : [{ window: 0, amount: 0 }];
+      for (const amount of amounts) {
+        items.push({ key: counter.key, durationMs: counter.durationMs, ...amount });
+        owners.push(counter);
+      }
+    }
+    const sent = new Map(counters.map((counter) => [counter, counter.pending]));
+    for (const counter of counters) counter.pending = [];
+    const sentAtMs = performance.now();
+    const exchanged = await this.#options.exchange(items).catch(() => "unknown" as const);
+    if (exchanged === undefined) {
+      // Nothing was sent, so it is still to be sent, before what came meanwhile.
+      for (const [counter, amounts] of sent) {
+        for (const { window, amount } of amounts) addTo(counter.pending, window, amount);
+        if (amounts.length > 0) this.#touched.add(counter);
+      }
+    } else if (exchanged === "unknown") {
+      for (const [counter, amounts] of sent) counter.shared = withAmounts(counter.shared, amounts);
+    } else {
+      this.#offsetMs = exchanged.nowMs - sentAtMs;
+      for (const [i, counter] of owners.entries()) counter.shared = exchanged.counts[i];
+      for (const [counter, amounts] of sent) this.#measure(counter, amounts, exchanged.nowMs);
+    }
+    this.#sweep();
+  }
+
+  #measure(counter: LocalCounter, sent: readonly Amount[], nowMs: number): void {
+    const { shared, durationMs, limit } = counter;
+    const own = sent.reduce((sum, { amount }) => sum + amount, 0);
+    if (shared === undefined || own <= 0) return;
+    const over = usedAt(shared, { durationMs, nowMs }) - limit;
+    if (over > 0) this.#overAdmitted += Math.min(over, own);
+  }
+
+  #sweep(): void {
+    const monotonicMs = performance.now();
+    if (monotonicMs - this.#sweptAtMs < SWEEP_EVERY_MS) return;
+    this.#sweptAtMs = monotonicMs;
+    const nowMs = this.#offsetMs + monotonicMs;
+    for (const [name, counter] of this.#counters) {
+      const latest = withAmounts(counter.shared, counter.pending)?.window ?? 0;
+      if (Math.floor(nowMs / counter.durationMs) > latest + 1) this.#counters.delete(name);
+    }
+  }
+}
+
+function viewOf(counter: LocalCounter, nowMs: number): WindowCounts {
+  return rollCounts(withAmounts(counter.shared, counter.pending), Math.floor(nowMs / counter.durationMs));
+}
+
+function addPending(counter: LocalCounter, nowMs: number, amount: number): void {
+  if (amount === 0) return;
+  addTo(counter.pending, viewOf(counter, nowMs).window, amount);
+  // Windows before the last weigh nothing any more.
+  if (counter.pending.length > 2) counter.pending = counter.pending.slice(-2);
+}
+
+function addTo(pending: Amount[], window: number, amount: number): void {
+  const at = pending.findIndex((entry) => entry.window === window);
+  const known = pending[at];
+  if (known !== undefined) pending[at] = { window, amount: known.amount + amount };
+  else pending.push({ window, amount });
+  pending.sort((a, b) => a.window - b.window);
+}
+
+function inOrder(
+  charges: readonly LimitCharge[],
+  local: readonly LimitOutcome[],
+  strict: readonly LimitOutcome[],
+): LimitOutcome[] {
+  const rest = { local: [...local], strict: [...strict] };
+  return charges.map(({ accuracy }) => {
+    const outcome = rest[accuracy].shift();
+    if (outcome === undefined) throw new Error("each charge has an outcome");
+    return outcome;
+  });
+}

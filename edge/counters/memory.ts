@@ -1,0 +1,120 @@
+import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
+import type { WindowCounts } from "../../core/ratelimits/window.ts";
+import type { CreditCounter } from "../credits/contract.ts";
+import type { Consumed, ConsumeRequest, CreditCharge, CreditOutcome, LimitCharge } from "./contract.ts";
+import { reportRefused, type StrictCounters } from "./strict.ts";
+
+export interface MemoryCredits extends CreditCounter {
+  readonly open: boolean;
+}
+
+interface KeptCounts extends WindowCounts {
+  /** Unix ms after which the counts weigh nothing: the end of the window after theirs. */
+  readonly expiresMs: number;
+}
+
+/** How many counters each call looks at for expired ones, so that the store never has to be swept as a whole. */
+const SWEEP_PER_CALL = 2;
+
+/** The counters of one process, shared by `MemoryCounters` and the credit store beside it. */
+export class MemoryStore {
+  readonly nowMs: () => number;
+  readonly limits = new Map<string, KeptCounts>();
+  readonly credits = new Map<string, MemoryCredits>();
+  /** By workspace: the ids of the keys. */
+  readonly dirty = new Map<string, Set<string>>();
+  readonly toLoad = new Map<string, Set<string>>();
+  #sweep: Iterator<[string, KeptCounts]> | undefined;
+
+  constructor(nowMs: () => number = Date.now) {
+    this.nowMs = nowMs;
+  }
+
+  sweep(nowMs: number): void {
+    for (let i = 0; i < SWEEP_PER_CALL; i++) {
+      this.#sweep ??= this.limits.entries();
+      const next = this.#sweep.next();
+      if (next.done === true) {
+        this.#sweep = undefined;
+        return;
+      }
+      const [key, counts] = next.value;
+      if (counts.expiresMs <= nowMs) this.limits.delete(key);
+    }
+  }
+}
+
+export const creditsKey = (workspaceId: string, keyId: string): string => `${workspaceId}/${keyId}`;
+
+export function mark(marks: Map<string, Set<string>>, workspaceId: string, keyId: string): void {
+  const marked = marks.get(workspaceId);
+  if (marked === undefined) marks.set(workspaceId, new Set([keyId]));
+  else marked.add(keyId);
+}
+
+/** Names the counter of a charge within this process. The lengths keep two different charges from having one name. */
+export function counterName({ workspaceId, scope, identifier, durationMs }: LimitCharge): string {
+  return `${workspaceId}:${scope.kind}:${scope.value.length}:${scope.value}:${durationMs}:${identifier}`;
+}
+
+/** Counts in this process alone: for `postern dev`, and for what a pod decides by itself while Redis is away. */
+export class MemoryCounters implements StrictCounters {
+  readonly #store: MemoryStore;
+
+  constructor(store: MemoryStore = new MemoryStore()) {
+    this.#store = store;
+  }
+
+  async consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
+    return this.consumeNow(request, options);
+  }
+
+  /** The same without a promise: nothing here has to be waited for. */
+  consumeNow({ limits, credits }: ConsumeRequest, options?: { dryRun?: boolean }): Consumed {
+    const store = this.#store;
+    const nowMs = store.nowMs();
+    store.sweep(nowMs);
+    const charges = limits.map((charge) => ({
+      counterKey: counterName(charge),
+      limit: charge.limit,
+      durationMs: charge.durationMs,
+      cost: charge.cost,
+    }));
+    const read = (counterKey: string) => store.limits.get(counterKey);
+    const decided = decideLimits(charges, read, nowMs);
+    const dryRun = options?.dryRun === true;
+    if (!dryRun) {
+      for (const { counterKey, durationMs } of charges) {
+        const counts = decided.updates.get(counterKey);
+        if (counts !== undefined) {
+          store.limits.set(counterKey, { ...counts, expiresMs: (counts.window + 2) * durationMs });
+        }
+      }
+    }
+    const outcomes = dryRun ? reportRefused(charges, decided.outcomes, { read, nowMs }) : decided.outcomes;
+    const base = { nowMs, limits: outcomes, passed: decided.passed };
+    if (credits === undefined || dryRun) return base;
+    return { ...base, credits: this.#spend(credits, decided.passed) };
+  }
+
+  async close(): Promise<void> {}
+
+  #spend({ workspaceId, keyId, cost }: CreditCharge, limitsPassed: boolean): CreditOutcome {
+    const store = this.#store;
+    const key = creditsKey(workspaceId, keyId);
+    const counter = store.credits.get(key);
+    const isOpen = counter?.open === true;
+    const remaining = isOpen ? Math.max(0, counter.granted - counter.spent) : undefined;
+    if (!limitsPassed) return { status: "unreached", remaining };
+    if (!isOpen || remaining === undefined) {
+      mark(store.toLoad, workspaceId, keyId);
+      return { status: "unknown" };
+    }
+    if (counter.spent + cost > counter.granted) return { status: "refused", remaining };
+    if (cost > 0) {
+      store.credits.set(key, { ...counter, spent: counter.spent + cost });
+      mark(store.dirty, workspaceId, keyId);
+    }
+    return { status: "spent", remaining: remaining - cost };
+  }
+}

@@ -1,0 +1,144 @@
+import { type CounterCharge, decideLimits } from "../../core/ratelimits/decide-limits.ts";
+import type { WindowCounts } from "../../core/ratelimits/window.ts";
+import type { RedisClient } from "../redis/connect.ts";
+import type { RedisKeys } from "../redis/keys.ts";
+import { runScript } from "../redis/script.ts";
+import {
+  type Consumed,
+  type ConsumeRequest,
+  CountersUnavailable,
+  type CreditCharge,
+  type CreditOutcome,
+  type LimitOutcome,
+} from "./contract.ts";
+import { CounterKeys } from "./counter-keys.ts";
+import { countsAt, creditOutcome } from "./redis.ts";
+import { CONSUME, GIVE_BACK, SPEND_CREDITS } from "./scripts.ts";
+import { reportRefused, type StrictCounters } from "./strict.ts";
+
+/** The charges on one counter, and where they stand in the request. */
+interface Group {
+  readonly counterKey: string;
+  readonly durationMs: number;
+  readonly charges: CounterCharge[];
+  readonly places: number[];
+}
+
+/** What the counter said to them. */
+interface Share extends Group {
+  readonly nowMs: number;
+  readonly counts: WindowCounts;
+  readonly passed: boolean;
+}
+
+/**
+ * On a cluster each counter may be in another slot, so each is asked by itself, all at once, and when one refuses the others
+ * are given back. Between the two a concurrent caller may meet a refusal that a moment later would not be one; more than
+ * the limit is never admitted. Giving back is tried once: a lost give-back leaves a count too high, never too low.
+ */
+export class RedisClusterCounters implements StrictCounters {
+  readonly #client: RedisClient;
+  readonly #keys: RedisKeys;
+  readonly #counterKeys: CounterKeys;
+
+  constructor(client: RedisClient, keys: RedisKeys) {
+    this.#client = client;
+    this.#keys = keys;
+    this.#counterKeys = new CounterKeys(keys);
+  }
+
+  async consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
+    const dryRun = options?.dryRun === true;
+    const asked = await Promise.allSettled(this.#group(request).map((group) => this.#ask(group, dryRun)));
+    const shares = asked.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+    const failure = asked.find((result) => result.status === "rejected");
+    const passed = failure === undefined && shares.every((share) => share.passed);
+    if (!passed && !dryRun) await this.#giveBack(shares.filter((share) => share.passed));
+    if (failure !== undefined) throw new CountersUnavailable("counting in Redis", { cause: failure.reason });
+    const nowMs = shares.reduce((latest, share) => Math.max(latest, share.nowMs), 0) || Date.now();
+    const limits = outcomesOf(request.limits.length, shares, passed && !dryRun);
+    const { credits } = request;
+    if (credits === undefined || dryRun) return { nowMs, limits, passed };
+    return { nowMs, limits, passed, credits: passed ? await this.#spend(credits) : await this.#readCredits(credits) };
+  }
+
+  async close(): Promise<void> {}
+
+  #group({ limits }: ConsumeRequest): Group[] {
+    const groups = new Map<string, Group>();
+    for (const [place, charge] of limits.entries()) {
+      const counterKey = this.#counterKeys.of(charge);
+      const group = groups.get(counterKey) ?? { counterKey, durationMs: charge.durationMs, charges: [], places: [] };
+      groups.set(counterKey, group);
+      group.charges.push({ counterKey, limit: charge.limit, durationMs: charge.durationMs, cost: charge.cost });
+      group.places.push(place);
+    }
+    return [...groups.values()];
+  }
+
+  async #ask(group: Group, dryRun: boolean): Promise<Share> {
+    const triples = group.charges.flatMap(({ limit, cost }) => [1, limit, cost]);
+    const argv = [group.counterKey, 1, dryRun ? "1" : "0", "", "", group.durationMs, ...triples];
+    const reply = (await runScript(this.#client, CONSUME, 1, argv)) as number[];
+    return { ...group, nowMs: reply[0] ?? 0, counts: countsAt(reply, 2), passed: reply[1] === 1 };
+  }
+
+  async #giveBack(shares: readonly Share[]): Promise<void> {
+    await Promise.allSettled(
+      shares.map(async ({ counterKey, charges, counts }) => {
+        const cost = charges.reduce((sum, charge) => sum + charge.cost, 0);
+        if (cost > 0) await runScript(this.#client, GIVE_BACK, 1, [counterKey, counts.window, cost]);
+      }),
+    );
+  }
+
+  async #spend({ workspaceId, keyId, cost }: CreditCharge): Promise<CreditOutcome> {
+    let reply: number[];
+    try {
+      const argv = [this.#keys.credits(workspaceId, keyId), cost];
+      reply = (await runScript(this.#client, SPEND_CREDITS, 1, argv)) as number[];
+    } catch (error) {
+      throw new CountersUnavailable("spending credits in Redis", { cause: error });
+    }
+    const outcome = creditOutcome(reply[0] ?? 3, reply[1] ?? -1);
+    if (outcome.status === "spent" && cost > 0) await this.#mark(this.#keys.creditsDirty(workspaceId), keyId);
+    if (outcome.status === "unknown") await this.#mark(this.#keys.creditsLoad(workspaceId), keyId);
+    return outcome;
+  }
+
+  async #readCredits({ workspaceId, keyId }: CreditCharge): Promise<CreditOutcome> {
+    try {
+      const read = await this.#client.hmget(this.#keys.credits(workspaceId, keyId), "granted", "spent", "open");
+      const [granted, spent, open] = read;
+      const isOpen = granted != null && open === "1";
+      return { status: "unreached", remaining: isOpen ? Math.max(0, Number(granted) - Number(spent)) : undefined };
+    } catch (error) {
+      throw new CountersUnavailable("reading credits in Redis", { cause: error });
+    }
+  }
+
+  /** Adding to a set may be repeated. A mark that is lost all the same is made by the key's next request. */
+  async #mark(set: string, keyId: string): Promise<void> {
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const isMarked = await this.#client.sadd(set, keyId).then(
+        () => true,
+        () => false,
+      );
+      if (isMarked) return;
+    }
+  }
+}
+
+function outcomesOf(count: number, shares: readonly Share[], isConsumed: boolean): LimitOutcome[] {
+  const outcomes = new Array<LimitOutcome>(count);
+  for (const { charges, places, nowMs, counts } of shares) {
+    const read = () => counts;
+    const decided = decideLimits(charges, read, nowMs).outcomes;
+    const reported = isConsumed ? decided : reportRefused(charges, decided, { read, nowMs });
+    for (const [i, place] of places.entries()) {
+      const outcome = reported[i];
+      if (outcome !== undefined) outcomes[place] = outcome;
+    }
+  }
+  return outcomes;
+}

@@ -1,0 +1,146 @@
+import { defineScript } from "../redis/script.ts";
+
+/*
+ * The arithmetic of core/ratelimits/window.ts, spelt in Lua so that reading, deciding and counting are one step for all
+ * processes. Lua's numbers are the same doubles; what is stored is written with %.0f, because Lua's own way of printing
+ * turns 10^15 into 1e+15. The clock is the store's. The replies carry the counts as they were before, and the caller
+ * words the outcomes with the functions of core.
+ */
+
+/** Gives window, current, previous and the moment to reckon with: a clock behind the window counts as its start. */
+const READ_COUNTER = `
+local function read_counter(key, duration, now)
+  local seq = math.floor(now / duration)
+  local stored = redis.call('HMGET', key, 'window', 'current', 'previous')
+  local window, current, previous = tonumber(stored[1]), tonumber(stored[2]), tonumber(stored[3])
+  if not window then return seq, 0, 0, now end
+  if window > seq then return window, current, previous, window * duration end
+  if window == seq then return window, current, previous, now end
+  if window == seq - 1 then return seq, 0, current, now end
+  return seq, 0, 0, now
+end
+local function used(window, current, previous, duration, at)
+  if previous == 0 then return current end
+  return current + math.floor((previous * (duration - (at - window * duration))) / duration)
+end
+local function write_counter(key, duration, window, current, previous)
+  redis.call('HSET', key, 'window', string.format('%.0f', window), 'current', string.format('%.0f', current),
+    'previous', string.format('%.0f', previous))
+  redis.call('PEXPIRE', key, string.format('%.0f', 2 * duration))
+end
+local function now_ms()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+`;
+
+/** Spends from one counter of credits. Gives status (1 spent, 2 refused, 3 not loaded or closed) and what remains. */
+const SPEND = `
+local function spend(key, cost)
+  local stored = redis.call('HMGET', key, 'granted', 'spent', 'open')
+  if not stored[1] or stored[3] ~= '1' then return 3, -1 end
+  local granted, spent = tonumber(stored[1]), tonumber(stored[2])
+  if spent + cost > granted then return 2, math.max(0, granted - spent) end
+  if cost > 0 then redis.call('HSET', key, 'spent', string.format('%.0f', spent + cost)) end
+  return 1, granted - spent - cost
+end
+`;
+
+/**
+ * All of one request, atomically.
+ * KEYS: the C counters; then, when there are credits to spend: the credits, the set of dirty ones, the set to be loaded.
+ * ARGV: C, '1' to decide without consuming, the cost in credits or '', the key's id, C durations, and for each charge
+ *       the number of its counter, its limit and its cost.
+ * Reply: now, 1 if all limits passed, and for each counter window, current and previous before; with credits also their
+ *        status (0: a limit refused first) and what remains (-1: unknown).
+ */
+export const CONSUME = defineScript(`${READ_COUNTER}${SPEND}
+local counters = tonumber(ARGV[1])
+local now = now_ms()
+local reply = {now, 1}
+local durations, windows, currents, previouses, moments, costs = {}, {}, {}, {}, {}, {}
+for i = 1, counters do
+  local duration = tonumber(ARGV[4 + i])
+  durations[i], costs[i] = duration, 0
+  windows[i], currents[i], previouses[i], moments[i] = read_counter(KEYS[i], duration, now)
+  local at = 3 * i
+  reply[at], reply[at + 1], reply[at + 2] = windows[i], currents[i], previouses[i]
+end
+local passed = true
+for a = 5 + counters, #ARGV, 3 do
+  local i, limit, cost = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
+  local effective = used(windows[i], currents[i] + costs[i], previouses[i], durations[i], moments[i]) + cost
+  if limit <= 0 or effective > limit then
+    passed = false
+    break
+  end
+  costs[i] = costs[i] + cost
+end
+if passed and ARGV[2] ~= '1' then
+  for i = 1, counters do
+    if costs[i] > 0 then
+      write_counter(KEYS[i], durations[i], windows[i], currents[i] + costs[i], previouses[i])
+    end
+  end
+end
+if not passed then reply[2] = 0 end
+if ARGV[3] ~= '' then
+  local status, remaining = 0, -1
+  if passed then
+    status, remaining = spend(KEYS[counters + 1], tonumber(ARGV[3]))
+    if status == 1 and tonumber(ARGV[3]) > 0 then redis.call('SADD', KEYS[counters + 2], ARGV[4]) end
+    if status == 3 then redis.call('SADD', KEYS[counters + 3], ARGV[4]) end
+  else
+    local stored = redis.call('HMGET', KEYS[counters + 1], 'granted', 'spent', 'open')
+    if stored[1] and stored[3] == '1' then remaining = math.max(0, tonumber(stored[1]) - tonumber(stored[2])) end
+  end
+  reply[#reply + 1] = status
+  reply[#reply + 1] = remaining
+end
+return reply
+`);
+
+/**
+ * For a cluster, where another slot has refused: takes back what was consumed here, but only from the window it was
+ * consumed in, so that a late call cannot lower a count that was never raised by it.
+ * KEYS: the counter. ARGV: the window, the cost.
+ */
+export const GIVE_BACK = defineScript(`
+local stored = redis.call('HMGET', KEYS[1], 'window', 'current')
+if stored[1] and tonumber(stored[1]) == tonumber(ARGV[1]) then
+  local left = math.max(0, tonumber(stored[2]) - tonumber(ARGV[2]))
+  redis.call('HSET', KEYS[1], 'current', string.format('%.0f', left))
+  return 1
+end
+return 0
+`);
+
+/** For a cluster: the credits alone. KEYS: the credits. ARGV: the cost. Reply: status and what remains. */
+export const SPEND_CREDITS = defineScript(`${SPEND}
+local status, remaining = spend(KEYS[1], tonumber(ARGV[1]))
+return {status, remaining}
+`);
+
+/**
+ * Adds what a process admitted by itself and gives the totals of all. What was admitted in the window before the current
+ * one is still added, to it; older amounts weigh nothing any more.
+ * KEYS: the counters. ARGV: for each its duration, the window of the amount, the amount.
+ * Reply: now, and for each window, current, previous after.
+ */
+export const EXCHANGE = defineScript(`${READ_COUNTER}
+local now = now_ms()
+local reply = {now}
+for i = 1, #KEYS do
+  local duration = tonumber(ARGV[3 * i - 2])
+  local of, amount = tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
+  local window, current, previous = read_counter(KEYS[i], duration, now)
+  if amount ~= 0 and of >= window - 1 then
+    -- A process whose clock is ahead has counted in a window that has not begun here. Negative: it took something back.
+    if of >= window then current = math.max(0, current + amount) else previous = math.max(0, previous + amount) end
+    write_counter(KEYS[i], duration, window, current, previous)
+  end
+  local at = 3 * i - 1
+  reply[at], reply[at + 1], reply[at + 2] = window, current, previous
+end
+return reply
+`);

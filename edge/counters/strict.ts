@@ -1,0 +1,27 @@
+import type { CounterCharge } from "../../core/ratelimits/decide-limits.ts";
+import { decideLimit, type WindowCounts } from "../../core/ratelimits/window.ts";
+import type { ConsumeRequest, Consumed, Counters, LimitOutcome } from "./contract.ts";
+
+/** Counters that decide every charge in the store, whatever `accuracy` says. What stands before them sorts the charges. */
+export interface StrictCounters extends Counters {
+  /**
+   * `dryRun` is for a request that is refused already: it decides the limits with their costs, consumes nothing, leaves
+   * credits alone, and reports of each limit that would pass what is left without the cost (api/v2 9.2).
+   */
+  consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed>;
+}
+
+/** What each charge reports in a request that is refused: those that pass on their own, what is left without their cost. */
+export function reportRefused(
+  charges: readonly CounterCharge[],
+  outcomes: readonly LimitOutcome[],
+  { read, nowMs }: { read: (counterKey: string) => WindowCounts | undefined; nowMs: number },
+): LimitOutcome[] {
+  return outcomes.map((outcome, i) => {
+    const charge = charges[i];
+    if (!outcome.passed || charge === undefined) return outcome;
+    const { counterKey, limit, durationMs } = charge;
+    const { remaining } = decideLimit({ limit, durationMs, counts: read(counterKey), cost: 0, nowMs });
+    return { ...outcome, remaining };
+  });
+}

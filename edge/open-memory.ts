@@ -1,0 +1,37 @@
+import { MemoryCounters, MemoryStore } from "./counters/memory.ts";
+import { MemoryCreditStore } from "./credits/memory.ts";
+import { BufferedSink } from "./events/buffer.ts";
+import { MemoryEventStream } from "./events/memory.ts";
+import type { Edge } from "./open.ts";
+import { MemoryPodReports } from "./pods/memory.ts";
+import { MemoryProjectionStore } from "./projection/memory.ts";
+
+/** All of the edge in this process, for `postern dev`: one edge is shared by all parts. `nowMs` is every part's clock. */
+export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
+  const { nowMs = Date.now } = options;
+  const store = new MemoryStore(nowMs);
+  const counters = new MemoryCounters(store);
+  const projected = new MemoryProjectionStore(nowMs);
+  const events = new MemoryEventStream();
+  const sink = new BufferedSink({ send: async (batch) => events.append(batch) });
+  return {
+    kind: "memory",
+    writer: projected,
+    source: projected,
+    feed: projected,
+    // Everything is decided in this process at once, so that local accuracy is as strict as the other.
+    counters: () => ({
+      consume: (request) => counters.consume(request),
+      forgetDenials: () => {},
+      overAdmitted: () => 0,
+      close: async () => {},
+    }),
+    credits: new MemoryCreditStore(store),
+    sink,
+    events,
+    pods: new MemoryPodReports(nowMs),
+    ping: async () => {},
+    info: async () => ({}),
+    close: () => sink.close(),
+  };
+}

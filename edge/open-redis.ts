@@ -1,0 +1,96 @@
+import { randomUUID } from "node:crypto";
+import { CounterKeys } from "./counters/counter-keys.ts";
+import { DenyMemory } from "./counters/deny-memory.ts";
+import { exchangeWithRedis } from "./counters/exchange.ts";
+import { GuardedCounters } from "./counters/guard.ts";
+import { LocalCounters } from "./counters/local.ts";
+import { RedisCounters } from "./counters/redis.ts";
+import { RedisClusterCounters } from "./counters/redis-cluster.ts";
+import { RedisCreditStore } from "./credits/redis.ts";
+import { BufferedSink } from "./events/buffer.ts";
+import { appendToRedis, RedisEventSource } from "./events/redis.ts";
+import type { Edge, EdgeCounters } from "./open.ts";
+import { RedisPodReports } from "./pods/redis.ts";
+import { RedisChangeFeed } from "./projection/redis-feed.ts";
+import { RedisRecordSource } from "./projection/redis-source.ts";
+import { RedisRecordWriter } from "./projection/redis-writer.ts";
+import { connectRedis, isCluster, type RedisClient } from "./redis/connect.ts";
+import { RedisKeys } from "./redis/keys.ts";
+import { within } from "./redis/script.ts";
+
+const PING_TIMEOUT_MS = 1_000;
+const CONNECT_WAIT_MS = 1_000;
+
+/**
+ * The edge over one Redis, or over a cluster when the URL says `?cluster=true`. Waits a second for the connection and then
+ * resolves in any case: it goes on connecting in the background, and each call fails until it has succeeded.
+ * Counting has a connection of its own, so that no bulk of records stands before it.
+ */
+export async function openRedisEdge(options: { url: string; prefix?: string; clientName: string }): Promise<Edge> {
+  const { url, clientName } = options;
+  const client = connectRedis({ url, clientName });
+  const counting = connectRedis({ url, clientName: `${clientName}-counters` });
+  const keys = new RedisKeys(options.prefix);
+  const feed = new RedisChangeFeed({ client, keys, url, clientName });
+  const sink = new BufferedSink({ send: (events) => appendToRedis(client, keys, events) });
+  const opened: EdgeCounters[] = [];
+  await Promise.allSettled([client, counting].map((each) => within(CONNECT_WAIT_MS, ready(each))));
+  return {
+    kind: "redis",
+    writer: new RedisRecordWriter(client, keys),
+    source: new RedisRecordSource(client, keys),
+    feed,
+    counters: ({ timeoutMs, extraPoll = false }) => {
+      const counters = makeCounters(counting, keys, { timeoutMs, extraPoll });
+      opened.push(counters);
+      return counters;
+    },
+    credits: new RedisCreditStore(client, keys),
+    sink,
+    events: new RedisEventSource(client, { keys, consumer: `${clientName}-${randomUUID()}` }),
+    pods: new RedisPodReports(client, keys),
+    ping: async () => {
+      await within(PING_TIMEOUT_MS, client.ping());
+    },
+    info: async () => {
+      const node = isCluster(client) ? client.nodes("master")[0] : client;
+      const memory = (await node?.info("memory")) ?? "";
+      const evictionPolicy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
+      return evictionPolicy === undefined ? {} : { evictionPolicy };
+    },
+    close: async () => {
+      await Promise.allSettled([sink.close(), feed.close(), ...opened.map((counters) => counters.close())]);
+      client.disconnect();
+      counting.disconnect();
+    },
+  };
+}
+
+function makeCounters(
+  client: RedisClient,
+  keys: RedisKeys,
+  options: { timeoutMs: number; extraPoll: boolean },
+): EdgeCounters {
+  const onCluster = isCluster(client);
+  const strict = onCluster ? new RedisClusterCounters(client, keys) : new RedisCounters(client, keys);
+  const guarded = new GuardedCounters(strict, options);
+  const denials = onCluster ? undefined : new DenyMemory(guarded);
+  const counterKeys = new CounterKeys(keys);
+  const local = new LocalCounters(denials ?? guarded, {
+    keyOf: (charge) => counterKeys.of(charge),
+    exchange: (items) => exchangeWithRedis(client, items),
+  });
+  return {
+    consume: (request) => local.consume(request),
+    forgetDenials: () => denials?.forget(),
+    overAdmitted: () => local.overAdmitted(),
+    close: () => local.close(),
+  };
+}
+
+function ready(client: RedisClient): Promise<void> {
+  return new Promise((resolve) => {
+    if (client.status === "ready") resolve();
+    else client.once("ready", () => resolve());
+  });
+}

@@ -1,0 +1,40 @@
+import {
+  POD_REPORT_MAX_AGE_MS,
+  type PodReport,
+  type PodReports,
+  type PolicyRef,
+  type SeenPodReport,
+} from "./contract.ts";
+
+/** Reports of the sidecars of this process. */
+export class MemoryPodReports implements PodReports {
+  readonly #nowMs: () => number;
+  readonly #byPolicy = new Map<string, Map<string, SeenPodReport>>();
+
+  constructor(nowMs: () => number = Date.now) {
+    this.#nowMs = nowMs;
+  }
+
+  async report(report: PodReport): Promise<void> {
+    const name = policyName(report);
+    const pods = this.#byPolicy.get(name) ?? new Map<string, SeenPodReport>();
+    this.#byPolicy.set(name, pods);
+    pods.set(report.podId, { ...report, lastSeenMs: this.#nowMs() });
+  }
+
+  async list(ref: PolicyRef): Promise<SeenPodReport[]> {
+    const pods = this.#byPolicy.get(policyName(ref));
+    if (pods === undefined) return [];
+    const oldestMs = this.#nowMs() - POD_REPORT_MAX_AGE_MS;
+    for (const [podId, report] of pods) if (report.lastSeenMs < oldestMs) pods.delete(podId);
+    return [...pods.values()].sort((a, b) => (a.podId < b.podId ? -1 : 1));
+  }
+
+  async remove(ref: PolicyRef & { readonly podId: string }): Promise<void> {
+    this.#byPolicy.get(policyName(ref))?.delete(ref.podId);
+  }
+
+  async close(): Promise<void> {}
+}
+
+const policyName = ({ workspaceId, policyId }: PolicyRef): string => `${workspaceId}/${policyId}`;

@@ -1,0 +1,79 @@
+import * as z from "zod";
+import type { RedisClient } from "../redis/connect.ts";
+import type { RedisKeys } from "../redis/keys.ts";
+import { defineScript, runScript } from "../redis/script.ts";
+import {
+  POD_REPORT_MAX_AGE_MS,
+  type PodReport,
+  type PodReports,
+  type PolicyRef,
+  type SeenPodReport,
+} from "./contract.ts";
+
+/** Reports that nobody lists go away with their hash; list() removes the single ones that are past it. */
+const KEPT_MS = 60_000;
+
+/**
+ * KEYS: the reports of a policy. ARGV: the pod's id, its report as JSON, how long the hash is kept (ms).
+ * A script, because the time of the report is the store's: the clocks of pods are not trusted.
+ */
+const REPORT = defineScript(`
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now) .. ' ' .. ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
+`);
+
+/** What a pod writes; JSON has no word for infinity. A compromised pod can write anything, so it is read with a schema. */
+const Stored = z.object({ generation: z.number(), version: z.number(), stalenessMs: z.number().nullable() });
+
+export class RedisPodReports implements PodReports {
+  readonly #client: RedisClient;
+  readonly #keys: RedisKeys;
+
+  /** The connection belongs to the caller, who also closes it. */
+  constructor(client: RedisClient, keys: RedisKeys) {
+    this.#client = client;
+    this.#keys = keys;
+  }
+
+  async report({ workspaceId, policyId, podId, generation, version, stalenessMs }: PodReport): Promise<void> {
+    const stored = { generation, version, stalenessMs: Number.isFinite(stalenessMs) ? stalenessMs : null };
+    const key = this.#keys.pods(workspaceId, policyId);
+    await runScript(this.#client, REPORT, 1, [key, podId, JSON.stringify(stored), KEPT_MS]);
+  }
+
+  async list({ workspaceId, policyId }: PolicyRef): Promise<SeenPodReport[]> {
+    const key = this.#keys.pods(workspaceId, policyId);
+    const [fields, time] = await Promise.all([this.#client.hgetall(key), this.#client.time()]);
+    const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
+    const reports: SeenPodReport[] = [];
+    const past: string[] = [];
+    for (const [podId, text] of Object.entries(fields)) {
+      const report = readReport(text);
+      if (report !== undefined && report.lastSeenMs >= nowMs - POD_REPORT_MAX_AGE_MS) {
+        reports.push({ workspaceId, policyId, podId, ...report });
+      } else if (report === undefined || report.lastSeenMs < nowMs - KEPT_MS) past.push(podId);
+    }
+    if (past.length > 0) await this.#client.hdel(key, ...past);
+    return reports.sort((a, b) => (a.podId < b.podId ? -1 : 1));
+  }
+
+  async remove({ workspaceId, policyId, podId }: PolicyRef & { readonly podId: string }): Promise<void> {
+    await this.#client.hdel(this.#keys.pods(workspaceId, policyId), podId);
+  }
+
+  async close(): Promise<void> {}
+}
+
+function readReport(text: string) {
+  const space = text.indexOf(" ");
+  try {
+    const { generation, version, stalenessMs } = Stored.parse(JSON.parse(text.slice(space + 1)));
+    const lastSeenMs = Number(text.slice(0, space));
+    return { generation, version, stalenessMs: stalenessMs ?? Number.POSITIVE_INFINITY, lastSeenMs };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,166 @@
+import { buildKeyView, type KeyView } from "../../core/verification/key-view.ts";
+import type {
+  ApiRecord,
+  IdentityRecord,
+  KeyRecord,
+  RoleRecord,
+  WorkspaceRecord,
+} from "../../core/verification/records.ts";
+import { BoundedCache } from "../bounded-cache.ts";
+import type { Lookup, RecordRef } from "./contract.ts";
+import type { CachedRecord, Outcome, RecordCache } from "./record-cache.ts";
+
+/*
+ * Keys put together with what they refer to. A view remembers the records that it was made of, and is good while all of
+ * them are live: a change of a role marks one record, however many keys have it, and each view notices when it is used.
+ * Whether anything changed at all since the last look is one comparison of numbers.
+ */
+
+interface CachedView {
+  readonly workspaceId: string;
+  readonly view: KeyView;
+  readonly parts: readonly CachedRecord[];
+  readonly generation: number;
+  /** The cache's count of changes at which all parts were last seen to be live. */
+  checkedAt: number;
+}
+
+interface Loading {
+  readonly startedAt: number;
+  readonly lookup: Promise<Lookup<KeyView>>;
+}
+
+/** While the source is not usable, keys that can be served from the cache ask it only so often. */
+const ASK_AGAIN_MS = 200;
+
+export class KeyViews {
+  readonly #cache: RecordCache;
+  /** By hash alone: two workspaces never share a key, and a look with the wrong workspace finds nothing. */
+  readonly #views: BoundedCache<string, CachedView>;
+  readonly #loading = new Map<string, Loading>();
+  #unusableAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(cache: RecordCache, max: number) {
+    this.#cache = cache;
+    this.#views = new BoundedCache(max);
+  }
+
+  peek(workspaceId: string, hash: string): KeyView | undefined {
+    const cached = this.#views.get(hash);
+    if (cached === undefined || cached.generation !== this.#cache.generation) return undefined;
+    return this.#isLive(cached) && cached.workspaceId === workspaceId ? cached.view : undefined;
+  }
+
+  async find(workspaceId: string, hash: string, bypass: boolean): Promise<Lookup<KeyView>> {
+    if (!bypass) {
+      const view = this.peek(workspaceId, hash);
+      if (view !== undefined) return { status: "found", value: view };
+    }
+    const fallback = this.#fallback(workspaceId, hash);
+    if (fallback !== undefined && performance.now() - this.#unusableAtMs < ASK_AGAIN_MS) return fallback;
+    return this.#loadOnce(workspaceId, hash, bypass);
+  }
+
+  drop({ kind, id }: RecordRef): void {
+    if (kind === "key") this.#views.delete(id);
+  }
+
+  /** A view from before the last reset, of which no part is known to have changed. */
+  #fallback(workspaceId: string, hash: string): Lookup<KeyView> | undefined {
+    const cached = this.#views.get(hash);
+    if (cached === undefined || cached.workspaceId !== workspaceId || !this.#isLive(cached)) return undefined;
+    return { status: "found", value: cached.view, stale: true };
+  }
+
+  #isLive(cached: CachedView): boolean {
+    const { changes } = this.#cache;
+    if (cached.checkedAt === changes) return true;
+    for (const part of cached.parts) if (!part.isLive) return false;
+    cached.checkedAt = changes;
+    return true;
+  }
+
+  /** Whoever asks while nothing has changed since joins the loading that is under way; after a change it is begun anew. */
+  #loadOnce(workspaceId: string, hash: string, bypass: boolean): Promise<Lookup<KeyView>> {
+    const name = `${workspaceId}/${hash}`;
+    const startedAt = this.#cache.changes;
+    const known = this.#loading.get(name);
+    if (known !== undefined && known.startedAt === startedAt && !bypass) return known.lookup;
+    const loading = { startedAt, lookup: this.#load(workspaceId, hash, bypass) };
+    this.#loading.set(name, loading);
+    const done = () => {
+      if (this.#loading.get(name) === loading) this.#loading.delete(name);
+    };
+    loading.lookup.then(done, done);
+    return loading.lookup;
+  }
+
+  async #load(workspaceId: string, hash: string, bypass: boolean): Promise<Lookup<KeyView>> {
+    const { generation, changes } = this.#cache;
+    const read = await this.#get([{ workspaceId, kind: "key", id: hash }], bypass);
+    const [keyOutcome = UNREAD] = read.outcomes;
+    if (keyOutcome.kind === "unusable") return { status: "unusable", reason: keyOutcome.reason };
+    if (keyOutcome.kind === "missing" || keyOutcome.record.state === "gone") return { status: "absent" };
+    const key = keyOutcome.record.value as KeyRecord;
+    if (key.workspaceId !== workspaceId)
+      return { status: "unusable", reason: "the key's record is of another workspace" };
+
+    const refs: RecordRef[] = [
+      { workspaceId, kind: "workspace", id: workspaceId },
+      { workspaceId, kind: "api", id: key.apiId },
+      ...(key.identityId === undefined ? [] : [{ workspaceId, kind: "identity", id: key.identityId } as const]),
+      ...key.roleIds.map((id) => ({ workspaceId, kind: "role", id }) as const),
+    ];
+    const { outcomes, isStale } = await this.#get(refs, bypass);
+    const problem = refs.map((ref, i) => problemWith(ref, outcomes[i])).find((text) => text !== undefined);
+    if (problem !== undefined) return { status: "unusable", reason: problem };
+
+    const records = outcomes.flatMap((outcome) => (outcome.kind === "record" ? [outcome.record] : []));
+    const valuesOf = (kind: RecordRef["kind"]) =>
+      records
+        .filter((_, i) => refs[i]?.kind === kind)
+        .flatMap(({ state, value }) => (state === "found" ? [value] : []));
+    const workspace = valuesOf("workspace")[0] as WorkspaceRecord | undefined;
+    if (workspace === undefined) return { status: "absent" };
+    const view = buildKeyView({
+      key,
+      workspace,
+      api: valuesOf("api")[0] as ApiRecord | undefined,
+      identity: valuesOf("identity")[0] as IdentityRecord | undefined,
+      roles: valuesOf("role") as RoleRecord[],
+    });
+    const parts = [keyOutcome.record, ...records];
+    const stale = read.isStale || isStale;
+    // What changed or was reset while it was read is used this once: not all of its parts are live, or it is not fresh.
+    if (parts.every((part) => part.isLive)) {
+      const madeIn = stale ? NEVER_FRESH : generation;
+      this.#views.set(hash, { workspaceId, view, parts, generation: madeIn, checkedAt: changes });
+    }
+    return stale ? { status: "found", value: view, stale } : { status: "found", value: view };
+  }
+
+  /** What can be read; for what cannot, what was read before. */
+  async #get(refs: readonly RecordRef[], bypass: boolean): Promise<{ outcomes: Outcome[]; isStale: boolean }> {
+    const outcomes = await this.#cache.get(refs, bypass);
+    let isStale = false;
+    for (const [i, ref] of refs.entries()) {
+      if (outcomes[i]?.kind !== "unusable") continue;
+      this.#unusableAtMs = performance.now();
+      const fallback = this.#cache.fallback(ref);
+      if (fallback === undefined) continue;
+      outcomes[i] = fallback;
+      isStale = true;
+    }
+    return { outcomes, isStale };
+  }
+}
+
+const NEVER_FRESH = -1;
+const UNREAD: Outcome = { kind: "unusable", reason: "the key was not read" };
+
+/** Missing is not gone: a role that is not there yet must not be taken for one that grants nothing. */
+function problemWith(ref: RecordRef, outcome: Outcome | undefined): string | undefined {
+  if (outcome === undefined || outcome.kind === "missing") return `the key's ${ref.kind} is not projected`;
+  if (outcome.kind === "unusable") return outcome.reason;
+  return undefined;
+}

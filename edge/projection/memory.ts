@@ -1,0 +1,183 @@
+import { randomUUID } from "node:crypto";
+import {
+  CENTRAL_ONLY_KINDS,
+  type ChangeFeed,
+  type Closeable,
+  type FeedId,
+  type FeedListener,
+  ProjectionChanged,
+  type ReadBatch,
+  type ReadRecord,
+  type RecordRef,
+  type RecordSource,
+  type RecordWrite,
+  type RecordWriter,
+  type StoreState,
+} from "./contract.ts";
+import { REFERRED_KINDS, TOMBSTONE_KEPT_MS } from "./redis-writer.ts";
+
+interface Kept {
+  readonly version: number;
+  /** undefined: a tombstone. Text, so that readers get objects of their own, as they do from Redis. */
+  readonly json: string | undefined;
+  readonly writtenAtMs: number;
+}
+
+interface Workspace {
+  isComplete: boolean;
+  readonly records: Map<string, Kept>;
+}
+
+/**
+ * Writer, source and feed over one process's memory, for `postern dev`. Changes are delivered before `write` returns. There
+ * is one feed for all, so it has no holes; what a listener is not meant to see is left out.
+ */
+export class MemoryProjectionStore implements RecordWriter, RecordSource, ChangeFeed {
+  readonly #nowMs: () => number;
+  readonly #runId = randomUUID();
+  readonly #listeners = new Map<FeedListener, FeedId>();
+  readonly #workspaces = new Map<string, Workspace>();
+  #projectionId: string | undefined;
+  #isCentralComplete = false;
+  #head = 0;
+  #version = 0;
+  #asOfMs: number | undefined;
+
+  constructor(nowMs: () => number = Date.now) {
+    this.#nowMs = nowMs;
+  }
+
+  async state(): Promise<StoreState> {
+    return {
+      projectionId: this.#projectionId,
+      complete: this.#projectionId !== undefined && this.#isCentralComplete,
+      head: this.#head,
+      version: this.#version,
+      runId: this.#runId,
+    };
+  }
+
+  async begin(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
+    const isNew = projectionId !== this.#projectionId;
+    if (isNew) {
+      this.#workspaces.clear();
+      this.#projectionId = projectionId;
+      this.#isCentralComplete = false;
+      this.#head = 0;
+      this.#version = 0;
+      this.#asOfMs = undefined;
+    }
+    for (const id of workspaceIds) {
+      if (!this.#workspaces.has(id)) this.#workspaces.set(id, { isComplete: false, records: new Map() });
+    }
+    if (isNew) for (const listener of this.#listeners.keys()) listener.onReset("another projection");
+  }
+
+  async write({ projectionId, version, writes }: Parameters<RecordWriter["write"]>[0]): Promise<void> {
+    this.#check(projectionId);
+    for (const write of writes) this.#set(version, write);
+    this.#version = Math.max(this.#version, version);
+    this.#head += writes.length;
+    for (const { ref } of writes) {
+      for (const [listener, feed] of this.#listeners) {
+        if (feed === "central") listener.onChange(ref);
+        else if (feed.workspaceId === ref.workspaceId && !CENTRAL_ONLY_KINDS.has(ref.kind)) listener.onChange(ref);
+      }
+    }
+  }
+
+  async complete(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
+    this.#check(projectionId);
+    for (const id of workspaceIds) this.#workspace(id).isComplete = true;
+    this.#isCentralComplete ||= [...this.#workspaces.values()].every((workspace) => workspace.isComplete);
+  }
+
+  async nowMs(): Promise<number> {
+    return this.#nowMs();
+  }
+
+  async heartbeat(projectionId: string, asOfMs: number, workspaceIds: readonly string[]): Promise<void> {
+    this.#check(projectionId);
+    for (const id of workspaceIds) this.#workspace(id);
+    this.#head += 1;
+    this.#asOfMs = asOfMs;
+    for (const [listener, feed] of this.#listeners) {
+      if (feed === "central" || workspaceIds.includes(feed.workspaceId)) listener.onHeartbeat(asOfMs);
+    }
+  }
+
+  async read(refs: readonly RecordRef[]): Promise<ReadBatch> {
+    const [first] = refs;
+    if (first === undefined) return { usable: true, records: [] };
+    if (refs.some((ref) => CENTRAL_ONLY_KINDS.has(ref.kind))) {
+      return { usable: false, reason: "records of this kind are not kept here" };
+    }
+    const workspace = this.#workspaces.get(first.workspaceId);
+    const projectionId = this.#projectionId;
+    if (projectionId === undefined || workspace === undefined) {
+      return { usable: false, reason: "nothing is projected" };
+    }
+    const records = refs.map((ref) => this.#get(workspace, ref));
+    if (!workspace.isComplete && records.some((record) => record.state === "missing")) {
+      return { usable: false, reason: "the projection is not complete yet", partial: { records, projectionId } };
+    }
+    return { usable: true, records, projectionId };
+  }
+
+  async follow(feed: FeedId, listener: FeedListener): Promise<Closeable> {
+    this.#listeners.set(listener, feed);
+    if (this.#asOfMs !== undefined) listener.onHeartbeat(this.#asOfMs);
+    return {
+      close: async () => {
+        this.#listeners.delete(listener);
+      },
+    };
+  }
+
+  storeNowMs(): number {
+    return this.#nowMs();
+  }
+
+  /** As if the store had been emptied: a test's word for it. */
+  flush(): void {
+    this.#projectionId = undefined;
+    this.#workspaces.clear();
+    for (const listener of this.#listeners.keys()) listener.onReset("the projection is gone");
+  }
+
+  #check(projectionId: string): void {
+    if (projectionId === this.#projectionId) return;
+    throw new ProjectionChanged(`the store does not hold projection ${projectionId}`);
+  }
+
+  /** A workspace that came to be after the projection began is complete when the projection is. */
+  #workspace(id: string): Workspace {
+    const known = this.#workspaces.get(id);
+    if (known !== undefined) return known;
+    const workspace = { isComplete: this.#isCentralComplete, records: new Map<string, Kept>() };
+    this.#workspaces.set(id, workspace);
+    return workspace;
+  }
+
+  #set(version: number, { ref, data }: RecordWrite): void {
+    if (CENTRAL_ONLY_KINDS.has(ref.kind)) return;
+    const { records } = this.#workspace(ref.workspaceId);
+    const name = recordName(ref);
+    const known = records.get(name);
+    if (known !== undefined && known.version > version) return;
+    const json = data === undefined ? undefined : JSON.stringify(data);
+    records.set(name, { version, json, writtenAtMs: this.#nowMs() });
+  }
+
+  #get({ records }: Workspace, ref: RecordRef): ReadRecord {
+    const name = recordName(ref);
+    const kept = records.get(name);
+    if (kept === undefined) return { state: "missing" };
+    if (kept.json !== undefined) return { state: "found", version: kept.version, data: JSON.parse(kept.json) };
+    if (REFERRED_KINDS.has(ref.kind) || this.#nowMs() - kept.writtenAtMs < TOMBSTONE_KEPT_MS) return { state: "gone" };
+    records.delete(name);
+    return { state: "missing" };
+  }
+}
+
+const recordName = (ref: RecordRef): string => `${ref.kind}:${ref.id}`;

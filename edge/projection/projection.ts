@@ -1,0 +1,161 @@
+import type { PolicyRecord } from "../../core/policies/policy.ts";
+import { selectOverride } from "../../core/ratelimits/overrides.ts";
+import type { KeyView } from "../../core/verification/key-view.ts";
+import type { NamespaceRecord, OverridePatternsRecord, OverrideRecord } from "../../core/verification/records.ts";
+import {
+  type ChangeFeed,
+  type Closeable,
+  type FeedId,
+  type FeedListener,
+  type Lookup,
+  overrideRecordId,
+  type Projection,
+  type RecordKind,
+  type RecordRef,
+  type RecordSource,
+} from "./contract.ts";
+import { KeyViews } from "./key-views.ts";
+import { type Outcome, RecordCache } from "./record-cache.ts";
+
+/** How much is kept, and how long it may be used. All are optional. */
+export interface ProjectionLimits {
+  /** Keys put together with what they refer to: 20,000. */
+  readonly views?: number;
+  /** 50,000. */
+  readonly records?: number;
+  /** 20,000. */
+  readonly absences?: number;
+  /** Cached absence is not believed when the feed is behind by more: 30 s. */
+  readonly absenceStaleMs?: number;
+  /**
+   * When the feed is behind by more, `peekKey` gives nothing and the source is asked each time; what is cached is used
+   * only when the source is unusable. For the api-server, whose source is the truth. Never, when left out.
+   */
+  readonly bypassAfterMs?: number;
+}
+
+export interface ProjectionOptions {
+  readonly source: RecordSource;
+  readonly feed: ChangeFeed;
+  readonly follow: FeedId;
+  readonly limits?: ProjectionLimits;
+}
+
+/** Resolves also when the store is down; it keeps trying. Reads of any workspace are possible; changes come from `follow`. */
+export async function openProjection(options: ProjectionOptions): Promise<Projection> {
+  const projection = new CachedProjection(options);
+  await projection.start(options.follow);
+  return projection;
+}
+
+class CachedProjection implements Projection, FeedListener {
+  readonly #feed: ChangeFeed;
+  readonly #cache: RecordCache;
+  readonly #views: KeyViews;
+  readonly #bypassAfterMs: number;
+  readonly #listeners = new Set<(ref: RecordRef | undefined) => void>();
+  #following: Closeable | undefined;
+  #asOfMs: number | undefined;
+
+  constructor({ source, feed, limits = {} }: ProjectionOptions) {
+    const { views = 20_000, records = 50_000, absences = 20_000, absenceStaleMs = 30_000 } = limits;
+    this.#feed = feed;
+    this.#bypassAfterMs = limits.bypassAfterMs ?? Number.POSITIVE_INFINITY;
+    const believesAbsence = () => this.stalenessMs() <= absenceStaleMs;
+    this.#cache = new RecordCache({ source, records, absences, believesAbsence });
+    this.#views = new KeyViews(this.#cache, views);
+  }
+
+  async start(follow: FeedId): Promise<void> {
+    this.#following = await this.#feed.follow(follow, this);
+  }
+
+  onChange(ref: RecordRef): void {
+    this.drop([ref]);
+  }
+
+  onReset(_reason: string, distrusted?: string): void {
+    this.#cache.reset(distrusted);
+    for (const listener of this.#listeners) listener(undefined);
+  }
+
+  onHeartbeat(asOfMs: number): void {
+    // A store that went back in time does not make us know less than we did.
+    this.#asOfMs = Math.max(asOfMs, this.#asOfMs ?? 0);
+  }
+
+  peekKey(workspaceId: string, hash: string): KeyView | undefined {
+    return this.#bypasses() ? undefined : this.#views.peek(workspaceId, hash);
+  }
+
+  findKey(workspaceId: string, hash: string): Promise<Lookup<KeyView>> {
+    return this.#views.find(workspaceId, hash, this.#bypasses());
+  }
+
+  findPolicy(workspaceId: string, policyId: string): Promise<Lookup<PolicyRecord>> {
+    return this.#find<PolicyRecord>({ workspaceId, kind: "policy", id: policyId });
+  }
+
+  findNamespace(workspaceId: string, namespaceId: string): Promise<Lookup<NamespaceRecord>> {
+    return this.#find<NamespaceRecord>({ workspaceId, kind: "namespace", id: namespaceId });
+  }
+
+  findNamespaceByName(workspaceId: string, name: string): Promise<Lookup<NamespaceRecord>> {
+    return this.#find<NamespaceRecord>({ workspaceId, kind: "namespaceName", id: name });
+  }
+
+  async findOverride(workspaceId: string, namespaceId: string, identifier: string): Promise<Lookup<OverrideRecord>> {
+    const ref = (kind: RecordKind, id: string) => ({ workspaceId, kind, id });
+    const refs = [ref("override", overrideRecordId(namespaceId, identifier)), ref("overridePatterns", namespaceId)];
+    const outcomes = await this.#cache.get(refs, this.#bypasses());
+    const [exact, patterns] = refs.map((each, i) => this.#toLookup<unknown>(each, outcomes[i]));
+    if (exact?.status !== "absent") return (exact ?? UNREAD) as Lookup<OverrideRecord>;
+    if (patterns?.status !== "found") return (patterns ?? UNREAD) as Lookup<OverrideRecord>;
+    const best = selectOverride((patterns.value as OverridePatternsRecord).patterns, identifier);
+    return best === undefined ? { status: "absent" } : { ...patterns, value: best };
+  }
+
+  drop(refs: readonly RecordRef[]): void {
+    for (const ref of refs) {
+      this.#cache.drop(ref);
+      this.#views.drop(ref);
+      for (const listener of this.#listeners) listener(ref);
+    }
+  }
+
+  stalenessMs(): number {
+    const nowMs = this.#feed.storeNowMs();
+    if (nowMs === undefined || this.#asOfMs === undefined) return Number.POSITIVE_INFINITY;
+    return Math.max(0, nowMs - this.#asOfMs);
+  }
+
+  onDropped(listener: (ref: RecordRef | undefined) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  async close(): Promise<void> {
+    this.#listeners.clear();
+    await this.#following?.close();
+  }
+
+  #bypasses(): boolean {
+    return this.#bypassAfterMs !== Number.POSITIVE_INFINITY && this.stalenessMs() > this.#bypassAfterMs;
+  }
+
+  async #find<T>(ref: RecordRef): Promise<Lookup<T>> {
+    const [outcome] = await this.#cache.get([ref], this.#bypasses());
+    return this.#toLookup<T>(ref, outcome);
+  }
+
+  #toLookup<T>(ref: RecordRef, read: Outcome | undefined): Lookup<T> {
+    if (read === undefined) return UNREAD;
+    const fallback = read.kind === "unusable" ? this.#cache.fallback(ref) : undefined;
+    const outcome = fallback ?? read;
+    if (outcome.kind === "unusable") return { status: "unusable", reason: outcome.reason };
+    if (outcome.kind === "missing" || outcome.record.state === "gone") return { status: "absent" };
+    const found = { status: "found", value: outcome.record.value as T } as const;
+    return fallback === undefined ? found : { ...found, stale: true };
+  }
+}
+
+const UNREAD = { status: "unusable", reason: "the record was not read" } as const;

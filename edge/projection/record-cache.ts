@@ -1,0 +1,207 @@
+import { BoundedCache } from "../bounded-cache.ts";
+import type { ReadBatch, RecordRef, RecordSource } from "./contract.ts";
+import { readRecordData } from "./record-schemas.ts";
+
+/*
+ * Records as they were read last. Three words matter:
+ *
+ *   live   no change of it was seen since it was read. A change takes the record out at once and for good.
+ *   fresh  live, and read since the last reset. After a reset everything is live but not fresh: it is read anew before it
+ *          is used, and used as it is only while the source is not usable.
+ *   kept   put into the cache. A read during which its record changed, or a reset came, is used once and not kept, and
+ *          nobody who asks after the change is given it.
+ *
+ * Absence is kept apart, so that made-up keys do not push out real ones, and is never used when it is not fresh.
+ */
+
+export interface CachedRecord {
+  readonly state: "found" | "gone";
+  readonly value: unknown;
+  readonly generation: number;
+  isLive: boolean;
+}
+
+/** What a look-up of one record gave. `missing` is 'never heard of', which only the caller can judge. */
+export type Outcome =
+  | { readonly kind: "record"; readonly record: CachedRecord }
+  | { readonly kind: "missing" }
+  | { readonly kind: "unusable"; readonly reason: string };
+
+interface InFlight {
+  readonly outcome: Promise<Outcome>;
+  isDirty: boolean;
+}
+
+interface Absence {
+  readonly outcome: Outcome;
+  readonly generation: number;
+}
+
+export interface RecordCacheOptions {
+  readonly source: RecordSource;
+  readonly records: number;
+  readonly absences: number;
+  /** Whether the feed is near enough for cached absence to be believed. */
+  readonly believesAbsence: () => boolean;
+}
+
+const GONE: CachedRecord = { state: "gone", value: undefined, generation: -1, isLive: false };
+
+export class RecordCache {
+  readonly #options: RecordCacheOptions;
+  readonly #records: BoundedCache<string, CachedRecord>;
+  readonly #absences: BoundedCache<string, Absence>;
+  readonly #inFlight = new Map<string, InFlight>();
+  #distrusted: string | undefined;
+  #generation = 0;
+  #changes = 0;
+
+  constructor(options: RecordCacheOptions) {
+    this.#options = options;
+    this.#records = new BoundedCache(options.records);
+    this.#absences = new BoundedCache(options.absences);
+  }
+
+  /** Grows with each reset. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** Grows with each change, eviction and reset: as long as it stands still, nothing that was live is not. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  drop(ref: RecordRef): void {
+    const name = recordName(ref);
+    this.#changes += 1;
+    const record = this.#records.get(name);
+    if (record !== undefined) {
+      record.isLive = false;
+      this.#records.delete(name);
+    }
+    this.#absences.delete(name);
+    const reading = this.#inFlight.get(name);
+    if (reading !== undefined) {
+      reading.isDirty = true;
+      this.#inFlight.delete(name);
+    }
+  }
+
+  reset(distrusted: string | undefined): void {
+    this.#generation += 1;
+    this.#changes += 1;
+    this.#distrusted = distrusted ?? this.#distrusted;
+    this.#absences.clear();
+    for (const reading of this.#inFlight.values()) reading.isDirty = true;
+    this.#inFlight.clear();
+  }
+
+  /**
+   * What is known or can be read of each record, in order; what has to be read is read in one batch, and never twice at the
+   * same time. `bypass` reads everything anew. All refs are of one workspace.
+   */
+  async get(refs: readonly RecordRef[], bypass: boolean): Promise<Outcome[]> {
+    const outcomes = refs.map((ref) => (bypass ? undefined : this.#fresh(ref)) ?? this.#join(ref, bypass));
+    const toRead = refs.filter((_, i) => outcomes[i] === undefined);
+    if (toRead.length > 0) {
+      const started = this.#startReading(toRead);
+      let next = 0;
+      for (const [i, outcome] of outcomes.entries()) if (outcome === undefined) outcomes[i] = started[next++];
+    }
+    return (await Promise.all(outcomes)) as Outcome[];
+  }
+
+  /** For when the source is not usable: a record that is live, however old, or fresh absence. */
+  fallback(ref: RecordRef): Outcome | undefined {
+    const record = this.#records.get(recordName(ref));
+    if (record?.isLive === true) return { kind: "record", record };
+    return this.#freshAbsence(ref);
+  }
+
+  #fresh(ref: RecordRef): Outcome | undefined {
+    const record = this.#records.get(recordName(ref));
+    if (record?.isLive === true && record.generation === this.#generation) return { kind: "record", record };
+    return this.#freshAbsence(ref);
+  }
+
+  #freshAbsence(ref: RecordRef): Outcome | undefined {
+    const absence = this.#absences.get(recordName(ref));
+    if (absence === undefined || absence.generation !== this.#generation) return undefined;
+    return this.#options.believesAbsence() ? absence.outcome : undefined;
+  }
+
+  #join(ref: RecordRef, bypass: boolean): Promise<Outcome> | undefined {
+    return bypass ? undefined : this.#inFlight.get(recordName(ref))?.outcome;
+  }
+
+  #startReading(refs: readonly RecordRef[]): Promise<Outcome>[] {
+    const generation = this.#generation;
+    const batch = this.#options.source.read(refs).then(
+      (read) => this.#trusted(read),
+      (error: unknown): ReadBatch => ({ usable: false, reason: error instanceof Error ? error.message : String(error) }),
+    );
+    return refs.map((ref, i) => {
+      const name = recordName(ref);
+      const reading: InFlight = {
+        isDirty: false,
+        outcome: batch.then((read) => {
+          if (this.#inFlight.get(name) === reading) this.#inFlight.delete(name);
+          const outcome = outcomeOf(ref, read, i, generation);
+          if (!reading.isDirty) this.#keep(ref, outcome);
+          else if (outcome.kind === "record") outcome.record.isLive = false;
+          return outcome;
+        }),
+      };
+      // With `bypass` two reads of one record can be under way; changes must reach both.
+      const other = this.#inFlight.get(name);
+      if (other !== undefined) other.isDirty = true;
+      this.#inFlight.set(name, reading);
+      return reading.outcome;
+    });
+  }
+
+  #trusted(read: ReadBatch): ReadBatch {
+    const projectionId = read.usable ? read.projectionId : read.partial?.projectionId;
+    if (projectionId === undefined || projectionId !== this.#distrusted) return read;
+    return { usable: false, reason: "the store has gone back in time" };
+  }
+
+  #keep(ref: RecordRef, outcome: Outcome): void {
+    if (outcome.kind === "unusable") return;
+    const name = recordName(ref);
+    const before = this.#records.get(name);
+    if (before?.isLive === true) {
+      before.isLive = false;
+      this.#changes += 1;
+    }
+    if (outcome.kind === "record" && (outcome.record.state === "found" || isReferred(ref))) {
+      this.#absences.delete(name);
+      const evicted = this.#records.set(name, outcome.record);
+      if (evicted === undefined) return;
+      evicted.isLive = false;
+      this.#changes += 1;
+      return;
+    }
+    this.#records.delete(name);
+    // A record that others refer to and that is missing is not absent but unknown, so there is nothing to keep.
+    if (!isReferred(ref)) this.#absences.set(name, { outcome, generation: this.#generation });
+  }
+}
+
+/** Kinds that keys refer to: 'gone' and 'missing' mean different things there. */
+const isReferred = ({ kind }: RecordRef): boolean =>
+  kind === "identity" || kind === "role" || kind === "api" || kind === "workspace";
+
+const recordName = (ref: RecordRef): string => `${ref.kind}:${ref.workspaceId}/${ref.id}`;
+
+function outcomeOf(ref: RecordRef, batch: ReadBatch, place: number, generation: number): Outcome {
+  const read = batch.usable ? batch.records[place] : batch.partial?.records[place];
+  if (read === undefined || read.state === "missing") {
+    return batch.usable ? { kind: "missing" } : { kind: "unusable", reason: batch.reason };
+  }
+  if (read.state === "gone") return { kind: "record", record: { ...GONE, generation, isLive: true } };
+  const data = readRecordData(ref.kind, read.data);
+  if (!data.success) return { kind: "unusable", reason: `the ${ref.kind} record cannot be read: ${data.problem}` };
+  return { kind: "record", record: { state: "found", value: data.value, generation, isLive: true } };
+}

@@ -1,0 +1,44 @@
+import type { RedisClient } from "../redis/connect.ts";
+import type { RedisKeys } from "../redis/keys.ts";
+import { StoreClock } from "../redis/store-clock.ts";
+import type { ChangeFeed, Closeable, FeedId, FeedListener } from "./contract.ts";
+import { Follower } from "./redis-follower.ts";
+
+/** What was not found in this time goes on being looked for, but whoever starts is not kept waiting. */
+const START_WAIT_MS = 1_000;
+
+export class RedisChangeFeed implements ChangeFeed {
+  readonly #options: { client: RedisClient; keys: RedisKeys; url: string; clientName: string };
+  readonly #clock: StoreClock;
+  readonly #followers = new Set<Follower>();
+  #clockStarted: Promise<void> | undefined;
+
+  /** `client` measures the clock and stays the caller's; each follower has a connection of its own to `url`. */
+  constructor(options: { client: RedisClient; keys: RedisKeys; url: string; clientName: string }) {
+    this.#options = options;
+    this.#clock = new StoreClock(options.client);
+  }
+
+  async follow(feed: FeedId, listener: FeedListener): Promise<Closeable> {
+    this.#clockStarted ??= this.#clock.start();
+    const follower = new Follower({ ...this.#options, feed, listener });
+    this.#followers.add(follower);
+    await Promise.all([follower.start(START_WAIT_MS), this.#clockStarted]);
+    return {
+      close: async () => {
+        this.#followers.delete(follower);
+        await follower.close();
+      },
+    };
+  }
+
+  storeNowMs(): number | undefined {
+    return this.#clock.nowMs();
+  }
+
+  async close(): Promise<void> {
+    this.#clock.stop();
+    await Promise.all([...this.#followers].map((follower) => follower.close()));
+    this.#followers.clear();
+  }
+}

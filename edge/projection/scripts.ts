@@ -1,0 +1,112 @@
+import { defineScript } from "../redis/script.ts";
+
+/*
+ * How records and changes are written. A record is stored as `<projection id> <version> <json>` (a tombstone has no JSON),
+ * so that the scripts read its head without parsing the rest. The mark of a feed is the hash {projectionId, complete,
+ * head, version, asOfMs}; it shares its slot with the stream of changes, so that both move in one step.
+ */
+
+/** Older ones are cut off, about; whoever is that far behind notices the gap and begins anew. */
+export const CHANGES_MAX = 100_000;
+
+const IS_OLDER = `
+-- Two relays can overlap for a moment; the slow one must not undo what the fast one wrote. Another projection's record is
+-- always replaced: its versions may come from a database that was restored since.
+local function is_older(stored)
+  local projection, version = string.match(stored, '^(%S+) (%d+) ')
+  return projection == ARGV[1] and tonumber(version) > tonumber(ARGV[2])
+end
+`;
+
+/**
+ * KEYS: the record, and on a single Redis the mark of its feed. ARGV: projection id, version, JSON ('': a tombstone), how
+ * long it is kept in ms ('': for good). Reply: 1 written, 0 refused as older, -1 another projection.
+ */
+export const SET_RECORD = defineScript(`${IS_OLDER}
+if KEYS[2] and redis.call('HGET', KEYS[2], 'projectionId') ~= ARGV[1] then return -1 end
+if is_older(redis.call('GETRANGE', KEYS[1], 0, 255)) then return 0 end
+local value = ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3]
+if ARGV[4] == '' then redis.call('SET', KEYS[1], value) else redis.call('SET', KEYS[1], value, 'PX', ARGV[4]) end
+return 1
+`);
+
+/**
+ * The same for a field of a hash. A field cannot expire by itself, so the tombstones' times are kept beside it and each
+ * call removes a few that are due.
+ * KEYS: the hash, the sorted set of tombstones, and on a single Redis the mark. ARGV as above, and the field.
+ */
+export const SET_FIELD = defineScript(`${IS_OLDER}
+if KEYS[3] and redis.call('HGET', KEYS[3], 'projectionId') ~= ARGV[1] then return -1 end
+local stored = redis.call('HGET', KEYS[1], ARGV[5])
+if stored and is_older(stored) then return 0 end
+redis.call('HSET', KEYS[1], ARGV[5], ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3])
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+if ARGV[3] == '' then
+  redis.call('ZADD', KEYS[2], string.format('%.0f', now + tonumber(ARGV[4])), ARGV[5])
+else
+  redis.call('ZREM', KEYS[2], ARGV[5])
+end
+for _, field in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now), 'LIMIT', 0, 10)) do
+  redis.call('HDEL', KEYS[1], field)
+  redis.call('ZREM', KEYS[2], field)
+end
+return 1
+`);
+
+/** KEYS: mark, changes, and for the central feed the known workspaces. ARGV: projection id, how many entries are kept. */
+export const BEGIN = defineScript(`
+if redis.call('HGET', KEYS[1], 'projectionId') == ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+if KEYS[3] then redis.call('DEL', KEYS[3]) end
+redis.call('HSET', KEYS[1], 'projectionId', ARGV[1], 'complete', '0', 'head', '0', 'version', '0')
+redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'p', ARGV[1], 'n', '0', 'k', 'begin')
+return 1
+`);
+
+/**
+ * Numbers the entries without a gap. KEYS: mark, changes. ARGV: projection id, how many entries are kept, version, and
+ * kind, workspace, id for each change. Reply: the new head, -1 another projection.
+ */
+export const ANNOUNCE = defineScript(`
+if redis.call('HGET', KEYS[1], 'projectionId') ~= ARGV[1] then return -1 end
+local count = (#ARGV - 3) / 3
+local head = redis.call('HINCRBY', KEYS[1], 'head', count)
+local n = head - count
+for a = 4, #ARGV, 3 do
+  n = n + 1
+  redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'p', ARGV[1], 'n', string.format('%.0f', n), 'k', ARGV[a],
+    'w', ARGV[a + 1], 'i', ARGV[a + 2], 'v', ARGV[3])
+end
+if tonumber(ARGV[3]) > tonumber(redis.call('HGET', KEYS[1], 'version') or '0') then
+  redis.call('HSET', KEYS[1], 'version', ARGV[3])
+end
+return head
+`);
+
+/** KEYS: mark, changes. ARGV: projection id, how many entries are kept, the time. */
+export const HEARTBEAT = defineScript(`
+if redis.call('HGET', KEYS[1], 'projectionId') ~= ARGV[1] then return -1 end
+local n = redis.call('HINCRBY', KEYS[1], 'head', 1)
+redis.call('HSET', KEYS[1], 'asOfMs', ARGV[3])
+redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'p', ARGV[1], 'n', string.format('%.0f', n), 'k', 'heartbeat',
+  't', ARGV[3])
+return n
+`);
+
+/** KEYS: mark. ARGV: projection id. */
+export const COMPLETE = defineScript(`
+if redis.call('HGET', KEYS[1], 'projectionId') ~= ARGV[1] then return -1 end
+redis.call('HSET', KEYS[1], 'complete', '1')
+return 1
+`);
+
+/**
+ * Where a follower begins: what the mark says and the last entry, read in one step.
+ * KEYS: mark, changes. Reply: projection id, head, time of the last heartbeat, id of the last entry ('' for what is not there).
+ */
+export const POSITION = defineScript(`
+local mark = redis.call('HMGET', KEYS[1], 'projectionId', 'head', 'asOfMs')
+local last = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', '1')
+return {mark[1] or '', mark[2] or '', mark[3] or '', last[1] and last[1][1] or '0-0'}
+`);

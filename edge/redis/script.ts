@@ -1,0 +1,78 @@
+import { createHash } from "node:crypto";
+import { Command } from "ioredis";
+import { isCluster, type RedisClient } from "./connect.ts";
+
+/** A Lua script as data: what it is, and the name under which the server may know it already. */
+export interface Script {
+  readonly lua: string;
+  readonly sha: string;
+}
+
+export const defineScript = (lua: string): Script => ({ lua, sha: createHash("sha1").update(lua).digest("hex") });
+
+/**
+ * Runs a script by its hash; a server that does not know it has executed nothing, so that sending the text then is safe
+ * for consuming scripts too. `argv` holds the keys first. One command, built without the client's generic wrapper,
+ * because this is the way of every counted request.
+ */
+export function runScript(
+  client: RedisClient,
+  script: Script,
+  numberOfKeys: number,
+  argv: readonly (string | number)[],
+): Promise<unknown> {
+  const sent = send(client, "evalsha", [script.sha, numberOfKeys, ...argv]);
+  return sent.catch((error: unknown) => {
+    if (error instanceof Error && error.message.startsWith("NOSCRIPT")) {
+      return send(client, "eval", [script.lua, numberOfKeys, ...argv]);
+    }
+    throw error;
+  });
+}
+
+export interface ScriptCall {
+  readonly script: Script;
+  readonly keys: readonly string[];
+  readonly args: readonly (string | number)[];
+}
+
+/**
+ * Runs many calls in order, in one go where one connection takes them all. Each must be safe to repeat: when the server
+ * turns out not to know a script, all are sent once more. Throws the first error; the others may have been executed.
+ */
+export async function runScripts(client: RedisClient, calls: readonly ScriptCall[]): Promise<unknown[]> {
+  if (isCluster(client)) {
+    return Promise.all(
+      calls.map(({ script, keys, args }) => runScript(client, script, keys.length, [...keys, ...args])),
+    );
+  }
+  for (let attempt = 0; ; attempt++) {
+    const pipeline = client.pipeline();
+    for (const { script, keys, args } of calls) pipeline.evalsha(script.sha, keys.length, ...keys, ...args);
+    const replies = (await pipeline.exec()) ?? [];
+    const failure = replies.find(([error]) => error !== null)?.[0];
+    if (failure == null) return replies.map(([, reply]) => reply);
+    if (attempt > 0 || !failure.message.startsWith("NOSCRIPT")) throw failure;
+    const texts = new Set(calls.map(({ script }) => script.lua));
+    await Promise.all([...texts].map((lua) => client.script("LOAD", lua)));
+  }
+}
+
+const UTF8 = { replyEncoding: "utf8" } as const;
+
+function send(client: RedisClient, name: string, args: (string | number)[]): Promise<unknown> {
+  return client.sendCommand(new Command(name, args, UTF8)) as Promise<unknown>;
+}
+
+/** Rejects when `work` takes longer. What is late is not cancelled: its reply is thrown away. */
+export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

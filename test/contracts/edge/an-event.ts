@@ -1,0 +1,20 @@
+import type { VerificationEvent } from "../../../edge/events/contract.ts";
+import { aName } from "./edges.ts";
+
+export const anEvent = (event: Partial<VerificationEvent> = {}): VerificationEvent => ({
+  type: "verification",
+  id: aName("ev"),
+  requestId: "req_1",
+  timeMs: 1_700_000_000_000,
+  workspaceId: "ws_1",
+  keySpaceId: "ks_1",
+  apiId: "api_1",
+  keyId: "key_1",
+  outcome: "VALID",
+  tags: ["a=1"],
+  region: "eu",
+  source: "sidecar",
+  spentCredits: 1,
+  latencyMs: 1.25,
+  ...event,
+});

@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { LimitCharge } from "../../../edge/counters/contract.ts";
+import type { EdgeCounters } from "../../../edge/open.ts";
+import { aName, EDGES, type OpenedEdge } from "./edges.ts";
+
+/** So long that no test sees the end of a window, but for one that begins in the last seconds of an hour. */
+const HOUR_MS = 3_600_000;
+
+const aCharge = (charge: Partial<LimitCharge> = {}): LimitCharge => ({
+  workspaceId: "ws_1",
+  scope: { kind: "name", value: "writes" },
+  identifier: aName("id"),
+  limit: 10,
+  durationMs: HOUR_MS,
+  cost: 1,
+  accuracy: "strict",
+  ...charge,
+});
+
+describe.each(EDGES)("counters $name", ({ open }) => {
+  let opened: OpenedEdge;
+  let counters: EdgeCounters;
+
+  beforeAll(async () => {
+    opened = await open();
+    counters = opened.edge.counters({ timeoutMs: 5_000 });
+  });
+  afterAll(() => opened.close());
+
+  const consume = (...limits: LimitCharge[]) => counters.consume({ limits });
+  /** What is left of a limit, by a check that consumes nothing. */
+  const left = async (charge: LimitCharge) => (await consume({ ...charge, cost: 0 })).limits[0]?.remaining;
+
+  test("a thousand at once on a limit of a hundred admit exactly a hundred", async () => {
+    const charge = aCharge({ limit: 100 });
+    const consumed = await Promise.all(Array.from({ length: 1000 }, () => consume(charge)));
+    expect(consumed.filter(({ passed }) => passed)).toHaveLength(100);
+    expect(await left(charge)).toBe(0);
+  });
+
+  test("two processes count on the same counter", async () => {
+    const another = (await opened.openAnother()).counters({ timeoutMs: 5_000 });
+    const charge = aCharge({ limit: 50 });
+    const calls = Array.from({ length: 100 }, (_, i) => (i % 2 ? counters : another).consume({ limits: [charge] }));
+    expect((await Promise.all(calls)).filter(({ passed }) => passed)).toHaveLength(50);
+  });
+
+  test("what passes says what remains and when the window ends", async () => {
+    const charge = aCharge({ limit: 10, cost: 3 });
+    const { limits, nowMs, passed } = await consume(charge);
+    expect(passed).toBe(true);
+    expect(Math.abs(nowMs - Date.now())).toBeLessThan(10_000);
+    const endMs = (Math.floor(nowMs / HOUR_MS) + 1) * HOUR_MS;
+    expect(limits).toEqual([{ passed: true, remaining: 7, resetMs: endMs }]);
+  });
+
+  test("what is refused consumes nothing and says when it could pass", async () => {
+    const charge = aCharge({ limit: 5 });
+    await consume({ ...charge, cost: 4 });
+    const refused = await consume({ ...charge, cost: 2 });
+    expect(refused.passed).toBe(false);
+    expect(refused.limits[0]).toMatchObject({ passed: false, remaining: 0 });
+    expect(refused.limits[0]?.retryAtMs).toBeGreaterThan(refused.nowMs);
+    expect((await consume(charge)).passed).toBe(true);
+  });
+
+  test("two charges on one counter see each other's cost", async () => {
+    const charge = aCharge({ limit: 10, cost: 6 });
+    const both = await consume(charge, charge);
+    expect(both.passed).toBe(false);
+    expect(both.limits.map(({ passed }) => passed)).toEqual([true, false]);
+    expect(await left(charge)).toBe(10);
+    expect((await consume({ ...charge, cost: 4 }, charge)).passed).toBe(true);
+    expect(await left(charge)).toBe(0);
+  });
+
+  test("all limits are consumed or none", async () => {
+    const full = aCharge({ limit: 1 });
+    const other = aCharge({ limit: 10, cost: 2 });
+    await consume(full);
+    const refused = await consume(other, full, aCharge());
+    expect(refused.passed).toBe(false);
+    expect(refused.limits.map(({ passed, remaining }) => ({ passed, remaining }))).toEqual([
+      { passed: true, remaining: 10 },
+      { passed: false, remaining: 0 },
+      { passed: true, remaining: 10 },
+    ]);
+    expect(await left(other)).toBe(10);
+  });
+
+  test("many requests of two limits at once never admit more than either allows", async () => {
+    const narrow = aCharge({ limit: 20 });
+    const wide = aCharge({ limit: 1000 });
+    const consumed = await Promise.all(Array.from({ length: 200 }, () => consume(wide, narrow)));
+    const admitted = consumed.filter(({ passed }) => passed).length;
+    expect(admitted).toBeLessThanOrEqual(20);
+    expect(await left(wide)).toBe(1000 - admitted);
+    expect(await left(narrow)).toBe(20 - admitted);
+  });
+
+  test("a cost of nothing is a check that passes at exactly the limit", async () => {
+    const charge = aCharge({ limit: 2, cost: 2 });
+    await consume(charge);
+    expect(await consume({ ...charge, cost: 0 })).toMatchObject({ passed: true, limits: [{ remaining: 0 }] });
+  });
+
+  test("a limit of nothing refuses for ever, and so does a cost above the limit", async () => {
+    for (const charge of [aCharge({ limit: 0, cost: 0 }), aCharge({ limit: 5, cost: 6 })]) {
+      const { limits } = await consume(charge);
+      expect(limits).toMatchObject([{ passed: false, remaining: 0, retryAtMs: Number.POSITIVE_INFINITY }]);
+    }
+  });
+
+  test("a raised limit keeps the count, another duration has its own", async () => {
+    const charge = aCharge({ limit: 5, cost: 5 });
+    await consume(charge);
+    expect(await left({ ...charge, limit: 8 })).toBe(3);
+    expect(await left({ ...charge, durationMs: 2 * HOUR_MS })).toBe(5);
+  });
+
+  test("workspaces, kinds, scopes and identifiers do not share counters, whatever they contain", async () => {
+    const charge = aCharge({ limit: 1, scope: { kind: "name", value: "a:b" }, identifier: "c{d}:e" });
+    await consume(charge);
+    const others = [
+      { ...charge, workspaceId: "ws_2" },
+      { ...charge, scope: { kind: "namespace", value: "a:b" } as const },
+      { ...charge, scope: { kind: "name", value: "a" } as const, identifier: "b:c{d}:e" },
+      { ...charge, identifier: "c{d}:E" },
+    ];
+    for (const other of others) expect(await left(other)).toBe(1);
+    expect(await left(charge)).toBe(0);
+  });
+
+  test("numbers near the end of exact integers stay exact", async () => {
+    const charge = aCharge({ limit: Number.MAX_SAFE_INTEGER, cost: 1_234_567_890_123_456 });
+    await consume(charge);
+    await consume({ ...charge, cost: 1 });
+    expect(await left(charge)).toBe(Number.MAX_SAFE_INTEGER - 1_234_567_890_123_457);
+  });
+
+  test("a request without limits passes", async () => {
+    expect(await consume()).toMatchObject({ passed: true, limits: [] });
+  });
+
+  test("a limit of local accuracy is decided together with strict ones, all or nothing", async () => {
+    const local = aCharge({ limit: 3, accuracy: "local" });
+    const strict = aCharge({ limit: 1 });
+    expect(await consume(local, strict)).toMatchObject({ passed: true, limits: [{ remaining: 2 }, { remaining: 0 }] });
+    expect(await consume(local, strict)).toMatchObject({ passed: false, limits: [{ remaining: 2 }, { passed: false }] });
+    expect(await consume({ ...local, cost: 2 })).toMatchObject({ passed: true, limits: [{ remaining: 0 }] });
+    const other = aCharge({ limit: 4 });
+    expect(await consume(other, local)).toMatchObject({ passed: false, limits: [{ remaining: 4 }, { passed: false }] });
+    expect(await left(other)).toBe(4);
+  });
+});

@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { PodReports } from "../../../edge/pods/contract.ts";
+import { aName, EDGES, type OpenedEdge } from "./edges.ts";
+
+describe.each(EDGES)("reports of pods $name", ({ open }) => {
+  let opened: OpenedEdge;
+  let pods: PodReports;
+
+  beforeAll(async () => {
+    opened = await open();
+    pods = opened.edge.pods;
+  });
+  afterAll(() => opened.close());
+
+  const aReport = () => ({ workspaceId: "ws_1", policyId: aName("pol"), podId: "pod-1", generation: 1, version: 7, stalenessMs: 12 });
+
+  test("the last report of each pod is listed", async () => {
+    const report = aReport();
+    await pods.report({ ...report, podId: "pod-2", stalenessMs: Number.POSITIVE_INFINITY });
+    await pods.report(report);
+    await pods.report({ ...report, generation: 2 });
+    const listed = await pods.list(report);
+    expect(listed).toMatchObject([
+      { ...report, generation: 2 },
+      { ...report, podId: "pod-2", stalenessMs: Number.POSITIVE_INFINITY },
+    ]);
+    for (const { lastSeenMs } of listed) expect(Math.abs(lastSeenMs - Date.now())).toBeLessThan(10_000);
+    expect(await pods.list({ ...report, workspaceId: "ws_2" })).toEqual([]);
+  });
+
+  test("a pod that says goodbye is not listed any more", async () => {
+    const report = aReport();
+    await pods.report(report);
+    await pods.remove(report);
+    await pods.remove(report);
+    expect(await pods.list(report)).toEqual([]);
+  });
+});

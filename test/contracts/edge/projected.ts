@@ -1,0 +1,38 @@
+import type { RecordRef, RecordWrite } from "../../../edge/projection/contract.ts";
+import { aName } from "./edges.ts";
+
+/** A workspace with one key that has a role and an identity, as the relay would write it: what is referred to comes first. */
+export function aWorkspace() {
+  const workspaceId = aName("ws");
+  const ids = { hash: `${aName("hash")}+/=`, keyId: aName("key"), apiId: aName("api"), roleId: aName("role") };
+  const identityId = aName("id");
+  const ref = (kind: RecordRef["kind"], id: string): RecordRef => ({ workspaceId, kind, id });
+  const refs = {
+    workspace: ref("workspace", workspaceId),
+    api: ref("api", ids.apiId),
+    role: ref("role", ids.roleId),
+    identity: ref("identity", identityId),
+    key: ref("key", ids.hash),
+  };
+  const key = {
+    keyId: ids.keyId,
+    workspaceId,
+    apiId: ids.apiId,
+    keySpaceId: "ks_1",
+    enabled: true,
+    identityId,
+    roleIds: [ids.roleId],
+    permissions: ["orders.read"],
+    ratelimits: [],
+    limited: false,
+  };
+  const role = { id: ids.roleId, name: "editor", permissions: ["orders.write"] };
+  const writes: RecordWrite[] = [
+    { ref: refs.workspace, data: { id: workspaceId, enabled: true } },
+    { ref: refs.api, data: { id: ids.apiId, name: "orders" } },
+    { ref: refs.role, data: role },
+    { ref: refs.identity, data: { id: identityId, externalId: "alice", ratelimits: [] } },
+    { ref: refs.key, data: key },
+  ];
+  return { workspaceId, ...ids, identityId, ref, refs, key, role, writes };
+}

@@ -1,0 +1,213 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Edge } from "../../../edge/open.ts";
+import { overrideRecordId, ProjectionChanged, type RecordRef } from "../../../edge/projection/contract.ts";
+import { waitFor } from "../../harness/wait.ts";
+import { aName, EDGES, type OpenedEdge } from "./edges.ts";
+import { aWorkspace } from "./projected.ts";
+import { Recording } from "./recording.ts";
+
+describe.each(EDGES)("the projection's store $name", ({ open }) => {
+  let opened: OpenedEdge;
+  let edge: Edge;
+  let projectionId: string;
+  let ws: ReturnType<typeof aWorkspace>;
+
+  beforeAll(async () => {
+    opened = await open();
+    edge = opened.edge;
+  });
+  afterAll(() => opened.close());
+  beforeEach(async () => {
+    projectionId = aName("prj");
+    ws = aWorkspace();
+    await edge.writer.begin(projectionId, [ws.workspaceId]);
+  });
+
+  const complete = () => edge.writer.complete(projectionId, [ws.workspaceId]);
+  const write = (version: number, writes = ws.writes) => edge.writer.write({ projectionId, version, writes });
+  const readOne = async (ref: RecordRef) => {
+    const batch = await edge.source.read([ref]);
+    return batch.usable ? batch.records[0] : batch.reason;
+  };
+  /** Ends when the listener has been told everything that was written before. */
+  const settle = async (listener: Recording, workspaceIds = [ws.workspaceId]) => {
+    const asOfMs = Math.floor(Math.random() * 1e12);
+    await edge.writer.heartbeat(projectionId, asOfMs, workspaceIds);
+    await waitFor("the heartbeat", () => listener.told.includes(`heartbeat ${asOfMs}`));
+    listener.told.splice(listener.told.indexOf(`heartbeat ${asOfMs}`), 1);
+  };
+
+  test("what is missing is not known until the projection is complete, what is there is", async () => {
+    await write(1);
+    expect(await edge.source.read([ws.ref("key", "none")])).toMatchObject({ usable: false });
+    expect(await edge.source.read([ws.refs.key, ws.ref("key", "none")])).toMatchObject({ usable: false });
+    expect(await readOne(ws.refs.key)).toEqual({ state: "found", version: 1, data: ws.key });
+    await complete();
+    expect(await readOne(ws.ref("key", "none"))).toEqual({ state: "missing" });
+  });
+
+  test("records are read in the order of the question", async () => {
+    await write(3);
+    await complete();
+    const { key, role, workspace } = ws.refs;
+    const batch = await edge.source.read([role, ws.ref("role", "none"), key, workspace]);
+    expect(batch.usable && batch.records.map(({ state }) => state)).toEqual(["found", "missing", "found", "found"]);
+    expect(batch.usable && batch.records[0]).toMatchObject({ data: ws.role });
+  });
+
+  test("an older version never replaces a newer one, the same one may be written again", async () => {
+    await write(7);
+    await write(5, [{ ref: ws.refs.key, data: { ...ws.key, enabled: false } }]);
+    expect(await readOne(ws.refs.key)).toEqual({ state: "found", version: 7, data: ws.key });
+    await write(7, [{ ref: ws.refs.key, data: { ...ws.key, name: "again" } }]);
+    expect(await readOne(ws.refs.key)).toMatchObject({ version: 7, data: { name: "again" } });
+  });
+
+  test("versions are compared as numbers", async () => {
+    await write(9);
+    await write(10, [{ ref: ws.refs.key, data: { ...ws.key, name: "ten" } }]);
+    expect(await readOne(ws.refs.key)).toMatchObject({ version: 10, data: { name: "ten" } });
+  });
+
+  test("a tombstone keeps a slow relay from bringing a record back", async () => {
+    await write(1);
+    await write(5, [{ ref: ws.refs.key, data: undefined }]);
+    expect(await readOne(ws.refs.key)).toEqual({ state: "gone" });
+    await write(4, [{ ref: ws.refs.key, data: ws.key }]);
+    expect(await readOne(ws.refs.key)).toEqual({ state: "gone" });
+    await write(6, [{ ref: ws.refs.key, data: ws.key }]);
+    expect(await readOne(ws.refs.key)).toMatchObject({ state: "found", version: 6 });
+  });
+
+  test("overrides are kept one by one, and patterns never meet an identifier that looks like them", async () => {
+    const namespaceId = aName("rlns");
+    const override = (identifier: string) => ws.ref("override", overrideRecordId(namespaceId, identifier));
+    const patterns = ws.ref("overridePatterns", namespaceId);
+    const identifiers = ["alice", "*", "a/b", ""];
+    await write(2, [
+      ...identifiers.map((identifier) => ({ ref: override(identifier), data: { identifier } })),
+      { ref: patterns, data: { patterns: [] } },
+    ]);
+    await complete();
+    for (const identifier of identifiers) {
+      expect(await readOne(override(identifier))).toMatchObject({ state: "found", data: { identifier } });
+    }
+    expect(await readOne(patterns)).toMatchObject({ data: { patterns: [] } });
+    await write(3, [{ ref: override("alice"), data: undefined }]);
+    await write(2, [{ ref: override("alice"), data: { identifier: "alice" } }]);
+    expect(await readOne(override("alice"))).toEqual({ state: "gone" });
+    expect(await readOne(override("bob"))).toEqual({ state: "missing" });
+    expect(await readOne(override("*"))).toMatchObject({ state: "found" });
+  });
+
+  test("a new projection begins incomplete, and knows nothing of what the last one held", async () => {
+    await write(9);
+    await complete();
+    const before = projectionId;
+    projectionId = aName("prj");
+    await edge.writer.begin(projectionId, [ws.workspaceId]);
+    expect(await edge.source.read([ws.refs.key])).toMatchObject({ usable: false });
+    await write(1, [{ ref: ws.refs.role, data: ws.role }]);
+    expect(await readOne(ws.refs.role)).toMatchObject({ state: "found", version: 1 });
+    await complete();
+    expect(await readOne(ws.refs.key)).toEqual({ state: "missing" });
+    const late = { projectionId: before, version: 10, writes: ws.writes };
+    await expect(edge.writer.write(late)).rejects.toBeInstanceOf(ProjectionChanged);
+    await expect(edge.writer.heartbeat(before, 1, [ws.workspaceId])).rejects.toBeInstanceOf(ProjectionChanged);
+    await expect(edge.writer.complete(before, [ws.workspaceId])).rejects.toBeInstanceOf(ProjectionChanged);
+    expect(await readOne(ws.refs.key)).toEqual({ state: "missing" });
+  });
+
+  test("beginning the same projection again changes nothing", async () => {
+    await write(2);
+    await complete();
+    await edge.writer.begin(projectionId, [ws.workspaceId]);
+    expect(await readOne(ws.ref("key", "none"))).toEqual({ state: "missing" });
+    expect(await edge.writer.state()).toMatchObject({ projectionId, complete: true });
+  });
+
+  test("the state tells how far the projection is", async () => {
+    expect(await edge.writer.state()).toMatchObject({ projectionId, complete: false, head: 0, version: 0 });
+    await write(41);
+    const written = await edge.writer.state();
+    expect(written).toMatchObject({ projectionId, complete: false, head: ws.writes.length, version: 41 });
+    await edge.writer.heartbeat(projectionId, 5, [ws.workspaceId]);
+    await complete();
+    const state = await edge.writer.state();
+    expect(state).toMatchObject({ complete: true, head: ws.writes.length + 1, version: 41, runId: written.runId });
+  });
+
+  test("a workspace that comes to be later needs no beginning, and is complete when the projection is", async () => {
+    await complete();
+    const later = aWorkspace();
+    await write(3, later.writes);
+    expect(await readOne(later.refs.key)).toMatchObject({ state: "found" });
+    expect(await readOne(later.ref("key", "none"))).toEqual({ state: "missing" });
+    const empty = aWorkspace();
+    await edge.writer.heartbeat(projectionId, 5, [ws.workspaceId, empty.workspaceId]);
+    expect(await readOne(empty.refs.key)).toEqual({ state: "missing" });
+  });
+
+  test("a workspace of which nothing is projected is not usable", async () => {
+    expect(await edge.source.read([aWorkspace().refs.key])).toMatchObject({ usable: false });
+  });
+
+  test("a feed tells the changes of its workspace in order, after they can be read; the central one tells all", async () => {
+    const other = aWorkspace();
+    const own = new Recording();
+    const central = new Recording();
+    const following = [
+      await edge.feed.follow({ workspaceId: ws.workspaceId }, own),
+      await edge.feed.follow("central", central),
+    ];
+    const rootKey = ws.ref("rootKey", "root-hash");
+    const name = ws.ref("namespaceName", "public");
+    await write(1, [...ws.writes.slice(0, 2), { ref: rootKey, data: { any: 1 } }, { ref: name, data: undefined }]);
+    await write(2, other.writes.slice(0, 1));
+    await write(3, [{ ref: ws.refs.key, data: undefined }]);
+    await settle(own);
+    await settle(central);
+    const texts = (refs: RecordRef[]) => refs.map((ref) => `${ref.kind} ${ref.workspaceId} ${ref.id}`);
+    const { workspace, api, key } = ws.refs;
+    expect(own.told.filter((text) => !text.startsWith("heartbeat"))).toEqual(texts([workspace, api, key]));
+    expect(central.told.filter((text) => !text.startsWith("heartbeat"))).toEqual(
+      texts([workspace, api, rootKey, name, other.refs.workspace, key]),
+    );
+    expect(await edge.source.read([rootKey])).toMatchObject({ usable: false });
+    await Promise.all(following.map((each) => each.close()));
+  });
+
+  test("who follows is reset when a new projection begins, and told nothing after closing", async () => {
+    const listener = new Recording();
+    const following = await edge.feed.follow({ workspaceId: ws.workspaceId }, listener);
+    projectionId = aName("prj");
+    await edge.writer.begin(projectionId, [ws.workspaceId]);
+    await write(1, ws.writes.slice(0, 1));
+    await settle(listener);
+    expect(listener.told).toEqual([
+      "reset: another projection",
+      `workspace ${ws.workspaceId} ${ws.workspaceId}`,
+    ]);
+    await following.close();
+    await write(2);
+    await edge.writer.heartbeat(projectionId, 77, [ws.workspaceId]);
+    expect(listener.told).toHaveLength(2);
+  });
+
+  test("who begins to follow learns at once of what time the last heartbeat was", async () => {
+    await edge.writer.heartbeat(projectionId, 4711, [ws.workspaceId]);
+    const listener = new Recording();
+    const following = await edge.feed.follow({ workspaceId: ws.workspaceId }, listener);
+    expect(listener.told).toEqual(["heartbeat 4711"]);
+    await following.close();
+  });
+
+  test("the store's clock is told, and is not behind it", async () => {
+    const following = await edge.feed.follow("central", new Recording());
+    const before = await edge.writer.nowMs();
+    const told = edge.feed.storeNowMs() ?? 0;
+    expect(told).toBeGreaterThanOrEqual(before - 1);
+    expect(told - before).toBeLessThan(5_000);
+    await following.close();
+  });
+});

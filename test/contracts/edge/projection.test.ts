@@ -1,0 +1,295 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Edge } from "../../../edge/open.ts";
+import { overrideRecordId, type Projection, type RecordRef, type RecordWrite } from "../../../edge/projection/contract.ts";
+import { openProjection, type ProjectionLimits } from "../../../edge/projection/projection.ts";
+import { waitFor } from "../../harness/wait.ts";
+import { aName, EDGES, type OpenedEdge } from "./edges.ts";
+import { aWorkspace } from "./projected.ts";
+import { GatedSource } from "./recording.ts";
+
+describe.each(EDGES)("the cached projection $name", ({ open }) => {
+  let opened: OpenedEdge;
+  let edge: Edge;
+  let projectionId: string;
+  let ws: ReturnType<typeof aWorkspace>;
+  let source: GatedSource;
+  let projection: Projection;
+  let version = 0;
+
+  beforeAll(async () => {
+    opened = await open();
+    edge = opened.edge;
+  });
+  afterAll(() => opened.close());
+  beforeEach(async () => {
+    projectionId = aName("prj");
+    ws = aWorkspace();
+    await edge.writer.begin(projectionId, [ws.workspaceId]);
+    await write(ws.writes);
+    await edge.writer.complete(projectionId, [ws.workspaceId]);
+    await beat();
+    await follow();
+  });
+  afterEach(() => projection.close());
+
+  const follow = async (limits: ProjectionLimits = {}) => {
+    await projection?.close();
+    source = new GatedSource(edge.source);
+    projection = await openProjection({ source, feed: edge.feed, follow: { workspaceId: ws.workspaceId }, limits });
+  };
+  const beat = async () => edge.writer.heartbeat(projectionId, await edge.writer.nowMs(), [ws.workspaceId]);
+  const write = (writes: RecordWrite[]) => edge.writer.write({ projectionId, version: ++version, writes });
+  /** Writes, and waits until the projection was told. */
+  const change = async (ref: RecordRef, data: unknown) => {
+    const told = new Promise<void>((resolve) => {
+      projection.onDropped((dropped) => {
+        if (dropped?.kind === ref.kind && dropped.id === ref.id) resolve();
+      });
+    });
+    await write([{ ref, data }]);
+    await told;
+  };
+  const find = () => projection.findKey(ws.workspaceId, ws.hash);
+  const peek = () => projection.peekKey(ws.workspaceId, ws.hash);
+
+  test("a key comes with everything that it refers to, and is then known without asking", async () => {
+    expect(peek()).toBeUndefined();
+    const found = await find();
+    expect(found).toMatchObject({
+      status: "found",
+      value: {
+        key: { keyId: ws.keyId },
+        workspace: { enabled: true },
+        api: { name: "orders" },
+        identity: { externalId: "alice" },
+        roles: ["editor"],
+        permissions: ["orders.read", "orders.write"],
+      },
+    });
+    const { reads } = source;
+    expect(peek()).toBe(found.status === "found" && found.value);
+    await find();
+    expect(source.reads).toBe(reads);
+    expect(projection.peekKey("ws_other", ws.hash)).toBeUndefined();
+  });
+
+  test("a hundred who ask at once cause one reading", async () => {
+    await Promise.all(Array.from({ length: 100 }, find));
+    expect(source.reads).toBe(2);
+  });
+
+  test.each([
+    { name: "the key", ref: () => ws.refs.key, data: () => ({ ...ws.key, name: "new" }), view: { key: { name: "new" } } },
+    {
+      name: "a role of it",
+      ref: () => ws.refs.role,
+      data: () => ({ ...ws.role, permissions: ["orders.admin"] }),
+      view: { permissions: ["orders.admin", "orders.read"] },
+    },
+    {
+      name: "its workspace",
+      ref: () => ws.refs.workspace,
+      data: () => ({ id: ws.workspaceId, enabled: false }),
+      view: { workspace: { enabled: false } },
+    },
+    {
+      name: "its identity, which is gone",
+      ref: () => ws.refs.identity,
+      data: () => undefined,
+      view: { identity: undefined },
+    },
+    { name: "its API, which is gone", ref: () => ws.refs.api, data: () => undefined, view: { api: undefined } },
+    { name: "its role, which is gone", ref: () => ws.refs.role, data: () => undefined, view: { roles: [] } },
+  ])("a change of $name is in force when it was told", async ({ ref, data, view }) => {
+    await find();
+    await change(ref(), data());
+    expect(peek()).toBeUndefined();
+    expect(await find()).toMatchObject({ status: "found", value: view });
+    expect(peek()).toMatchObject(view);
+  });
+
+  test("a deleted key is absent, and one that is made is found", async () => {
+    await find();
+    await change(ws.refs.key, undefined);
+    expect(await find()).toEqual({ status: "absent" });
+    const { reads } = source;
+    expect(await find()).toEqual({ status: "absent" });
+    expect(source.reads).toBe(reads);
+    await change(ws.refs.key, ws.key);
+    expect(await find()).toMatchObject({ status: "found" });
+  });
+
+  test("a role that is missing makes the key unusable, never a key without the role", async () => {
+    await write([{ ref: ws.refs.key, data: { ...ws.key, roleIds: ["role_unheard_of"] } }]);
+    await follow();
+    expect(await find()).toMatchObject({ status: "unusable" });
+    expect(peek()).toBeUndefined();
+  });
+
+  test("a record that cannot be read makes the key unusable, not absent", async () => {
+    await write([{ ref: ws.refs.key, data: { ...ws.key, enabled: "perhaps" } }]);
+    await follow();
+    expect(await find()).toMatchObject({ status: "unusable" });
+    await write([{ ref: ws.refs.key, data: { ...ws.key, fromTheFuture: true } }]);
+    await waitFor("the key to be readable", async () => (await find()).status === "found");
+  });
+
+  test("a record that is read while its change arrives is used once and not kept", async () => {
+    const release = source.hold();
+    const before = find();
+    await waitFor("the reading to begin", () => source.reads === 1);
+    await change(ws.refs.key, { ...ws.key, name: "new" });
+    const after = find();
+    release();
+    expect(await before).toMatchObject({ value: { key: expect.not.objectContaining({ name: "new" }) } });
+    expect(await after).toMatchObject({ value: { key: { name: "new" } } });
+    expect(await find()).toMatchObject({ value: { key: { name: "new" } } });
+  });
+
+  test("a role that is read while its change arrives is not kept in any view", async () => {
+    const first = await projection.findKey(ws.workspaceId, "warm");
+    expect(first.status).toBe("absent");
+    const release = source.hold();
+    const before = find();
+    await waitFor("the reading to begin", () => source.reads === 2);
+    release();
+    const releaseRoles = source.hold();
+    await waitFor("the reading of the role to begin", () => source.reads === 3);
+    await change(ws.refs.role, { ...ws.role, permissions: [] });
+    releaseRoles();
+    await before;
+    expect(await find()).toMatchObject({ value: { permissions: ["orders.read"] } });
+  });
+
+  test("an absence that is read while the key is made is not kept", async () => {
+    await change(ws.refs.key, undefined);
+    const release = source.hold();
+    const before = find();
+    await waitFor("the reading to begin", () => source.reads === 1);
+    await change(ws.refs.key, ws.key);
+    release();
+    expect(await before).toEqual({ status: "absent" });
+    expect(await find()).toMatchObject({ status: "found" });
+  });
+
+  test("an own write is dropped at once, and a reading under way is not kept", async () => {
+    await find();
+    const release = source.hold();
+    projection.drop([ws.refs.key]);
+    expect(peek()).toBeUndefined();
+    const before = find();
+    await waitFor("the reading to begin", () => source.reads === 3);
+    projection.drop([ws.refs.key]);
+    release();
+    await before;
+    expect(peek()).toBeUndefined();
+  });
+
+  test("after a new projection has begun everything is read anew, and until then known keys are served as stale", async () => {
+    await find();
+    await projection.findKey(ws.workspaceId, "unknown");
+    const reset = new Promise<void>((resolve) => {
+      projection.onDropped((ref) => ref === undefined && resolve());
+    });
+    projectionId = aName("prj");
+    await edge.writer.begin(projectionId, [ws.workspaceId]);
+    await reset;
+    expect(peek()).toBeUndefined();
+    expect(await find()).toMatchObject({ status: "found", stale: true, value: { key: { keyId: ws.keyId } } });
+    expect(await projection.findKey(ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
+    // Halfway: what keys share was projected again, the key itself was not.
+    await change(ws.refs.workspace, { id: ws.workspaceId, enabled: false });
+    expect(await find()).toMatchObject({ status: "found", stale: true, value: { workspace: { enabled: false } } });
+    await write(ws.writes);
+    await edge.writer.complete(projectionId, [ws.workspaceId]);
+    await waitFor("the key to be fresh", async () => (await find()).status === "found" && peek() !== undefined);
+    expect(await find()).not.toHaveProperty("stale");
+    expect(await projection.findKey(ws.workspaceId, "unknown")).toEqual({ status: "absent" });
+  });
+
+  test("a source that is not usable leaves known keys in force and says nothing of unknown ones", async () => {
+    await find();
+    source.isBroken = true;
+    expect(await find()).toMatchObject({ status: "found" });
+    expect(await projection.findKey(ws.workspaceId, "unknown")).toEqual({ status: "unusable", reason: "broken" });
+    await change(ws.refs.key, { ...ws.key, enabled: false });
+    expect(await find()).toEqual({ status: "unusable", reason: "broken" });
+  });
+
+  test("absence is not believed when the feed is behind", async () => {
+    await follow({ absenceStaleMs: 0 });
+    await projection.findKey(ws.workspaceId, "unknown");
+    await waitFor("some staleness", () => projection.stalenessMs() > 0);
+    const { reads } = source;
+    await projection.findKey(ws.workspaceId, "unknown");
+    expect(source.reads).toBe(reads + 1);
+    source.isBroken = true;
+    expect(await projection.findKey(ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
+  });
+
+  test("past its bound the cache is passed by, and serves only when the source cannot be asked", async () => {
+    await follow({ bypassAfterMs: 0 });
+    await find();
+    await waitFor("some staleness", () => projection.stalenessMs() > 0);
+    const { reads } = source;
+    expect(peek()).toBeUndefined();
+    expect(await find()).not.toHaveProperty("stale");
+    expect(source.reads).toBe(reads + 2);
+    source.isBroken = true;
+    expect(await find()).toMatchObject({ status: "found", stale: true });
+  });
+
+  test("staleness is the age of the last heartbeat that was heard", async () => {
+    const asOfMs = await edge.writer.nowMs();
+    await edge.writer.heartbeat(projectionId, asOfMs - 5_000, [ws.workspaceId]);
+    await edge.writer.heartbeat(projectionId, asOfMs, [ws.workspaceId]);
+    await waitFor("the heartbeat", () => projection.stalenessMs() < 4_000);
+    const nowMs = await edge.writer.nowMs();
+    expect(projection.stalenessMs()).toBeGreaterThanOrEqual(nowMs - asOfMs - 1);
+  });
+
+  test("the override of an identifier is its own, else the best pattern", async () => {
+    const namespaceId = aName("rlns");
+    const anOverride = (identifier: string, limit: number) => ({
+      id: `rlor_${limit}`,
+      identifier,
+      limit,
+      durationMs: 60_000,
+      async: false,
+    });
+    const exact = ws.ref("override", overrideRecordId(namespaceId, "premium_1"));
+    const patterns = ws.ref("overridePatterns", namespaceId);
+    const limitOf = async (identifier: string) => {
+      const found = await projection.findOverride(ws.workspaceId, namespaceId, identifier);
+      return found.status === "found" ? found.value.limit : found.status;
+    };
+    expect(await limitOf("premium_1")).toBe("absent");
+    await change(exact, anOverride("premium_1", 1));
+    await change(patterns, { patterns: [anOverride("premium_*", 2), anOverride("*", 3)] });
+    expect([await limitOf("premium_1"), await limitOf("premium_2"), await limitOf("x")]).toEqual([1, 2, 3]);
+    await change(exact, undefined);
+    expect(await limitOf("premium_1")).toBe(2);
+    await change(patterns, undefined);
+    expect(await limitOf("premium_1")).toBe("absent");
+  });
+
+  test("namespaces and policies are found by id", async () => {
+    const namespaceId = aName("rlns");
+    await change(ws.ref("namespace", namespaceId), { id: namespaceId, name: "public", deleted: false });
+    expect(await projection.findNamespace(ws.workspaceId, namespaceId)).toMatchObject({ value: { name: "public" } });
+    expect(await projection.findPolicy(ws.workspaceId, "pol_none")).toEqual({ status: "absent" });
+    expect(await projection.findNamespaceByName(ws.workspaceId, "public")).toMatchObject({ status: "unusable" });
+  });
+
+  test("caches hold no more than they may, and what made room is read again", async () => {
+    await follow({ views: 2, records: 6, absences: 2 });
+    const hashes = Array.from({ length: 8 }, () => aName("hash"));
+    await write(hashes.map((hash) => ({ ref: ws.ref("key", hash), data: { ...ws.key, name: hash } })));
+    for (let round = 0; round < 2; round++) {
+      for (const hash of hashes) {
+        expect(await projection.findKey(ws.workspaceId, hash)).toMatchObject({ value: { key: { name: hash } } });
+      }
+    }
+    expect(hashes.filter((hash) => projection.peekKey(ws.workspaceId, hash) !== undefined).length).toBeLessThanOrEqual(2);
+  });
+});

@@ -1,0 +1,52 @@
+import type { FeedListener, ReadBatch, RecordRef, RecordSource } from "../../../edge/projection/contract.ts";
+
+/** A listener that writes down what it is told, in order, as short texts. */
+export class Recording implements FeedListener {
+  readonly told: string[] = [];
+
+  onChange(ref: RecordRef): void {
+    this.told.push(`${ref.kind} ${ref.workspaceId} ${ref.id}`);
+  }
+
+  onReset(reason: string, distrusted?: string): void {
+    this.told.push(distrusted === undefined ? `reset: ${reason}` : `reset: ${reason} (${distrusted})`);
+  }
+
+  onHeartbeat(asOfMs: number): void {
+    this.told.push(`heartbeat ${asOfMs}`);
+  }
+
+  resets(): string[] {
+    return this.told.filter((text) => text.startsWith("reset"));
+  }
+}
+
+/** A source whose answers can be held back after they were read, and which counts what it was asked. */
+export class GatedSource implements RecordSource {
+  readonly #inner: RecordSource;
+  #gate: Promise<void> = Promise.resolve();
+  reads = 0;
+  isBroken = false;
+
+  constructor(inner: RecordSource) {
+    this.#inner = inner;
+  }
+
+  /** Reads are made at once and their answers arrive when the returned function is called. */
+  hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#gate = promise;
+    return () => {
+      this.#gate = Promise.resolve();
+      resolve();
+    };
+  }
+
+  async read(refs: readonly RecordRef[]): Promise<ReadBatch> {
+    this.reads += 1;
+    const gate = this.#gate;
+    const batch: ReadBatch = this.isBroken ? { usable: false, reason: "broken" } : await this.#inner.read(refs);
+    await gate;
+    return batch;
+  }
+}
