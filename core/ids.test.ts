@@ -1,0 +1,34 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { ID_PREFIXES, type IdKind, makeId } from "./ids.ts";
+
+const kinds = Object.keys(ID_PREFIXES) as IdKind[];
+
+test.each(kinds)("an id of %s is its prefix and 16 letters or digits", (kind) => {
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 16, maxLength: 24 }), (bytes) => {
+      expect(makeId(kind, bytes)).toMatch(new RegExp(`^${ID_PREFIXES[kind]}_[a-zA-Z0-9]{16}$`));
+    }),
+    { numRuns: 20 },
+  );
+});
+
+test("every prefix is of one kind", () => {
+  expect(new Set(Object.values(ID_PREFIXES)).size).toBe(kinds.length);
+});
+
+test("the least and the greatest bytes give the first and the last character", () => {
+  expect(makeId("key", new Uint8Array(16))).toBe(`key_${"0".repeat(16)}`);
+  expect(makeId("key", new Uint8Array(16).fill(255))).toBe(`key_${"z".repeat(16)}`);
+});
+
+test("another first 16 bytes give another id, and later bytes do not count", () => {
+  const bytes = Uint8Array.from({ length: 17 }, (_, i) => i * 15);
+  const id = makeId("api", bytes);
+  expect(makeId("api", bytes.with(16, 1))).toBe(id);
+  for (let at = 0; at < 16; at++) expect(makeId("api", bytes.with(at, (bytes[at] ?? 0) ^ 0x80))).not.toBe(id);
+});
+
+test("fewer than 16 bytes are an error of the caller", () => {
+  expect(() => makeId("key", new Uint8Array(15))).toThrow(RangeError);
+});

@@ -1,0 +1,200 @@
+import * as z from "zod";
+import { PathAllowance } from "../policies/policy.ts";
+import { durationOf } from "./duration.ts";
+import { AllowedNamespaces, deletionPolicy, exactlyOneOf, statusFields, storeId, withRules } from "./fields.ts";
+import { ManifestRule } from "./policy-rule.ts";
+
+const LABELS_MAX = 32;
+
+const Selector = z
+  .strictObject({
+    matchLabels: z
+      .record(z.string().min(1).max(317), z.string().max(63))
+      .refine((labels) => Object.keys(labels).length <= LABELS_MAX, { error: `expected at most ${LABELS_MAX} labels` })
+      .meta({ maxProperties: LABELS_MAX })
+      .describe("Labels that a pod must all have."),
+  })
+  .describe("The pods that get the sidecar. Without it none does; the sidecar is then run by other means.");
+
+const Api = withRules(
+  z.strictObject({
+    name: z
+      .string()
+      .min(3)
+      .max(256)
+      .optional()
+      .describe("The API of this name is made for the policy. Changing the name renames it; its keys stay."),
+    id: z
+      .string()
+      .min(8)
+      .max(255)
+      .regex(/^[a-zA-Z0-9_]+$/)
+      .optional()
+      .describe("An API that exists already, by its id. It cannot be changed."),
+  }),
+  [
+    exactlyOneOf("name", "id"),
+    {
+      rule: "has(self.id) == has(oldSelf.id) && (!has(self.id) || self.id == oldSelf.id)",
+      message: "a policy cannot move to another API; make another policy",
+    },
+  ],
+).describe("The API whose keys are accepted.");
+
+const HeaderName = z
+  .string()
+  .min(1)
+  .max(128)
+  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, { error: "expected the name of a header" });
+
+const Credential = withRules(
+  z.strictObject({
+    header: z
+      .strictObject({
+        name: HeaderName.describe("The header's name, in any case."),
+        scheme: z
+          .string()
+          .min(1)
+          .max(32)
+          .optional()
+          .describe("The authentication scheme before the key, such as Bearer."),
+      })
+      .optional()
+      .describe("A header that carries the key."),
+    query: z
+      .strictObject({ name: z.string().min(1).max(128).describe("The parameter's name.") })
+      .optional()
+      .describe("A query parameter that carries the key. Addresses end up in logs and histories: prefer a header."),
+  }),
+  [exactlyOneOf("header", "query")],
+).describe("A place where a request may carry its key.");
+
+const DEFAULT_CREDENTIALS = [
+  { header: { name: "Authorization", scheme: "Bearer" } },
+  { header: { name: "X-API-Key" } },
+];
+
+const OnStale = z
+  .strictObject({
+    after: durationOf({ msMin: 1000 })
+      .default("30s")
+      .describe("How old the sidecar's knowledge may be before `action`."),
+    action: z
+      .enum(["Serve", "Deny"])
+      .default("Serve")
+      .describe("Serve goes on serving keys that are known, and says so in metrics and status; Deny refuses."),
+    denyAfter: durationOf({ msMin: 1000 }).default("15m").describe("When even Serve ends; not before `after`."),
+  })
+  .describe("What happens when changes of keys no longer reach the sidecar.");
+
+const ClientAddress = withRules(
+  z.strictObject({
+    from: z
+      .enum(["Connection", "ForwardedFor"])
+      .describe(
+        "Connection takes the peer's address; ForwardedFor the last entry of X-Forwarded-For that is no trusted proxy.",
+      ),
+    trustedProxies: z
+      .array(z.string().min(1).max(64))
+      .max(64)
+      .optional()
+      .describe("Addresses or CIDR blocks of the proxies in front, for ForwardedFor."),
+  }),
+  [
+    {
+      rule: "(self.from == 'ForwardedFor') == has(self.trustedProxies)",
+      message: "trustedProxies is needed with ForwardedFor, and only with it",
+      holds: ({ from, trustedProxies }) => (from === "ForwardedFor") === (trustedProxies !== undefined),
+    },
+  ],
+).describe("How the client's address is found. Without it the API's IP allow-list does not count at this gate.");
+
+/** What guards an app: which keys, and what each request needs. */
+export const ApiKeyPolicySpec = z
+  .strictObject({
+    selector: Selector.optional(),
+    api: Api,
+    target: z
+      .strictObject({
+        port: z
+          .union([z.string().min(1).max(15), z.int().min(1).max(65_535)], {
+            error: "expected a port: a number from 1 to 65535, or the name of a container port",
+          })
+          .refine((port) => typeof port === "number" || /^(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*$/.test(port), {
+            error: "expected a port: a number from 1 to 65535, or the name of a container port",
+          })
+          .meta({ "x-kubernetes-int-or-string": true, maxLength: 15 })
+          .describe("The container port of the app, by name or number."),
+        protocol: z
+          .string()
+          .max(32)
+          .default("http1")
+          .describe("What the app speaks. http1 alone is supported for now."),
+      })
+      .describe("The app behind the gate."),
+    interception: z
+      .enum(["Port", "Redirect", "None"])
+      .default("Port")
+      .describe(
+        "Port: the sidecar takes over the port's name. Redirect: iptables send the port's traffic through it. None: neither.",
+      ),
+    credentials: z
+      .array(Credential)
+      .min(1)
+      .max(8)
+      .default(DEFAULT_CREDENTIALS)
+      .describe(
+        "Where the key is looked for, in this order; the first that is present decides, and all are removed before the app.",
+      ),
+    rules: z
+      .array(ManifestRule)
+      .max(256)
+      .default([])
+      .describe("The first rule that matches decides; a request that none matches needs a valid key."),
+    mode: z
+      .enum(["Enforce", "Audit"])
+      .default("Enforce")
+      .describe("Audit decides and records, but lets every request through."),
+    onStale: OnStale.default({ after: "30s", action: "Serve", denyAfter: "15m" }),
+    onCounterFailure: z
+      .enum(["Local", "Deny", "Allow"])
+      .default("Local")
+      .describe(
+        "Rate limits while the shared counters are away: Local counts in each pod, Deny refuses, Allow does not limit.",
+      ),
+    onCreditFailure: z
+      .enum(["Deny", "Allow"])
+      .default("Deny")
+      .describe("Keys with limited credits while the credits cannot be read."),
+    clientAddress: ClientAddress.optional(),
+    allowPaths: z
+      .array(PathAllowance)
+      .max(5)
+      .meta({ "x-kubernetes-list-type": "set" })
+      .default([])
+      .describe("Forms of paths that are refused unless listed, because two servers may read them differently."),
+    networkPolicy: z
+      .enum(["Managed", "None"])
+      .default("Managed")
+      .describe("Managed: a NetworkPolicy opens only the sidecar's ports of the selected pods."),
+    allowedNamespaces: AllowedNamespaces,
+    deletionPolicy: deletionPolicy("Orphan", "the API that was made for the policy"),
+  })
+  .describe("What guards an app: which keys it accepts and what each request needs.");
+export type ApiKeyPolicySpec = z.output<typeof ApiKeyPolicySpec>;
+
+export const ApiKeyPolicyStatus = z.object({
+  ...statusFields,
+  apiId: storeId("the API"),
+  policyId: storeId("the compiled policy"),
+  policyVersion: z.int().min(0).optional().describe("The version of the compiled policy that the store holds."),
+  dataPlane: z
+    .object({
+      pods: z.int().min(0).describe("Sidecars that reported lately."),
+      current: z.int().min(0).describe("How many of them enforce this generation."),
+      oldestLagMs: z.int().min(0).optional().describe("The greatest staleness among them, in milliseconds."),
+    })
+    .optional()
+    .describe("What the sidecars report."),
+});
+export type ApiKeyPolicyStatus = z.output<typeof ApiKeyPolicyStatus>;

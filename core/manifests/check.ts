@@ -1,0 +1,90 @@
+import * as z from "zod";
+import { ApiKeyPolicySpec } from "./api-key-policy.ts";
+import { compilePolicy, type ManifestProblem, namespacesOf } from "./compile-policy.ts";
+import { API_VERSION, NamespaceName, ObjectName } from "./fields.ts";
+import { RatelimitNamespaceSpec } from "./ratelimit-namespace.ts";
+import { RatelimitOverrideSpec } from "./ratelimit-override.ts";
+import { RoleSpec } from "./role.ts";
+
+export type { ManifestProblem } from "./compile-policy.ts";
+
+/** Metadata is Kubernetes' own; what is not needed here is let through. `namespace` is left out for the default one. */
+const Metadata = z.object({
+  name: ObjectName,
+  namespace: NamespaceName.optional(),
+  labels: z.record(z.string(), z.string()).optional(),
+  annotations: z.record(z.string(), z.string()).optional(),
+});
+
+const envelope = <K extends string, S extends z.ZodType>(kind: K, spec: S) =>
+  z.strictObject({
+    apiVersion: z.literal(API_VERSION),
+    kind: z.literal(kind),
+    metadata: Metadata,
+    spec,
+    status: z.unknown().optional(),
+  });
+
+const ENVELOPES = {
+  ApiKeyPolicy: envelope("ApiKeyPolicy", ApiKeyPolicySpec),
+  RatelimitNamespace: envelope("RatelimitNamespace", RatelimitNamespaceSpec),
+  RatelimitOverride: envelope("RatelimitOverride", RatelimitOverrideSpec),
+  Role: envelope("Role", RoleSpec),
+};
+
+/** A manifest of any of our kinds, with its defaults filled in. */
+export type Manifest = { [K in keyof typeof ENVELOPES]: z.output<(typeof ENVELOPES)[K]> }[keyof typeof ENVELOPES];
+
+/** Reads a manifest. Unknown fields are refused with their place; never throws. */
+export function parseManifest(value: unknown): { manifest: Manifest } | { problems: ManifestProblem[] } {
+  const head = z.looseObject({ apiVersion: z.string(), kind: z.string() }).safeParse(value, { error: sayRequired });
+  if (!head.success) return { problems: problemsOf(head.error) };
+  const { apiVersion, kind } = head.data;
+  if (apiVersion !== API_VERSION) return oneProblem("apiVersion", `expected ${API_VERSION}, got ${quote(apiVersion)}`);
+  if (!isKind(kind)) {
+    return oneProblem("kind", `expected one of ${Object.keys(ENVELOPES).join(", ")}, got ${quote(kind)}`);
+  }
+  const parsed = ENVELOPES[kind].safeParse(value, { error: sayRequired });
+  return parsed.success ? { manifest: parsed.data } : { problems: problemsOf(parsed.error) };
+}
+
+/**
+ * Everything that is wrong with a manifest as far as it can be seen without a store: its schema, and for a policy also its
+ * queries and paths. An empty list when nothing is.
+ */
+export function checkManifest(value: unknown): ManifestProblem[] {
+  const parsed = parseManifest(value);
+  if ("problems" in parsed) return parsed.problems;
+  if (parsed.manifest.kind !== "ApiKeyPolicy") return [];
+  const { spec } = parsed.manifest;
+  const namespaceIds = new Map(namespacesOf(spec).map((name) => [name, name]));
+  const compiled = compilePolicy(spec, { apiId: "unknown", namespaceIds });
+  return Array.isArray(compiled) ? compiled : [];
+}
+
+const sayRequired = (issue: { code: string; input?: unknown }): string | undefined =>
+  issue.code === "invalid_type" && issue.input === undefined ? "is required" : undefined;
+
+/** What a schema complains of, a problem for each unknown field, with places such as `spec.rules[0].match.path`. */
+export function problemsOf(error: z.ZodError): ManifestProblem[] {
+  return error.issues.flatMap((issue): ManifestProblem[] => {
+    if (issue.code === "unrecognized_keys") {
+      return issue.keys.map((key) => ({ location: locationOf([...issue.path, key]), message: "is not a known field" }));
+    }
+    return [{ location: locationOf(issue.path), message: issue.message }];
+  });
+}
+
+function locationOf(path: readonly PropertyKey[]): string {
+  let location = "";
+  for (const part of path) {
+    if (typeof part === "number") location += `[${part}]`;
+    else if (/^[\w-]+$/.test(String(part))) location += location === "" ? String(part) : `.${String(part)}`;
+    else location += `[${quote(String(part))}]`;
+  }
+  return location === "" ? "manifest" : location;
+}
+
+const isKind = (kind: string): kind is keyof typeof ENVELOPES => Object.hasOwn(ENVELOPES, kind);
+const quote = (text: string): string => JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}…` : text);
+const oneProblem = (location: string, message: string) => ({ problems: [{ location, message }] });

@@ -1,0 +1,54 @@
+import * as z from "zod";
+
+/*
+ * Durations in manifests: text in the notation that Kubernetes users know (`500ms`, `60s`, `1h30m`), or an integer of
+ * milliseconds. Everywhere else in Postern a duration is milliseconds.
+ */
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const TEXT_LENGTH_MAX = 32;
+export const DURATION_PATTERN = "^([0-9]+(ms|s|m|h))+$";
+const TEXT = new RegExp(DURATION_PATTERN);
+const PART = /([0-9]+)(ms|s|m|h)/g;
+
+const EXPECTED = "expected a duration such as 500ms, 60s or 1h30m, or a positive integer of milliseconds";
+
+/** The duration in milliseconds. Throws RangeError for what is none, or is beyond 2^53 − 1. */
+export function parseDuration(duration: string | number): number {
+  const ms = typeof duration === "number" ? duration : sumOfParts(duration);
+  if (!Number.isSafeInteger(ms) || ms < 0) throw new RangeError(`${JSON.stringify(duration)}: ${EXPECTED}`);
+  return ms;
+}
+
+function sumOfParts(text: string): number {
+  if (text.length > TEXT_LENGTH_MAX || !TEXT.test(text)) return Number.NaN;
+  let ms = 0;
+  for (const [, count, unit = ""] of text.matchAll(PART)) ms += Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+  return ms;
+}
+
+const isDurationOf = (duration: string | number, msMin: number): boolean => {
+  try {
+    return parseDuration(duration) >= msMin;
+  } catch {
+    return false;
+  }
+};
+
+/** A schema for a duration of at least `msMin` milliseconds. */
+export function durationOf({ msMin }: { msMin: number }) {
+  return z
+    .union([z.string().max(TEXT_LENGTH_MAX), z.int()], { error: EXPECTED })
+    .refine((duration) => isDurationOf(duration, msMin), { error: `${EXPECTED}, at least ${msMin} ms` })
+    .meta({
+      "x-kubernetes-int-or-string": true,
+      pattern: DURATION_PATTERN,
+      maxLength: TEXT_LENGTH_MAX,
+      "x-kubernetes-validations": [
+        {
+          rule: `type(self) == int ? self >= ${msMin} : duration(self) >= duration('${msMin}ms')`,
+          message: `must be at least ${msMin} ms`,
+        },
+      ],
+    });
+}

@@ -1,0 +1,116 @@
+import type * as z from "zod";
+import { ApiKeyPolicySpec, ApiKeyPolicyStatus } from "./api-key-policy.ts";
+import { RatelimitNamespaceSpec, RatelimitNamespaceStatus } from "./ratelimit-namespace.ts";
+import { RatelimitOverrideSpec, RatelimitOverrideStatus } from "./ratelimit-override.ts";
+import { RoleSpec, RoleStatus } from "./role.ts";
+
+export { API_VERSION, GROUP, VERSION } from "./fields.ts";
+
+/** As in a CRD's `additionalPrinterColumns`. */
+export interface PrinterColumn {
+  readonly name: string;
+  readonly type: "string" | "integer" | "date";
+  readonly jsonPath: string;
+  /** 1 shows the column with `-o wide` alone. */
+  readonly priority?: number;
+}
+
+/**
+ * What a CRD is made from. Rules in CEL and list types are in the metadata of the schemas, under the names of their
+ * `x-kubernetes-…` extensions, so that each stands beside the check that it repeats.
+ */
+export interface KindDefinition {
+  readonly kind: string;
+  readonly plural: string;
+  readonly singular: string;
+  readonly shortNames: readonly string[];
+  readonly description: string;
+  readonly specSchema: z.ZodType;
+  readonly statusSchema: z.ZodType;
+  readonly printerColumns: readonly PrinterColumn[];
+  /** Paths that `kubectl get --field-selector` takes. */
+  readonly selectableFields: readonly string[];
+}
+
+const READY: readonly PrinterColumn[] = [
+  { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+  { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+];
+const AGE: PrinterColumn = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" };
+
+/** In `kubectl get postern` all kinds are listed together. */
+export const CATEGORY = "postern";
+
+export const KINDS = [
+  {
+    kind: "ApiKeyPolicy",
+    plural: "apikeypolicies",
+    singular: "apikeypolicy",
+    shortNames: ["akp"],
+    description: "Guards an app: which API keys it accepts and what each request needs.",
+    specSchema: ApiKeyPolicySpec,
+    statusSchema: ApiKeyPolicyStatus,
+    printerColumns: [
+      ...READY,
+      { name: "Mode", type: "string", jsonPath: ".spec.mode" },
+      { name: "Pods", type: "integer", jsonPath: ".status.dataPlane.pods" },
+      { name: "Current", type: "integer", jsonPath: ".status.dataPlane.current" },
+      { name: "API", type: "string", jsonPath: ".status.apiId", priority: 1 },
+      { name: "Policy", type: "string", jsonPath: ".status.policyId", priority: 1 },
+      AGE,
+    ],
+    selectableFields: [".spec.api.name", ".spec.api.id"],
+  },
+  {
+    kind: "RatelimitNamespace",
+    plural: "ratelimitnamespaces",
+    singular: "ratelimitnamespace",
+    shortNames: ["rlns"],
+    description: "A rate-limit namespace, whose limits are shared and can be overridden by identifier.",
+    specSchema: RatelimitNamespaceSpec,
+    statusSchema: RatelimitNamespaceStatus,
+    printerColumns: [
+      ...READY,
+      { name: "Name in store", type: "string", jsonPath: ".spec.name" },
+      { name: "Id", type: "string", jsonPath: ".status.namespaceId", priority: 1 },
+      AGE,
+    ],
+    selectableFields: [".spec.name"],
+  },
+  {
+    kind: "RatelimitOverride",
+    plural: "ratelimitoverrides",
+    singular: "ratelimitoverride",
+    shortNames: ["rlo"],
+    description: "Another limit for some identifiers of a rate-limit namespace.",
+    specSchema: RatelimitOverrideSpec,
+    statusSchema: RatelimitOverrideStatus,
+    printerColumns: [
+      ...READY,
+      { name: "Namespace", type: "string", jsonPath: ".spec.namespaceRef.name" },
+      { name: "Identifier", type: "string", jsonPath: ".spec.identifier" },
+      { name: "Limit", type: "integer", jsonPath: ".spec.limit" },
+      { name: "Id", type: "string", jsonPath: ".status.overrideId", priority: 1 },
+      AGE,
+    ],
+    selectableFields: [".spec.namespaceRef.name"],
+  },
+  {
+    kind: "Role",
+    plural: "roles",
+    singular: "role",
+    shortNames: ["prole"],
+    description: "A named set of permissions, for keys.",
+    specSchema: RoleSpec,
+    statusSchema: RoleStatus,
+    printerColumns: [
+      ...READY,
+      { name: "Name in store", type: "string", jsonPath: ".spec.name" },
+      { name: "Id", type: "string", jsonPath: ".status.roleId", priority: 1 },
+      AGE,
+    ],
+    selectableFields: [".spec.name"],
+  },
+] as const satisfies readonly KindDefinition[];
+
+export type Kind = (typeof KINDS)[number]["kind"];

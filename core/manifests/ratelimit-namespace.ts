@@ -1,0 +1,23 @@
+import * as z from "zod";
+import { Adopt, AllowedNamespaces, deletionPolicy, statusFields, storeId, unchangeable, withRules } from "./fields.ts";
+
+/** A rate-limit namespace: what shares counters and overrides. */
+export const RatelimitNamespaceSpec = withRules(
+  z.strictObject({
+    name: z
+      .string()
+      .min(1)
+      .max(512)
+      .describe(
+        "The namespace's name in the store, by which policies and ratelimit.* calls refer to it. It cannot be changed.",
+      ),
+    adopt: Adopt,
+    allowedNamespaces: AllowedNamespaces,
+    deletionPolicy: deletionPolicy("Delete", "the rate-limit namespace with its overrides"),
+  }),
+  [unchangeable("name", "a rate-limit namespace cannot be renamed; make another one")],
+).describe("A rate-limit namespace, whose limits are shared by all who name it and can be overridden by identifier.");
+export type RatelimitNamespaceSpec = z.output<typeof RatelimitNamespaceSpec>;
+
+export const RatelimitNamespaceStatus = z.object({ ...statusFields, namespaceId: storeId("the rate-limit namespace") });
+export type RatelimitNamespaceStatus = z.output<typeof RatelimitNamespaceStatus>;

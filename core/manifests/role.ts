@@ -1,0 +1,34 @@
+import * as z from "zod";
+import { Adopt, deletionPolicy, statusFields, storeId } from "./fields.ts";
+
+const Slug = z
+  .string()
+  .min(1)
+  .max(128)
+  .regex(/^[a-zA-Z0-9_:\-.*]+$/, { error: "expected a permission: letters, digits and _ : - . *" });
+
+/** A role: a named set of permissions that keys are given. */
+export const RoleSpec = z
+  .strictObject({
+    name: z
+      .string()
+      .min(1)
+      .max(128)
+      .describe("The role's name in the store. Changing it renames the role; keys keep it."),
+    description: z.string().max(512).optional().describe("What the role is for."),
+    permissions: z
+      .array(Slug)
+      .max(1000)
+      .meta({ "x-kubernetes-list-type": "set" })
+      .default([])
+      .describe(
+        "Slugs of the permissions that the role grants. Those that do not exist yet are made. A slug such as documents.* grants all that begins so.",
+      ),
+    adopt: Adopt,
+    deletionPolicy: deletionPolicy("Delete", "the role (keys then lose it)"),
+  })
+  .describe("A named set of permissions, for keys.");
+export type RoleSpec = z.output<typeof RoleSpec>;
+
+export const RoleStatus = z.object({ ...statusFields, roleId: storeId("the role") });
+export type RoleStatus = z.output<typeof RoleStatus>;

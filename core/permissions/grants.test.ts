@@ -1,0 +1,68 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { compileGrants } from "./grants.ts";
+
+const satisfies = (grant: string, requested: string): boolean => compileGrants([grant]).satisfies(requested);
+
+describe("a slug that is held", () => {
+  test.each([
+    ["documents.*", "documents.read", true],
+    ["documents.*", "documents.a.b", true],
+    ["documents.*", "documents.*", true],
+    ["documents.*", "documents", false],
+    ["documents.*", "documents.", false],
+    ["documents.*", "documentsx.read", false],
+    ["documents.*", "Documents.read", false],
+    ["a:b:*", "a:b:c", true],
+    ["a:b:*", "a:b:c.d", true],
+    ["a:b:*", "a:b", false],
+    ["*", "anything.at:all/really", true],
+    ["api.*.read", "api.v1.read", true],
+    ["api.*.read", "api.*.read", true],
+    ["api.*.read", "api.read", false],
+    ["api.*.read", "api..read", false],
+    ["api.*.read", "api.v1.x.read", false],
+    ["api.*.read", "api.v1:x.read", false],
+    ["api.*.read", "api.v1.reads", false],
+    ["api.*.read", "api:v1.read", false],
+    ["a:*.c", "a:b.c", true],
+    ["a:*.c", "a.b.c", false],
+    ["a.*.c.*", "a.b.c.d.e", true],
+    ["a.*.c.*", "a.b.c.", false],
+    ["a.*.*.d", "a.b.c.d", true],
+    ["a.*.*.d", "a.b.d", false],
+    ["doc*", "doc*", true],
+    ["doc*", "document", false],
+    ["*.read", "a.read", false],
+    ["*.read", "*.read", true],
+    ["a.*b", "a.xb", false],
+    ["a.**", "a.b", false],
+    ["documents.read", "documents.*", false],
+    ["documents.read", "documents.read", true],
+    ["documents.read", "documents.Read", false],
+    ["a/*", "a/b", false],
+  ])("%s: is %s satisfied? %s", (grant, requested, expected) => expect(satisfies(grant, requested)).toBe(expected));
+});
+
+test("nothing held satisfies nothing", () => expect(compileGrants([]).satisfies("a")).toBe(false));
+
+/** The same rules, said as a regular expression. */
+function regexOf(slug: string): RegExp {
+  if (slug === "*") return /^[\s\S]*$/;
+  const escaped = slug.replace(/[.*+?^${}()|[\]\\/:-]/g, "\\$&");
+  const source = escaped.replace(/(?<=\\[.:])\\\*$/, "[\\s\\S]+").replace(/(?<=\\[.:])\\\*(?=\\[.:])/g, "[^.:]+");
+  return new RegExp(`^${source}$`);
+}
+
+test("any set of slugs agrees with the rules written as regular expressions", () => {
+  const slug = fc
+    .array(fc.constantFrom("a", "b", ".", ".", ":", "*", "*"), { minLength: 1, maxLength: 9 })
+    .map((parts) => parts.join(""));
+  fc.assert(
+    fc.property(fc.array(slug, { maxLength: 5 }), slug, (held, requested) => {
+      const expected = held.some((one) => one === requested || regexOf(one).test(requested));
+      expect(compileGrants(held).satisfies(requested)).toBe(expected);
+    }),
+    { numRuns: 5000 },
+  );
+});

@@ -1,0 +1,103 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { OverrideRecord } from "../verification/records.ts";
+import { matchesPattern, selectOverride } from "./overrides.ts";
+
+describe("a pattern", () => {
+  test.each([
+    ["premium_*", "premium_", true],
+    ["premium_*", "premium_42", true],
+    ["premium_*", "xpremium_1", false],
+    ["premium_*", "Premium_1", false],
+    ["*@example.com", "a@example.com", true],
+    ["*@example.com", "a@example.com.evil", false],
+    ["user_*_eu", "user_1_eu", true],
+    ["user_*_eu", "user__eu", true],
+    ["user_*_eu", "user_eu", false],
+    ["*", "", true],
+    ["*", "everything", true],
+    ["*", "two\nlines", false],
+    ["*\n*", "two\nlines", true],
+    ["a", "a", true],
+    ["a", "ab", false],
+    ["a**b", "ab", true],
+    ["a.c*", "abc", false],
+    ["(*", "(x", true],
+  ])("%j and %j: %s", (pattern, identifier, expected) => expect(matchesPattern(pattern, identifier)).toBe(expected));
+
+  test("agrees with a regular expression, for any pattern and identifier", () => {
+    const text = fc.array(fc.constantFrom("a", "b", "a", "\n", "\r", "\u2028", ".", "é"), { maxLength: 10 });
+    const pattern = fc.array(fc.constantFrom("a", "b", "*", "*", "\n", ".", "é"), { maxLength: 8 });
+    fc.assert(
+      fc.property(pattern, text, (patternParts, textParts) => {
+        const source = patternParts.map((part) => (part === "*" ? ".*" : part.replace(".", "\\."))).join("");
+        const identifier = textParts.join("");
+        const expected = new RegExp(`^${source}$`).test(identifier);
+        expect(matchesPattern(patternParts.join(""), identifier)).toBe(expected);
+      }),
+      { numRuns: 10_000 },
+    );
+  });
+
+  test("of many stars is decided at once, also when it does not match", () => {
+    const startedMs = performance.now();
+    expect(matchesPattern(`${"a*".repeat(255)}b`, "a".repeat(512))).toBe(false);
+    expect(performance.now() - startedMs).toBeLessThan(50);
+  });
+});
+
+describe("of several overrides", () => {
+  const anOverride = (id: string, identifier: string): OverrideRecord => ({
+    id,
+    identifier,
+    limit: 1,
+    durationMs: 1000,
+    async: false,
+  });
+
+  test.each([
+    {
+      name: "the one with most literal characters applies",
+      patterns: [
+        ["1", "*"],
+        ["2", "user_*"],
+        ["3", "user_1*"],
+      ],
+      identifier: "user_12",
+      id: "3",
+    },
+    {
+      name: "stars do not count as characters",
+      patterns: [
+        ["1", "u***"],
+        ["2", "us*"],
+      ],
+      identifier: "user",
+      id: "2",
+    },
+    {
+      name: "ties go to the smaller id",
+      patterns: [
+        ["b", "user*"],
+        ["a", "*user"],
+        ["c", "us*er"],
+      ],
+      identifier: "user",
+      id: "a",
+    },
+    {
+      name: "the exact spelling is before any pattern, also with a star in it",
+      patterns: [
+        ["1", "use*r*"],
+        ["2", "u*"],
+      ],
+      identifier: "u*",
+      id: "2",
+    },
+    { name: "none applies when none matches", patterns: [["1", "a*"]], identifier: "b", id: undefined },
+  ])("$name", ({ patterns, identifier, id }) => {
+    const records = patterns.map(([key = "", pattern = ""]) => anOverride(key, pattern));
+    expect(selectOverride(records, identifier)?.id).toBe(id);
+    expect(selectOverride(records.toReversed(), identifier)?.id).toBe(id);
+  });
+});
