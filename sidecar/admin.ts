@@ -1,0 +1,37 @@
+import { createServer, type Server, type ServerResponse } from "node:http";
+
+export interface Readiness {
+  readonly ready: boolean;
+  /** Shown as it is; holds nothing secret. */
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+/** Probes and metrics, and nothing else, on a port of their own that no traffic reaches. */
+export function createAdminServer(options: {
+  readiness: () => Readiness;
+  metrics: () => Promise<{ type: string; text: string }>;
+}): Server {
+  return createServer((req, res) => {
+    const path = req.url?.split("?")[0];
+    if (req.method !== "GET" && req.method !== "HEAD") {
+      send(res, 405, "text/plain", "only GET\n");
+    } else if (path === "/livez") {
+      send(res, 200, "text/plain", "ok\n");
+    } else if (path === "/readyz") {
+      const { ready, detail } = options.readiness();
+      send(res, ready ? 200 : 503, "application/json", `${JSON.stringify({ ready, ...detail })}\n`);
+    } else if (path === "/metrics") {
+      options.metrics().then(
+        ({ type, text }) => send(res, 200, type, text),
+        (error: unknown) => send(res, 500, "text/plain", `${error}\n`),
+      );
+    } else {
+      send(res, 404, "text/plain", "not found\n");
+    }
+  });
+}
+
+function send(res: ServerResponse, status: number, type: string, body: string): void {
+  res.writeHead(status, { "Content-Type": type, "Content-Length": Buffer.byteLength(body) });
+  res.end(body);
+}

@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+import { compileClientAddress } from "./client-address.ts";
+
+const behindProxies = compileClientAddress({
+  from: "forwardedFor",
+  trustedProxies: ["10.0.0.0/8", "2001:db8::1", "nonsense"],
+});
+
+test.each([
+  {
+    name: "a connection that is no proxy speaks for itself",
+    connection: "192.0.2.7",
+    header: "203.0.113.9",
+    ip: "192.0.2.7",
+  },
+  { name: "a trusted proxy names the client", connection: "10.1.1.1", header: "203.0.113.9", ip: "203.0.113.9" },
+  {
+    name: "what the client wrote before is not believed",
+    connection: "10.1.1.1",
+    header: "1.1.1.1, 203.0.113.9",
+    ip: "203.0.113.9",
+  },
+  {
+    name: "a chain of proxies is followed",
+    connection: "10.1.1.1",
+    header: "203.0.113.9, 10.2.2.2,10.3.3.3",
+    ip: "203.0.113.9",
+  },
+  {
+    name: "a mapped IPv4 address is the IPv4 address",
+    connection: "::ffff:10.1.1.1",
+    header: "::ffff:203.0.113.9",
+    ip: "203.0.113.9",
+  },
+  { name: "an IPv6 proxy", connection: "2001:db8::1", header: "2001:db8::99", ip: "2001:db8::99" },
+  { name: "ports are taken off", connection: "10.1.1.1", header: "203.0.113.9:4711", ip: "203.0.113.9" },
+  { name: "brackets too", connection: "10.1.1.1", header: "[2001:db8::99]:4711", ip: "2001:db8::99" },
+  { name: "without the header it is the proxy", connection: "10.1.1.1", header: undefined, ip: "10.1.1.1" },
+  {
+    name: "proxies all the way down: the furthest",
+    connection: "10.1.1.1",
+    header: "10.9.9.9, 10.2.2.2",
+    ip: "10.9.9.9",
+  },
+  {
+    name: "no address is on no list, and what is before it is not believed",
+    connection: "10.1.1.1",
+    header: "203.0.113.9, unknown",
+    ip: "unknown",
+  },
+])("$name", ({ connection, header, ip }) => {
+  expect(behindProxies?.(connection, header)).toBe(ip);
+});
+
+test("from the connection the header does not count", () => {
+  expect(compileClientAddress({ from: "connection" })?.("::ffff:192.0.2.7", "203.0.113.9")).toBe("192.0.2.7");
+});
+
+test("a policy that does not say has no client address", () => {
+  expect(compileClientAddress(undefined)).toBeUndefined();
+});

@@ -1,0 +1,16 @@
+import { expect, test } from "vitest";
+import { judgeFreshness } from "./freshness.ts";
+
+const bounds = { afterMs: 30_000, denyAfterMs: 900_000 };
+
+test.each([
+  { stalenessMs: 0, Serve: "Fresh", Deny: "Fresh" },
+  { stalenessMs: 30_000, Serve: "Fresh", Deny: "Fresh" },
+  { stalenessMs: 30_001, Serve: "Departed", Deny: "Denied" },
+  { stalenessMs: 900_000, Serve: "Departed", Deny: "Denied" },
+  { stalenessMs: 900_001, Serve: "Denied", Deny: "Denied" },
+  { stalenessMs: Number.POSITIVE_INFINITY, Serve: "Denied", Deny: "Denied" },
+])("knowledge that is $stalenessMs ms old is $Serve to Serve and $Deny to Deny", ({ stalenessMs, Serve, Deny }) => {
+  expect(judgeFreshness({ ...bounds, action: "Serve" }, stalenessMs)).toBe(Serve);
+  expect(judgeFreshness({ ...bounds, action: "Deny" }, stalenessMs)).toBe(Deny);
+});

@@ -1,0 +1,269 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { hashKey } from "../core/keys/key-string.ts";
+import { checkTarget } from "../core/policies/check-path.ts";
+import { identityHeaders } from "../core/policies/identity-headers.ts";
+import type { CompiledRule } from "../core/policies/match-rule.ts";
+import type { Code } from "../core/verification/codes.ts";
+import type { KeyView } from "../core/verification/key-view.ts";
+import type { EventSink } from "../edge/events/contract.ts";
+import {
+  duplicateKeyProblem,
+  internalProblem,
+  missingKeyProblem,
+  type Problem,
+  refusalProblem,
+  type ShownLimit,
+  sendProblem,
+  unavailableProblem,
+} from "./answers.ts";
+import { Forwarding, type ForwardParts } from "./forward.ts";
+import { compileHeadReader, type Head } from "./head.ts";
+import type { Decision, Metrics } from "./metrics.ts";
+import type { Admission } from "./ongoing.ts";
+import type { PolicyInForce } from "./policy-in-force.ts";
+import { drainBody, RequestBody } from "./request-body.ts";
+import { recheck, type Verdict, type VerifyParts, verify } from "./verify.ts";
+
+/*
+ * The way of a request. What can be told from its head alone comes first (framing, path, rule, credential), then the key,
+ * then either the app or an answer of our own.
+ */
+
+export interface GateParts extends VerifyParts, ForwardParts {
+  readonly policy: () => PolicyInForce | undefined;
+  readonly events: EventSink;
+  readonly metrics: Metrics;
+  readonly nextId: () => string;
+  readonly region: string;
+  readonly docsUrl: string;
+  readonly onFault: (error: unknown, requestId: string) => void;
+}
+
+/** How a request goes on when it is let through. */
+export type Passage =
+  | { readonly kind: "request" }
+  /** The client waits for `100 Continue` before it sends its body. */
+  | { readonly kind: "expectant" }
+  | { readonly kind: "upgrade"; readonly open: (upgrade: UpgradeRequest) => void };
+
+export interface UpgradeRequest {
+  readonly target: string;
+  readonly headers: string[];
+  readonly requestId: string;
+  readonly shown: ShownLimit | undefined;
+  readonly admission: Admission;
+  readonly startedMs: number;
+}
+
+export const REQUEST: Passage = { kind: "request" };
+export const EXPECTANT: Passage = { kind: "expectant" };
+
+const readAnyHead = compileHeadReader([]);
+
+/** One request, from its head to the decision. */
+export class Exchange implements Admission {
+  readonly method: string;
+  readonly requestId: string;
+  path = "";
+  hash: string | undefined;
+  clientIp: string | undefined;
+  readonly #gate: GateParts;
+  readonly #req: IncomingMessage;
+  readonly #res: ServerResponse;
+  readonly #passage: Passage;
+  readonly #startedMs = performance.now();
+  #head: Head | undefined;
+  #target = "";
+  #shown: ShownLimit | undefined;
+
+  constructor(gate: GateParts, req: IncomingMessage, res: ServerResponse, passage: Passage) {
+    this.#gate = gate;
+    this.#req = req;
+    this.#res = res;
+    this.#passage = passage;
+    this.method = req.method ?? "";
+    this.requestId = `req_${gate.nextId()}`;
+  }
+
+  begin(): void {
+    const inForce = this.#gate.policy();
+    const head = (inForce?.readHead ?? readAnyHead)(this.#req.rawHeaders, this.#req.httpVersion);
+    this.#head = head;
+    if (head.malformed !== undefined) {
+      this.#refuse("MALFORMED", malformed(head.malformed), { close: true });
+    } else if (head.hasBody && this.#passage.kind === "upgrade") {
+      this.#refuse("MALFORMED", malformed("A request for an upgrade has no body."), { close: true });
+    } else if (inForce === undefined) {
+      this.#refuse("UNAVAILABLE", unavailableProblem("The gate has not received its policy yet."));
+    } else {
+      this.#applyPolicy(inForce, head);
+    }
+  }
+
+  #applyPolicy(inForce: PolicyInForce, head: Head): void {
+    const url = this.#req.url ?? "";
+    const target = checkTarget(url, inForce.targetOptions);
+    if ("refused" in target) {
+      this.#refuseTarget(inForce, url, target.refused);
+      return;
+    }
+    const query = inForce.readQuery?.(target.query);
+    this.path = target.path;
+    this.#target = target.path + (query?.query ?? target.query);
+
+    const rule = inForce.rules.match(this.method, target.path);
+    if (rule.access === "Anonymous") {
+      this.#pass("ANONYMOUS");
+      return;
+    }
+    const isInQuery = query !== undefined && query.credentialAt < head.credentialAt;
+    const credential = isInQuery ? query.credential : head.credential;
+    if (head.duplicateCredential || query?.duplicate === true) {
+      this.#refuseOrAudit(inForce, "MALFORMED", duplicateKeyProblem);
+    } else if (credential === undefined) {
+      this.#refuseOrAudit(inForce, "MISSING_KEY", missingKeyProblem);
+    } else {
+      this.hash = hashKey(credential);
+      this.clientIp = inForce.findClientAddress?.(this.#req.socket.remoteAddress ?? "", head.forwardedFor);
+      this.#verify(inForce, rule, this.hash);
+    }
+  }
+
+  #verify(inForce: PolicyInForce, rule: CompiledRule, hash: string): void {
+    const verdict = verify(this.#gate, { inForce, rule, hash, clientIp: this.clientIp });
+    if (verdict instanceof Promise) {
+      verdict.then((late) => this.#settle(inForce, late)).catch((error: unknown) => this.#fail(error));
+    } else this.#settle(inForce, verdict);
+  }
+
+  #settle(inForce: PolicyInForce, verdict: Verdict): void {
+    if (verdict.code === undefined) {
+      this.#refuseOrAudit(inForce, "UNAVAILABLE", unavailableProblem(verdict.unavailable));
+      return;
+    }
+    const { code, view, shown, retryAfterS } = verdict;
+    this.#shown = shown;
+    if (view !== undefined) this.#record(code, view, verdict.spentCredits);
+    if (code !== "VALID") {
+      this.#refuseOrAudit(inForce, code, refusalProblem(code, retryAfterS));
+      return;
+    }
+    if (view !== undefined) for (const [name, value] of identityHeaders(view)) this.#head?.forwarded.push(name, value);
+    this.#pass(code);
+  }
+
+  /** One event for each decision about a known key, whatever it was. */
+  #record(code: Code, { key, identity }: KeyView, spentCredits: number): void {
+    this.#gate.events.add({
+      type: "verification",
+      id: `ev_${this.requestId.slice(4)}`,
+      requestId: this.requestId,
+      timeMs: this.#gate.nowMs(),
+      workspaceId: key.workspaceId,
+      keySpaceId: key.keySpaceId,
+      apiId: key.apiId,
+      keyId: key.keyId,
+      identityId: identity?.id,
+      externalId: identity?.externalId,
+      outcome: code,
+      tags: NO_TAGS,
+      region: this.#gate.region,
+      source: "sidecar",
+      spentCredits,
+      latencyMs: Math.round(performance.now() - this.#startedMs),
+    });
+  }
+
+  #pass(decision: Decision): void {
+    this.#observe(decision);
+    const { forwarded: headers, hasBody } = this.#head as Head;
+    headers.push("X-Postern-Request-Id", this.requestId);
+    const passage = this.#passage;
+    if (passage.kind === "upgrade") {
+      passage.open({
+        target: this.#target,
+        headers,
+        requestId: this.requestId,
+        shown: this.#shown,
+        admission: this,
+        startedMs: this.#startedMs,
+      });
+      return;
+    }
+    if (passage.kind === "expectant") this.#res.writeContinue();
+    const body = hasBody ? new RequestBody(this.#req) : null;
+    const extras = { requestId: this.requestId, shown: this.#shown, admission: this };
+    const forwarding = new Forwarding(this.#gate, this.#res, body, extras, this.#startedMs);
+    forwarding.send({ method: this.method, target: this.#target, headers, body });
+  }
+
+  /** Audit mode lets through what it cannot or would not let through, without saying who it is. */
+  #refuseOrAudit(inForce: PolicyInForce, decision: Decision, problem: Problem): void {
+    if (inForce.policy.mode === "Audit") {
+      this.#gate.metrics.auditedRefusals += 1;
+      this.#pass(decision);
+    } else {
+      this.#refuse(decision, problem);
+    }
+  }
+
+  #refuseTarget(inForce: PolicyInForce, url: string, reason: string): void {
+    const problem = malformed(`The request is refused because ${reason}.`, "path");
+    this.path = url;
+    this.#target = url;
+    // Without a path there is nothing that even Audit mode could pass on.
+    if (url.startsWith("/")) this.#refuseOrAudit(inForce, "MALFORMED", problem);
+    else this.#refuse("MALFORMED", problem);
+  }
+
+  #refuse(decision: Decision, problem: Problem, { close = false }: { close?: boolean } = {}): void {
+    this.#observe(decision);
+    this.#answer(problem, close);
+  }
+
+  #answer(problem: Problem, close: boolean): void {
+    const { requestId } = this;
+    answerProblem(this.#gate, this.#res, problem, { requestId, shown: this.#shown, close, passage: this.#passage });
+  }
+
+  #fail(error: unknown): void {
+    this.#gate.onFault(error, this.requestId);
+    if (this.#res.headersSent) this.#res.destroy();
+    else this.#refuse("UNAVAILABLE", internalProblem);
+  }
+
+  #observe(decision: Decision): void {
+    this.#gate.metrics.observe(decision, performance.now() - this.#startedMs);
+  }
+}
+
+const NO_TAGS: readonly string[] = [];
+
+const malformed = (detail: string, location = "header"): Problem => ({ kind: "malformed_request", detail, location });
+
+/** Ends an exchange with an answer of our own, whatever the client is still sending. */
+export function answerProblem(
+  gate: GateParts,
+  res: ServerResponse,
+  problem: Problem,
+  options: { requestId: string; shown?: ShownLimit | undefined; close: boolean; passage: Passage },
+): void {
+  const { req } = res;
+  if (res.destroyed) return;
+  // Nobody knows whether a client that was told to wait will send its body all the same (RFC 9110, 10.1.1).
+  const close = options.close || options.passage.kind !== "request" || gate.isClosing();
+  sendProblem(res, problem, { requestId: options.requestId, docsUrl: gate.docsUrl, shown: options.shown, close });
+  if (!close) drainBody(req, gate.drainBytesMax);
+}
+
+/** Whether what let a request in would still let it in: asked of connections and streams that stay open. */
+export async function isStillValid(gate: GateParts, admission: Admission): Promise<boolean> {
+  const inForce = gate.policy();
+  if (inForce === undefined || inForce.policy.mode === "Audit") return true;
+  const rule = inForce.rules.match(admission.method, admission.path);
+  if (rule.access === "Anonymous") return true;
+  const { hash, clientIp } = admission;
+  if (hash === undefined) return false;
+  const code = await recheck(gate, { inForce, rule, hash, clientIp });
+  return code === "VALID" || code === "Unknown";
+}

@@ -1,0 +1,25 @@
+import { randomInt } from "node:crypto";
+
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const PREFIX_LENGTH = 10;
+const COUNTED_LENGTH = 6;
+const COUNT_MAX = 36 ** COUNTED_LENGTH;
+
+const randomPrefix = (): string =>
+  Array.from({ length: PREFIX_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
+
+/**
+ * Gives endings of ids, 16 letters and digits each. They are unique, not secret: a random beginning of 59 bits per
+ * process and then a count, which costs a request less than fresh randomness does.
+ */
+export function makeIdSource(): () => string {
+  let prefix = randomPrefix();
+  let count = 0;
+  return () => {
+    if (count === COUNT_MAX) {
+      prefix = randomPrefix();
+      count = 0;
+    }
+    return prefix + (count++).toString(36).padStart(COUNTED_LENGTH, "0");
+  };
+}

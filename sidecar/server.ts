@@ -1,0 +1,153 @@
+import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { type Problem, rawProblem } from "./answers.ts";
+import type { Limits, Timeouts } from "./config.ts";
+import { Forwarding } from "./forward.ts";
+import { compileHeadReader } from "./head.ts";
+import { answerProblem, EXPECTANT, Exchange, type GateParts, type Passage, REQUEST } from "./proxy.ts";
+import { RequestBody } from "./request-body.ts";
+import { openUpgrade } from "./upgrade.ts";
+import type { UpstreamFailure } from "./upstream.ts";
+
+/*
+ * The listening side: HTTP/1.1 as Node's parser reads it, in its strict mode. What the parser refuses is answered here; what
+ * it lets pass although it can be read in two ways is refused by `head.ts`.
+ */
+
+export interface ServerOptions {
+  readonly gate: GateParts;
+  readonly timeouts: Timeouts;
+  readonly limits: Limits;
+  /** false: everything goes straight to the app. */
+  readonly checks: boolean;
+}
+
+export function createGateServer({ gate, timeouts, limits, checks }: ServerOptions): Server {
+  const server = createServer({
+    maxHeaderSize: limits.headBytesMax,
+    headersTimeout: timeouts.requestHeadMs,
+    // A long upload is not a slow one; bodies that do not move are found by `watchOngoing`.
+    requestTimeout: 0,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    insecureHTTPParser: false,
+    // Said here, in the shape of all other problems.
+    requireHostHeader: false,
+    // Any other upgrade is not made, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate. Node before 24.9 has
+    // no such option; there, `onUpgrade` refuses them.
+    ...{ shouldUpgradeCallback: isWebSocket },
+  });
+  // Headers beyond this count would be dropped in silence, credentials and identity headers among them. Size is the bound.
+  server.maxHeadersCount = 0;
+
+  if (checks) {
+    server.on("request", (req, res) => new Exchange(gate, req, res, REQUEST).begin());
+    server.on("checkContinue", (req, res) => new Exchange(gate, req, res, EXPECTANT).begin());
+  } else server.on("request", (req, res) => passUnchecked(gate, req, res));
+  server.on("upgrade", (req, socket, head) => onUpgrade(gate, timeouts, req, socket, head));
+  server.on("connect", (_req, socket) => endWith(gate, socket, CONNECT_REFUSED));
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => onClientError(gate, error, socket));
+  return server;
+}
+
+const CONNECT_REFUSED: Problem = {
+  kind: "malformed_request",
+  detail: "The gate stands in front of one app; it opens no tunnels.",
+  location: "method",
+};
+
+const isWebSocket = (req: IncomingMessage): boolean =>
+  req.method === "GET" && req.headers.upgrade?.trim().toLowerCase() === "websocket";
+
+const readAnyHead = compileHeadReader([]);
+
+function passUnchecked(gate: GateParts, req: IncomingMessage, res: ServerResponse): void {
+  const head = readAnyHead(req.rawHeaders, req.httpVersion);
+  const body = head.hasBody ? new RequestBody(req) : null;
+  const extras = { requestId: undefined, shown: undefined, admission: undefined };
+  const forwarding = new Forwarding(gate, res, body, extras, performance.now());
+  forwarding.send({ method: req.method ?? "", target: req.url ?? "", headers: head.forwarded, body });
+}
+
+function onUpgrade(gate: GateParts, timeouts: Timeouts, req: IncomingMessage, socket: Duplex, head: Buffer): void {
+  socket.on("error", () => socket.destroy());
+  // So that refusals and an app that declines are answered as any other request is.
+  const res = new ServerResponse(req);
+  res.assignSocket(socket as Socket);
+  res.on("finish", () => {
+    res.detachSocket(socket as Socket);
+    socket.end();
+  });
+  const passage: Passage = {
+    kind: "upgrade",
+    open: (upgrade) => {
+      const { requestId, shown } = upgrade;
+      const onFailure = (failure: UpstreamFailure): void =>
+        answerUpstreamFailure(gate, res, failure, { requestId, shown, passage });
+      const { headersMs } = timeouts;
+      const parts = { origin: gate.upstream.origin, ongoing: gate.ongoing, headersMs, onFailure };
+      openUpgrade(parts, { req, res, socket, head }, upgrade);
+    },
+  };
+  if (isWebSocket(req)) new Exchange(gate, req, res, passage).begin();
+  else endWith(gate, socket, { kind: "malformed_request", detail: "The only upgrade made here is to WebSocket." });
+}
+
+const UPSTREAM_PROBLEMS: Readonly<Record<UpstreamFailure | "stalled", Problem>> = {
+  unreachable: { kind: "upstream_unreachable", detail: "The app behind the gate cannot be reached." },
+  aborted: { kind: "upstream_unreachable", detail: "The app behind the gate cannot be reached." },
+  timeout: { kind: "upstream_timeout", detail: "The app behind the gate did not answer in time." },
+  stalled: { kind: "request_timeout", detail: "The rest of the body did not come in time.", location: "body" },
+};
+
+/** Answers for an app that did not, and counts it. */
+export function answerUpstreamFailure(
+  gate: GateParts,
+  res: ServerResponse,
+  failure: UpstreamFailure | "stalled",
+  options: {
+    requestId: string;
+    shown?: Exclude<Parameters<typeof answerProblem>[3]["shown"], undefined> | undefined;
+    passage?: Passage;
+  },
+): void {
+  if (failure !== "aborted") gate.metrics.upstreamFailures[failure] += 1;
+  const { requestId, shown, passage = REQUEST } = options;
+  answerProblem(gate, res, UPSTREAM_PROBLEMS[failure], { requestId, shown, passage, close: failure === "stalled" });
+}
+
+/** What Node's parser refused. An answer that is being sent on the connection cannot be followed by another. */
+function onClientError(gate: GateParts, error: NodeJS.ErrnoException, socket: Duplex): void {
+  // The parser goes on complaining while the answer to its first complaint is on its way.
+  if (socket.writableEnded) return;
+  if (error.code === "ECONNRESET" || !socket.writable || isAnswering(socket)) {
+    socket.destroy();
+    return;
+  }
+  gate.metrics.observe("MALFORMED", 0);
+  endWith(gate, socket, error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? HEAD_TOO_SLOW : describeParserError(error));
+}
+
+const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of the request did not come in time." };
+
+/** The parser's reasons are about the format only, and quote nothing of what was sent. */
+function describeParserError(error: NodeJS.ErrnoException & { reason?: string }): Problem {
+  const detail =
+    error.code === "HPE_HEADER_OVERFLOW"
+      ? "The head of the request is too long."
+      : `The request is not HTTP/1.1${error.reason === undefined ? "" : `: ${error.reason}`}.`;
+  return { kind: "malformed_request", detail };
+}
+
+/** Node keeps the response that is being written on the socket, and looks there itself before it answers a client error. */
+const isAnswering = (socket: Duplex): boolean =>
+  (socket as Duplex & { _httpMessage?: ServerResponse })._httpMessage?.headersSent === true;
+
+function endWith(gate: GateParts, socket: Duplex, problem: Problem): void {
+  socket.on("error", () => socket.destroy());
+  if (!socket.writable) return;
+  socket.end(rawProblem(problem, { requestId: `req_${gate.nextId()}`, docsUrl: gate.docsUrl }), () => {
+    // Nothing that comes after it is read.
+    (socket as Socket).destroySoon();
+  });
+}

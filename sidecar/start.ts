@@ -1,0 +1,199 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { MemoryCounters, MemoryStore } from "../edge/counters/memory.ts";
+import { openProjection } from "../edge/projection/projection.ts";
+import { createAdminServer, type Readiness } from "./admin.ts";
+import { type Address, DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } from "./config.ts";
+import { judgeFreshness } from "./freshness.ts";
+import { exposeMetrics, Metrics } from "./metrics.ts";
+import { type OngoingSet, watchOngoing } from "./ongoing.ts";
+import { startPodReports } from "./pod-reports.ts";
+import { followPolicy } from "./policy-follower.ts";
+import { type GateParts, isStillValid } from "./proxy.ts";
+import { makeIdSource } from "./request-ids.ts";
+import { answerUpstreamFailure, createGateServer } from "./server.ts";
+import { openUpstream } from "./upstream.ts";
+
+export interface Sidecar {
+  readonly url: string;
+  readonly adminUrl: string;
+  /** Lets requests under way finish for a bounded time, then ends everything. The edge stays open: it is its opener's. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the gate. It listens also when the shared store or the policy is not there yet: until then requests that need a
+ * decision get 503, and `/readyz` says why. Throws when a port cannot be listened on.
+ */
+export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
+  const { edge, workspaceId, policyId, podId, logger } = config;
+  const timeouts = { ...DEFAULT_TIMEOUTS, ...config.timeouts };
+  const limits = { ...DEFAULT_LIMITS, ...config.limits };
+  const checks = config.checks !== false;
+
+  const nowMs = (): number => edge.feed.storeNowMs() ?? Date.now();
+  const metrics = new Metrics();
+  const nextId = makeIdSource();
+  const ongoing: OngoingSet = new Set();
+  let isClosing = false;
+
+  const projection = await openProjection({ source: edge.source, feed: edge.feed, follow: { workspaceId } });
+  const follower = followPolicy({ projection, workspaceId, policyId, logger });
+  const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
+  let localCounters: MemoryCounters | undefined;
+  projection.onDropped((ref) => {
+    // Everything was dropped: the store may have gone back in time, and counters with it.
+    if (ref === undefined) counters.forgetDenials();
+  });
+
+  const upstream = openUpstream(config.upstream, timeouts, limits.headBytesMax);
+  const gate: GateParts = {
+    workspaceId,
+    projection,
+    counters,
+    localCounters: () => {
+      localCounters ??= new MemoryCounters(new MemoryStore(nowMs));
+      return localCounters;
+    },
+    creditLoadMs: timeouts.creditLoadMs,
+    onFailure: (what) => {
+      metrics.counterFailures[what] += 1;
+    },
+    nowMs,
+    onDeparted: () => {
+      metrics.departed += 1;
+    },
+    upstream,
+    ongoing,
+    bodyIdleMs: timeouts.bodyIdleMs,
+    drainBytesMax: limits.drainBytesMax,
+    isClosing: () => isClosing,
+    onUpstreamFailure: (res, failure, requestId, shown) => {
+      answerUpstreamFailure(gate, res, failure, { requestId: requestId ?? `req_${nextId()}`, shown });
+    },
+    policy: () => follower.current,
+    events: edge.sink,
+    metrics,
+    nextId,
+    region: config.region,
+    docsUrl: config.errorDocsUrl,
+    onFault: (error, requestId) => logger.error({ err: error, requestId }, "a request could not be decided"),
+  };
+
+  const readiness = (): Readiness => {
+    const inForce = follower.current;
+    const stalenessMs = projection.stalenessMs();
+    const freshness = inForce && judgeFreshness(inForce.policy.onStale, stalenessMs);
+    const policy = inForce && {
+      id: policyId,
+      generation: inForce.record.generation,
+      version: inForce.record.version,
+      gone: follower.isGone,
+    };
+    const ready = !isClosing && (!checks || (freshness !== undefined && freshness !== "Denied"));
+    return {
+      ready,
+      detail: {
+        policy: policy ?? null,
+        freshness: freshness ?? null,
+        stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
+        closing: isClosing,
+      },
+    };
+  };
+
+  const server = createGateServer({ gate, timeouts, limits, checks });
+  const admin = createAdminServer({
+    readiness,
+    metrics: exposeMetrics(metrics, {
+      stalenessS: () => projection.stalenessMs() / 1000,
+      policyVersion: () => follower.current?.record.version ?? 0,
+      policyGeneration: () => follower.current?.record.generation ?? 0,
+      policyGone: () => follower.isGone,
+      ready: () => readiness().ready,
+      ongoing: () => ongoing.size,
+      eventsDropped: () => edge.sink.dropped(),
+      overAdmitted: () => counters.overAdmitted(),
+      cacheSizes: () => ({}),
+    }),
+  });
+
+  const reports = startPodReports({
+    pods: edge.pods,
+    everyMs: timeouts.reportMs,
+    logger,
+    read: () => {
+      const record = follower.current?.record;
+      if (record === undefined) return undefined;
+      const { generation, version } = record;
+      return { workspaceId, policyId, podId, generation, version, stalenessMs: projection.stalenessMs() };
+    },
+  });
+  follower.onChange(() => reports.reportNow());
+
+  const stopWatching = watchOngoing({
+    ongoing,
+    recheckMs: timeouts.recheckMs,
+    isStillValid: (admission) =>
+      isStillValid(gate, admission).catch((error: unknown) => {
+        logger.error({ err: error }, "an open connection could not be checked again");
+        return true;
+      }),
+    onCut: () => {
+      metrics.cut += 1;
+    },
+  });
+
+  async function close(): Promise<void> {
+    isClosing = true;
+    follower.close();
+    reports.stop();
+    await endServer(server, ongoing, timeouts.closeMs);
+    stopWatching();
+    await Promise.all([
+      endServer(admin, new Set(), 0),
+      upstream.close(),
+      projection.close(),
+      counters.close(),
+      edge.sink.flush().catch((error: unknown) => logger.warn({ err: error }, "the last events were not sent")),
+      // The other pods' reports stay; nobody waits for this one when the store is away.
+      edge.pods.remove({ workspaceId, policyId, podId }).catch(() => undefined),
+    ]);
+  }
+
+  try {
+    const url = await listen(server, config.listen);
+    const adminUrl = await listen(admin, config.admin);
+    return { url, adminUrl, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function listen(server: Server, { host, port }: Address): Promise<string> {
+  server.listen(port, host);
+  // Rejects with the `error` event.
+  await once(server, "listening");
+  const { address, family, port: taken } = server.address() as AddressInfo;
+  return `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
+}
+
+const CLOSE_LOOK_MS = 20;
+
+/** Stops accepting, waits for what is under way for `graceMs`, then cuts it off. */
+async function endServer(server: Server, ongoing: OngoingSet, graceMs: number): Promise<void> {
+  if (!server.listening) return;
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  const giveUpAt = performance.now() + graceMs;
+  while (ongoing.size > 0 && performance.now() < giveUpAt) {
+    await new Promise((resolve) => setTimeout(resolve, CLOSE_LOOK_MS));
+    server.closeIdleConnections();
+  }
+  for (const one of ongoing) one.cut();
+  // An answer of the last moment may still be on its way out of a connection that Node has not called idle yet.
+  const cutOff = setTimeout(() => server.closeAllConnections(), ongoing.size > 0 ? 0 : CLOSE_LOOK_MS * 5);
+  await closed;
+  clearTimeout(cutOff);
+}

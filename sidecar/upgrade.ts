@@ -1,0 +1,168 @@
+import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { pushLimitHeaders } from "./answers.ts";
+import type { Ongoing, OngoingSet } from "./ongoing.ts";
+import type { UpgradeRequest } from "./proxy.ts";
+import type { UpstreamFailure } from "./upstream.ts";
+
+/*
+ * An upgrade (WebSocket) after it was let in: asked of the app, and from its 101 on two sockets joined in both directions.
+ *
+ *   asked ──101──► joined ──both ends──► over
+ *     │              │
+ *     │ other answer │ error of either, key no longer good
+ *     ▼              ▼
+ *   passed back    both destroyed
+ *
+ * After the 101 nothing is read or changed: what the two speak is their affair. Either may end its direction alone.
+ */
+
+export interface UpgradeParts {
+  readonly origin: URL;
+  readonly ongoing: OngoingSet;
+  readonly headersMs: number;
+  readonly onFailure: (failure: UpstreamFailure, error: Error | undefined) => void;
+}
+
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** Asks the app to upgrade. `res` has the client's socket and answers for an app that declines. */
+export function openUpgrade(
+  parts: UpgradeParts,
+  client: { req: IncomingMessage; res: ServerResponse; socket: Duplex; head: Buffer },
+  { target, headers, requestId, shown, admission, startedMs }: UpgradeRequest,
+): void {
+  const { origin, ongoing } = parts;
+  const { req, res, socket, head } = client;
+  const asked: ClientRequest = httpRequest({
+    method: req.method,
+    path: target,
+    headers: [...headers, "Connection", "Upgrade", "Upgrade", "websocket"],
+    // No agent pools it. Half open: the app ending its direction must not end the client's.
+    createConnection: () => connect({ host: hostOf(origin), port: portOf(origin), allowHalfOpen: true }),
+    timeout: parts.headersMs,
+  });
+  const ongoingAsk: Ongoing = {
+    startedMs,
+    checkedMs: startedMs,
+    admission,
+    breakIfStalled() {},
+    cut() {
+      asked.destroy();
+      socket.destroy();
+    },
+  };
+  ongoing.add(ongoingAsk);
+  let isSettled = false;
+  let hasTimedOut = false;
+
+  const settle = (): void => {
+    isSettled = true;
+    socket.off("close", onClientGone);
+    ongoing.delete(ongoingAsk);
+  };
+  const onClientGone = (): void => {
+    settle();
+    asked.destroy();
+  };
+  socket.on("close", onClientGone);
+
+  asked.on("timeout", () => {
+    hasTimedOut = true;
+    asked.destroy(new Error("the app did not answer in time"));
+  });
+  asked.on("error", (error) => {
+    if (isSettled) return;
+    settle();
+    parts.onFailure(hasTimedOut ? "timeout" : "unreachable", error);
+  });
+  asked.on("response", (answer) => {
+    settle();
+    const out = endToEnd(answer.rawHeaders);
+    if (answer.headers["x-request-id"] === undefined) out.push("X-Request-Id", requestId);
+    if (shown !== undefined) pushLimitHeaders(out, shown);
+    res.shouldKeepAlive = false;
+    res.writeHead(answer.statusCode ?? 502, answer.statusMessage, out);
+    answer.on("error", () => res.destroy());
+    res.on("close", () => answer.destroy());
+    answer.pipe(res);
+  });
+  asked.on("upgrade", (answer, appSocket, appHead) => {
+    settle();
+    const out = [...endToEnd(answer.rawHeaders), "Connection", "Upgrade"];
+    out.push("Upgrade", answer.headers.upgrade ?? "websocket", "X-Request-Id", requestId);
+    if (shown !== undefined) pushLimitHeaders(out, shown);
+    res.detachSocket(socket as Socket);
+    let text = `HTTP/1.1 101 ${answer.statusMessage || "Switching Protocols"}\r\n`;
+    for (let i = 0; i < out.length; i += 2) text += `${out[i]}: ${out[i + 1]}\r\n`;
+    socket.write(`${text}\r\n`, "latin1");
+    if (appHead.length > 0) socket.write(appHead);
+    if (head.length > 0) appSocket.write(head);
+    ongoing.add(new Tunnel(socket, appSocket, ongoing, { startedMs, admission }));
+  });
+  asked.end();
+}
+
+class Tunnel implements Ongoing {
+  readonly startedMs: number;
+  checkedMs: number;
+  readonly admission: Ongoing["admission"];
+  readonly #ends: readonly [Duplex, Duplex];
+
+  constructor(a: Duplex, b: Duplex, ongoing: OngoingSet, from: Pick<Ongoing, "startedMs" | "admission">) {
+    this.startedMs = from.startedMs;
+    this.checkedMs = from.startedMs;
+    this.admission = from.admission;
+    this.#ends = [a, b];
+    for (const [from_, to] of [
+      [a, b],
+      [b, a],
+    ] as const) {
+      from_.on("error", () => to.destroy());
+      from_.on("close", () => {
+        ongoing.delete(this);
+        // Ended in order, its end was passed on by the pipe; closed in any other way, the other side cannot go on.
+        if (!from_.readableEnded) to.destroy();
+      });
+      from_.pipe(to);
+    }
+    for (const end of this.#ends) setQuiet(end as Socket);
+  }
+
+  /** A tunnel may be silent for as long as its two sides like. */
+  breakIfStalled(): void {}
+
+  cut(): void {
+    for (const end of this.#ends) end.destroy();
+  }
+}
+
+const KEEP_ALIVE_PROBE_MS = 30_000;
+
+/** No timeout of HTTP applies any more; a peer that vanished is found by TCP's own probes. */
+function setQuiet(socket: Socket): void {
+  socket.setTimeout(0);
+  socket.setNoDelay(true);
+  socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
+}
+
+function endToEnd(rawHeaders: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (!HOP_BY_HOP.has(name.toLowerCase())) kept.push(name, rawHeaders[i + 1] as string);
+  }
+  return kept;
+}
+
+const hostOf = (origin: URL): string => origin.hostname.replace(/^\[|\]$/g, "");
+const portOf = (origin: URL): number => Number(origin.port || 80);
