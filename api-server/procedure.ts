@@ -80,6 +80,11 @@ export interface ListProcedure<Body extends z.ZodType = z.ZodType, Item extends 
   readonly handle: (call: Call<z.output<Body>>) => Promise<Page<z.input<Item>>>;
 }
 
+/** Any procedure, where its body's type does not matter: the list of all of them, and what serves them. */
+export type AnyProcedure = (Omit<Procedure, "handle"> | Omit<ListProcedure, "handle">) & {
+  readonly handle: (call: Call<never>) => Promise<unknown>;
+};
+
 /** Gives the procedure back as it is; exists so that the handler's types follow from the schemas. */
 export const defineProcedure = <Body extends z.ZodType, Data extends z.ZodType>(
   procedure: Procedure<Body, Data>,

@@ -1,0 +1,91 @@
+import type { Socket } from "node:net";
+import { type FastifyInstance, type FastifyRequest, fastify } from "fastify";
+import { Registry } from "prom-client";
+import { PublicError } from "../core/errors.ts";
+import type { Deps } from "./deps.ts";
+import { createDeadlines } from "./plugins/deadline.ts";
+import { registerErrorPages } from "./plugins/error-pages.ts";
+import { createErrorSender, errorBody, registerNotFound } from "./plugins/errors.ts";
+import { type ReadinessCheck, registerHealth } from "./plugins/health.ts";
+import { registerMetrics } from "./plugins/metrics.ts";
+import { registerOpenApi } from "./plugins/openapi.ts";
+import { BODY_BYTES_MAX, registerArrival, registerProcedures } from "./plugins/pipeline.ts";
+import { createRequestIds } from "./plugins/request-ids.ts";
+import { procedures } from "./v2/index.ts";
+
+export interface AppOptions {
+  /** What `/readyz` asks; none: always ready. */
+  readonly readinessChecks?: readonly ReadinessCheck[];
+  /** Addresses or ranges of proxies in front, whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies?: readonly string[];
+  /** A request that takes longer is answered with 408. */
+  readonly requestTimeoutMs?: number;
+  /** Where `/metrics` reads from; the parts of a process may share one. */
+  readonly metrics?: Registry;
+}
+
+const REQUEST_TIMEOUT_MS = 60_000;
+/** A head that takes longer is not worth a connection. */
+const HEADERS_TIMEOUT_MS = 10_000;
+
+/** Puts the HTTP side together over its dependencies. Listens nowhere yet: tests inject into it, `start` calls `listen`. */
+export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
+  const timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
+  const nextRequestId = createRequestIds(deps);
+  const app = fastify({
+    logger: false,
+    bodyLimit: BODY_BYTES_MAX,
+    // A client's own request id is not used.
+    requestIdHeader: false,
+    genReqId: nextRequestId,
+    trustProxy: options.trustedProxies === undefined ? false : [...options.trustedProxies],
+    requestTimeout: timeoutMs,
+    http: { headersTimeout: Math.min(timeoutMs, HEADERS_TIMEOUT_MS) },
+    forceCloseConnections: "idle",
+    return503OnClosing: false,
+    frameworkErrors: (error, request, reply) => sendError(request, reply, error),
+    clientErrorHandler: (error, socket) => refuseConnection(error, socket, { deps, requestId: nextRequestId() }),
+  });
+
+  const metrics = registerMetrics(app, options.metrics ?? new Registry());
+  const observe = (request: FastifyRequest, status: number): void =>
+    metrics.observe(request.routeOptions.url ?? "unknown", status, request.startedMs);
+  const sendError = createErrorSender(deps, observe);
+  const deadlines = createDeadlines(app, deps, { timeoutMs, sendError });
+
+  registerArrival(app);
+  registerNotFound(app, sendError);
+  app.setErrorHandler((error, request, reply) => sendError(request, reply, error));
+  registerHealth(app, options.readinessChecks ?? [], observe);
+  registerErrorPages(app, sendError);
+  registerOpenApi(app, procedures);
+  registerProcedures(app, { deps, deadlines, sendError, observe }, procedures);
+  await app.ready();
+  return app;
+}
+
+/** What is not even HTTP, or did not arrive in time, is answered on the bare socket and hung up on. */
+function refuseConnection(
+  error: ConnectionError,
+  socket: Socket,
+  { deps, requestId }: { deps: Deps; requestId: string },
+): void {
+  // The other side is gone, or has had an answer to an earlier request that may still be on its way.
+  if (error.code === "ECONNRESET" || !socket.writable || socket.bytesWritten > 0) {
+    socket.destroy();
+    return;
+  }
+  const late = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
+  const refusal = late
+    ? new PublicError("request_timeout", "The request did not arrive in time.")
+    : new PublicError("request_body_unreadable", "The request is not valid HTTP.");
+  const body = JSON.stringify(errorBody(refusal, { requestId, docsUrl: deps.docsUrl }));
+  const status = late ? "408 Request Timeout" : "400 Bad Request";
+  socket.end(
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}
+
+interface ConnectionError extends Error {
+  readonly code?: string;
+}

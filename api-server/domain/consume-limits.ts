@@ -1,0 +1,19 @@
+import { type Consumed, CountersUnavailable, type LimitCharge } from "../../edge/counters/contract.ts";
+import type { Deps } from "../deps.ts";
+
+/**
+ * Consumes limits, all or none. While the shared store is lost each process decides by what it knows itself (api/v2
+ * section 9.1), so that several may together admit more than the limit; that is logged.
+ */
+export async function consumeLimits(
+  { counters, log }: Pick<Deps, "counters" | "log">,
+  limits: readonly LimitCharge[],
+): Promise<Consumed> {
+  try {
+    return await counters.consume({ limits });
+  } catch (error) {
+    if (!(error instanceof CountersUnavailable)) throw error;
+    log.warn({ reason: error.message }, "limits decided in this process: the shared counters are away");
+    return counters.consume({ limits: limits.map((charge) => ({ ...charge, accuracy: "local" })) });
+  }
+}

@@ -1,0 +1,119 @@
+import { PublicError } from "../../core/errors.ts";
+import { hashKey } from "../../core/keys/key-string.ts";
+import { BoundedCache } from "../../edge/bounded-cache.ts";
+import type { Deps } from "../deps.ts";
+import type { Caller } from "../procedure.ts";
+import { findRootKey, type RootKeyRow } from "../store/root-keys.ts";
+
+/*
+ * Root keys (api/v2 section 3). What is cached of one, its absence included, is dropped when the change stream says that it
+ * or its workspace changed, and is not used while that stream is behind by more than the promised bound.
+ */
+
+/** Within this time a revoked root key stops working everywhere. */
+const STALE_MS_MAX = 30_000;
+const ENTRIES_MAX = 10_000;
+/** Strangers decide how many absences there are, so these never push out what exists. */
+const ABSENCES_MAX = 10_000;
+
+/** What a root key is known to be. Its state is judged on each request: expiry needs no propagation. */
+export interface RootKey {
+  readonly caller: Caller;
+  readonly enabled: boolean;
+  readonly expiresMs: number | undefined;
+  readonly workspaceEnabled: boolean;
+  /** Requests per minute of the workspace; undefined is unlimited. */
+  readonly quotaPerMinute: number | undefined;
+}
+
+/** `absent`: no root key has this hash, or it was revoked, or its workspace is gone. */
+export type KnownRootKey = RootKey | "absent";
+
+export interface RootKeys {
+  /** What is cached and fresh enough, without any I/O. */
+  peek(hash: string): KnownRootKey | undefined;
+  /** Asks the database when nothing is cached. Callers that ask for the same one at the same time share the question. */
+  find(hash: string): Promise<KnownRootKey>;
+}
+
+const SCHEME = /^Bearer[ ]+/;
+
+/** The hash of the token in the `Authorization` header. Throws PublicError 401 when the header is not of its form. */
+export function readRootKeyHash(header: string | undefined): string {
+  if (header === undefined) throw unauthorized("The Authorization header is missing.");
+  const trimmed = header.trim();
+  const scheme = SCHEME.exec(trimmed);
+  const token = scheme === null ? "" : trimmed.slice(scheme[0].length).trim();
+  if (token === "") throw unauthorized("The Authorization header is not of the form `Bearer <root key>`.");
+  return hashKey(token);
+}
+
+/**
+ * The root key, if it may be used now. One text for all that is wrong with a key itself, so that a caller cannot tell a
+ * revoked root key or an ordinary API key from a key that never was.
+ * @throws PublicError 401, or 403 when the workspace is disabled.
+ */
+export function admit(known: KnownRootKey, nowMs: number): RootKey {
+  if (known === "absent" || !known.enabled || (known.expiresMs !== undefined && nowMs > known.expiresMs)) {
+    throw unauthorized("The root key is not valid.");
+  }
+  if (!known.workspaceEnabled) throw new PublicError("forbidden", "The workspace is disabled.");
+  return known;
+}
+
+const unauthorized = (detail: string): PublicError => new PublicError("unauthorized", detail);
+
+export function createRootKeys({ db, projection }: Pick<Deps, "db" | "projection">): RootKeys {
+  const found = new BoundedCache<string, RootKey>(ENTRIES_MAX);
+  const absent = new BoundedCache<string, "absent">(ABSENCES_MAX);
+  const pending = new Map<string, Promise<KnownRootKey>>();
+
+  projection.onDropped((ref) => {
+    if (ref?.kind === "rootKey") {
+      found.delete(ref.id);
+      absent.delete(ref.id);
+      // A read that is under way may have seen the state before the change: its callers use it, nobody after them.
+      pending.delete(ref.id);
+    } else if (ref === undefined || ref.kind === "workspace") {
+      found.clear();
+      absent.clear();
+      pending.clear();
+    }
+  });
+
+  /** Asks, and keeps the answer unless the root key was dropped meanwhile. */
+  function ask(hash: string): Promise<KnownRootKey> {
+    const asked = findRootKey(db, { hash })
+      .then((row): KnownRootKey => {
+        const known = row === undefined ? "absent" : toRootKey(row);
+        if (pending.get(hash) === asked) {
+          if (known === "absent") absent.set(hash, known);
+          else found.set(hash, known);
+        }
+        return known;
+      })
+      .finally(() => {
+        if (pending.get(hash) === asked) pending.delete(hash);
+      });
+    pending.set(hash, asked);
+    return asked;
+  }
+
+  return {
+    peek: (hash) => (projection.stalenessMs() > STALE_MS_MAX ? undefined : (found.get(hash) ?? absent.get(hash))),
+    find: (hash) => pending.get(hash) ?? ask(hash),
+  };
+}
+
+const toRootKey = (row: RootKeyRow): RootKey => ({
+  caller: {
+    workspaceId: row.workspace_id,
+    rootKeyId: row.id,
+    rootKeyName: row.name ?? undefined,
+    permissions: new Set(row.permissions),
+  },
+  enabled: row.enabled,
+  expiresMs: row.expires_at ?? undefined,
+  workspaceEnabled: row.workspace_enabled,
+  quotaPerMinute: row.quota_per_minute ?? undefined,
+});

@@ -1,0 +1,89 @@
+import { isUtf8 } from "node:buffer";
+import { type ErrorEntry, PublicError } from "../../core/errors.ts";
+import { nameStep } from "./validation.ts";
+
+/** Deeper bodies are refused: what reads them later (a serializer, the database) is recursive. */
+const DEPTH_MAX = 500;
+
+const MEDIA_TYPE = /^application\/json[ \t]*(?:;|$)/i;
+
+/** Throws PublicError `invalid_input` unless the body is announced as JSON; parameters are allowed. */
+export function checkContentType(contentType: string | undefined): void {
+  if (contentType === "application/json" || (contentType !== undefined && MEDIA_TYPE.test(contentType))) return;
+  throw refusal("The body must be JSON, announced as such.", {
+    location: "header.Content-Type",
+    message: `expected application/json, got ${contentType === undefined ? "nothing" : "another type"}`,
+  });
+}
+
+/**
+ * Reads the bytes of a body. Throws PublicError: `request_body_unreadable` when they are not UTF-8, `invalid_input` when they
+ * are not JSON or hold what cannot be stored.
+ */
+export function parseBody(bytes: Buffer | undefined): unknown {
+  if (bytes === undefined || bytes.length === 0) {
+    throw refusal("The body is empty.", { location: "body", message: "expected JSON, got nothing" });
+  }
+  if (!isUtf8(bytes)) throw new PublicError("request_body_unreadable", "The body is not valid UTF-8.");
+  const text = bytes.toString("utf8");
+  const body = parseJson(text);
+  // In JSON that is valid UTF-8, U+0000 and lone surrogates can come by an escape alone; and a short text is not deep.
+  if (text.length > DEPTH_MAX || text.includes("\\u")) checkStorable(body);
+  return body;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The parser's own words quote the body, which may hold a secret.
+    throw refusal("The body is not valid JSON.", { location: "body", message: "expected valid JSON" });
+  }
+}
+
+/** A value that is still to be looked at, linked to where it was found: paths are put together only for a fault. */
+interface Place {
+  readonly value: unknown;
+  readonly step: string;
+  readonly parent: Place | undefined;
+  readonly depth: number;
+}
+
+/** Keeps its own stack: the nesting of a body is the caller's choice. */
+function checkStorable(body: unknown): void {
+  const places: Place[] = [{ value: body, step: "", parent: undefined, depth: 0 }];
+  for (let place = places.pop(); place !== undefined; place = places.pop()) {
+    const { value, depth } = place;
+    if (typeof value === "string") {
+      if (!isStorable(value)) throw unstorable(place, "text");
+    } else if (typeof value === "object" && value !== null) {
+      if (depth === DEPTH_MAX) {
+        throw refusal("The body is nested too deeply.", {
+          location: locate(place),
+          message: `expected at most ${DEPTH_MAX} levels of nesting`,
+        });
+      }
+      for (const [name, member] of Object.entries(value)) {
+        if (!isStorable(name)) throw unstorable(place, "member names");
+        places.push({ value: member, step: name, parent: place, depth: depth + 1 });
+      }
+    }
+  }
+}
+
+const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes("\0");
+
+const unstorable = (place: Place, what: string): PublicError =>
+  refusal("The body holds text that cannot be stored.", {
+    location: locate(place),
+    message: `expected ${what} without U+0000 and without half surrogate pairs`,
+  });
+
+function locate(place: Place): string {
+  let location = "";
+  for (let at = place; at.parent !== undefined; at = at.parent) location = nameStep(at.step) + location;
+  return `body${location}`;
+}
+
+const refusal = (detail: string, entry: ErrorEntry): PublicError =>
+  new PublicError("invalid_input", detail, { errors: [entry] });

@@ -1,0 +1,71 @@
+import { performance } from "node:perf_hooks";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { PublicError } from "../../core/errors.ts";
+import type { Deps } from "../deps.ts";
+import type { ErrorSender } from "./errors.ts";
+
+/** A request whose handler is at work. */
+export interface Exchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  /** Of `performance.now()`. */
+  readonly startedMs: number;
+  /** Answered already, or given up: what the handler still says is of no interest any more. */
+  ended: boolean;
+}
+
+const SWEEP_MS = 1000;
+
+const isGone = ({ reply }: Exchange): boolean => reply.raw.destroyed || reply.raw.socket?.destroyed === true;
+
+export interface Deadlines {
+  begin(exchange: Exchange): void;
+  /** False when the exchange had ended before: the deadline has answered, or the client is gone. */
+  end(exchange: Exchange): boolean;
+}
+
+/**
+ * Answers 408 when a request has taken `timeoutMs`, and logs 499 when a client did not wait for its answer. One sweep a
+ * second instead of a timer per request: a deadline of a minute may be a second late, and each request is cheaper.
+ */
+export function createDeadlines(
+  app: FastifyInstance,
+  { log }: Pick<Deps, "log">,
+  { timeoutMs, sendError }: { timeoutMs: number; sendError: ErrorSender },
+): Deadlines {
+  const exchanges = new Set<Exchange>();
+
+  function end(exchange: Exchange): boolean {
+    if (exchange.ended) return false;
+    exchange.ended = true;
+    exchanges.delete(exchange);
+    if (!isGone(exchange)) return true;
+    const { request } = exchange;
+    log.info(
+      { requestId: request.id, url: request.routeOptions.url, status: 499, kind: "client_closed_request" },
+      "client closed request",
+    );
+    return false;
+  }
+
+  function sweep(): void {
+    const nowMs = performance.now();
+    for (const exchange of exchanges) {
+      const { request, reply, startedMs } = exchange;
+      if (isGone(exchange)) end(exchange);
+      else if (nowMs - startedMs > timeoutMs && end(exchange)) {
+        const seconds = timeoutMs / 1000;
+        sendError(
+          request,
+          reply,
+          new PublicError("request_timeout", `The request took longer than ${seconds} seconds.`),
+        );
+      }
+    }
+  }
+
+  const timer = setInterval(sweep, Math.min(SWEEP_MS, timeoutMs));
+  timer.unref();
+  app.addHook("onClose", async () => clearInterval(timer));
+  return { begin: (exchange) => void exchanges.add(exchange), end };
+}

@@ -1,0 +1,151 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { ERROR_KINDS, type ErrorEntry, type ErrorKind, PublicError } from "../../core/errors.ts";
+import { CountersUnavailable } from "../../edge/counters/contract.ts";
+import type { Deps } from "../deps.ts";
+import { isDatabaseUnavailable } from "../store/failures.ts";
+import { readRootKeyHash } from "./auth.ts";
+
+/*
+ * The one place where what was thrown becomes an error body (api/v2 section 4).
+ */
+
+/** The statuses whose bodies have `errors`, maybe empty; all others have no such member. */
+const WITH_ENTRIES: ReadonlySet<number> = new Set([400, 408, 413]);
+
+interface ErrorBody {
+  readonly meta: { readonly requestId: string };
+  readonly error: {
+    readonly title: string;
+    readonly detail: string;
+    readonly status: number;
+    readonly type: string;
+    readonly errors?: readonly ErrorEntry[];
+  };
+}
+
+export function errorBody(
+  error: PublicError,
+  { requestId, docsUrl }: { requestId: string; docsUrl: string },
+): ErrorBody {
+  const { status, title } = ERROR_KINDS[error.kind];
+  return {
+    meta: { requestId },
+    error: {
+      title,
+      detail: error.detail,
+      status,
+      type: `${docsUrl}/errors/${error.kind}`,
+      ...(WITH_ENTRIES.has(status) ? { errors: error.errors ?? [] } : {}),
+    },
+  };
+}
+
+/**
+ * Problem details (RFC 9457) for whoever asks for them by name, or for any `application/` type. A client that takes
+ * anything at all gets plain JSON, which every client of ours can read.
+ */
+const PROBLEM_TYPES = /application\/(?:problem\+json|\*)/i;
+
+/** Called once per failed request, with the status that was sent. */
+export type Observe = (request: FastifyRequest, status: number) => void;
+
+export type ErrorSender = (request: FastifyRequest, reply: FastifyReply, thrown: unknown) => void;
+
+/** Gives the function that answers a request with what was thrown, logging what only the operator may know. */
+export function createErrorSender({ docsUrl, log }: Pick<Deps, "docsUrl" | "log">, observe: Observe): ErrorSender {
+  return (request, reply, thrown) => {
+    const error = toPublicError(request, thrown);
+    const { status } = ERROR_KINDS[error.kind];
+    const requestId = request.id;
+    if (status >= 500) {
+      log.error(
+        { requestId, url: request.routeOptions.url, kind: error.kind, cause: describeFailure(thrown) },
+        "request failed",
+      );
+    }
+    observe(request, status);
+    for (const [name, value] of Object.entries(error.headers)) reply.header(name, value);
+    const problem = PROBLEM_TYPES.test(request.headers.accept ?? "");
+    reply
+      .status(status)
+      .type(problem ? "application/problem+json" : "application/json")
+      .send(JSON.stringify(errorBody(error, { requestId, docsUrl })));
+  };
+}
+
+/** What fastify itself refuses, by its code. */
+const FRAMEWORK_KINDS: Readonly<Record<string, ErrorKind>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: "request_body_too_large",
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: "request_body_unreadable",
+  FST_ERR_BAD_URL: "not_found",
+  FST_ERR_ASYNC_CONSTRAINT: "not_found",
+};
+
+const FRAMEWORK_DETAILS: Partial<Record<ErrorKind, string>> = {
+  request_body_too_large: "The body is larger than 10,485,760 bytes.",
+  request_body_unreadable: "The body could not be read to its end.",
+  not_found: "There is nothing at this path.",
+};
+
+function toPublicError(request: FastifyRequest, thrown: unknown): PublicError {
+  if (thrown instanceof PublicError) return thrown;
+  const { code, statusCode } = thrown as Partial<FastifyError>;
+  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") return badContentType(request);
+  const kind = code === undefined ? undefined : FRAMEWORK_KINDS[code];
+  if (kind !== undefined) return new PublicError(kind, FRAMEWORK_DETAILS[kind] ?? "", { cause: thrown });
+  if (isDatabaseUnavailable(thrown)) {
+    return new PublicError("service_unavailable", "The database cannot be reached.", { cause: thrown });
+  }
+  if (thrown instanceof CountersUnavailable) {
+    return new PublicError("service_unavailable", "The counters cannot be reached.", { cause: thrown });
+  }
+  if (statusCode === 400)
+    return new PublicError("request_body_unreadable", "The body could not be read.", { cause: thrown });
+  return new PublicError("unexpected_error", "Something failed that should not.", { cause: thrown });
+}
+
+/** A content type that fastify cannot even read is refused before the pipeline: the order of its steps holds all the same. */
+function badContentType(request: FastifyRequest): PublicError {
+  try {
+    readRootKeyHash(request.headers.authorization);
+  } catch (error) {
+    if (error instanceof PublicError) return error;
+    throw error;
+  }
+  return new PublicError("invalid_input", "The body must be JSON, announced as such.", {
+    errors: [{ location: "header.Content-Type", message: "expected application/json, got something unreadable" }],
+  });
+}
+
+/** The chain of causes as text. Only names, codes and messages: other members of a database error hold values of rows. */
+function describeFailure(thrown: unknown): string {
+  const parts: string[] = [];
+  for (let at: unknown = thrown; at instanceof Error && parts.length < 5; at = at.cause) {
+    parts.push(at.stack ?? `${at.name}: ${at.message}`);
+  }
+  return parts.length === 0 ? typeof thrown : parts.join("\ncaused by ");
+}
+
+/** Unknown paths and wrong methods. `methods` gives what a path that exists takes. */
+export function registerNotFound(app: FastifyInstance, sendError: ErrorSender): void {
+  const methodsByPath = new Map<string, Set<string>>();
+  app.addHook("onRoute", ({ method, url }) => {
+    const methods = methodsByPath.get(url) ?? new Set();
+    for (const one of [method].flat()) methods.add(one);
+    methodsByPath.set(url, methods);
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const [path = ""] = request.url.split("?", 1);
+    const methods = methodsByPath.get(path);
+    if (methods === undefined) {
+      sendError(request, reply, new PublicError("not_found", "There is nothing at this path."));
+      return;
+    }
+    const allowed = [...methods].join(", ");
+    sendError(
+      request,
+      reply,
+      new PublicError("method_not_allowed", `This path takes ${allowed} only.`, { headers: { Allow: allowed } }),
+    );
+  });
+}

@@ -1,0 +1,30 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { PublicError } from "../../core/errors.ts";
+import type { Management } from "../procedure.ts";
+
+const MANAGER = /^[a-zA-Z0-9._-]{1,253}(?:\/[a-zA-Z0-9._-]{1,253}){3}$/;
+
+const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
+
+/** Reads the headers of api/v2 section 24.1. Throws PublicError `invalid_input` when one is not of its form. */
+export function readManagement(headers: IncomingHttpHeaders): Management {
+  const manager = headers["postern-manager"];
+  const adopt = headers["postern-adopt"];
+  const release = headers["postern-release"];
+  if (manager === undefined && adopt === undefined && release === undefined) return UNMANAGED;
+  if (manager !== undefined && (typeof manager !== "string" || !MANAGER.test(manager))) {
+    throw refusal("Postern-Manager", "expected <cluster>/<kind>/<namespace>/<name>, each 1 to 253 of [a-zA-Z0-9._-]");
+  }
+  return { manager, adopt: readFlag("Postern-Adopt", adopt), release: readFlag("Postern-Release", release) };
+}
+
+function readFlag(name: string, value: string | string[] | undefined): boolean {
+  if (value === undefined || value === "false") return false;
+  if (value === "true") return true;
+  throw refusal(name, "expected true or false");
+}
+
+const refusal = (header: string, message: string): PublicError =>
+  new PublicError("invalid_input", `The header ${header} is not of its form.`, {
+    errors: [{ location: `header.${header}`, message }],
+  });

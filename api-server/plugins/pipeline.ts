@@ -1,0 +1,199 @@
+import { performance } from "node:perf_hooks";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import * as z from "zod";
+import { PublicError } from "../../core/errors.ts";
+import { missingPermission, type Requirement } from "../../core/permissions/root-key.ts";
+import type { Deps } from "../deps.ts";
+import type { AnyProcedure, Call, Caller, Management, Page } from "../procedure.ts";
+import { admit, createRootKeys, type KnownRootKey, type RootKey, type RootKeys, readRootKeyHash } from "./auth.ts";
+import { checkContentType, parseBody } from "./body.ts";
+import type { Deadlines, Exchange } from "./deadline.ts";
+import type { ErrorSender } from "./errors.ts";
+import { type JsonSchema, responseSchema } from "./json-schema.ts";
+import { readManagement } from "./management.ts";
+import { chargeQuota } from "./quota.ts";
+import { compileBody } from "./validation.ts";
+
+/*
+ * What stands before every handler, in the order of api/v2 section 2; the first failure answers:
+ *
+ *   1 deadline   2 size of the body   3 form of the Authorization header   4 body   5 root key, workspace   6 quota   7 handler
+ *
+ * Fastify has read the body when `serve` begins, and has refused it if it was too large. The way of a request whose root
+ * key is known and whose workspace has no quota waits for nothing: no promise, no timer, no hook.
+ */
+
+export const BODY_BYTES_MAX = 10_485_760;
+
+/** The root key of a larger body is looked up before the body is parsed, so that strangers cannot make us parse it. */
+const PARSE_FIRST_BYTES_MAX = 262_144;
+
+/** What these do, the pods have to learn of; while that takes long, the answer says so. */
+const CHANGES = /\.(?:add|create|delete|migrate|remove|reroll|set|update)[A-Z]/;
+
+export interface PipelineParts {
+  readonly deps: Deps;
+  readonly deadlines: Deadlines;
+  readonly sendError: ErrorSender;
+  readonly observe: (request: FastifyRequest, status: number) => void;
+}
+
+/** Serves every procedure at `POST /v2/<path>`. */
+export function registerProcedures(
+  app: FastifyInstance,
+  parts: PipelineParts,
+  procedures: readonly AnyProcedure[],
+): void {
+  const rootKeys = createRootKeys(parts.deps);
+  // The bytes as they are: what they say is looked at after the header, and by the rules of ours.
+  app.removeAllContentTypeParsers();
+  for (const contentType of ["application/json", "*"]) {
+    app.addContentTypeParser(contentType, { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  }
+  for (const procedure of procedures) {
+    app.post(
+      `/v2/${procedure.path}`,
+      { bodyLimit: BODY_BYTES_MAX, schema: { response: { 200: successSchema(procedure) } } },
+      serve(parts, rootKeys, procedure),
+    );
+  }
+}
+
+/** A request that got past the form of its header. */
+interface Arrived {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly rootKeyHash: string;
+}
+
+function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure) {
+  const { deps, deadlines, sendError, observe } = parts;
+  const validate = compileBody(procedure.body, procedure.path);
+  const changes = CHANGES.test(procedure.path);
+
+  function readBody({ request }: Arrived): unknown {
+    checkContentType(request.headers["content-type"]);
+    const bytes = request.body as Buffer | undefined;
+    const body = parseBody(bytes);
+    validate(body, bytes?.length ?? 0);
+    return body;
+  }
+
+  function callHandler(arrived: Arrived, rootKey: RootKey, body: unknown, management: Management): Promise<unknown> {
+    const { request } = arrived;
+    const { caller } = rootKey;
+    const call: Call<unknown> = {
+      body,
+      caller,
+      management,
+      origin: { requestId: request.id, clientIp: request.ip, userAgent: request.headers["user-agent"] },
+      deps,
+      require: (requirement) => requirePermission(requirement, caller),
+    };
+    return procedure.handle(call as Call<never>);
+  }
+
+  /** Steps 4 to 7 when something has to be waited for. */
+  async function continueSlowly(
+    arrived: Arrived,
+    parsed: { body: unknown } | undefined,
+    known: KnownRootKey | undefined,
+  ) {
+    const { request, reply, rootKeyHash } = arrived;
+    let rootKey: RootKey | undefined;
+    let body = parsed?.body;
+    if (parsed === undefined) {
+      rootKey = admit(known ?? (await rootKeys.find(rootKeyHash)), deps.nowMs());
+      body = readBody(arrived);
+    }
+    const management = readManagement(request.headers);
+    rootKey ??= admit(known ?? (await rootKeys.find(rootKeyHash)), deps.nowMs());
+    const { caller, quotaPerMinute } = rootKey;
+    if (quotaPerMinute !== undefined) {
+      await chargeQuota(deps, { workspaceId: caller.workspaceId, quotaPerMinute }, reply);
+    }
+    return callHandler(arrived, rootKey, body, management);
+  }
+
+  /** Steps 3 to 7. Throws at once, or later, whatever the first failing step throws. */
+  function run(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const arrived: Arrived = { request, reply, rootKeyHash: readRootKeyHash(request.headers.authorization) };
+    const known = rootKeys.peek(arrived.rootKeyHash);
+    const bytes = request.body as Buffer | undefined;
+    if (bytes !== undefined && bytes.length > PARSE_FIRST_BYTES_MAX) return continueSlowly(arrived, undefined, known);
+    const body = readBody(arrived);
+    if (known === undefined || (known !== "absent" && known.quotaPerMinute !== undefined)) {
+      return continueSlowly(arrived, { body }, known);
+    }
+    const management = readManagement(request.headers);
+    return callHandler(arrived, admit(known, deps.nowMs()), body, management);
+  }
+
+  return (request: FastifyRequest, reply: FastifyReply): void => {
+    const exchange: Exchange = { request, reply, startedMs: request.startedMs, ended: false };
+    deadlines.begin(exchange);
+
+    function succeed(data: unknown): void {
+      if (!deadlines.end(exchange)) return;
+      observe(request, 200);
+      if (changes && deps.propagationDelayed()) reply.header("Postern-Propagation", "delayed");
+      reply.send(
+        procedure.paginated === true ? toListBody(data as Page<unknown>, request.id) : toBody(data, request.id),
+      );
+    }
+    function fail(error: unknown): void {
+      if (deadlines.end(exchange)) sendError(request, reply, error);
+    }
+
+    try {
+      run(request, reply).then(succeed, fail);
+    } catch (error) {
+      fail(error);
+    }
+  };
+}
+
+/** Throws PublicError 403 that names what is missing, never what is held. */
+function requirePermission(requirement: Requirement, { permissions }: Caller): void {
+  const missing = missingPermission(requirement, permissions);
+  if (missing === undefined) return;
+  throw new PublicError("forbidden", `The root key lacks the permission ${missing}.`);
+}
+
+const toBody = (data: unknown, requestId: string) => ({ data, meta: { requestId } });
+
+const toListBody = ({ items, cursor }: Page<unknown>, requestId: string) => ({
+  data: items,
+  pagination: cursor === undefined ? { hasMore: false } : { hasMore: true, cursor },
+  meta: { requestId },
+});
+
+const Meta = z.strictObject({ requestId: z.string().describe("Made by the server for each request.") });
+export const Pagination = z.strictObject({
+  hasMore: z.boolean().describe("Whether there is a next page."),
+  cursor: z.string().optional().describe("Where the next page begins; only when there is one."),
+});
+
+/** The zod schema of a whole success body. */
+export function successBody(procedure: AnyProcedure): z.ZodType {
+  return procedure.paginated === true
+    ? z.strictObject({ data: z.array(procedure.item), pagination: Pagination, meta: Meta })
+    : z.strictObject({ data: procedure.data, meta: Meta });
+}
+
+const successSchema = (procedure: AnyProcedure): JsonSchema => responseSchema(successBody(procedure), "draft-7");
+
+/** When a request arrived, of `performance.now()`. */
+export function registerArrival(app: FastifyInstance): void {
+  app.decorateRequest("startedMs", 0);
+  app.addHook("onRequest", (request, _reply, done) => {
+    request.startedMs = performance.now();
+    done();
+  });
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    startedMs: number;
+  }
+}

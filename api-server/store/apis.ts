@@ -1,0 +1,108 @@
+import type { Queryable } from "./queryable.ts";
+
+export interface ApiRef {
+  readonly workspaceId: string;
+  readonly apiId: string;
+}
+
+export interface ApiRow {
+  readonly id: string;
+  readonly key_space_id: string;
+  readonly name: string;
+  readonly delete_protection: boolean;
+  readonly default_prefix: string | null;
+  readonly default_byte_length: number | null;
+  readonly key_encryption: boolean;
+  readonly manager: string | null;
+}
+
+export async function findApi(db: Queryable, { workspaceId, apiId }: ApiRef): Promise<ApiRow | undefined> {
+  const text = `select id, key_space_id, name, delete_protection, default_prefix, default_byte_length, key_encryption, manager
+                  from apis
+                 where workspace_id = $1 and id = $2 and deleted_at is null`;
+  const { rows } = await db.query<ApiRow>({ name: "find-api", text, values: [workspaceId, apiId] });
+  return rows[0];
+}
+
+/** As `findApi`; nobody else changes the row until the transaction ends. */
+export async function lockApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Promise<ApiRow | undefined> {
+  const text = `select id, key_space_id, name, delete_protection, default_prefix, default_byte_length, key_encryption, manager
+                  from apis
+                 where workspace_id = $1 and id = $2 and deleted_at is null
+                   for update`;
+  const { rows } = await tx.query<ApiRow>({ name: "lock-api", text, values: [workspaceId, apiId] });
+  return rows[0];
+}
+
+/** As `findApi`; it stays live until the transaction ends. */
+export async function holdApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Promise<Pick<ApiRow, "id"> | undefined> {
+  const text = `select id
+                  from apis
+                 where workspace_id = $1 and id = $2 and deleted_at is null
+                   for share`;
+  const { rows } = await tx.query<Pick<ApiRow, "id">>({ name: "hold-api", text, values: [workspaceId, apiId] });
+  return rows[0];
+}
+
+/** The API that this manager manages, if there is one. */
+export async function findApiIdByManager(
+  db: Queryable,
+  { workspaceId, manager }: { workspaceId: string; manager: string },
+): Promise<string | undefined> {
+  const text = "select id from apis where workspace_id = $1 and manager = $2 and deleted_at is null";
+  const { rows } = await db.query<{ id: string }>({
+    name: "find-api-id-by-manager",
+    text,
+    values: [workspaceId, manager],
+  });
+  return rows[0]?.id;
+}
+
+export interface NewApi {
+  readonly id: string;
+  readonly workspaceId: string;
+  readonly keySpaceId: string;
+  readonly name: string;
+  readonly manager: string | null;
+  readonly createdAt: number;
+}
+
+/** Unless the manager has an API already: false when nothing was inserted. */
+export async function insertApi(tx: Queryable, api: NewApi): Promise<boolean> {
+  const text = `insert into apis (id, workspace_id, key_space_id, name, manager, created_at)
+                values ($1, $2, $3, $4, $5, $6)
+                on conflict (workspace_id, manager) where manager is not null and deleted_at is null do nothing`;
+  const { id, workspaceId, keySpaceId, name, manager, createdAt } = api;
+  const { rowCount } = await tx.query({
+    name: "insert-api",
+    text,
+    values: [id, workspaceId, keySpaceId, name, manager, createdAt],
+  });
+  return rowCount === 1;
+}
+
+/** Breaks `apis_manager` when the manager has another API. */
+export async function updateApi(
+  tx: Queryable,
+  {
+    workspaceId,
+    apiId,
+    name,
+    manager,
+    updatedAt,
+  }: ApiRef & { name: string; manager: string | null; updatedAt: number },
+): Promise<void> {
+  const text = `update apis
+                   set name = $3, manager = $4, updated_at = $5
+                 where workspace_id = $1 and id = $2`;
+  await tx.query({ name: "update-api", text, values: [workspaceId, apiId, name, manager, updatedAt] });
+}
+
+/** Marks it deleted; its keys are not marked one by one. */
+export async function deleteApi(
+  tx: Queryable,
+  { workspaceId, apiId, deletedAt }: ApiRef & { deletedAt: number },
+): Promise<void> {
+  const text = "update apis set deleted_at = $3 where workspace_id = $1 and id = $2";
+  await tx.query({ name: "delete-api", text, values: [workspaceId, apiId, deletedAt] });
+}

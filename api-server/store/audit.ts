@@ -1,0 +1,104 @@
+import { makeId } from "../../core/ids.ts";
+import type { Call } from "../procedure.ts";
+import type { Queryable } from "./queryable.ts";
+
+/** What an event is about; `type` is one of the names in api/v2 section 20. */
+export interface AuditTarget {
+  readonly type:
+    | "key"
+    | "api"
+    | "keyspace"
+    | "permission"
+    | "role"
+    | "identity"
+    | "ratelimit"
+    | "ratelimitNamespace"
+    | "ratelimitOverride"
+    | "policy";
+  readonly id: string;
+  readonly name?: string | undefined;
+  readonly meta?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** One row of the log. The description names ids, never a secret. */
+export interface AuditEvent {
+  readonly event: string;
+  readonly description: string;
+  readonly targets: readonly AuditTarget[];
+}
+
+export interface AuditActor {
+  readonly type: "rootkey" | "system";
+  readonly id: string;
+  readonly name: string;
+  readonly meta?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** Who did it, and from where. A job of the server itself has no request. */
+export interface AuditContext {
+  readonly workspaceId: string;
+  readonly actor: AuditActor;
+  readonly timeMs: number;
+  readonly remoteIp?: string | undefined;
+  readonly userAgent?: string | undefined;
+  readonly requestId?: string | undefined;
+  readonly randomBytes: (size: number) => Uint8Array;
+}
+
+export const SYSTEM_ACTOR: AuditActor = { type: "system", id: "system", name: "system" };
+
+/** Writes the events of one call, in the caller's transaction. Several of them share a correlation id. */
+export function insertAudit(tx: Queryable, call: Call<unknown>, events: readonly AuditEvent[]): Promise<void> {
+  return insertAuditEvents(tx, auditContext(call), events);
+}
+
+export function auditContext({ caller, management, origin, deps }: Call<unknown>): AuditContext {
+  const { manager } = management;
+  return {
+    workspaceId: caller.workspaceId,
+    actor: {
+      type: "rootkey",
+      id: caller.rootKeyId,
+      name: caller.rootKeyName ?? "root key",
+      ...(manager === undefined ? {} : { meta: { manager } }),
+    },
+    timeMs: deps.nowMs(),
+    remoteIp: origin.clientIp,
+    userAgent: origin.userAgent,
+    requestId: origin.requestId,
+    randomBytes: deps.randomBytes,
+  };
+}
+
+/** The same for a job of the server itself, whose actor is `SYSTEM_ACTOR`. */
+export async function insertAuditEvents(
+  tx: Queryable,
+  context: AuditContext,
+  events: readonly AuditEvent[],
+): Promise<void> {
+  if (events.length === 0) return;
+  const correlationId = events.length > 1 ? makeId("correlation", context.randomBytes(ID_BYTES)) : null;
+  const text = `insert into audit_log (id, workspace_id, time, event, description, actor, remote_ip, user_agent, targets,
+                                       correlation_id, request_id)
+                select e.id, $1, $2, e.event, e.description, $3::jsonb, $4, $5, e.targets::jsonb, $6, $7
+                  from unnest($8::text[], $9::text[], $10::text[], $11::text[]) as e (id, event, description, targets)`;
+  await tx.query({
+    name: "insert-audit",
+    text,
+    values: [
+      context.workspaceId,
+      context.timeMs,
+      JSON.stringify(context.actor),
+      context.remoteIp ?? null,
+      context.userAgent ?? null,
+      correlationId,
+      context.requestId ?? null,
+      events.map(() => makeId("auditEvent", context.randomBytes(ID_BYTES))),
+      events.map(({ event }) => event),
+      events.map(({ description }) => description),
+      events.map(({ targets }) => JSON.stringify(targets)),
+    ],
+  });
+}
+
+const ID_BYTES = 24;

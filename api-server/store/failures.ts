@@ -1,0 +1,49 @@
+/** The SQLSTATE, or the system's code for a failed connection; undefined when the error has none. */
+export function failureCode(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+const constraintOf = (error: unknown): string | undefined =>
+  error instanceof Error && "constraint" in error && typeof error.constraint === "string"
+    ? error.constraint
+    : undefined;
+
+/** Serialization failure and deadlock: the transaction was undone for the sake of another, and may well succeed now. */
+const LOST_RACES: ReadonlySet<string> = new Set(["40001", "40P01"]);
+/** What was seen a moment ago was deleted since; looking again tells the caller so. */
+const FOREIGN_KEY_VIOLATION = "23503";
+const UNIQUE_VIOLATION = "23505";
+
+/** Whether the same transaction, begun anew, may well succeed. */
+export function isRetryable(error: unknown): boolean {
+  const code = failureCode(error);
+  if (code === undefined) return false;
+  if (LOST_RACES.has(code) || code === FOREIGN_KEY_VIOLATION) return true;
+  // Two random ids were equal: a fresh one is drawn (api/v2 section 5.1).
+  return code === UNIQUE_VIOLATION && constraintOf(error)?.endsWith("_pkey") === true;
+}
+
+/** Connection refused, reset or timed out, by the codes of the system. */
+const NETWORK_CODES: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOENT",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EPIPE",
+  "ETIMEDOUT",
+]);
+/** SQLSTATE classes: connection exception, no such database, insufficient resources, operator intervention (shutdown, cancelled). */
+const UNAVAILABLE_CLASSES: ReadonlySet<string> = new Set(["08", "3D", "53", "57"]);
+/** `pg` gives these no code. */
+const UNAVAILABLE_MESSAGE =
+  /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|Cannot use a pool after calling end/;
+
+/** Whether the database cannot be reached or is going down, as opposed to having refused a statement. */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  const code = failureCode(error);
+  if (code !== undefined) return NETWORK_CODES.has(code) || UNAVAILABLE_CLASSES.has(code.slice(0, 2));
+  return error instanceof Error && UNAVAILABLE_MESSAGE.test(error.message);
+}

@@ -1,0 +1,161 @@
+import type { Json } from "./identities.ts";
+import type { KeyRef } from "./keys.ts";
+import type { Queryable } from "./queryable.ts";
+import { type NewRatelimit, ratelimitColumns } from "./ratelimits.ts";
+
+/*
+ * Statements that change keys.
+ */
+
+export interface NewKey {
+  readonly id: string;
+  readonly workspaceId: string;
+  readonly apiId: string;
+  /** Of the whole key string; the string itself is never stored. */
+  readonly hash: string;
+  readonly start: string;
+  readonly name: string | null;
+  readonly identityId: string | null;
+  readonly meta: Json | null;
+  readonly enabled: boolean;
+  readonly expiresAt: number | null;
+  readonly manager: string | null;
+  readonly createdAt: number;
+  /** undefined is unlimited. `lastRefillOn` (YYYY-MM-DD): refills due up to that day are not made up for. */
+  readonly credits:
+    | { granted: number; refillAmount: number | null; refillDay: number | null; lastRefillOn: string }
+    | undefined;
+  readonly permissionIds: readonly string[];
+  readonly roleIds: readonly string[];
+  readonly ratelimits: readonly NewRatelimit[];
+}
+
+/** The key with everything that belongs to it, in one round trip: foreign keys are checked when the whole has run. */
+export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
+  const text = `with new_key as (
+                  insert into keys (id, workspace_id, api_id, hash, start, name, identity_id, meta, enabled, expires_at, manager,
+                                    created_at)
+                  values ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10, $11, $12)
+                ), new_credits as (
+                  insert into key_credits (key_id, workspace_id, granted, refill_amount, refill_day, last_refill_on)
+                  select $1, $2, $13::bigint, $14::bigint, $15::smallint, $16::date
+                   where $13::bigint is not null
+                ), new_permissions as (
+                  insert into key_permissions (key_id, permission_id, workspace_id)
+                  select $1, permission_id, $2
+                    from unnest($17::text[]) as p (permission_id)
+                ), new_roles as (
+                  insert into key_roles (key_id, role_id, workspace_id)
+                  select $1, role_id, $2
+                    from unnest($18::text[]) as r (role_id)
+                )
+                insert into ratelimits (id, workspace_id, key_id, name, max_count, duration_ms, auto_apply, created_at)
+                select l.id, $2, $1, l.name, l.max_count, l.duration_ms, l.auto_apply, $12
+                  from unnest($19::text[], $20::text[], $21::bigint[], $22::bigint[], $23::boolean[])
+                       as l (id, name, max_count, duration_ms, auto_apply)`;
+  const { credits } = key;
+  await tx.query({
+    name: "insert-key",
+    text,
+    values: [
+      key.id,
+      key.workspaceId,
+      key.apiId,
+      key.hash,
+      key.start,
+      key.name,
+      key.identityId,
+      toJson(key.meta),
+      key.enabled,
+      key.expiresAt,
+      key.manager,
+      key.createdAt,
+      credits?.granted ?? null,
+      credits?.refillAmount ?? null,
+      credits?.refillDay ?? null,
+      credits?.lastRefillOn ?? null,
+      key.permissionIds,
+      key.roleIds,
+      ...ratelimitColumns(key.ratelimits),
+    ],
+  });
+}
+
+export interface KeySettings {
+  readonly name: string | null;
+  readonly identityId: string | null;
+  readonly meta: Json | null;
+  readonly enabled: boolean;
+  readonly expiresAt: number | null;
+  readonly manager: string | null;
+  readonly updatedAt: number;
+}
+
+/** Breaks `keys_manager` when the manager has another key of this name. */
+export async function updateKey(tx: Queryable, { workspaceId, keyId }: KeyRef, settings: KeySettings): Promise<void> {
+  const text = `update keys
+                   set name = $3, identity_id = $4, meta = $5::jsonb, enabled = $6, expires_at = $7, manager = $8,
+                       updated_at = $9
+                 where workspace_id = $1 and id = $2`;
+  const { name, identityId, meta, enabled, expiresAt, manager, updatedAt } = settings;
+  await tx.query({
+    name: "update-key",
+    text,
+    values: [workspaceId, keyId, name, identityId, toJson(meta), enabled, expiresAt, manager, updatedAt],
+  });
+}
+
+/** Lets the key go: it stays, and nobody manages it any more. */
+export async function releaseKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<void> {
+  const text = "update keys set manager = null where workspace_id = $1 and id = $2";
+  await tx.query({ name: "release-key", text, values: [workspaceId, keyId] });
+}
+
+/** Marks it deleted: analytics and the audit log go on knowing it. */
+export async function deleteKey(
+  tx: Queryable,
+  { workspaceId, keyId, deletedAt }: KeyRef & { deletedAt: number },
+): Promise<void> {
+  const text = "update keys set deleted_at = $3 where workspace_id = $1 and id = $2";
+  await tx.query({ name: "delete-key", text, values: [workspaceId, keyId, deletedAt] });
+}
+
+/** For good, with everything that belongs to it; its hash is free again. */
+export async function purgeKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<void> {
+  const text = "delete from keys where workspace_id = $1 and id = $2";
+  await tx.query({ name: "purge-key", text, values: [workspaceId, keyId] });
+}
+
+/** Makes these the direct permissions of a key; links that stay are not touched. */
+export async function replaceKeyPermissions(
+  tx: Queryable,
+  { workspaceId, keyId, permissionIds }: KeyRef & { permissionIds: readonly string[] },
+): Promise<void> {
+  const text = `with removed as (
+                  delete from key_permissions
+                   where workspace_id = $1 and key_id = $2 and permission_id <> all ($3::text[])
+                )
+                insert into key_permissions (key_id, permission_id, workspace_id)
+                select $2, permission_id, $1
+                  from unnest($3::text[]) as wanted (permission_id)
+                on conflict do nothing`;
+  await tx.query({ name: "replace-key-permissions", text, values: [workspaceId, keyId, permissionIds] });
+}
+
+/** Makes these the roles of a key; links that stay are not touched. */
+export async function replaceKeyRoles(
+  tx: Queryable,
+  { workspaceId, keyId, roleIds }: KeyRef & { roleIds: readonly string[] },
+): Promise<void> {
+  const text = `with removed as (
+                  delete from key_roles
+                   where workspace_id = $1 and key_id = $2 and role_id <> all ($3::text[])
+                )
+                insert into key_roles (key_id, role_id, workspace_id)
+                select $2, role_id, $1
+                  from unnest($3::text[]) as wanted (role_id)
+                on conflict do nothing`;
+  await tx.query({ name: "replace-key-roles", text, values: [workspaceId, keyId, roleIds] });
+}
+
+const toJson = (meta: Json | null): string | null => (meta === null ? null : JSON.stringify(meta));

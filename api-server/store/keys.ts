@@ -1,0 +1,176 @@
+import type { Json } from "./identities.ts";
+import type { Queryable } from "./queryable.ts";
+import type { RatelimitRow } from "./ratelimits.ts";
+
+/*
+ * Statements that read keys. A key is live when neither it nor its API is deleted (its workspace is not, or nobody could ask).
+ */
+
+export interface KeyRef {
+  readonly workspaceId: string;
+  readonly keyId: string;
+}
+
+/** A live key with what belongs to it once: its identity, if that is live, and its credits as stored. */
+export interface KeyRow {
+  readonly id: string;
+  readonly api_id: string;
+  readonly key_encryption: boolean;
+  readonly start: string;
+  readonly name: string | null;
+  readonly meta: Json | null;
+  readonly enabled: boolean;
+  readonly expires_at: number | null;
+  readonly last_used_at: number | null;
+  readonly manager: string | null;
+  readonly created_at: number;
+  readonly updated_at: number | null;
+  /** As stored, be the identity live or not. */
+  readonly identity_id: string | null;
+  /** null without an identity, or with a deleted one. */
+  readonly external_id: string | null;
+  readonly identity_meta: Json | null;
+  /** null is unlimited. The true number may be smaller: it is written behind. */
+  readonly remaining: number | null;
+  readonly refill_amount: number | null;
+  readonly refill_day: number | null;
+}
+
+export async function findKey(db: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
+  const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
+                       k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
+                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+                  from keys k
+                  join apis a on a.id = k.api_id and a.deleted_at is null
+                  left join identities i on i.id = k.identity_id and i.deleted_at is null
+                  left join key_credits c on c.key_id = k.id
+                 where k.workspace_id = $1 and k.id = $2 and k.deleted_at is null`;
+  const { rows } = await db.query<KeyRow>({ name: "find-key", text, values: [workspaceId, keyId] });
+  return rows[0];
+}
+
+/** As `findKey`; nobody else changes the key until the transaction ends. */
+export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
+  const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
+                       k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
+                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+                  from keys k
+                  join apis a on a.id = k.api_id and a.deleted_at is null
+                  left join identities i on i.id = k.identity_id and i.deleted_at is null
+                  left join key_credits c on c.key_id = k.id
+                 where k.workspace_id = $1 and k.id = $2 and k.deleted_at is null
+                   for update of k`;
+  const { rows } = await tx.query<KeyRow>({ name: "lock-key", text, values: [workspaceId, keyId] });
+  return rows[0];
+}
+
+export interface KeyPage {
+  readonly workspaceId: string;
+  readonly apiId: string;
+  /** The page begins with this id, or the next greater one; the empty text comes before all ids. */
+  readonly cursor: string;
+  readonly rowsMax: number;
+}
+
+/** By id. */
+export async function listKeys(db: Queryable, { workspaceId, apiId, cursor, rowsMax }: KeyPage): Promise<KeyRow[]> {
+  const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
+                       k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
+                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+                  from keys k
+                  join apis a on a.id = k.api_id and a.deleted_at is null
+                  left join identities i on i.id = k.identity_id and i.deleted_at is null
+                  left join key_credits c on c.key_id = k.id
+                 where k.workspace_id = $1 and k.api_id = $2 and k.id >= $3 and k.deleted_at is null
+                 order by k.id
+                 limit $4`;
+  const { rows } = await db.query<KeyRow>({ name: "list-keys", text, values: [workspaceId, apiId, cursor, rowsMax] });
+  return rows;
+}
+
+/** By id; a statement of its own, so that it finds the few keys of an identity among the million of an API. */
+export async function listKeysOfIdentity(
+  db: Queryable,
+  { workspaceId, apiId, cursor, rowsMax, identityId }: KeyPage & { identityId: string },
+): Promise<KeyRow[]> {
+  const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
+                       k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
+                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+                  from keys k
+                  join apis a on a.id = k.api_id and a.deleted_at is null
+                  left join identities i on i.id = k.identity_id and i.deleted_at is null
+                  left join key_credits c on c.key_id = k.id
+                 where k.workspace_id = $1 and k.api_id = $2 and k.identity_id = $5 and k.id >= $3 and k.deleted_at is null
+                 order by k.id
+                 limit $4`;
+  const { rows } = await db.query<KeyRow>({
+    name: "list-keys-of-identity",
+    text,
+    values: [workspaceId, apiId, cursor, rowsMax, identityId],
+  });
+  return rows;
+}
+
+/** What belongs to a key many times. */
+export interface KeyPartsRow {
+  readonly key_id: string;
+  /** Slugs held directly and through roles, distinct; in no order. */
+  readonly permissions: string[];
+  readonly roles: string[];
+  readonly ratelimits: RatelimitRow[];
+  /** Those of the key's identity, if that is live. */
+  readonly identity_ratelimits: RatelimitRow[];
+}
+
+export async function listKeyParts(
+  db: Queryable,
+  { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
+): Promise<KeyPartsRow[]> {
+  const text = `select k.id as key_id,
+                       array(select p.slug
+                               from key_permissions kp
+                               join permissions p on p.id = kp.permission_id
+                              where kp.key_id = k.id
+                              union
+                             select p.slug
+                               from key_roles kr
+                               join role_permissions rp on rp.role_id = kr.role_id
+                               join permissions p on p.id = rp.permission_id
+                              where kr.key_id = k.id) as permissions,
+                       array(select r.name
+                               from key_roles kr
+                               join roles r on r.id = kr.role_id
+                              where kr.key_id = k.id) as roles,
+                       (select coalesce(json_agg(json_build_object('id', l.id, 'name', l.name, 'max_count', l.max_count,
+                                                                   'duration_ms', l.duration_ms, 'auto_apply', l.auto_apply)
+                                                 order by l.name collate "C"), '[]'::json)
+                          from ratelimits l
+                         where l.key_id = k.id) as ratelimits,
+                       (select coalesce(json_agg(json_build_object('id', l.id, 'name', l.name, 'max_count', l.max_count,
+                                                                   'duration_ms', l.duration_ms, 'auto_apply', l.auto_apply)
+                                                 order by l.name collate "C"), '[]'::json)
+                          from ratelimits l
+                          join identities i on i.id = l.identity_id and i.deleted_at is null
+                         where l.identity_id = k.identity_id) as identity_ratelimits
+                  from keys k
+                 where k.workspace_id = $1 and k.id = any ($2::text[])`;
+  const { rows } = await db.query<KeyPartsRow>({ name: "list-key-parts", text, values: [workspaceId, keyIds] });
+  return rows;
+}
+
+/** The live key of this name that the manager has; a key without a name is told apart as well. */
+export async function findKeyIdByManager(
+  db: Queryable,
+  { workspaceId, manager, name }: { workspaceId: string; manager: string; name: string | null },
+): Promise<string | undefined> {
+  const text = `select id
+                  from keys
+                 where workspace_id = $1 and manager = $2 and name is not distinct from $3 and deleted_at is null
+                 limit 1`;
+  const { rows } = await db.query<{ id: string }>({
+    name: "find-key-id-by-manager",
+    text,
+    values: [workspaceId, manager, name],
+  });
+  return rows[0]?.id;
+}

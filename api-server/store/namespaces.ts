@@ -1,0 +1,162 @@
+import type { Queryable } from "./queryable.ts";
+
+export interface NamespaceRow {
+  readonly id: string;
+  readonly name: string;
+  readonly manager: string | null;
+  readonly created_at: number;
+}
+
+export interface NamespaceRef {
+  readonly workspaceId: string;
+  /** Id or name; where both fit something, the id wins. */
+  readonly namespace: string;
+}
+
+/** A live namespace. */
+export async function findNamespace(
+  db: Queryable,
+  { workspaceId, namespace }: NamespaceRef,
+): Promise<NamespaceRow | undefined> {
+  const text = `select id, name, manager, created_at
+                  from ratelimit_namespaces
+                 where workspace_id = $1 and (id = $2 or name = $2) and deleted_at is null
+                 order by (id = $2) desc
+                 limit 1`;
+  const { rows } = await db.query<NamespaceRow>({ name: "find-namespace", text, values: [workspaceId, namespace] });
+  return rows[0];
+}
+
+/** As `findNamespace`; it stays live until the transaction ends. */
+export async function holdNamespace(
+  tx: Queryable,
+  { workspaceId, namespace }: NamespaceRef,
+): Promise<NamespaceRow | undefined> {
+  const text = `select id, name, manager, created_at
+                  from ratelimit_namespaces
+                 where workspace_id = $1 and (id = $2 or name = $2) and deleted_at is null
+                 order by (id = $2) desc
+                 limit 1
+                   for share`;
+  const { rows } = await tx.query<NamespaceRow>({ name: "hold-namespace", text, values: [workspaceId, namespace] });
+  return rows[0];
+}
+
+/** As `findNamespace`; nobody else changes the row, or adds overrides, until the transaction ends. */
+export async function lockNamespace(
+  tx: Queryable,
+  { workspaceId, namespace }: NamespaceRef,
+): Promise<NamespaceRow | undefined> {
+  const text = `select id, name, manager, created_at
+                  from ratelimit_namespaces
+                 where workspace_id = $1 and (id = $2 or name = $2) and deleted_at is null
+                 order by (id = $2) desc
+                 limit 1
+                   for update`;
+  const { rows } = await tx.query<NamespaceRow>({ name: "lock-namespace", text, values: [workspaceId, namespace] });
+  return rows[0];
+}
+
+/** A live namespace by its name alone, also where another has it as its id; nobody else changes the row meanwhile. */
+export async function lockNamespaceByName(
+  tx: Queryable,
+  { workspaceId, name }: { workspaceId: string; name: string },
+): Promise<NamespaceRow | undefined> {
+  const text = `select id, name, manager, created_at
+                  from ratelimit_namespaces
+                 where workspace_id = $1 and name = $2 and deleted_at is null
+                   for update`;
+  const { rows } = await tx.query<NamespaceRow>({ name: "lock-namespace-by-name", text, values: [workspaceId, name] });
+  return rows[0];
+}
+
+/** Deleted ones too, unless a live one fits: what a limit call finds under an id or name. */
+export async function findNamespaceEver(
+  db: Queryable,
+  { workspaceId, namespace }: NamespaceRef,
+): Promise<{ readonly id: string; readonly name: string; readonly deleted: boolean } | undefined> {
+  const text = `select id, name, deleted_at is not null as deleted
+                  from ratelimit_namespaces
+                 where workspace_id = $1 and (id = $2 or name = $2)
+                 order by (deleted_at is null) desc, (id = $2) desc, created_at desc
+                 limit 1`;
+  const { rows } = await db.query<{ id: string; name: string; deleted: boolean }>({
+    name: "find-namespace-ever",
+    text,
+    values: [workspaceId, namespace],
+  });
+  return rows[0];
+}
+
+/** The live namespace that this manager manages, if there is one. */
+export async function findNamespaceIdByManager(
+  db: Queryable,
+  { workspaceId, manager }: { workspaceId: string; manager: string },
+): Promise<string | undefined> {
+  const text = "select id from ratelimit_namespaces where workspace_id = $1 and manager = $2 and deleted_at is null";
+  const { rows } = await db.query<{ id: string }>({
+    name: "find-namespace-id-by-manager",
+    text,
+    values: [workspaceId, manager],
+  });
+  return rows[0]?.id;
+}
+
+/**
+ * Inserts a namespace unless a live one has its name or its manager; waits for a transaction that is about to make one.
+ * @returns false when nothing was inserted.
+ */
+export async function insertNamespace(
+  tx: Queryable,
+  namespace: { workspaceId: string; id: string; name: string; manager: string | null; createdAt: number },
+): Promise<boolean> {
+  const text = `insert into ratelimit_namespaces (id, workspace_id, name, manager, created_at)
+                values ($1, $2, $3, $4, $5)
+                on conflict do nothing`;
+  const { id, workspaceId, name, manager, createdAt } = namespace;
+  const { rowCount } = await tx.query({
+    name: "insert-namespace",
+    text,
+    values: [id, workspaceId, name, manager, createdAt],
+  });
+  return rowCount === 1;
+}
+
+/** Breaks `ratelimit_namespaces_manager` when the manager has another namespace. */
+export async function updateNamespaceManager(
+  tx: Queryable,
+  { workspaceId, id, manager }: { workspaceId: string; id: string; manager: string | null },
+): Promise<void> {
+  const text = "update ratelimit_namespaces set manager = $3 where workspace_id = $1 and id = $2";
+  await tx.query({ name: "update-namespace-manager", text, values: [workspaceId, id, manager] });
+}
+
+/** Marks the namespace deleted; its overrides are `deleteOverridesOfNamespace`. */
+export async function deleteNamespace(
+  tx: Queryable,
+  { workspaceId, id, deletedAt }: { workspaceId: string; id: string; deletedAt: number },
+): Promise<void> {
+  const text = "update ratelimit_namespaces set deleted_at = $3 where workspace_id = $1 and id = $2";
+  await tx.query({ name: "delete-namespace", text, values: [workspaceId, id, deletedAt] });
+}
+
+/** Live ones from `cursor` on, in the order of their ids. `search` is a part of id or name, whatever its case; the empty text is part of each. */
+export async function listNamespaces(
+  db: Queryable,
+  page: { workspaceId: string; cursor: string; search: string; rowsMax: number },
+): Promise<NamespaceRow[]> {
+  const text = `select id, name, manager, created_at
+                  from ratelimit_namespaces
+                 where workspace_id = $1 and deleted_at is null
+                   and id >= $2
+                   and (position(lower($3) in lower(id)) > 0 or position(lower($3) in lower(name)) > 0)
+                 order by id
+                 limit $4`;
+  const { workspaceId, cursor, search, rowsMax } = page;
+  const { rows } = await db.query<NamespaceRow>({
+    name: "list-namespaces",
+    text,
+    values: [workspaceId, cursor, search, rowsMax],
+  });
+  return rows;
+}

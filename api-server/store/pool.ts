@@ -1,0 +1,44 @@
+import pg from "pg";
+
+const INT8 = 20;
+const INT8_ARRAY = 1016;
+const DATE = 1082;
+
+/** Every bigint of ours is a count or an instant below 2^53 (api/v2 section 2), so that a Number holds it exactly. */
+const numbers = (text: string): number[] => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
+
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: "text" | "binary") => {
+    if (format === "binary") return pg.types.getTypeParser(oid, "binary");
+    if (oid === INT8) return Number;
+    if (oid === INT8_ARRAY) return numbers;
+    // A date stays YYYY-MM-DD: a JavaScript Date would shift it by the local time zone.
+    if (oid === DATE) return String;
+    return pg.types.getTypeParser(oid, "text");
+  }) as pg.CustomTypesConfig["getTypeParser"],
+};
+
+export interface PoolOptions {
+  /** Connections at most. */
+  readonly connectionsMax?: number;
+  readonly applicationName?: string;
+  /** An idle connection was lost. The pool replaces it by itself; the error is only to be logged. */
+  readonly onIdleError?: (error: Error) => void;
+}
+
+/** Opens a pool whose int8 are Numbers and whose dates are text. Connects on first use; `end()` closes it. */
+export function createPool(databaseUrl: string, options: PoolOptions = {}): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: options.connectionsMax ?? 10,
+    application_name: options.applicationName ?? "postern",
+    connectionTimeoutMillis: 5_000,
+    // A statement that outlives the request that asked for it (60 s) serves nobody.
+    statement_timeout: 60_000,
+    keepAlive: true,
+    types,
+  });
+  // Without a listener a lost idle connection would end the process.
+  pool.on("error", (error) => options.onIdleError?.(error));
+  return pool;
+}

@@ -1,0 +1,138 @@
+import type { Queryable } from "./queryable.ts";
+
+export interface RoleRow {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string | null;
+  readonly manager: string | null;
+}
+
+export interface RoleRef {
+  readonly workspaceId: string;
+  readonly roleId: string;
+}
+
+/** Addressed by id or name, whose case does not count; where both fit something, the id wins. */
+export async function findRole(
+  db: Queryable,
+  { workspaceId, role }: { workspaceId: string; role: string },
+): Promise<RoleRow | undefined> {
+  const text = `select id, name, description, manager
+                  from roles
+                 where workspace_id = $1 and (id = $2 or lower(name) = lower($2))
+                 order by (id = $2) desc
+                 limit 1`;
+  const { rows } = await db.query<RoleRow>({ name: "find-role", text, values: [workspaceId, role] });
+  return rows[0];
+}
+
+/** As `findRole`; nobody else changes the row until the transaction ends. */
+export async function lockRole(
+  tx: Queryable,
+  { workspaceId, role }: { workspaceId: string; role: string },
+): Promise<RoleRow | undefined> {
+  const text = `select id, name, description, manager
+                  from roles
+                 where workspace_id = $1 and (id = $2 or lower(name) = lower($2))
+                 order by (id = $2) desc
+                 limit 1
+                   for update`;
+  const { rows } = await tx.query<RoleRow>({ name: "lock-role", text, values: [workspaceId, role] });
+  return rows[0];
+}
+
+/** By id alone; nobody else changes the row until the transaction ends. */
+export async function lockRoleById(tx: Queryable, { workspaceId, roleId }: RoleRef): Promise<RoleRow | undefined> {
+  const text = `select id, name, description, manager
+                  from roles
+                 where workspace_id = $1 and id = $2
+                   for update`;
+  const { rows } = await tx.query<RoleRow>({ name: "lock-role-by-id", text, values: [workspaceId, roleId] });
+  return rows[0];
+}
+
+/** One row for each name that was asked for; its role is null when no role of the workspace has the name. */
+export type AskedRoleRow = { readonly asked: string } & (RoleRow | { readonly id: null });
+
+/** Names compare case-insensitively, and by the database alone, whose rules are those of the unique index. */
+export async function listRolesByName(
+  db: Queryable,
+  { workspaceId, names }: { workspaceId: string; names: readonly string[] },
+): Promise<AskedRoleRow[]> {
+  const text = `select asked.name as asked, r.id, r.name, r.description, r.manager
+                  from unnest($2::text[]) as asked (name)
+                  left join roles r on r.workspace_id = $1 and lower(r.name) = lower(asked.name)
+                 order by r.name collate "C", asked.name collate "C"`;
+  const { rows } = await db.query<AskedRoleRow>({ name: "list-roles-by-name", text, values: [workspaceId, names] });
+  return rows;
+}
+
+/** The role that this manager manages, if there is one. */
+export async function findRoleByManager(
+  db: Queryable,
+  { workspaceId, manager }: { workspaceId: string; manager: string },
+): Promise<RoleRow | undefined> {
+  const text = `select id, name, description, manager
+                  from roles
+                 where workspace_id = $1 and manager = $2`;
+  const { rows } = await db.query<RoleRow>({ name: "find-role-by-manager", text, values: [workspaceId, manager] });
+  return rows[0];
+}
+
+/**
+ * Inserts a role unless its name, its id or its manager is taken.
+ * @returns false when nothing was inserted.
+ */
+export async function insertRole(
+  tx: Queryable,
+  role: RoleRow & { readonly workspaceId: string; readonly createdAt: number },
+): Promise<boolean> {
+  const text = `insert into roles (id, workspace_id, name, description, manager, created_at)
+                values ($1, $2, $3, $4, $5, $6)
+                on conflict do nothing`;
+  const { id, workspaceId, name, description, manager, createdAt } = role;
+  const { rowCount } = await tx.query({
+    name: "insert-role",
+    text,
+    values: [id, workspaceId, name, description, manager, createdAt],
+  });
+  return rowCount === 1;
+}
+
+/** Breaks `roles_name` or `roles_manager` when another role has the name or the manager. */
+export async function updateRole(
+  tx: Queryable,
+  { workspaceId, id, name, description, manager }: RoleRow & { readonly workspaceId: string },
+): Promise<void> {
+  const text = `update roles
+                   set name = $3, description = $4, manager = $5
+                 where workspace_id = $1 and id = $2`;
+  await tx.query({ name: "update-role", text, values: [workspaceId, id, name, description, manager] });
+}
+
+/** For good, with its links to keys and permissions. */
+export async function deleteRole(tx: Queryable, { workspaceId, roleId }: RoleRef): Promise<void> {
+  const text = "delete from roles where workspace_id = $1 and id = $2";
+  await tx.query({ name: "delete-role", text, values: [workspaceId, roleId] });
+}
+
+/** Links that are there already stay as they are. */
+export async function insertRolePermissions(
+  tx: Queryable,
+  { workspaceId, roleId, permissionIds }: RoleRef & { readonly permissionIds: readonly string[] },
+): Promise<void> {
+  const text = `insert into role_permissions (role_id, permission_id, workspace_id)
+                select $2, permission_id, $1
+                  from unnest($3::text[]) as wanted (permission_id)
+                on conflict do nothing`;
+  await tx.query({ name: "insert-role-permissions", text, values: [workspaceId, roleId, permissionIds] });
+}
+
+export async function deleteRolePermissions(
+  tx: Queryable,
+  { workspaceId, roleId, permissionIds }: RoleRef & { readonly permissionIds: readonly string[] },
+): Promise<void> {
+  const text = `delete from role_permissions
+                 where workspace_id = $1 and role_id = $2 and permission_id = any ($3::text[])`;
+  await tx.query({ name: "delete-role-permissions", text, values: [workspaceId, roleId, permissionIds] });
+}

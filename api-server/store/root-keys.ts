@@ -1,0 +1,76 @@
+import type { Queryable } from "./queryable.ts";
+
+/** A root key that was not revoked, with the workspace that it acts for. */
+export interface RootKeyRow {
+  readonly id: string;
+  readonly workspace_id: string;
+  readonly name: string | null;
+  readonly permissions: string[];
+  readonly enabled: boolean;
+  readonly expires_at: number | null;
+  readonly workspace_enabled: boolean;
+  readonly quota_per_minute: number | null;
+}
+
+/** By hash alone: the root key is what tells the workspace. */
+export async function findRootKey(db: Queryable, { hash }: { hash: string }): Promise<RootKeyRow | undefined> {
+  const text = `select r.id, r.workspace_id, r.name, r.permissions, r.enabled, r.expires_at,
+                       w.enabled as workspace_enabled, w.quota_per_minute
+                  from root_keys r
+                  join workspaces w on w.id = r.workspace_id
+                 where r.hash = $1 and r.deleted_at is null and w.deleted_at is null`;
+  const { rows } = await db.query<RootKeyRow>({ name: "find-root-key", text, values: [hash] });
+  return rows[0];
+}
+
+export interface NewRootKey {
+  readonly id: string;
+  readonly workspaceId: string;
+  readonly hash: string;
+  readonly start: string;
+  readonly name: string | null;
+  readonly permissions: readonly string[];
+  readonly expiresAt: number | null;
+  readonly createdAt: number;
+}
+
+export async function insertRootKey(db: Queryable, rootKey: NewRootKey): Promise<void> {
+  const text = `insert into root_keys (id, workspace_id, hash, start, name, permissions, expires_at, created_at)
+                values ($1, $2, $3, $4, $5, $6, $7, $8)`;
+  const { id, workspaceId, hash, start, name, permissions, expiresAt, createdAt } = rootKey;
+  await db.query({
+    name: "insert-root-key",
+    text,
+    values: [id, workspaceId, hash, start, name, permissions, expiresAt, createdAt],
+  });
+}
+
+/**
+ * Registers a root key whose secret comes from outside, at each start: the same secret gets the grants that this version
+ * knows, and is live again if it had been revoked.
+ */
+export async function upsertRootKey(db: Queryable, rootKey: NewRootKey): Promise<void> {
+  const text = `insert into root_keys (id, workspace_id, hash, start, name, permissions, expires_at, created_at)
+                values ($1, $2, $3, $4, $5, $6, $7, $8)
+                on conflict (hash) do update
+                   set workspace_id = excluded.workspace_id, name = excluded.name, permissions = excluded.permissions,
+                       enabled = true, expires_at = excluded.expires_at, deleted_at = null`;
+  const { id, workspaceId, hash, start, name, permissions, expiresAt, createdAt } = rootKey;
+  await db.query({
+    name: "upsert-root-key",
+    text,
+    values: [id, workspaceId, hash, start, name, permissions, expiresAt, createdAt],
+  });
+}
+
+/** Revokes a root key; false when there was none to revoke. */
+export async function deleteRootKey(
+  db: Queryable,
+  { workspaceId, rootKeyId, deletedAt }: { workspaceId: string; rootKeyId: string; deletedAt: number },
+): Promise<boolean> {
+  const text = `update root_keys
+                   set deleted_at = $3
+                 where workspace_id = $1 and id = $2 and deleted_at is null`;
+  const { rowCount } = await db.query({ name: "delete-root-key", text, values: [workspaceId, rootKeyId, deletedAt] });
+  return rowCount === 1;
+}

@@ -1,0 +1,75 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { PoolClient, QueryResult } from "pg";
+import type { RecordKind, RecordRef } from "../../edge/projection/contract.ts";
+import type { Deps } from "../deps.ts";
+import { isRetryable } from "./failures.ts";
+
+const ATTEMPTS_MAX = 5;
+const RETRY_DELAY_MS = 10;
+
+interface OutboxMark {
+  readonly workspace_id: string;
+  readonly kind: RecordKind;
+  readonly id: string;
+}
+
+/**
+ * Two statements in one round trip. What the row triggers marked as changed in this transaction is what this process must
+ * forget, so that whoever is answered sees the change in the next call; no procedure has to list it, so none can forget it.
+ */
+const COMMIT = `select distinct workspace_id, kind, id
+                  from outbox
+                 where tx = pg_current_xact_id_if_assigned();
+                commit`;
+
+/**
+ * Runs `work` in one transaction: commits when it returns, rolls back when it throws. A transaction that lost against
+ * another one, or drew an id that exists, is tried again: `work` must have no effect outside of it, and draw its ids anew.
+ * When this returns, the process's own projection has forgotten every record that the transaction changed.
+ */
+export async function inTransaction<T>(
+  deps: Pick<Deps, "db" | "projection">,
+  work: (tx: PoolClient) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await attemptTransaction(deps, work);
+    } catch (error) {
+      if (attempt === ATTEMPTS_MAX || !isRetryable(error)) throw error;
+      await sleep(RETRY_DELAY_MS * attempt * (0.5 + Math.random()));
+    }
+  }
+}
+
+async function attemptTransaction<T>(
+  deps: Pick<Deps, "db" | "projection">,
+  work: (tx: PoolClient) => Promise<T>,
+): Promise<T> {
+  const tx = await deps.db.connect();
+  let broken: Error | undefined;
+  try {
+    await tx.query("begin");
+    const result = await work(tx);
+    // Several statements in one text give several results; the types of `pg` know of one only.
+    const [marks] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxMark>];
+    deps.projection.drop(marks.rows.map(toRef));
+    return result;
+  } catch (error) {
+    broken = await rollback(tx);
+    throw error;
+  } finally {
+    // A client that could not even roll back is of no use to anybody: the pool closes it.
+    tx.release(broken);
+  }
+}
+
+const toRef = (mark: OutboxMark): RecordRef => ({ workspaceId: mark.workspace_id, kind: mark.kind, id: mark.id });
+
+async function rollback(tx: PoolClient): Promise<Error | undefined> {
+  try {
+    await tx.query("rollback");
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error : new Error("rollback failed", { cause: error });
+  }
+}

@@ -1,0 +1,208 @@
+import { randomBytes } from "node:crypto";
+import type { FastifyInstance } from "fastify";
+import { pino } from "pino";
+import { makeId } from "../../core/ids.ts";
+import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
+import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
+import { createMemoryEdge, type Edge } from "../../edge/open.ts";
+import { openProjection } from "../../edge/projection/projection.ts";
+import { createTestDatabase } from "../../test/harness/postgres.ts";
+import { type AppOptions, buildApp } from "../app.ts";
+import type { Deps } from "../deps.ts";
+import { createPool } from "../store/pool.ts";
+import { insertRootKey } from "../store/root-keys.ts";
+import { insertWorkspace } from "../store/workspaces.ts";
+import { createCreditService, createRecordSource } from "./stand-ins.ts";
+
+export interface Workspace {
+  readonly id: string;
+  /** Holds every permission. */
+  readonly rootKey: string;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Record<string, string | string[] | number | undefined>;
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
+  readonly body: any;
+}
+
+export interface CallOptions {
+  /** null sends no Authorization header; left out: the first workspace's root key. */
+  readonly rootKey?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface TestApp {
+  readonly app: FastifyInstance;
+  readonly deps: Deps;
+  readonly edge: Edge;
+  /** The first workspace. */
+  readonly workspace: Workspace;
+  /** Everything that was logged, one JSON text per line. */
+  readonly logs: string[];
+  /** Moves the clock of all parts. */
+  advance(ms: number): void;
+  /** `POST /v2/<path>` with a JSON body; a text is sent as it is. */
+  call(path: string, body: unknown, options?: CallOptions): Promise<Reply>;
+  /** The same for a success: throws when the status is not 200, else gives `data`. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  data(path: string, body: unknown, options?: CallOptions): Promise<any>;
+  /** A root key with these permissions, in the first workspace unless another one is named. */
+  rootKey(permissions: readonly string[], options?: RootKeyOptions): Promise<string>;
+  /** Another workspace. */
+  makeWorkspace(): Promise<Workspace>;
+  /** Events of the audit log of a workspace, oldest first. */
+  audit(workspaceId?: string): Promise<AuditRow[]>;
+  /** From now on the projection hears nothing any more: `advance` then makes it stale. */
+  stopHeartbeats(): void;
+  /** Takes the database away. */
+  dropDatabase(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface RootKeyOptions {
+  readonly workspaceId?: string;
+  readonly name?: string;
+  readonly expiresAt?: number;
+}
+
+export interface AuditRow {
+  readonly event: string;
+  readonly actor: { type: string; id: string; name: string; meta?: { manager?: string } };
+  readonly targets: Array<{ type: string; id: string; name?: string }>;
+  readonly correlation_id: string | null;
+  readonly request_id: string | null;
+  readonly remote_ip: string | null;
+  readonly user_agent: string | null;
+  readonly time: number;
+}
+
+const PROJECTION_ID = "test";
+const HEARTBEAT_MS = 2000;
+
+/**
+ * The API over a database of its own and an edge in this process. No relay runs: the projection learns of changes that are
+ * made through the API from those themselves, and hears heartbeats, so that what it caches counts as fresh.
+ */
+export async function buildTestApp(
+  options: AppOptions & { readonly deps?: (deps: Deps) => Partial<Deps> } = {},
+): Promise<TestApp> {
+  const database = await createTestDatabase();
+  const logs: string[] = [];
+  const log = pino({ level: "info" }, { write: (line: string) => void logs.push(line) });
+  let offsetMs = 0;
+  const nowMs = (): number => Date.now() + offsetMs;
+  const db = createPool(database.url, { connectionsMax: 5 });
+  const edge = createMemoryEdge({ nowMs });
+  await edge.writer.begin(PROJECTION_ID, []);
+  await edge.writer.complete(PROJECTION_ID, []);
+  const projection = await openProjection({ source: createRecordSource(db), feed: edge.feed, follow: "central" });
+  const beat = async (): Promise<void> => edge.writer.heartbeat(PROJECTION_ID, nowMs(), []);
+  await beat();
+  const heart = setInterval(() => void beat(), HEARTBEAT_MS);
+
+  const base: Deps = {
+    db,
+    projection,
+    counters: edge.counters({ timeoutMs: 1000 }),
+    credits: createCreditService(db, edge.credits),
+    events: edge.sink,
+    pods: edge.pods,
+    log,
+    nowMs,
+    randomBytes,
+    docsUrl: "https://docs.test",
+    region: "test",
+    propagationDelayed: () => false,
+  };
+  const deps: Deps = { ...base, ...options.deps?.(base) };
+  const app = await buildApp(deps, options);
+
+  async function rootKey(permissions: readonly string[], of: RootKeyOptions = {}): Promise<string> {
+    const { key, start } = makeKeyString({ prefix: "root", randomBytes: randomBytes(16) });
+    await insertRootKey(db, {
+      id: makeId("rootKey", randomBytes(16)),
+      workspaceId: of.workspaceId ?? workspace.id,
+      hash: hashKey(key),
+      start,
+      name: of.name ?? null,
+      permissions,
+      expiresAt: of.expiresAt ?? null,
+      createdAt: nowMs(),
+    });
+    return key;
+  }
+
+  async function makeWorkspace(): Promise<Workspace> {
+    const id = makeId("workspace", randomBytes(16));
+    await insertWorkspace(db, { id, name: id, createdAt: nowMs() });
+    return { id, rootKey: await rootKey(ALL_GRANTS, { workspaceId: id }) };
+  }
+
+  async function call(path: string, body: unknown, { rootKey, headers }: CallOptions = {}): Promise<Reply> {
+    const key = rootKey === undefined ? workspace.rootKey : rootKey;
+    const response = await app.inject({
+      method: "POST",
+      url: `/v2/${path}`,
+      headers: {
+        "content-type": "application/json",
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        ...headers,
+      },
+      payload: typeof body === "string" ? body : JSON.stringify(body),
+    });
+    const isJson = /json/.test(String(response.headers["content-type"]));
+    return {
+      status: response.statusCode,
+      headers: response.headers,
+      body: isJson ? response.json() : response.payload,
+    };
+  }
+
+  async function data(path: string, body: unknown, of?: CallOptions) {
+    const reply = await call(path, body, of);
+    if (reply.status !== 200) throw new Error(`${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`);
+    return reply.body.data;
+  }
+
+  async function audit(workspaceId = workspace.id): Promise<AuditRow[]> {
+    const { rows } = await db.query<AuditRow>(
+      `select event, actor, targets, correlation_id, request_id, remote_ip, user_agent, time
+         from audit_log
+        where workspace_id = $1
+        order by time, event`,
+      [workspaceId],
+    );
+    return rows;
+  }
+
+  async function close(): Promise<void> {
+    clearInterval(heart);
+    await app.close();
+    await projection.close();
+    await edge.close();
+    await db.end();
+    await database.drop();
+  }
+
+  const workspace = await makeWorkspace();
+  return {
+    app,
+    deps,
+    edge,
+    workspace,
+    logs,
+    advance: (ms) => {
+      offsetMs += ms;
+    },
+    call,
+    data,
+    rootKey,
+    makeWorkspace,
+    audit,
+    stopHeartbeats: () => clearInterval(heart),
+    dropDatabase: () => database.drop(),
+    close,
+  };
+}

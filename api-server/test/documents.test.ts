@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ERROR_KINDS } from "../../core/errors.ts";
+import { procedures } from "../v2/index.ts";
+import { buildTestApp, type TestApp } from "./app.ts";
+
+let t: TestApp;
+let ready = true;
+beforeAll(async () => {
+  const check = async () => {
+    if (!ready) throw new Error("the store is away");
+  };
+  t = await buildTestApp({ readinessChecks: [{ name: "store", check }] });
+});
+afterAll(() => t.close());
+
+const get = (url: string) => t.app.inject({ method: "GET", url });
+
+describe("health", () => {
+  test("/v2/liveness needs no root key", async () => {
+    const response = await get("/v2/liveness");
+    expect(response.json()).toEqual({ data: { message: "OK" }, meta: { requestId: expect.stringMatching(/^req_/) } });
+  });
+
+  test("/readyz says which check fails, /livez does not mind", async () => {
+    expect((await get("/readyz")).statusCode).toBe(200);
+    ready = false;
+    const response = await get("/readyz");
+    expect(response.statusCode).toBe(503);
+    expect(response.json().checks).toEqual([{ name: "store", ok: false, reason: "the store is away" }]);
+    expect((await get("/livez")).statusCode).toBe(200);
+    ready = true;
+  });
+
+  test("/metrics counts requests by procedure and status", async () => {
+    await t.call("apis.getApi", { apiId: "api_missing0" });
+    const text = (await get("/metrics")).payload;
+    expect(text).toContain('postern_api_requests_total{procedure="/v2/apis.getApi",status="404"} 1');
+    expect(text).toContain('postern_api_request_duration_seconds_count{procedure="/v2/apis.getApi"} 1');
+    expect(text).toContain('postern_api_request_duration_seconds_bucket{procedure="/v2/apis.getApi",le="+Inf"} 1');
+  });
+});
+
+describe("error pages", () => {
+  test.each(Object.keys(ERROR_KINDS))("%s has one", async (kind) => {
+    const response = await get(`/errors/${kind}`);
+    expect(response.statusCode).toBe(200);
+    expect(response.headers["content-type"]).toContain("text/html");
+    expect(response.payload).toContain(`<code>${kind}</code>`);
+    expect(response.payload).not.toMatch(/(?:src|href)="https?:/);
+  });
+
+  test("the list leads to each, and to no other", async () => {
+    const { payload } = await get("/errors");
+    const linked = [...payload.matchAll(/href="errors\/([^"]+)"/g)].map(([, kind]) => kind);
+    expect(linked).toEqual(Object.keys(ERROR_KINDS));
+    expect((await get("/errors/nope")).statusCode).toBe(404);
+  });
+});
+
+describe("/openapi.json", () => {
+  interface Operation {
+    operationId: string;
+    responses: Record<string, { content: Record<string, { schema: unknown }> }>;
+    requestBody: {
+      content: { "application/json": { schema: { properties: Record<string, { description?: string }> } } };
+    };
+  }
+  let document: {
+    openapi: string;
+    paths: Record<string, { post?: Operation & Record<string, unknown>; get?: Operation }>;
+  };
+  beforeAll(async () => {
+    document = (await get("/openapi.json")).json();
+  });
+
+  test("is OpenAPI 3.1 and has every procedure, and liveness", () => {
+    expect(document.openapi).toBe("3.1.0");
+    const expected = [...procedures.map(({ path }) => `/v2/${path}`), "/v2/liveness"].sort();
+    expect(Object.keys(document.paths).sort()).toEqual(expected);
+  });
+
+  test.each(procedures.map((procedure) => ({ path: procedure.path, procedure })))(
+    "$path tells all of its errors",
+    ({ procedure }) => {
+      const operation = document.paths[`/v2/${procedure.path}`]?.post;
+      const statuses = new Set(Object.keys(operation?.responses ?? {}).map(Number));
+      for (const status of [200, 400, 401, 403, 408, 413, 429, 500]) expect(statuses).toContain(status);
+      for (const kind of procedure.errors) expect(statuses).toContain(ERROR_KINDS[kind].status);
+      expect(operation?.["x-postern-addition"]).toBe(procedure.addition);
+    },
+  );
+
+  test.each(procedures.map(({ path }) => path))("%s describes every field of its request", (path) => {
+    const schema = document.paths[`/v2/${path}`]?.post?.requestBody.content["application/json"].schema;
+    const undescribed = Object.entries(schema?.properties ?? {}).filter(([, field]) => field.description === undefined);
+    expect(undescribed.map(([name]) => name)).toEqual([]);
+  });
+});

@@ -1,0 +1,373 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { waitFor } from "../../test/harness/wait.ts";
+import { buildTestApp, type TestApp } from "./app.ts";
+
+let t: TestApp;
+let apiId: string;
+beforeAll(async () => {
+  t = await buildTestApp();
+  ({ apiId } = await t.data("apis.createApi", { name: "payments" }));
+});
+afterAll(() => t.close());
+
+const UNKNOWN_ROOT_KEY = "root_doesnotexist";
+const LARGE = { name: "x".repeat(300_000) };
+
+describe("the first failing step answers", () => {
+  const tooLarge = JSON.stringify({ name: "x".repeat(10_485_760) });
+  test.each([
+    { name: "a body over 10 MiB before a missing header", rootKey: null, body: tooLarge, status: 413 },
+    { name: "a missing header before malformed JSON", rootKey: null, body: "{", status: 401 },
+    { name: "malformed JSON before an unknown root key", rootKey: UNKNOWN_ROOT_KEY, body: "{", status: 400 },
+    { name: "a wrong field before an unknown root key", rootKey: UNKNOWN_ROOT_KEY, body: { name: 1 }, status: 400 },
+    { name: "an unknown root key before the handler", rootKey: UNKNOWN_ROOT_KEY, body: { name: "abc" }, status: 401 },
+    { name: "over 256 KiB, an unknown root key before the body", rootKey: UNKNOWN_ROOT_KEY, body: LARGE, status: 401 },
+    { name: "over 256 KiB, the body after a good root key", rootKey: undefined, body: LARGE, status: 400 },
+    { name: "the body before the permission", rootKey: undefined, body: { name: "ab" }, status: 400 },
+  ])("$name: $status", async ({ rootKey, body, status }) => {
+    const reply = await t.call("apis.createApi", body, rootKey === undefined ? {} : { rootKey });
+    expect(reply.status).toBe(status);
+    expect(reply.body.error.status).toBe(status);
+  });
+
+  test("a body of exactly 10 MiB is read", async () => {
+    const frame = JSON.stringify({ name: "" }).length;
+    const reply = await t.call("apis.createApi", { name: "x".repeat(10_485_760 - frame) });
+    expect(reply.status).toBe(400);
+    expect(reply.body.error.errors[0]).toMatchObject({ location: "body.name" });
+  });
+
+  test("a chunked body over 10 MiB is 413, whatever its header", async () => {
+    const response = await t.app.inject({
+      method: "POST",
+      url: "/v2/apis.createApi",
+      headers: { "content-type": "application/json", "transfer-encoding": "chunked" },
+      payload: Buffer.alloc(10_485_761, "x"),
+    });
+    expect(response.statusCode).toBe(413);
+    expect(response.json().error).toMatchObject({
+      type: "https://docs.test/errors/request_body_too_large",
+      errors: [],
+    });
+  });
+});
+
+describe("what is wrong with a body is named", () => {
+  const at = async (path: string, body: unknown) => {
+    const reply = await t.call(path, body);
+    expect(reply.status, JSON.stringify(reply.body)).toBe(400);
+    expect(reply.body.error).toMatchObject({ title: "Bad Request", type: "https://docs.test/errors/invalid_input" });
+    return (reply.body.error.errors as Array<{ location: string }>).map(({ location }) => location);
+  };
+  const limit = { name: "requests", limit: 1, duration: 1000, autoApply: true };
+
+  test.each([
+    { name: "an empty body", path: "apis.createApi", body: "", locations: ["body"] },
+    { name: "an array", path: "apis.createApi", body: [], locations: ["body"] },
+    { name: "null", path: "apis.createApi", body: null, locations: ["body"] },
+    { name: "malformed JSON", path: "apis.createApi", body: '{"name":', locations: ["body"] },
+    { name: "a byte order mark", path: "apis.createApi", body: '\ufeff{"name":"abc"}', locations: ["body"] },
+    { name: "a missing member", path: "apis.createApi", body: {}, locations: ["body.name"] },
+    {
+      name: "each unknown member",
+      path: "apis.createApi",
+      body: { name: "abc", a: 1, b: 2 },
+      locations: ["body.a", "body.b"],
+    },
+    { name: "a null that is not allowed", path: "apis.createApi", body: { name: null }, locations: ["body.name"] },
+    {
+      name: "an item deep inside",
+      path: "keys.createKey",
+      body: { apiId: "api_1234", ratelimits: [limit, limit, { ...limit, limit: 0 }] },
+      locations: ["body.ratelimits[2].limit"],
+    },
+    {
+      name: "a missing member deep inside",
+      path: "keys.createKey",
+      body: { apiId: "api_1234", ratelimits: [{ name: "requests", limit: 1 }] },
+      locations: ["body.ratelimits[0].duration"],
+    },
+    {
+      name: "a text for an integer",
+      path: "keys.createKey",
+      body: { apiId: "api_1234", byteLength: "16" },
+      locations: ["body.byteLength"],
+    },
+    {
+      name: "an integer over 2^53-1",
+      path: "keys.createKey",
+      body: '{"apiId":"api_1234","credits":{"remaining":9007199254740992}}',
+      locations: ["body.credits.remaining"],
+    },
+    { name: "U+0000", path: "apis.createApi", body: { name: "ab\0cd" }, locations: ["body.name"] },
+    { name: "half a surrogate pair", path: "apis.createApi", body: '{"name":"ab\\ud800cd"}', locations: ["body.name"] },
+    {
+      name: "U+0000 within meta",
+      path: "keys.createKey",
+      body: { apiId: "api_1234", meta: { a: [{ b: "x\0" }] } },
+      locations: ["body.meta.a[0].b"],
+    },
+    {
+      name: "U+0000 in a name within meta",
+      path: "keys.createKey",
+      body: { apiId: "api_1234", meta: { "a\0": 1 } },
+      locations: ["body.meta"],
+    },
+    {
+      name: "101 members of meta",
+      path: "keys.createKey",
+      body: { apiId: "api_1234", meta: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`m${i}`, i])) },
+      locations: ["body.meta"],
+    },
+  ])("$name", async ({ path, body, locations }) => {
+    expect(await at(path, body)).toEqual(locations);
+  });
+
+  test("an integer may be written 16.0", async () => {
+    expect((await t.call("keys.createKey", `{"apiId":"${apiId}","byteLength":16.0}`)).status).toBe(200);
+  });
+
+  test("a body nested deeper than can be stored is refused", async () => {
+    const reply = await t.call(
+      "keys.createKey",
+      `{"apiId":"${apiId}","meta":{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}}`,
+    );
+    expect(reply.status).toBe(400);
+  });
+
+  test("at most 50 entries are sent", async () => {
+    const unknown = Object.fromEntries(Array.from({ length: 80 }, (_, i) => [`unknown${i}`, i]));
+    expect(await at("apis.createApi", { name: "abc", ...unknown })).toHaveLength(50);
+  });
+
+  test("a value is never repeated in a message", async () => {
+    const reply = await t.call("keys.verifyKey", { key: `secret${"x".repeat(600)}` });
+    expect(reply.status).toBe(400);
+    expect(JSON.stringify(reply.body)).not.toContain("secret");
+  });
+
+  test("a body that is not UTF-8 cannot be read", async () => {
+    const response = await t.app.inject({
+      method: "POST",
+      url: "/v2/apis.createApi",
+      headers: { "content-type": "application/json", authorization: `Bearer ${t.workspace.rootKey}` },
+      payload: Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]),
+    });
+    expect(response.json().error).toMatchObject({
+      status: 400,
+      type: "https://docs.test/errors/request_body_unreadable",
+    });
+  });
+
+  test.each([
+    { contentType: "text/plain", ok: false },
+    { contentType: "application/jsonx", ok: false },
+    { contentType: "application/x-www-form-urlencoded", ok: false },
+    { contentType: "not a type", ok: false },
+    { contentType: "application/json; charset=utf-8", ok: true },
+    { contentType: "Application/JSON", ok: true },
+  ])("content type $contentType: $ok", async ({ contentType, ok }) => {
+    const reply = await t.call("apis.createApi", { name: "abc" }, { headers: { "content-type": contentType } });
+    expect(reply.status).toBe(ok ? 200 : 400);
+    if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Content-Type");
+  });
+
+  test("an unreadable content type comes after the header", async () => {
+    const reply = await t.call("apis.createApi", {}, { rootKey: null, headers: { "content-type": "not a type" } });
+    expect(reply.status).toBe(401);
+  });
+});
+
+describe("error bodies", () => {
+  test("have these members and no others", async () => {
+    const { body, headers } = await t.call("apis.getApi", { apiId: "api_missing0" });
+    expect(body).toEqual({
+      meta: { requestId: expect.stringMatching(/^req_[a-zA-Z0-9]{16}$/) },
+      error: {
+        title: "Not Found",
+        detail: "There is no API api_missing0 in the workspace.",
+        status: 404,
+        type: "https://docs.test/errors/api_not_found",
+      },
+    });
+    expect(headers["content-type"]).toMatch(/^application\/json/);
+  });
+
+  test.each([
+    { accept: "application/problem+json", type: "application/problem+json" },
+    { accept: "text/html, application/*;q=0.8", type: "application/problem+json" },
+    { accept: "*/*", type: "application/json" },
+    { accept: "application/json", type: "application/json" },
+  ])("Accept $accept gives $type", async ({ accept, type }) => {
+    const reply = await t.call("apis.getApi", { apiId: "api_missing0" }, { headers: { accept } });
+    expect(reply.headers["content-type"]).toMatch(new RegExp(`^${type.replace("+", "\\+")}(;|$)`));
+    expect(reply.body.error.status).toBe(404);
+  });
+
+  test("an unknown path is 404, a wrong method 405, both as JSON and without a root key", async () => {
+    const missing = await t.app.inject({ method: "POST", url: "/v2/keys.nope", payload: {} });
+    expect([missing.statusCode, missing.json().error.type]).toEqual([404, "https://docs.test/errors/not_found"]);
+    const wrong = await t.app.inject({ method: "GET", url: "/v2/keys.getKey?x=1" });
+    expect([wrong.statusCode, wrong.json().error.type]).toEqual([405, "https://docs.test/errors/method_not_allowed"]);
+    expect(wrong.headers.allow).toBe("POST");
+    const unreadable = await t.app.inject({ method: "GET", url: "/v2/%zz" });
+    expect([unreadable.statusCode, unreadable.json().error.type]).toEqual([404, "https://docs.test/errors/not_found"]);
+  });
+
+  test("a request id of the client is not used, and no two are equal", async () => {
+    const one = await t.call("apis.getApi", { apiId }, { headers: { "x-request-id": "mine", "request-id": "mine" } });
+    const other = await t.call("apis.getApi", { apiId });
+    expect(one.body.meta.requestId).toMatch(/^req_/);
+    expect(one.body.meta.requestId).not.toBe(other.body.meta.requestId);
+  });
+
+  test("what is not HTTP gets an answer in the same form", async () => {
+    const address = new URL(await t.app.listen({ port: 0, host: "127.0.0.1" }));
+    const socket = connect(Number(address.port), "127.0.0.1");
+    socket.end("this is no request\r\n\r\n");
+    let text = "";
+    for await (const chunk of socket) text += chunk;
+    expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(JSON.parse(text.slice(text.indexOf("\r\n\r\n")))).toMatchObject({ error: { status: 400, errors: [] } });
+  });
+});
+
+describe("headers of managed objects", () => {
+  const part = (length: number) => "a".repeat(length);
+  test.each([
+    { name: "four parts", value: "prod/ApiKeyPolicy/shop/orders", ok: true },
+    { name: "parts of 253", value: [part(253), part(253), part(253), part(253)].join("/"), ok: true },
+    { name: "a part of 254", value: `${part(254)}/b/c/d`, ok: false },
+    { name: "three parts", value: "a/b/c", ok: false },
+    { name: "five parts", value: "a/b/c/d/e", ok: false },
+    { name: "an empty part", value: "a//c/d", ok: false },
+    { name: "another character", value: "a/b c/d/e", ok: false },
+  ])("$name", async ({ value, ok }) => {
+    const reply = await t.call("apis.getApi", { apiId }, { headers: { "Postern-Manager": value } });
+    expect(reply.status).toBe(ok ? 200 : 400);
+    if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Postern-Manager");
+  });
+
+  test("flags are true or false", async () => {
+    const reply = await t.call("apis.getApi", { apiId }, { headers: { "Postern-Adopt": "yes" } });
+    expect(reply.body.error.errors[0].location).toBe("header.Postern-Adopt");
+  });
+});
+
+describe("the workspace's quota", () => {
+  const setQuota = async (workspaceId: string, quota: number | null) => {
+    await t.deps.db.query("update workspaces set quota_per_minute = $2 where id = $1", [workspaceId, quota]);
+    t.deps.projection.drop([{ workspaceId, kind: "workspace", id: workspaceId }]);
+  };
+
+  test("counts over all root keys, tells where it stands, and refuses one request too many", async () => {
+    const workspace = await t.makeWorkspace();
+    const second = await t.rootKey(["api.*.read_api"], { workspaceId: workspace.id });
+    await setQuota(workspace.id, 2);
+    const first = await t.call("apis.getApi", { apiId: "api_missing0" }, { rootKey: workspace.rootKey });
+    expect(first.status).toBe(404);
+    expect(first.headers).toMatchObject({ "ratelimit-limit": "2", "ratelimit-remaining": "1" });
+    expect(Number(first.headers["ratelimit-reset"])).toBeGreaterThanOrEqual(0);
+    await t.call("apis.getApi", { apiId: "api_missing0" }, { rootKey: second });
+    const third = await t.call("apis.getApi", { apiId: "api_missing0" }, { rootKey: workspace.rootKey });
+    expect(third.status).toBe(429);
+    expect(third.body.error).toMatchObject({
+      title: "Too Many Requests",
+      type: "https://docs.test/errors/workspace_rate_limited",
+    });
+    expect(Number(third.headers["retry-after"])).toBeGreaterThanOrEqual(1);
+    await setQuota(workspace.id, null);
+    const free = await t.call("apis.getApi", { apiId: "api_missing0" }, { rootKey: workspace.rootKey });
+    expect(free.status).toBe(404);
+    expect(free.headers["ratelimit-limit"]).toBeUndefined();
+  });
+
+  test("of 0 refuses every request, but a bad body comes first", async () => {
+    const workspace = await t.makeWorkspace();
+    await setQuota(workspace.id, 0);
+    expect((await t.call("apis.getApi", { apiId }, { rootKey: workspace.rootKey })).status).toBe(429);
+    expect((await t.call("apis.getApi", {}, { rootKey: workspace.rootKey })).status).toBe(400);
+  });
+});
+
+test("answers to changes say so while changes take long to reach the pods; others do not", async () => {
+  const slow = await buildTestApp({ deps: () => ({ propagationDelayed: () => true }) });
+  try {
+    const created = await slow.call("apis.createApi", { name: "abc" });
+    expect(created.headers["postern-propagation"]).toBe("delayed");
+    const read = await slow.call("apis.getApi", { apiId: created.body.data.apiId });
+    expect(read.headers["postern-propagation"]).toBeUndefined();
+  } finally {
+    await slow.close();
+  }
+});
+
+describe("a handler that does not come to an end", () => {
+  /** Waits for a lock that the test holds. */
+  const withStuckHandler = async (work: (stuck: TestApp, apiId: string) => Promise<void>) => {
+    const stuck = await buildTestApp({ requestTimeoutMs: 300 });
+    const blocker = await stuck.deps.db.connect();
+    try {
+      const { apiId } = await stuck.data("apis.createApi", { name: "abc" });
+      await blocker.query("begin");
+      await blocker.query("select from apis where id = $1 for update", [apiId]);
+      await work(stuck, apiId);
+    } finally {
+      await blocker.query("rollback");
+      blocker.release();
+      await stuck.close();
+    }
+  };
+
+  test("is answered with 408 when the time is up", () =>
+    withStuckHandler(async (stuck, id) => {
+      const reply = await stuck.call("apis.updateApi", { apiId: id, name: "abcd" });
+      expect(reply.status).toBe(408);
+      expect(reply.body.error).toMatchObject({ title: "Request Timeout", errors: [] });
+    }));
+
+  test("is logged as 499 when the client does not wait", () =>
+    withStuckHandler(async (stuck, id) => {
+      const address = new URL(await stuck.app.listen({ port: 0, host: "127.0.0.1" }));
+      const body = JSON.stringify({ apiId: id, name: "abcd" });
+      const socket = connect(Number(address.port), "127.0.0.1");
+      await once(socket, "connect");
+      socket.write(
+        `POST /v2/apis.updateApi HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer ${stuck.workspace.rootKey}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      );
+      await waitFor(
+        "the handler to wait for the lock",
+        async () => {
+          const { rowCount } = await stuck.deps.db.query(
+            "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
+          );
+          return rowCount === 1;
+        },
+        { everyMs: 5 },
+      );
+      socket.destroy();
+      const line = await waitFor("the log", () => stuck.logs.find((one) => one.includes("client_closed_request")));
+      expect(JSON.parse(line)).toMatchObject({ status: 499, url: "/v2/apis.updateApi" });
+    }));
+});
+
+test("a database that is away is 500 service_unavailable, and no word of it in the answer", async () => {
+  const lost = await buildTestApp();
+  await lost.data("apis.createApi", { name: "abc" });
+  await lost.dropDatabase();
+  const reply = await lost.call("apis.getApi", { apiId: "api_12345" });
+  expect(reply.body.error).toMatchObject({ status: 500, type: "https://docs.test/errors/service_unavailable" });
+  expect(reply.body.error.detail).toBe("The database cannot be reached.");
+  expect(lost.logs.join()).toContain("service_unavailable");
+  await lost.close();
+});
+
+test("root keys, keys and their hashes are never logged", async () => {
+  const { key } = await t.data("keys.createKey", { apiId });
+  await t.call("keys.verifyKey", { key: `${key}x`, tags: 5 });
+  const logs = t.logs.join("\n");
+  expect(logs).not.toContain(key);
+  expect(logs).not.toContain(t.workspace.rootKey);
+});

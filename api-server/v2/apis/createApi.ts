@@ -1,0 +1,63 @@
+import * as z from "zod";
+import { makeId } from "../../../core/ids.ts";
+import { creatingManager } from "../../domain/managed.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findApiIdByManager, insertApi } from "../../store/apis.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { inTransaction } from "../../store/transaction.ts";
+
+const Body = z.strictObject({
+  name: z
+    .string()
+    .min(3)
+    .max(256)
+    .describe("What people call it; need not be unique.")
+    .meta({ examples: ["payments"] }),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  apiId: z
+    .string()
+    .describe("Id of the API.")
+    .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
+});
+
+export const createApi = defineProcedure({
+  path: "apis.createApi",
+  summary: "Create an API",
+  description: "An API is what keys belong to. With the header `Postern-Manager`, creating is safe to repeat.",
+  permissions: ["`api.*.create_api`"],
+  errors: [],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<z.input<typeof Data>> {
+  const { body, caller, deps } = call;
+  call.require("api.*.create_api");
+  const { workspaceId } = caller;
+  const manager = creatingManager(call);
+  return inTransaction(deps, async (tx) => {
+    const existing = manager === null ? undefined : await findApiIdByManager(tx, { workspaceId, manager });
+    if (existing !== undefined) return { apiId: existing };
+    const apiId = makeId("api", deps.randomBytes(16));
+    const keySpaceId = makeId("keySpace", deps.randomBytes(16));
+    const api = { id: apiId, workspaceId, keySpaceId, name: body.name, manager, createdAt: deps.nowMs() };
+    if (!(await insertApi(tx, api))) {
+      // The same manager was quicker in another call.
+      const winner = manager === null ? undefined : await findApiIdByManager(tx, { workspaceId, manager });
+      if (winner === undefined) throw new Error("an API was neither made nor found");
+      return { apiId: winner };
+    }
+    await insertAudit(tx, call, [
+      {
+        event: "api.create",
+        description: `Created API ${apiId}`,
+        targets: [{ type: "api", id: apiId, name: body.name }],
+      },
+    ]);
+    return { apiId };
+  });
+}

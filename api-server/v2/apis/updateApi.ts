@@ -1,0 +1,47 @@
+import * as z from "zod";
+import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { adopting, guardManaged } from "../../domain/managed.ts";
+import { apiNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { lockApi, updateApi as updateApiRow } from "../../store/apis.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { ApiId, Empty } from "../schemas.ts";
+
+const Body = z.strictObject({
+  apiId: ApiId,
+  name: z.string().min(3).max(256).optional().describe("A new name; omitted: the name stays."),
+});
+type Body = z.output<typeof Body>;
+
+export const updateApi = defineProcedure({
+  path: "apis.updateApi",
+  summary: "Change an API",
+  description: "Changes the name. With `Postern-Adopt: true` an unmanaged API becomes managed by the caller.",
+  permissions: ["`api.*.update_api` or `api.<apiId>.update_api`"],
+  errors: ["api_not_found", "managed_elsewhere", "managed_exists"],
+  addition: true,
+  body: Body,
+  data: Empty,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+  const { body, caller, deps } = call;
+  const { apiId } = body;
+  const { workspaceId } = caller;
+  return inTransaction(deps, async (tx) => {
+    const api = await lockApi(tx, { workspaceId, apiId });
+    if (api === undefined) throw apiNotFound(apiId);
+    call.require(apiPermission("update_api", apiId));
+    const manager = guardManaged(call, api, `The API ${apiId}`);
+    const name = body.name ?? api.name;
+    await adopting(call, "apis_manager", () =>
+      updateApiRow(tx, { workspaceId, apiId, name, manager, updatedAt: deps.nowMs() }),
+    );
+    await insertAudit(tx, call, [
+      { event: "api.update", description: `Updated API ${apiId}`, targets: [{ type: "api", id: apiId, name }] },
+    ]);
+    return {};
+  });
+}

@@ -1,0 +1,89 @@
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import { makeId } from "../../../core/ids.ts";
+import { identityPermission } from "../../../core/permissions/root-key.ts";
+import { identityCreated } from "../../domain/identities.ts";
+import { invalidField } from "../../domain/invalid-field.ts";
+import { newRatelimits } from "../../domain/new-ratelimits.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { insertIdentity } from "../../store/identities.ts";
+import { insertIdentityRatelimits } from "../../store/ratelimits.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { ExternalId, Meta, RatelimitsIn } from "../schemas.ts";
+
+const META_BYTES_MAX = 1_048_576;
+
+/** Members that are not known are ignored here. */
+const Body = z.object({
+  externalId: ExternalId,
+  meta: Meta.optional(),
+  ratelimits: RatelimitsIn.optional().describe("Limits that all keys of the identity share; names are distinct."),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  identityId: z
+    .string()
+    .describe("Id of the identity.")
+    .meta({ examples: ["id_7nPq0Rs3Tu6Vw9Xy"] }),
+});
+
+export const createIdentity = defineProcedure({
+  path: "identities.createIdentity",
+  summary: "Create an identity",
+  description: "An identity is whoever keys belong to: a user, an organisation, a machine. Its keys share its limits.",
+  permissions: ["`identity.*.create_identity`"],
+  errors: ["identity_already_exists"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<z.input<typeof Data>> {
+  const { body, caller, deps } = call;
+  const { externalId, meta, ratelimits = [] } = body;
+  const { workspaceId } = caller;
+  call.require(identityPermission("create_identity"));
+  checkMeta(meta);
+  checkDistinct(ratelimits);
+  return inTransaction(deps, async (tx) => {
+    const identityId = makeId("identity", deps.randomBytes(16));
+    const createdAt = deps.nowMs();
+    const stored = meta === undefined || Object.keys(meta).length === 0 ? null : meta;
+    if (!(await insertIdentity(tx, { id: identityId, workspaceId, externalId, meta: stored, createdAt }))) {
+      throw new PublicError(
+        "identity_already_exists",
+        `There is an identity with the externalId ${externalId} already.`,
+      );
+    }
+    const limits = newRatelimits(deps, ratelimits);
+    if (limits.length > 0) await insertIdentityRatelimits(tx, { workspaceId, identityId, createdAt }, limits);
+    await insertAudit(tx, call, [
+      identityCreated({ id: identityId, externalId }),
+      ...limits.map(({ id, name }) => ({
+        event: "ratelimit.create",
+        description: `Created rate limit ${id} of identity ${identityId}`,
+        targets: [
+          { type: "identity" as const, id: identityId, name: externalId },
+          { type: "ratelimit" as const, id, name },
+        ],
+      })),
+    ]);
+    return { identityId };
+  });
+}
+
+function checkMeta(meta: Body["meta"]): void {
+  const bytes = meta === undefined ? 0 : Buffer.byteLength(JSON.stringify(meta));
+  if (bytes <= META_BYTES_MAX) return;
+  throw invalidField("body.meta", `expected at most ${META_BYTES_MAX} bytes when serialised, got ${bytes}`);
+}
+
+function checkDistinct(ratelimits: readonly { name: string }[]): void {
+  const names = new Set<string>();
+  for (const [index, { name }] of ratelimits.entries()) {
+    if (names.has(name)) throw invalidField(`body.ratelimits[${index}].name`, `the name ${name} is given twice`);
+    names.add(name);
+  }
+}

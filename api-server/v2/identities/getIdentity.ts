@@ -1,0 +1,36 @@
+import * as z from "zod";
+import { identityPermission } from "../../../core/permissions/root-key.ts";
+import { identityNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findIdentity } from "../../store/identities.ts";
+import { listRatelimitsOfIdentity } from "../../store/ratelimits.ts";
+import { toIdentityOut } from "../key-reply.ts";
+import { IdentityOut } from "../schemas.ts";
+
+const Body = z.strictObject({
+  identity: z
+    .string()
+    .min(1)
+    .describe("Id or externalId; where both fit something, the id wins.")
+    .meta({ examples: ["user_123"] }),
+});
+type Body = z.output<typeof Body>;
+
+export const getIdentity = defineProcedure({
+  path: "identities.getIdentity",
+  summary: "Read an identity",
+  description: "Gives an identity with its data and its limits.",
+  permissions: ["`identity.*.read_identity` or `identity.<id>.read_identity`"],
+  errors: ["identity_not_found"],
+  body: Body,
+  data: IdentityOut,
+  handle,
+});
+
+async function handle({ body, caller, deps, require }: Call<Body>): Promise<z.input<typeof IdentityOut>> {
+  const { workspaceId } = caller;
+  const identity = await findIdentity(deps.db, { workspaceId, identity: body.identity });
+  if (identity === undefined) throw identityNotFound(body.identity);
+  require(identityPermission("read_identity", identity.id));
+  return toIdentityOut(identity, await listRatelimitsOfIdentity(deps.db, { workspaceId, identityId: identity.id }));
+}

@@ -1,0 +1,75 @@
+import type { Deps } from "../deps.ts";
+import { toCreditsState } from "../domain/credits.ts";
+import { type KeyPartsRow, type KeyRow, listKeyParts } from "../store/keys.ts";
+import type { RatelimitRow } from "../store/ratelimits.ts";
+import type { IdentityOut, KeyOut, RatelimitOut } from "./schemas.ts";
+
+/** Keys as the API shows them (api/v2 section 6.2), in the order given: one query for the parts of all of them. */
+export async function describeKeys(deps: Deps, workspaceId: string, rows: readonly KeyRow[]): Promise<KeyOut[]> {
+  if (rows.length === 0) return [];
+  const limited = rows.filter(({ remaining }) => remaining !== null).map(({ id }) => id);
+  const [parts, remaining] = await Promise.all([
+    listKeyParts(deps.db, { workspaceId, keyIds: rows.map(({ id }) => id) }),
+    limited.length === 0 ? new Map<string, number>() : deps.credits.readManyRemaining(workspaceId, limited),
+  ]);
+  const partsByKey = new Map(parts.map((one) => [one.key_id, one]));
+  return rows.map((row) => toKeyOut(row, partsByKey.get(row.id), remaining.get(row.id)));
+}
+
+/** `trueRemaining` is what the shared counter says, which is ahead of what is stored. */
+function toKeyOut(row: KeyRow, parts: KeyPartsRow | undefined, trueRemaining: number | undefined): KeyOut {
+  const identity = toIdentity(row, parts?.identity_ratelimits ?? []);
+  return {
+    keyId: row.id,
+    start: row.start,
+    enabled: row.enabled,
+    createdAt: row.created_at,
+    ...(row.name === null ? {} : { name: row.name }),
+    ...(isEmpty(row.meta) ? {} : { meta: { ...row.meta } }),
+    ...(row.updated_at === null ? {} : { updatedAt: row.updated_at }),
+    ...(row.last_used_at === null ? {} : { lastUsedAt: row.last_used_at }),
+    ...(row.expires_at === null ? {} : { expires: row.expires_at }),
+    ...unlessEmpty("permissions", (parts?.permissions ?? []).sort()),
+    ...unlessEmpty("roles", (parts?.roles ?? []).sort()),
+    ...(row.remaining === null ? {} : { credits: toCredits(row, trueRemaining ?? row.remaining) }),
+    ...(identity === undefined ? {} : { identity }),
+    ...unlessEmpty("ratelimits", (parts?.ratelimits ?? []).map(toRatelimitOut)),
+  };
+}
+
+function toCredits(row: KeyRow, remaining: number): NonNullable<KeyOut["credits"]> {
+  const { refill } = toCreditsState({ remaining, refillAmount: row.refill_amount, refillDay: row.refill_day });
+  return refill === undefined ? { remaining } : { remaining, refill };
+}
+
+function toIdentity(row: KeyRow, ratelimits: readonly RatelimitRow[]): IdentityOut | undefined {
+  if (row.identity_id === null || row.external_id === null) return undefined;
+  return toIdentityOut({ id: row.identity_id, external_id: row.external_id, meta: row.identity_meta }, ratelimits);
+}
+
+export function toIdentityOut(
+  identity: { id: string; external_id: string; meta: Readonly<Record<string, unknown>> | null },
+  ratelimits: readonly RatelimitRow[],
+): IdentityOut {
+  return {
+    id: identity.id,
+    externalId: identity.external_id,
+    ...(isEmpty(identity.meta) ? {} : { meta: { ...identity.meta } }),
+    ...unlessEmpty("ratelimits", ratelimits.map(toRatelimitOut)),
+  };
+}
+
+export const toRatelimitOut = (row: RatelimitRow): RatelimitOut => ({
+  id: row.id,
+  name: row.name,
+  limit: row.max_count,
+  duration: row.duration_ms,
+  autoApply: row.auto_apply,
+});
+
+const isEmpty = (meta: Readonly<Record<string, unknown>> | null): meta is null =>
+  meta === null || Object.keys(meta).length === 0;
+
+/** Empty lists are left out of answers. */
+const unlessEmpty = <Name extends string, Item>(name: Name, items: Item[]): { [name in Name]?: Item[] } =>
+  items.length === 0 ? {} : ({ [name]: items } as { [name in Name]: Item[] });

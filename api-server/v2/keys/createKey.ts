@@ -1,0 +1,184 @@
+import type { PoolClient } from "pg";
+import * as z from "zod";
+import { checkRefill } from "../../../core/credits/credits.ts";
+import { PublicError } from "../../../core/errors.ts";
+import { makeId } from "../../../core/ids.ts";
+import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
+import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { toCreditRow, utcDate } from "../../domain/credits.ts";
+import { ensureIdentity } from "../../domain/identities.ts";
+import { invalidField } from "../../domain/invalid-field.ts";
+import { requireKeyEncryption } from "../../domain/key-encryption.ts";
+import { creatingManager } from "../../domain/managed.ts";
+import { newRatelimits } from "../../domain/new-ratelimits.ts";
+import { apiNotFound, roleNotFound } from "../../domain/not-found.ts";
+import { ensurePermissions, findRolesByName } from "../../domain/permission-links.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { type ApiRow, findApi } from "../../store/apis.ts";
+import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import { insertKey } from "../../store/key-changes.ts";
+import { findKeyIdByManager } from "../../store/keys.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { isUniqueViolation } from "../../store/unique-violation.ts";
+import { Credits, Expires, ExternalId, KeyId, Meta, RatelimitsIn, RoleName, ShortApiId, Slug } from "../schemas.ts";
+
+const BYTE_LENGTH_DEFAULT = 16;
+
+const Body = z.strictObject({
+  apiId: ShortApiId,
+  prefix: z
+    .string()
+    .min(1)
+    .max(16)
+    .regex(/^[a-zA-Z0-9_]+$/)
+    .optional()
+    .describe("What the key begins with, before an underscore.")
+    .meta({ examples: ["prod"] }),
+  name: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("What people call the key.")
+    .meta({ examples: ["Billing"] }),
+  byteLength: z
+    .int()
+    .min(16)
+    .max(255)
+    .optional()
+    .describe("Random bytes in the key.")
+    .meta({ examples: [16] }),
+  externalId: ExternalId.optional(),
+  meta: Meta.optional(),
+  roles: z.array(RoleName).max(100).optional().describe("Names of roles that exist."),
+  permissions: z.array(Slug).max(1000).optional().describe("Slugs; permissions that do not exist yet are created."),
+  expires: Expires.optional(),
+  credits: Credits.optional().describe("Omitted: unlimited."),
+  ratelimits: RatelimitsIn.optional().describe("Of entries that share a name the last one counts."),
+  enabled: z.boolean().default(true).describe("Whether the key verifies as anything but DISABLED."),
+  recoverable: z.boolean().default(false).describe("Whether an encrypted copy of the secret is kept."),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  keyId: KeyId,
+  key: z
+    .string()
+    .describe("The secret. It is shown this once.")
+    .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
+});
+type Data = z.input<typeof Data>;
+
+export const createKey = defineProcedure({
+  path: "keys.createKey",
+  summary: "Create a key",
+  description:
+    "Makes a key in an API. The secret is in this answer and nowhere else: only its hash is stored. All or nothing: when a role does not exist, nothing is created.",
+  permissions: [
+    "`api.*.create_key` or `api.<apiId>.create_key`",
+    "with `recoverable`: `api.*.encrypt_key` or `api.<apiId>.encrypt_key`",
+  ],
+  errors: ["api_not_found", "role_not_found", "precondition_failed", "managed_exists"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { apiId } = body;
+  const api = await findApi(deps.db, { workspaceId: caller.workspaceId, apiId });
+  if (api === undefined) throw apiNotFound(apiId);
+  call.require(apiPermission("create_key", apiId));
+  if (body.recoverable) requireKeyEncryption();
+  const fault = body.credits === undefined ? undefined : checkRefill(body.credits);
+  if (fault !== undefined) throw invalidField("body.credits.refill", fault);
+  try {
+    return await inTransaction(deps, (tx) => insertEverything(tx, call, api));
+  } catch (error) {
+    // The same manager made a key of this name at the same time; now it can be found and named.
+    if (!isUniqueViolation(error, "keys_manager")) throw error;
+    await refuseSecondOfManager(deps.db, call);
+    throw error;
+  }
+}
+
+async function insertEverything(tx: PoolClient, call: Call<Body>, api: ApiRow): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  await refuseSecondOfManager(tx, call);
+  const { roles, unknown } = await findRolesByName(tx, workspaceId, body.roles ?? []);
+  if (unknown !== undefined) throw roleNotFound(unknown);
+  const permissions = await ensurePermissions(tx, call, body.permissions ?? []);
+  const identity = body.externalId === undefined ? undefined : await ensureIdentity(tx, call, body.externalId);
+
+  const keyId = makeId("key", deps.randomBytes(16));
+  const { key, start } = makeKeyString({
+    prefix: body.prefix ?? api.default_prefix ?? undefined,
+    randomBytes: deps.randomBytes(body.byteLength ?? api.default_byte_length ?? BYTE_LENGTH_DEFAULT),
+  });
+  const createdAt = deps.nowMs();
+  const credits = body.credits === undefined ? undefined : toCreditRow(body.credits);
+  await insertKey(tx, {
+    id: keyId,
+    workspaceId,
+    apiId: api.id,
+    hash: hashKey(key),
+    start,
+    name: body.name ?? null,
+    identityId: identity?.identityId ?? null,
+    meta: body.meta === undefined || Object.keys(body.meta).length === 0 ? null : body.meta,
+    enabled: body.enabled,
+    expiresAt: body.expires ?? null,
+    manager: creatingManager(call),
+    createdAt,
+    credits:
+      credits === undefined
+        ? undefined
+        : {
+            granted: credits.remaining,
+            refillAmount: credits.refillAmount,
+            refillDay: credits.refillDay,
+            // A refill set today waits for the next due date, also when today is one.
+            lastRefillOn: utcDate(createdAt),
+          },
+    permissionIds: permissions.permissions.map(({ id }) => id),
+    roleIds: roles.map(({ id }) => id),
+    ratelimits: newRatelimits(deps, body.ratelimits ?? []),
+  });
+  await insertAudit(tx, call, [
+    ...(identity?.events ?? []),
+    ...permissions.events,
+    ...permissions.permissions.map(({ id, slug }) => connected(keyId, { type: "permission", id, name: slug })),
+    ...roles.map(({ id, name }) => connected(keyId, { type: "role", id, name })),
+    {
+      event: "key.create",
+      description: `Created key ${keyId} in API ${api.id}`,
+      targets: [
+        { type: "key", id: keyId, name: body.name },
+        { type: "api", id: api.id, name: api.name },
+      ],
+    },
+  ]);
+  return { keyId, key };
+}
+
+const connected = (keyId: string, part: { type: "permission" | "role"; id: string; name: string }): AuditEvent => ({
+  event: `authorization.connect_${part.type}_and_key`,
+  description: `Connected ${part.type} ${part.id} and key ${keyId}`,
+  targets: [{ type: "key", id: keyId }, part],
+});
+
+/**
+ * A manager's keys are told apart by their names. A second one of the same name cannot be answered with the first, whose
+ * secret is gone. Throws PublicError 409 `managed_exists`.
+ */
+async function refuseSecondOfManager(db: Pick<PoolClient, "query">, call: Call<Body>): Promise<void> {
+  const manager = creatingManager(call);
+  if (manager === null) return;
+  const { workspaceId } = call.caller;
+  const existing = await findKeyIdByManager(db, { workspaceId, manager, name: call.body.name ?? null });
+  if (existing === undefined) return;
+  const which = call.body.name === undefined ? "a key without a name" : "a key of this name";
+  throw new PublicError("managed_exists", `${manager} has ${which} already: ${existing}.`);
+}

@@ -1,0 +1,40 @@
+import * as z from "zod";
+import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { requireKeyEncryption } from "../../domain/key-encryption.ts";
+import { keyNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findKey } from "../../store/keys.ts";
+import { describeKeys } from "../key-reply.ts";
+import { KeyId, KeyOut } from "../schemas.ts";
+
+const Body = z.strictObject({
+  keyId: KeyId,
+  decrypt: z.boolean().default(false).describe("Whether to give the secret, if the key is recoverable."),
+});
+type Body = z.output<typeof Body>;
+
+export const getKey = defineProcedure({
+  path: "keys.getKey",
+  summary: "Read a key",
+  description: "Gives everything about a key but its secret. Shows every change that was answered before.",
+  permissions: [
+    "`api.*.read_key` or `api.<apiId>.read_key`",
+    "with `decrypt`: `api.*.decrypt_key` or `api.<apiId>.decrypt_key`",
+  ],
+  errors: ["key_not_found", "precondition_failed"],
+  body: Body,
+  data: KeyOut,
+  handle,
+});
+
+async function handle({ body, caller, deps, require }: Call<Body>): Promise<KeyOut> {
+  const { keyId } = body;
+  const { workspaceId } = caller;
+  const row = await findKey(deps.db, { workspaceId, keyId });
+  if (row === undefined) throw keyNotFound(keyId);
+  require(apiPermission("read_key", row.api_id));
+  if (body.decrypt) requireKeyEncryption();
+  const [key] = await describeKeys(deps, workspaceId, [row]);
+  if (key === undefined) throw keyNotFound(keyId);
+  return key;
+}

@@ -1,0 +1,163 @@
+import type { PoolClient } from "pg";
+import * as z from "zod";
+import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
+import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { toCreditRow, toCreditsState } from "../../domain/credits.ts";
+import { ensureIdentity } from "../../domain/identities.ts";
+import { invalidField } from "../../domain/invalid-field.ts";
+import { adopting, guardManaged } from "../../domain/managed.ts";
+import { newRatelimits } from "../../domain/new-ratelimits.ts";
+import { keyNotFound, roleNotFound } from "../../domain/not-found.ts";
+import { ensurePermissions, findRolesByName } from "../../domain/permission-links.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import { replaceKeyPermissions, replaceKeyRoles, updateKey as updateKeyRow } from "../../store/key-changes.ts";
+import { type KeyRow, lockKey } from "../../store/keys.ts";
+import { replaceKeyRatelimits } from "../../store/ratelimits.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import {
+  Empty,
+  Expires,
+  ExternalId,
+  KeyId,
+  Meta,
+  RatelimitsIn,
+  Refill,
+  UpdateRoleName,
+  UpdateSlug,
+} from "../schemas.ts";
+
+const CreditsUpdate = z.strictObject({
+  remaining: z.int().min(0).nullable().optional().describe("Credits left; null is unlimited, and clears the refill."),
+  refill: Refill.nullable().optional().describe("null clears the refill. Not with unlimited credits."),
+});
+
+const Body = z.strictObject({
+  keyId: KeyId,
+  name: z.string().min(1).max(255).nullable().optional().describe("null removes it."),
+  externalId: ExternalId.nullable().optional().describe("null detaches the key from its identity."),
+  meta: Meta.nullable().optional().describe("Replaces all of it; null removes it."),
+  expires: Expires.nullable().optional().describe("null: never."),
+  credits: CreditsUpdate.nullable().optional().describe("null: unlimited, without a refill."),
+  ratelimits: RatelimitsIn.nullable().optional().describe("Replaces all of them; null or `[]` removes all."),
+  enabled: z.boolean().optional().describe("Whether the key verifies as anything but DISABLED."),
+  roles: z.array(UpdateRoleName).max(100).optional().describe("Replaces all of them; `[]` removes all."),
+  permissions: z
+    .array(UpdateSlug)
+    .max(1000)
+    .optional()
+    .describe("Replaces all direct ones; `[]` removes all. Permissions that do not exist yet are created."),
+});
+type Body = z.output<typeof Body>;
+
+export const updateKey = defineProcedure({
+  path: "keys.updateKey",
+  summary: "Change a key",
+  description: "What is given is changed, what is omitted stays. The next verification sees it.",
+  permissions: ["`api.*.update_key` or `api.<apiId>.update_key`"],
+  errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
+  body: Body,
+  data: Empty,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+  const { body, caller, deps } = call;
+  const ref = { workspaceId: caller.workspaceId, keyId: body.keyId };
+  let counted = false;
+  try {
+    await inTransaction(deps, async (tx) => {
+      const key = await lockKey(tx, ref);
+      if (key === undefined) throw keyNotFound(body.keyId);
+      call.require(apiPermission("update_key", key.api_id));
+      const manager = guardManaged(call, key, `The key ${body.keyId}`);
+      checkCredits(body, key);
+      const events = await updateParts(tx, call, key, manager);
+      if (changesCredits(body)) {
+        // Noted first: whatever happens from here on, the shared counter has to be opened again.
+        counted = true;
+        await deps.credits.change(tx, ref, (current) => toCreditRow(creditsAfter(toCreditsState(current), body)));
+      }
+      await insertAudit(tx, call, events);
+    });
+  } finally {
+    if (counted) await deps.credits.settle(ref);
+  }
+  return {};
+}
+
+/** `{}` says nothing about credits. */
+const changesCredits = ({ credits }: Body): boolean =>
+  credits !== undefined && (credits === null || credits.remaining !== undefined || credits.refill !== undefined);
+
+/** The rules of refill, judged before anything is written on what is stored; whether a key is limited is never behind. */
+function checkCredits(body: Body, key: KeyRow): void {
+  const stored =
+    key.remaining === null
+      ? undefined
+      : { remaining: key.remaining, refillAmount: key.refill_amount, refillDay: key.refill_day };
+  creditsAfter(toCreditsState(stored), body);
+}
+
+/** Throws PublicError 400 when the key would end in a state that contradicts itself. */
+function creditsAfter(current: CreditsState, { credits }: Body): CreditsState {
+  const next = applyCreditsUpdate(current, credits);
+  if ("error" in next) throw invalidField("body.credits.refill", next.error);
+  return next;
+}
+
+/** Everything but the credits. Gives the audit events of all of it. */
+async function updateParts(
+  tx: PoolClient,
+  call: Call<Body>,
+  key: KeyRow,
+  manager: string | null,
+): Promise<AuditEvent[]> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const ref = { workspaceId, keyId: body.keyId };
+  const events: AuditEvent[] = [];
+
+  if (body.roles !== undefined) {
+    const { roles, unknown } = await findRolesByName(tx, workspaceId, body.roles);
+    if (unknown !== undefined) throw roleNotFound(unknown);
+    await replaceKeyRoles(tx, { ...ref, roleIds: roles.map(({ id }) => id) });
+  }
+  if (body.permissions !== undefined) {
+    const ensured = await ensurePermissions(tx, call, body.permissions);
+    events.push(...ensured.events);
+    await replaceKeyPermissions(tx, { ...ref, permissionIds: ensured.permissions.map(({ id }) => id) });
+  }
+  if (body.ratelimits !== undefined) {
+    const owner = { ...ref, createdAt: deps.nowMs() };
+    await replaceKeyRatelimits(tx, owner, newRatelimits(deps, body.ratelimits ?? []));
+  }
+  let identityId = body.externalId === null ? null : key.identity_id;
+  if (typeof body.externalId === "string") {
+    const ensured = await ensureIdentity(tx, call, body.externalId);
+    events.push(...ensured.events);
+    identityId = ensured.identityId;
+  }
+  const meta = body.meta === undefined ? key.meta : body.meta;
+  const name = body.name === undefined ? key.name : body.name;
+  await adopting(call, "keys_manager", () =>
+    updateKeyRow(tx, ref, {
+      name,
+      identityId,
+      meta: meta === null || Object.keys(meta).length === 0 ? null : meta,
+      enabled: body.enabled ?? key.enabled,
+      expiresAt: body.expires === undefined ? key.expires_at : body.expires,
+      manager,
+      updatedAt: deps.nowMs(),
+    }),
+  );
+  events.push({
+    event: "key.update",
+    description: `Updated key ${body.keyId}`,
+    targets: [
+      { type: "key", id: body.keyId, name: name ?? undefined },
+      { type: "api", id: key.api_id },
+    ],
+  });
+  return events;
+}

@@ -1,0 +1,85 @@
+import * as z from "zod";
+import { Code } from "../../../core/verification/codes.ts";
+import { IdentityOut, KeyId, Meta } from "../schemas.ts";
+
+/*
+ * The request and the answer of keys.verifyKey (api/v2 sections 13.4 and 12.1).
+ */
+
+const RequestedRatelimit = z.strictObject({
+  name: z
+    .string()
+    .min(3)
+    .max(255)
+    .describe("Name of a stored limit, or of one that is given here.")
+    .meta({ examples: ["requests"] }),
+  cost: z.int().min(0).default(1).describe("Units to consume; 0 only checks."),
+  limit: z.int().min(0).optional().describe("Units per window, instead of the stored limit's."),
+  duration: z
+    .int()
+    .min(0)
+    .optional()
+    .describe("Length of the window, ms, instead of the stored limit's; at least 1000."),
+});
+
+export const Body = z.strictObject({
+  key: z
+    .string()
+    .min(1)
+    .max(512)
+    .describe("The secret.")
+    .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
+  tags: z
+    .array(z.string().min(1).max(512))
+    .max(20)
+    .optional()
+    .describe("For analytics alone; not for secrets.")
+    .meta({ examples: [["path=/v1/orders"]] }),
+  permissions: z
+    .string()
+    .min(1)
+    .max(1000)
+    .optional()
+    .describe("What the key must be allowed: slugs with AND, OR and parentheses.")
+    .meta({ examples: ["documents.read AND (users.view OR users.admin)"] }),
+  credits: z
+    .strictObject({ cost: z.int().min(0).max(1_000_000_000_000).describe("Credits to spend; 0 only checks.") })
+    .optional()
+    .describe("Omitted: a cost of 1."),
+  ratelimits: z
+    .array(RequestedRatelimit)
+    .max(50)
+    .optional()
+    .describe(
+      "Limits to charge beside the ones that apply by themselves; of entries that share a name the last one counts.",
+    ),
+  migrationId: z.string().max(256).optional().describe("The migration through which the key may be found."),
+});
+export type Body = z.output<typeof Body>;
+
+const CheckedRatelimit = z.strictObject({
+  id: z.string().describe("Id of the limit; empty for one given in the request."),
+  name: z.string(),
+  limit: z.int(),
+  duration: z.int().describe("ms"),
+  exceeded: z.boolean().describe("Whether this limit was exceeded."),
+  remaining: z.int(),
+  reset: z.int().describe("End of the window, Unix milliseconds."),
+  autoApply: z.boolean(),
+});
+
+export const Data = z.strictObject({
+  valid: z.boolean().describe("True for the code VALID alone."),
+  code: Code,
+  keyId: KeyId.optional(),
+  enabled: z.boolean().optional(),
+  name: z.string().optional(),
+  meta: Meta.optional(),
+  expires: z.int().optional().describe("Unix milliseconds."),
+  permissions: z.array(z.string()).optional().describe("Slugs that the key holds directly and through roles."),
+  roles: z.array(z.string()).optional(),
+  identity: IdentityOut.optional(),
+  credits: z.int().optional().describe("Credits left after the call; of limited keys alone."),
+  ratelimits: z.array(CheckedRatelimit).optional().describe("The limits that were checked, by name."),
+});
+export type Data = z.input<typeof Data>;

@@ -1,0 +1,188 @@
+import { performance } from "node:perf_hooks";
+import { PublicError } from "../../../core/errors.ts";
+import { hashKey } from "../../../core/keys/key-string.ts";
+import { parseQuery, type Query, QuerySyntaxError } from "../../../core/permissions/query.ts";
+import { holdsForSome } from "../../../core/permissions/root-key.ts";
+import { checkKey } from "../../../core/verification/check-key.ts";
+import type { Code } from "../../../core/verification/codes.ts";
+import type { KeyView } from "../../../core/verification/key-view.ts";
+import { type SelectedLimit, selectLimits } from "../../../core/verification/select-limits.ts";
+import { settle } from "../../../core/verification/settle.ts";
+import { consumeForKey, type KeyConsumed } from "../../domain/consume-for-key.ts";
+import { invalidField } from "../../domain/invalid-field.ts";
+import { type Call, type Caller, defineProcedure } from "../../procedure.ts";
+import { toData } from "./verify-reply.ts";
+import { Body, Data } from "./verify-schemas.ts";
+
+/*
+ * The way of a key that is cached, has no limits and no credits is synchronous from here to the answer: this is the call
+ * that every request of a customer's backend may make.
+ */
+
+export const verifyKey = defineProcedure({
+  path: "keys.verifyKey",
+  summary: "Decide whether a key may be used",
+  description:
+    "Always answers 200 with a code: a key that may not be used is an outcome and not an error. Charges rate limits (all or none of them) and, last, credits.",
+  permissions: ["`api.*.verify_key` or `api.<apiId>.verify_key`"],
+  errors: ["permissions_query_syntax_error", "precondition_failed"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+const VERIFY = { type: "api", action: "verify_key" } as const;
+
+const NOT_FOUND: Data = { valid: false, code: "NOT_FOUND" };
+
+function handle(call: Call<Body>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const startedMs = performance.now();
+  // Before the lookup, so that the refusal tells nothing about the key.
+  if (!holdsForSome(VERIFY, caller.permissions)) {
+    throw new PublicError("forbidden", "The root key lacks the permission api.*.verify_key.");
+  }
+  const hash = hashKey(body.key);
+  const view = deps.projection.peekKey(caller.workspaceId, hash);
+  return view === undefined ? findAndVerify(call, hash, startedMs) : verify(call, view, startedMs);
+}
+
+async function findAndVerify(call: Call<Body>, hash: string, startedMs: number): Promise<Data> {
+  const { caller, deps } = call;
+  const found = await deps.projection.findKey(caller.workspaceId, hash);
+  if (found.status === "unusable") {
+    throw new PublicError("service_unavailable", "The key cannot be looked up now.", {
+      cause: new Error(found.reason),
+    });
+  }
+  // No migration can exist yet: whatever `migrationId` names is unknown, which is the same answer.
+  return found.status === "absent" ? NOT_FOUND : verify(call, found.value, startedMs);
+}
+
+/** Steps 4 to 14 of api/v2 section 12. */
+function verify(call: Call<Body>, view: KeyView, startedMs: number): Promise<Data> {
+  const { body, caller, deps, origin } = call;
+  const { key } = view;
+  if (view.api === undefined || key.workspaceId !== caller.workspaceId || !mayVerify(caller, key.apiId)) {
+    return Promise.resolve(NOT_FOUND);
+  }
+  const query = body.permissions === undefined ? undefined : readQuery(body.permissions);
+  const refusal = checkKey({ view, nowMs: deps.nowMs(), clientIp: origin.clientIp, query });
+  if (refusal !== undefined) {
+    return key.limited
+      ? finishUncounted(call, view, refusal, startedMs)
+      : Promise.resolve(finish(call, view, { code: refusal, startedMs }));
+  }
+  const limits = chooseLimits(view, body);
+  return limits.length === 0 && !key.limited
+    ? Promise.resolve(finish(call, view, { code: "VALID", startedMs }))
+    : countAndFinish(call, view, limits, startedMs);
+}
+
+const mayVerify = ({ permissions }: Caller, apiId: string): boolean =>
+  permissions.has("api.*.verify_key") || permissions.has(`api.${apiId}.verify_key`);
+
+function readQuery(text: string): Query {
+  try {
+    return parseQuery(text);
+  } catch (error) {
+    if (!(error instanceof QuerySyntaxError)) throw error;
+    throw new PublicError("permissions_query_syntax_error", error.message, {
+      errors: [{ location: "body.permissions", message: error.message }],
+    });
+  }
+}
+
+const NO_LIMITS: NonNullable<Body["ratelimits"]> = [];
+
+/** Throws PublicError: 412 for a limit that is not attached, 400 for a window that is too short. Nothing has been counted. */
+function chooseLimits(view: KeyView, { ratelimits = NO_LIMITS }: Body): readonly SelectedLimit[] {
+  const requested =
+    ratelimits.length === 0
+      ? []
+      : ratelimits.map(({ name, cost, limit, duration }) => ({ name, cost, limit, durationMs: duration }));
+  const selection = selectLimits(view, requested);
+  if ("limits" in selection) return selection.limits;
+  if ("tooShort" in selection) {
+    const index = ratelimits.findLastIndex(({ name }) => name === selection.tooShort);
+    throw invalidField(`body.ratelimits[${index}].duration`, "expected at least 1000 ms");
+  }
+  const { key, identity } = view;
+  const owner = identity === undefined ? "" : ` nor to its identity ${identity.id} (${identity.externalId})`;
+  throw new PublicError(
+    "precondition_failed",
+    `The rate limit ${selection.unknown} is not attached to the key ${key.keyId}${owner}; give both limit and duration to use one that is not.`,
+  );
+}
+
+/** Refused before credits were reached: the answer shows how many there are all the same. */
+async function finishUncounted(call: Call<Body>, view: KeyView, code: Code, startedMs: number): Promise<Data> {
+  const { workspaceId, keyId } = view.key;
+  const credits = await call.deps.credits.readRemaining({ workspaceId, keyId });
+  return finish(call, view, { code, credits, startedMs });
+}
+
+async function countAndFinish(
+  call: Call<Body>,
+  view: KeyView,
+  limits: readonly SelectedLimit[],
+  startedMs: number,
+): Promise<Data> {
+  const { workspaceId, keyId, limited } = view.key;
+  const creditCost = limited ? (call.body.credits?.cost ?? 1) : undefined;
+  const counted = await consumeForKey(call.deps, {
+    workspaceId,
+    keyId,
+    limits: limits.map(({ name, identifier, limit, durationMs, cost }) => ({
+      workspaceId,
+      scope: { kind: "name", value: name },
+      identifier,
+      limit,
+      durationMs,
+      cost,
+      accuracy: "strict",
+    })),
+    creditCost,
+  });
+  const code = settle(undefined, counted);
+  const spentCredits = code === "VALID" ? creditCost : 0;
+  return finish(call, view, { code, limits, counted, credits: counted.credits?.remaining, spentCredits, startedMs });
+}
+
+interface Outcome {
+  readonly code: Code;
+  readonly limits?: readonly SelectedLimit[];
+  readonly counted?: KeyConsumed;
+  /** What remains. */
+  readonly credits?: number | undefined;
+  readonly spentCredits?: number | undefined;
+  readonly startedMs: number;
+}
+
+const NO_TAGS: readonly string[] = [];
+
+/** Records the verification and makes the answer. */
+function finish({ body, deps, origin }: Call<Body>, view: KeyView, outcome: Outcome): Data {
+  const { key, identity } = view;
+  const { code, limits, counted, credits, spentCredits = 0, startedMs } = outcome;
+  deps.events.add({
+    type: "verification",
+    // One verification per request: its id is as unique as an event's must be.
+    id: origin.requestId,
+    requestId: origin.requestId,
+    timeMs: deps.nowMs(),
+    workspaceId: key.workspaceId,
+    keySpaceId: key.keySpaceId,
+    apiId: key.apiId,
+    keyId: key.keyId,
+    identityId: identity?.id,
+    externalId: identity?.externalId,
+    outcome: code,
+    tags: body.tags ?? NO_TAGS,
+    region: deps.region,
+    source: "api",
+    spentCredits,
+    latencyMs: performance.now() - startedMs,
+  });
+  return toData(view, { code, limits, outcomes: counted?.limits, credits });
+}

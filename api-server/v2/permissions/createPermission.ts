@@ -1,0 +1,69 @@
+import type { PoolClient } from "pg";
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import { makeId } from "../../../core/ids.ts";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { creatingManager } from "../../domain/managed.ts";
+import { permissionCreated } from "../../domain/permission-links.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { findPermissionByManager, insertPermission } from "../../store/permissions.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { Slug } from "../schemas.ts";
+import { Description, toStoredDescription } from "./schemas.ts";
+
+const Body = z.strictObject({
+  name: z
+    .string()
+    .min(1)
+    .max(512)
+    .describe("What people call it; need not be unique.")
+    .meta({ examples: ["Read documents"] }),
+  slug: Slug,
+  description: Description.optional(),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  permissionId: z
+    .string()
+    .describe("Id of the permission.")
+    .meta({ examples: ["perm_4jKm6Np8Qr1St3Uv"] }),
+});
+type Data = z.input<typeof Data>;
+
+export const createPermission = defineProcedure({
+  path: "permissions.createPermission",
+  summary: "Create a permission",
+  description: "The slug is what keys are asked for; it is unique in the workspace, whatever its case.",
+  permissions: ["`rbac.*.create_permission`"],
+  errors: ["permission_already_exists"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const { name, slug } = body;
+  call.require(rbacPermission("create_permission"));
+  const manager = creatingManager(call);
+  return inTransaction(deps, async (tx) => {
+    const own = await findOwn(tx, workspaceId, manager);
+    if (own !== undefined) return { permissionId: own };
+    const id = makeId("permission", deps.randomBytes(16));
+    const description = toStoredDescription(body.description);
+    if (await insertPermission(tx, { workspaceId, id, name, slug, description, manager, createdAt: deps.nowMs() })) {
+      await insertAudit(tx, call, [permissionCreated({ id, slug })]);
+      return { permissionId: id };
+    }
+    // Either the slug is taken, or the same manager was quicker in another call.
+    const quicker = await findOwn(tx, workspaceId, manager);
+    if (quicker !== undefined) return { permissionId: quicker };
+    throw new PublicError("permission_already_exists", `There is a permission with the slug ${slug} already.`);
+  });
+}
+
+const findOwn = async (tx: PoolClient, workspaceId: string, manager: string | null): Promise<string | undefined> =>
+  manager === null ? undefined : (await findPermissionByManager(tx, { workspaceId, manager }))?.id;

@@ -1,0 +1,83 @@
+import type { PoolClient } from "pg";
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import { makeId } from "../../../core/ids.ts";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { creatingManager } from "../../domain/managed.ts";
+import { ensurePermissions, requireForNewSlugs } from "../../domain/permission-links.ts";
+import { roleConnected } from "../../domain/role-events.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { findRoleByManager, insertRole, insertRolePermissions } from "../../store/roles.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { Slug } from "../schemas.ts";
+import { Description, NewRoleName, toStoredDescription } from "./schemas.ts";
+
+const Body = z.strictObject({
+  name: NewRoleName,
+  description: Description.optional(),
+  permissions: z.array(Slug).optional().describe("Slugs; permissions that do not exist yet are created."),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  roleId: z
+    .string()
+    .describe("Id of the role.")
+    .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
+});
+type Data = z.input<typeof Data>;
+
+export const createRole = defineProcedure({
+  path: "permissions.createRole",
+  summary: "Create a role",
+  description:
+    "A role grants its permissions to every key that has it. With `Postern-Manager`, creating is safe to repeat.",
+  permissions: [
+    "`rbac.*.create_role`",
+    "with `permissions`: `rbac.*.add_permission_to_role`",
+    "when a slug is new: `rbac.*.create_permission`",
+  ],
+  errors: ["role_already_exists"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const { name, permissions: slugs = [] } = body;
+  call.require(rbacPermission("create_role"));
+  if (slugs.length > 0) call.require(rbacPermission("add_permission_to_role"));
+  const manager = creatingManager(call);
+  return inTransaction(deps, async (tx) => {
+    await requireForNewSlugs(tx, call, slugs, rbacPermission("create_permission"));
+    const own = await findOwn(tx, workspaceId, manager);
+    if (own !== undefined) return { roleId: own };
+    const roleId = makeId("role", deps.randomBytes(16));
+    const description = toStoredDescription(body.description);
+    // The role comes before its permissions: of several callers who make it, the others then leave none behind.
+    if (!(await insertRole(tx, { workspaceId, id: roleId, name, description, manager, createdAt: deps.nowMs() }))) {
+      const quicker = await findOwn(tx, workspaceId, manager);
+      if (quicker !== undefined) return { roleId: quicker };
+      throw new PublicError("role_already_exists", `There is a role named ${name} already.`);
+    }
+    const { permissions, events } = await ensurePermissions(tx, call, slugs, {
+      newSlugsNeed: rbacPermission("create_permission"),
+    });
+    const role = { id: roleId, name };
+    if (permissions.length > 0) {
+      await insertRolePermissions(tx, { workspaceId, roleId, permissionIds: permissions.map(({ id }) => id) });
+    }
+    await insertAudit(tx, call, [
+      { event: "role.create", description: `Created role ${roleId}`, targets: [{ type: "role", id: roleId, name }] },
+      ...events,
+      ...permissions.map((permission) => roleConnected(role, permission)),
+    ]);
+    return { roleId };
+  });
+}
+
+const findOwn = async (tx: PoolClient, workspaceId: string, manager: string | null): Promise<string | undefined> =>
+  manager === null ? undefined : (await findRoleByManager(tx, { workspaceId, manager }))?.id;

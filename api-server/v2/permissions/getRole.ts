@@ -1,0 +1,30 @@
+import * as z from "zod";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { roleNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { listPermissionsOfRole } from "../../store/permissions.ts";
+import { findRole } from "../../store/roles.ts";
+import { Role, RoleOut, toRoleOut } from "./schemas.ts";
+
+const Body = z.strictObject({ role: Role });
+type Body = z.output<typeof Body>;
+
+export const getRole = defineProcedure({
+  path: "permissions.getRole",
+  summary: "Read a role",
+  description: "By id or name, with its permissions.",
+  permissions: ["`rbac.*.read_role`"],
+  errors: ["role_not_found"],
+  body: Body,
+  data: RoleOut,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<RoleOut> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  call.require(rbacPermission("read_role"));
+  const role = await findRole(deps.db, { workspaceId, role: body.role });
+  if (role === undefined) throw roleNotFound(body.role);
+  return toRoleOut(role, await listPermissionsOfRole(deps.db, { workspaceId, roleId: role.id }));
+}

@@ -1,0 +1,68 @@
+import * as z from "zod";
+import type { PermissionRow } from "../../store/permissions.ts";
+import type { RoleRow } from "../../store/roles.ts";
+
+/* The fields that the procedures of permissions.* share (api/v2 sections 6.2 and 17). */
+
+export const Description = z
+  .string()
+  .max(512)
+  .describe("What it is for, in words. The empty text is none.")
+  .meta({ examples: ["May read every document."] });
+
+export const NewRoleName = z
+  .string()
+  .min(1)
+  .max(128)
+  .describe("Unique in the workspace, whatever its case.")
+  .meta({ examples: ["editor"] });
+
+export const Role = z
+  .string()
+  .min(1)
+  .max(128)
+  .describe("Id or name of the role. Where one's name is another's id, the id wins.")
+  .meta({ examples: ["editor"] });
+
+export const PermissionOut = z.strictObject({
+  id: z
+    .string()
+    .describe("Id of the permission.")
+    .meta({ examples: ["perm_4jKm6Np8Qr1St3Uv"] }),
+  name: z.string().describe("What people call it."),
+  slug: z
+    .string()
+    .describe("What keys are asked for.")
+    .meta({ examples: ["documents.read"] }),
+  description: z.string().optional(),
+});
+export type PermissionOut = z.output<typeof PermissionOut>;
+
+export const RoleOut = z.strictObject({
+  id: z
+    .string()
+    .describe("Id of the role.")
+    .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
+  name: z.string().describe("Its name."),
+  description: z.string().optional(),
+  permissions: z.array(PermissionOut).optional().describe("What it grants, in the order of the slugs."),
+});
+export type RoleOut = z.output<typeof RoleOut>;
+
+export const toPermissionOut = ({ id, name, slug, description }: PermissionRow): PermissionOut => ({
+  id,
+  name,
+  slug,
+  ...(description === null ? {} : { description }),
+});
+
+export const toRoleOut = ({ id, name, description }: RoleRow, permissions: readonly PermissionRow[]): RoleOut => ({
+  id,
+  name,
+  ...(description === null ? {} : { description }),
+  ...(permissions.length === 0 ? {} : { permissions: permissions.map(toPermissionOut) }),
+});
+
+/** The empty text is stored as none, so that answers need not tell the two apart. */
+export const toStoredDescription = (description: string | null | undefined): string | null =>
+  description === undefined || description === "" ? null : description;

@@ -1,0 +1,82 @@
+import * as z from "zod";
+import { allOf, rbacPermission } from "../../../core/permissions/root-key.ts";
+import { adopting, guardManaged } from "../../domain/managed.ts";
+import { roleNotFound } from "../../domain/not-found.ts";
+import { ensurePermissions, requireForNewSlugs } from "../../domain/permission-links.ts";
+import { roleConnected, roleDisconnected, roleUpdated } from "../../domain/role-events.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { listPermissionsOfRole } from "../../store/permissions.ts";
+import { deleteRolePermissions, insertRolePermissions, lockRoleById, updateRole } from "../../store/roles.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { Slug } from "../schemas.ts";
+import { PermissionOut, toPermissionOut } from "./schemas.ts";
+
+const Body = z.strictObject({
+  roleId: z
+    .string()
+    .min(3)
+    .max(255)
+    .regex(/^[a-zA-Z0-9_-]+$/)
+    .describe("Id of the role; a name is not looked for.")
+    .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
+  permissions: z.array(Slug).describe("Slugs, all that the role is to grant; new ones are created."),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.array(PermissionOut);
+
+export const setRolePermissions = defineProcedure({
+  path: "permissions.setRolePermissions",
+  summary: "Replace the permissions of a role",
+  description:
+    "The role then grants these permissions and no others; `[]` leaves it without any. Gives them, in the order of their slugs.",
+  permissions: [
+    "`rbac.*.add_permission_to_role` and `rbac.*.remove_permission_from_role`",
+    "when a slug is new: `rbac.*.create_permission`",
+  ],
+  errors: ["role_not_found", "managed_elsewhere", "managed_exists"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<PermissionOut[]> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const { roleId, permissions: slugs } = body;
+  call.require(allOf(rbacPermission("add_permission_to_role"), rbacPermission("remove_permission_from_role")));
+  const newSlugsNeed = rbacPermission("create_permission");
+  return inTransaction(deps, async (tx) => {
+    // The lock makes calls for one role follow each other, so that the result is what one of them asked for.
+    const role = await lockRoleById(tx, { workspaceId, roleId });
+    if (role === undefined) throw roleNotFound(roleId);
+    await requireForNewSlugs(tx, call, slugs, newSlugsNeed);
+    const manager = guardManaged(call, role, `The role ${roleId}`);
+    const { permissions, events } = await ensurePermissions(tx, call, slugs, { newSlugsNeed });
+    const before = await listPermissionsOfRole(tx, { workspaceId, roleId });
+
+    const idsBefore = new Set(before.map(({ id }) => id));
+    const idsAfter = new Set(permissions.map(({ id }) => id));
+    const added = permissions.filter(({ id }) => !idsBefore.has(id));
+    const removed = before.filter(({ id }) => !idsAfter.has(id));
+    const isHandedOver = manager !== role.manager;
+
+    if (isHandedOver) {
+      await adopting(call, "roles_manager", () => updateRole(tx, { workspaceId, ...role, manager }));
+    }
+    if (removed.length > 0) {
+      await deleteRolePermissions(tx, { workspaceId, roleId, permissionIds: removed.map(({ id }) => id) });
+    }
+    if (added.length > 0) {
+      await insertRolePermissions(tx, { workspaceId, roleId, permissionIds: added.map(({ id }) => id) });
+    }
+    await insertAudit(tx, call, [
+      ...(isHandedOver ? [roleUpdated(role, manager === null ? "Released" : "Adopted")] : []),
+      ...removed.map((permission) => roleDisconnected(role, permission)),
+      ...events,
+      ...added.map((permission) => roleConnected(role, permission)),
+    ]);
+    return permissions.map(toPermissionOut);
+  });
+}

@@ -1,0 +1,67 @@
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { adopting, guardManaged } from "../../domain/managed.ts";
+import { roleNotFound } from "../../domain/not-found.ts";
+import { roleUpdated } from "../../domain/role-events.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { lockRole, type RoleRow, updateRole as updateRoleRow } from "../../store/roles.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { isUniqueViolation } from "../../store/unique-violation.ts";
+import { Empty } from "../schemas.ts";
+import { Description, NewRoleName, Role, toStoredDescription } from "./schemas.ts";
+
+const Body = z.strictObject({
+  role: Role,
+  name: NewRoleName.optional().describe("A new name; omitted: the name stays."),
+  description: Description.nullable().optional().describe("null removes it; omitted: it stays."),
+});
+type Body = z.output<typeof Body>;
+
+export const updateRole = defineProcedure({
+  path: "permissions.updateRole",
+  summary: "Change a role",
+  description:
+    "Changes name or description. With `Postern-Adopt: true` an unmanaged role becomes managed by the caller.",
+  permissions: ["`rbac.*.update_role`"],
+  errors: ["role_not_found", "role_already_exists", "managed_elsewhere", "managed_exists"],
+  addition: true,
+  body: Body,
+  data: Empty,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  return inTransaction(deps, async (tx) => {
+    const current = await lockRole(tx, { workspaceId, role: body.role });
+    if (current === undefined) throw roleNotFound(body.role);
+    call.require(rbacPermission("update_role"));
+    const wanted: RoleRow = {
+      id: current.id,
+      name: body.name ?? current.name,
+      description: body.description === undefined ? current.description : toStoredDescription(body.description),
+      manager: guardManaged(call, current, `The role ${current.id}`),
+    };
+    const isSame =
+      wanted.name === current.name && wanted.description === current.description && wanted.manager === current.manager;
+    if (isSame) return {};
+    await refusingTakenName(wanted.name, () =>
+      adopting(call, "roles_manager", () => updateRoleRow(tx, { workspaceId, ...wanted })),
+    );
+    await insertAudit(tx, call, [roleUpdated(wanted, "Updated")]);
+    return {};
+  });
+}
+
+/** Throws PublicError 409 instead of the database's complaint. */
+async function refusingTakenName<T>(name: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isUniqueViolation(error, "roles_name")) throw error;
+    throw new PublicError("role_already_exists", `There is a role named ${name} already.`, { cause: error });
+  }
+}

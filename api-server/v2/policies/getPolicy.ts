@@ -1,0 +1,56 @@
+import * as z from "zod";
+import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { CompiledPolicy } from "../../../core/policies/policy.ts";
+import { invalidField } from "../../domain/invalid-field.ts";
+import { policyNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findPolicy, findPolicyByName, type PolicyRow } from "../../store/policies.ts";
+import { ApiId } from "../schemas.ts";
+import { describePolicy, PolicyHead, PolicyId, PolicyName } from "./schemas.ts";
+
+const Body = z.strictObject({
+  policyId: PolicyId.optional().describe("Id of the policy; or give `apiId` and `name`."),
+  apiId: ApiId.optional(),
+  name: PolicyName.optional(),
+});
+type Body = z.output<typeof Body>;
+
+const Data = PolicyHead.extend({ policy: CompiledPolicy });
+type Data = z.input<typeof Data>;
+
+export const getPolicy = defineProcedure({
+  path: "policies.getPolicy",
+  summary: "Read a policy",
+  description: "By id, or by its API and name; with what the sidecars that enforce it say of themselves.",
+  permissions: ["`api.*.read_api` or `api.<apiId>.read_api`"],
+  errors: ["policy_not_found"],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Data> {
+  const { caller, deps } = call;
+  const { workspaceId } = caller;
+  const row = await findNamed(call);
+  call.require(apiPermission("read_api", row.api_id));
+  return { ...(await describePolicy(deps, workspaceId, row)), policy: row.policy };
+}
+
+/** Throws PublicError 400 unless the policy is named in one of the two ways, 404 when there is none. */
+async function findNamed({ body, caller, deps }: Call<Body>): Promise<PolicyRow> {
+  const { policyId, apiId, name } = body;
+  const { workspaceId } = caller;
+  if (policyId !== undefined && apiId === undefined && name === undefined) {
+    const row = await findPolicy(deps.db, { workspaceId, policyId });
+    if (row === undefined) throw policyNotFound(policyId);
+    return row;
+  }
+  if (policyId === undefined && apiId !== undefined && name !== undefined) {
+    const row = await findPolicyByName(deps.db, { workspaceId, apiId, name });
+    if (row === undefined) throw policyNotFound(`${name} of API ${apiId}`);
+    return row;
+  }
+  throw invalidField("body", "expected policyId alone, or apiId and name");
+}

@@ -1,0 +1,45 @@
+import * as z from "zod";
+import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { apiNotFound } from "../../domain/not-found.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { findApi } from "../../store/apis.ts";
+import { listPolicies as listPolicyRows } from "../../store/policies.ts";
+import { ApiId, Cursor, PageLimit } from "../schemas.ts";
+import { describePolicy, PolicyHead } from "./schemas.ts";
+
+const Body = z.strictObject({
+  apiId: ApiId.optional().describe("Only the policies of this API."),
+  limit: PageLimit,
+  cursor: Cursor.optional(),
+});
+type Body = z.output<typeof Body>;
+
+export const listPolicies = defineListProcedure({
+  path: "policies.listPolicies",
+  summary: "List policies",
+  description:
+    "In the order of their ids, without the policies themselves. The root key must be allowed to read the API of each.",
+  permissions: ["`api.*.read_api`, or `api.<apiId>.read_api` for every policy of the page"],
+  errors: ["api_not_found"],
+  addition: true,
+  body: Body,
+  item: PolicyHead,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Page<PolicyHead>> {
+  const { body, caller, deps } = call;
+  const { apiId, limit, cursor = "" } = body;
+  const { workspaceId } = caller;
+  if (apiId !== undefined) {
+    if ((await findApi(deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
+    call.require(apiPermission("read_api", apiId));
+  }
+  // One row more than is shown: it tells that there is a next page, and where that begins.
+  const rows = await listPolicyRows(deps.db, { workspaceId, apiId, cursor, rowsMax: limit + 1 });
+  const shown = rows.slice(0, limit);
+  for (const row of shown) call.require(apiPermission("read_api", row.api_id));
+  const items = await Promise.all(shown.map((row) => describePolicy(deps, workspaceId, row)));
+  return { items, cursor: rows[limit]?.id };
+}

@@ -1,0 +1,72 @@
+import * as z from "zod";
+import type { SeenPodReport } from "../../../edge/pods/contract.ts";
+import type { Deps } from "../../deps.ts";
+import type { PolicyHeadRow } from "../../store/policies.ts";
+
+/* The fields that the procedures of policies.* share (api/v2 section 24.2). */
+
+export const PolicyId = z
+  .string()
+  .min(3)
+  .max(255)
+  .regex(/^[a-zA-Z0-9_]+$/)
+  .describe("Id of the policy.")
+  .meta({ examples: ["pol_8wXy1Za3Bc5De7Fg"] });
+
+export const PolicyName = z
+  .string()
+  .regex(/^[a-zA-Z0-9._-]{1,253}\/[a-zA-Z0-9._-]{1,253}\/[a-zA-Z0-9._-]{1,253}$/)
+  .describe("`<cluster>/<namespace>/<name>` of the manifest; unique within the API.")
+  .meta({ examples: ["main/shop/orders"] });
+
+export const DataPlane = z.strictObject({
+  pods: z.int().describe("Sidecars that reported on the policy in the last 15 seconds."),
+  current: z.int().describe("Those of them that enforce this very version."),
+  oldestLagMs: z.int().describe("How old the knowledge of the one that lags most is, ms."),
+});
+export type DataPlane = z.output<typeof DataPlane>;
+
+export const PolicyHead = z.strictObject({
+  policyId: PolicyId,
+  name: PolicyName,
+  uid: z.string().describe("The manifest's uid."),
+  generation: z.int().describe("The manifest's generation."),
+  version: z.int().describe("Grows with every change of the stored policy."),
+  dataPlane: DataPlane.optional().describe("Omitted while the store that sidecars report to is away."),
+});
+export type PolicyHead = z.output<typeof PolicyHead>;
+
+export async function describePolicy(deps: Deps, workspaceId: string, row: PolicyHeadRow): Promise<PolicyHead> {
+  const dataPlane = await findDataPlane(deps, workspaceId, row);
+  return {
+    policyId: row.id,
+    name: row.name,
+    uid: row.uid,
+    generation: row.generation,
+    version: row.version,
+    ...(dataPlane === undefined ? {} : { dataPlane }),
+  };
+}
+
+/** undefined when nothing is known: changing policies must go on while the shared store is away. */
+async function findDataPlane(
+  { pods, log }: Deps,
+  workspaceId: string,
+  { id, version }: PolicyHeadRow,
+): Promise<DataPlane | undefined> {
+  let reports: readonly SeenPodReport[];
+  try {
+    reports = await pods.list({ workspaceId, policyId: id });
+  } catch (error) {
+    log.warn({ err: error, policyId: id }, "reports of sidecars cannot be read");
+    return undefined;
+  }
+  return {
+    pods: reports.length,
+    current: reports.filter((report) => report.version === version).length,
+    oldestLagMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonInteger(stalenessMs)), 0),
+  };
+}
+
+/** A sidecar that has heard nothing yet lags infinitely, which JSON cannot say. */
+const toJsonInteger = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);

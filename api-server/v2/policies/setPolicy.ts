@@ -1,0 +1,156 @@
+import { isDeepStrictEqual } from "node:util";
+import type { PoolClient } from "pg";
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import { makeId } from "../../../core/ids.ts";
+import { parseQuery, QuerySyntaxError } from "../../../core/permissions/query.ts";
+import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { CompiledPolicy } from "../../../core/policies/policy.ts";
+import { invalidField } from "../../domain/invalid-field.ts";
+import { adopting, creatingManager, guardManaged } from "../../domain/managed.ts";
+import { apiNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { holdApi } from "../../store/apis.ts";
+import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import {
+  findPolicyByManager,
+  insertPolicy,
+  lockPolicyByName,
+  type PolicyRow,
+  updatePolicy,
+  updatePolicyManager,
+} from "../../store/policies.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { ApiId } from "../schemas.ts";
+import { PolicyId, PolicyName } from "./schemas.ts";
+
+/** As often as a policy may be set and deleted by others while we look at it before we give up. */
+const ATTEMPTS_MAX = 5;
+
+const POLICY_BYTES_MAX = 262_144;
+
+const Body = z.strictObject({
+  apiId: ApiId,
+  name: PolicyName,
+  uid: z
+    .string()
+    .min(1)
+    .max(253)
+    .describe("The manifest's uid. Generations are compared within one uid alone: a manifest made anew starts at 1.")
+    .meta({ examples: ["5f1c6f0e-6f0b-4a63-9f5c-3d7b7f0f3a52"] }),
+  generation: z
+    .int()
+    .min(1)
+    .describe("The manifest's generation.")
+    .meta({ examples: [3] }),
+  policy: CompiledPolicy.describe("The compiled policy, at most 256 KiB of JSON."),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  policyId: PolicyId,
+  version: z.int().describe("Grows with every change of the stored policy."),
+});
+type Data = z.output<typeof Data>;
+
+export const setPolicy = defineProcedure({
+  path: "policies.setPolicy",
+  summary: "Store a compiled policy",
+  description:
+    "What sidecars enforce. A policy is named by its API and its name: setting it again replaces it and keeps its id. Setting what is stored already changes nothing.",
+  permissions: ["`api.*.update_api` or `api.<apiId>.update_api`"],
+  errors: ["api_not_found", "policy_outdated", "managed_elsewhere", "managed_exists"],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const { apiId, name } = body;
+  checkPolicy(body);
+  return inTransaction(deps, async (tx) => {
+    const api = await holdApi(tx, { workspaceId, apiId });
+    if (api === undefined) throw apiNotFound(apiId);
+    call.require(apiPermission("update_api", apiId));
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+      const current = await lockPolicyByName(tx, { workspaceId, apiId, name });
+      const stored = current === undefined ? await create(tx, call) : await change(tx, call, current);
+      if (stored !== undefined) return stored;
+    }
+    throw new Error(`a policy could not be set in ${ATTEMPTS_MAX} attempts`);
+  });
+}
+
+/** What the schema cannot say. Throws PublicError `invalid_input`; a sidecar could not make anything of such a policy. */
+function checkPolicy({ apiId, policy }: Body): void {
+  const bytes = Buffer.byteLength(JSON.stringify(policy));
+  if (bytes > POLICY_BYTES_MAX) {
+    throw invalidField("body.policy", `expected at most ${POLICY_BYTES_MAX} bytes of JSON, got ${bytes}`);
+  }
+  if (policy.apiId !== apiId) throw invalidField("body.policy.apiId", "expected the same as body.apiId");
+  for (const [index, { permissions }] of policy.rules.entries()) {
+    if (permissions === undefined) continue;
+    try {
+      parseQuery(permissions);
+    } catch (error) {
+      if (!(error instanceof QuerySyntaxError)) throw error;
+      throw invalidField(`body.policy.rules[${index}].permissions`, error.message);
+    }
+  }
+}
+
+/** undefined when somebody else has just made one of the name. */
+async function create(tx: PoolClient, call: Call<Body>): Promise<Data | undefined> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const { apiId, name, uid, generation, policy } = body;
+  const manager = creatingManager(call);
+  // A manager has one policy. Creating is safe to repeat, so the answer names the one that it has.
+  const own = manager === null ? undefined : await findPolicyByManager(tx, { workspaceId, manager });
+  if (own !== undefined) return { policyId: own.id, version: own.version };
+  const id = makeId("policy", deps.randomBytes(16));
+  const createdAt = deps.nowMs();
+  if (!(await insertPolicy(tx, { id, workspaceId, apiId, name, uid, generation, policy, manager, createdAt }))) {
+    return undefined;
+  }
+  await insertAudit(tx, call, [policyEvent(call, id, "policy.create", "Created")]);
+  return { policyId: id, version: 1 };
+}
+
+async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const { uid, generation, policy } = body;
+  const { id: policyId } = current;
+  const manager = guardManaged(call, current, `The policy ${policyId}`);
+  if (current.uid === uid && generation < current.generation) {
+    throw new PublicError(
+      "policy_outdated",
+      `Generation ${current.generation} of the policy ${policyId} is stored already; ${generation} is older.`,
+    );
+  }
+  const isSame = current.uid === uid && current.generation === generation && isDeepStrictEqual(current.policy, policy);
+  if (isSame && manager === current.manager) return { policyId, version: current.version };
+  const version = await adopting(call, "policies_manager", async () => {
+    if (isSame) {
+      await updatePolicyManager(tx, { workspaceId, policyId, manager });
+      return current.version;
+    }
+    const updatedAt = deps.nowMs();
+    return (await updatePolicy(tx, { workspaceId, policyId, uid, generation, policy, manager, updatedAt })).version;
+  });
+  await insertAudit(tx, call, [policyEvent(call, policyId, "policy.update", "Updated")]);
+  return { policyId, version };
+}
+
+const policyEvent = ({ body }: Call<Body>, id: string, event: string, what: string): AuditEvent => ({
+  event,
+  description: `${what} policy ${id} of API ${body.apiId}`,
+  targets: [
+    { type: "policy", id, name: body.name },
+    { type: "api", id: body.apiId },
+  ],
+});

@@ -1,0 +1,96 @@
+import type { PoolClient } from "pg";
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import { makeId } from "../../../core/ids.ts";
+import { adopting, creatingManager } from "../../domain/managed.ts";
+import { namespaceCreated } from "../../domain/namespaces.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import {
+  findNamespaceIdByManager,
+  insertNamespace,
+  lockNamespaceByName,
+  updateNamespaceManager,
+} from "../../store/namespaces.ts";
+import { inTransaction } from "../../store/transaction.ts";
+
+const Body = z.strictObject({
+  name: z
+    .string()
+    .min(1)
+    .max(512)
+    .describe("Case-sensitive; no other live namespace of the workspace has it.")
+    .meta({ examples: ["email.outbound"] }),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  namespaceId: z
+    .string()
+    .describe("Id of the namespace.")
+    .meta({ examples: ["rlns_6yZa8Bc1De3Fg5Hj"] }),
+});
+type Data = z.input<typeof Data>;
+
+export const createNamespace = defineProcedure({
+  path: "ratelimit.createNamespace",
+  summary: "Create a rate-limit namespace",
+  description:
+    "A deleted namespace of the name does not stand in the way: the new one has an id, counters and overrides of its own. With `Postern-Adopt: true` an unmanaged namespace of the name is taken over instead.",
+  permissions: ["`ratelimit.*.create_namespace`"],
+  errors: ["ratelimit_namespace_already_exists", "managed_exists"],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const { name } = body;
+  call.require("ratelimit.*.create_namespace");
+  const manager = creatingManager(call);
+  return inTransaction(deps, async (tx) => {
+    const own = await findOwn(tx, workspaceId, manager);
+    if (own !== undefined) return { namespaceId: own };
+    const id = makeId("namespace", deps.randomBytes(16));
+    if (await insertNamespace(tx, { workspaceId, id, name, manager, createdAt: deps.nowMs() })) {
+      await insertAudit(tx, call, [namespaceCreated({ id, name })]);
+      return { namespaceId: id };
+    }
+    // Either the name is taken, or the same manager was quicker in another call.
+    const quicker = await findOwn(tx, workspaceId, manager);
+    if (quicker !== undefined) return { namespaceId: quicker };
+    return { namespaceId: await adopt(tx, call) };
+  });
+}
+
+const findOwn = async (tx: PoolClient, workspaceId: string, manager: string | null): Promise<string | undefined> =>
+  manager === null ? undefined : findNamespaceIdByManager(tx, { workspaceId, manager });
+
+/** Takes over the live namespace of the name. Throws PublicError 409 when that was not asked for, or somebody has it. */
+async function adopt(tx: PoolClient, call: Call<Body>): Promise<string> {
+  const { body, caller, management } = call;
+  const { workspaceId } = caller;
+  const { name } = body;
+  const { manager, adopt } = management;
+  const existing = await lockNamespaceByName(tx, { workspaceId, name });
+  if (existing === undefined || existing.manager !== null || manager === undefined || !adopt) {
+    const by = existing?.manager == null ? "" : `, managed by ${existing.manager}`;
+    throw new PublicError(
+      "ratelimit_namespace_already_exists",
+      `There is a rate-limit namespace named ${name} already${by}.`,
+    );
+  }
+  const { id } = existing;
+  await adopting(call, "ratelimit_namespaces_manager", () => updateNamespaceManager(tx, { workspaceId, id, manager }));
+  await insertAudit(tx, call, [
+    {
+      event: "ratelimitNamespace.update",
+      description: `Adopted rate-limit namespace ${id}`,
+      targets: [{ type: "ratelimitNamespace", id, name }],
+    },
+  ]);
+  return id;
+}

@@ -1,0 +1,59 @@
+import * as z from "zod";
+import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
+import { guardManaged, isRelease } from "../../domain/managed.ts";
+import { namespaceNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import {
+  deleteNamespace as deleteNamespaceRow,
+  lockNamespace,
+  updateNamespaceManager,
+} from "../../store/namespaces.ts";
+import { deleteOverridesOfNamespace } from "../../store/overrides.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { Empty } from "../schemas.ts";
+import { Namespace } from "./schemas.ts";
+
+const Body = z.strictObject({ namespace: Namespace });
+type Body = z.output<typeof Body>;
+
+export const deleteNamespace = defineProcedure({
+  path: "ratelimit.deleteNamespace",
+  summary: "Delete a rate-limit namespace",
+  description:
+    "With its overrides. Limit calls then answer 410 under its id and name, until `ratelimit.createNamespace` makes a new one.",
+  permissions: ["`ratelimit.*.delete_namespace` or `ratelimit.<namespaceId>.delete_namespace`"],
+  errors: ["ratelimit_namespace_not_found", "managed_elsewhere"],
+  addition: true,
+  body: Body,
+  data: Empty,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  return inTransaction(deps, async (tx) => {
+    const namespace = await lockNamespace(tx, { workspaceId, namespace: body.namespace });
+    if (namespace === undefined) throw namespaceNotFound(body.namespace);
+    const { id, name } = namespace;
+    call.require(ratelimitPermission("delete_namespace", id));
+    guardManaged(call, namespace, `The rate-limit namespace ${id}`);
+    const targets = [{ type: "ratelimitNamespace" as const, id, name }];
+    if (isRelease(call)) {
+      if (namespace.manager === null) return {};
+      await updateNamespaceManager(tx, { workspaceId, id, manager: null });
+      await insertAudit(tx, call, [
+        { event: "ratelimitNamespace.update", description: `Released rate-limit namespace ${id}`, targets },
+      ]);
+      return {};
+    }
+    const deletedAt = deps.nowMs();
+    await deleteNamespaceRow(tx, { workspaceId, id, deletedAt });
+    await deleteOverridesOfNamespace(tx, { workspaceId, namespaceId: id, deletedAt });
+    await insertAudit(tx, call, [
+      { event: "ratelimitNamespace.delete", description: `Deleted rate-limit namespace ${id}`, targets },
+    ]);
+    return {};
+  });
+}

@@ -1,0 +1,65 @@
+import * as z from "zod";
+import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
+import { guardManaged, isRelease } from "../../domain/managed.ts";
+import { namespaceNotFound, overrideNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { holdNamespace } from "../../store/namespaces.ts";
+import { deleteOverride as deleteOverrideRow, lockOverride, updateOverride } from "../../store/overrides.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { Empty } from "../schemas.ts";
+import { Namespace, OverrideIdentifier } from "./schemas.ts";
+
+const Body = z.strictObject({ namespace: Namespace, identifier: OverrideIdentifier });
+type Body = z.output<typeof Body>;
+
+export const deleteOverride = defineProcedure({
+  path: "ratelimit.deleteOverride",
+  summary: "Delete an override",
+  description: "The override with exactly this identifier: a pattern is deleted by naming the pattern.",
+  permissions: ["`ratelimit.*.delete_override` or `ratelimit.<namespaceId>.delete_override`"],
+  errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found", "managed_elsewhere"],
+  body: Body,
+  data: Empty,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+  const { body, caller, deps } = call;
+  const { identifier } = body;
+  const { workspaceId } = caller;
+  return inTransaction(deps, async (tx) => {
+    const namespace = await holdNamespace(tx, { workspaceId, namespace: body.namespace });
+    if (namespace === undefined) throw namespaceNotFound(body.namespace);
+    call.require(ratelimitPermission("delete_override", namespace.id));
+    const override = await lockOverride(tx, { workspaceId, namespaceId: namespace.id, identifier });
+    if (override === undefined) throw overrideNotFound(identifier);
+    const { id } = override;
+    guardManaged(call, override, `The override ${id}`);
+    const targets = [
+      { type: "ratelimitOverride" as const, id, name: identifier },
+      { type: "ratelimitNamespace" as const, id: namespace.id, name: namespace.name },
+    ];
+    if (isRelease(call)) {
+      if (override.manager === null) return {};
+      await updateOverride(tx, {
+        workspaceId,
+        id,
+        limit: override.max_count,
+        durationMs: override.duration_ms,
+        async: override.async,
+        manager: null,
+        updatedAt: deps.nowMs(),
+      });
+      await insertAudit(tx, call, [
+        { event: "ratelimit.set_override", description: `Released override ${id}`, targets },
+      ]);
+      return {};
+    }
+    await deleteOverrideRow(tx, { workspaceId, id, deletedAt: deps.nowMs() });
+    await insertAudit(tx, call, [
+      { event: "ratelimit.delete_override", description: `Deleted override ${id}`, targets },
+    ]);
+    return {};
+  });
+}

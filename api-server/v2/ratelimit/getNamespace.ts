@@ -1,0 +1,29 @@
+import * as z from "zod";
+import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
+import { namespaceNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findNamespace } from "../../store/namespaces.ts";
+import { Namespace, NamespaceOut, toNamespaceOut } from "./schemas.ts";
+
+const Body = z.strictObject({ namespace: Namespace });
+type Body = z.output<typeof Body>;
+
+export const getNamespace = defineProcedure({
+  path: "ratelimit.getNamespace",
+  summary: "Read a rate-limit namespace",
+  description: "By id or name. A deleted one is not found.",
+  permissions: ["`ratelimit.*.read_namespace` or `ratelimit.<namespaceId>.read_namespace`"],
+  errors: ["ratelimit_namespace_not_found"],
+  addition: true,
+  body: Body,
+  data: NamespaceOut,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<NamespaceOut> {
+  const { body, caller, deps } = call;
+  const namespace = await findNamespace(deps.db, { workspaceId: caller.workspaceId, namespace: body.namespace });
+  if (namespace === undefined) throw namespaceNotFound(body.namespace);
+  call.require(ratelimitPermission("read_namespace", namespace.id));
+  return toNamespaceOut(namespace);
+}

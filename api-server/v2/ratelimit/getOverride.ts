@@ -1,0 +1,52 @@
+import * as z from "zod";
+import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
+import { selectOverride } from "../../../core/ratelimits/overrides.ts";
+import { namespaceNotFound, overrideNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findNamespace } from "../../store/namespaces.ts";
+import { findOverride, listOverridePatterns, type OverrideRef, type OverrideRow } from "../../store/overrides.ts";
+import type { Queryable } from "../../store/queryable.ts";
+import { Namespace, OverrideIdentifier, OverrideOut, toOverrideOut } from "./schemas.ts";
+
+const Body = z.strictObject({ namespace: Namespace, identifier: OverrideIdentifier });
+type Body = z.output<typeof Body>;
+
+export const getOverride = defineProcedure({
+  path: "ratelimit.getOverride",
+  summary: "Read the override in force for an identifier",
+  description:
+    "The override that is spelt exactly like the identifier, else of the patterns that fit it the one with the most literal characters: the same that `ratelimit.limit` applies.",
+  permissions: ["`ratelimit.*.read_override` or `ratelimit.<namespaceId>.read_override`"],
+  errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found"],
+  body: Body,
+  data: OverrideOut,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<OverrideOut> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
+  if (namespace === undefined) throw namespaceNotFound(body.namespace);
+  call.require(ratelimitPermission("read_override", namespace.id));
+  const { identifier } = body;
+  const override = await findInForce(deps.db, { workspaceId, namespaceId: namespace.id, identifier });
+  if (override === undefined) throw overrideNotFound(identifier);
+  return toOverrideOut(override);
+}
+
+async function findInForce(db: Queryable, ref: OverrideRef): Promise<OverrideRow | undefined> {
+  const exact = await findOverride(db, ref);
+  if (exact !== undefined) return exact;
+  const patterns = await listOverridePatterns(db, ref);
+  const selected = selectOverride(patterns.map(toRecord), ref.identifier);
+  return patterns.find(({ id }) => id === selected?.id);
+}
+
+const toRecord = ({ id, identifier, max_count, duration_ms, async }: OverrideRow) => ({
+  id,
+  identifier,
+  limit: max_count,
+  durationMs: duration_ms,
+  async,
+});

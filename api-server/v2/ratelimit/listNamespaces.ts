@@ -1,0 +1,43 @@
+import * as z from "zod";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { listNamespaces as listNamespaceRows } from "../../store/namespaces.ts";
+import { Cursor, PageLimit } from "../schemas.ts";
+import { NamespaceOut, toNamespaceOut } from "./schemas.ts";
+
+const Body = z.strictObject({
+  limit: PageLimit,
+  cursor: Cursor.optional(),
+  search: z
+    .string()
+    .max(256)
+    .optional()
+    .describe("Part of the id or name, whatever its case.")
+    .meta({ examples: ["email"] }),
+});
+type Body = z.output<typeof Body>;
+
+export const listNamespaces = defineListProcedure({
+  path: "ratelimit.listNamespaces",
+  summary: "List the rate-limit namespaces",
+  description: "In the order of their ids. Deleted ones are left out.",
+  permissions: ["`ratelimit.*.read_namespace`"],
+  errors: [],
+  addition: true,
+  body: Body,
+  item: NamespaceOut,
+  paginated: true,
+  handle,
+});
+
+async function handle({ body, caller, deps, require }: Call<Body>): Promise<Page<NamespaceOut>> {
+  const { limit, cursor = "", search = "" } = body;
+  require("ratelimit.*.read_namespace");
+  // One row more than is shown: it tells that there is a next page, and where that begins.
+  const rows = await listNamespaceRows(deps.db, {
+    workspaceId: caller.workspaceId,
+    cursor,
+    search: search.trim(),
+    rowsMax: limit + 1,
+  });
+  return { items: rows.slice(0, limit).map(toNamespaceOut), cursor: rows[limit]?.id };
+}

@@ -1,0 +1,50 @@
+import * as z from "zod";
+import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
+import { namespaceNotFound } from "../../domain/not-found.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { findNamespace } from "../../store/namespaces.ts";
+import { listOverrides as listOverrideRows } from "../../store/overrides.ts";
+import { Cursor } from "../schemas.ts";
+import { Namespace, OverrideOut, toOverrideOut } from "./schemas.ts";
+
+const Body = z.strictObject({
+  namespace: Namespace,
+  limit: z
+    .int()
+    .min(1)
+    .max(100)
+    .default(10)
+    .describe("Items per page.")
+    .meta({ examples: [10] }),
+  cursor: Cursor.optional(),
+});
+type Body = z.output<typeof Body>;
+
+export const listOverrides = defineListProcedure({
+  path: "ratelimit.listOverrides",
+  summary: "List the overrides of a namespace",
+  description: "In the order of their ids. Deleted ones are left out.",
+  permissions: ["`ratelimit.*.read_override` or `ratelimit.<namespaceId>.read_override`"],
+  errors: ["ratelimit_namespace_not_found"],
+  body: Body,
+  item: OverrideOut,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Page<OverrideOut>> {
+  const { body, caller, deps } = call;
+  const { limit, cursor = "" } = body;
+  const { workspaceId } = caller;
+  const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
+  if (namespace === undefined) throw namespaceNotFound(body.namespace);
+  call.require(ratelimitPermission("read_override", namespace.id));
+  // One row more than is shown: it tells that there is a next page, and where that begins.
+  const rows = await listOverrideRows(deps.db, {
+    workspaceId,
+    namespaceId: namespace.id,
+    cursor,
+    rowsMax: limit + 1,
+  });
+  return { items: rows.slice(0, limit).map(toOverrideOut), cursor: rows[limit]?.id };
+}

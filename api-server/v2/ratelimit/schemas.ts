@@ -1,0 +1,59 @@
+import * as z from "zod";
+import type { OverrideRow } from "../../store/overrides.ts";
+
+/* The fields that the procedures of ratelimit.* share (api/v2 section 15). */
+
+export const Namespace = z
+  .string()
+  .min(1)
+  .max(512)
+  .describe("Id or name of the namespace. Where one's name is another's id, the id wins.")
+  .meta({ examples: ["email.outbound"] });
+
+export const Identifier = z
+  .string()
+  .min(1)
+  .max(512)
+  .describe("Who or what is limited: a user id, an address, whatever tells callers apart.")
+  .meta({ examples: ["user_123"] });
+
+export const OverrideIdentifier = z
+  .string()
+  .min(1)
+  .max(512)
+  .describe("Whom it is for. Each `*` stands for any run of characters.")
+  .meta({ examples: ["premium_*"] });
+
+export const OverrideOut = z.strictObject({
+  overrideId: z
+    .string()
+    .describe("Id of the override.")
+    .meta({ examples: ["rlor_3mNp5Qr7St9Uv2Wx"] }),
+  identifier: z.string().describe("Whom it is for, as it was set."),
+  limit: z.int().describe("Units per window; 0 always denies."),
+  duration: z.int().describe("Length of the window, ms."),
+});
+export type OverrideOut = z.output<typeof OverrideOut>;
+
+export const toOverrideOut = ({ id, identifier, max_count, duration_ms }: OverrideRow): OverrideOut => ({
+  overrideId: id,
+  identifier,
+  limit: max_count,
+  duration: duration_ms,
+});
+
+export const NamespaceOut = z.strictObject({
+  id: z
+    .string()
+    .describe("Id of the namespace.")
+    .meta({ examples: ["rlns_6yZa8Bc1De3Fg5Hj"] }),
+  name: z.string().describe("Its name."),
+  createdAt: z.int().describe("Unix milliseconds."),
+});
+export type NamespaceOut = z.output<typeof NamespaceOut>;
+
+export const toNamespaceOut = (row: { id: string; name: string; created_at: number }): NamespaceOut => ({
+  id: row.id,
+  name: row.name,
+  createdAt: row.created_at,
+});

@@ -1,0 +1,147 @@
+import type { PoolClient } from "pg";
+import * as z from "zod";
+import { makeId } from "../../../core/ids.ts";
+import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
+import { adopting, creatingManager, guardManaged } from "../../domain/managed.ts";
+import { namespaceNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { holdNamespace, type NamespaceRow } from "../../store/namespaces.ts";
+import {
+  findOverrideIdByManager,
+  insertOverride,
+  lockOverride,
+  type OverrideRow,
+  updateOverride,
+} from "../../store/overrides.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { Namespace, OverrideIdentifier } from "./schemas.ts";
+
+/** As often as an override may be set and deleted by others while we look at it before we give up. */
+const ATTEMPTS_MAX = 5;
+
+const Body = z.strictObject({
+  namespace: Namespace,
+  identifier: OverrideIdentifier,
+  limit: z
+    .int()
+    .min(0)
+    .describe("Units per window instead of those asked for; 0 always denies.")
+    .meta({ examples: [1000] }),
+  duration: z
+    .int()
+    .min(1000)
+    .describe("Length of the window, ms.")
+    .meta({ examples: [60_000] }),
+  async: z
+    .boolean()
+    .default(false)
+    .describe("Counted in each process and exchanged in the background: faster, and less exact.")
+    .meta({ "x-postern-addition": true }),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  overrideId: z
+    .string()
+    .describe("Id of the override.")
+    .meta({ examples: ["rlor_3mNp5Qr7St9Uv2Wx"] }),
+});
+type Data = z.input<typeof Data>;
+
+export const setOverride = defineProcedure({
+  path: "ratelimit.setOverride",
+  summary: "Set an override",
+  description:
+    "Replaces limit and duration of the calls for one identifier, or for all that fit a pattern. There is one override for each identifier of a namespace: setting it again changes it and keeps its id.",
+  permissions: ["`ratelimit.*.set_override` or `ratelimit.<namespaceId>.set_override`"],
+  errors: ["ratelimit_namespace_not_found", "managed_elsewhere", "managed_exists"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  return inTransaction(deps, async (tx) => {
+    const namespace = await holdNamespace(tx, { workspaceId, namespace: body.namespace });
+    if (namespace === undefined) throw namespaceNotFound(body.namespace);
+    call.require(ratelimitPermission("set_override", namespace.id));
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+      const { identifier } = body;
+      const existing = await lockOverride(tx, { workspaceId, namespaceId: namespace.id, identifier });
+      const overrideId =
+        existing === undefined ? await create(tx, call, namespace) : await change(tx, call, namespace, existing);
+      if (overrideId !== undefined) return { overrideId };
+    }
+    throw new Error(`an override could not be set in ${ATTEMPTS_MAX} attempts`);
+  });
+}
+
+/** undefined when somebody else has just made one for the identifier. */
+async function create(tx: PoolClient, call: Call<Body>, namespace: NamespaceRow): Promise<string | undefined> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const manager = creatingManager(call);
+  // A manager has one override. Creating is safe to repeat, so the answer names the one that it has.
+  const own = manager === null ? undefined : await findOverrideIdByManager(tx, { workspaceId, manager });
+  if (own !== undefined) return own;
+  const id = makeId("override", deps.randomBytes(16));
+  const created = await insertOverride(tx, {
+    id,
+    workspaceId,
+    namespaceId: namespace.id,
+    identifier: body.identifier,
+    limit: body.limit,
+    durationMs: body.duration,
+    async: body.async,
+    manager,
+    createdAt: deps.nowMs(),
+  });
+  if (!created) return undefined;
+  await record(tx, call, namespace, id);
+  return id;
+}
+
+async function change(
+  tx: PoolClient,
+  call: Call<Body>,
+  namespace: NamespaceRow,
+  existing: OverrideRow,
+): Promise<string> {
+  const { body, caller, deps } = call;
+  const { id } = existing;
+  const manager = guardManaged(call, existing, `The override ${id}`);
+  const isSame =
+    existing.max_count === body.limit &&
+    existing.duration_ms === body.duration &&
+    existing.async === body.async &&
+    existing.manager === manager;
+  if (isSame) return id;
+  await adopting(call, "ratelimit_overrides_manager", () =>
+    updateOverride(tx, {
+      workspaceId: caller.workspaceId,
+      id,
+      limit: body.limit,
+      durationMs: body.duration,
+      async: body.async,
+      manager,
+      updatedAt: deps.nowMs(),
+    }),
+  );
+  await record(tx, call, namespace, id);
+  return id;
+}
+
+const record = (tx: PoolClient, call: Call<Body>, namespace: NamespaceRow, id: string): Promise<void> =>
+  insertAudit(tx, call, [
+    {
+      event: "ratelimit.set_override",
+      description: `Set override ${id} in rate-limit namespace ${namespace.id}`,
+      targets: [
+        { type: "ratelimitOverride", id, name: call.body.identifier },
+        { type: "ratelimitNamespace", id: namespace.id, name: namespace.name },
+      ],
+    },
+  ]);

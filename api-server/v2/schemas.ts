@@ -1,0 +1,208 @@
+import * as z from "zod";
+
+/*
+ * The field types that procedures share (api/v2 section 6). Bounds, descriptions and examples stand here once; validation and
+ * the OpenAPI document are made from them.
+ */
+
+const META_MEMBERS_MAX = 100;
+/** 1 January 2100. */
+const EXPIRES_MAX = 4_102_444_800_000;
+
+const idPattern = /^[a-zA-Z0-9_]+$/;
+
+export const KeyId = z
+  .string()
+  .min(3)
+  .max(255)
+  .regex(idPattern)
+  .describe("Id of the key, not its secret.")
+  .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] });
+
+/** As apis.getApi and its like have it. */
+export const ApiId = z
+  .string()
+  .min(8)
+  .max(255)
+  .regex(idPattern)
+  .describe("Id of the API.")
+  .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] });
+
+/** As keys.createKey has it. */
+export const ShortApiId = z
+  .string()
+  .min(3)
+  .max(255)
+  .regex(idPattern)
+  .describe("Id of the API.")
+  .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] });
+
+const SLUG_PATTERN = /^[a-zA-Z0-9_:\-.*]+$/;
+const SLUG_TEXT = "Slug of a permission. `*` after a separator grants everything below it.";
+
+export const Slug = z
+  .string()
+  .min(1)
+  .max(128)
+  .regex(SLUG_PATTERN)
+  .describe(SLUG_TEXT)
+  .meta({ examples: ["documents.read"] });
+
+/** In keys.updateKey. */
+export const UpdateSlug = z
+  .string()
+  .min(3)
+  .max(100)
+  .regex(SLUG_PATTERN)
+  .describe(SLUG_TEXT)
+  .meta({ examples: ["documents.read"] });
+
+export const RoleName = z
+  .string()
+  .min(1)
+  .max(128)
+  .describe("Name of a role.")
+  .meta({ examples: ["editor"] });
+/** In keys.updateKey. */
+export const UpdateRoleName = z
+  .string()
+  .min(1)
+  .max(100)
+  .describe("Name of a role.")
+  .meta({ examples: ["editor"] });
+
+export const ExternalId = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(/^[a-zA-Z0-9_.-]+$/)
+  .describe("Your own id of whoever the key belongs to; case-sensitive.")
+  .meta({ examples: ["user_123"] });
+
+export const Meta = z
+  .record(z.string(), z.unknown())
+  .describe("Data of your own: any JSON object of at most 100 members, better under 10 KB.")
+  .meta({ maxProperties: META_MEMBERS_MAX, examples: [{ plan: "pro" }] });
+
+export const Expires = z
+  .int()
+  .min(0)
+  .max(EXPIRES_MAX)
+  .describe("When the key expires, Unix milliseconds. A past time makes it expired at once.")
+  .meta({ examples: [1_893_456_000_000] });
+
+/** Members that are not known are ignored here. */
+export const RatelimitIn = z.object({
+  name: z
+    .string()
+    .min(3)
+    .max(128)
+    .describe("Name of the limit; verifyKey refers to it.")
+    .meta({ examples: ["requests"] }),
+  limit: z
+    .int()
+    .min(1)
+    .describe("Units per window.")
+    .meta({ examples: [100] }),
+  duration: z
+    .int()
+    .min(1000)
+    .describe("Length of the window, ms.")
+    .meta({ examples: [60_000] }),
+  autoApply: z.boolean().default(false).describe("Whether every verification is charged without naming the limit."),
+});
+export type RatelimitIn = z.output<typeof RatelimitIn>;
+
+export const RatelimitsIn = z.array(RatelimitIn).max(50);
+
+export const Refill = z.strictObject({
+  interval: z.enum(["daily", "monthly"]).describe("How often credits are added, at midnight UTC."),
+  amount: z
+    .int()
+    .min(1)
+    .describe("Credits added at each refill.")
+    .meta({ examples: [1000] }),
+  refillDay: z
+    .int()
+    .min(1)
+    .max(31)
+    .optional()
+    .describe("Day of the month, with `monthly` alone; in a shorter month its last day.")
+    .meta({ examples: [1] }),
+});
+export type Refill = z.output<typeof Refill>;
+
+export const Credits = z.strictObject({
+  remaining: z
+    .int()
+    .min(0)
+    .nullable()
+    .describe("Credits left; null is unlimited.")
+    .meta({ examples: [1000] }),
+  refill: Refill.optional().describe("How credits come back. Not with unlimited ones."),
+});
+
+/** Procedures with nothing to tell answer with this. */
+export const Empty = z.strictObject({});
+
+export const RatelimitOut = z.strictObject({
+  id: z
+    .string()
+    .describe("Id of the limit.")
+    .meta({ examples: ["rl_2bCd5Ef8Gh1Jk4Lm"] }),
+  name: z.string().describe("Name of the limit."),
+  limit: z.int().describe("Units per window."),
+  duration: z.int().describe("Length of the window, ms."),
+  autoApply: z.boolean().describe("Whether every verification is charged without naming the limit."),
+});
+export type RatelimitOut = z.output<typeof RatelimitOut>;
+
+export const IdentityOut = z.strictObject({
+  id: z
+    .string()
+    .describe("Id of the identity.")
+    .meta({ examples: ["id_7nPq0Rs3Tu6Vw9Xy"] }),
+  externalId: z.string().describe("Your own id of it."),
+  meta: Meta.optional(),
+  ratelimits: z.array(RatelimitOut).optional().describe("Limits that all of its keys share."),
+});
+export type IdentityOut = z.output<typeof IdentityOut>;
+
+export const CreditsOut = z.strictObject({
+  remaining: z.int().describe("Credits left."),
+  refill: Refill.optional(),
+});
+
+export const KeyOut = z.strictObject({
+  keyId: KeyId,
+  start: z
+    .string()
+    .describe("The first characters of the secret, to recognise it by.")
+    .meta({ examples: ["prod_3Ab9"] }),
+  enabled: z.boolean().describe("A disabled key verifies as DISABLED."),
+  createdAt: z.int().describe("Unix milliseconds."),
+  name: z.string().optional(),
+  meta: Meta.optional(),
+  updatedAt: z.int().optional().describe("Unix milliseconds of the last update."),
+  lastUsedAt: z
+    .int()
+    .optional()
+    .describe("Unix milliseconds of the last verification, to the minute; may lag 5 minutes."),
+  expires: z.int().optional().describe("Unix milliseconds."),
+  permissions: z.array(z.string()).optional().describe("Slugs held directly and through roles."),
+  roles: z.array(z.string()).optional().describe("Names of the roles."),
+  credits: CreditsOut.optional().describe("Of limited keys alone."),
+  identity: IdentityOut.optional(),
+  plaintext: z.string().optional().describe("The secret of a recoverable key, when asked for."),
+  ratelimits: z.array(RatelimitOut).optional().describe("The key's own limits."),
+});
+export type KeyOut = z.output<typeof KeyOut>;
+
+export const PageLimit = z
+  .int()
+  .min(1)
+  .max(100)
+  .default(100)
+  .describe("Items per page.")
+  .meta({ examples: [100] });
+export const Cursor = z.string().describe("`pagination.cursor` of the page before.");
