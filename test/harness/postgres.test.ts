@@ -11,7 +11,8 @@ afterAll(() => Promise.all(made.map((database) => database.drop())));
 
 const countTables = ({ url }: TestDatabase) =>
   withClient(url, async (client) => {
-    const text = "select count(*)::int as n from pg_tables where schemaname not in ('pg_catalog', 'information_schema')";
+    const text =
+      "select count(*)::int as n from pg_tables where schemaname not in ('pg_catalog', 'information_schema')";
     return (await client.query<{ n: number }>(text)).rows[0]?.n;
   });
 

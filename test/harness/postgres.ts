@@ -52,7 +52,10 @@ function testDatabase(serverUrl: string, name: string): TestDatabase {
   return {
     url: urlOf(serverUrl, name),
     drop: () =>
-      withClient(serverUrl, async (client) => void (await client.query(`drop database if exists "${name}" with (force)`))),
+      withClient(
+        serverUrl,
+        async (client) => void (await client.query(`drop database if exists "${name}" with (force)`)),
+      ),
   };
 }
 

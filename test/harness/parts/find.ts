@@ -60,5 +60,8 @@ export async function dockerAnswers(): Promise<boolean> {
 
 function oneLine(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  return text.trim().replaceAll(/\s*\n\s*/g, " | ").slice(0, 300);
+  return text
+    .trim()
+    .replaceAll(/\s*\n\s*/g, " | ")
+    .slice(0, 300);
 }

@@ -7,8 +7,8 @@ import { stringify } from "yaml";
 import { freePort } from "../ports.ts";
 import { type RunningProcess, startProcess } from "../process.ts";
 import { waitFor } from "../wait.ts";
-import { dockerAnswers, findBinary, findPart, isExecutable } from "./find.ts";
-import { builtKubernetes, buildKubernetes } from "./kubernetes-build.ts";
+import { dockerAnswers, findBinary, findPart } from "./find.ts";
+import { buildKubernetes, builtKubernetes } from "./kubernetes-build.ts";
 
 /** A folder each for the programs; kubectl may come from elsewhere than the servers. */
 export type Programs = { apiServer: string; etcd: string; kubectl: string };
@@ -51,7 +51,9 @@ async function programsIn(path: string | undefined): Promise<Programs | undefine
 async function anyKubectl(): Promise<string> {
   const built = async (folder: string | undefined) => (folder === undefined ? undefined : join(folder, "kubectl"));
   return (
-    (await findBinary(["kubectl"])) ?? (await built(await builtKubernetes())) ?? join(await buildKubernetes(), "kubectl")
+    (await findBinary(["kubectl"])) ??
+    (await built(await builtKubernetes())) ??
+    join(await buildKubernetes(), "kubectl")
   );
 }
 

@@ -29,7 +29,8 @@ export async function startRedisPart() {
 /** The Redis program, for a server of one's own: killing and flushing need one. Throws `MissingPart`. */
 export async function redisBinary(): Promise<string> {
   const file = (await findBinary(NAMES)) ?? (await installed().catch(() => undefined));
-  if (file === undefined) throw new MissingPart("redis-server is missing: install redis-server or valkey-server (7 or newer)");
+  if (file === undefined)
+    throw new MissingPart("redis-server is missing: install redis-server or valkey-server (7 or newer)");
   return file;
 }
 
@@ -65,7 +66,14 @@ export const REDIS_READY = /Ready to accept connections/;
 
 /** The settings of every Redis of the tests: in memory only, never evicting, as the product asks of its own. */
 export function redisArguments({ port, dir }: { port: number; dir: string }): string[] {
-  const values = { port: String(port), bind: "127.0.0.1", dir, save: "", appendonly: "no", "maxmemory-policy": "noeviction" };
+  const values = {
+    port: String(port),
+    bind: "127.0.0.1",
+    dir,
+    save: "",
+    appendonly: "no",
+    "maxmemory-policy": "noeviction",
+  };
   return Object.entries(values).flatMap(([name, value]) => [`--${name}`, value]);
 }
 

@@ -1,0 +1,58 @@
+import type { Logger } from "pino";
+import { jitterMs } from "./backoff.ts";
+import { formatKey, type ObjectKey, parseKey } from "./object-key.ts";
+import { createQueue, type WorkQueue, type WorkResult } from "./queue.ts";
+
+export interface ControllerOptions {
+  /** Of the kind, for logs and metrics. */
+  readonly name: string;
+  readonly reconcile: (key: ObjectKey) => Promise<WorkResult>;
+  /** Every object is looked at again after this time (less a random tenth), even when nothing was heard of it. */
+  readonly resyncMs: number;
+  readonly concurrency?: number;
+  readonly log: Logger;
+  readonly observe?: (outcome: { name: string; result: "success" | "error"; durationMs: number }) => void;
+}
+
+export interface Controller {
+  add(key: ObjectKey): void;
+  pause(): void;
+  resume(): void;
+  readonly depth: number;
+  close(): Promise<void>;
+}
+
+const RETRY = { firstMs: 250, maxMs: 60_000 };
+
+/** Runs `reconcile` for the keys it is given: level-triggered, one worker per key, with backoff and periodic resync. */
+export function startController(options: ControllerOptions): Controller {
+  const { name, reconcile, resyncMs, concurrency = 4, log, observe } = options;
+  const work = async (text: string): Promise<WorkResult> => {
+    const startedAt = performance.now();
+    let result: "success" | "error" = "error";
+    try {
+      const { requeueAfterMs } = await reconcile(parseKey(text));
+      result = "success";
+      return { requeueAfterMs: Math.min(requeueAfterMs ?? Number.POSITIVE_INFINITY, jitterMs(resyncMs, 0.1)) };
+    } finally {
+      observe?.({ name, result, durationMs: performance.now() - startedAt });
+    }
+  };
+  const queue: WorkQueue = createQueue({
+    work,
+    concurrency,
+    backoff: RETRY,
+    paused: true,
+    onFailure: ({ key, error, failures, retryAfterMs }) =>
+      log.warn({ kind: name, object: key, err: error, failures, retryAfterMs }, "reconcile failed; trying again"),
+  });
+  return {
+    add: (key) => queue.add(formatKey(key)),
+    pause: queue.pause,
+    resume: queue.resume,
+    get depth() {
+      return queue.depth;
+    },
+    close: queue.close,
+  };
+}

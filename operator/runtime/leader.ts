@@ -1,0 +1,162 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { jitterMs } from "./backoff.ts";
+import { isKubeError, type KubeClient } from "./kube-client.ts";
+
+/*
+ * One leader by a Lease (coordination.k8s.io):
+ *
+ *   follower   reads the Lease every 2 s; it is free when nobody holds it, or when it has not changed for 15 s *by this
+ *              process's own monotonic clock* (the clocks of two pods are never compared) → tries to take it → leader
+ *   leader     renews every 2 s; a renewal that did not succeed for 10 s, or a Lease that names somebody else → follower.
+ *              10 is less than 15: the old leader stops before a new one starts
+ *
+ * Every write carries the resource version that was read, so two takers cannot both succeed. On exit the Lease is given
+ * back, so that the next replica need not wait.
+ */
+
+export interface LeaderOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly name: string;
+  /** Different for every process, such as the pod's name. */
+  readonly identity: string;
+  readonly onStarted: () => void;
+  readonly onStopped: () => void;
+  readonly log: Logger;
+  readonly timing?: { leaseMs: number; renewMs: number; giveUpMs: number };
+}
+
+export interface LeaderElection {
+  readonly leading: boolean;
+  close(): Promise<void>;
+}
+
+interface Lease {
+  readonly metadata: { readonly resourceVersion: string };
+  readonly spec: {
+    readonly holderIdentity?: string;
+    readonly renewTime?: string;
+    readonly acquireTime?: string;
+    readonly leaseTransitions?: number;
+  };
+}
+
+const TIMING = { leaseMs: 15_000, renewMs: 2_000, giveUpMs: 10_000 };
+
+export function startLeaderElection(options: LeaderOptions): LeaderElection {
+  const { client, namespace, name, identity, log, timing = TIMING } = options;
+  const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+  const path = `${collection}/${name}`;
+  const stop = new AbortController();
+  let leading = false;
+  let renewedAt = 0;
+  let seen: { resourceVersion: string; at: number } | undefined;
+
+  const lead = () => {
+    renewedAt = performance.now();
+    if (leading) return;
+    leading = true;
+    log.info({ lease: name }, "this replica leads now");
+    options.onStarted();
+  };
+  const follow = () => {
+    if (!leading) return;
+    leading = false;
+    log.warn({ lease: name }, "this replica leads no more");
+    options.onStopped();
+  };
+
+  const leaseOf = (previous: Lease | undefined, holder: string) => {
+    const now = microTime();
+    const kept = previous?.spec.holderIdentity === identity;
+    return {
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      metadata: { name, namespace, ...(previous ? { resourceVersion: previous.metadata.resourceVersion } : {}) },
+      spec: {
+        holderIdentity: holder,
+        leaseDurationSeconds: Math.ceil(timing.leaseMs / 1000),
+        acquireTime: (kept ? previous?.spec.acquireTime : undefined) ?? now,
+        renewTime: now,
+        leaseTransitions: (previous?.spec.leaseTransitions ?? 0) + (kept || previous === undefined ? 0 : 1),
+      },
+    };
+  };
+
+  const find = async (): Promise<Lease | undefined> => {
+    try {
+      return await client.send<Lease>({ method: "GET", path, signal: stop.signal });
+    } catch (error) {
+      if (isKubeError(error, 404)) return undefined;
+      throw error;
+    }
+  };
+
+  const write = (previous: Lease | undefined, holder: string, signal?: AbortSignal) =>
+    client.send<Lease>({
+      ...(previous === undefined ? { method: "POST", path: collection } : { method: "PUT", path }),
+      body: leaseOf(previous, holder),
+      ...(signal === undefined ? {} : { signal }),
+    });
+
+  /** True while the holder seems alive: the Lease changed in our sight within its duration. */
+  const isHeld = (lease: Lease): boolean => {
+    const { resourceVersion } = lease.metadata;
+    if (seen?.resourceVersion !== resourceVersion) seen = { resourceVersion, at: performance.now() };
+    return Boolean(lease.spec.holderIdentity) && performance.now() - seen.at < timing.leaseMs;
+  };
+
+  async function attempt(): Promise<void> {
+    const lease = await find();
+    if (lease !== undefined && lease.spec.holderIdentity !== identity && isHeld(lease)) return follow();
+    try {
+      await write(lease, identity, stop.signal);
+      lead();
+    } catch (error) {
+      // Somebody else was faster; the next round sees who.
+      if (!isKubeError(error, 409)) throw error;
+    }
+  }
+
+  async function campaign(): Promise<void> {
+    while (!stop.signal.aborted) {
+      try {
+        await attempt();
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        log.warn({ lease: name, err: error }, "the lease could not be renewed");
+        if (performance.now() - renewedAt > timing.giveUpMs) follow();
+      }
+      await sleep(jitterMs(timing.renewMs, 0.2), undefined, { signal: stop.signal }).catch(() => undefined);
+    }
+  }
+
+  // A request that hangs must not keep a dead leader in office, so its term is watched beside the campaign.
+  const guard = setInterval(() => {
+    if (leading && performance.now() - renewedAt > timing.giveUpMs) follow();
+  }, timing.renewMs);
+  const campaigning = campaign();
+
+  return {
+    get leading() {
+      return leading;
+    },
+    close: async () => {
+      clearInterval(guard);
+      stop.abort();
+      await campaigning;
+      if (!leading) return;
+      follow();
+      await release().catch((error: unknown) => log.warn({ lease: name, err: error }, "the lease was not released"));
+    },
+  };
+
+  async function release(): Promise<void> {
+    const lease = await client.send<Lease>({ method: "GET", path });
+    if (lease.spec.holderIdentity === identity) await write(lease, "");
+  }
+}
+
+/** Kubernetes MicroTime: six digits after the point are required. */
+export const microTime = (): string => new Date().toISOString().replace("Z", "000Z");

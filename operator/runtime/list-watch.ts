@@ -1,0 +1,144 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { backoffMs, jitterMs } from "./backoff.ts";
+import { isKubeError, isSilence, KubeError, type KubeClient, type KubeList, type KubeObject } from "./kube-client.ts";
+
+/*
+ * A cache of one collection, kept by list and watch:
+ *
+ *   listing    the whole collection, page by page; then → watching. Failed → wait, longer each time → listing
+ *   watching   from the resource version of the last list, event or bookmark. The server ends each watch after some
+ *              minutes, and one without a byte for `silenceMs` counts as dead: both → watching again from where it was.
+ *              410 (the version is too old to go on from) → listing. Any other failure → wait → watching
+ *
+ * A list is compared with the cache, so what was deleted while nobody watched is reported like any other deletion.
+ */
+
+export interface ListWatchOptions {
+  readonly client: KubeClient;
+  /** `/apis/<group>/<version>/namespaces/<ns>/<plural>`, or without the namespace for all of them. */
+  readonly path: string;
+  readonly onChange: (change: Change) => void;
+  readonly log: Logger;
+  readonly silenceMs?: number;
+}
+
+/** `before` is missing for a new object, `after` for one that is gone. */
+export interface Change {
+  readonly before?: KubeObject;
+  readonly after?: KubeObject;
+}
+
+export interface ListWatch {
+  /** Resolves after the first complete list. */
+  readonly listed: Promise<void>;
+  get(namespace: string, name: string): KubeObject | undefined;
+  list(): readonly KubeObject[];
+  /** Puts an answer of the API into the cache, so that one's own write is seen before the watch reports it. */
+  put(object: KubeObject): void;
+  close(): Promise<void>;
+}
+
+const PAGE = "500";
+const WATCH_SECONDS = 290;
+const SILENCE_MS = 100_000;
+const RETRY = { firstMs: 200, maxMs: 30_000 };
+
+export function startListWatch({ client, path, onChange, log, silenceMs = SILENCE_MS }: ListWatchOptions): ListWatch {
+  const cache = new Map<string, KubeObject>();
+  const stop = new AbortController();
+  const listed = Promise.withResolvers<void>();
+  let resourceVersion = "";
+
+  const keyOf = ({ metadata }: KubeObject) => `${metadata.namespace ?? ""}/${metadata.name}`;
+
+  const put = (object: KubeObject) => {
+    const before = cache.get(keyOf(object));
+    if (before !== undefined && before.metadata.uid === object.metadata.uid && !isNewer(object, before)) return;
+    cache.set(keyOf(object), object);
+    onChange(before === undefined ? { after: object } : { before, after: object });
+  };
+
+  const remove = (object: KubeObject) => {
+    const before = cache.get(keyOf(object));
+    // Of a deletion that comes late: the name may belong to a younger object already.
+    if (before === undefined || before.metadata.uid !== object.metadata.uid) return;
+    cache.delete(keyOf(object));
+    onChange({ before });
+  };
+
+  async function list(): Promise<void> {
+    const found = new Map<string, KubeObject>();
+    let next: string | undefined;
+    do {
+      const page: KubeList = await client.send({
+        method: "GET",
+        path,
+        query: { limit: PAGE, continue: next },
+        signal: stop.signal,
+      });
+      for (const item of page.items) found.set(keyOf(item), item);
+      next = page.metadata.continue === "" ? undefined : page.metadata.continue;
+      resourceVersion = page.metadata.resourceVersion;
+    } while (next !== undefined);
+    for (const [key, object] of [...cache]) if (!found.has(key)) remove(object);
+    for (const object of found.values()) put(object);
+    listed.resolve();
+  }
+
+  async function watch(): Promise<void> {
+    const query = {
+      resourceVersion,
+      allowWatchBookmarks: "true",
+      timeoutSeconds: String(Math.round(jitterMs(WATCH_SECONDS, 0.3))),
+    };
+    for await (const { type, object } of client.watch({ path, query, silenceMs, signal: stop.signal })) {
+      if (type === "ERROR") throw toError(object);
+      resourceVersion = object.metadata.resourceVersion;
+      if (type === "ADDED" || type === "MODIFIED") put(object);
+      else if (type === "DELETED") remove(object);
+    }
+  }
+
+  async function follow(): Promise<void> {
+    let failures = 0;
+    while (!stop.signal.aborted) {
+      try {
+        if (resourceVersion === "") await list();
+        failures = 0;
+        await watch();
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        if (isSilence(error)) continue;
+        if (isKubeError(error, 410)) resourceVersion = "";
+        failures += 1;
+        const retryAfterMs = backoffMs(failures, RETRY);
+        log.warn({ path, err: error, retryAfterMs }, "the watch broke; trying again");
+        await sleep(retryAfterMs, undefined, { signal: stop.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  const following = follow();
+  return {
+    listed: listed.promise,
+    get: (namespace, name) => cache.get(`${namespace}/${name}`),
+    list: () => [...cache.values()],
+    put,
+    close: async () => {
+      stop.abort();
+      await following;
+    },
+  };
+}
+
+/** Resource versions of one collection are decimal numbers that grow (KEP-5504); they can be longer than a double holds. */
+function isNewer(object: KubeObject, than: KubeObject): boolean {
+  return BigInt(object.metadata.resourceVersion) > BigInt(than.metadata.resourceVersion);
+}
+
+/** An ERROR event carries a Status object where others carry the resource. */
+function toError(status: object): KubeError {
+  const { code = 500, reason = "", message = "" } = status as { code?: number; reason?: string; message?: string };
+  return new KubeError(code, reason, message);
+}

@@ -1,0 +1,73 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const PARTS = ["core", "edge", "api-server", "sidecar", "operator", "cli"];
+
+/** The rows of the table in docs/architecture.md: a part, and what its third column lets it import. */
+const allowed = new Map(
+  [...readFileSync(join(ROOT, "docs/architecture.md"), "utf8").matchAll(/^\| `([a-z-]+)\/` \|.*\| (.*) \|$/gm)].map(
+    ([, part = "", cell = ""]) => [part, cell],
+  ),
+);
+
+function sources(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts") && !name.includes("node_modules"))
+    .filter((name) => !/(^|\/)test\//.test(name))
+    .map((name) => join(ROOT, folder, name));
+}
+
+function imports(file: string): string[] {
+  const text = readFileSync(file, "utf8");
+  return [...text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)].map(([, specifier = ""]) => specifier);
+}
+
+/** The part that a relative import leads to, undefined for a library. */
+function partOf(file: string, specifier: string): string | undefined {
+  if (!specifier.startsWith(".")) return undefined;
+  return relative(ROOT, resolve(file, "..", specifier)).split("/")[0];
+}
+
+describe.each(PARTS)("%s/", (part) => {
+  test("imports no part but those that docs/architecture.md allows", () => {
+    const cell = allowed.get(part);
+    if (cell === undefined) throw new Error(`docs/architecture.md has no row for ${part}/`);
+    const mayImport = (other: string) =>
+      other === part || cell.includes(`\`${other}/\``) || (cell.includes("the parts") && PARTS.includes(other));
+    const wrong = sources(part).flatMap((file) =>
+      imports(file)
+        .map((specifier) => ({ specifier, to: partOf(file, specifier) }))
+        .filter(({ to }) => to !== undefined && !mayImport(to))
+        .map(({ specifier }) => `${relative(ROOT, file)} imports ${specifier}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
+
+test("core/ uses no library but zod and node:crypto, so that it stays pure", () => {
+  const libraries = new Set(
+    sources("core")
+      .flatMap((file) => imports(file))
+      .filter((specifier) => !specifier.startsWith(".")),
+  );
+  expect([...libraries].sort()).toEqual(["node:crypto", "zod"]);
+});
+
+test("the environment is read in cli/ alone", () => {
+  const readers = PARTS.filter((part) => part !== "cli")
+    .flatMap((part) => sources(part))
+    .filter((file) => readFileSync(file, "utf8").includes("process.env"))
+    .map((file) => relative(ROOT, file));
+  expect(readers).toEqual([]);
+});
+
+test("SQL stands in api-server/store/ alone", () => {
+  const sql = /\b(select|insert into|update|delete from)\b[\s\S]{0,80}\b(from|values|set|where)\b/;
+  const elsewhere = sources("api-server")
+    .filter((file) => !relative(ROOT, file).startsWith("api-server/store/"))
+    .filter((file) => [...readFileSync(file, "utf8").matchAll(/`([^`]*)`/g)].some(([, text = ""]) => sql.test(text)))
+    .map((file) => relative(ROOT, file));
+  expect(elsewhere).toEqual([]);
+});

@@ -1,0 +1,161 @@
+import { execFile } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type RunningProcess, startProcess } from "../harness/process.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const run = promisify(execFile);
+
+interface Ready {
+  apiUrl: string;
+  sidecarUrl: string;
+  adminUrl: string;
+  rootKey: string;
+  pid: number;
+}
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "postern-dev-test-"));
+  cpSync(join(ROOT, "examples/quickstart"), join(folder, "manifests"), {
+    recursive: true,
+    filter: (path) => !path.endsWith(".ts"),
+  });
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The variables that would lead `dev` to other stores than its own. */
+const env = { DATABASE_URL: undefined, REDIS_URL: undefined, POSTERN_ROOT_KEY: undefined };
+
+async function startDev(more: { args?: string[]; env?: Record<string, string> } = {}) {
+  const args = [
+    "cli/main.ts",
+    "dev",
+    "--json",
+    "--data",
+    join(folder, "data"),
+    "--manifests",
+    join(folder, "manifests"),
+  ];
+  const ports = ["--api-port", "0", "--sidecar-port", "0"];
+  const child = await startProcess(process.execPath, [...args, ...ports, ...(more.args ?? [])], {
+    cwd: ROOT,
+    readyLine: /^\{.*"apiUrl".*\}$/m,
+    env: { ...env, ...more.env },
+  });
+  return { child, ready: JSON.parse(child.stdout()) as Ready };
+}
+
+async function callApi(ready: Ready, procedure: string, body: unknown, rootKey = ready.rootKey) {
+  const response = await fetch(`${ready.apiUrl}/v2/${procedure}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: (await response.json()) as { data: Record<string, string> } };
+}
+
+async function childrenOf(pid: number): Promise<string[]> {
+  const { stdout } = await run("ps", ["-o", "pid=", "--ppid", String(pid)]).catch(() => ({ stdout: "" }));
+  return stdout
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+}
+
+async function stopped(child: RunningProcess) {
+  const children = await childrenOf(child.pid);
+  const startedAt = performance.now();
+  const exit = await child.stop(6000);
+  const tookMs = performance.now() - startedAt;
+  const left = [];
+  for (const pid of children) {
+    if (
+      await run("ps", ["-p", pid]).then(
+        () => true,
+        () => false,
+      )
+    )
+      left.push(pid);
+  }
+  return { exit, tookMs, left };
+}
+
+describe("postern dev", { timeout: 60_000 }, () => {
+  test("prints one line when ready, serves, and stops within 5 s leaving no process behind", async () => {
+    const { child, ready } = await startDev();
+    expect(Object.keys(ready)).toEqual(["apiUrl", "sidecarUrl", "adminUrl", "rootKey", "pid"]);
+    expect(ready.pid).toBe(child.pid);
+    expect((await fetch(`${ready.sidecarUrl}/orders`, { method: "POST" })).status).toBe(401);
+    expect((await fetch(`${ready.adminUrl}/readyz`)).status).toBe(200);
+    const { exit, tookMs, left } = await stopped(child);
+    expect(exit).toEqual({ code: 0, signal: null });
+    expect(tookMs).toBeLessThan(5000);
+    expect(left).toEqual([]);
+    expect(child.stdout().trim().split("\n")).toHaveLength(1);
+  });
+
+  test("makes a root key at each start and revokes the one that the last start made", async () => {
+    const first = await startDev();
+    await stopped(first.child);
+    const second = await startDev();
+    try {
+      expect(second.ready.rootKey).not.toBe(first.ready.rootKey);
+      expect((await callApi(second.ready, "apis.createApi", { name: "mine" })).status).toBe(200);
+      expect((await callApi(second.ready, "apis.createApi", { name: "late" }, first.ready.rootKey)).status).toBe(401);
+    } finally {
+      await stopped(second.child);
+    }
+  });
+
+  test("takes POSTERN_ROOT_KEY as its root key", async () => {
+    const rootKey = "my-own-root-key-of-32-characters";
+    const { child, ready } = await startDev({ env: { POSTERN_ROOT_KEY: rootKey } });
+    try {
+      expect(ready.rootKey).toBe(rootKey);
+      expect((await callApi(ready, "apis.createApi", { name: "mine" })).status).toBe(200);
+    } finally {
+      await stopped(child);
+    }
+  });
+
+  test("lets `rootkey create` make a key with just the permissions given, while it runs", async () => {
+    const { child, ready } = await startDev();
+    try {
+      const args = ["cli/main.ts", "rootkey", "create", "--json", "--permissions", "api.*.create_api"];
+      const { stdout } = await run(process.execPath, [...args, "--data", join(folder, "data")], {
+        cwd: ROOT,
+        env: { ...process.env, DATABASE_URL: "" },
+      });
+      const { rootKey } = JSON.parse(stdout) as { rootKey: string };
+      const made = await callApi(ready, "apis.createApi", { name: "mine" }, rootKey);
+      expect(made.status).toBe(200);
+      const refused = await callApi(ready, "apis.getApi", { apiId: made.body.data.apiId }, rootKey);
+      expect(refused.status).toBe(403);
+    } finally {
+      await stopped(child);
+    }
+  });
+
+  test("comes up again after it was killed, although its Postgres is still running", async () => {
+    const first = await startDev();
+    const { body } = await callApi(first.ready, "apis.createApi", { name: "before" });
+    first.child.kill("SIGKILL");
+    await first.child.exited;
+    const second = await startDev();
+    try {
+      const found = await callApi(second.ready, "apis.getApi", { apiId: body.data.apiId });
+      expect(found.body.data.name).toBe("before");
+    } finally {
+      expect((await stopped(second.child)).left).toEqual([]);
+    }
+  });
+
+  test("says what is wrong when it is called wrongly, with exit code 2", async () => {
+    const wrong = run(process.execPath, ["cli/main.ts", "dev", "--api-port", "eighty"], { cwd: ROOT });
+    await expect(wrong).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining("--api-port wants a port") });
+  });
+});
