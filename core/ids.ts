@@ -15,6 +15,7 @@ export const ID_PREFIXES = {
   policy: "pol",
   rootKey: "rk",
   event: "ev",
+  projection: "prj",
 } as const;
 export type IdKind = keyof typeof ID_PREFIXES;
 

@@ -20,15 +20,28 @@ import { within } from "./redis/script.ts";
 
 const PING_TIMEOUT_MS = 1_000;
 const CONNECT_WAIT_MS = 1_000;
+/** What a store that does not answer is still given when everything ends. */
+const CLOSE_WAIT_MS = 2_000;
+
+export interface RedisEdgeOptions {
+  /** `redis://` or `rediss://`; `?cluster=true` in it makes this a node of a cluster. */
+  readonly url: string;
+  /** What every key begins with; `ps` when left out. */
+  readonly prefix?: string;
+  /** Under which the connections are listed at the server. */
+  readonly clientName: string;
+  /** Hears of each failure to connect, and of each lost connection. */
+  readonly onError?: (error: Error) => void;
+}
 
 /**
  * The edge over one Redis, or over a cluster when the URL says `?cluster=true`. Waits a second for the connection and then
  * resolves in any case: it goes on connecting in the background, and each call fails until it has succeeded.
  * Counting has a connection of its own, so that no bulk of records stands before it.
  */
-export async function openRedisEdge(options: { url: string; prefix?: string; clientName: string }): Promise<Edge> {
-  const { url, clientName } = options;
-  const client = connectRedis({ url, clientName });
+export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
+  const { url, clientName, onError = () => {} } = options;
+  const client = connectRedis({ url, clientName }).on("error", onError);
   const counting = connectRedis({ url, clientName: `${clientName}-counters` });
   const keys = new RedisKeys(options.prefix);
   const feed = new RedisChangeFeed({ client, keys, url, clientName });
@@ -59,7 +72,8 @@ export async function openRedisEdge(options: { url: string; prefix?: string; cli
       return evictionPolicy === undefined ? {} : { evictionPolicy };
     },
     close: async () => {
-      await Promise.allSettled([sink.close(), feed.close(), ...opened.map((counters) => counters.close())]);
+      const closing = [sink.close(), feed.close(), ...opened.map((counters) => counters.close())];
+      await Promise.allSettled([within(CLOSE_WAIT_MS, Promise.allSettled(closing))]);
       client.disconnect();
       counting.disconnect();
     },

@@ -60,6 +60,7 @@ const NEVER_TRAILERS: ReadonlySet<string> = new Set([
   "set-cookie",
 ]);
 const UNKNOWN = -1;
+const JOINED_BYTES_MAX = 16 * 1024;
 
 export class Forwarding implements AnswerReceiver, Ongoing {
   readonly startedMs: number;
@@ -72,6 +73,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   #sent: Sent | undefined;
   #isOver = false;
   #answered = false;
+  #hasData = false;
   /** Bytes of the answer still to come, as its Content-Length says. */
   #left = UNKNOWN;
   #waitsForDrain = false;
@@ -123,11 +125,17 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     if (statusText === undefined || statusText === "") res.writeHead(status, out);
     else res.writeHead(status, statusText, out);
     // Node keeps the head back to send it with the first data. When none comes along with it, that may be a long time.
-    if (hasContent && this.#left !== 0) process.nextTick(flushHead, res);
+    if (hasContent && this.#left !== 0) process.nextTick(flushHead, this);
+  }
+
+  /** Sends the head by itself, unless data came along with it. */
+  flushHead(): void {
+    if (!this.#hasData && !this.#isOver) this.#res.flushHeaders();
   }
 
   onData(chunk: Buffer): boolean {
     const res = this.#res;
+    this.#hasData = true;
     if (this.#left !== UNKNOWN) {
       this.#left -= chunk.length;
       if (this.#left === 0) {
@@ -187,6 +195,8 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   #finish(lastChunk?: Buffer): void {
     this.#leave();
     if (lastChunk === undefined) this.#res.end();
+    // Node joins the head with a string into one piece, where a buffer would be a second one for the kernel to gather.
+    else if (lastChunk.length <= JOINED_BYTES_MAX) this.#res.end(lastChunk.toString("latin1"), "latin1");
     else this.#res.end(lastChunk);
     const { req } = this.#res;
     if (this.#body === null || req.complete) return;
@@ -213,10 +223,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   };
 }
 
-/** Does nothing once the head is sent. */
-function flushHead(res: ServerResponse): void {
-  if (!res.destroyed) res.flushHeaders();
-}
+const flushHead = (forwarding: Forwarding): void => forwarding.flushHead();
 
 function namedInConnection(connection: string | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined || connection === "keep-alive" || connection === "close") return undefined;

@@ -76,7 +76,7 @@ function onUpgrade(gate: GateParts, timeouts: Timeouts, req: IncomingMessage, so
   res.assignSocket(socket as Socket);
   res.on("finish", () => {
     res.detachSocket(socket as Socket);
-    socket.end();
+    endReading(socket as Socket);
   });
   const passage: Passage = {
     kind: "upgrade",
@@ -146,8 +146,20 @@ const isAnswering = (socket: Duplex): boolean =>
 function endWith(gate: GateParts, socket: Duplex, problem: Problem): void {
   socket.on("error", () => socket.destroy());
   if (!socket.writable) return;
-  socket.end(rawProblem(problem, { requestId: `req_${gate.nextId()}`, docsUrl: gate.docsUrl }), () => {
-    // Nothing that comes after it is read.
-    (socket as Socket).destroySoon();
-  });
+  socket.write(rawProblem(problem, { requestId: `req_${gate.nextId()}`, docsUrl: gate.docsUrl }));
+  endReading(socket as Socket);
+}
+
+const LINGER_MS = 2_000;
+
+/**
+ * Ends our direction, and takes no notice of what still comes until the client ends its own: closing a socket with unread
+ * bytes resets it, and the client may then never see the answer. Not for ever, though.
+ */
+function endReading(socket: Socket): void {
+  socket.removeAllListeners("data");
+  socket.on("data", () => {});
+  socket.resume();
+  socket.end();
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }

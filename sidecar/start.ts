@@ -32,7 +32,8 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const limits = { ...DEFAULT_LIMITS, ...config.limits };
   const checks = config.checks !== false;
 
-  const nowMs = (): number => edge.feed.storeNowMs() ?? Date.now();
+  // The estimate has fractions; times that are compared, counted by and recorded are whole milliseconds.
+  const nowMs = (): number => Math.trunc(edge.feed.storeNowMs() ?? Date.now());
   const metrics = new Metrics();
   const nextId = makeIdSource();
   const ongoing: OngoingSet = new Set();

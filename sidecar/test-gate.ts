@@ -27,7 +27,6 @@ import { type Sidecar, startSidecar } from "./start.ts";
 export const WORKSPACE = "ws_test";
 export const API = "api_orders";
 export const POLICY = "pol_orders";
-const PROJECTION = "projection-1";
 
 export const silent = pino({ level: "silent" });
 
@@ -60,6 +59,7 @@ export const aRule = (changes: Partial<CompiledPolicy["rules"][number]> = {}): C
 export class Records {
   readonly #edge: Edge;
   readonly workspaceId: string;
+  #projectionId = "";
   #version = 0;
   #policyVersion = 0;
 
@@ -68,21 +68,23 @@ export class Records {
     this.workspaceId = workspaceId;
   }
 
-  async begin(): Promise<void> {
-    await this.#edge.writer.begin(PROJECTION, [this.workspaceId]);
+  /** A new projection: what was written before is gone. */
+  async begin(projectionId = "projection-1"): Promise<void> {
+    this.#projectionId = projectionId;
+    await this.#edge.writer.begin(projectionId, [this.workspaceId]);
     await this.#write("workspace", this.workspaceId, { id: this.workspaceId, enabled: true });
     await this.putApi({});
   }
 
   async complete(): Promise<void> {
-    await this.#edge.writer.complete(PROJECTION, [this.workspaceId]);
+    await this.#edge.writer.complete(this.#projectionId, [this.workspaceId]);
     await this.heartbeat();
   }
 
   /** `ageMs` old; 0 is now. */
   async heartbeat(ageMs = 0): Promise<void> {
     const asOfMs = (await this.#edge.writer.nowMs()) - ageMs;
-    await this.#edge.writer.heartbeat(PROJECTION, asOfMs, [this.workspaceId]);
+    await this.#edge.writer.heartbeat(this.#projectionId, asOfMs, [this.workspaceId]);
   }
 
   async putApi(changes: Partial<ApiRecord>): Promise<void> {
@@ -157,7 +159,11 @@ export class Records {
   async #write(kind: RecordWrite["ref"]["kind"], id: string, data: unknown): Promise<void> {
     this.#version += 1;
     const ref = { workspaceId: this.workspaceId, kind, id };
-    await this.#edge.writer.write({ projectionId: PROJECTION, version: this.#version, writes: [{ ref, data }] });
+    await this.#edge.writer.write({
+      projectionId: this.#projectionId,
+      version: this.#version,
+      writes: [{ ref, data }],
+    });
   }
 }
 
@@ -225,15 +231,17 @@ export interface GateOptions {
   readonly config?: Partial<SidecarConfig>;
   /** false: no policy is written, and nobody waits for one. */
   readonly ready?: boolean;
+  /** false: nothing is written at all, because the store is not there. */
+  readonly written?: boolean;
 }
 
 export async function openGate(options: GateOptions = {}): Promise<TestGate> {
   const edge = options.edge ?? createMemoryEdge();
   const app = options.app ?? (await startApp());
   const records = new Records(edge);
-  await records.begin();
+  if (options.written !== false) await records.begin();
   if (options.ready !== false) await records.putPolicy(aPolicy(options.policy));
-  await records.complete();
+  if (options.written !== false) await records.complete();
   const sidecar = await startSidecar({
     edge,
     workspaceId: WORKSPACE,

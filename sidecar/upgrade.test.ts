@@ -82,12 +82,13 @@ describe("a WebSocket", () => {
     gate = await openGate({ app });
     const socket = connect({ port: gate.port, host: "127.0.0.1", allowHalfOpen: true });
     const read = readAll(socket);
+    const closed = once(socket, "close");
     socket.write(`${handshake(`X-API-Key: ${await gate.records.putKey()}`)}from the client`);
     await waitFor("both", () => read().endsWith("from the app") && got.join("") === "from the client");
     // The client ends its direction; the app may still answer in its own.
     socket.end();
-    await waitFor("the app's last word", () => read().endsWith("last word"));
-    await once(socket, "close");
+    await closed;
+    expect(read()).toMatch(/last word$/);
   });
 
   test("an app that declines is passed back", async () => {
@@ -107,7 +108,7 @@ describe("a WebSocket", () => {
     expect((await sendRaw(gate.port, handshake(`X-API-Key: ${await gate.records.putKey()}`))).status).toBe(502);
     await gate.close();
     const app = await startApp();
-    app.server.on("upgrade", (_req, socket: Socket) => socket.on("error", () => {}).resume());
+    app.server.on("upgrade", (_req, socket: Socket) => socket.on("end", () => socket.end()).resume());
     gate = await openGate({ app, timeouts: { headersMs: 100 } });
     expect((await sendRaw(gate.port, handshake(`X-API-Key: ${await gate.records.putKey()}`))).status).toBe(504);
   });
@@ -179,7 +180,7 @@ describe("other upgrades", () => {
 test("an upgrade while the client is gone leaves nothing behind", async () => {
   const app = createServer();
   const asked = Promise.withResolvers<Socket>();
-  app.on("upgrade", (_req, socket: Socket) => asked.resolve(socket.on("error", () => {})));
+  app.on("upgrade", (_req, socket: Socket) => asked.resolve(socket.on("end", () => socket.end())));
   app.listen(0, "127.0.0.1");
   await once(app, "listening");
   gate = await openGate({ config: { upstream: `http://127.0.0.1:${(app.address() as AddressInfo).port}` } });

@@ -35,6 +35,8 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
+const EARLY_BYTES_MAX = 64 * 1024;
+
 /** Asks the app to upgrade. `res` has the client's socket and answers for an app that declines. */
 export function openUpgrade(
   parts: UpgradeParts,
@@ -48,7 +50,8 @@ export function openUpgrade(
     path: target,
     headers: [...headers, "Connection", "Upgrade", "Upgrade", "websocket"],
     // No agent pools it. Half open: the app ending its direction must not end the client's.
-    createConnection: () => connect({ host: hostOf(origin), port: portOf(origin), allowHalfOpen: true }),
+    createConnection: () =>
+      connect({ host: hostOf(origin), port: portOf(origin), allowHalfOpen: true, timeout: parts.headersMs }),
     timeout: parts.headersMs,
   });
   const ongoingAsk: Ongoing = {
@@ -65,16 +68,25 @@ export function openUpgrade(
   let isSettled = false;
   let hasTimedOut = false;
 
-  const settle = (): void => {
-    isSettled = true;
-    socket.off("close", onClientGone);
-    ongoing.delete(ongoingAsk);
+  // Whether the client is still there is heard only by reading. What it says before it knows that it may is kept, in bounds.
+  const early: Buffer[] = [head];
+  let earlyBytes = head.length;
+  const onEarly = (chunk: Buffer): void => {
+    early.push(chunk);
+    earlyBytes += chunk.length;
+    if (earlyBytes > EARLY_BYTES_MAX) socket.pause();
   };
   const onClientGone = (): void => {
     settle();
     asked.destroy();
+    socket.destroy();
   };
-  socket.on("close", onClientGone);
+  const settle = (): void => {
+    isSettled = true;
+    socket.off("data", onEarly).off("end", onClientGone).off("close", onClientGone);
+    ongoing.delete(ongoingAsk);
+  };
+  socket.on("data", onEarly).on("end", onClientGone).on("close", onClientGone);
 
   asked.on("timeout", () => {
     hasTimedOut = true;
@@ -106,7 +118,7 @@ export function openUpgrade(
     for (let i = 0; i < out.length; i += 2) text += `${out[i]}: ${out[i + 1]}\r\n`;
     socket.write(`${text}\r\n`, "latin1");
     if (appHead.length > 0) socket.write(appHead);
-    if (head.length > 0) appSocket.write(head);
+    if (earlyBytes > 0) appSocket.write(Buffer.concat(early));
     ongoing.add(new Tunnel(socket, appSocket, ongoing, { startedMs, admission }));
   });
   asked.end();

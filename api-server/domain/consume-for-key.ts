@@ -1,6 +1,7 @@
 import { PublicError } from "../../core/errors.ts";
 import type { CreditOutcome, LimitCharge, LimitOutcome } from "../../edge/counters/contract.ts";
 import type { Deps } from "../deps.ts";
+import { consumeLimits } from "./consume-limits.ts";
 
 export interface KeyCharges {
   readonly workspaceId: string;
@@ -17,16 +18,17 @@ export interface KeyConsumed {
   readonly credits: { readonly status: "spent" | "refused" | "unreached"; readonly remaining: number } | undefined;
 }
 
-type Consuming = Pick<Deps, "counters" | "credits">;
+type Consuming = Pick<Deps, "counters" | "credits" | "log">;
 
 /**
  * Charges a key's limits and credits. A credit counter that is not loaded is loaded and asked once more, for the credits
- * alone: the limits have been charged by then.
+ * alone: the limits have been charged by then. While the shared store is away, limits alone are decided in this process;
+ * credits are not.
  * @throws PublicError 500 `service_unavailable` when the credits cannot be counted, and CountersUnavailable.
  */
 export async function consumeForKey(deps: Consuming, charges: KeyCharges): Promise<KeyConsumed> {
   const { workspaceId, keyId, limits, creditCost } = charges;
-  if (creditCost === undefined) return { ...(await deps.counters.consume({ limits })), credits: undefined };
+  if (creditCost === undefined) return { ...(await consumeLimits(deps, limits)), credits: undefined };
   const credits = { workspaceId, keyId, cost: creditCost };
   const consumed = await deps.counters.consume({ limits, credits });
   const outcome = await settleCredits(deps, credits, consumed.credits);

@@ -36,14 +36,13 @@ export interface RootKeys {
   find(hash: string): Promise<KnownRootKey>;
 }
 
-const SCHEME = /^Bearer[ ]+/;
+const SCHEME = /^Bearer /;
 
 /** The hash of the token in the `Authorization` header. Throws PublicError 401 when the header is not of its form. */
 export function readRootKeyHash(header: string | undefined): string {
   if (header === undefined) throw unauthorized("The Authorization header is missing.");
   const trimmed = header.trim();
-  const scheme = SCHEME.exec(trimmed);
-  const token = scheme === null ? "" : trimmed.slice(scheme[0].length).trim();
+  const token = SCHEME.test(trimmed) ? trimmed.slice("Bearer".length).trim() : "";
   if (token === "") throw unauthorized("The Authorization header is not of the form `Bearer <root key>`.");
   return hashKey(token);
 }
@@ -61,7 +60,9 @@ export function admit(known: KnownRootKey, nowMs: number): RootKey {
   return known;
 }
 
-const unauthorized = (detail: string): PublicError => new PublicError("unauthorized", detail);
+/** RFC 9110, section 11.6.1: a 401 names the scheme that would be accepted. */
+const unauthorized = (detail: string): PublicError =>
+  new PublicError("unauthorized", detail, { headers: { "WWW-Authenticate": "Bearer" } });
 
 export function createRootKeys({ db, projection }: Pick<Deps, "db" | "projection">): RootKeys {
   const found = new BoundedCache<string, RootKey>(ENTRIES_MAX);

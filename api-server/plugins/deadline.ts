@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { PublicError } from "../../core/errors.ts";
@@ -22,6 +23,8 @@ export interface Deadlines {
   begin(exchange: Exchange): void;
   /** False when the exchange had ended before: the deadline has answered, or the client is gone. */
   end(exchange: Exchange): boolean;
+  /** Whether a handler is at work on a request that came over this connection. */
+  isBusy(socket: Socket): boolean;
 }
 
 /**
@@ -67,5 +70,9 @@ export function createDeadlines(
   const timer = setInterval(sweep, Math.min(SWEEP_MS, timeoutMs));
   timer.unref();
   app.addHook("onClose", async () => clearInterval(timer));
-  return { begin: (exchange) => void exchanges.add(exchange), end };
+  return {
+    begin: (exchange) => void exchanges.add(exchange),
+    end,
+    isBusy: (socket) => [...exchanges].some(({ request }) => request.raw.socket === socket),
+  };
 }

@@ -7,7 +7,8 @@ const DATE = 1082;
 /** Every bigint of ours is a count or an instant below 2^53 (api/v2 section 2), so that a Number holds it exactly. */
 const numbers = (text: string): number[] => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
 
-const types: pg.CustomTypesConfig = {
+/** How every connection of ours reads values: int8 as Numbers, dates as text. */
+export const customTypes: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text" | "binary") => {
     if (format === "binary") return pg.types.getTypeParser(oid, "binary");
     if (oid === INT8) return Number;
@@ -36,7 +37,7 @@ export function createPool(databaseUrl: string, options: PoolOptions = {}): pg.P
     // A statement that outlives the request that asked for it (60 s) serves nobody.
     statement_timeout: 60_000,
     keepAlive: true,
-    types,
+    types: customTypes,
   });
   // Without a listener a lost idle connection would end the process.
   pool.on("error", (error) => options.onIdleError?.(error));

@@ -8,11 +8,12 @@ import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
 import { createTestDatabase } from "../../test/harness/postgres.ts";
 import { type AppOptions, buildApp } from "../app.ts";
+import { createCreditService } from "../credits/postgres-credits.ts";
 import type { Deps } from "../deps.ts";
 import { createPool } from "../store/pool.ts";
+import { createPostgresSource } from "../store/records.ts";
 import { insertRootKey } from "../store/root-keys.ts";
 import { insertWorkspace } from "../store/workspaces.ts";
-import { createCreditService, createRecordSource } from "./stand-ins.ts";
 
 export interface Workspace {
   readonly id: string;
@@ -97,7 +98,7 @@ export async function buildTestApp(
   const edge = createMemoryEdge({ nowMs });
   await edge.writer.begin(PROJECTION_ID, []);
   await edge.writer.complete(PROJECTION_ID, []);
-  const projection = await openProjection({ source: createRecordSource(db), feed: edge.feed, follow: "central" });
+  const projection = await openProjection({ source: createPostgresSource(db), feed: edge.feed, follow: "central" });
   const beat = async (): Promise<void> => edge.writer.heartbeat(PROJECTION_ID, nowMs(), []);
   await beat();
   const heart = setInterval(() => void beat(), HEARTBEAT_MS);
@@ -106,7 +107,7 @@ export async function buildTestApp(
     db,
     projection,
     counters: edge.counters({ timeoutMs: 1000 }),
-    credits: createCreditService(db, edge.credits),
+    credits: createCreditService({ db, store: edge.credits, nowMs }),
     events: edge.sink,
     pods: edge.pods,
     log,

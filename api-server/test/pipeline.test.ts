@@ -78,6 +78,12 @@ describe("what is wrong with a body is named", () => {
     },
     { name: "a null that is not allowed", path: "apis.createApi", body: { name: null }, locations: ["body.name"] },
     {
+      name: "__proto__",
+      path: "apis.createApi",
+      body: '{"name":"abc","__proto__":{"a":1}}',
+      locations: ["body.__proto__"],
+    },
+    {
       name: "an item deep inside",
       path: "keys.createKey",
       body: { apiId: "api_1234", ratelimits: [limit, limit, { ...limit, limit: 0 }] },
@@ -232,6 +238,22 @@ describe("error bodies", () => {
     expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
     expect(JSON.parse(text.slice(text.indexOf("\r\n\r\n")))).toMatchObject({ error: { status: 400, errors: [] } });
   });
+});
+
+test("a body that does not arrive in time is answered with 408, on a connection that was used before too", async () => {
+  const slow = await buildTestApp({ requestTimeoutMs: 300 });
+  const address = new URL(await slow.app.listen({ port: 0, host: "127.0.0.1" }));
+  const socket = connect(Number(address.port), "127.0.0.1");
+  socket.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+  await once(socket, "data");
+  socket.write(
+    "POST /v2/apis.getApi HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{",
+  );
+  let text = "";
+  for await (const chunk of socket) text += chunk;
+  expect(text).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n/);
+  expect(JSON.parse(text.slice(text.indexOf("\r\n\r\n"))).error).toMatchObject({ status: 408, errors: [] });
+  await slow.close();
 });
 
 describe("headers of managed objects", () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type ConsumeRequest, CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { UsageEvent } from "../../edge/events/contract.ts";
-import { CountersUnavailable, type ConsumeRequest } from "../../edge/counters/contract.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
 const HOUR_MS = 3_600_000;
@@ -16,7 +16,7 @@ beforeAll(async () => {
   api = await buildTestApp({
     deps: (deps) => ({
       // Seen from outside only; each does what it does.
-      events: { ...bound(deps.events), add: (event) => (events.push(event), deps.events.add(event)) },
+      events: { ...bound(deps.events), add: (event) => void events.push(event) },
       counters: {
         close: () => deps.counters.close(),
         consume: (request) => {
@@ -99,6 +99,7 @@ describe("counting", () => {
       const replies = [];
       for (let i = 0; i < 4; i++) replies.push((await limit({ namespace: "alone" })).success);
       expect(replies).toEqual([true, true, true, false]);
+      expect(api.logs.filter((line) => line.includes("shared counters are away"))).toHaveLength(1);
     } finally {
       breakStrict = false;
     }
@@ -111,6 +112,7 @@ describe("bounds", () => {
     { name: "namespace of 1", body: { namespace: "n" } },
     { name: "namespace of 512", body: { namespace: "n".repeat(512) } },
     { name: "identifier of 512, of any characters", body: { identifier: "ü".repeat(512) } },
+    { name: "a namespace of 512 characters of four bytes", body: { namespace: "😀".repeat(512) } },
     { name: "the shortest duration", body: { duration: 1000 } },
     { name: "the longest duration", body: { duration: 2_592_000_000 } },
     { name: "the greatest limit", body: { limit: Number.MAX_SAFE_INTEGER } },
@@ -199,6 +201,22 @@ describe("namespaces", () => {
     expect(reply.body.error.detail).toContain(`ratelimit.*.limit or ratelimit.${namespaceId}.limit`);
   });
 
+  test("one that another replica has just made is found, although its absence is cached here", async () => {
+    const name = "made-elsewhere";
+    const rootKey = await api.rootKey(["ratelimit.rlns_elsewhere.limit"]);
+    const ask = () => api.call("ratelimit.limit", { ...aCall, namespace: name }, { rootKey });
+    expect((await ask()).status).toBe(403);
+    await api.deps.db.query(
+      "insert into ratelimit_namespaces (id, workspace_id, name, created_at) values ('rlns_elsewhere', $1, $2, 0)",
+      [api.workspace.id, name],
+    );
+    // Found in the database, then read once to be cached.
+    for (let i = 0; i < 2; i++) expect((await ask()).status).toBe(200);
+    statements = [];
+    expect((await ask()).status).toBe(200);
+    expect(statements).toEqual([]);
+  });
+
   test("a deleted one is gone by id and name, which is said before 403, and is not revived", async () => {
     const { namespaceId } = await api.data("ratelimit.createNamespace", { name: "gone" });
     await limit({ namespace: "gone", cost: 3 });
@@ -241,7 +259,7 @@ describe("one call", () => {
     expect(events).toEqual([
       {
         type: "ratelimit",
-        id: expect.stringMatching(/^ev_[a-zA-Z0-9]{16}$/),
+        id: reply.body.meta.requestId,
         requestId: reply.body.meta.requestId,
         timeMs: expect.any(Number),
         workspaceId: api.workspace.id,
@@ -267,7 +285,14 @@ describe("overrides", () => {
 
   test("an exact one beats patterns, the pattern with most literal characters beats others, ties go to the smaller id", async () => {
     const ids: Record<string, string> = {};
-    for (const [identifier, limit] of Object.entries({ "*": 10, "p_*": 11, "p_*_eu": 12, "*_eu_p": 13, p_1: 14, "p_**": 15 })) {
+    for (const [identifier, limit] of Object.entries({
+      "*": 10,
+      "p_*": 11,
+      "p_*_eu": 12,
+      "*_eu_p": 13,
+      p_1: 14,
+      "p_**": 15,
+    })) {
       ids[identifier] = (await setOverride({ identifier, limit })).overrideId;
     }
     const [lesser] = ["p_*", "p_**"].sort((a, b) => ((ids[a] ?? "") < (ids[b] ?? "") ? -1 : 1));
@@ -298,7 +323,12 @@ describe("overrides", () => {
     await api.data("ratelimit.createNamespace", { name: "replace" });
     const call = { namespace: "replace", identifier: "vip", cost: 2 };
     expect(await limit(call)).toMatchObject({ limit: 3, remaining: 1 });
-    const { overrideId } = await setOverride({ namespace: "replace", identifier: "vip", limit: 9, duration: 2 * HOUR_MS });
+    const { overrideId } = await setOverride({
+      namespace: "replace",
+      identifier: "vip",
+      limit: 9,
+      duration: 2 * HOUR_MS,
+    });
     expect(await limit(call)).toMatchObject({ success: true, limit: 9, remaining: 7, overrideId });
     expect((await setOverride({ namespace: "replace", identifier: "vip", limit: 0 })).overrideId).toBe(overrideId);
     expect(await limit({ ...call, cost: 0 })).toMatchObject({ success: false, limit: 0, remaining: 0, overrideId });

@@ -36,9 +36,7 @@ export function compileGrants(slugs: readonly string[]): Grants {
   if (prefixes.size === 0 && patterns.length === 0) return { satisfies: (requested) => exact.has(requested) };
   return {
     satisfies: (requested) =>
-      exact.has(requested) ||
-      (prefixes.size > 0 && hasPrefix(prefixes, requested)) ||
-      patterns.some((pattern) => matches(pattern, requested)),
+      exact.has(requested) || (prefixes.size > 0 && hasPrefix(prefixes, requested)) || matchesSome(patterns, requested),
   };
 }
 
@@ -69,6 +67,11 @@ function hasPrefix(prefixes: ReadonlySet<string>, requested: string): boolean {
   for (let at = 0; at < requested.length - 1; at++) {
     if (isSeparator(requested.charCodeAt(at)) && prefixes.has(requested.slice(0, at + 1))) return true;
   }
+  return false;
+}
+
+function matchesSome(patterns: readonly Pattern[], requested: string): boolean {
+  for (const pattern of patterns) if (matches(pattern, requested)) return true;
   return false;
 }
 

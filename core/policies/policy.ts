@@ -24,8 +24,8 @@ export type CredentialLocation = z.infer<typeof CredentialLocation>;
 
 /** Whole segments for `prefix`; `exact` is byte for byte. At most one of the two; neither matches every path. */
 export const PathMatch = z.union([
-  z.strictObject({ prefix: z.string().min(1).max(1024).startsWith("/") }),
-  z.strictObject({ exact: z.string().min(1).max(1024).startsWith("/") }),
+  z.strictObject({ prefix: z.string().min(1).max(1024).regex(/^\//) }),
+  z.strictObject({ exact: z.string().min(1).max(1024).regex(/^\//) }),
 ]);
 export type PathMatch = z.infer<typeof PathMatch>;
 

@@ -68,16 +68,30 @@ export class Breaker {
 export interface GuardOptions {
   readonly timeoutMs: number;
   /**
-   * A process that was busy may find its timer due before it has read the reply that lies in the socket. One more turn of
-   * the event loop reads it, so that a busy sidecar is not taken for an absent Redis.
+   * A process that was busy may find its timer due before it has read the reply that lies in the socket, or even before it
+   * has sent the question. So one more turn of the event loop reads what is there, and when the timer itself comes late the
+   * time begins once more: a busy sidecar is not to be taken for an absent Redis.
    */
   readonly extraPoll: boolean;
+}
+
+/** A timer that comes later than this says that the process was busy. */
+const LATE_MS = 10;
+
+interface Pending {
+  dueMs: number;
+  readonly giveUp: () => void;
+  isSettled: boolean;
+  isExtended: boolean;
 }
 
 export class GuardedCounters implements StrictCounters {
   readonly #inner: StrictCounters;
   readonly #options: GuardOptions;
   readonly #breaker = new Breaker();
+  /** In the order in which they are due, settled ones among them. One timer serves all: a timer a call costs more than the call. */
+  #pending: Pending[] = [];
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(inner: StrictCounters, options: GuardOptions) {
     this.#inner = inner;
@@ -86,31 +100,31 @@ export class GuardedCounters implements StrictCounters {
 
   consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
     const breaker = this.#breaker;
-    if (!breaker.admits(performance.now())) {
+    const startedAtMs = performance.now();
+    if (!breaker.admits(startedAtMs)) {
       return Promise.reject(new CountersUnavailable("the store has mostly failed of late and is not asked"));
     }
-    const { timeoutMs, extraPoll } = this.#options;
+    const { timeoutMs } = this.#options;
     return new Promise((resolve, reject) => {
-      let isSettled = false;
       const giveUp = () => {
-        if (isSettled) return;
-        isSettled = true;
+        if (pending.isSettled) return;
+        pending.isSettled = true;
         breaker.failed(performance.now());
         reject(new CountersUnavailable(`the store gave no answer within ${timeoutMs} ms`));
       };
-      const timer = setTimeout(extraPoll ? () => setImmediate(giveUp) : giveUp, timeoutMs);
+      const pending: Pending = { dueMs: startedAtMs + timeoutMs, giveUp, isSettled: false, isExtended: false };
+      this.#pending.push(pending);
+      if (this.#timer === undefined) this.#arm(timeoutMs);
       this.#inner.consume(request, options).then(
         (consumed) => {
-          if (isSettled) return;
-          isSettled = true;
-          clearTimeout(timer);
+          if (pending.isSettled) return;
+          pending.isSettled = true;
           breaker.succeeded(performance.now());
           resolve(consumed);
         },
         (error: unknown) => {
-          if (isSettled) return;
-          isSettled = true;
-          clearTimeout(timer);
+          if (pending.isSettled) return;
+          pending.isSettled = true;
           breaker.failed(performance.now());
           reject(error);
         },
@@ -119,6 +133,33 @@ export class GuardedCounters implements StrictCounters {
   }
 
   close(): Promise<void> {
+    clearTimeout(this.#timer);
     return this.#inner.close();
+  }
+
+  #arm(ms: number): void {
+    this.#timer = setTimeout(() => this.#onTimer(), ms);
+    this.#timer.unref();
+  }
+
+  #onTimer(): void {
+    const nowMs = performance.now();
+    const { extraPoll, timeoutMs } = this.#options;
+    const firstLeft = this.#pending.findIndex(({ isSettled, dueMs }) => !isSettled && dueMs > nowMs);
+    const due = this.#pending.splice(0, firstLeft === -1 ? this.#pending.length : firstLeft);
+    for (const pending of due) {
+      if (pending.isSettled) continue;
+      if (!extraPoll) pending.giveUp();
+      else if (pending.isExtended || nowMs - pending.dueMs <= LATE_MS) setImmediate(pending.giveUp);
+      else {
+        pending.isExtended = true;
+        pending.dueMs = nowMs + timeoutMs;
+        this.#pending.push(pending);
+      }
+    }
+    this.#timer = undefined;
+    const [next] = this.#pending;
+    // Rounded up: a timer that comes too early would find nothing due, and be set again at once.
+    if (next !== undefined) this.#arm(Math.ceil(next.dueMs - nowMs));
   }
 }

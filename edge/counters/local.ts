@@ -15,6 +15,8 @@ import type { StrictCounters } from "./strict.ts";
 
 const EXCHANGE_EVERY_MS = 100;
 const SWEEP_EVERY_MS = 10_000;
+/** Beyond it the oldest counter is forgotten, and what it knew of others with it. */
+const COUNTERS_MAX = 100_000;
 
 interface LocalCounter {
   readonly key: string;
@@ -136,6 +138,8 @@ export class LocalCounters implements Counters {
     if (counter === undefined) {
       const { durationMs, limit } = charge;
       counter = { key: this.#options.keyOf(charge), durationMs, shared: undefined, pending: [], limit };
+      const [oldest] = this.#counters.size < COUNTERS_MAX ? [] : this.#counters.keys();
+      if (oldest !== undefined) this.#counters.delete(oldest);
       this.#counters.set(name, counter);
     }
     return counter;

@@ -13,6 +13,9 @@ interface KeptCounts extends WindowCounts {
   readonly expiresMs: number;
 }
 
+/** Beyond it the oldest counter is forgotten: identifiers are the caller's, and memory is not to be. */
+const COUNTERS_MAX = 500_000;
+
 /** How many counters each call looks at for expired ones, so that the store never has to be swept as a whole. */
 const SWEEP_PER_CALL = 2;
 
@@ -20,14 +23,24 @@ const SWEEP_PER_CALL = 2;
 export class MemoryStore {
   readonly nowMs: () => number;
   readonly limits = new Map<string, KeptCounts>();
+  readonly #limitsMax: number;
   readonly credits = new Map<string, MemoryCredits>();
   /** By workspace: the ids of the keys. */
   readonly dirty = new Map<string, Set<string>>();
   readonly toLoad = new Map<string, Set<string>>();
   #sweep: Iterator<[string, KeptCounts]> | undefined;
 
-  constructor(nowMs: () => number = Date.now) {
+  constructor(nowMs: () => number = Date.now, limitsMax: number = COUNTERS_MAX) {
     this.nowMs = nowMs;
+    this.#limitsMax = limitsMax;
+  }
+
+  setLimit(key: string, counts: WindowCounts, durationMs: number): void {
+    if (this.limits.size >= this.#limitsMax && !this.limits.has(key)) {
+      const [oldest] = this.limits.keys();
+      if (oldest !== undefined) this.limits.delete(oldest);
+    }
+    this.limits.set(key, { ...counts, expiresMs: (counts.window + 2) * durationMs });
   }
 
   sweep(nowMs: number): void {
@@ -86,9 +99,7 @@ export class MemoryCounters implements StrictCounters {
     if (!dryRun) {
       for (const { counterKey, durationMs } of charges) {
         const counts = decided.updates.get(counterKey);
-        if (counts !== undefined) {
-          store.limits.set(counterKey, { ...counts, expiresMs: (counts.window + 2) * durationMs });
-        }
+        if (counts !== undefined) store.setLimit(counterKey, counts, durationMs);
       }
     }
     const outcomes = dryRun ? reportRefused(charges, decided.outcomes, { read, nowMs }) : decided.outcomes;

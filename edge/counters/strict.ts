@@ -1,6 +1,6 @@
 import type { CounterCharge } from "../../core/ratelimits/decide-limits.ts";
 import { decideLimit, type WindowCounts } from "../../core/ratelimits/window.ts";
-import type { ConsumeRequest, Consumed, Counters, LimitOutcome } from "./contract.ts";
+import type { Consumed, ConsumeRequest, Counters, LimitOutcome } from "./contract.ts";
 
 /** Counters that decide every charge in the store, whatever `accuracy` says. What stands before them sorts the charges. */
 export interface StrictCounters extends Counters {

@@ -138,13 +138,6 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     return this.#nowMs();
   }
 
-  /** As if the store had been emptied: a test's word for it. */
-  flush(): void {
-    this.#projectionId = undefined;
-    this.#workspaces.clear();
-    for (const listener of this.#listeners.keys()) listener.onReset("the projection is gone");
-  }
-
   #check(projectionId: string): void {
     if (projectionId === this.#projectionId) return;
     throw new ProjectionChanged(`the store does not hold projection ${projectionId}`);

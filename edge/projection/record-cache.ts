@@ -139,7 +139,10 @@ export class RecordCache {
     const generation = this.#generation;
     const batch = this.#options.source.read(refs).then(
       (read) => this.#trusted(read),
-      (error: unknown): ReadBatch => ({ usable: false, reason: error instanceof Error ? error.message : String(error) }),
+      (error: unknown): ReadBatch => ({
+        usable: false,
+        reason: error instanceof Error ? error.message : String(error),
+      }),
     );
     return refs.map((ref, i) => {
       const name = recordName(ref);

@@ -109,14 +109,16 @@ export class RedisRecordWriter implements RecordWriter {
     const read = (id: string) => this.#client.hget(this.#keys.mark(id), "projectionId");
     const [central, ...marks] = await Promise.all([CENTRAL, ...workspaceIds].map(read));
     if (central !== projectionId) throw new ProjectionChanged(`the store does not hold projection ${projectionId}`);
+    const other = workspaceIds.find((_, i) => marks[i] !== null && marks[i] !== projectionId);
+    if (other !== undefined) throw new ProjectionChanged(`the store holds another projection of workspace ${other}`);
     const unmarked = workspaceIds.filter((_, i) => marks[i] === null);
     if (unmarked.length === 0) return;
     const known = await this.#client.smismember(this.#keys.knownWorkspaces(), ...unmarked);
     const lost = unmarked.find((_, i) => known[i] === 1);
     if (lost !== undefined) throw new ProjectionChanged(`the store has lost workspace ${lost}`);
-    const { complete } = await this.state();
+    const complete = await this.#client.hget(this.#keys.mark(CENTRAL), "complete");
     await this.#beginWorkspaces(projectionId, unmarked);
-    if (complete) await this.complete(projectionId, unmarked);
+    if (complete === "1") await this.complete(projectionId, unmarked);
   }
 
   async #beginWorkspaces(projectionId: string, workspaceIds: readonly string[]): Promise<void> {

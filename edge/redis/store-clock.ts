@@ -6,9 +6,9 @@ const RETRY_MS = 500;
 const TIMEOUT_MS = 1_000;
 
 /**
- * The clock of Redis, told from our monotonic one. The offset is reckoned from the moment of sending, so that the estimate
- * is early by no more than nothing and late by no more than the way there: what is judged by it looks older than it is,
- * never younger. Clocks of pods are not trusted, and those of machines drift, so it is measured again every 10 s.
+ * The clock of Redis, told from our monotonic one. The offset is reckoned as if Redis had read its clock when we sent the
+ * question, so the estimate runs ahead by the way there at most, and never behind: what is judged by it looks older than it
+ * is, not younger. Clocks of pods are not trusted, and those of machines drift, so it is measured again every 10 s.
  */
 export class StoreClock {
   readonly #client: RedisClient;

@@ -21,7 +21,9 @@ function sources(folder: string): string[] {
 
 function imports(file: string): string[] {
   const text = readFileSync(file, "utf8");
-  return [...text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)].map(([, specifier = ""]) => specifier);
+  const statements = text.matchAll(/^(?:import|export)\b(?:[^;"]*?\bfrom)?\s*"([^"]+)"/gm);
+  const calls = text.matchAll(/\bimport\(\s*"([^"]+)"/g);
+  return [...statements, ...calls].map(([, specifier = ""]) => specifier);
 }
 
 /** The part that a relative import leads to, undefined for a library. */

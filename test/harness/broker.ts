@@ -1,6 +1,8 @@
 import { once } from "node:events";
-import { createServer, type ServerResponse } from "node:http";
+import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
+import { MissingPart } from "./parts/find.ts";
 import { type Address, type Part, startPart } from "./parts/parts.ts";
 
 /** Where a worker of the test runner asks for parts; set by the run's main process and inherited by its workers. */
@@ -46,10 +48,18 @@ export const stopOwnParts = () => ownParts.stopAll();
 export async function partAddress(part: Part): Promise<Address> {
   const broker = process.env[BROKER_URL];
   if (broker === undefined) return await ownParts.address(part);
-  const response = await fetch(`${broker}/${part}`);
-  const body = (await response.json()) as { address: Address } | { error: string };
-  if ("error" in body) throw new Error(body.error);
-  return body.address;
+  const answer = (await getJson(`${broker}/${part}`)) as Answer;
+  if ("address" in answer) return answer.address;
+  throw answer.missing ? new MissingPart(answer.error) : new Error(answer.error);
+}
+
+type Answer = { address: Address } | { error: string; missing: boolean };
+
+/** Not `fetch`, which gives up after five minutes: building the Kubernetes programs may take longer than that. */
+async function getJson(url: string): Promise<unknown> {
+  const request = get(url, { agent: false });
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  return await json(response);
 }
 
 /** Serves `partAddress` of other processes on 127.0.0.1. `close` stops the parts too. */
@@ -59,11 +69,12 @@ export async function startBroker(): Promise<{ url: string; close(): Promise<voi
     const part = request.url?.slice(1) as Part;
     parts.address(part).then(
       (address) => reply(response, 200, { address }),
-      (error: unknown) => reply(response, 503, { error: error instanceof Error ? error.message : String(error) }),
+      (error: unknown) => {
+        const text = error instanceof Error ? error.message : String(error);
+        reply(response, 503, { error: text, missing: error instanceof MissingPart });
+      },
     );
   });
-  // Building the Kubernetes programs takes minutes; the one who waits has a deadline of its own.
-  server.requestTimeout = 0;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
@@ -76,6 +87,6 @@ export async function startBroker(): Promise<{ url: string; close(): Promise<voi
   };
 }
 
-function reply(response: ServerResponse, status: number, body: unknown): void {
+function reply(response: ServerResponse, status: number, body: Answer): void {
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }

@@ -18,8 +18,8 @@ export type TestKubernetes = {
 /**
  * The Kubernetes API server that all files of a run share. A file works in a namespace of its own
  * (`createTestNamespace`); what has none, such as a CRD or a webhook configuration, is seen by all the others: apply the
- * former as they are committed, and give the latter a `namespaceSelector`. The first call may build the programs, for
- * which a hook needs its time limit raised: see `KUBERNETES_START_MS`.
+ * former as they are committed, and give the latter a `namespaceSelector`. On a new machine the first call builds the
+ * programs; `make test` does that beforehand, so that only a direct `vitest run` meets a hook's time limit then.
  */
 export async function startKubernetes(): Promise<TestKubernetes> {
   const { kubeconfigPath = "", kubectlPath = "" } = await partAddress("kubernetes");

@@ -48,7 +48,7 @@ export async function openEnvironment(): Promise<Environment> {
     const env = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, POSTERN_LOG_LEVEL: "info" };
 
     const start = async (args: readonly string[], ready: RegExp): Promise<Running> => {
-      const child = await startProcess(process.execPath, args, { env, readyLine: ready });
+      const child = await startProcess(process.execPath, [...args], { env, readyLine: ready });
       const url = ready.exec(`${child.stdout()}\n${child.stderr()}`)?.[1] ?? "";
       const running = { url, pid: child.pid, stop: async () => void (await child.stop()) };
       closers.push(running.stop);

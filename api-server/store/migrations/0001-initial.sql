@@ -78,11 +78,13 @@ create index keys_by_identity on keys (identity_id, id) where identity_id is not
 create unique index keys_manager on keys (workspace_id, manager, name) where manager is not null and deleted_at is null;
 
 -- A key without a row here is unlimited. remaining = granted - spent. `rev` grows with every change of the number, so that
--- the shared counter knows whether what it holds is still the same grant.
+-- the shared counter knows whether what it holds is still the same grant. It comes from one sequence, so that it also grows
+-- over a key that was unlimited in between.
+create sequence credit_rev;
 create table key_credits (
   key_id             text primary key references keys (id) on delete cascade,
   workspace_id       text not null,
-  rev                bigint not null default 1,
+  rev                bigint not null default nextval('credit_rev'),
   granted            bigint not null check (granted >= 0),
   spent              bigint not null default 0 check (spent >= 0),
   refill_amount      bigint,

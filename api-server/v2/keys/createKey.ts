@@ -106,9 +106,9 @@ async function handle(call: Call<Body>): Promise<Data> {
 async function insertEverything(tx: PoolClient, call: Call<Body>, api: ApiRow): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  await refuseSecondOfManager(tx, call);
   const { roles, unknown } = await findRolesByName(tx, workspaceId, body.roles ?? []);
   if (unknown !== undefined) throw roleNotFound(unknown);
+  await refuseSecondOfManager(tx, call);
   const permissions = await ensurePermissions(tx, call, body.permissions ?? []);
   const identity = body.externalId === undefined ? undefined : await ensureIdentity(tx, call, body.externalId);
 

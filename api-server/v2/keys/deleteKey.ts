@@ -1,12 +1,12 @@
 import * as z from "zod";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
 import { guardManaged, isRelease } from "../../domain/managed.ts";
 import { keyNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { deleteKey as deleteKeyRow, purgeKey, releaseKey } from "../../store/key-changes.ts";
 import { lockKey } from "../../store/keys.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { Empty, KeyId } from "../schemas.ts";
 
 const Body = z.strictObject({
@@ -36,35 +36,28 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
   const { keyId } = body;
   const { workspaceId } = caller;
   const ref = { workspaceId, keyId };
-  let counted = false;
-  try {
-    await inTransaction(deps, async (tx) => {
-      const key = await lockKey(tx, ref);
-      if (key === undefined) throw keyNotFound(keyId);
-      call.require(apiPermission("delete_key", key.api_id));
-      guardManaged(call, key, `The key ${keyId}`);
-      const targets = [
-        { type: "key" as const, id: keyId, ...(key.name === null ? {} : { name: key.name }) },
-        { type: "api" as const, id: key.api_id },
-      ];
-      if (isRelease(call)) {
-        await releaseKey(tx, ref);
-        await insertAudit(tx, call, [{ event: "key.update", description: `Released key ${keyId}`, targets }]);
-        return;
-      }
-      if (body.permanent) {
-        if (key.remaining !== null) {
-          counted = true;
-          await deps.credits.change(tx, ref, () => undefined);
-        }
-        await purgeKey(tx, ref);
-      } else {
-        await deleteKeyRow(tx, { ...ref, deletedAt: deps.nowMs() });
-      }
-      await insertAudit(tx, call, [{ event: "key.delete", description: `Deleted key ${keyId}`, targets }]);
-    });
-  } finally {
-    if (counted) await deps.credits.settle(ref);
-  }
+  await inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
+    const key = await lockKey(tx, ref);
+    if (key === undefined) throw keyNotFound(keyId);
+    call.require(apiPermission("delete_key", key.api_id));
+    guardManaged(call, key, `The key ${keyId}`);
+    const targets = [
+      { type: "key" as const, id: keyId, name: key.name ?? undefined },
+      { type: "api" as const, id: key.api_id },
+    ];
+    if (isRelease(call)) {
+      await releaseKey(tx, ref);
+      await insertAudit(tx, call, [{ event: "key.update", description: `Released key ${keyId}`, targets }]);
+      return;
+    }
+    if (body.permanent) {
+      // The shared counter goes with the row.
+      if (key.remaining !== null) await changeCredits(() => undefined);
+      await purgeKey(tx, ref);
+    } else {
+      await deleteKeyRow(tx, { ...ref, deletedAt: deps.nowMs() });
+    }
+    await insertAudit(tx, call, [{ event: "key.delete", description: `Deleted key ${keyId}`, targets }]);
+  });
   return {};
 }

@@ -3,6 +3,7 @@ import * as z from "zod";
 import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { toCreditRow, toCreditsState } from "../../domain/credits.ts";
+import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
 import { ensureIdentity } from "../../domain/identities.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { adopting, guardManaged } from "../../domain/managed.ts";
@@ -14,7 +15,6 @@ import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { replaceKeyPermissions, replaceKeyRoles, updateKey as updateKeyRow } from "../../store/key-changes.ts";
 import { type KeyRow, lockKey } from "../../store/keys.ts";
 import { replaceKeyRatelimits } from "../../store/ratelimits.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import {
   Empty,
   Expires,
@@ -64,25 +64,18 @@ export const updateKey = defineProcedure({
 async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const ref = { workspaceId: caller.workspaceId, keyId: body.keyId };
-  let counted = false;
-  try {
-    await inTransaction(deps, async (tx) => {
-      const key = await lockKey(tx, ref);
-      if (key === undefined) throw keyNotFound(body.keyId);
-      call.require(apiPermission("update_key", key.api_id));
-      const manager = guardManaged(call, key, `The key ${body.keyId}`);
-      checkCredits(body, key);
-      const events = await updateParts(tx, call, key, manager);
-      if (changesCredits(body)) {
-        // Noted first: whatever happens from here on, the shared counter has to be opened again.
-        counted = true;
-        await deps.credits.change(tx, ref, (current) => toCreditRow(creditsAfter(toCreditsState(current), body)));
-      }
-      await insertAudit(tx, call, events);
-    });
-  } finally {
-    if (counted) await deps.credits.settle(ref);
-  }
+  await inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
+    const key = await lockKey(tx, ref);
+    if (key === undefined) throw keyNotFound(body.keyId);
+    call.require(apiPermission("update_key", key.api_id));
+    const manager = guardManaged(call, key, `The key ${body.keyId}`);
+    checkCredits(body, key);
+    const events = await updateParts(tx, call, key, manager);
+    if (changesCredits(body)) {
+      await changeCredits((current) => toCreditRow(creditsAfter(toCreditsState(current), body)));
+    }
+    await insertAudit(tx, call, events);
+  });
   return {};
 }
 

@@ -1,6 +1,5 @@
 import { performance } from "node:perf_hooks";
 import * as z from "zod";
-import { makeId } from "../../../core/ids.ts";
 import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { consumeLimits } from "../../domain/consume-limits.ts";
 import { knownValue } from "../../domain/lookups.ts";
@@ -83,7 +82,8 @@ async function handle(call: Call<Body>): Promise<Data> {
 
   deps.events.add({
     type: "ratelimit",
-    id: makeId("event", deps.randomBytes(16)),
+    // One limit per request: its id is as unique as an event's must be.
+    id: origin.requestId,
     requestId: origin.requestId,
     timeMs: consumed.nowMs,
     workspaceId,

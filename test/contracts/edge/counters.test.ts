@@ -146,7 +146,10 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     const local = aCharge({ limit: 3, accuracy: "local" });
     const strict = aCharge({ limit: 1 });
     expect(await consume(local, strict)).toMatchObject({ passed: true, limits: [{ remaining: 2 }, { remaining: 0 }] });
-    expect(await consume(local, strict)).toMatchObject({ passed: false, limits: [{ remaining: 2 }, { passed: false }] });
+    expect(await consume(local, strict)).toMatchObject({
+      passed: false,
+      limits: [{ remaining: 2 }, { passed: false }],
+    });
     expect(await consume({ ...local, cost: 2 })).toMatchObject({ passed: true, limits: [{ remaining: 0 }] });
     const other = aCharge({ limit: 4 });
     expect(await consume(other, local)).toMatchObject({ passed: false, limits: [{ remaining: 4 }, { passed: false }] });

@@ -12,7 +12,14 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
   });
   afterAll(() => opened.close());
 
-  const aReport = () => ({ workspaceId: "ws_1", policyId: aName("pol"), podId: "pod-1", generation: 1, version: 7, stalenessMs: 12 });
+  const aReport = () => ({
+    workspaceId: "ws_1",
+    policyId: aName("pol"),
+    podId: "pod-1",
+    generation: 1,
+    version: 7,
+    stalenessMs: 12,
+  });
 
   test("the last report of each pod is listed", async () => {
     const report = aReport();

@@ -184,10 +184,7 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     await edge.writer.begin(projectionId, [ws.workspaceId]);
     await write(1, ws.writes.slice(0, 1));
     await settle(listener);
-    expect(listener.told).toEqual([
-      "reset: another projection",
-      `workspace ${ws.workspaceId} ${ws.workspaceId}`,
-    ]);
+    expect(listener.told).toEqual(["reset: another projection", `workspace ${ws.workspaceId} ${ws.workspaceId}`]);
     await following.close();
     await write(2);
     await edge.writer.heartbeat(projectionId, 77, [ws.workspaceId]);

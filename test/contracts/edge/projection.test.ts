@@ -1,6 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Edge } from "../../../edge/open.ts";
-import { overrideRecordId, type Projection, type RecordRef, type RecordWrite } from "../../../edge/projection/contract.ts";
+import {
+  overrideRecordId,
+  type Projection,
+  type RecordRef,
+  type RecordWrite,
+} from "../../../edge/projection/contract.ts";
 import { openProjection, type ProjectionLimits } from "../../../edge/projection/projection.ts";
 import { waitFor } from "../../harness/wait.ts";
 import { aName, EDGES, type OpenedEdge } from "./edges.ts";
@@ -79,7 +84,12 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
   });
 
   test.each([
-    { name: "the key", ref: () => ws.refs.key, data: () => ({ ...ws.key, name: "new" }), view: { key: { name: "new" } } },
+    {
+      name: "the key",
+      ref: () => ws.refs.key,
+      data: () => ({ ...ws.key, name: "new" }),
+      view: { key: { name: "new" } },
+    },
     {
       name: "a role of it",
       ref: () => ws.refs.role,
@@ -290,6 +300,8 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
         expect(await projection.findKey(ws.workspaceId, hash)).toMatchObject({ value: { key: { name: hash } } });
       }
     }
-    expect(hashes.filter((hash) => projection.peekKey(ws.workspaceId, hash) !== undefined).length).toBeLessThanOrEqual(2);
+    expect(hashes.filter((hash) => projection.peekKey(ws.workspaceId, hash) !== undefined).length).toBeLessThanOrEqual(
+      2,
+    );
   });
 });

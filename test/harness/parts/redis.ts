@@ -98,9 +98,8 @@ async function install(): Promise<string | undefined> {
   process.stderr.write("harness: installing redis-server with apt-get, once\n");
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   await run("apt-get", ["update", "-q"], { env });
-  // The service itself is not wanted, only its program: a policy of exit code 101 keeps dpkg from starting it.
-  await run("apt-get", ["install", "-y", "-q", "--no-install-recommends", "redis-server"], {
-    env: { ...env, RUNLEVEL: "1" },
-  });
+  // Only the program is wanted: on the one-user runlevel, which this variable feigns, Debian starts no service of a new package.
+  const install = ["install", "-y", "-q", "--no-install-recommends", "redis-server"];
+  await run("apt-get", install, { env: { ...env, RUNLEVEL: "1" } });
   return await findBinary(NAMES);
 }

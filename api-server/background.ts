@@ -1,0 +1,59 @@
+import type { Logger } from "pino";
+import { Counter, type Registry } from "prom-client";
+import type { Closeable } from "../edge/projection/contract.ts";
+
+export interface LoopOptions {
+  readonly name: string;
+  readonly everyMs: number;
+  readonly log: Logger;
+  readonly failures: Counter<"loop">;
+  /** Gives true when there is more to do at once. */
+  readonly work: () => Promise<boolean | undefined>;
+}
+
+/** Counts what fails in the background, by the name of the loop. */
+export function createLoopFailures(registry: Registry): Counter<"loop"> {
+  return new Counter({
+    name: "postern_background_failures_total",
+    help: "Turns of a background loop that failed",
+    labelNames: ["loop"],
+    registers: [registry],
+  });
+}
+
+/**
+ * Works every so often until closed. A failed turn is counted, logged (of failures in a row the first alone), and tried
+ * again at the next one. `close` waits for the turn under way.
+ */
+export function startLoop({ name, everyMs, log, failures, work }: LoopOptions): Closeable {
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  let isFailing = false;
+  let turn: Promise<void> = Promise.resolve();
+
+  const run = async (): Promise<void> => {
+    let delayMs = everyMs;
+    try {
+      if ((await work()) === true) delayMs = 0;
+      if (isFailing) log.info({ loop: name }, "works again");
+      isFailing = false;
+    } catch (error) {
+      failures.inc({ loop: name });
+      if (!isFailing && !isClosed) log.error({ err: error, loop: name }, "failed; it goes on trying");
+      isFailing = true;
+    }
+    if (!isClosed) timer = setTimeout(next, delayMs);
+  };
+  const next = (): void => {
+    turn = run();
+  };
+  timer = setTimeout(next, everyMs);
+
+  return {
+    async close() {
+      isClosed = true;
+      clearTimeout(timer);
+      await turn;
+    },
+  };
+}

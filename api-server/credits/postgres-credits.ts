@@ -1,0 +1,85 @@
+import type { Pool, PoolClient } from "pg";
+import type { CreditStore } from "../../edge/credits/contract.ts";
+import { utcDate } from "../domain/credits.ts";
+import {
+  deleteKeyCredits,
+  type KeyCreditsRow,
+  type KeyRef,
+  listKeyCredits,
+  lockKeyCredits,
+  putKeyCredits,
+} from "../store/key-credits.ts";
+import type { CreditRow, CreditService } from "./service.ts";
+
+/*
+ * The number of a key's credits lives in the shared counter while it is being spent, and in Postgres for good. Whoever changes
+ * or loads it holds the lock of its row, so that these never overlap:
+ *
+ *   change: lock ─ suspend the counter, which tells what was truly spent ─ write the row under a new rev ─ commit ─ settle
+ *   load:   lock ─ write the counter from the row ─ unlock
+ *
+ * Between `suspend` and `settle` nobody spends. A process that dies in between leaves the counter suspended; the next spender
+ * asks for a load, which opens it again.
+ */
+export function createCreditService(deps: { db: Pool; store: CreditStore; nowMs: () => number }): CreditService {
+  const { db, store, nowMs } = deps;
+
+  const load = async (key: KeyRef): Promise<void> => {
+    const tx = await db.connect();
+    let failure: Error | undefined;
+    try {
+      await tx.query("begin");
+      const row = await lockKeyCredits(tx, key);
+      if (row === undefined) await store.remove(key);
+      else await store.load(key, row);
+      await tx.query("commit");
+    } catch (error) {
+      failure = error instanceof Error ? error : new Error(String(error));
+      await tx.query("rollback").catch(() => undefined);
+      throw error;
+    } finally {
+      tx.release(failure);
+    }
+  };
+
+  return {
+    async readRemaining(key) {
+      return (await this.readManyRemaining(key.workspaceId, [key.keyId])).get(key.keyId);
+    },
+
+    async readManyRemaining(workspaceId, keyIds) {
+      const rows = await listKeyCredits(db, { workspaceId, keyIds });
+      const remaining = await Promise.all(rows.map((row) => trueRemaining(store, row)));
+      return new Map(rows.map((row, index) => [row.key_id, remaining[index] ?? 0]));
+    },
+
+    async change(tx: PoolClient, key, change) {
+      const row = await lockKeyCredits(tx, key);
+      const counter = await store.suspend(key);
+      const isSameGrant = row !== undefined && counter?.rev === row.rev;
+      const spent = row === undefined ? 0 : Math.max(row.spent, isSameGrant ? counter.spent : 0);
+      const next = change(row === undefined ? undefined : toCredits(row, spent));
+      if (next === undefined) {
+        if (row !== undefined) await deleteKeyCredits(tx, key);
+      } else {
+        const { remaining: granted, refillAmount, refillDay } = next;
+        await putKeyCredits(tx, { ...key, granted, refillAmount, refillDay, today: utcDate(nowMs()) });
+      }
+      return next;
+    },
+
+    settle: load,
+    load,
+  };
+}
+
+function toCredits(row: KeyCreditsRow, spent: number): CreditRow {
+  return { remaining: row.granted - spent, refillAmount: row.refill_amount, refillDay: row.refill_day };
+}
+
+/** The counter knows better than the row, if it is of the same grant. Without the shared store the row stands. */
+async function trueRemaining(store: CreditStore, row: KeyCreditsRow): Promise<number> {
+  const counter = await store.read({ workspaceId: row.workspace_id, keyId: row.key_id }).catch(() => undefined);
+  const spent = counter?.rev === row.rev ? Math.max(row.spent, counter.spent) : row.spent;
+  return row.granted - spent;
+}

@@ -1,0 +1,105 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { dueRefills, refilledAmount } from "../../core/credits/refill.ts";
+import type { Deps } from "../deps.ts";
+import { tryLock } from "../store/advisory-locks.ts";
+import { insertAuditEvents, SYSTEM_ACTOR } from "../store/audit.ts";
+import { findLastRefill, listRefillCandidates, type RefillRow, setLastRefill } from "../store/key-credits.ts";
+import { touchKey } from "../store/key-usage.ts";
+import { countOutbox } from "../store/outbox.ts";
+import { inTransaction } from "../store/transaction.ts";
+
+/*
+ * Credits that come back (api/v2 section 10.2): once per key and UTC date, whoever runs it how often. A date on which nothing was
+ * due is noted too, so that a day's second run finds nothing to look at.
+ */
+
+const PAGE = 500;
+/** Refills wait while this many marks do: changes that somebody is waiting for go first. */
+const OUTBOX_DEEP = 5000;
+
+type RefillDeps = Pick<Deps, "db" | "projection" | "credits" | "nowMs" | "randomBytes" | "log">;
+
+/** Refills every key that is due on `today` (`YYYY-MM-DD`, UTC) or before. Gives undefined while another process does it. */
+export async function runRefill(
+  deps: RefillDeps,
+  { today, isClosing = () => false }: { today: string; isClosing?: () => boolean },
+): Promise<{ refilled: number } | undefined> {
+  const session = await deps.db.connect();
+  try {
+    if (!(await tryLock(session, "refill"))) return undefined;
+    let refilled = 0;
+    for (let after = ""; !isClosing(); ) {
+      await untilOutboxIsShallow(deps, isClosing);
+      const page = await listRefillCandidates(deps.db, { today, after, max: PAGE });
+      const due = page.filter((row) => timesDue(row, today) > 0);
+      for (const row of due) if (await refillKey(deps, row, today)) refilled += 1;
+      const idle = page.filter((row) => !due.includes(row)).map((row) => row.key_id);
+      if (idle.length > 0) await setLastRefill(deps.db, { keyIds: idle, today });
+      if (page.length < PAGE) break;
+      after = page.at(-1)?.key_id ?? after;
+    }
+    return { refilled };
+  } finally {
+    // The lock is the connection's; the pool must not lend it to anybody else.
+    session.release(true);
+  }
+}
+
+/** One key in one transaction, audit row included; false when somebody else was first. */
+async function refillKey(deps: RefillDeps, row: RefillRow, today: string): Promise<boolean> {
+  const key = { workspaceId: row.workspace_id, keyId: row.key_id };
+  try {
+    await inTransaction(deps, async (tx) => {
+      await deps.credits.change(tx, key, (current) => {
+        if (current?.refillAmount == null) return current;
+        const { remaining, refillAmount: amount, refillDay } = current;
+        const times = timesDue({ last_refill_on: row.last_refill_on, refill_day: refillDay }, today);
+        return { ...current, remaining: refilledAmount({ remaining, amount, times }) };
+      });
+      // Only now the row is locked: somebody else may have been first since the page was read.
+      const lastRefillOn = await findLastRefill(tx, { keyId: key.keyId });
+      if (lastRefillOn !== row.last_refill_on) throw new Overtaken();
+      await setLastRefill(tx, { keyIds: [key.keyId], today });
+      const updatedAt = deps.nowMs();
+      await touchKey(tx, { ...key, updatedAt });
+      await insertAuditEvents(tx, auditContext(deps, key.workspaceId, updatedAt), [
+        {
+          event: "key.update",
+          description: `Refilled key ${key.keyId}`,
+          targets: [
+            { type: "key", id: key.keyId },
+            { type: "api", id: row.api_id },
+          ],
+        },
+      ]);
+    });
+    return true;
+  } catch (error) {
+    if (error instanceof Overtaken) return false;
+    throw error;
+  } finally {
+    await deps.credits.settle(key);
+  }
+}
+
+class Overtaken extends Error {}
+
+function timesDue(
+  { last_refill_on: lastRefillOn, refill_day: refillDay }: Pick<RefillRow, "last_refill_on" | "refill_day">,
+  today: string,
+): number {
+  return refillDay === null
+    ? dueRefills({ interval: "daily", lastRefillOn, today })
+    : dueRefills({ interval: "monthly", refillDay, lastRefillOn, today });
+}
+
+const auditContext = (deps: RefillDeps, workspaceId: string, timeMs: number) => ({
+  workspaceId,
+  actor: SYSTEM_ACTOR,
+  timeMs,
+  randomBytes: deps.randomBytes,
+});
+
+async function untilOutboxIsShallow({ db }: RefillDeps, isClosing: () => boolean): Promise<void> {
+  while (!isClosing() && (await countOutbox(db, { max: OUTBOX_DEEP })) >= OUTBOX_DEEP) await sleep(100);
+}

@@ -1,0 +1,40 @@
+import type { PoolClient } from "pg";
+import type { CreditRow } from "../credits/service.ts";
+import type { Deps } from "../deps.ts";
+import { inTransaction } from "../store/transaction.ts";
+
+/** Changes the number of credits: is given the true state, gives the one that is to be stored; undefined is unlimited. */
+export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditRow | undefined) => Promise<void>;
+
+/**
+ * A transaction that may change a key's credits, for which the shared counter is suspended; it is opened again when the
+ * transaction has ended, either way. Should that fail, the next spender finds it suspended and has it loaded, so that the
+ * caller is told how the transaction ended and not this.
+ */
+export async function inCreditsTransaction<T>(
+  deps: Deps,
+  key: { readonly workspaceId: string; readonly keyId: string },
+  work: (tx: PoolClient, changeCredits: ChangeCredits) => Promise<T>,
+): Promise<T> {
+  let suspended = false;
+  try {
+    return await inTransaction(deps, (tx) =>
+      work(tx, async (change) => {
+        // Noted first: from here on the counter may be suspended, whatever else happens.
+        suspended = true;
+        await deps.credits.change(tx, key, change);
+      }),
+    );
+  } finally {
+    if (suspended) await settle(deps, key);
+  }
+}
+
+async function settle({ credits, log }: Deps, key: { workspaceId: string; keyId: string }): Promise<void> {
+  try {
+    await credits.settle(key);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    log.warn({ keyId: key.keyId, reason }, "credit counter not opened again, the next spender loads it");
+  }
+}

@@ -1,0 +1,83 @@
+import type { Pool, PoolClient } from "pg";
+import type { EventSource, UsageEvent, VerificationEvent } from "../../edge/events/contract.ts";
+import { utcDate } from "../domain/credits.ts";
+import { insertRatelimitEvents, insertVerificationEvents } from "../store/events.ts";
+import { raiseLastUsed } from "../store/key-usage.ts";
+import { dropPartitionsBefore, ensurePartitions } from "../store/partitions.ts";
+
+/*
+ * Usage events, from the shared store into Postgres. They come at least once; the primary key makes that exactly once. They are
+ * acknowledged only after the commit.
+ */
+
+const BATCH = 2000;
+const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
+/** Days of raw events that are kept. */
+export const RETENTION_DAYS = 35;
+const DAYS_AHEAD = 2;
+
+/** Takes one batch of events. Gives true when there may be more. */
+export async function ingestBatch(deps: {
+  db: Pool;
+  events: EventSource;
+  workspaceIds: readonly string[];
+  nowMs: () => number;
+}): Promise<boolean> {
+  const taken = await deps.events.take(deps.workspaceIds, BATCH, (events) =>
+    storeEvents(deps.db, events, deps.nowMs()),
+  );
+  return taken >= BATCH;
+}
+
+/** Writes events in one transaction. Those whose day has no place any more, or lies ahead, are left out. */
+export async function storeEvents(db: Pool, events: readonly UsageEvent[], nowMs: number): Promise<void> {
+  const oldest = nowMs - RETENTION_DAYS * DAY_MS;
+  const newest = nowMs + DAYS_AHEAD * DAY_MS;
+  const kept = events.filter(({ timeMs }) => timeMs > oldest && timeMs < newest);
+  const verifications = kept.filter((event) => event.type === "verification");
+  const ratelimits = kept.filter((event) => event.type === "ratelimit");
+  await inPlainTransaction(db, async (tx) => {
+    await ensurePartitions(tx, [...new Set(kept.map(({ timeMs }) => utcDate(timeMs)))].sort());
+    const fresh = await insertVerificationEvents(tx, verifications);
+    await insertRatelimitEvents(tx, ratelimits);
+    await raiseLastUsed(tx, lastUses(verifications.filter(({ id }) => fresh.has(id))));
+  });
+}
+
+/** Partitions for today and the next days, and none for days that are not kept any more. */
+export async function keepPartitions(db: Pool, nowMs: number): Promise<void> {
+  await inPlainTransaction(db, async (tx) => {
+    const dates = Array.from({ length: DAYS_AHEAD + 1 }, (_, days) => utcDate(nowMs + days * DAY_MS));
+    await ensurePartitions(tx, dates);
+    await dropPartitionsBefore(tx, utcDate(nowMs - RETENTION_DAYS * DAY_MS));
+  });
+}
+
+/** A minute is as exact as `lastUsedAt` has to be, and spares the row most of its updates. In the order of the key's id. */
+function lastUses(events: readonly VerificationEvent[]): Array<{ keyId: string; lastUsedAt: number }> {
+  const latest = new Map<string, number>();
+  for (const { keyId, timeMs } of events) {
+    const minute = timeMs - (timeMs % MINUTE_MS);
+    if (minute > (latest.get(keyId) ?? 0)) latest.set(keyId, minute);
+  }
+  // Two ingesters that lock rows in the same order wait for, and never lock out, one another.
+  return [...latest].sort(([a], [b]) => (a < b ? -1 : 1)).map(([keyId, lastUsedAt]) => ({ keyId, lastUsedAt }));
+}
+
+/** These rows leave no marks in the outbox, and are in no cache. */
+async function inPlainTransaction(db: Pool, work: (tx: PoolClient) => Promise<void>): Promise<void> {
+  const tx = await db.connect();
+  let failure: Error | undefined;
+  try {
+    await tx.query("begin");
+    await work(tx);
+    await tx.query("commit");
+  } catch (error) {
+    failure = error instanceof Error ? error : new Error(String(error));
+    await tx.query("rollback").catch(() => undefined);
+    throw error;
+  } finally {
+    tx.release(failure);
+  }
+}

@@ -1,0 +1,75 @@
+import type { Logger } from "pino";
+import type { CreditStore } from "../../edge/credits/contract.ts";
+import type { StoreState } from "../../edge/projection/contract.ts";
+import { renewCreditRevs } from "../store/key-credits.ts";
+import { raiseProjectionVersion } from "../store/outbox.ts";
+import type { Queryable } from "../store/queryable.ts";
+import { LISTED_KINDS, listRecordRefs } from "../store/records.ts";
+import { findSetting, putSetting } from "../store/settings.ts";
+import { listWorkspaceIds } from "../store/workspaces.ts";
+import { carryRound, type Projecting, projectRecords } from "./round.ts";
+
+/*
+ * The store can go back in time: it was flushed, restarted from an old snapshot, or replaced; or Postgres was restored. Then
+ * everything is projected anew, under a new projection id, which makes every reader forget what it has.
+ */
+
+/** What Postgres remembers of the projection in force. */
+interface Remembered {
+  readonly projectionId: string;
+  readonly runId: string;
+}
+
+const SETTING = "projection";
+const PAGE = 1000;
+
+/** Why everything must be projected anew, undefined when the store holds what it should. `lastHead` is 0 at first. */
+export async function whyRebuild(
+  db: Queryable,
+  state: StoreState,
+  { lastHead, lastVersion }: { lastHead: number; lastVersion: number },
+): Promise<string | undefined> {
+  if (state.projectionId === undefined) return "the store holds no projection";
+  const remembered = await findSetting<Remembered>(db, SETTING);
+  if (state.version > lastVersion) return RESTORED;
+  if (remembered?.projectionId !== state.projectionId) return "the store holds another projection";
+  if (!state.complete) return "the projection was not completed";
+  if (remembered.runId !== state.runId) return "the store was restarted";
+  if (state.head < lastHead) return "the store went back in time";
+  return undefined;
+}
+
+/** The store has seen versions that Postgres does not know of. */
+export const RESTORED = "Postgres was restored from an older state";
+
+/** Projects everything. Marks that come meanwhile are carried in between, so that changes do not wait for the end. */
+export async function rebuild(
+  { db, writer, projectionId }: Projecting,
+  options: { reason: string; state: StoreState; credits: CreditStore; log: Logger; isClosing: () => boolean },
+): Promise<void> {
+  const { reason, state, credits, log, isClosing } = options;
+  const startedAt = performance.now();
+  log.warn({ reason, projectionId }, "projecting everything anew");
+  if (reason === RESTORED) {
+    await raiseProjectionVersion(db, state.version);
+    await renewCreditRevs(db);
+  }
+  const workspaceIds = await listWorkspaceIds(db);
+  await writer.begin(projectionId, workspaceIds);
+  // Counters of an old snapshot would give again what was spent since: each is loaded anew before it is spent from.
+  for (const workspaceId of workspaceIds) await credits.closeAll(workspaceId);
+  let records = 0;
+  for (const kind of LISTED_KINDS) {
+    for (let after: string | undefined = ""; after !== undefined && !isClosing(); ) {
+      const page = await listRecordRefs(db, { kind, after, max: PAGE });
+      if (page.refs.length > 0) await projectRecords({ db, writer, projectionId }, page.refs);
+      records += page.refs.length;
+      after = page.cursor;
+      await carryRound({ db, writer, projectionId });
+    }
+  }
+  if (isClosing()) return;
+  await writer.complete(projectionId, workspaceIds);
+  await putSetting(db, SETTING, { projectionId, runId: state.runId } satisfies Remembered);
+  log.info({ projectionId, records, tookMs: Math.round(performance.now() - startedAt) }, "projected everything");
+}

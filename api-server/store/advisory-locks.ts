@@ -1,0 +1,12 @@
+import type { Queryable } from "./queryable.ts";
+
+/** What only one api-server at a time may do. The numbers are the locks' names in Postgres; none is ever used again. */
+export const ADVISORY_LOCKS = { relay: 7_053_001, refill: 7_053_002 } as const;
+
+/** Takes the lock for the session of this connection, which must not be a pool; false when somebody else holds it. */
+export async function tryLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<boolean> {
+  const { rows } = await db.query<{ taken: boolean }>("select pg_try_advisory_lock($1) as taken", [
+    ADVISORY_LOCKS[lock],
+  ]);
+  return rows[0]?.taken === true;
+}

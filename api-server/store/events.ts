@@ -1,0 +1,88 @@
+import type { RatelimitEvent, VerificationEvent } from "../../edge/events/contract.ts";
+import type { Queryable } from "./queryable.ts";
+
+/*
+ * Usage events. An event that is there already is left alone, and not among what is given back: whoever adds up does so with
+ * what is new, so that an event delivered twice counts once.
+ */
+
+/** The UTC date of an instant, in SQL, as partitions are cut. */
+const DAY = "(to_timestamp(e.time / 1000.0) at time zone 'UTC')::date";
+
+/** Gives the ids of those that were not there yet. */
+export async function insertVerificationEvents(
+  tx: Queryable,
+  events: readonly VerificationEvent[],
+): Promise<ReadonlySet<string>> {
+  const text = `insert into verification_events (day, id, request_id, time, workspace_id, key_space_id, api_id, key_id,
+                                                 identity_id, external_id, outcome, tags, source, region, spent_credits,
+                                                 latency_ms)
+                select ${DAY}, e.*
+                  from jsonb_to_recordset($1::jsonb)
+                       as e (id text, request_id text, time bigint, workspace_id text, key_space_id text, api_id text,
+                             key_id text, identity_id text, external_id text, outcome text, tags text[], source text,
+                             region text, spent_credits bigint, latency_ms double precision)
+                on conflict (day, id) do nothing
+                returning id`;
+  const rows = events.map((event) => ({
+    id: event.id,
+    request_id: event.requestId,
+    time: event.timeMs,
+    workspace_id: event.workspaceId,
+    key_space_id: event.keySpaceId,
+    api_id: event.apiId,
+    key_id: event.keyId,
+    identity_id: event.identityId ?? "",
+    external_id: event.externalId ?? "",
+    outcome: event.outcome,
+    tags: event.tags,
+    source: event.source,
+    region: event.region,
+    spent_credits: event.spentCredits,
+    latency_ms: event.latencyMs,
+  }));
+  return insert(tx, "insert-verification-events", text, rows);
+}
+
+/** Gives the ids of those that were not there yet. */
+export async function insertRatelimitEvents(
+  tx: Queryable,
+  events: readonly RatelimitEvent[],
+): Promise<ReadonlySet<string>> {
+  const text = `insert into ratelimit_events (day, id, request_id, time, workspace_id, namespace_id, identifier, passed,
+                                              latency_ms, override_id, max_count, remaining, reset_at, cost)
+                select ${DAY}, e.*
+                  from jsonb_to_recordset($1::jsonb)
+                       as e (id text, request_id text, time bigint, workspace_id text, namespace_id text, identifier text,
+                             passed boolean, latency_ms double precision, override_id text, max_count bigint,
+                             remaining bigint, reset_at bigint, cost bigint)
+                on conflict (day, id) do nothing
+                returning id`;
+  const rows = events.map((event) => ({
+    id: event.id,
+    request_id: event.requestId,
+    time: event.timeMs,
+    workspace_id: event.workspaceId,
+    namespace_id: event.namespaceId,
+    identifier: event.identifier,
+    passed: event.passed,
+    latency_ms: event.latencyMs,
+    override_id: event.overrideId ?? "",
+    max_count: event.limit,
+    remaining: event.remaining,
+    reset_at: event.resetMs,
+    cost: event.cost,
+  }));
+  return insert(tx, "insert-ratelimit-events", text, rows);
+}
+
+async function insert(
+  tx: Queryable,
+  name: string,
+  text: string,
+  rows: readonly unknown[],
+): Promise<ReadonlySet<string>> {
+  if (rows.length === 0) return new Set();
+  const result = await tx.query<{ id: string }>({ name, text, values: [JSON.stringify(rows)] });
+  return new Set(result.rows.map(({ id }) => id));
+}

@@ -1,0 +1,132 @@
+import type { Queryable } from "./queryable.ts";
+
+export interface KeyCreditsRow {
+  readonly key_id: string;
+  readonly workspace_id: string;
+  readonly rev: number;
+  readonly granted: number;
+  readonly spent: number;
+  readonly refill_amount: number | null;
+  readonly refill_day: number | null;
+}
+
+export interface KeyRef {
+  readonly workspaceId: string;
+  readonly keyId: string;
+}
+
+/** The credits of keys, no row for an unlimited one. */
+export async function listKeyCredits(
+  db: Queryable,
+  { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
+): Promise<KeyCreditsRow[]> {
+  const text = `select key_id, workspace_id, rev, granted, spent, refill_amount, refill_day
+                  from key_credits
+                 where workspace_id = $1 and key_id = any($2)`;
+  const { rows } = await db.query<KeyCreditsRow>({ name: "list-key-credits", text, values: [workspaceId, keyIds] });
+  return rows;
+}
+
+/** The credits of a live key, locked: whoever changes them or loads the shared counter waits for the others. */
+export async function lockKeyCredits(
+  tx: Queryable,
+  { workspaceId, keyId }: KeyRef,
+): Promise<KeyCreditsRow | undefined> {
+  const text = `select key_id, workspace_id, rev, granted, spent, refill_amount, refill_day
+                  from key_credits
+                 where workspace_id = $1 and key_id = $2
+                   for update`;
+  const { rows } = await tx.query<KeyCreditsRow>({ name: "lock-key-credits", text, values: [workspaceId, keyId] });
+  return rows[0];
+}
+
+/** A new number of credits, under a new `rev`: nothing of it is spent. A refill set anew waits for the next due date. */
+export async function putKeyCredits(
+  tx: Queryable,
+  credits: KeyRef & { granted: number; refillAmount: number | null; refillDay: number | null; today: string },
+): Promise<void> {
+  const text = `insert into key_credits (key_id, workspace_id, granted, refill_amount, refill_day, last_refill_on)
+                values ($1, $2, $3, $4, $5, $6)
+                on conflict (key_id) do update
+                   set rev = nextval('credit_rev'), granted = excluded.granted, spent = 0,
+                       refill_amount = excluded.refill_amount, refill_day = excluded.refill_day,
+                       last_refill_on = case when key_credits.refill_amount is null
+                                               or key_credits.refill_day is distinct from excluded.refill_day
+                                             then excluded.last_refill_on
+                                             else key_credits.last_refill_on end`;
+  const { keyId, workspaceId, granted, refillAmount, refillDay, today } = credits;
+  await tx.query({
+    name: "put-key-credits",
+    text,
+    values: [keyId, workspaceId, granted, refillAmount, refillDay, today],
+  });
+}
+
+export async function deleteKeyCredits(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<void> {
+  const text = "delete from key_credits where workspace_id = $1 and key_id = $2";
+  await tx.query({ name: "delete-key-credits", text, values: [workspaceId, keyId] });
+}
+
+/** What the shared counters say was spent, in Postgres: never less than before, and only while the grant is the same. */
+export async function raiseSpent(
+  db: Queryable,
+  seen: ReadonlyArray<{ keyId: string; rev: number; spent: number }>,
+): Promise<void> {
+  const text = `update key_credits c
+                   set spent = least(c.granted, greatest(c.spent, s.spent))
+                  from unnest($1::text[], $2::bigint[], $3::bigint[]) as s (key_id, rev, spent)
+                 where c.key_id = s.key_id and c.rev = s.rev and c.spent < s.spent`;
+  await db.query({
+    name: "raise-spent",
+    text,
+    values: [seen.map(({ keyId }) => keyId), seen.map(({ rev }) => rev), seen.map(({ spent }) => spent)],
+  });
+}
+
+/** After a restore the shared counters may hold higher revs than Postgres gives: from now on it gives higher ones. */
+export async function renewCreditRevs(db: Queryable): Promise<void> {
+  await db.query(`select setval('credit_rev', greatest((select last_value from credit_rev),
+                                                       (extract(epoch from clock_timestamp()) * 1000)::bigint))`);
+  await db.query("update key_credits set rev = nextval('credit_rev')");
+}
+
+export interface RefillRow extends KeyCreditsRow {
+  /** `YYYY-MM-DD` */
+  readonly last_refill_on: string;
+  readonly api_id: string;
+}
+
+/** Limited, live keys with a refill whose last one was before `today`, by key id, each a candidate to be due. */
+export async function listRefillCandidates(
+  db: Queryable,
+  { today, after, max }: { today: string; after: string; max: number },
+): Promise<RefillRow[]> {
+  const text = `select c.key_id, c.workspace_id, c.rev, c.granted, c.spent, c.refill_amount, c.refill_day,
+                       c.last_refill_on, k.api_id
+                  from key_credits c
+                  join keys k on k.id = c.key_id
+                 where c.refill_amount is not null and c.last_refill_on < $1::date and c.key_id > $2
+                   and k.deleted_at is null
+                 order by c.key_id
+                 limit $3`;
+  const { rows } = await db.query<RefillRow>({ name: "list-refill-candidates", text, values: [today, after, max] });
+  return rows;
+}
+
+/** When the key was last refilled, `YYYY-MM-DD`; to be read under the lock of its row. */
+export async function findLastRefill(tx: Queryable, { keyId }: { keyId: string }): Promise<string | undefined> {
+  const text = "select last_refill_on from key_credits where key_id = $1 and refill_amount is not null";
+  const { rows } = await tx.query<{ last_refill_on: string }>({ name: "find-last-refill", text, values: [keyId] });
+  return rows[0]?.last_refill_on;
+}
+
+/** Notes that the keys were refilled, or looked at, on that date; never back to an earlier one. */
+export async function setLastRefill(
+  tx: Queryable,
+  { keyIds, today }: { keyIds: readonly string[]; today: string },
+): Promise<void> {
+  const text = `update key_credits
+                   set last_refill_on = $2::date
+                 where key_id = any($1) and last_refill_on < $2::date`;
+  await tx.query({ name: "set-last-refill", text, values: [keyIds, today] });
+}

@@ -1,0 +1,37 @@
+import type { Queryable } from "./queryable.ts";
+
+/* One partition a UTC day for each table of events, so that what is too old goes as a whole, in no time. */
+
+const TABLES = ["verification_events", "ratelimit_events"] as const;
+/** Two replicas that make or drop partitions at the same time would meet; the second waits for the first. */
+const LOCK = 7_053_003;
+
+/** Makes the partitions of these dates (`YYYY-MM-DD`) where they are missing. In a transaction of the caller's. */
+export async function ensurePartitions(tx: Queryable, dates: readonly string[]): Promise<void> {
+  await tx.query("select pg_advisory_xact_lock($1)", [LOCK]);
+  for (const date of dates) {
+    if (!/^\d{4}-\d{2}-\d{2}$/.test(date)) throw new Error(`${JSON.stringify(date)} is not a date`);
+    const next = new Date(Date.parse(date) + 86_400_000).toISOString().slice(0, 10);
+    for (const table of TABLES) {
+      // A name cannot be a parameter; both parts of it are known to be harmless.
+      await tx.query(
+        `create table if not exists ${table}_${date.replaceAll("-", "")} partition of ${table} for values from ('${date}') to ('${next}')`,
+      );
+    }
+  }
+}
+
+/** Drops every partition of days before `date`. Gives the names of those that went. */
+export async function dropPartitionsBefore(tx: Queryable, date: string): Promise<string[]> {
+  await tx.query("select pg_advisory_xact_lock($1)", [LOCK]);
+  const { rows } = await tx.query<{ name: string }>(
+    `select c.relname as name
+       from pg_inherits i
+       join pg_class c on c.oid = i.inhrelid
+       join pg_class parent on parent.oid = i.inhparent
+      where parent.relname = any($1) and c.relname ~ '_[0-9]{8}$' and right(c.relname, 8) < $2`,
+    [TABLES, date.replaceAll("-", "")],
+  );
+  for (const { name } of rows) await tx.query(`drop table ${name}`);
+  return rows.map(({ name }) => name);
+}

@@ -1,0 +1,187 @@
+import type { RecordKind, RecordRef, RecordSource } from "../../edge/projection/contract.ts";
+import { isDatabaseUnavailable } from "./failures.ts";
+import type { Queryable } from "./queryable.ts";
+
+/*
+ * The records of core/verification/records.ts as they are in Postgres now. The relay writes them to the shared store, and the
+ * api-server verifies with them itself: both read them here, one statement per kind, however many are asked for.
+ */
+
+/** A row of any of the statements below: which ref it answers, and the record as JSON. */
+interface RecordRow {
+  readonly workspace_id: string;
+  readonly id: string;
+  readonly data: unknown;
+}
+
+/** `json_strip_nulls` leaves optional members out, and would do so inside `meta` too: that is put beside, as it is. */
+const RATELIMITS = `select json_agg(json_build_object('id', l.id, 'name', l.name, 'limit', l.max_count,
+                                                      'durationMs', l.duration_ms, 'autoApply', l.auto_apply))
+                      from ratelimits l`;
+
+const STATEMENTS: Readonly<Record<Exclude<RecordKind, "rootKey">, string>> = {
+  key: `select k.workspace_id, k.hash as id,
+               jsonb_strip_nulls(jsonb_build_object(
+                 'keyId', k.id, 'workspaceId', k.workspace_id, 'apiId', k.api_id, 'keySpaceId', a.key_space_id,
+                 'enabled', k.enabled, 'name', k.name, 'expiresMs', k.expires_at, 'identityId', k.identity_id,
+                 'roleIds', coalesce((select json_agg(kr.role_id) from key_roles kr where kr.key_id = k.id), '[]'),
+                 'permissions', coalesce((select json_agg(p.slug)
+                                            from key_permissions kp
+                                            join permissions p on p.id = kp.permission_id
+                                           where kp.key_id = k.id), '[]'),
+                 'ratelimits', coalesce((${RATELIMITS} where l.key_id = k.id), '[]'),
+                 'limited', exists (select from key_credits c where c.key_id = k.id)))
+               || case when k.meta is null then '{}'::jsonb else jsonb_build_object('meta', k.meta) end as data
+          from keys k
+          join apis a on a.id = k.api_id
+         where k.workspace_id = any($1) and k.hash = any($2) and k.deleted_at is null`,
+  identity: `select i.workspace_id, i.id,
+                    jsonb_build_object('id', i.id, 'externalId', i.external_id,
+                                       'ratelimits', coalesce((${RATELIMITS} where l.identity_id = i.id), '[]'))
+                    || case when i.meta is null then '{}'::jsonb else jsonb_build_object('meta', i.meta) end as data
+               from identities i
+              where i.workspace_id = any($1) and i.id = any($2) and i.deleted_at is null`,
+  role: `select r.workspace_id, r.id,
+                json_build_object('id', r.id, 'name', r.name,
+                                  'permissions', coalesce((select json_agg(p.slug)
+                                                             from role_permissions rp
+                                                             join permissions p on p.id = rp.permission_id
+                                                            where rp.role_id = r.id), '[]')) as data
+           from roles r
+          where r.workspace_id = any($1) and r.id = any($2)`,
+  api: `select a.workspace_id, a.id,
+               jsonb_strip_nulls(jsonb_build_object(
+                 'id', a.id, 'name', a.name,
+                 'ipAllowList', case when cardinality(a.ip_allow_list) > 0 then to_jsonb(a.ip_allow_list) end)) as data
+          from apis a
+         where a.workspace_id = any($1) and a.id = any($2) and a.deleted_at is null`,
+  workspace: `select w.id as workspace_id, w.id, json_build_object('id', w.id, 'enabled', w.enabled) as data
+                from workspaces w
+               where w.id = any($1) and w.id = any($2) and w.deleted_at is null`,
+  namespace: `select n.workspace_id, n.id,
+                     json_build_object('id', n.id, 'name', n.name, 'deleted', n.deleted_at is not null) as data
+                from ratelimit_namespaces n
+               where n.workspace_id = any($1) and n.id = any($2)`,
+  // A live one wins over deleted ones of the same name, of which the latest stands.
+  namespaceName: `select distinct on (n.workspace_id, n.name) n.workspace_id, n.name as id,
+                         json_build_object('id', n.id, 'name', n.name, 'deleted', n.deleted_at is not null) as data
+                    from ratelimit_namespaces n
+                   where n.workspace_id = any($1) and n.name = any($2)
+                   order by n.workspace_id, n.name, n.deleted_at desc nulls first, n.id`,
+  override: `select o.workspace_id, o.namespace_id || '/' || o.identifier as id,
+                    json_build_object('id', o.id, 'identifier', o.identifier, 'limit', o.max_count,
+                                      'durationMs', o.duration_ms, 'async', o.async) as data
+               from unnest($2::text[]) as wanted (id)
+               join ratelimit_overrides o
+                 on o.namespace_id = split_part(wanted.id, '/', 1)
+                and o.identifier = substr(wanted.id, position('/' in wanted.id) + 1)
+              where o.workspace_id = any($1) and o.deleted_at is null`,
+  overridePatterns: `select o.workspace_id, o.namespace_id as id,
+                            json_build_object('patterns', json_agg(
+                              json_build_object('id', o.id, 'identifier', o.identifier, 'limit', o.max_count,
+                                                'durationMs', o.duration_ms, 'async', o.async) order by o.id)) as data
+                       from ratelimit_overrides o
+                      where o.workspace_id = any($1) and o.namespace_id = any($2) and o.deleted_at is null
+                        and position('*' in o.identifier) > 0
+                      group by o.workspace_id, o.namespace_id`,
+  policy: `select p.workspace_id, p.id,
+                  json_build_object('policyId', p.id, 'name', p.name, 'apiId', p.api_id, 'uid', p.uid,
+                                    'generation', p.generation, 'version', p.version, 'policy', p.policy) as data
+             from policies p
+            where p.workspace_id = any($1) and p.id = any($2) and p.deleted_at is null`,
+};
+
+/**
+ * The records of the refs, in their order; undefined for what is not there, which in Postgres is certain. Refs may be of several
+ * workspaces. Root keys have no record: undefined.
+ */
+export async function readRecords(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
+  const found = new Map<string, unknown>();
+  const byKind = Map.groupBy(refs, (ref) => ref.kind);
+  for (const [kind, ofKind] of byKind) {
+    if (kind === "rootKey") continue;
+    const workspaceIds = [...new Set(ofKind.map((ref) => ref.workspaceId))];
+    const ids = [...new Set(ofKind.map((ref) => ref.id))];
+    const text = STATEMENTS[kind];
+    const { rows } = await db.query<RecordRow>({ name: `read-records-${kind}`, text, values: [workspaceIds, ids] });
+    for (const row of rows) found.set(place(kind, row.workspace_id, row.id), row.data);
+  }
+  return refs.map((ref) => found.get(place(ref.kind, ref.workspaceId, ref.id)));
+}
+
+const place = (kind: RecordKind, workspaceId: string, id: string): string => `${kind} ${workspaceId} ${id}`;
+
+/** Postgres as a source of records: what is not there is gone for certain. An unreachable Postgres is 'not usable'. */
+export function createPostgresSource(db: Queryable): RecordSource {
+  return {
+    async read(refs) {
+      try {
+        const records = await readRecords(db, refs);
+        return {
+          usable: true,
+          records: records.map((data) => (data === undefined ? GONE : { state: "found", version: 0, data })),
+        };
+      } catch (error) {
+        if (isDatabaseUnavailable(error)) return { usable: false, reason: "Postgres cannot be reached" };
+        throw error;
+      }
+    },
+  };
+}
+
+const GONE = { state: "gone" } as const;
+
+/** A page of refs, and where the next one begins; `cursor` undefined: there is no more. */
+export interface RefPage {
+  readonly refs: RecordRef[];
+  readonly cursor: string | undefined;
+}
+
+/** Every record of a kind, a page at a time, for projecting all of it anew. The first page is after `""`. */
+export async function listRecordRefs(
+  db: Queryable,
+  { kind, after, max }: { kind: ListedKind; after: string; max: number },
+): Promise<RefPage> {
+  const { rows } = await db.query<{ workspace_id: string; id: string; cursor: string }>({
+    name: `list-record-refs-${kind}`,
+    text: LISTS[kind],
+    values: [after, max],
+  });
+  const refs = rows.map((row) => ({ workspaceId: row.workspace_id, kind, id: row.id }));
+  return { refs, cursor: rows.length < max ? undefined : rows.at(-1)?.cursor };
+}
+
+/** In the order in which a projection is made: what others refer to comes first. */
+export const LISTED_KINDS = [
+  "workspace",
+  "api",
+  "namespace",
+  "role",
+  "identity",
+  "overridePatterns",
+  "override",
+  "key",
+  "policy",
+] as const satisfies readonly RecordKind[];
+export type ListedKind = (typeof LISTED_KINDS)[number];
+
+/** Deleted APIs and identities are listed too: their tombstones tell 'gone' from 'not known'. */
+const LISTS: Readonly<Record<ListedKind, string>> = {
+  workspace: "select id as workspace_id, id, id as cursor from workspaces where id > $1 order by id limit $2",
+  api: "select workspace_id, id, id as cursor from apis where id > $1 order by id limit $2",
+  namespace: "select workspace_id, id, id as cursor from ratelimit_namespaces where id > $1 order by id limit $2",
+  role: "select workspace_id, id, id as cursor from roles where id > $1 order by id limit $2",
+  identity: "select workspace_id, id, id as cursor from identities where id > $1 order by id limit $2",
+  overridePatterns: `select distinct workspace_id, namespace_id as id, namespace_id as cursor
+                       from ratelimit_overrides
+                      where namespace_id > $1 and deleted_at is null and position('*' in identifier) > 0
+                      order by namespace_id
+                      limit $2`,
+  override: `select workspace_id, namespace_id || '/' || identifier as id, id as cursor
+               from ratelimit_overrides
+              where id > $1 and deleted_at is null
+              order by id
+              limit $2`,
+  key: `select workspace_id, hash as id, id as cursor from keys where id > $1 and deleted_at is null order by id limit $2`,
+  policy: `select workspace_id, id, id as cursor from policies where id > $1 and deleted_at is null order by id limit $2`,
+};

@@ -1,0 +1,337 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildTestApp, type Reply, type TestApp } from "./app.ts";
+
+/*
+ * The rules of api/v2 section 24.1, held against every kind that a manifest can make.
+ */
+
+let api: TestApp;
+let apiId: string;
+beforeAll(async () => {
+  api = await buildTestApp();
+  apiId = (await api.data("apis.createApi", { name: "orders" })).apiId;
+  await api.data("ratelimit.createNamespace", { name: "overrides" });
+});
+afterAll(() => api.close());
+
+let count = 0;
+const unique = (): string => `x${++count}`;
+/** A manager that manages nothing yet. */
+const aManager = (): string => `main/Some.Kind/shop/${unique()}`;
+const as = (manager: string | undefined, flags: object = {}) => ({
+  headers: { ...(manager === undefined ? {} : { "postern-manager": manager }), ...flags },
+});
+const ADOPT = { "postern-adopt": "true" };
+const RELEASE = { "postern-release": "true" };
+const kindOf = (reply: Reply): string | undefined => reply.body.error?.type.split("/").at(-1);
+
+interface Request {
+  readonly path: string;
+  readonly body: object;
+}
+interface Made {
+  readonly id: string;
+  readonly name: string;
+}
+interface Case {
+  readonly title: string;
+  /** As managed.getObject calls it. */
+  readonly kind: string;
+  readonly create: (name: string) => Request;
+  /** The field of the answer that names what was made. */
+  readonly idField: string;
+  /** Missing where no procedure of this kind changes anything. */
+  readonly change?: (made: Made) => Request;
+  readonly remove?: (made: Made) => Request;
+  /** A create that names an unmanaged object of that name changes it. */
+  readonly createIsChange?: true;
+}
+
+const policy = (mode: string) => ({
+  formatVersion: 1,
+  apiId,
+  mode,
+  credentials: [{ in: "header", name: "X-API-Key" }],
+  rules: [],
+  onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
+  onCounterFailure: "Local",
+  onCreditFailure: "Deny",
+  allowPaths: [],
+});
+
+const CASES: Case[] = [
+  {
+    title: "an API",
+    kind: "api",
+    create: (name) => ({ path: "apis.createApi", body: { name: `api ${name}` } }),
+    idField: "apiId",
+    change: ({ id }) => ({ path: "apis.updateApi", body: { apiId: id, name: `api ${unique()}` } }),
+    remove: ({ id }) => ({ path: "apis.deleteApi", body: { apiId: id } }),
+  },
+  {
+    title: "a role and its permissions",
+    kind: "role",
+    create: (name) => ({ path: "permissions.createRole", body: { name } }),
+    idField: "roleId",
+    change: ({ id }) => ({ path: "permissions.setRolePermissions", body: { roleId: id, permissions: [unique()] } }),
+    remove: ({ id }) => ({ path: "permissions.deleteRole", body: { role: id } }),
+  },
+  {
+    title: "a role and its description",
+    kind: "role",
+    create: (name) => ({ path: "permissions.createRole", body: { name } }),
+    idField: "roleId",
+    change: ({ id }) => ({ path: "permissions.updateRole", body: { role: id, description: unique() } }),
+    remove: ({ id }) => ({ path: "permissions.deleteRole", body: { role: id } }),
+  },
+  {
+    title: "a permission",
+    kind: "permission",
+    create: (name) => ({ path: "permissions.createPermission", body: { name, slug: name } }),
+    idField: "permissionId",
+  },
+  {
+    title: "a namespace",
+    kind: "namespace",
+    create: (name) => ({ path: "ratelimit.createNamespace", body: { name } }),
+    idField: "namespaceId",
+    remove: ({ id }) => ({ path: "ratelimit.deleteNamespace", body: { namespace: id } }),
+  },
+  {
+    title: "an override",
+    kind: "override",
+    create: (name) => ({
+      path: "ratelimit.setOverride",
+      body: { namespace: "overrides", identifier: name, limit: 1, duration: 1000 },
+    }),
+    idField: "overrideId",
+    change: ({ name }) => ({
+      path: "ratelimit.setOverride",
+      body: { namespace: "overrides", identifier: name, limit: ++count, duration: 1000 },
+    }),
+    remove: ({ name }) => ({ path: "ratelimit.deleteOverride", body: { namespace: "overrides", identifier: name } }),
+    createIsChange: true,
+  },
+  {
+    title: "a policy",
+    kind: "policy",
+    create: (name) => ({
+      path: "policies.setPolicy",
+      body: { apiId, name: `main/shop/${name}`, uid: "u", generation: 1, policy: policy("Enforce") },
+    }),
+    idField: "policyId",
+    change: ({ name }) => ({
+      path: "policies.setPolicy",
+      body: { apiId, name: `main/shop/${name}`, uid: unique(), generation: 1, policy: policy("Audit") },
+    }),
+    remove: ({ id }) => ({ path: "policies.deletePolicy", body: { policyId: id } }),
+    createIsChange: true,
+  },
+  {
+    title: "a key",
+    kind: "key",
+    create: (name) => ({ path: "keys.createKey", body: { apiId, name } }),
+    idField: "keyId",
+    change: ({ id }) => ({ path: "keys.updateKey", body: { keyId: id, meta: { changed: unique() } } }),
+    remove: ({ id }) => ({ path: "keys.deleteKey", body: { keyId: id } }),
+  },
+];
+
+const send = ({ path, body }: Request, options?: object): Promise<Reply> => api.call(path, body, options);
+const managerOf = async (kind: string, id: string): Promise<string | undefined> =>
+  (await api.data("managed.getObject", { kind, id })).manager;
+const make = async ({ create, idField }: Case, manager?: string): Promise<Made> => {
+  const name = unique();
+  const { path, body } = create(name);
+  return { id: (await api.data(path, body, as(manager)))[idField], name };
+};
+
+describe.each(CASES)("$title", (one) => {
+  const { kind, create, idField, change, remove, createIsChange } = one;
+
+  test("a create with the header makes it managed, one without does not", async () => {
+    const manager = aManager();
+    expect(await managerOf(kind, (await make(one, manager)).id)).toBe(manager);
+    expect(await managerOf(kind, (await make(one)).id)).toBeUndefined();
+  });
+
+  test("the audit row of a managed create names the manager", async () => {
+    const manager = aManager();
+    const { id } = await make(one, manager);
+    const [row] = (await api.audit()).filter(({ targets }) => targets.some((target) => target.id === id));
+    expect(row?.actor.meta).toEqual({ manager });
+  });
+
+  test("a create is safe to repeat: the manager's own is named again, nothing is made", async () => {
+    const manager = aManager();
+    const { id, name } = await make(one, manager);
+    const rows = (await api.audit()).length;
+    const again = await send(create(name), as(manager));
+    if (kind === "key") {
+      // The secret is gone, so a key cannot be given twice.
+      expect(again.status).toBe(409);
+      expect(kindOf(again)).toBe("managed_exists");
+      expect(again.body.error.detail).toContain(id);
+    } else {
+      expect(again.body.data[idField]).toBe(id);
+      const renamed = unique();
+      const other = await send(create(renamed), as(manager));
+      expect(other.body.data[idField]).toBe(id);
+      // Under the other name there is nothing.
+      expect((await send(create(renamed), as(aManager()))).body.data[idField]).not.toBe(id);
+    }
+    expect((await api.audit()).length).toBe(kind === "key" ? rows : rows + 1);
+  });
+
+  test.runIf(kind !== "key")("twenty creates at once by one manager make one", async () => {
+    const manager = aManager();
+    const name = unique();
+    const replies = await Promise.all(Array.from({ length: 20 }, () => send(create(name), as(manager))));
+    expect(replies.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    expect(new Set(replies.map((reply) => reply.body.data[idField])).size).toBe(1);
+  });
+
+  for (const [what, request] of Object.entries({ change, delete: remove })) {
+    if (request === undefined) continue;
+    test(`a ${what} by anybody else is 409, names the manager and does nothing`, async () => {
+      const manager = aManager();
+      const made = await make(one, manager);
+      const rows = (await api.audit()).length;
+      for (const options of [
+        undefined,
+        as(aManager()),
+        as(aManager(), ADOPT),
+        as(aManager(), RELEASE),
+        as(undefined, RELEASE),
+      ]) {
+        const reply = await send(request(made), options);
+        expect(reply.status).toBe(409);
+        expect(kindOf(reply)).toBe("managed_elsewhere");
+        expect(reply.body.error.title).toBe("Conflicting Resource");
+        expect(reply.body.error.detail).toContain(manager);
+      }
+      expect(await api.audit()).toHaveLength(rows);
+      expect(await managerOf(kind, made.id)).toBe(manager);
+    });
+
+    test(`a ${what} by its manager goes through`, async () => {
+      const manager = aManager();
+      const made = await make(one, manager);
+      expect((await send(request(made), as(manager))).status).toBe(200);
+      if (what === "change") expect(await managerOf(kind, made.id)).toBe(manager);
+    });
+
+    test(`a ${what} of an unmanaged one goes through, with the header and without`, async () => {
+      for (const options of [undefined, as(aManager()), as(undefined, ADOPT)]) {
+        const made = await make(one);
+        expect((await send(request(made), options)).status).toBe(200);
+        if (what === "change") expect(await managerOf(kind, made.id)).toBeUndefined();
+      }
+    });
+
+    test(`a ${what} with release leaves it, unmanaged`, async () => {
+      const manager = aManager();
+      const made = await make(one, manager);
+      expect((await send(request(made), as(manager, RELEASE))).status).toBe(200);
+      expect(await managerOf(kind, made.id)).toBeUndefined();
+      // Now it is anybody's, and its manager may make another.
+      expect((await send(request(made))).status).toBe(200);
+      expect((await make(one, manager)).id).not.toBe(made.id);
+    });
+  }
+
+  test.runIf(change !== undefined)("a change with adopt takes an unmanaged one over", async () => {
+    const made = await make(one);
+    const manager = aManager();
+    expect((await send((change as NonNullable<typeof change>)(made), as(manager, ADOPT))).status).toBe(200);
+    expect(await managerOf(kind, made.id)).toBe(manager);
+  });
+
+  test.runIf(change !== undefined && kind !== "key")("a manager cannot adopt a second one", async () => {
+    const manager = aManager();
+    await make(one, manager);
+    const second = await make(one);
+    const reply = await send((change as NonNullable<typeof change>)(second), as(manager, ADOPT));
+    expect(reply.status).toBe(409);
+    expect(kindOf(reply)).toBe("managed_exists");
+    expect(await managerOf(kind, second.id)).toBeUndefined();
+  });
+
+  test.runIf(remove !== undefined)("after its object is deleted a manager may make another", async () => {
+    const manager = aManager();
+    const made = await make(one, manager);
+    await send((remove as NonNullable<typeof remove>)(made), as(manager));
+    const next = await make(one, manager);
+    expect(next.id).not.toBe(made.id);
+    expect(await managerOf(kind, next.id)).toBe(manager);
+  });
+
+  test.runIf(createIsChange)("setting what another made without a manager leaves it unmanaged", async () => {
+    const { id, name } = await make(one);
+    expect((await send(create(name), as(aManager()))).body.data[idField]).toBe(id);
+    expect(await managerOf(kind, id)).toBeUndefined();
+  });
+
+  test("managed.getObject says 404 before 403, and the same of a missing and of a foreign one", async () => {
+    const { id } = await make(one, aManager());
+    const other = await api.makeWorkspace();
+    const ask = async (asked: string, rootKey: string) => {
+      const reply = await api.call("managed.getObject", { kind, id: asked }, { rootKey });
+      expect(reply.status).toBe(404);
+      return JSON.stringify(reply.body.error).replaceAll(asked, "ID");
+    };
+    const rootKey = await api.rootKey(["identity.*.read_identity"]);
+    expect(await ask(id, other.rootKey)).toBe(await ask("missing_1", rootKey));
+    const reply = await api.call("managed.getObject", { kind, id }, { rootKey });
+    expect(reply.status).toBe(403);
+    expect(reply.body.error.detail).toMatch(/read_(api|role|permission|namespace|override|key)/);
+  });
+});
+
+describe("createNamespace", () => {
+  const createNamespace = (name: string, options?: object) => api.call("ratelimit.createNamespace", { name }, options);
+
+  test("adopts an unmanaged namespace of the name", async () => {
+    const name = unique();
+    const { namespaceId } = (await createNamespace(name)).body.data;
+    const manager = aManager();
+    expect(kindOf(await createNamespace(name, as(manager)))).toBe("ratelimit_namespace_already_exists");
+    const adopted = await createNamespace(name, as(manager, ADOPT));
+    expect(adopted.status).toBe(200);
+    expect(adopted.body.data.namespaceId).toBe(namespaceId);
+    expect(await managerOf("namespace", namespaceId)).toBe(manager);
+  });
+
+  test("does not adopt what another manages, and names the manager", async () => {
+    const name = unique();
+    const manager = aManager();
+    await createNamespace(name, as(manager));
+    const reply = await createNamespace(name, as(aManager(), ADOPT));
+    expect(kindOf(reply)).toBe("ratelimit_namespace_already_exists");
+    expect(reply.body.error.detail).toContain(manager);
+  });
+
+  test("limiting ignores the header", async () => {
+    const namespace = unique();
+    const body = { namespace, identifier: "i", limit: 1, duration: 1000 };
+    await api.data("ratelimit.limit", body, as(aManager()));
+    const { id } = await api.data("ratelimit.getNamespace", { namespace });
+    expect(await managerOf("namespace", id)).toBeUndefined();
+  });
+});
+
+test("permissions that come into being beside a managed role are not managed", async () => {
+  const slug = unique();
+  const body = { name: unique(), permissions: [slug] };
+  const { roleId } = await api.data("permissions.createRole", body, as(aManager()));
+  const [permission] = (await api.data("permissions.getRole", { role: roleId })).permissions;
+  expect(await managerOf("permission", permission.id)).toBeUndefined();
+});
+
+test.each([
+  { kind: "role", id: "" },
+  { kind: "identity", id: "id_1" },
+  { kind: "role", id: "r".repeat(256) },
+])("managed.getObject refuses $kind $id", async (body) => {
+  expect((await api.call("managed.getObject", body)).status).toBe(400);
+});

@@ -1,0 +1,371 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildTestApp, type Reply, type TestApp } from "./app.ts";
+
+let api: TestApp;
+beforeAll(async () => {
+  api = await buildTestApp();
+});
+afterAll(() => api.close());
+
+const kindOf = (reply: Reply): string => reply.body.error.type.split("/").at(-1);
+const auditOf = async (id: string) => (await api.audit()).filter(({ targets }) => targets.some((one) => one.id === id));
+let count = 0;
+const unique = (name: string): string => `${name}${++count}`;
+const createRole = async (body: object = {}): Promise<string> =>
+  (await api.data("permissions.createRole", { name: unique("role"), ...body })).roleId;
+
+describe("createPermission", () => {
+  test("makes one, with one audit row", async () => {
+    const body = { name: "Read documents", slug: "documents.read", description: "All of them" };
+    const { permissionId } = await api.data("permissions.createPermission", body);
+    expect(permissionId).toMatch(/^perm_[a-zA-Z0-9]{16}$/);
+    expect(await auditOf(permissionId)).toMatchObject([
+      { event: "permission.create", targets: [{ type: "permission", id: permissionId, name: "documents.read" }] },
+    ]);
+    const roleId = await createRole({ permissions: ["documents.read"] });
+    expect((await api.data("permissions.getRole", { role: roleId })).permissions).toEqual([
+      { id: permissionId, ...body },
+    ]);
+  });
+
+  test("a slug is unique whatever its case; a name need not be", async () => {
+    await api.data("permissions.createPermission", { name: "same", slug: "Case.Slug" });
+    const reply = await api.call("permissions.createPermission", { name: "same", slug: "case.slug" });
+    expect(reply.status).toBe(409);
+    expect(kindOf(reply)).toBe("permission_already_exists");
+    expect((await api.call("permissions.createPermission", { name: "same", slug: "another" })).status).toBe(200);
+  });
+
+  test("of hundred creators of a slug one succeeds", async () => {
+    const replies = await Promise.all(
+      Array.from({ length: 100 }, () => api.call("permissions.createPermission", { name: "n", slug: "crowd" })),
+    );
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, ...Array(99).fill(409)]);
+  });
+
+  test("another workspace's slug does not stand in the way", async () => {
+    const other = await api.makeWorkspace();
+    const body = { name: "n", slug: "shared.slug" };
+    await api.data("permissions.createPermission", body);
+    expect((await api.call("permissions.createPermission", body, { rootKey: other.rootKey })).status).toBe(200);
+  });
+
+  test.each([
+    { name: "a name of 512", body: { name: "n".repeat(512) } },
+    { name: "a slug of 128", body: { slug: "s".repeat(128) } },
+    { name: "a description of 512", body: { description: "d".repeat(512) } },
+    { name: "the empty description", body: { description: "" } },
+    { name: "every character of a slug", body: { slug: "aZ09_:-.*" } },
+  ])("takes $name", async ({ body }) => {
+    const reply = await api.call("permissions.createPermission", { name: "n", slug: unique("s"), ...body });
+    expect(reply.status).toBe(200);
+  });
+
+  test.each([
+    { field: "name", value: "" },
+    { field: "name", value: "n".repeat(513) },
+    { field: "slug", value: "" },
+    { field: "slug", value: "s".repeat(129) },
+    { field: "slug", value: "a b" },
+    { field: "slug", value: "a/b" },
+    { field: "description", value: "d".repeat(513) },
+    { field: "description", value: null },
+  ])("refuses $field $value", async ({ field, value }) => {
+    const reply = await api.call("permissions.createPermission", { name: "n", slug: unique("s"), [field]: value });
+    expect(reply.status).toBe(400);
+    expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
+  });
+
+  test("says 403 before 409", async () => {
+    const reply = await api.call(
+      "permissions.createPermission",
+      { name: "n", slug: "crowd" },
+      { rootKey: await api.rootKey(["rbac.*.create_role"]) },
+    );
+    expect(reply.status).toBe(403);
+    expect(reply.body.error.detail).toContain("rbac.*.create_permission");
+  });
+});
+
+describe("createRole", () => {
+  test("makes the role, its new permissions and the links under one correlation id", async () => {
+    await api.data("permissions.createPermission", { name: "Known", slug: "Known.Slug" });
+    const roleId = await createRole({ name: "Editor", permissions: ["b.new", "known.slug", "a.new", "B.NEW"] });
+    const role = await api.data("permissions.getRole", { role: "editor" });
+    expect(role).toEqual({
+      id: roleId,
+      name: "Editor",
+      permissions: [
+        { id: expect.any(String), name: "Known", slug: "Known.Slug" },
+        { id: expect.any(String), name: "a.new", slug: "a.new" },
+        { id: expect.any(String), name: "b.new", slug: "b.new" },
+      ],
+    });
+    const rows = await api.audit();
+    const correlationId = rows.find(
+      ({ event, targets }) => event === "role.create" && targets[0]?.id === roleId,
+    )?.correlation_id;
+    expect(correlationId).toMatch(/^cor_/);
+    expect(
+      rows
+        .filter((row) => row.correlation_id === correlationId)
+        .map(({ event }) => event)
+        .sort(),
+    ).toEqual([
+      "authorization.connect_role_and_permission",
+      "authorization.connect_role_and_permission",
+      "authorization.connect_role_and_permission",
+      "permission.create",
+      "permission.create",
+      "role.create",
+    ]);
+  });
+
+  test("an empty description and no permissions are left out of what is read", async () => {
+    const roleId = await createRole({ name: "Bare", description: "", permissions: [] });
+    expect(await api.data("permissions.getRole", { role: roleId })).toEqual({ id: roleId, name: "Bare" });
+  });
+
+  test("a name is unique whatever its case, and a refusal leaves no permission behind", async () => {
+    await createRole({ name: "Ünique Ä" });
+    const reply = await api.call("permissions.createRole", { name: "ünique ä", permissions: ["left.behind"] });
+    expect(reply.status).toBe(409);
+    expect(kindOf(reply)).toBe("role_already_exists");
+    const { rowCount } = await api.deps.db.query("select from permissions where slug = 'left.behind'");
+    expect(rowCount).toBe(0);
+  });
+
+  test("of hundred creators of a role one succeeds, and all share its permissions", async () => {
+    const replies = await Promise.all(
+      Array.from({ length: 100 }, (_, i) =>
+        api.call("permissions.createRole", { name: i % 2 ? "crowd" : "CROWD", permissions: ["crowd.b", "crowd.a"] }),
+      ),
+    );
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, ...Array(99).fill(409)]);
+  });
+
+  test("hundred roles with the same new slugs share one permission each", async () => {
+    const names = Array.from({ length: 100 }, (_, i) => `sharing${i}`);
+    const slugs = ["share.a", "share.b", "share.c"];
+    const replies = await Promise.all(
+      names.map((name, i) =>
+        api.call("permissions.createRole", { name, permissions: i % 2 ? slugs : slugs.toReversed() }),
+      ),
+    );
+    expect(replies.every(({ status }) => status === 200)).toBe(true);
+    const { rowCount } = await api.deps.db.query("select from permissions where slug like 'share.%'");
+    expect(rowCount).toBe(3);
+  });
+
+  test.each([
+    { held: [], missing: "rbac.*.create_role", permissions: [] },
+    { held: ["create_role"], missing: "rbac.*.add_permission_to_role", permissions: ["documents.read"] },
+    { held: ["create_role", "add_permission_to_role"], missing: "rbac.*.create_permission", permissions: ["new.slug"] },
+  ])("without $missing it is 403, also where the name is taken", async ({ held, missing, permissions }) => {
+    await api.call("permissions.createRole", { name: "taken" });
+    const rootKey = await api.rootKey(["rbac.*.read_role", ...held.map((action) => `rbac.*.${action}`)]);
+    const reply = await api.call("permissions.createRole", { name: "taken", permissions }, { rootKey });
+    expect(reply.status).toBe(403);
+    expect(reply.body.error.detail).toContain(missing);
+  });
+
+  test("slugs that exist need no create_permission, and no slugs no add_permission_to_role", async () => {
+    const adding = await api.rootKey(["rbac.*.create_role", "rbac.*.add_permission_to_role"]);
+    await api.data(
+      "permissions.createRole",
+      { name: unique("r"), permissions: ["documents.read"] },
+      { rootKey: adding },
+    );
+    const bare = await api.rootKey(["rbac.*.create_role"]);
+    await api.data("permissions.createRole", { name: unique("r"), permissions: [] }, { rootKey: bare });
+  });
+
+  test.each([
+    { field: "name", value: "" },
+    { field: "name", value: "n".repeat(129) },
+    { field: "description", value: "d".repeat(513) },
+    { field: "permissions", value: null },
+    { field: "permissions[0]", value: [""], at: "permissions" },
+    { field: "permissions[1]", value: ["a", "a b"], at: "permissions" },
+  ])("refuses $field $value", async ({ field, value, at }) => {
+    const reply = await api.call("permissions.createRole", { name: unique("r"), [at ?? field]: value });
+    expect(reply.status).toBe(400);
+    expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
+  });
+
+  test("takes a name of 128 characters of any sort", async () => {
+    await createRole({ name: "ß *".repeat(43).slice(0, 128) });
+  });
+});
+
+describe("getRole", () => {
+  test("by id or by name in any case; where both fit the id wins", async () => {
+    const roleId = await createRole({ name: "Reader" });
+    const named = await createRole({ name: roleId });
+    expect((await api.data("permissions.getRole", { role: "rEADER" })).id).toBe(roleId);
+    expect((await api.data("permissions.getRole", { role: roleId })).id).toBe(roleId);
+    expect((await api.data("permissions.getRole", { role: named })).name).toBe(roleId);
+  });
+});
+
+describe("updateRole", () => {
+  test("changes what is given, null and the empty text remove the description, nothing changes nothing", async () => {
+    const roleId = await createRole({ name: "Before", description: "old" });
+    await api.data("permissions.updateRole", { role: "before", name: "After" });
+    expect(await api.data("permissions.getRole", { role: roleId })).toEqual({
+      id: roleId,
+      name: "After",
+      description: "old",
+    });
+    await api.data("permissions.updateRole", { role: roleId, description: "new" });
+    expect(await api.data("permissions.getRole", { role: roleId })).toMatchObject({ description: "new" });
+    await api.data("permissions.updateRole", { role: roleId, description: null });
+    expect(await api.data("permissions.getRole", { role: roleId })).toEqual({ id: roleId, name: "After" });
+    await api.data("permissions.updateRole", { role: roleId, description: "" });
+    await api.data("permissions.updateRole", { role: roleId });
+    expect((await auditOf(roleId)).filter(({ event }) => event === "role.update")).toHaveLength(3);
+  });
+
+  test("another's name is 409, its own in another case is not", async () => {
+    await createRole({ name: "Occupied" });
+    const roleId = await createRole({ name: "Free" });
+    const reply = await api.call("permissions.updateRole", { role: roleId, name: "occupied" });
+    expect(reply.status).toBe(409);
+    expect(kindOf(reply)).toBe("role_already_exists");
+    expect((await api.call("permissions.updateRole", { role: roleId, name: "FREE" })).status).toBe(200);
+  });
+
+  test("says 404 before 403", async () => {
+    const rootKey = await api.rootKey(["rbac.*.read_role"]);
+    expect((await api.call("permissions.updateRole", { role: "nobody" }, { rootKey })).status).toBe(404);
+    const reply = await api.call("permissions.updateRole", { role: "free" }, { rootKey });
+    expect(reply.status).toBe(403);
+    expect(reply.body.error.detail).toContain("rbac.*.update_role");
+  });
+});
+
+describe("setRolePermissions", () => {
+  test("replaces all, gives them by slug, and writes what changed alone", async () => {
+    const roleId = await createRole({ name: "Set", permissions: ["keep", "drop"] });
+    const reply = await api.call("permissions.setRolePermissions", { roleId, permissions: ["z.new", "KEEP", "keep"] });
+    const { data, meta } = reply.body;
+    expect(data.map(({ slug }: { slug: string }) => slug)).toEqual(["keep", "z.new"]);
+    const added = (await api.audit()).filter(({ request_id }) => request_id === meta.requestId);
+    expect(added.map(({ event }) => event).sort()).toEqual([
+      "authorization.connect_role_and_permission",
+      "authorization.disconnect_role_and_permissions",
+      "permission.create",
+    ]);
+    expect(new Set(added.map(({ correlation_id }) => correlation_id)).size).toBe(1);
+    const count = (await api.audit()).length;
+    expect(await api.data("permissions.setRolePermissions", { roleId, permissions: ["keep", "z.new"] })).toEqual(data);
+    expect(await api.audit()).toHaveLength(count);
+    expect(await api.data("permissions.setRolePermissions", { roleId, permissions: [] })).toEqual([]);
+    expect(await api.data("permissions.getRole", { role: roleId })).toEqual({ id: roleId, name: "Set" });
+  });
+
+  test("is by id alone", async () => {
+    await createRole({ name: "ByName" });
+    const reply = await api.call("permissions.setRolePermissions", { roleId: "ByName", permissions: [] });
+    expect(kindOf(reply)).toBe("role_not_found");
+  });
+
+  test("says 403 for either grant before 404, and for a new slug after it", async () => {
+    const missing = { roleId: "role_missing", permissions: ["brand.new"] };
+    for (const action of ["add_permission_to_role", "remove_permission_from_role"]) {
+      const reply = await api.call("permissions.setRolePermissions", missing, {
+        rootKey: await api.rootKey([`rbac.*.${action}`]),
+      });
+      expect(reply.status).toBe(403);
+    }
+    const rootKey = await api.rootKey(["rbac.*.add_permission_to_role", "rbac.*.remove_permission_from_role"]);
+    expect((await api.call("permissions.setRolePermissions", missing, { rootKey })).status).toBe(404);
+    const roleId = await createRole();
+    const body = { roleId, permissions: ["brand.new"] };
+    const reply = await api.call("permissions.setRolePermissions", body, { rootKey });
+    expect(reply.status).toBe(403);
+    expect(reply.body.error.detail).toContain("rbac.*.create_permission");
+  });
+
+  test("calls at the same time follow each other: one of the sets is the result", async () => {
+    const roleId = await createRole();
+    const sets = Array.from({ length: 20 }, (_, i) => [`race.${i}a`, `race.${i}b`]);
+    await Promise.all(sets.map((permissions) => api.data("permissions.setRolePermissions", { roleId, permissions })));
+    const role = await api.data("permissions.getRole", { role: roleId });
+    expect(sets).toContainEqual(role.permissions.map(({ slug }: { slug: string }) => slug));
+  });
+
+  test.each([
+    { field: "roleId", value: "ab" },
+    { field: "roleId", value: "r".repeat(256) },
+    { field: "roleId", value: "role x" },
+    { field: "permissions", value: undefined },
+  ])("refuses $field $value", async ({ field, value }) => {
+    const reply = await api.call("permissions.setRolePermissions", {
+      roleId: "role_1",
+      permissions: [],
+      [field]: value,
+    });
+    expect(reply.status).toBe(400);
+    expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
+  });
+});
+
+describe("deleteRole", () => {
+  test("deletes for good, takes it from its keys, and frees the name", async () => {
+    const { apiId } = await api.data("apis.createApi", { name: "orders" });
+    const roleId = await createRole({ name: "Doomed", permissions: ["doomed.slug"] });
+    const { keyId, key } = await api.data("keys.createKey", { apiId, roles: ["doomed"] });
+    const verify = () => api.data("keys.verifyKey", { key, permissions: "doomed.slug" });
+    expect(await verify()).toMatchObject({ code: "VALID" });
+    expect(await api.data("permissions.deleteRole", { role: "DOOMED" })).toEqual({});
+    expect(await verify()).toMatchObject({ code: "INSUFFICIENT_PERMISSIONS" });
+    expect(await api.data("keys.getKey", { keyId })).not.toHaveProperty("roles");
+    expect((await api.call("permissions.deleteRole", { role: roleId })).status).toBe(404);
+    expect(await createRole({ name: "Doomed" })).not.toBe(roleId);
+    expect((await auditOf(roleId)).map(({ event }) => event)).toContain("role.delete");
+  });
+});
+
+describe("what all of them share", () => {
+  const cases = [
+    { path: "permissions.getRole", field: "role", missing: "rbac.*.read_role", rest: {} },
+    { path: "permissions.deleteRole", field: "role", missing: "rbac.*.delete_role", rest: {} },
+    {
+      path: "permissions.setRolePermissions",
+      field: "roleId",
+      missing: "rbac.*.add_permission_to_role",
+      rest: { permissions: [] },
+    },
+  ];
+
+  test.each(cases)("$path says 403 first", async ({ path, field, missing, rest }) => {
+    const rootKey = await api.rootKey(["identity.*.read_identity"]);
+    const reply = await api.call(path, { [field]: "role_nobody", ...rest }, { rootKey });
+    expect(reply.status).toBe(403);
+    expect(reply.body.error.detail).toContain(missing);
+  });
+
+  test.each([...cases, { path: "permissions.updateRole", field: "role", rest: {} }])(
+    "$path says the same of a missing and of a foreign role",
+    async ({ path, field, rest }) => {
+      const other = await api.makeWorkspace();
+      const roleId = await createRole();
+      const ask = async (): Promise<string> => {
+        const reply = await api.call(path, { [field]: roleId, ...rest }, { rootKey: other.rootKey });
+        expect(reply.status).toBe(404);
+        return JSON.stringify(reply.body.error);
+      };
+      const foreign = await ask();
+      await api.data("permissions.deleteRole", { role: roleId });
+      expect(await ask()).toBe(foreign);
+    },
+  );
+
+  test.each(["permissions.getRole", "permissions.deleteRole", "permissions.updateRole"])(
+    "%s refuses a role of 0 or 129 characters",
+    async (path) => {
+      for (const role of ["", "r".repeat(129)]) expect((await api.call(path, { role })).status).toBe(400);
+    },
+  );
+});

@@ -1,0 +1,307 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildTestApp, type Reply, type TestApp } from "./app.ts";
+
+let api: TestApp;
+let apiId: string;
+beforeAll(async () => {
+  api = await buildTestApp();
+  apiId = (await api.data("apis.createApi", { name: "orders" })).apiId;
+});
+afterAll(() => api.close());
+
+const kindOf = (reply: Reply): string => reply.body.error.type.split("/").at(-1);
+const auditOf = async (id: string) => (await api.audit()).filter(({ targets }) => targets.some((one) => one.id === id));
+let count = 0;
+
+const aRule = { access: "Key", creditCost: 1, ratelimits: [] };
+const aPolicy = (change: object = {}) => ({
+  formatVersion: 1,
+  apiId,
+  mode: "Enforce",
+  credentials: [{ in: "header", name: "Authorization", scheme: "Bearer" }],
+  rules: [aRule],
+  onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
+  onCounterFailure: "Local",
+  onCreditFailure: "Deny",
+  allowPaths: [],
+  ...change,
+});
+const aBody = (change: object = {}) => ({
+  apiId,
+  name: `main/shop/p${++count}`,
+  uid: "uid-1",
+  generation: 1,
+  policy: aPolicy(),
+  ...change,
+});
+
+describe("setPolicy", () => {
+  test("stores a policy that getPolicy gives back whole, by id and by name", async () => {
+    const scopes = [
+      { kind: "name", name: "writes" },
+      { kind: "namespace", namespaceId: "rlns_1" },
+    ];
+    const ratelimits = scopes.map((scope, i) => ({
+      scope,
+      identifier: ["key", "identity"][i],
+      limit: i,
+      durationMs: 1000,
+      cost: i,
+      accuracy: ["strict", "local"][i],
+    }));
+    const policy = aPolicy({
+      credentials: [
+        { in: "header", name: "Authorization", scheme: "Bearer" },
+        { in: "header", name: "X-API-Key" },
+        { in: "query", name: "key" },
+      ],
+      rules: [
+        { ...aRule, methods: ["GET", "HEAD"], path: { prefix: "/healthz" }, access: "Anonymous" },
+        { ...aRule, path: { exact: "/orders" }, permissions: "a OR (b AND c.*)", creditCost: 0, ratelimits },
+        aRule,
+      ],
+      clientAddress: { from: "forwardedFor", trustedProxies: ["10.0.0.0/8"] },
+      allowPaths: ["EncodedSlash", "Semicolon"],
+    });
+    const body = aBody({ name: "main/shop/orders", policy });
+    const { policyId, version } = await api.data("policies.setPolicy", body);
+    expect(policyId).toMatch(/^pol_[a-zA-Z0-9]{16}$/);
+    expect(version).toBe(1);
+    const expected = {
+      policyId,
+      name: body.name,
+      uid: "uid-1",
+      generation: 1,
+      version: 1,
+      dataPlane: { pods: 0, current: 0, oldestLagMs: 0 },
+      policy: body.policy,
+    };
+    expect(await api.data("policies.getPolicy", { policyId })).toEqual(expected);
+    expect(await api.data("policies.getPolicy", { apiId, name: body.name })).toEqual(expected);
+    expect(await auditOf(policyId)).toMatchObject([{ event: "policy.create" }]);
+  });
+
+  test("the same again changes nothing; every change makes the next version", async () => {
+    const body = aBody();
+    const { policyId } = await api.data("policies.setPolicy", body);
+    expect(await api.data("policies.setPolicy", body)).toEqual({ policyId, version: 1 });
+    expect(await api.data("policies.setPolicy", { ...body, generation: 2 })).toEqual({ policyId, version: 2 });
+    const changed = { ...body, generation: 2, policy: aPolicy({ mode: "Audit" }) };
+    expect(await api.data("policies.setPolicy", changed)).toEqual({ policyId, version: 3 });
+    expect((await auditOf(policyId)).map(({ event }) => event).sort()).toEqual([
+      "policy.create",
+      "policy.update",
+      "policy.update",
+    ]);
+  });
+
+  test("of one uid an older generation is outdated; another uid replaces", async () => {
+    const body = aBody({ generation: 5 });
+    const { policyId } = await api.data("policies.setPolicy", body);
+    const reply = await api.call("policies.setPolicy", { ...body, generation: 4 });
+    expect(reply.status).toBe(409);
+    expect(reply.body.error.title).toBe("Conflicting Resource");
+    expect(kindOf(reply)).toBe("policy_outdated");
+    const other = { ...body, uid: "uid-2", generation: 1 };
+    expect(await api.data("policies.setPolicy", other)).toEqual({ policyId, version: 2 });
+  });
+
+  test("hundred callers end on one policy, with the newest generation", async () => {
+    const body = aBody();
+    const replies = await Promise.all(
+      Array.from({ length: 100 }, (_, i) => api.call("policies.setPolicy", { ...body, generation: i + 1 })),
+    );
+    const made = replies.filter(({ status }) => status === 200);
+    expect(new Set(made.map((reply) => reply.body.data.policyId)).size).toBe(1);
+    expect(replies.filter(({ status }) => status !== 200).every((reply) => kindOf(reply) === "policy_outdated")).toBe(
+      true,
+    );
+    const { policyId } = made[0]?.body.data ?? {};
+    expect(await api.data("policies.getPolicy", { policyId })).toMatchObject({ generation: 100, version: made.length });
+  });
+
+  test.each([
+    {
+      name: "a rule with a query that does not parse",
+      change: { rules: [aRule, { ...aRule, permissions: "a AND" }] },
+      at: "body.policy.rules[1].permissions",
+    },
+    { name: "another API's policy", change: { apiId: "api_somethingElse" }, at: "body.policy.apiId" },
+    { name: "an unknown field", change: { extra: 1 }, at: "body.policy.extra" },
+    { name: "no credentials", change: { credentials: [] }, at: "body.policy.credentials" },
+    { name: "a wrong type", change: { rules: [{ ...aRule, creditCost: "1" }] }, at: "body.policy.rules[0].creditCost" },
+    { name: "257 rules", change: { rules: Array(257).fill(aRule) }, at: "body.policy.rules" },
+    { name: "an unknown mode", change: { mode: "Off" }, at: "body.policy.mode" },
+  ])("refuses $name", async ({ change, at }) => {
+    const reply = await api.call("policies.setPolicy", aBody({ policy: aPolicy(change) }));
+    expect(reply.status).toBe(400);
+    expect(reply.body.error.errors.map(({ location }: { location: string }) => location)).toContain(at);
+  });
+
+  test("takes 256 KiB of policy and not a byte more", async () => {
+    const query = (length: number) => "p".repeat(length);
+    const rules = Array.from({ length: 245 }, () => ({ ...aRule, permissions: query(1000) }));
+    const size = (policy: object) => Buffer.byteLength(JSON.stringify(policy));
+    const room = 262_144 - size(aPolicy({ rules: [...rules, { ...aRule, permissions: "" }] }));
+    expect(room).toBeGreaterThan(0);
+    expect(room).toBeLessThan(1000);
+    const full = aPolicy({ rules: [...rules, { ...aRule, permissions: query(room) }] });
+    expect((await api.call("policies.setPolicy", aBody({ policy: full }))).status).toBe(200);
+    const over = aPolicy({ rules: [...rules, { ...aRule, permissions: query(room + 1) }] });
+    const reply = await api.call("policies.setPolicy", aBody({ policy: over }));
+    expect(reply.status).toBe(400);
+    expect(reply.body.error.errors[0].location).toBe("body.policy");
+  });
+
+  test.each([
+    { field: "name", value: "shop/orders" },
+    { field: "name", value: "a/b/c/d" },
+    { field: "name", value: "a//c" },
+    { field: "name", value: `a/b/${"c".repeat(254)}` },
+    { field: "uid", value: "" },
+    { field: "generation", value: 0 },
+    { field: "apiId", value: "short" },
+  ])("refuses $field $value", async ({ field, value }) => {
+    const reply = await api.call("policies.setPolicy", aBody({ [field]: value }));
+    expect(reply.status).toBe(400);
+    expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
+  });
+
+  test("says 404 before 403, and the same of a missing, deleted and foreign API", async () => {
+    const rootKey = await api.rootKey(["api.*.read_api"]);
+    const other = await api.makeWorkspace();
+    const foreign = (await api.data("apis.createApi", { name: "theirs" }, { rootKey: other.rootKey })).apiId;
+    const ask = async (id: string) => {
+      const reply = await api.call("policies.setPolicy", aBody({ apiId: id, policy: aPolicy({ apiId: id }) }), {
+        rootKey,
+      });
+      expect(reply.status).toBe(404);
+      return JSON.stringify(reply.body.error).replaceAll(id, "ID");
+    };
+    const deleted = (await api.data("apis.createApi", { name: "gone" })).apiId;
+    await api.data("apis.deleteApi", { apiId: deleted });
+    expect(new Set([await ask(foreign), await ask("api_missing1"), await ask(deleted)]).size).toBe(1);
+    const reply = await api.call("policies.setPolicy", aBody(), { rootKey });
+    expect(reply.status).toBe(403);
+    expect(reply.body.error.detail).toContain(`api.*.update_api or api.${apiId}.update_api`);
+  });
+});
+
+describe("getPolicy", () => {
+  test("tells what the pods say: how many, how many are current, the greatest lag", async () => {
+    const { policyId, version } = await api.data("policies.setPolicy", aBody());
+    const report = { workspaceId: api.workspace.id, policyId, generation: 1 };
+    await api.deps.pods.report({ ...report, podId: "a", version, stalenessMs: 120.5 });
+    await api.deps.pods.report({ ...report, podId: "b", version: version - 1, stalenessMs: 4000 });
+    await api.deps.pods.report({ ...report, workspaceId: "ws_other", podId: "c", version, stalenessMs: 9000 });
+    const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
+    expect(await read()).toEqual({ pods: 2, current: 1, oldestLagMs: 4000 });
+    await api.deps.pods.report({ ...report, podId: "d", version, stalenessMs: Number.POSITIVE_INFINITY });
+    expect(await read()).toEqual({ pods: 3, current: 2, oldestLagMs: Number.MAX_SAFE_INTEGER });
+    api.advance(15_001);
+    expect(await read()).toEqual({ pods: 0, current: 0, oldestLagMs: 0 });
+  });
+
+  test.each([
+    { name: "nothing", body: {} },
+    { name: "an API alone", body: { apiId: "api_something1" } },
+    { name: "a name alone", body: { name: "a/b/c" } },
+    { name: "both ways", body: { policyId: "pol_1", apiId: "api_something1", name: "a/b/c" } },
+  ])("refuses $name", async ({ body }) => {
+    expect((await api.call("policies.getPolicy", body)).status).toBe(400);
+  });
+
+  test("says 404 before 403, and the same of a missing, deleted and foreign policy", async () => {
+    const { policyId } = await api.data("policies.setPolicy", aBody());
+    const other = await api.makeWorkspace();
+    const ask = async (rootKey: string): Promise<string> => {
+      const reply = await api.call("policies.getPolicy", { policyId }, { rootKey });
+      expect(reply.status).toBe(404);
+      expect(kindOf(reply)).toBe("policy_not_found");
+      return JSON.stringify(reply.body.error);
+    };
+    const rootKey = await api.rootKey(["api.*.update_api"]);
+    expect((await api.call("policies.getPolicy", { policyId }, { rootKey })).status).toBe(403);
+    const foreign = await ask(other.rootKey);
+    await api.data("policies.deletePolicy", { policyId });
+    expect(await ask(rootKey)).toBe(foreign);
+  });
+});
+
+describe("listPolicies", () => {
+  test("pages without the policies themselves, of one API or of all that may be read", async () => {
+    const other = await api.makeWorkspace();
+    const of = { rootKey: other.rootKey };
+    const [first, second] = [
+      (await api.data("apis.createApi", { name: "one" }, of)).apiId,
+      (await api.data("apis.createApi", { name: "two" }, of)).apiId,
+    ];
+    for (const id of [first, first, second]) {
+      await api.data("policies.setPolicy", aBody({ apiId: id, policy: aPolicy({ apiId: id }) }), of);
+    }
+    const page = await api.call("policies.listPolicies", { limit: 2 }, of);
+    expect(page.body.data).toHaveLength(2);
+    expect(Object.keys(page.body.data[0]).sort()).toEqual([
+      "dataPlane",
+      "generation",
+      "name",
+      "policyId",
+      "uid",
+      "version",
+    ]);
+    const { cursor } = page.body.pagination;
+    const rest = await api.call("policies.listPolicies", { limit: 2, cursor }, of);
+    expect(rest.body).toMatchObject({ data: [{ policyId: cursor }], pagination: { hasMore: false } });
+    expect(await api.data("policies.listPolicies", { apiId: first }, of)).toHaveLength(2);
+
+    const limited = { rootKey: await api.rootKey([`api.${first}.read_api`], { workspaceId: other.id }) };
+    expect(await api.data("policies.listPolicies", { apiId: first }, limited)).toHaveLength(2);
+    const refused = await api.call("policies.listPolicies", {}, limited);
+    expect(refused.status).toBe(403);
+    expect(refused.body.error.detail).toContain(`api.*.read_api or api.${second}.read_api`);
+    expect((await api.call("policies.listPolicies", { apiId: first })).status).toBe(404);
+  });
+});
+
+describe("deletePolicy", () => {
+  test("deletes, a second time is 404, and the name is free", async () => {
+    const body = aBody();
+    const { policyId } = await api.data("policies.setPolicy", body);
+    expect(await api.data("policies.deletePolicy", { policyId })).toEqual({});
+    expect((await api.call("policies.deletePolicy", { policyId })).status).toBe(404);
+    const again = await api.data("policies.setPolicy", body);
+    expect(again).toMatchObject({ version: 1 });
+    expect(again.policyId).not.toBe(policyId);
+    expect((await auditOf(policyId)).map(({ event }) => event).sort()).toEqual(["policy.create", "policy.delete"]);
+  });
+
+  test("says 404 before 403, and the same of a foreign one", async () => {
+    const { policyId } = await api.data("policies.setPolicy", aBody());
+    const other = await api.makeWorkspace();
+    const foreign = await api.call("policies.deletePolicy", { policyId }, { rootKey: other.rootKey });
+    expect(foreign.status).toBe(404);
+    const rootKey = await api.rootKey(["api.*.read_api"]);
+    const reply = await api.call("policies.deletePolicy", { policyId }, { rootKey });
+    expect(reply.status).toBe(403);
+    expect(reply.body.error.detail).toContain(`api.*.update_api or api.${apiId}.update_api`);
+    await api.data("policies.deletePolicy", { policyId });
+    const missing = await api.call("policies.deletePolicy", { policyId }, { rootKey });
+    expect(missing.body.error).toEqual(foreign.body.error);
+  });
+});
+
+test("policies are read on while the reports of pods cannot be", async () => {
+  const broken = await buildTestApp({
+    deps: (deps) => ({ pods: { ...deps.pods, list: () => Promise.reject(new Error("away")) } }),
+  });
+  try {
+    const { apiId: id } = await broken.data("apis.createApi", { name: "orders" });
+    const body = { ...aBody(), apiId: id, policy: aPolicy({ apiId: id }) };
+    const { policyId } = await broken.data("policies.setPolicy", body);
+    const read = await broken.data("policies.getPolicy", { policyId });
+    expect(read).not.toHaveProperty("dataPlane");
+    expect(read).toMatchObject({ policyId, version: 1 });
+  } finally {
+    await broken.close();
+  }
+});

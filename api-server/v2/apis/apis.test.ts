@@ -1,0 +1,263 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildTestApp, type TestApp } from "../../test/app.ts";
+
+let t: TestApp;
+beforeAll(async () => {
+  t = await buildTestApp();
+});
+afterAll(() => t.close());
+
+const MANAGER = { "Postern-Manager": "prod/ApiKeyPolicy/shop/orders" };
+const OTHER_MANAGER = { "Postern-Manager": "prod/ApiKeyPolicy/shop/invoices" };
+const createApi = async (name = "payments"): Promise<string> => (await t.data("apis.createApi", { name })).apiId;
+const statusOf = async (...args: Parameters<TestApp["call"]>) => (await t.call(...args)).status;
+
+describe("apis.createApi", () => {
+  test("gives an id that can be read", async () => {
+    const apiId = await createApi("payments");
+    expect(apiId).toMatch(/^api_[a-zA-Z0-9]{16}$/);
+    expect(await t.data("apis.getApi", { apiId })).toEqual({ id: apiId, name: "payments" });
+  });
+
+  test.each([
+    { length: 2, status: 400 },
+    { length: 3, status: 200 },
+    { length: 256, status: 200 },
+    { length: 257, status: 400 },
+  ])("takes a name of $length characters: $status", async ({ length, status }) => {
+    expect(await statusOf("apis.createApi", { name: "ü".repeat(length) })).toBe(status);
+  });
+
+  test("names need not be unique", async () => {
+    expect(await createApi("twin")).not.toBe(await createApi("twin"));
+  });
+
+  test("needs api.*.create_api and names it", async () => {
+    const rootKey = await t.rootKey(["api.*.read_api"]);
+    const reply = await t.call("apis.createApi", { name: "abc" }, { rootKey });
+    expect(reply.status).toBe(403);
+    expect(reply.body.error.detail).toBe("The root key lacks the permission api.*.create_api.");
+  });
+
+  test("writes who did it into the audit log", async () => {
+    const workspace = await t.makeWorkspace();
+    const rootKey = await t.rootKey(["api.*.create_api"], { workspaceId: workspace.id, name: "deployer" });
+    const { body } = await t.call(
+      "apis.createApi",
+      { name: "abc" },
+      { rootKey, headers: { "user-agent": "tester/1" } },
+    );
+    expect(await t.audit(workspace.id)).toMatchObject([
+      {
+        event: "api.create",
+        actor: { type: "rootkey", name: "deployer" },
+        targets: [{ type: "api", id: body.data.apiId, name: "abc" }],
+        correlation_id: null,
+        request_id: body.meta.requestId,
+        remote_ip: "127.0.0.1",
+        user_agent: "tester/1",
+      },
+    ]);
+  });
+
+  test("is safe to repeat for a manager, also at the same time", async () => {
+    const workspace = await t.makeWorkspace();
+    const create = () => t.data("apis.createApi", { name: "abc" }, { rootKey: workspace.rootKey, headers: MANAGER });
+    const made = await Promise.all([create(), create(), create(), create()]);
+    expect(new Set(made.map(({ apiId }) => apiId)).size).toBe(1);
+    expect(await create()).toEqual(made[0]);
+    const audit = await t.audit(workspace.id);
+    expect(audit).toHaveLength(1);
+    expect(audit[0]?.actor.meta).toEqual({ manager: MANAGER["Postern-Manager"] });
+  });
+});
+
+describe("apis.getApi", () => {
+  test("says 403 before 404", async () => {
+    const apiId = await createApi();
+    const rootKey = await t.rootKey([`api.${apiId}.read_api`]);
+    expect(await statusOf("apis.getApi", { apiId }, { rootKey })).toBe(200);
+    expect(await statusOf("apis.getApi", { apiId: "api_missing0" }, { rootKey })).toBe(403);
+    expect(await statusOf("apis.getApi", { apiId: "api_missing0" })).toBe(404);
+  });
+
+  test.each([
+    { apiId: "api_123", status: 400 },
+    { apiId: "api_1234", status: 404 },
+    { apiId: "a".repeat(255), status: 404 },
+    { apiId: "a".repeat(256), status: 400 },
+    { apiId: "api-12345", status: 400 },
+  ])("takes 8 to 255 characters: $apiId", async ({ apiId, status }) => {
+    expect(await statusOf("apis.getApi", { apiId })).toBe(status);
+  });
+});
+
+describe("apis.updateApi", () => {
+  test("renames; without a name it changes nothing", async () => {
+    const apiId = await createApi("before");
+    expect(await t.data("apis.updateApi", { apiId, name: "after" })).toEqual({});
+    await t.data("apis.updateApi", { apiId });
+    expect(await t.data("apis.getApi", { apiId })).toEqual({ id: apiId, name: "after" });
+  });
+
+  test("says 404 before 403", async () => {
+    const apiId = await createApi();
+    const rootKey = await t.rootKey(["api.*.read_api"]);
+    expect(await statusOf("apis.updateApi", { apiId: "api_missing0" }, { rootKey })).toBe(404);
+    expect(await statusOf("apis.updateApi", { apiId }, { rootKey })).toBe(403);
+  });
+});
+
+describe("a managed API", () => {
+  test("is changed by its manager alone, can be let go, and be taken over", async () => {
+    const workspace = await t.makeWorkspace();
+    const as = (headers: Record<string, string> = {}) => ({ rootKey: workspace.rootKey, headers });
+    const { apiId } = await t.data("apis.createApi", { name: "orders" }, as(MANAGER));
+    const update = { apiId, name: "renamed" };
+    for (const headers of [{}, OTHER_MANAGER, { ...OTHER_MANAGER, "Postern-Adopt": "true" }]) {
+      const refused = await t.call("apis.updateApi", update, as(headers));
+      expect(refused.body.error).toMatchObject({
+        status: 409,
+        title: "Conflicting Resource",
+        type: "https://docs.test/errors/managed_elsewhere",
+      });
+      expect(refused.body.error.detail).toContain(MANAGER["Postern-Manager"]);
+      expect(await statusOf("apis.deleteApi", { apiId }, as(headers))).toBe(409);
+    }
+    expect(await statusOf("apis.updateApi", update, as(MANAGER))).toBe(200);
+    expect(await statusOf("apis.deleteApi", { apiId }, as({ ...MANAGER, "Postern-Release": "true" }))).toBe(200);
+    expect(await statusOf("apis.updateApi", update, as())).toBe(200);
+    expect(await statusOf("apis.updateApi", update, as({ ...OTHER_MANAGER, "Postern-Adopt": "true" }))).toBe(200);
+    expect(await statusOf("apis.updateApi", update, as(MANAGER))).toBe(409);
+    expect(await statusOf("apis.deleteApi", { apiId }, as(OTHER_MANAGER))).toBe(200);
+    expect(await statusOf("apis.getApi", { apiId }, as())).toBe(404);
+  });
+});
+
+describe("apis.deleteApi", () => {
+  test("makes its keys NOT_FOUND in the very next verification, and 404 to everything else", async () => {
+    const apiId = await createApi();
+    const { keyId, key } = await t.data("keys.createKey", { apiId });
+    expect((await t.data("keys.verifyKey", { key })).code).toBe("VALID");
+    expect(await t.data("apis.deleteApi", { apiId })).toEqual({});
+    expect(await t.data("keys.verifyKey", { key })).toEqual({ valid: false, code: "NOT_FOUND" });
+    for (const path of ["keys.getKey", "keys.updateKey", "keys.deleteKey"])
+      expect(await statusOf(path, { keyId })).toBe(404);
+    for (const path of ["apis.getApi", "apis.deleteApi", "apis.listKeys", "apis.updateApi"]) {
+      expect(await statusOf(path, { apiId })).toBe(404);
+    }
+    expect(await statusOf("keys.createKey", { apiId })).toBe(404);
+  });
+
+  test("says 403, then 404, then 412 for a protected one", async () => {
+    const apiId = await createApi();
+    const rootKey = await t.rootKey(["api.*.read_api"]);
+    expect(await statusOf("apis.deleteApi", { apiId: "api_missing0" }, { rootKey })).toBe(403);
+    expect(await statusOf("apis.deleteApi", { apiId: "api_missing0" })).toBe(404);
+    await t.deps.db.query("update apis set delete_protection = true where id = $1", [apiId]);
+    const reply = await t.call("apis.deleteApi", { apiId });
+    expect(reply.body.error).toMatchObject({
+      status: 412,
+      title: "Resource is protected",
+      type: "https://docs.test/errors/protected_resource",
+    });
+    expect(await statusOf("apis.getApi", { apiId })).toBe(200);
+  });
+
+  test("writes api.delete", async () => {
+    const apiId = await createApi();
+    await t.data("apis.deleteApi", { apiId });
+    const events = (await t.audit()).filter(({ targets }) => targets[0]?.id === apiId).map(({ event }) => event);
+    expect(events).toEqual(["api.create", "api.delete"]);
+  });
+});
+
+describe("apis.listKeys", () => {
+  test("pages by id, without repeating or losing a key when some come and go meanwhile", async () => {
+    const apiId = await createApi();
+    const made: string[] = [];
+    for (let i = 0; i < 7; i++) made.push((await t.data("keys.createKey", { apiId })).keyId);
+    const seen: string[] = [];
+    let cursor: string | undefined;
+    let pages = 0;
+    do {
+      const { body } = await t.call("apis.listKeys", { apiId, limit: 3, ...(cursor === undefined ? {} : { cursor }) });
+      seen.push(...body.data.map(({ keyId }: { keyId: string }) => keyId));
+      expect(body.pagination.hasMore).toBe(body.pagination.cursor !== undefined);
+      cursor = body.pagination.cursor;
+      const [first = ""] = seen;
+      if (pages === 0) await t.data("keys.deleteKey", { keyId: first, permanent: true });
+      pages += 1;
+    } while (cursor !== undefined);
+    expect(pages).toBe(3);
+    expect(seen.toSorted()).toEqual(made.toSorted());
+  });
+
+  test("gives each key as getKey does, disabled and expired ones too, deleted ones not", async () => {
+    const apiId = await createApi();
+    const full = {
+      apiId,
+      name: "n",
+      externalId: "user_1",
+      meta: { a: [1, { b: null }] },
+      permissions: ["b.read", "a.read"],
+      credits: { remaining: 3, refill: { interval: "monthly", amount: 2, refillDay: 31 } },
+      ratelimits: [{ name: "requests", limit: 5, duration: 1000 }],
+    };
+    const ids = [
+      (await t.data("keys.createKey", full)).keyId,
+      (await t.data("keys.createKey", { apiId, enabled: false })).keyId,
+      (await t.data("keys.createKey", { apiId, expires: 0 })).keyId,
+    ];
+    const gone = (await t.data("keys.createKey", { apiId })).keyId;
+    await t.data("keys.deleteKey", { keyId: gone });
+    const listed = await t.data("apis.listKeys", { apiId });
+    const read = await Promise.all(ids.map((keyId) => t.data("keys.getKey", { keyId })));
+    expect(listed.map((key: { keyId: string }) => key.keyId)).toEqual(ids.toSorted());
+    for (const key of read) expect(listed).toContainEqual(key);
+  });
+
+  test("can be narrowed to one identity", async () => {
+    const apiId = await createApi();
+    const { keyId } = await t.data("keys.createKey", { apiId, externalId: "only_me" });
+    await t.data("keys.createKey", { apiId });
+    const listed = await t.data("apis.listKeys", { apiId, externalId: "only_me" });
+    expect(listed.map((key: { keyId: string }) => key.keyId)).toEqual([keyId]);
+    const { body } = await t.call("apis.listKeys", { apiId, externalId: "nobody" });
+    expect(body).toMatchObject({ data: [], pagination: { hasMore: false } });
+  });
+
+  test("takes any cursor as a lower bound", async () => {
+    const apiId = await createApi();
+    await t.data("keys.createKey", { apiId });
+    expect(await t.data("apis.listKeys", { apiId, cursor: "" })).toHaveLength(1);
+    expect(await t.data("apis.listKeys", { apiId, cursor: "zzz garbage %" })).toEqual([]);
+  });
+
+  test.each([
+    { body: { limit: 0 }, status: 400 },
+    { body: { limit: 1 }, status: 200 },
+    { body: { limit: 100 }, status: 200 },
+    { body: { limit: 101 }, status: 400 },
+    { body: { limit: 1.5 }, status: 400 },
+    { body: { externalId: "" }, status: 400 },
+    { body: { revalidateKeysCache: true }, status: 200 },
+    { body: { decrypt: true }, status: 412 },
+  ])("$body: $status", async ({ body, status }) => {
+    expect(await statusOf("apis.listKeys", { apiId: await createApi(), ...body })).toBe(status);
+  });
+
+  test("says 404, then 403 for either permission, then 412", async () => {
+    const apiId = await createApi();
+    const keysOnly = await t.rootKey([`api.${apiId}.read_key`]);
+    const apisOnly = await t.rootKey(["api.*.read_api"]);
+    expect(await statusOf("apis.listKeys", { apiId: "nope" }, { rootKey: keysOnly })).toBe(404);
+    const first = await t.call("apis.listKeys", { apiId, decrypt: true }, { rootKey: apisOnly });
+    expect([first.status, first.body.error.detail]).toEqual([
+      403,
+      expect.stringContaining(`api.*.read_key or api.${apiId}.read_key`),
+    ]);
+    const second = await t.call("apis.listKeys", { apiId }, { rootKey: keysOnly });
+    expect([second.status, second.body.error.detail]).toEqual([403, expect.stringContaining("read_api")]);
+  });
+});

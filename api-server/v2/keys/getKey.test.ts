@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hashKey } from "../../../core/keys/key-string.ts";
+import { buildTestApp, type TestApp } from "../../test/app.ts";
+
+let t: TestApp;
+let apiId: string;
+beforeAll(async () => {
+  t = await buildTestApp();
+  ({ apiId } = await t.data("apis.createApi", { name: "payments" }));
+});
+afterAll(() => t.close());
+
+const statusOf = async (...args: Parameters<TestApp["call"]>) => (await t.call(...args)).status;
+const create = (body: object = {}) => t.data("keys.createKey", { apiId, ...body });
+
+describe("keys.getKey", () => {
+  test("404, then 403, then 412 for decrypting", async () => {
+    const { keyId } = await create();
+    const rootKey = await t.rootKey(["api.*.update_key"]);
+    expect(await statusOf("keys.getKey", { keyId: "key_missing", decrypt: true }, { rootKey })).toBe(404);
+    expect(await statusOf("keys.getKey", { keyId, decrypt: true }, { rootKey })).toBe(403);
+    const reply = await t.call("keys.getKey", { keyId, decrypt: true });
+    expect(reply.body.error).toMatchObject({
+      status: 412,
+      title: "Precondition Failed",
+      type: "https://docs.test/errors/precondition_failed",
+    });
+    expect(await statusOf("keys.getKey", { keyId, decrypt: false })).toBe(200);
+  });
+
+  test.each([
+    { keyId: "ke", status: 400 },
+    { keyId: "key", status: 404 },
+    { keyId: "k".repeat(255), status: 404 },
+    { keyId: "k".repeat(256), status: 400 },
+    { keyId: "key-1", status: 400 },
+  ])("takes an id of 3 to 255 of [a-zA-Z0-9_]: $status", async ({ keyId, status }) => {
+    expect(await statusOf("keys.getKey", { keyId })).toBe(status);
+  });
+
+  test("shows the identity with its data and limits, but not a deleted one", async () => {
+    const limit = { name: "requests", limit: 10, duration: 60_000, autoApply: false };
+    const { identityId } = await t.data("identities.createIdentity", {
+      externalId: "shown",
+      meta: { m: 1 },
+      ratelimits: [limit],
+    });
+    const { keyId } = await create({ externalId: "shown" });
+    expect((await t.data("keys.getKey", { keyId })).identity).toEqual({
+      id: identityId,
+      externalId: "shown",
+      meta: { m: 1 },
+      ratelimits: [{ id: expect.stringMatching(/^rl_/), ...limit }],
+    });
+    await t.deps.db.query("update identities set deleted_at = 1 where id = $1", [identityId]);
+    expect(await t.data("keys.getKey", { keyId })).not.toHaveProperty("identity");
+  });
+});
+
+describe("keys.deleteKey", () => {
+  test.each([{ permanent: false }, { permanent: true }])(
+    "permanent $permanent: NOT_FOUND in the very next verification, 404 to the rest",
+    async ({ permanent }) => {
+      const { keyId, key } = await create({
+        credits: { remaining: 5 },
+        permissions: ["a.b"],
+        externalId: "del",
+        ratelimits: [{ name: "abc", limit: 1, duration: 1000 }],
+      });
+      expect((await t.data("keys.verifyKey", { key })).code).toBe("VALID");
+      expect(await t.data("keys.deleteKey", { keyId, permanent })).toEqual({});
+      expect(await t.data("keys.verifyKey", { key })).toEqual({ valid: false, code: "NOT_FOUND" });
+      for (const path of ["keys.getKey", "keys.updateKey"]) expect(await statusOf(path, { keyId })).toBe(404);
+      for (const again of [false, true])
+        expect(await statusOf("keys.deleteKey", { keyId, permanent: again })).toBe(404);
+      const { rows } = await t.deps.db.query(
+        `select (select count(*) from keys where hash = $1) as keys, (select count(*) from key_credits where key_id = $2) as credits,
+              (select count(*) from ratelimits where key_id = $2) as limits, (select count(*) from key_permissions where key_id = $2) as links`,
+        [hashKey(key), keyId],
+      );
+      expect(rows[0]).toEqual(
+        permanent ? { keys: 0, credits: 0, limits: 0, links: 0 } : { keys: 1, credits: 1, limits: 1, links: 1 },
+      );
+      expect(
+        (await t.audit()).filter(({ event, targets }) => event === "key.delete" && targets[0]?.id === keyId),
+      ).toHaveLength(1);
+    },
+  );
+
+  test("404, then 403", async () => {
+    const { keyId } = await create();
+    const rootKey = await t.rootKey(["api.*.update_key"]);
+    expect(await statusOf("keys.deleteKey", { keyId: "key_missing" }, { rootKey })).toBe(404);
+    const reply = await t.call("keys.deleteKey", { keyId }, { rootKey });
+    expect(reply.body.error.detail).toContain(`api.*.delete_key or api.${apiId}.delete_key`);
+  });
+
+  test("deleted twice at the same time: once 200, once 404", async () => {
+    const { keyId } = await create();
+    const statuses = await Promise.all([
+      statusOf("keys.deleteKey", { keyId }),
+      statusOf("keys.deleteKey", { keyId, permanent: true }),
+    ]);
+    expect(statuses.toSorted()).toEqual([200, 404]);
+  });
+});

@@ -1,0 +1,46 @@
+import { describe, expect, test } from "vitest";
+import { defineCommand, helpText, parseHttpUrl, parseOptions, parsePort, UsageError } from "./command.ts";
+
+const command = defineCommand({
+  name: "try",
+  summary: "show how options are read",
+  options: {
+    file: { type: "string", short: "f", placeholder: "PATH", help: "what to read", required: true, env: "TRY_FILE" },
+    depth: { type: "string", help: "how deep", default: "3" },
+    json: { type: "boolean", help: "as JSON" },
+  },
+  run: async () => 0,
+});
+
+describe("options", () => {
+  test("come from the arguments before the environment, and from the default last", () => {
+    expect(parseOptions(command, ["-f", "a"], { TRY_FILE: "b" })).toEqual({ file: "a", depth: "3", json: false });
+    expect(parseOptions(command, ["--json"], { TRY_FILE: "b" })).toEqual({ file: "b", depth: "3", json: true });
+  });
+
+  test.each([
+    { name: "one that is required is missing", args: [], says: "--file is missing (or set TRY_FILE)" },
+    { name: "one that does not exist is given", args: ["-f", "a", "--colour"], says: "--colour" },
+    { name: "one has no value", args: ["--file"], says: "file" },
+    { name: "something is no option at all", args: ["-f", "a", "b"], says: "b" },
+  ])("are refused with a reason when $name", ({ args, says }) => {
+    expect(() => parseOptions(command, args, {})).toThrow(UsageError);
+    expect(() => parseOptions(command, args, {})).toThrow(says);
+  });
+
+  test("are all in the help, with defaults and environment variables", () => {
+    const help = helpText(command);
+    expect(help).toContain("-f, --file PATH  what to read (or TRY_FILE; required)");
+    expect(help).toContain("--depth VALUE");
+    expect(help).toContain("(default 3)");
+  });
+});
+
+test.each(["-1", "65536", "http", ""])("a port of %j is refused", (text) => {
+  expect(() => parsePort("port", text)).toThrow("--port wants a port");
+});
+
+test("an address keeps its origin alone, and must be http", () => {
+  expect(parseHttpUrl("upstream", "http://127.0.0.1:3000/")).toBe("http://127.0.0.1:3000");
+  expect(() => parseHttpUrl("upstream", "127.0.0.1:3000")).toThrow("--upstream wants an address");
+});

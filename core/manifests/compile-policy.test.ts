@@ -1,0 +1,108 @@
+import { describe, expect, test } from "vitest";
+import { CompiledPolicy } from "../policies/policy.ts";
+import { ApiKeyPolicySpec } from "./api-key-policy.ts";
+import { compilePolicy, namespacesOf } from "./compile-policy.ts";
+
+const aSpec = (spec: Record<string, unknown> = {}): ApiKeyPolicySpec =>
+  ApiKeyPolicySpec.parse({ api: { name: "orders" }, target: { port: 80 }, ...spec });
+const compile = (spec: ApiKeyPolicySpec, namespaceIds = new Map<string, string>()) =>
+  compilePolicy(spec, { apiId: "api_1", namespaceIds });
+
+describe("a compiled policy", () => {
+  test("has ids for names, milliseconds for durations, and every default", () => {
+    const spec = aSpec({
+      credentials: [{ header: { name: "Authorization", scheme: "Bearer" } }, { query: { name: "key" } }],
+      rules: [
+        { match: { methods: ["GET"], path: { prefix: "/healthz" } }, access: "Anonymous" },
+        {
+          match: { path: { exact: "/orders" } },
+          permissions: "orders.write",
+          credits: { cost: 2 },
+          ratelimits: [
+            { name: "writes", limit: 100, duration: "60s", async: true },
+            { namespace: "public-api", identifier: "identity", limit: 5000, duration: 3_600_000, cost: 3 },
+          ],
+        },
+      ],
+      clientAddress: { from: "ForwardedFor", trustedProxies: ["10.0.0.0/8"] },
+      allowPaths: ["Semicolon", "Semicolon"],
+    });
+    const policy = compile(spec, new Map([["public-api", "rlns_1"]]));
+    expect(policy).toEqual({
+      formatVersion: 1,
+      apiId: "api_1",
+      mode: "Enforce",
+      credentials: [
+        { in: "header", name: "Authorization", scheme: "Bearer" },
+        { in: "query", name: "key" },
+      ],
+      rules: [
+        { methods: ["GET"], path: { prefix: "/healthz" }, access: "Anonymous", creditCost: 1, ratelimits: [] },
+        {
+          path: { exact: "/orders" },
+          access: "Key",
+          permissions: "orders.write",
+          creditCost: 2,
+          ratelimits: [
+            {
+              scope: { kind: "name", name: "writes" },
+              identifier: "key",
+              limit: 100,
+              durationMs: 60_000,
+              cost: 1,
+              accuracy: "local",
+            },
+            {
+              scope: { kind: "namespace", namespaceId: "rlns_1" },
+              identifier: "identity",
+              limit: 5000,
+              durationMs: 3_600_000,
+              cost: 3,
+              accuracy: "strict",
+            },
+          ],
+        },
+      ],
+      onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
+      onCounterFailure: "Local",
+      onCreditFailure: "Deny",
+      clientAddress: { from: "forwardedFor", trustedProxies: ["10.0.0.0/8"] },
+      allowPaths: ["Semicolon"],
+    });
+    expect(CompiledPolicy.parse(policy)).toEqual(policy);
+  });
+
+  test("of the smallest spec asks for a valid key everywhere", () => {
+    const policy = compile(aSpec({ clientAddress: { from: "Connection" } }));
+    expect(CompiledPolicy.parse(policy)).toMatchObject({ rules: [], clientAddress: { from: "connection" } });
+    expect(compile(aSpec())).not.toHaveProperty("clientAddress");
+  });
+
+  test("at every bound of the manifest is still one that the API takes", () => {
+    const limit = { name: "n".repeat(255), limit: Number.MAX_SAFE_INTEGER, duration: "1s" };
+    const ratelimits = Array.from({ length: 16 }, (_, i) => ({ ...limit, duration: 1000 + i }));
+    const path = { prefix: `/${"a".repeat(1023)}` };
+    const rule = { permissions: "p".repeat(1000), credits: { cost: 1_000_000_000_000 }, match: { path }, ratelimits };
+    const policy = compile(aSpec({ rules: [rule, ...new Array(255).fill({})] }));
+    expect(CompiledPolicy.safeParse(policy).error).toBeUndefined();
+  });
+});
+
+test("a rate-limit namespace that is not there is told with its place", () => {
+  const limit = { namespace: "gone", identifier: "key", limit: 1, duration: "1s" };
+  const spec = aSpec({ rules: [{}, { ratelimits: [limit] }] });
+  expect(compile(spec)).toEqual([
+    { location: "spec.rules[1].ratelimits[0].namespace", message: 'there is no rate-limit namespace "gone"' },
+  ]);
+});
+
+test("the namespaces that a policy names are listed once each", () => {
+  const limitOf = (namespace: string, limit: number) => ({ namespace, identifier: "key", limit, duration: "1s" });
+  const spec = aSpec({
+    rules: [
+      { ratelimits: [limitOf("a", 1), limitOf("b", 1)] },
+      { ratelimits: [limitOf("a", 2), { name: "c", limit: 1, duration: "1s" }] },
+    ],
+  });
+  expect(namespacesOf(spec)).toEqual(["a", "b"]);
+});

@@ -1,0 +1,49 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { KINDS } from "./index.ts";
+
+type Schema = { [key: string]: unknown; properties?: Record<string, Schema>; items?: Schema };
+
+/** Every schema in a JSON schema, with its place. */
+function* parts(schema: Schema, place: string): Generator<[string, Schema]> {
+  yield [place, schema];
+  for (const [name, property] of Object.entries(schema.properties ?? {})) yield* parts(property, `${place}.${name}`);
+  if (schema.items !== undefined) yield* parts(schema.items, `${place}[]`);
+}
+
+describe.each(KINDS)("$kind", ({ specSchema, statusSchema, plural, singular }) => {
+  const spec = z.toJSONSchema(specSchema, { io: "input" }) as Schema;
+  const status = z.toJSONSchema(statusSchema) as Schema;
+  const all = [...parts(spec, "spec"), ...parts(status, "status")];
+
+  test("has a description for every field, of which the CRD and the reference are made", () => {
+    const fields = all.filter(([place]) => place.includes(".") && !place.endsWith("[]"));
+    const undescribed = fields.filter(([, schema]) => typeof schema.description !== "string").map(([place]) => place);
+    expect(undescribed).toEqual([]);
+  });
+
+  test("has a bound for every text and every list, so that the cost of its rules is bounded", () => {
+    const unbounded = all.filter(([, { type, format, maxLength, maxItems, ...schema }]) => {
+      if (type === "string") return maxLength === undefined && schema.enum === undefined && format !== "date-time";
+      return type === "array" && maxItems === undefined;
+    });
+    expect(unbounded.map(([place]) => place)).toEqual([]);
+  });
+
+  test("has unions only where Kubernetes has a word for them: an integer or a text", () => {
+    const unions = all.filter(([, schema]) => "anyOf" in schema || "oneOf" in schema || "allOf" in schema);
+    expect(
+      unions.filter(([, schema]) => schema["x-kubernetes-int-or-string"] !== true).map(([place]) => place),
+    ).toEqual([]);
+  });
+
+  test("has names that kubectl takes", () => {
+    expect(plural).toMatch(/^[a-z]+$/);
+    expect(singular).toMatch(/^[a-z]+$/);
+  });
+});
+
+test("names and short names are of one kind each", () => {
+  const names = KINDS.flatMap(({ plural, singular, shortNames }) => [plural, singular, ...shortNames]);
+  expect(new Set(names).size).toBe(names.length);
+});

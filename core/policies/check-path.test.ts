@@ -1,0 +1,181 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { canonicalRulePath, checkTarget } from "./check-path.ts";
+import { PathAllowance } from "./policy.ts";
+
+const closed = { allow: [], hasAnonymous: false };
+const open = { allow: [], hasAnonymous: true };
+const all = { allow: PathAllowance.options, hasAnonymous: true };
+
+describe("a target that passes", () => {
+  test.each([
+    { target: "/", path: "/", query: "" },
+    { target: "/orders/7", path: "/orders/7", query: "" },
+    { target: "/orders/7/", path: "/orders/7/", query: "" },
+    { target: "/a.b/c..d/e.", path: "/a.b/c..d/e.", query: "" },
+    { target: "/.well-known/x", path: "/.well-known/x", query: "" },
+    { target: "/...", path: "/...", query: "" },
+    { target: "/a?b=/../c;//%2f", path: "/a", query: "?b=/../c;//%2f" },
+    { target: "/?", path: "/", query: "?" },
+    { target: "/a?b?c", path: "/a", query: "?b?c" },
+    { target: "/users/a%40b.com:x@y", path: "/users/a%40b.com:x@y", query: "" },
+    { target: "/%61dmin", path: "/admin", query: "" },
+    { target: "/%7euser/%2D%5f", path: "/~user/-_", query: "" },
+    { target: "/a%20b%c3%a9?x", path: "/a%20b%C3%A9", query: "?x" },
+    { target: "/caf\u00c3\u00a9", path: "/caf%C3%A9", query: "" },
+    { target: "/%252f", path: "/%252f", query: "" },
+    { target: "http://example.test/a?b", path: "/a", query: "?b" },
+    { target: "HTTPS://user:pw@[::1]:8443/a", path: "/a", query: "" },
+    { target: "http://example.test", path: "/", query: "" },
+    { target: "http://example.test?b", path: "/", query: "?b" },
+  ])("$target is read as $path and $query", ({ target, path, query }) => {
+    expect(checkTarget(target, open)).toEqual({ path, query });
+  });
+
+  test("a semicolon passes where no rule is Anonymous", () => {
+    expect(checkTarget("/a;v=1/b", closed)).toEqual({ path: "/a;v=1/b", query: "" });
+  });
+});
+
+describe("a target that is refused", () => {
+  test.each([
+    { target: "/a/../b", allowance: "DotSegments" },
+    { target: "/..", allowance: "DotSegments" },
+    { target: "/.", allowance: "DotSegments" },
+    { target: "/a/./b", allowance: "DotSegments" },
+    { target: "/a/%2e%2e/b", allowance: "DotSegments" },
+    { target: "/a/.%2E/b", allowance: "DotSegments" },
+    { target: "/a/%2e", allowance: "DotSegments" },
+    { target: "/a/..?b", allowance: "DotSegments" },
+    { target: "http://example.test/..", allowance: "DotSegments" },
+    { target: "/a%2fb", allowance: "EncodedSlash" },
+    { target: "/a%2Fb", allowance: "EncodedSlash" },
+    { target: "/a\\b", allowance: "Backslash" },
+    { target: "/a%5cb", allowance: "Backslash" },
+    { target: "/a%5Cb", allowance: "Backslash" },
+    { target: "//a", allowance: "DoubleSlash" },
+    { target: "/a//b", allowance: "DoubleSlash" },
+    { target: "/a//", allowance: "DoubleSlash" },
+    { target: "/a;b", allowance: "Semicolon" },
+    { target: "/;", allowance: "Semicolon" },
+  ])("$target passes only when $allowance is allowed", ({ target, allowance }) => {
+    expect(checkTarget(target, open)).toHaveProperty("refused");
+    expect(
+      checkTarget(target, { ...open, allow: PathAllowance.options.filter((one) => one !== allowance) }),
+    ).toHaveProperty("refused");
+    expect(checkTarget(target, { ...open, allow: [PathAllowance.parse(allowance)] })).toHaveProperty("path");
+  });
+
+  test.each([
+    "/a%00b",
+    "/a%",
+    "/a%4",
+    "/a%zz",
+    "/a%2",
+    "/a b",
+    "/a\tb",
+    "/a\u0000",
+    "/a\r\nb",
+    "/a\u007f",
+    "/a#b",
+    "/\u0100",
+    "",
+    "*",
+    "a/b",
+    "example.test:443",
+    "http:///a",
+    "http://",
+    "http://a\\b/c",
+    "http://a b/c",
+    "ftp://example.test/a",
+    "?a",
+  ])("%j is refused, whatever is allowed", (target) => expect(checkTarget(target, all)).toHaveProperty("refused"));
+
+  test.each([
+    { target: "/public/..;/admin", allow: ["Semicolon"] as const },
+    { target: "/public/..;x=1/admin", allow: ["Semicolon"] as const },
+    { target: "/public/..%3b/admin", allow: [] },
+    { target: "/public/..%2fadmin", allow: ["EncodedSlash"] as const },
+    { target: "/public%2f..%2fadmin", allow: ["EncodedSlash"] as const },
+    { target: "/public%2f%2e%2e/admin", allow: ["EncodedSlash"] as const },
+    { target: "/public\\..\\admin", allow: ["Backslash"] as const },
+    { target: "/public%5c..", allow: ["Backslash"] as const },
+  ])("$target hides a dot segment from a reader that decodes first", ({ target, allow }) => {
+    expect(checkTarget(target, { allow, hasAnonymous: true })).toEqual({ refused: "the path has a dot segment" });
+  });
+
+  test("what is wrong is said without repeating the path", () => {
+    for (const target of ["/secret//a", "/secret%00", "secret"]) {
+      const checked = checkTarget(target, open);
+      expect("refused" in checked && checked.refused).not.toContain("secret");
+    }
+  });
+});
+
+const targetParts = fc.constantFrom(
+  "/",
+  "a",
+  ".",
+  "..",
+  "%2e",
+  "%2F",
+  "%5c",
+  "%41",
+  "%e9",
+  "%00",
+  "%",
+  ";",
+  "\\",
+  "?",
+  "b",
+  "\u00e9",
+  " ",
+  "//",
+  "#",
+);
+const targets = fc.oneof(
+  fc.array(targetParts, { maxLength: 12 }).map((parts) => `/${parts.join("")}`),
+  fc.string({ unit: "binary", maxLength: 40 }),
+);
+
+test("what passes is a path in canonical spelling, and passes again unchanged, for any target", () => {
+  fc.assert(
+    fc.property(targets, fc.subarray([...PathAllowance.options]), fc.boolean(), (target, allow, hasAnonymous) => {
+      const checked = checkTarget(target, { allow, hasAnonymous });
+      if ("refused" in checked) return;
+      expect(checked.path).toMatch(/^\/[\x21-\x7e]*$/);
+      expect(checked.path).not.toMatch(/[?#]/);
+      expect(checkTarget(checked.path + checked.query, { allow, hasAnonymous })).toEqual(checked);
+    }),
+    { numRuns: 5000 },
+  );
+});
+
+test("with nothing allowed, what passes resolves to itself for readers that decode and normalise", () => {
+  fc.assert(
+    fc.property(targets, (target) => {
+      const checked = checkTarget(target, open);
+      if ("refused" in checked) return;
+      expect(new URL(checked.path, "http://example.test").pathname).toBe(checked.path);
+      const decoded = checked.path.replace(/%([0-9A-F]{2})/g, (_, hex) =>
+        String.fromCharCode(Number.parseInt(hex, 16)),
+      );
+      const segments = decoded.split(/[/\\]/).slice(1);
+      expect(segments.slice(0, -1)).not.toContain("");
+      expect(segments).not.toContain(".");
+      expect(segments).not.toContain("..");
+    }),
+    { numRuns: 5000 },
+  );
+});
+
+test.each([
+  { path: "/orders", canonical: { path: "/orders" } },
+  { path: "/caf\u00e9", canonical: { path: "/caf%C3%A9" } },
+  { path: "/a;b", canonical: { path: "/a;b" } },
+  { path: "/a?b", canonical: { refused: expect.any(String) } },
+  { path: "/a/../b", canonical: { refused: expect.any(String) } },
+  { path: "/\ud800", canonical: { path: "/%EF%BF%BD" } },
+])("a rule's path $path is canonically $canonical", ({ path, canonical }) => {
+  expect(canonicalRulePath(path, [])).toEqual(canonical);
+});

@@ -1,0 +1,94 @@
+import { validateHeaderValue } from "node:http";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { buildKeyView, type KeyView } from "../verification/key-view.ts";
+import { headerValue, identityHeaders, isIdentityHeader } from "./identity-headers.ts";
+
+describe("a name that only the gate may send", () => {
+  test.each([
+    "x-postern-key-id",
+    "X-Postern-Key-Id",
+    "X_POSTERN_KEY_ID",
+    "x_postern-anything",
+    "x-postern-",
+    "x-postern",
+  ])("%s is one", (name) => expect(isIdentityHeader(name)).toBe(true));
+  test.each(["", "x", "x-posternx", "x--postern-a", "y-postern-a", "postern-a", "ax-postern-a", "x-request-id"])(
+    "%j is none",
+    (name) => expect(isIdentityHeader(name)).toBe(false),
+  );
+});
+
+const aView = (parts: { externalId?: string; permissions?: string[]; roles?: string[] } = {}): KeyView =>
+  buildKeyView({
+    key: {
+      keyId: "key_1",
+      workspaceId: "ws_1",
+      apiId: "api_1",
+      keySpaceId: "ks_1",
+      enabled: true,
+      roleIds: [],
+      permissions: parts.permissions ?? [],
+      ratelimits: [],
+      limited: false,
+    },
+    workspace: { id: "ws_1", enabled: true },
+    api: { id: "api_1", name: "orders" },
+    identity: parts.externalId === undefined ? undefined : { id: "id_1", externalId: parts.externalId, ratelimits: [] },
+    roles: (parts.roles ?? []).map((name, i) => ({ id: `role_${i}`, name, permissions: [] })),
+  });
+
+describe("the headers of a key", () => {
+  test("tell who called, and leave out what is not set", () => {
+    expect(identityHeaders(aView())).toEqual([
+      ["X-Postern-Key-Id", "key_1"],
+      ["X-Postern-Workspace-Id", "ws_1"],
+      ["X-Postern-Api-Id", "api_1"],
+    ]);
+  });
+
+  test("list roles and permissions separated by spaces", () => {
+    const headers = Object.fromEntries(
+      identityHeaders(
+        aView({ externalId: "user_1", permissions: ["b", "a.*"], roles: ["chief editor", "Zoë", "100%"] }),
+      ),
+    );
+    expect(headers).toMatchObject({
+      "X-Postern-Identity-Id": "id_1",
+      "X-Postern-External-Id": "user_1",
+      "X-Postern-Roles": "100%25 Zo%C3%AB chief%20editor",
+      "X-Postern-Permissions": "a.* b",
+    });
+  });
+
+  test("are made once per view", () => {
+    const view = aView();
+    expect(identityHeaders(view)).toBe(identityHeaders(view));
+  });
+
+  test("leave out a list that is too long for an app's header limit, and say so", () => {
+    const permissions = Array.from({ length: 1000 }, (_, i) => `documents.${i}`);
+    const headers = Object.fromEntries(identityHeaders(aView({ permissions, roles: ["editor"] })));
+    expect(headers).not.toHaveProperty("X-Postern-Permissions");
+    expect(headers).toMatchObject({ "X-Postern-Roles": "editor", "X-Postern-Omitted": "X-Postern-Permissions" });
+  });
+});
+
+test("no text can end a header, and each can be read back", () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string({ unit: "binary" }),
+        fc.string({ unit: "grapheme" }),
+        fc.constantFrom("\r\nX: y", "\ud800", "%41"),
+      ),
+      (text) => {
+        const value = headerValue(text);
+        expect(value).toMatch(/^[\x21-\x7e]*$/);
+        validateHeaderValue("x-postern-external-id", value);
+        expect(decodeURIComponent(value)).toBe(text.toWellFormed());
+      },
+    ),
+    { numRuns: 2000 },
+  );
+});

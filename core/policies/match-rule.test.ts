@@ -1,0 +1,116 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { QuerySyntaxError } from "../permissions/query.ts";
+import { compileRules } from "./match-rule.ts";
+import type { PathMatch, PolicyRule } from "./policy.ts";
+
+const aRule = (rule: Partial<PolicyRule> = {}): PolicyRule => ({
+  access: "Key",
+  creditCost: 1,
+  ratelimits: [],
+  ...rule,
+});
+const indexOf = (rules: PolicyRule[], method: string, path: string): number =>
+  compileRules({ rules, allowPaths: [] }).match(method, path).index;
+
+describe("a rule's path", () => {
+  test.each<{ path: PathMatch | undefined; asked: string; matches: boolean }>([
+    { path: undefined, asked: "/anything", matches: true },
+    { path: { prefix: "/" }, asked: "/", matches: true },
+    { path: { prefix: "/" }, asked: "/a/b", matches: true },
+    { path: { prefix: "/healthz" }, asked: "/healthz", matches: true },
+    { path: { prefix: "/healthz" }, asked: "/healthz/", matches: true },
+    { path: { prefix: "/healthz" }, asked: "/healthz/live", matches: true },
+    { path: { prefix: "/healthz" }, asked: "/healthz-admin", matches: false },
+    { path: { prefix: "/healthz" }, asked: "/healthz;a", matches: false },
+    { path: { prefix: "/healthz" }, asked: "/Healthz", matches: false },
+    { path: { prefix: "/healthz" }, asked: "/a/healthz", matches: false },
+    { path: { prefix: "/orders/" }, asked: "/orders", matches: true },
+    { path: { prefix: "/orders/" }, asked: "/orders/7", matches: true },
+    { path: { prefix: "/orders/" }, asked: "/orders-old", matches: false },
+    { path: { exact: "/orders" }, asked: "/orders", matches: true },
+    { path: { exact: "/orders" }, asked: "/orders/", matches: false },
+    { path: { exact: "/orders" }, asked: "/orders/7", matches: false },
+    { path: { prefix: "/%6frders" }, asked: "/orders/7", matches: true },
+    { path: { exact: "/caf\u00e9" }, asked: "/caf%C3%A9", matches: true },
+    { path: { exact: "/caf%c3%a9" }, asked: "/caf%C3%A9", matches: true },
+    { path: { prefix: "/a/../b" }, asked: "/b", matches: false },
+  ])("$path matches $asked: $matches", ({ path, asked, matches }) => {
+    expect(indexOf([aRule(path === undefined ? {} : { path })], "GET", asked)).toBe(matches ? 0 : -1);
+  });
+});
+
+describe("rules", () => {
+  const rules = [
+    aRule({ methods: ["GET"], path: { prefix: "/healthz" }, access: "Anonymous" }),
+    aRule({ methods: ["POST", "PUT"], path: { prefix: "/orders" }, permissions: "orders.write OR orders.admin" }),
+    aRule({ path: { prefix: "/orders" }, creditCost: 3 }),
+    aRule({ methods: ["DELETE"] }),
+  ];
+
+  test.each([
+    { method: "GET", path: "/healthz", index: 0 },
+    { method: "POST", path: "/healthz", index: -1 },
+    { method: "POST", path: "/orders/7", index: 1 },
+    { method: "GET", path: "/orders/7", index: 2 },
+    { method: "HEAD", path: "/healthz", index: -1 },
+    { method: "PURGE", path: "/orders", index: 2 },
+    { method: "PURGE", path: "/", index: -1 },
+    { method: "get", path: "/healthz", index: -1 },
+    { method: "DELETE", path: "/any", index: 3 },
+    { method: "DELETE", path: "/orders", index: 2 },
+  ])("$method $path is for rule $index", ({ method, path, index }) => expect(indexOf(rules, method, path)).toBe(index));
+
+  test("a request that no rule matches needs a valid key and costs one credit", () => {
+    const matched = compileRules({ rules: [], allowPaths: [] }).match("GET", "/");
+    expect(matched).toEqual({ index: -1, access: "Key", creditCost: 1, ratelimits: [] });
+  });
+
+  test("a rule comes with its query parsed, once", () => {
+    const matcher = compileRules({ rules, allowPaths: [] });
+    const matched = matcher.match("POST", "/orders");
+    expect(matched.query).toMatchObject({ op: "or" });
+    expect(matcher.match("PUT", "/orders")).toBe(matched);
+    expect(matcher.hasAnonymous).toBe(true);
+    expect(compileRules({ rules: [aRule()], allowPaths: [] }).hasAnonymous).toBe(false);
+  });
+
+  test("a query that does not parse is told when the policy is compiled, not when a request comes", () => {
+    expect(() => compileRules({ rules: [aRule({ permissions: "a AND" })], allowPaths: [] })).toThrow(QuerySyntaxError);
+  });
+
+  test("the first that matches by segments and method wins, for any rules and any request", () => {
+    const segment = fc.constantFrom("a", "ab", "b");
+    const path = fc.array(segment, { maxLength: 3 }).map((segments) => `/${segments.join("/")}`);
+    const methods = fc.option(fc.subarray(["GET", "POST", "DELETE"] as const, { minLength: 1 }), { nil: undefined });
+    const pathMatch = fc.oneof(
+      fc.constant(undefined),
+      path.map((prefix) => ({ prefix })),
+      path.map((exact) => ({ exact })),
+    );
+    const rule = fc
+      .record({ methods, path: pathMatch })
+      .map(({ methods, path }) =>
+        aRule({ ...(methods === undefined ? {} : { methods }), ...(path === undefined ? {} : { path }) }),
+      );
+    const isFor = (candidate: PolicyRule, method: string, asked: string): boolean => {
+      if (candidate.methods !== undefined && !candidate.methods.some((one) => one === method)) return false;
+      if (candidate.path === undefined) return true;
+      if ("exact" in candidate.path) return candidate.path.exact === asked;
+      const wanted = candidate.path.prefix.split("/").filter((one) => one !== "");
+      const had = asked.split("/").filter((one) => one !== "");
+      return wanted.every((one, i) => had[i] === one);
+    };
+    fc.assert(
+      fc.property(
+        fc.array(rule, { maxLength: 6 }),
+        fc.constantFrom("GET", "POST", "PATCH"),
+        path,
+        (some, method, asked) => {
+          expect(indexOf(some, method, asked)).toBe(some.findIndex((candidate) => isFor(candidate, method, asked)));
+        },
+      ),
+      { numRuns: 2000 },
+    );
+  });
+});

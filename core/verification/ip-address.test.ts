@@ -1,0 +1,61 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { canonicalIp } from "./ip-address.ts";
+
+test.each([
+  ["192.0.2.1", "192.0.2.1"],
+  ["0.0.0.0", "0.0.0.0"],
+  ["255.255.255.255", "255.255.255.255"],
+  ["::ffff:192.0.2.1", "192.0.2.1"],
+  ["::FFFF:c000:0201", "192.0.2.1"],
+  ["0:0:0:0:0:ffff:192.0.2.1", "192.0.2.1"],
+  ["::", "0:0:0:0:0:0:0:0"],
+  ["::1", "0:0:0:0:0:0:0:1"],
+  ["2001:DB8::1", "2001:db8:0:0:0:0:0:1"],
+  ["2001:0db8:0000:0000:0000:0000:0000:0001", "2001:db8:0:0:0:0:0:1"],
+  ["1::", "1:0:0:0:0:0:0:0"],
+  ["1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:0"],
+  ["64:ff9b::192.0.2.1", "64:ff9b:0:0:0:0:c000:201"],
+  ["fe80::1%eth0", "fe80:0:0:0:0:0:0:1"],
+])("%s is canonically %s", (text, canonical) => expect(canonicalIp(text)).toBe(canonical));
+
+test.each([
+  "",
+  "192.0.2",
+  "192.0.2.1.5",
+  "192.0.2.256",
+  "192.0.02.1",
+  "192.0.2.1 ",
+  "0x7f.0.0.1",
+  "1:2:3:4:5:6:7",
+  "1:2:3:4:5:6:7:8:9",
+  "1:2:3:4:5:6:7:8::",
+  "1::2::3",
+  ":1:2:3:4:5:6:7",
+  "12345::",
+  "g::",
+  "::192.0.2.1:1",
+  "192.0.2.1::",
+  ":",
+  ":::",
+  "localhost",
+])("%j is no address", (text) => expect(canonicalIp(text)).toBeUndefined());
+
+test("every address has one spelling, which is its own", () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (address) => {
+      const canonical = canonicalIp(address);
+      expect(canonical).toBeDefined();
+      expect(canonicalIp(canonical ?? "")).toBe(canonical);
+    }),
+  );
+});
+
+test("any text is an address or none, and never a fault", () => {
+  fc.assert(
+    fc.property(fc.string(), fc.array(fc.constantFrom(":", "::", "0", "ff", "1.2.3.4", "%")), (text, parts) => {
+      canonicalIp(text);
+      canonicalIp(parts.join(""));
+    }),
+  );
+});

@@ -1,0 +1,146 @@
+import { describe, expect, test } from "vitest";
+import { buildKeyView, type KeyView } from "./key-view.ts";
+import type { RatelimitRecord } from "./records.ts";
+import { effectiveIdentityLimits, type RequestedLimit, selectLimits } from "./select-limits.ts";
+
+const aLimit = (name: string, limit: Partial<RatelimitRecord> = {}): RatelimitRecord => ({
+  id: `rl_${name}`,
+  name,
+  limit: 10,
+  durationMs: 60_000,
+  autoApply: false,
+  ...limit,
+});
+
+const aView = (keyLimits: RatelimitRecord[], identityLimits?: RatelimitRecord[]): KeyView =>
+  buildKeyView({
+    key: {
+      keyId: "key_1",
+      workspaceId: "ws_1",
+      apiId: "api_1",
+      keySpaceId: "ks_1",
+      enabled: true,
+      roleIds: [],
+      permissions: [],
+      ratelimits: keyLimits,
+      limited: false,
+    },
+    workspace: { id: "ws_1", enabled: true },
+    api: { id: "api_1", name: "orders" },
+    identity: identityLimits && { id: "id_1", externalId: "user_1", ratelimits: identityLimits },
+    roles: [],
+  });
+
+const select = (view: KeyView, ...requested: RequestedLimit[]) => selectLimits(view, requested);
+const own = aLimit("own", { autoApply: true });
+const shared = aLimit("shared", { autoApply: true, limit: 50 });
+const onCall = aLimit("on-call");
+
+describe("the limits that are charged", () => {
+  test("none, when there are none and none is asked for", () => {
+    expect(select(aView([]))).toEqual({ limits: [] });
+  });
+
+  test("those that apply by themselves, of key and identity, by name; the identity's on its own counter", () => {
+    const selected = select(aView([onCall, own], [shared]));
+    expect(selected).toEqual({
+      limits: [
+        { id: "rl_own", name: "own", limit: 10, durationMs: 60_000, autoApply: true, cost: 1, identifier: "key_1" },
+        {
+          id: "rl_shared",
+          name: "shared",
+          limit: 50,
+          durationMs: 60_000,
+          autoApply: true,
+          cost: 1,
+          identifier: "id_1",
+        },
+      ],
+    });
+  });
+
+  test("a key's limit hides the identity's of its name, also when it does not apply by itself", () => {
+    const view = aView([aLimit("shared")], [shared]);
+    expect(select(view)).toEqual({ limits: [] });
+    expect(select(view, { name: "shared" })).toMatchObject({ limits: [{ limit: 10, identifier: "key_1" }] });
+  });
+
+  test.each<{ name: string; requested: RequestedLimit; used: object }>([
+    {
+      name: "a stored one by its name, with cost 1",
+      requested: { name: "on-call" },
+      used: { id: "rl_on-call", limit: 10, cost: 1, autoApply: false },
+    },
+    {
+      name: "a stored one with its cost",
+      requested: { name: "own", cost: 5 },
+      used: { id: "rl_own", cost: 5, autoApply: true },
+    },
+    { name: "a stored one as a mere check", requested: { name: "own", cost: 0 }, used: { id: "rl_own", cost: 0 } },
+    {
+      name: "an ad-hoc one in place of a stored one",
+      requested: { name: "own", limit: 3, durationMs: 1000 },
+      used: { id: "", limit: 3, durationMs: 1000, autoApply: false, identifier: "key_1" },
+    },
+    {
+      name: "an ad-hoc one in place of the identity's, on the key's counter",
+      requested: { name: "shared", limit: 3, durationMs: 1000, cost: 2 },
+      used: { id: "", cost: 2, identifier: "key_1" },
+    },
+    {
+      name: "an ad-hoc limit takes the stored duration",
+      requested: { name: "own", limit: 3 },
+      used: { id: "", limit: 3, durationMs: 60_000, autoApply: false },
+    },
+    {
+      name: "an ad-hoc duration takes the stored limit",
+      requested: { name: "own", durationMs: 5000 },
+      used: { id: "", limit: 10, durationMs: 5000 },
+    },
+    {
+      name: "an ad-hoc limit of 0",
+      requested: { name: "new", limit: 0, durationMs: 1000 },
+      used: { id: "", limit: 0 },
+    },
+  ])("$name", ({ requested, used }) => {
+    const selected = select(aView([own, onCall], [shared]), requested);
+    expect("limits" in selected && selected.limits.find(({ name }) => name === requested.name)).toMatchObject(used);
+    expect("limits" in selected && selected.limits.map(({ name }) => name)).toEqual(
+      [...new Set(["own", "shared", requested.name])].sort(),
+    );
+  });
+
+  test.each<{ name: string; requested: RequestedLimit[]; result: object }>([
+    { name: "a name without a stored limit is unknown", requested: [{ name: "x" }], result: { unknown: "x" } },
+    {
+      name: "a limit without a duration is unknown too",
+      requested: [{ name: "x", limit: 1 }],
+      result: { unknown: "x" },
+    },
+    {
+      name: "a duration without a limit is unknown too",
+      requested: [{ name: "x", durationMs: 1000 }],
+      result: { unknown: "x" },
+    },
+    {
+      name: "an ad-hoc duration under a second is too short",
+      requested: [{ name: "x", limit: 1, durationMs: 999 }],
+      result: { tooShort: "x" },
+    },
+    {
+      name: "the last entry of a name wins, over one that would fail",
+      requested: [{ name: "x" }, { name: "x", limit: 1, durationMs: 1000 }],
+      result: { limits: [{ name: "x", limit: 1 }] },
+    },
+  ])("$name", ({ requested, result }) => expect(select(aView([]), ...requested)).toMatchObject(result));
+
+  test("a deleted identity counts as none", () => {
+    expect(select(aView([]), { name: "shared" })).toEqual({ unknown: "shared" });
+  });
+});
+
+test("the identity's limits that hold for a key are those that no limit of the key shadows", () => {
+  expect(effectiveIdentityLimits(aView([aLimit("shared")], [shared, onCall]))).toEqual([onCall]);
+  expect(effectiveIdentityLimits(aView([], [shared]))).toEqual([shared]);
+  expect(effectiveIdentityLimits(aView([own]))).toEqual([]);
+});

@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { BoundedCache } from "./bounded-cache.ts";
+
+test("what was read lately is kept, what was not makes room", () => {
+  const cache = new BoundedCache<string, number>(3);
+  for (const [i, key] of ["a", "b", "c"].entries()) cache.set(key, i);
+  cache.get("a");
+  expect(cache.set("d", 3)).toBe(1);
+  expect(["a", "b", "c", "d"].map((key) => cache.get(key))).toEqual([0, undefined, 2, 3]);
+});
+
+test("it never holds more than it may, also when everything is in use", () => {
+  const cache = new BoundedCache<number, number>(10);
+  for (let i = 0; i < 100; i++) {
+    for (let j = 0; j < i; j++) cache.get(j);
+    cache.set(i, i);
+    expect(cache.size).toBeLessThanOrEqual(10);
+    expect(cache.get(i)).toBe(i);
+  }
+});
+
+test("an entry that is set again is replaced and nobody makes room", () => {
+  const cache = new BoundedCache<string, number>(1);
+  cache.set("a", 1);
+  expect(cache.set("a", 2)).toBeUndefined();
+  expect(cache.get("a")).toBe(2);
+  expect(cache.delete("a")).toBe(true);
+  expect(cache.size).toBe(0);
+});

@@ -1,0 +1,114 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import type { ConsumeRequest, LimitCharge } from "./contract.ts";
+import { DenyMemory } from "./deny-memory.ts";
+import { MemoryCounters, MemoryStore } from "./memory.ts";
+import type { StrictCounters } from "./strict.ts";
+
+const aCharge = (charge: Partial<LimitCharge> = {}): LimitCharge => ({
+  workspaceId: "ws_1",
+  scope: { kind: "name", value: "n" },
+  identifier: "alice",
+  limit: 3,
+  durationMs: 1_000,
+  cost: 1,
+  accuracy: "strict",
+  ...charge,
+});
+
+/** A memory before counters whose clock is ours, and how often the counters were asked. */
+function aMemory(max?: number) {
+  const clock = { ms: 1_000_000 };
+  const store = new MemoryStore(() => clock.ms);
+  const inner = new MemoryCounters(store);
+  let asked = 0;
+  const counting: StrictCounters = {
+    consume: (request, options) => {
+      asked += 1;
+      return inner.consume(request, options);
+    },
+    close: () => inner.close(),
+  };
+  const options = { monotonicMs: () => clock.ms, ...(max === undefined ? {} : { max }) };
+  return { clock, store, inner, memory: new DenyMemory(counting, options), asked: () => asked };
+}
+
+const step = fc.record({
+  passMs: fc.oneof(fc.nat(50), fc.nat(1_500)),
+  limits: fc.array(
+    fc.record({
+      identifier: fc.constantFrom("alice", "bob"),
+      limit: fc.integer({ min: 0, max: 6 }),
+      durationMs: fc.constantFrom(1_000, 1_700),
+      cost: fc.nat(7),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ),
+  /** Somebody else consumes at the store directly. */
+  isForeign: fc.boolean(),
+});
+
+test("it never refuses what the counters would admit, and admits nothing by itself", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const { clock, inner, memory } = aMemory();
+      for (const { passMs, limits, isForeign } of steps) {
+        clock.ms += passMs;
+        const request: ConsumeRequest = { limits: limits.map((limit) => aCharge(limit)) };
+        if (isForeign) {
+          await inner.consume(request);
+          continue;
+        }
+        const wouldPass = (await inner.consume(request, { dryRun: true })).passed;
+        expect((await memory.consume(request)).passed).toBe(wouldPass);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("a refusal is repeated without asking until the charge could pass", async () => {
+  const { clock, memory, asked } = aMemory();
+  const request = { limits: [aCharge({ limit: 1 })] };
+  await memory.consume(request);
+  const refused = await memory.consume(request);
+  const retryAtMs = refused.limits[0]?.retryAtMs ?? 0;
+  expect(asked()).toBe(2);
+  clock.ms = retryAtMs - 1;
+  expect(await memory.consume(request)).toMatchObject({ passed: false, limits: [{ passed: false, retryAtMs }] });
+  expect(asked()).toBe(2);
+  clock.ms = retryAtMs;
+  expect((await memory.consume(request)).passed).toBe(true);
+  expect(asked()).toBe(3);
+});
+
+test("beside a refusal the other limits are reported as they were, and credits of the same key", async () => {
+  const { memory, asked } = aMemory();
+  const credits = { workspaceId: "ws_1", keyId: "key_1", cost: 1 };
+  const request = { limits: [aCharge({ limit: 0 }), aCharge({ identifier: "bob" })], credits };
+  const refused = await memory.consume(request);
+  expect(await memory.consume(request)).toEqual(refused);
+  expect(asked()).toBe(1);
+  await memory.consume({ ...request, credits: { ...credits, keyId: "key_2" } });
+  expect(asked()).toBe(2);
+});
+
+test("a changed limit or cost is asked anew, and so is everything once it has forgotten", async () => {
+  const { memory, asked } = aMemory();
+  const charge = aCharge({ limit: 0 });
+  await memory.consume({ limits: [charge] });
+  await memory.consume({ limits: [{ ...charge, limit: 5 }] });
+  await memory.consume({ limits: [{ ...charge, cost: 2 }] });
+  expect(asked()).toBe(3);
+  memory.forget();
+  await memory.consume({ limits: [charge] });
+  expect(asked()).toBe(4);
+});
+
+test("it holds no more than it may", async () => {
+  const { memory, asked } = aMemory(10);
+  for (let round = 0; round < 2; round++) {
+    for (let i = 0; i < 100; i++) await memory.consume({ limits: [aCharge({ limit: 0, identifier: `${i}` })] });
+  }
+  expect(asked()).toBeGreaterThan(190);
+});

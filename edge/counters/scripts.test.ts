@@ -1,0 +1,91 @@
+import * as fc from "fast-check";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
+import type { WindowCounts } from "../../core/ratelimits/window.ts";
+import { createTestRedis, type TestRedis } from "../../test/harness/redis.ts";
+import { RedisKeys } from "../redis/keys.ts";
+import type { LimitCharge } from "./contract.ts";
+import { CounterKeys } from "./counter-keys.ts";
+import { RedisCounters } from "./redis.ts";
+
+/*
+ * The script and core/ratelimits are two spellings of one arithmetic. Redis's clock cannot be set, so the counts are set
+ * relative to it, and core is asked about the moment at which the script has decided.
+ */
+
+let store: TestRedis;
+let redis: Redis;
+let counters: RedisCounters;
+let keys: CounterKeys;
+
+beforeAll(async () => {
+  store = await createTestRedis();
+  redis = new Redis(store.url);
+  const redisKeys = new RedisKeys(store.prefix.slice(0, -1));
+  counters = new RedisCounters(redis, redisKeys);
+  keys = new CounterKeys(redisKeys);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await store.close();
+});
+
+const amount = fc.oneof(fc.nat(20), fc.nat(2_000), fc.integer({ min: 0, max: 2 ** 50 }));
+const counter = fc.record({
+  durationMs: fc.oneof(fc.integer({ min: 1_000, max: 5_000 }), fc.integer({ min: 60_000, max: 10 ** 10 })),
+  /** 0: of the current window; 1: a clock behind; undefined: nothing was counted yet. */
+  windowsAhead: fc.option(fc.integer({ min: -3, max: 1 }), { nil: undefined }),
+  current: amount,
+  previous: amount,
+});
+const charge = fc.record({ counter: fc.nat(2), limit: amount, cost: amount });
+
+test("the script decides, counts and reports exactly as core does", async () => {
+  let round = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(counter, { minLength: 3, maxLength: 3 }),
+      fc.array(charge, { minLength: 1, maxLength: 4 }),
+      async (seeds, wanted) => {
+        round += 1;
+        const limits = wanted.map(
+          ({ counter: at, limit, cost }): LimitCharge => ({
+            workspaceId: "ws_1",
+            scope: { kind: "name", value: "n" },
+            identifier: `${round}/${at}`,
+            limit,
+            durationMs: seeds[at]?.durationMs ?? 0,
+            cost,
+            accuracy: "strict",
+          }),
+        );
+        const before = new Map<string, WindowCounts>();
+        for (const each of limits) {
+          const seed = seeds[Number(each.identifier.split("/")[1])];
+          if (seed?.windowsAhead === undefined) continue;
+          const window = Math.floor(Date.now() / each.durationMs) + seed.windowsAhead;
+          before.set(keys.of(each), { window, current: seed.current, previous: seed.previous });
+        }
+        for (const [key, counts] of before) await redis.hset(key, counts);
+
+        const consumed = await counters.consume({ limits });
+
+        const charges = limits.map((each) => ({ ...each, counterKey: keys.of(each) }));
+        const expected = decideLimits(charges, (key) => before.get(key), consumed.nowMs);
+        expect(consumed).toEqual({ nowMs: consumed.nowMs, passed: expected.passed, limits: expected.outcomes });
+        for (const key of new Set(charges.map(({ counterKey }) => counterKey))) {
+          const counts = expected.updates.get(key) ?? before.get(key);
+          const texts = counts && {
+            window: `${counts.window}`,
+            current: `${counts.current}`,
+            previous: `${counts.previous}`,
+          };
+          expect(await redis.hgetall(key)).toEqual(texts ?? {});
+          if (expected.updates.has(key)) expect(await redis.pttl(key)).toBeGreaterThan(0);
+        }
+      },
+    ),
+    { numRuns: 400 },
+  );
+});

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { overrideRecordId, type RecordKind } from "../projection/contract.ts";
+import { keySlot } from "./connect.ts";
+import { countedHash, RedisKeys } from "./keys.ts";
+
+const keys = new RedisKeys();
+const place = (kind: RecordKind, id: string) => keys.record({ workspaceId: "ws_1", kind, id });
+
+test("every key begins with the prefix and its workspace", () => {
+  const all = [
+    place("key", "ha/sh+=").key,
+    place("workspace", "ws_1").key,
+    place("override", overrideRecordId("rlns_1", "x")).key,
+    keys.changes("ws_1"),
+    keys.mark("ws_1"),
+    keys.counter("ws_1", countedHash("name", "n", "x"), 60_000),
+    keys.credits("ws_1", "key_1"),
+    keys.creditsDirty("ws_1"),
+    keys.creditsLoad("ws_1"),
+    keys.events("ws_1"),
+    keys.pods("ws_1", "pol_1"),
+  ];
+  for (const key of all) expect(key).toMatch(/^ps:ws_1:/);
+  expect(new Set(all).size).toBe(all.length);
+});
+
+test("the keys that one script touches are in one slot", () => {
+  expect(keySlot(keys.changes("ws_1"))).toBe(keySlot(keys.mark("ws_1")));
+  expect(keySlot(keys.changes("_central"))).toBe(keySlot(keys.knownWorkspaces()));
+  const { key } = place("overridePatterns", "rlns_1");
+  expect(keySlot(keys.overridesGone(key))).toBe(keySlot(key));
+  expect(keySlot("123456789")).toBe(12739);
+});
+
+test("an identifier that looks like another field has its own", () => {
+  const fields = ["*", "=*", "", "a/b"].map(
+    (identifier) => place("override", overrideRecordId("rlns_1", identifier)).field,
+  );
+  const all = [...fields, place("overridePatterns", "rlns_1").field];
+  expect(new Set(all).size).toBe(5);
+  expect(place("override", "rlns_1/a/b")).toEqual({ key: "ps:ws_1:o:{rlns_1}", field: "=a/b" });
+});
+
+test.each(["rootKey", "namespaceName"] as const)("a record of kind %s has no place in Redis", (kind) => {
+  expect(() => place(kind, "x")).toThrow("not kept in Redis");
+});
+
+test("what is counted together is told apart, however it is cut", () => {
+  const hashes = [
+    countedHash("name", "a", "b:c"),
+    countedHash("name", "a:b", "c"),
+    countedHash("namespace", "a", "b:c"),
+    countedHash("name", "", "a:b:c"),
+  ];
+  expect(new Set(hashes).size).toBe(4);
+});

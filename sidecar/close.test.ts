@@ -1,0 +1,79 @@
+import { once } from "node:events";
+import { Agent, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { connect } from "node:net";
+import { expect, test } from "vitest";
+import { aRule, call, type GateOptions, openGate, startApp } from "./test-gate.ts";
+
+const OPEN = { policy: { rules: [aRule({ access: "Anonymous" })] } } satisfies GateOptions;
+
+test("closing lets requests under way finish, and takes no new ones", async () => {
+  const asked = Promise.withResolvers<ServerResponse>();
+  const app = await startApp((_req, res) => asked.resolve(res));
+  const gate = await openGate({ ...OPEN, app });
+  const answer = call(gate.port);
+  const atApp = await asked.promise;
+  const closed = gate.sidecar.close();
+  await expect(call(gate.port)).rejects.toThrow("ECONNREFUSED");
+  atApp.end("late, but whole");
+  const { status, body, headers } = await answer;
+  expect([status, body, headers.connection]).toEqual([200, "late, but whole", "close"]);
+  await closed;
+  await gate.close();
+});
+
+test("what does not finish in time is cut off", async () => {
+  const asked = Promise.withResolvers<void>();
+  const app = await startApp(() => asked.resolve());
+  const gate = await openGate({ ...OPEN, app, timeouts: { closeMs: 100 } });
+  const failed = expect(call(gate.port)).rejects.toThrow();
+  await asked.promise;
+  const from = performance.now();
+  await gate.sidecar.close();
+  expect(performance.now() - from).toBeLessThan(1_500);
+  await failed;
+  await gate.close();
+});
+
+test("idle connections do not hold the end up", async () => {
+  const gate = await openGate(OPEN);
+  const agent = new Agent({ keepAlive: true });
+  const req = request({ port: gate.port, host: "127.0.0.1", agent }).end();
+  const [res] = (await once(req, "response")) as [IncomingMessage];
+  res.resume();
+  await once(res, "end");
+  const silent = connect(gate.port, "127.0.0.1");
+  silent.on("error", () => {});
+  await once(silent, "connect");
+  const from = performance.now();
+  await gate.sidecar.close();
+  expect(performance.now() - from).toBeLessThan(1_000);
+  agent.destroy();
+  silent.destroy();
+  await gate.close();
+});
+
+test("closing twice is closing once", async () => {
+  const gate = await openGate(OPEN);
+  await Promise.all([gate.sidecar.close(), gate.sidecar.close()]);
+  await gate.close();
+});
+
+test("a port that is taken is an error, and leaves nothing open", async () => {
+  const gate = await openGate(OPEN);
+  await expect(openGate({ ...OPEN, config: { listen: { host: "127.0.0.1", port: gate.port } } })).rejects.toThrow(
+    "EADDRINUSE",
+  );
+  await gate.close();
+});
+
+test("the admin port serves probes and metrics, and nothing else", async () => {
+  const gate = await openGate(OPEN);
+  const port = Number(new URL(gate.sidecar.adminUrl).port);
+  const ask = async (path: string, method = "GET") => (await call(port, { path, method })).status;
+  expect([await ask("/livez"), await ask("/readyz"), await ask("/metrics?x")]).toEqual([200, 200, 200]);
+  expect([await ask("/"), await ask("/a"), await ask("/livez", "POST")]).toEqual([404, 404, 405]);
+  const metrics = await gate.metrics();
+  expect(metrics).toContain('postern_sidecar_decision_seconds_bucket{le="+Inf"}');
+  expect(metrics).toMatch(/postern_sidecar_staleness_seconds \d/);
+  await gate.close();
+});

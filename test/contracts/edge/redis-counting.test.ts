@@ -1,0 +1,204 @@
+import { describe, expect, test } from "vitest";
+import { CountersUnavailable, type LimitCharge } from "../../../edge/counters/contract.ts";
+import { RedisEventSource } from "../../../edge/events/redis.ts";
+import { openRedisEdge } from "../../../edge/open.ts";
+import { openProjection } from "../../../edge/projection/projection.ts";
+import { connectRedis, detectCluster } from "../../../edge/redis/connect.ts";
+import { waitFor } from "../../harness/wait.ts";
+import { anEvent } from "./an-event.ts";
+import { aName } from "./edges.ts";
+import { useOwnEdge } from "./own-edge.ts";
+import { aWorkspace } from "./projected.ts";
+
+const aCharge = (): LimitCharge => ({
+  workspaceId: "ws_1",
+  scope: { kind: "name", value: "writes" },
+  identifier: aName("id"),
+  limit: 10,
+  durationMs: 3_600_000,
+  cost: 1,
+  accuracy: "strict",
+});
+
+/** What only a Redis can do to counters and events: be slow, be away, forget its scripts, refuse. */
+describe("counting and events when Redis fails", () => {
+  const own = useOwnEdge();
+
+  test("a Redis that does not answer is given up in time, and what was sent is counted once", async () => {
+    const counters = own.edge.counters({ timeoutMs: 50, extraPoll: true });
+    const charge = aCharge();
+    await counters.consume({ limits: [charge] });
+    process.kill(own.redis.pid, "SIGSTOP");
+    try {
+      const startedAt = performance.now();
+      await expect(counters.consume({ limits: [charge] })).rejects.toBeInstanceOf(CountersUnavailable);
+      expect(performance.now() - startedAt).toBeLessThan(1_000);
+      expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({ usable: false });
+    } finally {
+      process.kill(own.redis.pid, "SIGCONT");
+    }
+    const { limits } = await waitFor("an answer", () => counters.consume({ limits: [{ ...charge, cost: 0 }] }));
+    expect(limits[0]?.remaining).toBe(8);
+  });
+
+  test("a reply that lies in the socket after a busy time is read, and Redis not taken for absent", async () => {
+    const counters = own.edge.counters({ timeoutMs: 20, extraPoll: true });
+    const charge = aCharge();
+    for (let round = 0; round < 5; round++) {
+      const pending = counters.consume({ limits: [charge] });
+      const untilMs = performance.now() + 60;
+      while (performance.now() < untilMs);
+      expect((await pending).passed).toBe(true);
+    }
+  });
+
+  test("an edge whose Redis does not answer is closed all the same", async () => {
+    const stuck = await openRedisEdge({ url: own.redis.url, clientName: "stuck" });
+    const counters = stuck.counters({ timeoutMs: 50 });
+    await counters.consume({ limits: [{ ...aCharge(), accuracy: "local" }] });
+    process.kill(own.redis.pid, "SIGSTOP");
+    try {
+      stuck.sink.add(anEvent());
+      const startedAt = performance.now();
+      await stuck.close();
+      expect(performance.now() - startedAt).toBeLessThan(4_000);
+    } finally {
+      process.kill(own.redis.pid, "SIGCONT");
+    }
+  });
+
+  test("a consuming call whose connection is lost is not sent again", async () => {
+    const counters = own.edge.counters({ timeoutMs: 5_000 });
+    const charge = aCharge();
+    await counters.consume({ limits: [charge] });
+    process.kill(own.redis.pid, "SIGSTOP");
+    const pending = counters.consume({ limits: [charge] }).catch((error: unknown) => error);
+    // Killed asleep, so that it has not answered; the harness would wake it first.
+    process.kill(own.redis.pid, "SIGKILL");
+    await own.redis.restart();
+    expect(await pending).toBeInstanceOf(CountersUnavailable);
+    const consumed = await waitFor("an answer", () => counters.consume({ limits: [charge] }));
+    // The new server knows nothing of the first, and the one that was lost has not arrived there.
+    expect(consumed.limits[0]?.remaining).toBe(9);
+  });
+
+  test("a server that has forgotten its scripts is told them again", async () => {
+    const counters = own.edge.counters({ timeoutMs: 1_000 });
+    await own.raw.script("FLUSH");
+    expect(await counters.consume({ limits: [aCharge()] })).toMatchObject({ passed: true });
+    await own.raw.script("FLUSH");
+    await own.edge.writer.write({ projectionId: own.projectionId, version: 4, writes: own.ws.writes });
+    expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({ records: [{ version: 4 }] });
+  });
+
+  test("a caller over its limit costs no round trip until it could pass, and a forgotten denial does", async () => {
+    const counters = own.edge.counters({ timeoutMs: 1_000 });
+    const charge = { ...aCharge(), limit: 1 };
+    await counters.consume({ limits: [charge] });
+    const refused = await counters.consume({ limits: [charge] });
+    const calls = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await own.raw.info("commandstats"))?.[1]);
+    const before = await calls();
+    for (let i = 0; i < 20; i++) {
+      const again = await counters.consume({ limits: [charge] });
+      expect(again.limits).toEqual(refused.limits);
+    }
+    expect(await calls()).toBe(before);
+    expect((await counters.consume({ limits: [{ ...charge, limit: 2 }] })).passed).toBe(true);
+    counters.forgetDenials();
+    await counters.consume({ limits: [charge] });
+    expect(await calls()).toBe(before + 2);
+  });
+
+  test("local limits are exchanged between processes, and what went over is measured", async () => {
+    const another = await openRedisEdge({ url: own.redis.url, clientName: "faults-2" });
+    const [first, second] = [own.edge, another].map((each) => each.counters({ timeoutMs: 1_000 }));
+    if (first === undefined || second === undefined) throw new Error("two were made");
+    const charge = { ...aCharge(), limit: 100, accuracy: "local" } as const;
+    const admit = async (counters: typeof first, times: number) => {
+      const consumed = await Promise.all(Array.from({ length: times }, () => counters.consume({ limits: [charge] })));
+      return consumed.filter(({ passed }) => passed).length;
+    };
+    const [a, b] = await Promise.all([admit(first, 80), admit(second, 80)]);
+    expect([a, b]).toEqual([80, 80]);
+    await waitFor("both to know of both", async () => (await admit(first, 1)) + (await admit(second, 1)) === 0);
+    await waitFor("what went over", () => first.overAdmitted() + second.overAdmitted() >= 60);
+    const strict = own.edge.counters({ timeoutMs: 1_000 });
+    expect((await strict.consume({ limits: [{ ...charge, accuracy: "strict" }] })).passed).toBe(false);
+    await another.close();
+  });
+
+  test("events that a dead reader took are handed out again, and those of a failed handler too", async () => {
+    const workspaceId = aName("ws");
+    const event = anEvent({ workspaceId });
+    own.edge.sink.add(event);
+    await own.edge.sink.flush();
+    const failing = own.edge.events.take([workspaceId], 10, () => Promise.reject(new Error("no database")));
+    await expect(failing).rejects.toThrow("no database");
+    const client = connectRedis({ url: own.redis.url, clientName: "other" });
+    await waitFor("the connection", () => client.status === "ready");
+    const other = new RedisEventSource(client, { keys: own.keys, consumer: "other", claimAfterMs: 100 });
+    const taken: unknown[] = [];
+    const take = () => other.take([workspaceId], 10, async (events) => void taken.push(...events));
+    await waitFor("the event", async () => (await take()) > 0);
+    expect(taken).toEqual([event]);
+    expect(await own.raw.xlen(own.keys.events(workspaceId))).toBe(0);
+    client.disconnect();
+  });
+
+  test("what is no event of its workspace is skipped, and does not stop the others", async () => {
+    const workspaceId = aName("ws");
+    const stream = own.keys.events(workspaceId);
+    await own.raw.xadd(stream, "*", "e", "not json");
+    await own.raw.xadd(stream, "*", "e", JSON.stringify({ type: "verification", workspaceId: "ws_victim" }));
+    await own.raw.xadd(stream, "*", "other", "1");
+    expect(await own.edge.events.take([workspaceId], 10, async () => {})).toBe(0);
+    expect(await own.raw.xlen(stream)).toBe(0);
+  });
+
+  test("events wait while Redis is away, up to a bound, and are counted beyond it", async () => {
+    const workspaceId = aName("ws");
+    await own.redis.kill("SIGKILL");
+    for (let i = 0; i < 10_050; i++) own.edge.sink.add(anEvent({ workspaceId }));
+    await own.edge.sink.flush();
+    expect(own.edge.sink.dropped()).toBe(50);
+    await own.redis.restart();
+    await own.connected();
+    await waitFor("the events", async () => (await own.raw.xlen(own.keys.events(workspaceId))) === 10_000);
+  });
+
+  test("a user confined to the keys of one workspace can do all that a sidecar does, and nothing beyond", async () => {
+    const { workspaceId } = own.ws;
+    const user = `u${workspaceId}`;
+    const may = ["+@read", "+@write", "+@connection", "+@scripting", "+time", "+info"];
+    await own.raw.call("ACL", "SETUSER", user, "on", ">secret", `~ps:${workspaceId}:*`, ...may);
+    const url = own.redis.url.replace("redis://", `redis://${user}:secret@`);
+    const confined = await openRedisEdge({ url, clientName: "confined" });
+    const projection = await openProjection({ source: confined.source, feed: confined.feed, follow: { workspaceId } });
+    expect(await projection.findKey(workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
+    expect(projection.stalenessMs()).toBeLessThan(10_000);
+    await own.edge.credits.load({ workspaceId, keyId: own.ws.keyId }, { rev: 1, granted: 5, spent: 0 });
+    const counters = confined.counters({ timeoutMs: 1_000 });
+    const limits = [{ ...aCharge(), workspaceId }];
+    const credits = { workspaceId, keyId: own.ws.keyId, cost: 1 };
+    expect(await counters.consume({ limits, credits })).toMatchObject({ passed: true, credits: { remaining: 4 } });
+    await expect(counters.consume({ limits: [aCharge()] })).rejects.toBeInstanceOf(CountersUnavailable);
+    const report = { workspaceId, policyId: "pol_1", podId: "pod-1", generation: 1, version: 1, stalenessMs: 0 };
+    await confined.pods.report(report);
+    expect(await own.edge.pods.list(report)).toHaveLength(1);
+    confined.sink.add(anEvent({ workspaceId }));
+    await confined.sink.flush();
+    expect(await own.edge.events.take([workspaceId], 10, async () => {})).toBe(1);
+    expect(await confined.source.read([aWorkspace().refs.key])).toMatchObject({ usable: false });
+    await projection.close();
+    await confined.close();
+  });
+
+  test("a server that is alone is told from a node of a cluster", async () => {
+    expect(await detectCluster(own.redis.url)).toBe(false);
+  });
+
+  test("the eviction policy is told", async () => {
+    await own.raw.config("SET", "maxmemory-policy", "noeviction");
+    expect(await own.edge.info()).toEqual({ evictionPolicy: "noeviction" });
+  });
+});

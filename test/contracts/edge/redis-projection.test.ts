@@ -1,0 +1,182 @@
+import { describe, expect, test } from "vitest";
+import { ProjectionChanged } from "../../../edge/projection/contract.ts";
+import { waitFor } from "../../harness/wait.ts";
+import { useOwnEdge } from "./own-edge.ts";
+import { aWorkspace } from "./projected.ts";
+import { Recording } from "./recording.ts";
+
+/** What only a Redis can do to a projection: be emptied, restarted, lose connections, or be written to behind our back. */
+describe("a projection whose Redis fails", () => {
+  const own = useOwnEdge();
+
+  test("entries are numbered without a gap, on the feed of each workspace and on the central one", async () => {
+    const other = aWorkspace();
+    const all = [own.ws, other].map(({ workspaceId, refs }) => {
+      const write = (version: number) =>
+        own.edge.writer.write({
+          projectionId: own.projectionId,
+          version,
+          writes: [{ ref: refs.workspace, data: { id: workspaceId, enabled: true } }],
+        });
+      return Promise.all(Array.from({ length: 50 }, (_, i) => write(i + 2)));
+    });
+    await Promise.all([...all, own.beat(), own.beat()]);
+    for (const feed of [own.ws.workspaceId, other.workspaceId, "_central"]) {
+      const entries = await own.raw.xrange(own.keys.changes(feed), "-", "+");
+      const ofProjection = entries.map(([, fields]) => fields).filter((fields) => fields[1] === own.projectionId);
+      const numbers = ofProjection.map((fields) => Number(fields[3]));
+      expect(numbers).toEqual(numbers.map((_, i) => i));
+      expect(numbers.length).toBeGreaterThan(50);
+    }
+  });
+
+  test("a gap in the change stream drops everything", async () => {
+    const listener = new Recording();
+    const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
+    await own.raw.hincrby(own.keys.mark(own.ws.workspaceId), "head", 3);
+    await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(0, 2) });
+    await waitFor("both changes", () => listener.told.filter((text) => /^(workspace|api)/.test(text)).length === 2);
+    expect(listener.resets()).toEqual([expect.stringMatching(/changes \d+ to \d+ were missed/)]);
+    await following.close();
+  });
+
+  test("after a lost connection the changes of meanwhile are told, and nothing is dropped", async () => {
+    const listener = new Recording();
+    const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
+    await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    await own.connected();
+    await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(-1) });
+    await waitFor("the change", () => listener.told.includes(`key ${own.ws.workspaceId} ${own.ws.hash}`));
+    expect(listener.resets()).toEqual([]);
+    await following.close();
+  });
+
+  test("an emptied Redis is not usable, then a new projection drops everything, and a writer of the old one is told", async () => {
+    const projection = await own.openProjection();
+    expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
+    await own.raw.flushall();
+    expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({ usable: false });
+    expect(await projection.findKey(own.ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
+    expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
+    expect((await own.edge.writer.state()).projectionId).toBeUndefined();
+    await expect(own.beat()).rejects.toBeInstanceOf(ProjectionChanged);
+    const reset = new Promise<void>((resolve) => {
+      projection.onDropped((ref) => ref === undefined && resolve());
+    });
+    await own.project();
+    await reset;
+    await waitFor(
+      "the key",
+      async () => (await projection.findKey(own.ws.workspaceId, own.ws.hash)).status === "found",
+    );
+    await projection.close();
+  });
+
+  test("a workspace that has lost its mark is projected anew, not taken for a new one", async () => {
+    await own.raw.del(own.keys.mark(own.ws.workspaceId));
+    expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({ usable: false });
+    await expect(own.beat()).rejects.toBeInstanceOf(ProjectionChanged);
+    const write = { projectionId: own.projectionId, version: 2, writes: own.ws.writes };
+    await expect(own.edge.writer.write(write)).rejects.toBeInstanceOf(ProjectionChanged);
+  });
+
+  test("a Redis restarted from an old snapshot is not believed until it is projected anew", async () => {
+    const projection = await own.openProjection();
+    await projection.findKey(own.ws.workspaceId, own.ws.hash);
+    const { runId } = await own.edge.writer.state();
+    await own.raw.save();
+    await own.edge.writer.write({
+      projectionId: own.projectionId,
+      version: 2,
+      writes: [{ ref: own.ws.refs.key, data: undefined }],
+    });
+    await own.beat();
+    await waitFor(
+      "the deletion",
+      async () => (await projection.findKey(own.ws.workspaceId, own.ws.hash)).status === "absent",
+    );
+    await own.redis.restart({ signal: "SIGKILL" });
+    await own.connected();
+    expect((await own.edge.writer.state()).runId).not.toBe(runId);
+    expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({
+      usable: true,
+      records: [{ state: "found" }],
+    });
+    await waitFor("the feed to notice", async () => {
+      const looked = await projection.findKey(own.ws.workspaceId, own.ws.hash);
+      return looked.status === "unusable" && looked.reason.includes("back in time");
+    });
+    await own.edge.writer.begin("prj_anew", [own.ws.workspaceId]);
+    await own.edge.writer.write({ projectionId: "prj_anew", version: 3, writes: own.ws.writes.slice(0, -1) });
+    await own.edge.writer.complete("prj_anew", [own.ws.workspaceId]);
+    await waitFor(
+      "the new one",
+      async () => (await projection.findKey(own.ws.workspaceId, own.ws.hash)).status === "absent",
+    );
+    await projection.close();
+  });
+
+  test("a projection that is opened while Redis is away begins when it is there", async () => {
+    await own.edge.close();
+    const before = own.redis.pid;
+    await own.redis.kill("SIGKILL");
+    await own.openEdge();
+    const projection = await own.openProjection();
+    expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "unusable" });
+    expect(projection.stalenessMs()).toBe(Number.POSITIVE_INFINITY);
+    await own.redis.restart();
+    expect(own.redis.pid).not.toBe(before);
+    await own.connected();
+    await own.project();
+    await waitFor(
+      "the key",
+      async () => (await projection.findKey(own.ws.workspaceId, own.ws.hash)).status === "found",
+    );
+    await waitFor("the heartbeat", () => projection.stalenessMs() < 10_000);
+    await own.edge.writer.write({
+      projectionId: own.projectionId,
+      version: 2,
+      writes: [{ ref: own.ws.refs.key, data: undefined }],
+    });
+    await waitFor(
+      "the deletion",
+      async () => (await projection.findKey(own.ws.workspaceId, own.ws.hash)).status === "absent",
+    );
+    await projection.close();
+  });
+
+  test("tombstones of keys expire after a day, those of what keys refer to stay", async () => {
+    const { key, role } = own.ws.refs;
+    await own.edge.writer.write({
+      projectionId: own.projectionId,
+      version: 9,
+      writes: [key, role].map((ref) => ({ ref, data: undefined })),
+    });
+    const dayMs = 24 * 60 * 60 * 1000;
+    const leftMs = await own.raw.pttl(own.keys.record(key).key);
+    expect(leftMs).toBeGreaterThan(dayMs - 60_000);
+    expect(leftMs).toBeLessThanOrEqual(dayMs);
+    expect(await own.raw.pttl(own.keys.record(role).key)).toBe(-1);
+    await own.edge.writer.write({
+      projectionId: own.projectionId,
+      version: 10,
+      writes: [{ ref: key, data: own.ws.key }],
+    });
+    expect(await own.raw.pttl(own.keys.record(key).key)).toBe(-1);
+  });
+
+  test("tombstones of overrides are removed when a day has passed and something else is written", async () => {
+    const override = (identifier: string) => own.ws.ref("override", `rlns_1/${identifier}`);
+    const { key, field } = own.keys.record(override("old"));
+    const tombstones = ["old", "young"].map((identifier) => ({ ref: override(identifier), data: undefined }));
+    await own.edge.writer.write({ projectionId: own.projectionId, version: 9, writes: tombstones });
+    await own.raw.zadd(own.keys.overridesGone(key), Date.now() - 1, field ?? "");
+    await own.edge.writer.write({
+      projectionId: own.projectionId,
+      version: 10,
+      writes: [{ ref: override("new"), data: { any: 1 } }],
+    });
+    expect((await own.raw.hkeys(key)).sort()).toEqual(["=new", "=young"]);
+    expect(await own.raw.zrange(own.keys.overridesGone(key), "0", "-1")).toEqual(["=young"]);
+  });
+});

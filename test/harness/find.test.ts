@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { findBinary, findPart, MissingPart } from "./parts/find.ts";
+
+const failing = (name: string, message: string) => ({
+  name,
+  attempt: async (): Promise<string | undefined> => {
+    throw new Error(message);
+  },
+});
+const absent = { name: "the PATH", attempt: async (): Promise<string | undefined> => undefined };
+const present = { name: "Go build", attempt: async (): Promise<string | undefined> => "found" };
+
+test("the first way that gives something is taken, whatever failed before it", async () => {
+  expect(await findPart("Redis", "install it", [absent, failing("container", "no engine"), present])).toBe("found");
+});
+
+test("a part that no way gives fails with one line that names the attempts and what to install", async () => {
+  const attempt = findPart("Redis", "install redis-server", [absent, failing("apt-get", "no network\nno luck")]);
+  await expect(attempt).rejects.toThrow(MissingPart);
+  await expect(attempt).rejects.toThrow(
+    /^Redis is missing \(tried apt-get: no network \| no luck\): install redis-server$/,
+  );
+});
+
+test("an address in the environment that does not answer ends the search", async () => {
+  const attempt = findPart("Redis", "start it", [failing("TEST_REDIS_URL", "connection refused"), present]);
+  await expect(attempt).rejects.toThrow("TEST_REDIS_URL: connection refused");
+});
+
+test("a program is found by any of its names, in the folders of a path", async () => {
+  expect(await findBinary(["no-such-program", "sh"], "/nowhere:/bin:/usr/bin")).toMatch(/\/sh$/);
+  expect(await findBinary(["no-such-program"], "/bin")).toBeUndefined();
+});

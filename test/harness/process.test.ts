@@ -1,0 +1,84 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { freePort } from "./ports.ts";
+import { startProcess } from "./process.ts";
+import { waitFor } from "./wait.ts";
+
+const node = process.execPath;
+const FOREVER = "setInterval(() => {}, 1000);";
+
+test("a process is ready when it says so, and ends when it is stopped", async () => {
+  const script = `console.log("ready " + process.env.WORD); ${FOREVER}`;
+  const child = await startProcess(node, ["-e", script], { readyLine: /ready/, env: { WORD: "now" } });
+  expect(child.stdout()).toBe("ready now\n");
+  expect(await child.stop()).toEqual({ code: null, signal: "SIGTERM" });
+  expect(await child.stop()).toEqual({ code: null, signal: "SIGTERM" });
+});
+
+test("a process that does not heed SIGTERM is killed", async () => {
+  const script = `process.on("SIGTERM", () => {}); console.log("ready"); ${FOREVER}`;
+  const child = await startProcess(node, ["-e", script], { readyLine: /ready/ });
+  expect(await child.stop(100)).toEqual({ code: null, signal: "SIGKILL" });
+});
+
+test("a process that ends before it is ready fails the start with what it said", async () => {
+  const start = startProcess(node, ["-e", "console.error('no port'); process.exit(3)"], { readyLine: /ready/ });
+  await expect(start).rejects.toThrow(/ended too early \(code 3, signal null\):\nno port/);
+});
+
+test("a program that is not there fails the start", async () => {
+  await expect(startProcess("/no/such/program", [])).rejects.toThrow("starting /no/such/program");
+});
+
+test.each(["throw new Error('crash')", "process.kill(process.pid, 'SIGTERM')"])(
+  "no child outlives a run that ends by: %s",
+  async (end) => {
+    const dir = await mkdtemp(join(tmpdir(), "postern-process-"));
+    try {
+      const module = JSON.stringify(join(import.meta.dirname, "process.ts"));
+      const child = `startProcess(process.execPath, ["-e", ${JSON.stringify(FOREVER)}])`;
+      const script = `import { startProcess } from ${module}; const { pid } = await ${child}; console.log(pid); ${end};`;
+      await writeFile(join(dir, "run.ts"), script);
+      const run = await startProcess(node, [join(dir, "run.ts")]);
+      await run.exited;
+      const pid = Number(run.stdout());
+      expect(pid).toBeGreaterThan(0);
+      await waitFor("the child to be gone", () => !isAlive(pid));
+    } finally {
+      await rm(dir, { recursive: true, force: true });
+    }
+  },
+);
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test("waiting in vain names what was waited for, and why it did not come", async () => {
+  const probe = () => {
+    throw new Error("connection refused");
+  };
+  const wait = waitFor("the moon", probe, { deadlineMs: 20, everyMs: 5 });
+  await expect(wait).rejects.toThrow("waited 20 ms in vain for the moon: connection refused");
+});
+
+test("waiting gives the first answer, even when that is null or zero", async () => {
+  const answers = [undefined, false, 0] as const;
+  let asked = 0;
+  expect(await waitFor("a number", () => answers[asked++], { everyMs: 1 })).toBe(0);
+});
+
+test("a free port can be listened on", async () => {
+  const server = createServer();
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  await new Promise((resolve) => server.close(resolve));
+});
