@@ -24,6 +24,5 @@ function skipWhenPartIsMissing(task: RunnerTask): void {
   if (missing === undefined) return;
   process.stderr.write(`\nSKIPPED (ALLOW_SKIP=1): ${task.file.name} > ${task.name}: ${missing.message}\n`);
   result.state = "skip";
-  result.note = missing.message;
   delete result.errors;
 }

@@ -1,0 +1,33 @@
+# The commands of this project. `make` alone lists them.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo dev test bench
+
+NODE_AT_LEAST := 20
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: node_modules/.package-lock.json ## Install what package-lock.json names, when it is not there yet
+
+demo: setup ## Walk through the main job with real requests, and end
+	@npm run -s demo
+
+dev: setup ## Start the same, stay up, and print what to try
+	@npm run -s dev
+
+test: setup ## Check the types, lint, and run all tests on real parts
+	@node_modules/.bin/node scripts/checks.ts
+
+bench: setup ## Measure what we promise, as ratios in one run
+	@npm run -s bench
+
+# npm writes this file last, so an installation that was broken off is made again. It takes a current Node from npm
+# (node_modules/.bin/node) for everything else; the machine's own only has to be able to run npm.
+node_modules/.package-lock.json: package-lock.json
+	@command -v node >/dev/null || { echo "Node is missing: install Node $(NODE_AT_LEAST) or newer" >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "npm is missing: install npm 11, which comes with Node" >&2; exit 1; }
+	@node -e 'process.exit(parseInt(process.versions.node) < $(NODE_AT_LEAST) ? 1 : 0)' || \
+	  { echo "Node $$(node --version) is too old: install Node $(NODE_AT_LEAST) or newer" >&2; exit 1; }
+	npm ci --loglevel=error
+	@touch $@

@@ -1,0 +1,85 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { dockerAnswers } from "../test/harness/parts/find.ts";
+import { kubernetesPrograms } from "../test/harness/parts/kubernetes.ts";
+
+// `make test`: the type check, the linter and all tests, one after the other, each also when an earlier one failed.
+// The last line, "N passed, N failed", counts every test, and the type check and the linter as one each.
+
+type Count = { passed: number; failed: number };
+
+const root = join(import.meta.dirname, "..");
+const results = join(root, ".postern", "test-results");
+
+/** The part of the JSON reporter's file (in the form of Jest's) that is needed here. */
+type Report = {
+  numPassedTests: number;
+  numFailedTests: number;
+  numPendingTests: number;
+  testResults: { name: string; status: string; assertionResults: { status: string }[] }[];
+};
+
+async function runScript(name: string, args: string[] = []): Promise<number> {
+  process.stdout.write(`\n== ${name}\n`);
+  const child = spawn("npm", ["run", "--silent", name, "--", ...args], {
+    cwd: root,
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  return code ?? 1;
+}
+
+async function asOne(name: string): Promise<Count> {
+  const failed = (await runScript(name)) === 0 ? 0 : 1;
+  return { passed: 1 - failed, failed };
+}
+
+async function tests(): Promise<Count & { skipped: number }> {
+  await prepareKubernetes();
+  await rm(results, { recursive: true, force: true });
+  await mkdir(results, { recursive: true });
+  const file = join(results, "vitest.json");
+  const code = await runScript("test", ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`]);
+  const report = await readFile(file, "utf8").then(
+    (text) => JSON.parse(text) as Report,
+    () => undefined,
+  );
+  if (report === undefined) return { passed: 0, failed: 1, skipped: 0 };
+  // A file whose hook failed, or which could not even be read, has no failed test to be counted.
+  const brokenFiles = report.testResults.filter(
+    (file) => file.status === "failed" && !file.assertionResults.some(({ status }) => status === "failed"),
+  );
+  const failed = report.numFailedTests + brokenFiles.length;
+  // An error outside of any test fails the run all the same.
+  return {
+    passed: report.numPassedTests,
+    failed: failed === 0 && code !== 0 ? 1 : failed,
+    skipped: report.numPendingTests,
+  };
+}
+
+/** Builds the programs, on a machine that has none, before the time limit of any test begins to count. */
+async function prepareKubernetes(): Promise<void> {
+  if (process.env.TEST_KUBECONFIG || (await dockerAnswers())) return;
+  try {
+    await kubernetesPrograms();
+  } catch (error) {
+    // The tests that need it fail with the same words.
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  }
+}
+
+const check = await asOne("check");
+const lint = await asOne("lint");
+const tested = await tests();
+const passed = check.passed + lint.passed + tested.passed;
+const failed = check.failed + lint.failed + tested.failed;
+
+const said = ({ failed }: Count) => (failed === 0 ? "passed" : "FAILED");
+process.stdout.write(
+  `\ntype check ${said(check)}, lint ${said(lint)}, tests ${said(tested)}, ${tested.skipped} skipped\n`,
+);
+process.stdout.write(`${passed} passed, ${failed} failed\n`);
+process.exitCode = failed === 0 ? 0 : 1;

@@ -1,0 +1,77 @@
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { apiTypes } from "./generate/api-types.ts";
+import { crds } from "./generate/crds.ts";
+import { manifestReference } from "./generate/manifest-reference.ts";
+import { openApi } from "./generate/openapi.ts";
+
+/** Writes every derived file; with `--check` it only compares, names the stale ones and ends with exit code 1. */
+
+/** A derived document: each of its files by its path from the root of the project. */
+export interface Target {
+  readonly name: string;
+  readonly files: () => Promise<ReadonlyMap<string, string>>;
+  /** Of a folder that holds generated files alone, whatever the target does not name is stale too. */
+  readonly ownsFolder?: string;
+}
+
+export const targets: readonly Target[] = [crds, manifestReference, openApi, apiTypes];
+
+const ROOT = resolve(import.meta.dirname, "..");
+
+/** The paths of the files that differ from what would be written, or should not be there. */
+export async function findStale(): Promise<string[]> {
+  const stale: string[] = [];
+  for (const target of targets) {
+    const files = await target.files();
+    for (const [path, text] of files) if ((await findText(path)) !== text) stale.push(path);
+    stale.push(...(await findLeftOver(target, files)));
+  }
+  return stale.sort();
+}
+
+async function write(): Promise<void> {
+  for (const target of targets) {
+    const files = await target.files();
+    for (const [path, text] of files) {
+      if ((await findText(path)) === text) continue;
+      await mkdir(dirname(join(ROOT, path)), { recursive: true });
+      await writeFile(join(ROOT, path), text);
+      console.log(`wrote ${path}`);
+    }
+    for (const path of await findLeftOver(target, files)) {
+      await rm(join(ROOT, path));
+      console.log(`removed ${path}`);
+    }
+  }
+}
+
+async function findText(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(join(ROOT, path), "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+async function findLeftOver({ ownsFolder }: Target, files: ReadonlyMap<string, string>): Promise<string[]> {
+  if (ownsFolder === undefined) return [];
+  const names = await readdir(join(ROOT, ownsFolder)).catch(() => []);
+  return names.map((name) => `${ownsFolder}/${name}`).filter((path) => !files.has(path));
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({ options: { check: { type: "boolean", default: false } } });
+  if (!values.check) {
+    await write();
+  } else {
+    const stale = await findStale();
+    for (const path of stale) console.error(`stale: ${path}`);
+    if (stale.length > 0) {
+      console.error("run `npm run generate` and commit what it writes");
+      process.exitCode = 1;
+    }
+  }
+}

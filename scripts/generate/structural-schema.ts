@@ -1,0 +1,84 @@
+import * as z from "zod";
+
+/*
+ * From JSON Schema to the structural subset that the Kubernetes API server takes: each place has one type; no $ref, const or
+ * conditional; an object lists its properties or has a schema for all of them, never both. Unknown fields are pruned by
+ * the API server itself, so `additionalProperties: false` has no counterpart.
+ */
+
+export type Structural = Record<string, unknown>;
+
+type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** The keywords that mean the same in both and are carried over as they are, in the order in which they are written. */
+const KEPT = [
+  "type",
+  "description",
+  "default",
+  "enum",
+  "pattern",
+  "minLength",
+  "maxLength",
+  "minimum",
+  "maximum",
+  "minItems",
+  "maxItems",
+  "minProperties",
+  "maxProperties",
+  "required",
+] as const;
+
+/** Keywords that are dealt with below, or that the API server has no use for. */
+const TRANSLATED = new Set([
+  "$schema",
+  "~standard",
+  "additionalProperties",
+  "anyOf",
+  "const",
+  "examples",
+  "format",
+  "items",
+  "properties",
+  "propertyNames",
+]);
+
+export function structuralSchema(schema: z.ZodType, io: "input" | "output"): Structural {
+  return convert(z.toJSONSchema(schema, { target: "draft-7", io, reused: "inline" }) as JsonSchema, "");
+}
+
+function convert(schema: JsonSchema, path: string): Structural {
+  const structural: Structural = {};
+  for (const keyword of KEPT) if (schema[keyword] !== undefined) structural[keyword] = schema[keyword];
+  if (schema.const !== undefined) structural.enum = [schema.const];
+  convertFormat(schema, structural);
+  convertMembers(schema, structural, path);
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (keyword.startsWith("x-kubernetes-")) structural[keyword] = value;
+    else if (!(KEPT as readonly string[]).includes(keyword) && !TRANSLATED.has(keyword)) {
+      throw new Error(`${path || "the schema"} uses ${keyword}, which has no translation for a CRD`);
+    }
+  }
+  if (structural["x-kubernetes-int-or-string"] === true) delete structural.type;
+  else if (schema.anyOf !== undefined) throw new Error(`${path} has alternatives that are not int-or-string`);
+  return structural;
+}
+
+function convertFormat({ type, format }: JsonSchema, structural: Structural): void {
+  if (type === "integer") structural.format = "int64";
+  if (format !== "date-time") return;
+  structural.format = "date-time";
+  // The format says the same, and says it readably.
+  delete structural.pattern;
+}
+
+function convertMembers(schema: JsonSchema, structural: Structural, path: string): void {
+  const { items, properties, additionalProperties } = schema;
+  if (typeof items === "object" && items !== null) structural.items = convert(items as JsonSchema, `${path}[]`);
+  if (typeof properties === "object" && properties !== null) {
+    structural.properties = Object.fromEntries(
+      Object.entries(properties).map(([name, member]) => [name, convert(member as JsonSchema, `${path}.${name}`)]),
+    );
+  } else if (typeof additionalProperties === "object" && additionalProperties !== null) {
+    structural.additionalProperties = convert(additionalProperties as JsonSchema, `${path}.*`);
+  }
+}

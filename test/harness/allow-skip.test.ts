@@ -1,0 +1,35 @@
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
+import { BROKER_URL } from "./broker.ts";
+import { startProcess } from "./process.ts";
+
+const root = join(import.meta.dirname, "../..");
+const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
+
+/** A test run of its own, in which no Redis can be had. */
+async function runWithoutRedis(allowSkip: string | undefined) {
+  const run = await startProcess(
+    process.execPath,
+    [vitest, "run", "test/harness/redis.test.ts", "-t", "shared Redis"],
+    {
+      cwd: root,
+      env: { ALLOW_SKIP: allowSkip, TEST_REDIS_URL: "redis://127.0.0.1:1", [BROKER_URL]: undefined, NO_COLOR: "1" },
+    },
+  );
+  const { code } = await run.exited;
+  return { code, output: run.stdout() + run.stderr() };
+}
+
+test("a missing part fails the run with one line that says what to install", async () => {
+  const { code, output } = await runWithoutRedis(undefined);
+  expect(code).toBe(1);
+  expect(output).toMatch(/^MissingPart: Redis is missing \(tried .*\): install redis-server .*$/m);
+});
+
+test("ALLOW_SKIP=1 turns that into a skip that is said aloud", async () => {
+  const { code, output } = await runWithoutRedis("1");
+  expect(code).toBe(0);
+  expect(output).toMatch(/^SKIPPED \(ALLOW_SKIP=1\): .*redis\.test\.ts: Redis is missing/m);
+  expect(output).toMatch(/Tests .*4 skipped/);
+});
