@@ -72,9 +72,12 @@ export async function start(config: ApiServerConfig): Promise<ApiServer> {
   await migrate(config.databaseUrl);
   const db = createPool(config.databaseUrl, {
     applicationName: "postern-api-server",
-    onIdleError: (error) => log.warn({ err: error }, "lost an idle connection to Postgres"),
+    onIdleError: (error) => {
+      // Postgres may well be stopping too.
+      if (!running.isStopping) log.warn({ err: error }, "lost an idle connection to Postgres");
+    },
   });
-  const running: Running = { db, loops: [] };
+  const running: Running = { db, loops: [], isStopping: false };
   try {
     return await startParts(config, running);
   } catch (error) {
@@ -86,6 +89,7 @@ export async function start(config: ApiServerConfig): Promise<ApiServer> {
 /** What has been started so far, to be stopped in the right order. */
 interface Running {
   readonly db: Pool;
+  isStopping: boolean;
   app?: FastifyInstance;
   loops: Closeable[];
   projection?: Projection;
@@ -279,6 +283,7 @@ function exportGauges(
 
 /** No new requests, then no new work, then what is left to write, then what all of them need. */
 async function stop(running: Running): Promise<void> {
+  running.isStopping = true;
   await running.app?.close();
   await Promise.all(running.loops.map((loop) => loop.close()));
   // The stores may be away; then it is written after the next start, or was a statistic.

@@ -1,12 +1,21 @@
 import { type Logger, pino } from "pino";
 import type { Io } from "./command.ts";
 
+/**
+ * An error as it may be logged: what happened and where, and what caused it. The errors of libraries carry connections,
+ * requests and statements along, which are long, and may hold what must not be read.
+ */
+function errorToLog(error: unknown): unknown {
+  if (!(error instanceof Error)) return String(error);
+  const { name, message, stack, cause } = error;
+  const code = "code" in error ? String(error.code) : undefined;
+  return { name, message, code, stack, ...(cause === undefined ? {} : { cause: errorToLog(cause) }) };
+}
+
 /** A logger to standard error, one JSON object a line, so that standard output stays the command's answer. */
 export function openLog(name: string, env: Io["env"]): Logger {
-  return pino(
-    { name, level: env.POSTERN_LOG_LEVEL ?? "info", base: { name } },
-    pino.destination({ fd: 2, sync: true }),
-  );
+  const options = { level: env.POSTERN_LOG_LEVEL ?? "info", base: { name }, serializers: { err: errorToLog } };
+  return pino(options, pino.destination({ fd: 2, sync: true }));
 }
 
 /** Resolves with the signal's name at the first SIGTERM or SIGINT; a second one ends the process at once. */

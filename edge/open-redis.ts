@@ -45,7 +45,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   const counting = connectRedis({ url, clientName: `${clientName}-counters` });
   const keys = new RedisKeys(options.prefix);
   const feed = new RedisChangeFeed({ client, keys, url, clientName });
-  const sink = new BufferedSink({ send: (events) => appendToRedis(client, keys, events) });
+  const sink = new BufferedSink({ send: (batch) => appendToRedis(client, keys, batch) });
   const opened: EdgeCounters[] = [];
   await Promise.allSettled([client, counting].map((each) => within(CONNECT_WAIT_MS, ready(each))));
   return {

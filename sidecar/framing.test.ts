@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { aRule, openGate, readAll, sendRaw, type TestGate, waitFor } from "./test-gate.ts";
+import { aRule, openGate, readAll, sendRaw, type TestGate, waitFor } from "../test/harness/gate.ts";
 
 /*
  * Section 9 of the design over raw sockets: whatever can be read in two ways is refused, and the connection is closed, so

@@ -10,8 +10,9 @@ import {
   Records,
   type TestGate,
   WORKSPACE,
+  waitFor,
   withKey,
-} from "./test-gate.ts";
+} from "../test/harness/gate.ts";
 
 const HOUR = 3_600_000;
 const perKey = (name: string, limit: number, cost = 1) => ({
@@ -274,13 +275,11 @@ describe("what is charged", () => {
   });
 });
 
-async function waitForLoadRequest({ edge }: TestGate) {
-  const { waitFor } = await import("../test/harness/wait.ts");
-  return await waitFor("a request to load credits", async () => {
+const waitForLoadRequest = ({ edge }: TestGate) =>
+  waitFor("a request to load credits", async () => {
     const refs = await edge.credits.takeLoadRequests(WORKSPACE, 10);
     return refs.length > 0 && refs;
   });
-}
 
 describe("Anonymous rules", () => {
   test("let through without a key, but not forged identity headers or the key itself", async () => {

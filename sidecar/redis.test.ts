@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { UsageEvent } from "../edge/events/contract.ts";
 import { type Edge, openRedisEdge } from "../edge/open.ts";
-import { createTestRedis, type OwnRedis, startOwnRedis, type TestRedis } from "../test/harness/redis.ts";
 import {
   aPolicy,
   aRule,
@@ -13,7 +12,8 @@ import {
   WORKSPACE,
   waitFor,
   withKey,
-} from "./test-gate.ts";
+} from "../test/harness/gate.ts";
+import { createTestRedis, type OwnRedis, startOwnRedis, type TestRedis } from "../test/harness/redis.ts";
 
 const HOUR = 3_600_000;
 const limited = (limit: number, accuracy: "strict" | "local" = "strict") => ({

@@ -11,7 +11,7 @@ import {
   WORKSPACE,
   waitFor,
   withKey,
-} from "./test-gate.ts";
+} from "../test/harness/gate.ts";
 
 /* The table of section 5 of the design: what a gate does with knowledge that is old, missing or gone. */
 

@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { Agent, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect, createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { freePort } from "../test/harness/ports.ts";
 import {
   aRule,
   call,
@@ -14,7 +13,8 @@ import {
   startApp,
   type TestGate,
   waitFor,
-} from "./test-gate.ts";
+} from "../test/harness/gate.ts";
+import { freePort } from "../test/harness/ports.ts";
 
 /* Requests and answers as streams: nothing is held back, nothing piles up, and each end hears of the other's end. */
 

@@ -3,8 +3,17 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
+import {
+  call,
+  openGate,
+  readAll,
+  sendRaw,
+  startApp,
+  type TestApp,
+  type TestGate,
+  waitFor,
+} from "../test/harness/gate.ts";
 import { freePort } from "../test/harness/ports.ts";
-import { call, openGate, readAll, sendRaw, startApp, type TestApp, type TestGate, waitFor } from "./test-gate.ts";
 
 let gate: TestGate;
 let sockets: WebSocketServer | undefined;

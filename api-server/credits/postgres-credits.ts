@@ -1,4 +1,5 @@
 import type { Pool, PoolClient } from "pg";
+import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { CreditStore } from "../../edge/credits/contract.ts";
 import { utcDate } from "../domain/credits.ts";
 import {
@@ -30,8 +31,8 @@ export function createCreditService(deps: { db: Pool; store: CreditStore; nowMs:
     try {
       await tx.query("begin");
       const row = await lockKeyCredits(tx, key);
-      if (row === undefined) await store.remove(key);
-      else await store.load(key, row);
+      if (row === undefined) await store.remove(key).catch(unavailable);
+      else await store.load(key, row).catch(unavailable);
       await tx.query("commit");
     } catch (error) {
       failure = error instanceof Error ? error : new Error(String(error));
@@ -55,7 +56,7 @@ export function createCreditService(deps: { db: Pool; store: CreditStore; nowMs:
 
     async change(tx: PoolClient, key, change) {
       const row = await lockKeyCredits(tx, key);
-      const counter = await store.suspend(key);
+      const counter = await store.suspend(key).catch(unavailable);
       const isSameGrant = row !== undefined && counter?.rev === row.rev;
       const spent = row === undefined ? 0 : Math.max(row.spent, isSameGrant ? counter.spent : 0);
       const next = change(row === undefined ? undefined : toCredits(row, spent));
@@ -71,6 +72,11 @@ export function createCreditService(deps: { db: Pool; store: CreditStore; nowMs:
     settle: load,
     load,
   };
+}
+
+/** The caller hears that the service is away, not that something unexpected happened. */
+function unavailable(cause: unknown): never {
+  throw new CountersUnavailable("a key's credit counter cannot be reached", { cause });
 }
 
 function toCredits(row: KeyCreditsRow, spent: number): CreditRow {

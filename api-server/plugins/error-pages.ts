@@ -1,4 +1,4 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply } from "fastify";
 import { ERROR_KINDS, type ErrorKindRow, PublicError } from "../../core/errors.ts";
 import type { ErrorSender } from "./errors.ts";
 
@@ -15,16 +15,23 @@ th,td{border-color:#333d4d}a{color:#8ab4f8}}`;
 
 const KINDS: ReadonlyMap<string, ErrorKindRow> = new Map(Object.entries(ERROR_KINDS));
 
+/** The pages need nothing but their own style; nothing else may run in them. */
+const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
+
+const sendPage = (reply: FastifyReply, html: string): void => {
+  reply.header("Content-Security-Policy", POLICY).type("text/html; charset=utf-8").send(html);
+};
+
 export function registerErrorPages(app: FastifyInstance, sendError: ErrorSender): void {
   const list = listPage();
   app.get("/errors", (_request, reply) => {
-    reply.type("text/html; charset=utf-8").send(list);
+    sendPage(reply, list);
   });
   app.get<{ Params: { kind: string } }>("/errors/:kind", (request, reply) => {
     const { kind } = request.params;
     const row = KINDS.get(kind);
     if (row === undefined) sendError(request, reply, new PublicError("not_found", "There is no error of this kind."));
-    else reply.type("text/html; charset=utf-8").send(kindPage(kind, row));
+    else sendPage(reply, kindPage(kind, row));
   });
 }
 

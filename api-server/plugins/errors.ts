@@ -52,13 +52,13 @@ export type Observe = (request: FastifyRequest, status: number) => void;
 export type ErrorSender = (request: FastifyRequest, reply: FastifyReply, thrown: unknown) => void;
 
 /** Gives the function that answers a request with what was thrown, logging what only the operator may know. */
-export function createErrorSender({ docsUrl, log }: Pick<Deps, "docsUrl" | "log">, observe: Observe): ErrorSender {
+export function createErrorSender(deps: Pick<Deps, "docsUrl" | "log">, observe: Observe): ErrorSender {
   return (request, reply, thrown) => {
     const error = toPublicError(request, thrown);
     const { status } = ERROR_KINDS[error.kind];
     const requestId = request.id;
     if (status >= 500) {
-      log.error(
+      deps.log.error(
         { requestId, url: request.routeOptions.url, kind: error.kind, cause: describeFailure(thrown) },
         "request failed",
       );
@@ -69,7 +69,7 @@ export function createErrorSender({ docsUrl, log }: Pick<Deps, "docsUrl" | "log"
     reply
       .status(status)
       .type(problem ? "application/problem+json" : "application/json")
-      .send(JSON.stringify(errorBody(error, { requestId, docsUrl })));
+      .send(JSON.stringify(errorBody(error, { requestId, docsUrl: deps.docsUrl })));
   };
 }
 

@@ -118,6 +118,7 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
   /** Steps 3 to 7. Throws at once, or later, whatever the first failing step throws. */
   function run(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const arrived: Arrived = { request, reply, rootKeyHash: readRootKeyHash(request.headers.authorization) };
+    // Looked up, not judged: what is wrong with the body is said before what is wrong with the root key.
     const known = rootKeys.peek(arrived.rootKeyHash);
     const bytes = request.body as Buffer | undefined;
     if (bytes !== undefined && bytes.length > PARSE_FIRST_BYTES_MAX) return continueSlowly(arrived, undefined, known);

@@ -29,7 +29,7 @@ export async function whyRebuild(
   state: StoreState,
   { lastHead, lastVersion }: { lastHead: number; lastVersion: number },
 ): Promise<string | undefined> {
-  if (state.projectionId === undefined) return "the store holds no projection";
+  if (state.projectionId === undefined) return EMPTY;
   const remembered = await findSetting<Remembered>(db, SETTING);
   if (state.version > lastVersion) return RESTORED;
   if (remembered?.projectionId !== state.projectionId) return "the store holds another projection";
@@ -39,6 +39,8 @@ export async function whyRebuild(
   return undefined;
 }
 
+/** As at the very first start, and after a flush. */
+const EMPTY = "the store holds no projection";
 /** The store has seen versions that Postgres does not know of. */
 export const RESTORED = "Postgres was restored from an older state";
 
@@ -49,7 +51,7 @@ export async function rebuild(
 ): Promise<void> {
   const { reason, state, credits, log, isClosing } = options;
   const startedAt = performance.now();
-  log.warn({ reason, projectionId }, "projecting everything anew");
+  log[reason === EMPTY ? "info" : "warn"]({ reason, projectionId }, "projecting everything anew");
   if (reason === RESTORED) {
     await raiseProjectionVersion(db, state.version);
     await renewCreditRevs(db);

@@ -102,6 +102,17 @@ describe("the root key", () => {
     expect((await ask(`Bearer ${rootKey}`)).status).toBe(404);
   });
 
+  test("is asked for anew after the projection was made anew", async () => {
+    const other = await buildTestApp();
+    const status = async () => (await other.call("apis.getApi", { apiId: "api_missing0" })).status;
+    expect(await status()).toBe(404);
+    await other.deps.db.query("update root_keys set deleted_at = 1");
+    expect(await status()).toBe(404);
+    await other.edge.writer.begin("another projection", []);
+    expect(await status()).toBe(401);
+    await other.close();
+  });
+
   test("is asked for anew while the change stream is behind by more than 30 s", async () => {
     const stale = await buildTestApp();
     const status = async () => (await stale.call("apis.getApi", { apiId: "api_missing0" })).status;

@@ -1,4 +1,6 @@
+import type { EventBatch } from "./buffer.ts";
 import type { EventSource, UsageEvent } from "./contract.ts";
+import { readEvent } from "./schema.ts";
 
 const KEPT_MAX = 100_000;
 
@@ -11,13 +13,14 @@ export class MemoryEventStream implements EventSource {
     this.#keptMax = keptMax;
   }
 
-  append(events: readonly UsageEvent[]): void {
-    for (const event of events) {
-      const kept = this.#byWorkspace.get(event.workspaceId) ?? [];
-      this.#byWorkspace.set(event.workspaceId, kept);
-      kept.push(event);
-      if (kept.length > this.#keptMax) kept.shift();
+  append({ workspaceId, lines }: EventBatch): void {
+    const kept = this.#byWorkspace.get(workspaceId) ?? [];
+    this.#byWorkspace.set(workspaceId, kept);
+    for (const line of lines.toString().split("\n")) {
+      const event = readEvent(line, workspaceId);
+      if (event !== undefined) kept.push(event);
     }
+    if (kept.length > this.#keptMax) kept.splice(0, kept.length - this.#keptMax);
   }
 
   async take(

@@ -1,6 +1,7 @@
 import type { RedisClient } from "../redis/connect.ts";
 import type { RedisKeys } from "../redis/keys.ts";
 import { defineScript, runScript, within } from "../redis/script.ts";
+import type { EventBatch } from "./buffer.ts";
 import type { EventSource, UsageEvent } from "./contract.ts";
 import { readEvent } from "./schema.ts";
 
@@ -23,22 +24,14 @@ end
 return count
 `);
 
-/** Appends events to the streams of their workspaces. Throws when a store does not answer. */
+/** Appends a batch to the stream of its workspace. Throws when the store does not answer. */
 export async function appendToRedis(
   client: RedisClient,
   keys: RedisKeys,
-  events: readonly UsageEvent[],
+  { workspaceId, lines }: EventBatch,
   streamMax: number = STREAM_MAX,
 ): Promise<void> {
-  const byWorkspace = new Map<string, string>();
-  for (const event of events) {
-    const { workspaceId } = event;
-    byWorkspace.set(workspaceId, `${byWorkspace.get(workspaceId) ?? ""}${JSON.stringify(event)}\n`);
-  }
-  const sent = [...byWorkspace].map(([workspaceId, lines]) =>
-    runScript(client, APPEND, 1, [keys.events(workspaceId), streamMax, lines]),
-  );
-  await within(SEND_TIMEOUT_MS, Promise.all(sent));
+  await within(SEND_TIMEOUT_MS, runScript(client, APPEND, 1, [keys.events(workspaceId), streamMax, lines]));
 }
 
 type Entry = [id: string, fields: string[] | null];

@@ -20,7 +20,7 @@ export function runScript(
   client: RedisClient,
   script: Script,
   numberOfKeys: number,
-  argv: readonly (string | number)[],
+  argv: readonly (string | number | Buffer)[],
 ): Promise<unknown> {
   const sent = send(client, "evalsha", [script.sha, numberOfKeys, ...argv]);
   return sent.catch((error: unknown) => {
@@ -61,7 +61,7 @@ export async function runScripts(client: RedisClient, calls: readonly ScriptCall
 
 const UTF8 = { replyEncoding: "utf8" } as const;
 
-function send(client: RedisClient, name: string, args: (string | number)[]): Promise<unknown> {
+function send(client: RedisClient, name: string, args: (string | number | Buffer)[]): Promise<unknown> {
   if (!isCluster(client)) gatherWrites(client);
   return client.sendCommand(new Command(name, args, UTF8)) as Promise<unknown>;
 }

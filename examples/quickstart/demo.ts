@@ -15,9 +15,6 @@ const HERE = import.meta.dirname;
 const ENFORCED_WITHIN_MS = 5000;
 const WINDOW_MS = 3_600_000;
 
-const { values } = parseArgs({ options: { stay: { type: "boolean", default: false } } });
-process.exit(values.stay ? await stay() : await walk());
-
 async function walk(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), "postern-demo-"));
   const manifests = join(folder, "manifests");
@@ -191,3 +188,6 @@ function seconds(durationMs: number): string {
 function ms(durationMs: number): string {
   return `${durationMs.toFixed(0)} ms`;
 }
+
+const { values } = parseArgs({ options: { stay: { type: "boolean", default: false } } });
+process.exit(values.stay ? await stay() : await walk());

@@ -96,8 +96,8 @@ export class Api {
       headers: { authorization: `Bearer ${this.#ready.rootKey}`, "content-type": "application/json" },
       body: JSON.stringify(body),
     });
-    const reply = (await response.json()) as { data: Data; error?: { detail: string } };
-    if (!response.ok) throw new Error(`${procedure} answered ${response.status}: ${reply.error?.detail}`);
+    const reply = (await response.json()) as { data: Data; error?: unknown };
+    if (!response.ok) throw new Error(`${procedure} answered ${response.status}: ${JSON.stringify(reply.error)}`);
     return reply.data;
   }
 
@@ -107,9 +107,10 @@ export class Api {
 
   /** The id of the API that the policy of this name guards. */
   async apiOf(policy: string): Promise<string> {
-    const policies = await this.call<Array<{ name: string; apiId: string }>>("policies.listPolicies", {});
+    const policies = await this.call<Array<{ name: string; policyId: string }>>("policies.listPolicies", {});
     const found = policies.find(({ name }) => name.endsWith(`/${policy}`));
     if (found === undefined) throw new Error(`there is no policy ${policy}`);
-    return found.apiId;
+    const { policyId } = found;
+    return (await this.call<{ policy: { apiId: string } }>("policies.getPolicy", { policyId })).policy.apiId;
   }
 }

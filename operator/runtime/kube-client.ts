@@ -114,7 +114,11 @@ export function createKubeClient(
       const response = await request(url, {
         ...connection,
         method,
-        headers: { ...headers, accept: "application/json", ...(body === undefined ? {} : { "content-type": contentType }) },
+        headers: {
+          ...headers,
+          accept: "application/json",
+          ...(body === undefined ? {} : { "content-type": contentType }),
+        },
         body: body === undefined ? null : JSON.stringify(body),
         signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
       });

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { backoffMs, jitterMs } from "./backoff.ts";
-import { isKubeError, isSilence, KubeError, type KubeClient, type KubeList, type KubeObject } from "./kube-client.ts";
+import { isKubeError, isSilence, type KubeClient, KubeError, type KubeList, type KubeObject } from "./kube-client.ts";
 
 /*
  * A cache of one collection, kept by list and watch:

@@ -456,7 +456,11 @@ test("goes on from what is cached while the database is away; what is not cached
   const { apiId: own } = await lost.data("apis.createApi", { name: "abc" });
   const { key } = await lost.data("keys.createKey", { apiId: own, credits: { remaining: 5 }, ratelimits: [limit] });
   expect(await lost.data("keys.verifyKey", { key })).toMatchObject({ code: "VALID", credits: 4 });
+  const disabled = await lost.data("keys.createKey", { apiId: own, credits: { remaining: 5 }, enabled: false });
+  expect(await lost.data("keys.verifyKey", { key: disabled.key })).toMatchObject({ code: "DISABLED", credits: 5 });
   await lost.dropDatabase();
+  const { code, credits } = await lost.data("keys.verifyKey", { key: disabled.key });
+  expect([code, credits]).toEqual(["DISABLED", undefined]);
   expect(await lost.data("keys.verifyKey", { key })).toMatchObject({
     code: "VALID",
     credits: 3,

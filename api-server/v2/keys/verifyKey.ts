@@ -11,6 +11,7 @@ import { settle } from "../../../core/verification/settle.ts";
 import { consumeForKey, type KeyConsumed } from "../../domain/consume-for-key.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { type Call, type Caller, defineProcedure } from "../../procedure.ts";
+import { isDatabaseUnavailable } from "../../store/failures.ts";
 import { toData } from "./verify-reply.ts";
 import { Body, Data } from "./verify-schemas.ts";
 
@@ -115,10 +116,16 @@ function chooseLimits(view: KeyView, { ratelimits = NO_LIMITS }: Body): readonly
   );
 }
 
-/** Refused before credits were reached: the answer shows how many there are all the same. */
+/** Refused before credits were reached: the answer shows how many there are all the same, if that can be read. */
 async function finishUncounted(call: Call<Body>, view: KeyView, code: Code, startedMs: number): Promise<Data> {
   const { workspaceId, keyId } = view.key;
-  const credits = await call.deps.credits.readRemaining({ workspaceId, keyId });
+  let credits: number | undefined;
+  try {
+    credits = await call.deps.credits.readRemaining({ workspaceId, keyId });
+  } catch (error) {
+    // The decision stands without the database; what it would only have added is left out.
+    if (!isDatabaseUnavailable(error)) throw error;
+  }
   return finish(call, view, { code, credits, startedMs });
 }
 

@@ -1,0 +1,175 @@
+import type { Pool } from "pg";
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createMemoryEdge, type Edge } from "../../edge/open.ts";
+import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
+import { type ApiServer, start } from "../start.ts";
+import { createPool } from "../store/pool.ts";
+
+/*
+ * The job of api/v2 section 10.2 over real rows. All dates lie in the future, so that the server's own run, which is for
+ * today, has nothing to do with them.
+ */
+
+let database: TestDatabase;
+let db: Pool;
+let edge: Edge;
+let api: ApiServer;
+let workspaceId: string;
+let keys = 0;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = createPool(database.url);
+  edge = createMemoryEdge();
+  api = await start({ databaseUrl: database.url, edge, host: "127.0.0.1", port: 0, logger: pino({ level: "silent" }) });
+  const { rows } = await db.query<{ id: string }>("select id from workspaces");
+  workspaceId = rows[0]?.id ?? "";
+  await db.query(
+    "insert into apis (id, workspace_id, key_space_id, name, created_at) values ('api_refill', $1, 'ks_refill', 'refill', 1)",
+    [workspaceId],
+  );
+});
+
+afterAll(async () => {
+  await api.close();
+  await edge.close();
+  await db.end();
+  await database.drop();
+});
+
+interface Refilled {
+  readonly remaining?: number;
+  readonly amount?: number;
+  readonly day?: number | null;
+  readonly last: string;
+  readonly enabled?: boolean;
+  readonly expiresAt?: number | null;
+  readonly deletedAt?: number | null;
+}
+
+async function aKey(options: Refilled): Promise<string> {
+  const { remaining = 3, amount = 10, day = null, last, enabled = true, expiresAt = null, deletedAt = null } = options;
+  const keyId = `key_refill_${keys++}`;
+  await db.query(
+    `insert into keys (id, workspace_id, api_id, hash, start, enabled, expires_at, deleted_at, created_at)
+     values ($1, $2, 'api_refill', $1, 's', $3, $4, $5, 1)`,
+    [keyId, workspaceId, enabled, expiresAt, deletedAt],
+  );
+  await db.query(
+    `insert into key_credits (key_id, workspace_id, granted, refill_amount, refill_day, last_refill_on)
+     values ($1, $2, $3, $4, $5, $6)`,
+    [keyId, workspaceId, remaining, amount, day, last],
+  );
+  return keyId;
+}
+
+const remaining = (keyId: string) => api.deps.credits.readRemaining({ workspaceId, keyId });
+
+async function audits(keyId: string): Promise<Array<{ event: string; actor: { type: string } }>> {
+  const { rows } = await db.query<{ event: string; actor: { type: string } }>(
+    "select event, actor from audit_log where targets @> jsonb_build_array(jsonb_build_object('id', $1::text))",
+    [keyId],
+  );
+  return rows;
+}
+
+describe("a key with 3 credits and a refill of 10", () => {
+  test.each([
+    { name: "daily: has 13 on the next day", day: null, last: "2041-03-01", today: "2041-03-02", left: 13 },
+    { name: "daily: gets nothing twice on one day", day: null, last: "2041-03-02", today: "2041-03-02", left: 3 },
+    { name: "daily: gets three missed days made up for", day: null, last: "2041-02-27", today: "2041-03-02", left: 33 },
+    { name: "daily: gets 31 days at most made up for", day: null, last: "2040-01-01", today: "2041-03-02", left: 313 },
+    { name: "monthly: has 13 on its day", day: 15, last: "2041-04-01", today: "2041-04-15", left: 13 },
+    { name: "monthly: has 3 on the day before", day: 15, last: "2041-04-01", today: "2041-04-14", left: 3 },
+    { name: "monthly on day 31: is due on 30 April", day: 31, last: "2041-04-01", today: "2041-04-30", left: 13 },
+    { name: "monthly on day 31: is not due on 29 April", day: 31, last: "2041-04-01", today: "2041-04-29", left: 3 },
+    { name: "monthly on day 30: is due on 28 February", day: 30, last: "2041-02-01", today: "2041-02-28", left: 13 },
+    { name: "monthly on day 29: is due on 29 February", day: 29, last: "2044-02-01", today: "2044-02-29", left: 13 },
+    { name: "monthly on day 29: not on 28 February 2044", day: 29, last: "2044-02-01", today: "2044-02-28", left: 3 },
+    { name: "monthly: is made up for over two months", day: 31, last: "2041-01-31", today: "2041-03-31", left: 23 },
+  ])("$name", async ({ day, last, today, left }) => {
+    const keyId = await aKey({ day, last });
+    await api.refill(today);
+    expect(await remaining(keyId)).toBe(left);
+    const audited = left === 3 ? [] : [{ event: "key.update", actor: { type: "system" } }];
+    expect(await audits(keyId)).toMatchObject(audited);
+    await api.refill(today);
+    expect(await remaining(keyId)).toBe(left);
+    expect(await audits(keyId)).toHaveLength(audited.length);
+    await db.query("delete from keys where id = $1", [keyId]);
+  });
+});
+
+test("a day that was looked at and on which nothing was due does not swallow the next due date", async () => {
+  const keyId = await aKey({ day: 15, last: "2042-04-01" });
+  for (const today of ["2042-04-10", "2042-04-14", "2042-04-15", "2042-04-16", "2042-05-14"]) await api.refill(today);
+  expect(await remaining(keyId)).toBe(13);
+  await api.refill("2042-05-20");
+  expect(await remaining(keyId)).toBe(23);
+  await db.query("delete from keys where id = $1", [keyId]);
+});
+
+test("disabled and expired keys are refilled, deleted and unlimited ones and those without a refill are not", async () => {
+  const last = "2042-06-01";
+  const [disabled, expired] = [await aKey({ last, enabled: false }), await aKey({ last, expiresAt: 1 })];
+  const [deleted, plain] = [await aKey({ last, deletedAt: 1 }), await aKey({ last })];
+  await db.query("update key_credits set refill_amount = null where key_id = $1", [plain]);
+  expect(await api.refill("2042-06-02")).toEqual({ refilled: 2 });
+  expect(await remaining(disabled)).toBe(13);
+  expect(await remaining(expired)).toBe(13);
+  expect(await remaining(deleted)).toBe(3);
+  expect(await remaining(plain)).toBe(3);
+  await db.query("delete from keys where id = any($1)", [[disabled, expired, deleted, plain]]);
+});
+
+test("what remains stops at 2^53 − 1", async () => {
+  const keyId = await aKey({ remaining: 5, amount: Number.MAX_SAFE_INTEGER, last: "2042-07-01" });
+  await api.refill("2042-07-03");
+  expect(await remaining(keyId)).toBe(Number.MAX_SAFE_INTEGER);
+  await db.query("delete from keys where id = $1", [keyId]);
+});
+
+test("what was spent in the shared counter and not yet written behind is spent; the next spender starts from the new number", async () => {
+  const keyId = await aKey({ remaining: 8, last: "2042-08-01" });
+  const ref = { workspaceId, keyId };
+  await api.deps.credits.load(ref);
+  const spend = (cost: number) => api.deps.counters.consume({ limits: [], credits: { ...ref, cost } });
+  expect((await spend(5)).credits).toEqual({ status: "spent", remaining: 3 });
+  await api.refill("2042-08-02");
+  expect((await spend(13)).credits).toEqual({ status: "spent", remaining: 0 });
+  await db.query("delete from keys where id = $1", [keyId]);
+});
+
+test("more keys than fit into one page are all refilled, and by two runs at once each of them once", async () => {
+  const amount = 1203;
+  await db.query(
+    `insert into keys (id, workspace_id, api_id, hash, start, created_at)
+     select 'key_many_' || i, $1, 'api_refill', 'many_' || i, 's', 1 from generate_series(1, $2) i`,
+    [workspaceId, amount],
+  );
+  await db.query(
+    `insert into key_credits (key_id, workspace_id, granted, refill_amount, last_refill_on)
+     select 'key_many_' || i, $1, 1, 2, '2043-01-01' from generate_series(1, $2) i`,
+    [workspaceId, amount],
+  );
+  const runs = await Promise.all([api.refill("2043-01-02"), api.refill("2043-01-02")]);
+  expect(runs.reduce((sum, run) => sum + (run?.refilled ?? 0), 0)).toBe(amount);
+  const { rows } = await db.query(
+    "select granted, count(*) as keys from key_credits where key_id like 'key_many_%' group by 1",
+  );
+  expect(rows).toEqual([{ granted: 3, keys: amount }]);
+  await db.query("delete from keys where id like 'key_many_%'");
+});
+
+test("a refill leaves no marks for the pods: how many credits a key has is not in its record", async () => {
+  const keyId = await aKey({ last: "2043-02-01" });
+  const depth = async () => (await db.query("select count(*) as n from outbox where kind = 'key'")).rows[0].n;
+  while ((await depth()) > 0) await new Promise((done) => setTimeout(done, 20));
+  const version = async () => (await edge.writer.state()).version;
+  const before = await version();
+  await api.refill("2043-02-02");
+  expect(await remaining(keyId)).toBe(13);
+  expect(await depth()).toBe(0);
+  expect(await version()).toBe(before);
+});

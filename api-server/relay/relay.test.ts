@@ -1,0 +1,392 @@
+import { randomBytes } from "node:crypto";
+import type { Pool } from "pg";
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { makeId } from "../../core/ids.ts";
+import { hashKey } from "../../core/keys/key-string.ts";
+import type { KeyRecord } from "../../core/verification/records.ts";
+import { type Edge, openRedisEdge } from "../../edge/open.ts";
+import type { FeedListener, ReadRecord, RecordRef } from "../../edge/projection/contract.ts";
+import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
+import { createTestRedis, type TestRedis } from "../../test/harness/redis.ts";
+import { waitFor } from "../../test/harness/wait.ts";
+import { createPool } from "../store/pool.ts";
+import { type Relay, startRelay } from "./relay.ts";
+
+/*
+ * The relay over a real Postgres and a real Redis. Rows are written as somebody in psql would: nothing but the triggers
+ * tells the relay of them.
+ */
+
+const WORKSPACE = "ws_relay";
+const API = "api_relay";
+const ROLE = "role_relay";
+const log = pino({ level: "silent" });
+
+let database: TestDatabase;
+let redis: TestRedis;
+let db: Pool;
+let edge: Edge;
+let relays: Relay[];
+
+beforeEach(async () => {
+  [database, redis] = await Promise.all([createTestDatabase(), createTestRedis()]);
+  db = createPool(database.url, { connectionsMax: 6, onIdleError: () => undefined });
+  edge = await openRedisEdge({ url: redis.url, prefix: redis.prefix.replace(/:$/, ""), clientName: "relay-test" });
+  relays = [];
+  await db.query(`insert into workspaces (id, name, created_at) values ('${WORKSPACE}', 'relay', 1)`);
+  await db.query(`insert into apis (id, workspace_id, key_space_id, name, created_at)
+                  values ('${API}', '${WORKSPACE}', 'ks_relay', 'payments', 1)`);
+  await db.query(
+    `insert into roles (id, workspace_id, name, created_at) values ('${ROLE}', '${WORKSPACE}', 'editor', 1)`,
+  );
+  await db.query(`insert into permissions (id, workspace_id, slug, name, created_at)
+                  values ('perm_a', '${WORKSPACE}', 'a.read', 'a', 1), ('perm_b', '${WORKSPACE}', 'b.read', 'b', 1)`);
+});
+
+afterEach(async () => {
+  await Promise.all(relays.map((relay) => relay.close()));
+  await edge.close();
+  await db.end();
+  await Promise.all([database.drop(), redis.close()]);
+});
+
+function aRelay(): Relay {
+  const relay = startRelay({
+    databaseUrl: database.url,
+    writer: edge.writer,
+    credits: edge.credits,
+    log,
+    metrics: new Registry(),
+    newProjectionId: () => makeId("event", randomBytes(24)),
+  });
+  relays.push(relay);
+  return relay;
+}
+
+/** Starts a relay and waits until everything is projected. */
+async function aReadyRelay(): Promise<Relay> {
+  const relay = aRelay();
+  await untilProjected();
+  return relay;
+}
+
+/** Complete in the store, and remembered in Postgres: only then another relay goes on with it. */
+async function untilProjected(): Promise<string> {
+  return waitFor("the projection", async () => {
+    const { complete, projectionId } = await edge.writer.state();
+    const text = "select value ->> 'projectionId' as id from settings where name = 'projection'";
+    const { rows } = await db.query<{ id: string }>(text);
+    return complete && rows[0]?.id === projectionId ? projectionId : undefined;
+  });
+}
+
+interface TestKey {
+  readonly id: string;
+  readonly hash: string;
+  readonly ref: RecordRef;
+}
+
+async function insertKey(name: string): Promise<TestKey> {
+  const key = aKey(name);
+  await db.query(
+    "insert into keys (id, workspace_id, api_id, hash, start, name, created_at) values ($1, $2, $3, $4, 's', $5, 1)",
+    [key.id, WORKSPACE, API, key.hash, name],
+  );
+  return key;
+}
+
+function aKey(name: string): TestKey {
+  const hash = hashKey(`secret of ${name}`);
+  return { id: `key_${name}`, hash, ref: { workspaceId: WORKSPACE, kind: "key", id: hash } };
+}
+
+async function read(ref: RecordRef): Promise<ReadRecord> {
+  const batch = await edge.source.read([ref]);
+  const [record] = batch.usable ? batch.records : [];
+  if (record === undefined) throw new Error(batch.usable ? "no record" : batch.reason);
+  return record;
+}
+
+/** The projected key as soon as `holds` is true of it. */
+async function untilKey(key: TestKey, what: string, holds: (record: KeyRecord) => boolean): Promise<KeyRecord> {
+  return waitFor(what, async () => {
+    const record = await read(key.ref);
+    return record.state === "found" && holds(record.data as KeyRecord) ? (record.data as KeyRecord) : undefined;
+  });
+}
+
+const untilGone = (ref: RecordRef) => waitFor("the tombstone", async () => (await read(ref)).state === "gone");
+
+/** How many marks wait. */
+async function outboxDepth(): Promise<number> {
+  const { rows } = await db.query<{ depth: number }>("select count(*) as depth from outbox");
+  return rows[0]?.depth ?? -1;
+}
+
+async function currentVersion(): Promise<number> {
+  const { rows } = await db.query<{ last_value: number }>("select last_value from projection_version");
+  return rows[0]?.last_value ?? 0;
+}
+
+describe("a change", () => {
+  test("made by a direct UPDATE in psql is projected", async () => {
+    const key = await insertKey("direct");
+    await aReadyRelay();
+    expect((await untilKey(key, "the key", () => true)).enabled).toBe(true);
+    await db.query("update keys set enabled = false where id = $1", [key.id]);
+    await untilKey(key, "the disabled key", (record) => !record.enabled);
+    await db.query("update apis set ip_allow_list = '{10.0.0.1}' where id = $1", [API]);
+    await waitFor("the API's list", async () => {
+      const record = await read({ workspaceId: WORKSPACE, kind: "api", id: API });
+      return record.state === "found" && (record.data as { ipAllowList?: string[] }).ipAllowList?.[0] === "10.0.0.1";
+    });
+  });
+
+  test("is projected at once, not at the next second", async () => {
+    const key = await insertKey("quick");
+    await aReadyRelay();
+    await untilKey(key, "the key", () => true);
+    const tookMs: number[] = [];
+    for (let turn = 0; turn < 10; turn++) {
+      const startedAt = performance.now();
+      await db.query("update keys set name = $2 where id = $1", [key.id, `turn ${turn}`]);
+      await waitFor(
+        "the name",
+        async () => {
+          const record = await read(key.ref);
+          return record.state === "found" && (record.data as KeyRecord).name === `turn ${turn}`;
+        },
+        { everyMs: 5 },
+      );
+      tookMs.push(performance.now() - startedAt);
+    }
+    // By polling alone ten of them would take ten seconds; a busy machine may delay one or two.
+    expect(tookMs.toSorted((a, b) => a - b)[5]).toBeLessThan(300);
+  });
+
+  test("of one key by two transactions, of other rows, that commit in the other order: both are in the record", async () => {
+    const key = await insertKey("two");
+    await aReadyRelay();
+    await untilKey(key, "the key", () => true);
+    const [first, second] = [await db.connect(), await db.connect()];
+    try {
+      // The first one marks first, and commits last.
+      await first.query("begin");
+      await first.query("update keys set name = 'renamed' where id = $1", [key.id]);
+      await second.query("begin");
+      await second.query("insert into key_permissions values ($1, 'perm_a', $2)", [key.id, WORKSPACE]);
+      await second.query("commit");
+      await untilKey(key, "the permission", (record) => record.permissions.includes("a.read"));
+      await first.query("commit");
+    } finally {
+      first.release();
+      second.release();
+    }
+    const record = await untilKey(key, "the name", ({ name }) => name === "renamed");
+    expect(record.permissions).toEqual(["a.read"]);
+    await waitFor("an empty outbox", async () => (await outboxDepth()) === 0);
+  });
+
+  test("of a role rewrites the role's record and none of its keys'", async () => {
+    const key = await insertKey("member");
+    await db.query("insert into key_roles values ($1, $2, $3)", [key.id, ROLE, WORKSPACE]);
+    await aReadyRelay();
+    await untilKey(key, "the key", ({ roleIds }) => roleIds.includes(ROLE));
+    const before = await read(key.ref);
+    await db.query("insert into role_permissions values ($1, 'perm_b', $2)", [ROLE, WORKSPACE]);
+    await waitFor("the role", async () => {
+      const record = await read({ workspaceId: WORKSPACE, kind: "role", id: ROLE });
+      return record.state === "found" && (record.data as { permissions: string[] }).permissions.includes("b.read");
+    });
+    expect(await read(key.ref)).toEqual(before);
+  });
+
+  test("that makes a workspace gives it a feed at once, and what it has", async () => {
+    await aReadyRelay();
+    await db.query("insert into workspaces (id, name, created_at) values ('ws_new', 'new', 1)");
+    await waitFor(
+      "the new workspace",
+      async () => {
+        const record = await read({ workspaceId: "ws_new", kind: "workspace", id: "ws_new" });
+        return record.state === "found";
+      },
+      { deadlineMs: 2000 },
+    );
+  });
+
+  test("of ten thousand rows in one transaction arrives, and no heartbeat says so before it has", async () => {
+    await aReadyRelay();
+    const last = aKey("bulk_10000");
+    const early: number[] = [];
+    let committedAtMs = Number.POSITIVE_INFINITY;
+    let beats = 0;
+    const listener: FeedListener = {
+      onChange: () => undefined,
+      onReset: () => undefined,
+      onHeartbeat: (asOfMs) => {
+        if (asOfMs <= committedAtMs) return;
+        beats += 1;
+        void read(last.ref).then((record) => {
+          if (record.state !== "found") early.push(asOfMs);
+        });
+      },
+    };
+    const following = await edge.feed.follow({ workspaceId: WORKSPACE }, listener);
+    const names = Array.from({ length: 10_000 }, (_, i) => `bulk_${i + 1}`);
+    await db.query(
+      `insert into keys (id, workspace_id, api_id, hash, start, created_at)
+       select id, $1, $2, hash, 's', 1 from unnest($3::text[], $4::text[]) as k (id, hash)`,
+      [WORKSPACE, API, names.map((name) => aKey(name).id), names.map((name) => aKey(name).hash)],
+    );
+    committedAtMs = await edge.writer.nowMs();
+    await waitFor("a heartbeat of after the commit", () => beats > 0, { deadlineMs: 25_000 });
+    await following.close();
+    expect(early).toEqual([]);
+    expect((await read(last.ref)).state).toBe("found");
+  });
+});
+
+describe("a key that is gone for good", () => {
+  test("stays gone when a slow relay writes what it read before", async () => {
+    const key = await insertKey("deleted");
+    await aReadyRelay();
+    const record = await untilKey(key, "the key", () => true);
+    const slowVersion = await currentVersion();
+    const { projectionId = "" } = await edge.writer.state();
+    await db.query("delete from keys where id = $1", [key.id]);
+    await untilGone(key.ref);
+    await edge.writer.write({ projectionId, version: slowVersion, writes: [{ ref: key.ref, data: record }] });
+    expect((await read(key.ref)).state).toBe("gone");
+  });
+
+  test("because it has another hash now, leaves a tombstone under the old one", async () => {
+    const key = await insertKey("before");
+    await aReadyRelay();
+    const record = await untilKey(key, "the key", () => true);
+    const slowVersion = await currentVersion();
+    const { projectionId = "" } = await edge.writer.state();
+    const after = aKey("after");
+    await db.query("update keys set hash = $2 where id = $1", [key.id, after.hash]);
+    await untilGone(key.ref);
+    expect((await untilKey(after, "the key under its new hash", () => true)).keyId).toBe(key.id);
+    await edge.writer.write({ projectionId, version: slowVersion, writes: [{ ref: key.ref, data: record }] });
+    expect((await read(key.ref)).state).toBe("gone");
+  });
+
+  test("because it was deleted softly, is gone, and back when that is undone", async () => {
+    const key = await insertKey("soft");
+    await aReadyRelay();
+    await untilKey(key, "the key", () => true);
+    await db.query("update keys set deleted_at = 5 where id = $1", [key.id]);
+    await untilGone(key.ref);
+    await db.query("update keys set deleted_at = null where id = $1", [key.id]);
+    await untilKey(key, "the key again", () => true);
+  });
+});
+
+describe("of two relays", () => {
+  test("one leads; when its connection is cut the work goes on, and nothing committed meanwhile is lost", async () => {
+    const key = await insertKey("passed");
+    aRelay();
+    aRelay();
+    const leading = () => relays.filter((relay) => relay.isLeading());
+    await waitFor("a leader", () => leading().length === 1);
+    const projectionId = await untilProjected();
+    expect(leading()).toHaveLength(1);
+
+    const { rowCount } = await db.query(
+      `select pg_terminate_backend(l.pid)
+         from pg_locks l
+        where l.locktype = 'advisory' and l.granted
+          and l.database = (select oid from pg_database where datname = current_database())`,
+    );
+    expect(rowCount).toBe(1);
+    await db.query("update keys set name = 'meanwhile' where id = $1", [key.id]);
+    await untilKey(key, "the name", ({ name }) => name === "meanwhile");
+    expect(leading()).toHaveLength(1);
+    // A mere change of the leader is no reason to project everything anew.
+    expect((await edge.writer.state()).projectionId).toBe(projectionId);
+  });
+
+  test("the other takes over when the leader closes", async () => {
+    const first = await aReadyRelay();
+    await waitFor("the leader", () => first.isLeading());
+    const second = aRelay();
+    await first.close();
+    await waitFor("the second one to lead", () => second.isLeading());
+    const key = await insertKey("handed");
+    await untilKey(key, "the key", () => true);
+  });
+});
+
+describe("everything is projected anew, under another id,", () => {
+  test("when Postgres was restored from an older state: the versions of before do not stand in the way", async () => {
+    const key = await insertKey("restored");
+    const relay = await aReadyRelay();
+    await untilKey(key, "the key", () => true);
+    const before = await edge.writer.state();
+    await relay.close();
+    await edge.writer.write({
+      projectionId: before.projectionId ?? "",
+      version: before.version + 1000,
+      writes: [{ ref: key.ref, data: { ...((await read(key.ref)) as { data: object }).data, name: "of the future" } }],
+    });
+    aRelay();
+    await untilKey(key, "what Postgres says", ({ name }) => name === "restored");
+    expect((await edge.writer.state()).projectionId).not.toBe(before.projectionId);
+    await db.query("update keys set name = 'later' where id = $1", [key.id]);
+    await untilKey(key, "a later change", ({ name }) => name === "later");
+  });
+
+  test("when another database's projection is in the store, and its records are not believed", async () => {
+    const stranger: RecordRef = { workspaceId: WORKSPACE, kind: "key", id: hashKey("stranger") };
+    await edge.writer.begin("another", [WORKSPACE]);
+    await edge.writer.write({
+      projectionId: "another",
+      version: 1,
+      writes: [{ ref: stranger, data: { keyId: "key_x" } }],
+    });
+    await edge.writer.complete("another", [WORKSPACE]);
+    aRelay();
+    await waitFor("a projection of ours", async () => {
+      const state = await edge.writer.state();
+      return state.projectionId !== "another" && state.complete;
+    });
+    expect((await read(stranger)).state).toBe("missing");
+  });
+
+  test("when the last relay died in the middle of doing so", async () => {
+    await edge.writer.begin("half", [WORKSPACE]);
+    await db.query("insert into settings values ('projection', $1::jsonb)", [
+      JSON.stringify({ projectionId: "half", runId: (await edge.writer.state()).runId }),
+    ]);
+    const key = await insertKey("half");
+    aRelay();
+    await waitFor("another projection", async () => {
+      const { complete, projectionId } = await edge.writer.state();
+      return complete && projectionId !== "half";
+    });
+    await untilKey(key, "the key", () => true);
+  });
+
+  test("and changes made while it is under way are there in the end", async () => {
+    const names = Array.from({ length: 3000 }, (_, i) => `many_${i}`);
+    await db.query(
+      `insert into keys (id, workspace_id, api_id, hash, start, created_at)
+       select id, $1, $2, hash, 's', 1 from unnest($3::text[], $4::text[]) as k (id, hash)`,
+      [WORKSPACE, API, names.map((name) => aKey(name).id), names.map((name) => aKey(name).hash)],
+    );
+    await db.query("delete from outbox");
+    aRelay();
+    const [renamed, deleted] = [aKey("many_0"), aKey("many_1")];
+    await waitFor("the beginning", async () => (await edge.writer.state()).projectionId !== undefined);
+    await db.query("update keys set name = 'renamed' where id = $1", [renamed.id]);
+    await db.query("delete from keys where id = $1", [deleted.id]);
+    await waitFor("the end", async () => (await edge.writer.state()).complete, { deadlineMs: 25_000 });
+    await untilKey(renamed, "the new name", ({ name }) => name === "renamed");
+    await waitFor("the deleted one", async () => (await read(deleted.ref)).state !== "found");
+    expect((await read(aKey("many_2999").ref)).state).toBe("found");
+  });
+});

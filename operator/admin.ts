@@ -1,0 +1,43 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { OperatorMetrics } from "./metrics.ts";
+
+export interface AdminOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly metrics: OperatorMetrics;
+  /** Followers are ready too: they hold warm caches, and wait. */
+  readonly isReady: () => boolean;
+}
+
+/** `/livez`, `/readyz` and `/metrics`, and nothing else. */
+export async function startAdmin({
+  host,
+  port,
+  metrics,
+  isReady,
+}: AdminOptions): Promise<{ url: string; close(): Promise<void> }> {
+  const answer = async (path: string | undefined): Promise<{ status: number; text: string; type?: string }> => {
+    if (path === "/livez") return { status: 200, text: "ok\n" };
+    if (path === "/readyz" && isReady()) return { status: 200, text: "ok\n" };
+    if (path === "/readyz") return { status: 503, text: "the manifests have not been listed yet\n" };
+    if (path !== "/metrics") return { status: 404, text: "" };
+    return { status: 200, text: await metrics.registry.metrics(), type: metrics.registry.contentType };
+  };
+  const server = createServer(async (request, response) => {
+    const { status, text, type = "text/plain; charset=utf-8" } = await answer(request.url);
+    response.writeHead(status, { "content-type": type }).end(text);
+  });
+  server.listen(port, host);
+  await once(server, "listening");
+  const { port: bound } = server.address() as AddressInfo;
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}

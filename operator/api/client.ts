@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import createFetchClient from "openapi-fetch";
+import type { paths } from "../api-types.ts";
+import { jitterMs } from "../runtime/backoff.ts";
+
+/** The procedures, `keys.createKey` and so on. */
+export type Procedure = keyof paths extends `/v2/${infer Name}` ? Name : never;
+
+type Post<P extends Procedure> = paths[`/v2/${P}`]["post"];
+export type Input<P extends Procedure> = Post<P>["requestBody"]["content"]["application/json"];
+export type Data<P extends Procedure> = Post<P>["responses"][200]["content"]["application/json"]["data"];
+
+/** On whose behalf a call is made (api/v2 section 24.1). */
+export interface Management {
+  /** `<cluster>/<Kind>/<namespace>/<name>` */
+  readonly manager: string;
+  readonly adopt?: boolean;
+  readonly release?: boolean;
+}
+
+/** An answer that the caller of a procedure may well meet, such as 404 or 409. */
+export interface Refusal {
+  readonly status: number;
+  /** The last segment of `error.type`, such as `role_not_found`. */
+  readonly kind: string;
+  readonly detail: string;
+}
+
+export type Answer<T> =
+  | { readonly data: T; readonly refusal?: never }
+  | { readonly data?: never; readonly refusal: Refusal };
+
+export interface StoreApi {
+  /** Throws `ApiUnavailable` when the API does not answer, or will not work for this operator at all. */
+  call<P extends Procedure>(procedure: P, body: Input<P>, management?: Management): Promise<Answer<Data<P>>>;
+}
+
+/** The API cannot be used for now: not reachable, failing, or refusing the operator's root key. */
+export class ApiUnavailable extends Error {
+  override readonly name = "ApiUnavailable";
+}
+
+export interface ApiOptions {
+  readonly url: string;
+  readonly rootKey: string;
+  readonly timeoutMs?: number;
+}
+
+type Reaction = "refusal" | "retry" | "unavailable";
+
+/**
+ * What becomes of an answer. Every call may be sent again: reads change nothing, creating is safe to repeat with a manager,
+ * and changes and deletes say what is to be, not how to get there.
+ */
+const REACTIONS: Readonly<Record<number, Reaction>> = {
+  400: "refusal",
+  // The root key is wrong or lacks a grant: no manifest can mend that.
+  401: "unavailable",
+  403: "unavailable",
+  404: "refusal",
+  408: "retry",
+  409: "refusal",
+  410: "refusal",
+  412: "refusal",
+  413: "refusal",
+  429: "retry",
+  500: "retry",
+  502: "retry",
+  503: "retry",
+  504: "retry",
+};
+
+const ATTEMPTS_MAX = 3;
+const RETRY_MS = 150;
+/** Past this the object waits in the queue instead of in a worker. */
+const RETRY_AFTER_MS_MAX = 2_000;
+const TIMEOUT_MS = 10_000;
+
+export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS }: ApiOptions): StoreApi {
+  const client = createFetchClient<paths>({ baseUrl: url.replace(/\/+$/, "") });
+  // The path of a generic procedure is beyond what openapi-fetch can infer; `call` gives its callers the exact types back.
+  const post = client.POST as unknown as (path: string, init: object) => Promise<RawAnswer>;
+
+  const send = (procedure: string, body: unknown, management: Management | undefined): Promise<RawAnswer> =>
+    post(`/v2/${procedure}`, {
+      body,
+      headers: { Authorization: `Bearer ${rootKey}`, ...managementHeaders(management) },
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+
+  return {
+    async call<P extends Procedure>(procedure: P, body: Input<P>, management?: Management): Promise<Answer<Data<P>>> {
+      for (let attempt = 1; ; attempt++) {
+        const outcome = await outcomeOf(procedure, () => send(procedure, body, management));
+        if ("data" in outcome) return { data: outcome.data as Data<P> };
+        if ("refusal" in outcome) return outcome;
+        const waitMs = outcome.retryAfterMs ?? jitterMs(RETRY_MS * attempt, 0.5);
+        if (!outcome.mayRetry || attempt === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MS_MAX) throw outcome.error;
+        await sleep(waitMs);
+      }
+    },
+  };
+}
+
+interface RawAnswer {
+  readonly data?: { readonly data: unknown };
+  readonly error?: { readonly error?: { readonly type?: string; readonly detail?: string } };
+  readonly response: Response;
+}
+
+type Outcome =
+  | { readonly data: unknown }
+  | { readonly refusal: Refusal }
+  | { readonly error: ApiUnavailable; readonly mayRetry: boolean; readonly retryAfterMs?: number | undefined };
+
+async function outcomeOf(procedure: string, send: () => Promise<RawAnswer>): Promise<Outcome> {
+  let answer: RawAnswer;
+  try {
+    answer = await send();
+  } catch (error) {
+    return { error: new ApiUnavailable("the API is not reachable", { cause: error }), mayRetry: true };
+  }
+  const { data, error, response } = answer;
+  if (response.ok && data !== undefined) return { data: data.data };
+  const { status } = response;
+  const kind = error?.error?.type?.split("/").at(-1) ?? "";
+  const detail = error?.error?.detail ?? "";
+  const reaction = REACTIONS[status] ?? "unavailable";
+  if (reaction === "refusal" && kind !== "") return { refusal: { status, kind, detail } };
+  return {
+    error: new ApiUnavailable(`${procedure} answered ${status} ${kind}${status < 500 && detail ? `: ${detail}` : ""}`),
+    mayRetry: reaction === "retry",
+    retryAfterMs: retryAfterMsOf(response),
+  };
+}
+
+function retryAfterMsOf(response: Response): number | undefined {
+  const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
+  return Number.isFinite(seconds) ? seconds * 1000 : undefined;
+}
+
+function managementHeaders(management: Management | undefined): Record<string, string> {
+  if (management === undefined) return {};
+  const { manager, adopt, release } = management;
+  return {
+    "Postern-Manager": manager,
+    ...(adopt ? { "Postern-Adopt": "true" } : {}),
+    ...(release ? { "Postern-Release": "true" } : {}),
+  };
+}

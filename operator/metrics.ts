@@ -1,0 +1,55 @@
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { RECONCILERS } from "./reconcilers/index.ts";
+import type { ManifestSource } from "./source/contract.ts";
+
+export interface OperatorMetrics {
+  readonly registry: Registry;
+  readonly observe: (outcome: { name: string; result: "success" | "error"; durationMs: number }) => void;
+  readonly setLeading: (isLeading: boolean) => void;
+}
+
+/** No label names an object: their number has no bound. */
+export function createOperatorMetrics(source: Pick<ManifestSource, "list">): OperatorMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const reconciles = new Counter({
+    name: "postern_operator_reconciles_total",
+    help: "Reconciles, by kind and result.",
+    labelNames: ["kind", "result"],
+    registers,
+  });
+  const duration = new Histogram({
+    name: "postern_operator_reconcile_seconds",
+    help: "How long a reconcile took.",
+    labelNames: ["kind"],
+    buckets: [0.005, 0.02, 0.05, 0.1, 0.3, 1, 3, 10],
+    registers,
+  });
+  const leading = new Gauge({ name: "postern_operator_leading", help: "1 while this replica works.", registers });
+  new Gauge({
+    name: "postern_operator_objects",
+    help: "Objects, by kind and the status of their Ready condition.",
+    labelNames: ["kind", "ready"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { kind } of RECONCILERS) {
+        for (const ready of ["True", "False", "Unknown"]) this.set({ kind, ready }, 0);
+        for (const { status } of source.list(kind)) this.inc({ kind, ready: readyOf(status) });
+      }
+    },
+  });
+  return {
+    registry,
+    observe: ({ name, result, durationMs }) => {
+      reconciles.inc({ kind: name, result });
+      duration.observe({ kind: name }, durationMs / 1000);
+    },
+    setLeading: (isLeading) => leading.set(isLeading ? 1 : 0),
+  };
+}
+
+function readyOf(status: unknown): string {
+  const { conditions = [] } = (status ?? {}) as { conditions?: Array<{ type: string; status: string }> };
+  return conditions.find(({ type }) => type === "Ready")?.status ?? "Unknown";
+}

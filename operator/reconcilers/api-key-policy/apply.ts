@@ -1,0 +1,49 @@
+import type { ManifestObject } from "../../source/contract.ts";
+import { toApplied } from "../applied.ts";
+import { type Context, managementOf } from "../context.ts";
+import type { Applied } from "../reconcile-object.ts";
+import type { PolicyAction } from "./plan.ts";
+
+export async function apply(action: PolicyAction, object: ManifestObject, ctx: Context): Promise<Applied> {
+  const { api } = ctx;
+  const management = managementOf(ctx, object);
+  switch (action.type) {
+    case "createApi": {
+      return toApplied(await api.call("apis.createApi", { name: action.name }, management), ({ apiId }) => ({ apiId }));
+    }
+    case "renameApi": {
+      const { apiId, name } = action;
+      return toApplied(await api.call("apis.updateApi", { apiId, name }, management));
+    }
+    case "setPolicy": {
+      const { type: _, policy, ...body } = action;
+      // Its name says that it is this object's, so that one without a manager can only be left over from it.
+      const answer = await api.call("policies.setPolicy", { ...body, policy }, { ...management, adopt: true });
+      return toApplied(answer, ({ policyId }) => ({ policyId }));
+    }
+    case "deletePolicy":
+      return toApplied(await api.call("policies.deletePolicy", { policyId: action.policyId }, management));
+    case "deleteApi":
+    case "releaseApi": {
+      const release = action.type === "releaseApi";
+      return toApplied(await api.call("apis.deleteApi", { apiId: action.apiId }, { ...management, release }));
+    }
+  }
+}
+
+export function describe(action: PolicyAction): string {
+  switch (action.type) {
+    case "createApi":
+      return `create the API ${action.name}`;
+    case "renameApi":
+      return `rename the API ${action.apiId} to ${action.name}`;
+    case "setPolicy":
+      return `set the policy of the API ${action.apiId}, ${action.policy.rules.length} rules`;
+    case "deletePolicy":
+      return `delete the policy ${action.policyId}`;
+    case "deleteApi":
+      return `delete the API ${action.apiId}`;
+    case "releaseApi":
+      return `release the API ${action.apiId}`;
+  }
+}

@@ -1,0 +1,151 @@
+import { ApiKeyPolicySpec, ApiKeyPolicyStatus } from "../../../core/manifests/api-key-policy.ts";
+import { namespacesOf } from "../../../core/manifests/compile-policy.ts";
+import type { CompiledPolicy } from "../../../core/policies/policy.ts";
+import type { ManifestObject } from "../../source/contract.ts";
+import { type Context, managerOf } from "../context.ts";
+import { type ResolvedNamespace, resolveNamespace } from "../namespace-ref.ts";
+import { progressing, stalled } from "../plan.ts";
+import { findNamespace, nameIn } from "../ratelimit-namespace/gather.ts";
+import type { Learned } from "../reconcile-object.ts";
+import { deletionPolicyOf, type ParsedSpec, parseSpec, parseStatus } from "../spec.ts";
+import { findManaged, foundOr404 } from "../stored.ts";
+
+export interface StoredApi {
+  readonly apiId: string;
+  readonly name: string;
+  readonly manager: string | undefined;
+}
+
+export interface DataPlane {
+  readonly pods: number;
+  readonly current: number;
+  readonly oldestLagMs: number;
+}
+
+export interface StoredPolicy {
+  readonly policyId: string;
+  readonly uid: string;
+  readonly generation: number;
+  readonly version: number;
+  readonly policy: CompiledPolicy;
+  readonly manager: string | undefined;
+  /** undefined while the store that sidecars report to is away. */
+  readonly dataPlane: DataPlane | undefined;
+}
+
+export interface ObservedPolicy {
+  readonly object: ManifestObject;
+  readonly parsed: ParsedSpec<ApiKeyPolicySpec>;
+  readonly manager: string;
+  /** `<cluster>/<namespace>/<name>` */
+  readonly policyName: string;
+  /** The API that this object made, or the one that the spec names by its id. */
+  readonly api: StoredApi | undefined;
+  /** Of an API that another object of this source made: that object. */
+  readonly apiOwner: ManifestObject | undefined;
+  readonly stored: StoredPolicy | undefined;
+  /** The rate-limit namespaces of the rules, by their name in the store. */
+  readonly namespaces: ReadonlyMap<string, ResolvedNamespace>;
+  /** ApiKeyPolicy objects of the same Kubernetes namespace that make an API of the same name, this one too. */
+  readonly claimants: readonly ManifestObject[];
+  /** Whether the API has keys; asked for only where it decides about a deletion. */
+  readonly hasKeys: boolean;
+}
+
+export async function gather(object: ManifestObject, learned: Learned, ctx: Context): Promise<ObservedPolicy> {
+  const parsed = parseSpec(ApiKeyPolicySpec, object);
+  const manager = managerOf(ctx, object);
+  const { namespace, name } = object.metadata;
+  const policyName = `${ctx.cluster}/${namespace}/${name}`;
+  const status = parseStatus(ApiKeyPolicyStatus, object);
+  const apiId = learned.apiId ?? status.apiId ?? apiIn(object).id;
+  const api = apiId === undefined ? undefined : await findApi(apiId, ctx);
+  const stored = await findPolicy({ policyId: learned.policyId ?? status.policyId, apiId, name: policyName }, ctx);
+  const isDeleting = object.metadata.deletionTimestamp !== undefined;
+  const wouldDeleteApi = isDeleting && api?.manager === manager && deletionPolicyOf(object, "Orphan") === "Delete";
+  const names = parsed.spec === undefined || isDeleting ? [] : namespacesOf(parsed.spec);
+  const resolved = await Promise.all(names.map(async (one) => [one, await resolveByName(one, object, ctx)] as const));
+  return {
+    object,
+    parsed,
+    manager,
+    policyName,
+    api,
+    apiOwner: api?.manager === undefined ? undefined : findOwner(api.manager, ctx),
+    stored,
+    namespaces: new Map(resolved),
+    claimants: ctx.source.list("ApiKeyPolicy").filter((other) => isSameClaim(object, other)),
+    hasKeys: wouldDeleteApi && (await hasKeys(api.apiId, ctx)),
+  };
+}
+
+async function findApi(apiId: string, { api }: Context): Promise<StoredApi | undefined> {
+  const found = foundOr404(await api.call("apis.getApi", { apiId }));
+  const managed = found === undefined ? undefined : await findManaged(api, "api", apiId);
+  return found === undefined || managed === undefined
+    ? undefined
+    : { apiId, name: found.name, manager: managed.manager };
+}
+
+async function findPolicy(
+  { policyId, apiId, name }: { policyId: string | undefined; apiId: string | undefined; name: string },
+  { api }: Context,
+): Promise<StoredPolicy | undefined> {
+  const byId = policyId === undefined ? undefined : foundOr404(await api.call("policies.getPolicy", { policyId }));
+  const isThisOne = byId?.name === name;
+  const found =
+    isThisOne || apiId === undefined ? byId : foundOr404(await api.call("policies.getPolicy", { apiId, name }));
+  const managed = found === undefined ? undefined : await findManaged(api, "policy", found.policyId);
+  if (found === undefined || managed === undefined) return undefined;
+  const { uid, generation, version, policy, dataPlane } = found;
+  return {
+    policyId: found.policyId,
+    uid,
+    generation,
+    version,
+    // The types are read out of the OpenAPI document, where an optional field is never said to be absent rather than undefined.
+    policy: policy as CompiledPolicy,
+    manager: managed.manager,
+    dataPlane,
+  };
+}
+
+/** By its name in the store: of an object first, which may not allow it; else one that was made through the API. */
+async function resolveByName(name: string, { metadata }: ManifestObject, ctx: Context): Promise<ResolvedNamespace> {
+  const named = ctx.source.list("RatelimitNamespace").filter(({ spec }) => nameIn(spec) === name);
+  const resolved = named.map((target) => resolveNamespace(target, metadata.namespace));
+  const best = resolved.find((one) => "namespaceId" in one) ?? resolved[0];
+  if (best !== undefined) return best;
+  const stored = await findNamespace(name, ctx);
+  if (stored === undefined || stored.name !== name) {
+    const message = `There is no rate-limit namespace ${name}. Create a RatelimitNamespace with that spec.name, or correct the rule.`;
+    return { verdict: progressing("DependencyNotReady", message) };
+  }
+  if (stored.manager === undefined) return { namespaceId: stored.namespaceId };
+  const message = `The rate-limit namespace ${name} is managed by ${stored.manager}, whose allowedNamespaces cannot be seen from here.`;
+  return { verdict: stalled("NotAllowed", message) };
+}
+
+function findOwner(manager: string, { source, cluster }: Context): ManifestObject | undefined {
+  const [of, kind, namespace = "", name = ""] = manager.split("/");
+  return of === cluster && kind === "ApiKeyPolicy" ? source.get("ApiKeyPolicy", { namespace, name }) : undefined;
+}
+
+async function hasKeys(apiId: string, { api }: Context): Promise<boolean> {
+  const keys = foundOr404(await api.call("apis.listKeys", { apiId, limit: 1 }));
+  return keys !== undefined && keys.length > 0;
+}
+
+export function apiIn({ spec }: ManifestObject): { name?: string; id?: string } {
+  const { api } = (spec ?? {}) as { api?: { name?: unknown; id?: unknown } };
+  return {
+    ...(typeof api?.name === "string" ? { name: api.name } : {}),
+    ...(typeof api?.id === "string" && /^[a-zA-Z0-9_]{8,255}$/.test(api.id) ? { id: api.id } : {}),
+  };
+}
+
+/** Names of APIs need not be unique, but two policies of one team that make an API each under one name is a mistake. */
+export function isSameClaim(a: ManifestObject, b: ManifestObject): boolean {
+  const { name } = apiIn(a);
+  return name !== undefined && a.metadata.namespace === b.metadata.namespace && apiIn(b).name === name;
+}

@@ -1,0 +1,211 @@
+import { isDeepStrictEqual } from "node:util";
+import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
+import { compilePolicy } from "../../../core/manifests/compile-policy.ts";
+import type { CompiledPolicy } from "../../../core/policies/policy.ts";
+import { labelOf, olderRival } from "../claims.ts";
+import {
+  CONFLICT_REQUEUE_MS,
+  type FurtherCondition,
+  firstOf,
+  type Plan,
+  progressing,
+  ready,
+  released,
+  stalled,
+  type Verdict,
+} from "../plan.ts";
+import { deletionPolicyOf, invalid } from "../spec.ts";
+import { enforced, refreshMs, toDataPlaneStatus } from "./enforced.ts";
+import type { ObservedPolicy, StoredPolicy } from "./gather.ts";
+
+export type PolicyAction =
+  | { readonly type: "createApi"; readonly name: string }
+  | { readonly type: "renameApi"; readonly apiId: string; readonly name: string }
+  | {
+      readonly type: "setPolicy";
+      readonly apiId: string;
+      readonly name: string;
+      readonly uid: string;
+      readonly generation: number;
+      readonly policy: CompiledPolicy;
+    }
+  | { readonly type: "deletePolicy"; readonly policyId: string }
+  | { readonly type: "deleteApi" | "releaseApi"; readonly apiId: string };
+
+/** What is to be done so that the store holds the API and the compiled policy as the manifest says. */
+export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
+  const { object, api, stored } = observed;
+  if (object.metadata.deletionTimestamp !== undefined) return planDeletion(observed);
+  const status = {
+    apiId: api?.apiId,
+    policyId: isOwn(observed, stored) ? stored?.policyId : undefined,
+    policyVersion: isOwn(observed, stored) ? stored?.version : undefined,
+    dataPlane: isOwn(observed, stored) ? toDataPlaneStatus(stored?.dataPlane) : undefined,
+  };
+  const verdict = firstOf(observed, CHECKS);
+  if (verdict !== undefined) {
+    const conditions = [accepted(verdict), enforcedInSpiteOf(verdict, stored)];
+    return { actions: [], verdict, status, conditions, requeueAfterMs: CONFLICT_REQUEUE_MS };
+  }
+  const actions = actionsFor(observed);
+  if (actions.length > 0) {
+    return { actions, verdict: progressing("Progressing", "The policy is being set."), status };
+  }
+  const inForce = enforced(stored?.dataPlane);
+  return {
+    actions,
+    verdict: ready(`The store holds the policy as ${stored?.policyId ?? ""}.`),
+    status,
+    conditions: [ACCEPTED, inForce],
+    requeueAfterMs: refreshMs(inForce),
+  };
+}
+
+/** What keeps a policy from being set, the first that holds. What was in force before then stays in force. */
+const CHECKS = [
+  ({ parsed }: ObservedPolicy): Verdict | undefined =>
+    parsed.problems === undefined ? undefined : invalid(parsed.problems),
+
+  (observed: ObservedPolicy): Verdict | undefined => {
+    const { parsed, namespaces } = observed;
+    if (parsed.spec === undefined) return undefined;
+    // Names count as resolved here: what the manifest itself has wrong is said before what it waits for.
+    const namespaceIds = new Map([...namespaces.keys()].map((name) => [name, name]));
+    const compiled = compilePolicy(parsed.spec, { apiId: "unknown", namespaceIds });
+    return Array.isArray(compiled) ? invalid(compiled) : undefined;
+  },
+
+  // The API server forbids it; a directory can do it.
+  ({ parsed: { spec }, api, manager }: ObservedPolicy): Verdict | undefined => {
+    const isMoved =
+      spec?.api.id === undefined
+        ? api !== undefined && api.manager !== manager
+        : api !== undefined && api.apiId !== spec.api.id;
+    if (!isMoved) return undefined;
+    return stalled(
+      "InvalidSpec",
+      `spec.api: a policy cannot move to another API; it is ${api?.apiId}. Make another policy.`,
+    );
+  },
+
+  ({ parsed: { spec }, api }: ObservedPolicy): Verdict | undefined =>
+    spec?.api.id === undefined || api !== undefined
+      ? undefined
+      : progressing(
+          "DependencyNotReady",
+          `There is no API ${spec.api.id}. Correct spec.api.id, or use spec.api.name to have one made.`,
+        ),
+
+  ({ parsed: { spec }, api, apiOwner, object, manager }: ObservedPolicy): Verdict | undefined => {
+    if (spec?.api.id === undefined || api?.manager === undefined || api.manager === manager) return undefined;
+    if (apiOwner !== undefined && mayUseApiOf(apiOwner, object.metadata.namespace)) return undefined;
+    const message = `The API ${api.apiId} belongs to ${api.manager}. Add ${object.metadata.namespace} to the spec.allowedNamespaces of that policy.`;
+    return stalled("NotAllowed", message);
+  },
+
+  (observed: ObservedPolicy): Verdict | undefined => {
+    const { object, api, manager, claimants } = observed;
+    if (api?.manager === manager) return undefined;
+    const rival = olderRival(object, claimants);
+    if (rival === undefined) return undefined;
+    const message = `${labelOf(rival)} is older and makes an API of the same spec.api.name. Choose another name, or refer to that API by its id (status.apiId).`;
+    return stalled("Conflict", message);
+  },
+
+  ({ namespaces }: ObservedPolicy): Verdict | undefined => {
+    for (const resolved of namespaces.values()) if ("verdict" in resolved) return resolved.verdict;
+    return undefined;
+  },
+
+  ({ stored, manager }: ObservedPolicy): Verdict | undefined =>
+    stored?.manager === undefined || stored.manager === manager
+      ? undefined
+      : stalled("Conflict", `The policy ${stored.policyId} is managed by ${stored.manager}.`),
+];
+
+function actionsFor({ object, parsed, api, policyName, stored, namespaces, manager }: ObservedPolicy): PolicyAction[] {
+  const { spec } = parsed;
+  if (spec === undefined) throw new Error("a spec that does not parse passed the checks");
+  const { name } = spec.api;
+  // The policy needs its id, which the next look has.
+  if (api === undefined) return [{ type: "createApi", name: name ?? "" }];
+  const { apiId } = api;
+  const policy = compile(spec, apiId, namespaces);
+  const { uid, generation } = object.metadata;
+  const isSet =
+    stored !== undefined &&
+    stored.manager === manager &&
+    stored.uid === uid &&
+    stored.generation === generation &&
+    isDeepStrictEqual(stored.policy, policy);
+  return [
+    ...(name === undefined || name === api.name ? [] : [{ type: "renameApi", apiId, name } as const]),
+    ...(isSet ? [] : [{ type: "setPolicy", apiId, name: policyName, uid, generation, policy } as const]),
+  ];
+}
+
+function compile(spec: ApiKeyPolicySpec, apiId: string, namespaces: ObservedPolicy["namespaces"]): CompiledPolicy {
+  const namespaceIds = new Map<string, string>();
+  for (const [name, resolved] of namespaces)
+    if ("namespaceId" in resolved) namespaceIds.set(name, resolved.namespaceId);
+  const compiled = compilePolicy(spec, { apiId, namespaceIds });
+  if (Array.isArray(compiled)) throw new Error("a policy that does not compile passed the checks");
+  // As it comes back from the store: without members that are undefined.
+  return JSON.parse(JSON.stringify(compiled)) as CompiledPolicy;
+}
+
+const isOwn = ({ manager }: ObservedPolicy, stored: StoredPolicy | undefined): boolean => stored?.manager === manager;
+
+/** The maker's own namespace always may. */
+function mayUseApiOf(owner: ObservedPolicy["object"], from: string): boolean {
+  if (owner.metadata.namespace === from) return true;
+  const parsed = ApiKeyPolicySpec.safeParse(owner.spec);
+  return parsed.success && parsed.data.allowedNamespaces.includes(from);
+}
+
+const ACCEPTED: FurtherCondition = {
+  type: "Accepted",
+  status: "True",
+  reason: "Succeeded",
+  message: "The spec is valid and what it refers to is there.",
+};
+
+const accepted = ({ reason, message }: Verdict): FurtherCondition => ({
+  type: "Accepted",
+  status: "False",
+  reason,
+  message,
+});
+
+function enforcedInSpiteOf({ reason }: Verdict, stored: StoredPolicy | undefined): FurtherCondition {
+  const message =
+    stored === undefined
+      ? "Nothing was ever set for this policy."
+      : `Generation ${stored.generation} stays in force until this one is accepted.`;
+  return { type: "Enforced", status: "False", reason, message };
+}
+
+/**
+ * The compiled policy goes with its manifest. The API that was made for it goes only when the spec says so, and not while it
+ * has keys: a pruned manifest must not revoke customers' keys.
+ */
+function planDeletion(observed: ObservedPolicy): Plan<PolicyAction> {
+  const { object, api, stored, manager, hasKeys } = observed;
+  const ownPolicy = isOwn(observed, stored) ? stored : undefined;
+  const ownApi = api?.manager === manager ? api : undefined;
+  if (ownPolicy === undefined && ownApi === undefined) return released;
+  const status = { apiId: api?.apiId, policyId: ownPolicy?.policyId };
+  if (ownApi !== undefined && hasKeys) {
+    const message = `The API ${ownApi.apiId} still has keys, and deleting it would revoke them. Delete the keys first, or set spec.deletionPolicy to Orphan to leave the API in the store.`;
+    return { actions: [], verdict: stalled("HasKeys", message), status, requeueAfterMs: CONFLICT_REQUEUE_MS };
+  }
+  const type = deletionPolicyOf(object, "Orphan") === "Delete" ? "deleteApi" : "releaseApi";
+  return {
+    actions: [
+      ...(ownPolicy === undefined ? [] : [{ type: "deletePolicy", policyId: ownPolicy.policyId } as const]),
+      ...(ownApi === undefined ? [] : [{ type, apiId: ownApi.apiId } as const]),
+    ],
+    verdict: progressing("Progressing", "The policy is being cleaned up."),
+    status,
+  };
+}

@@ -1,0 +1,79 @@
+import type { WorkResult } from "../runtime/queue.ts";
+
+/*
+ * What a planner concludes. The verdict is one of:
+ *
+ *   Ready        the store holds what the spec asks for
+ *   Progressing  not yet, and it will be tried again without anybody's help
+ *   Stalled      only a changed manifest, or somebody's decision, can mend it
+ */
+
+/** The reasons of our conditions and Events; users write alerts on them, so they are never renamed. */
+export type Reason =
+  | "Succeeded"
+  | "Progressing"
+  | "ProgressingWithRetry"
+  | "DependencyNotReady"
+  | "ApiUnavailable"
+  | "InvalidSpec"
+  | "PermissionQueryInvalid"
+  | "Conflict"
+  | "NotAllowed"
+  | "HasKeys"
+  | "DeleteProtected"
+  | "NoPods"
+  | "ReportsUnavailable";
+
+export interface Verdict {
+  readonly state: "Ready" | "Progressing" | "Stalled";
+  readonly reason: Reason;
+  /** A sentence or two for whoever wrote the manifest; says what to do. */
+  readonly message: string;
+}
+
+/** A condition beside those that every object has. */
+export interface FurtherCondition {
+  readonly type: "Accepted" | "Enforced";
+  readonly status: "True" | "False" | "Unknown";
+  readonly reason: Reason;
+  readonly message: string;
+}
+
+export interface Plan<Action> extends WorkResult {
+  /** What is still to be done, in this order; after it the world is looked at again. */
+  readonly actions: readonly Action[];
+  /** How things stand, or with actions to do: how they stand until those have succeeded. */
+  readonly verdict: Verdict;
+  /** The fields of the status that the kind has of its own. */
+  readonly status: object;
+  readonly conditions?: readonly FurtherCondition[];
+  /** The object is being deleted and has nothing in the store any more. */
+  readonly released?: true;
+}
+
+export const ready = (message: string): Verdict => ({ state: "Ready", reason: "Succeeded", message });
+export const progressing = (reason: Reason, message: string): Verdict => ({ state: "Progressing", reason, message });
+export const stalled = (reason: Reason, message: string): Verdict => ({ state: "Stalled", reason, message });
+
+/** Of an object that is being deleted and has nothing left to clean up. */
+export const released: Plan<never> = {
+  actions: [],
+  verdict: progressing("Progressing", "The object is being deleted."),
+  status: {},
+  released: true,
+};
+
+/** The first check that finds something decides; the list of checks reads as the specification. */
+export function firstOf<T>(
+  observed: T,
+  checks: ReadonlyArray<(observed: T) => Verdict | undefined>,
+): Verdict | undefined {
+  for (const check of checks) {
+    const verdict = check(observed);
+    if (verdict !== undefined) return verdict;
+  }
+  return undefined;
+}
+
+/** Objects that others may release, in this or another cluster, are looked at again before the next resync. */
+export const CONFLICT_REQUEUE_MS = 30_000;

@@ -1,0 +1,27 @@
+import type { ManifestObject } from "../../source/contract.ts";
+import { toApplied } from "../applied.ts";
+import { type Context, managementOf } from "../context.ts";
+import type { Applied } from "../reconcile-object.ts";
+import type { NamespaceAction } from "./plan.ts";
+
+export async function apply(action: NamespaceAction, object: ManifestObject, ctx: Context): Promise<Applied> {
+  const { api } = ctx;
+  switch (action.type) {
+    case "create":
+    case "adopt": {
+      const management = managementOf(ctx, object, { adopt: action.type === "adopt" });
+      const answer = await api.call("ratelimit.createNamespace", { name: action.name }, management);
+      return toApplied(answer, ({ namespaceId }) => ({ namespaceId }));
+    }
+    case "delete":
+    case "release": {
+      const management = managementOf(ctx, object, { release: action.type === "release" });
+      return toApplied(await api.call("ratelimit.deleteNamespace", { namespace: action.namespaceId }, management));
+    }
+  }
+}
+
+export function describe(action: NamespaceAction): string {
+  const which = "name" in action ? action.name : action.namespaceId;
+  return `${action.type} the rate-limit namespace ${which}`;
+}

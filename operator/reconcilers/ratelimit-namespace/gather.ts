@@ -1,0 +1,53 @@
+import { RatelimitNamespaceSpec, RatelimitNamespaceStatus } from "../../../core/manifests/ratelimit-namespace.ts";
+import type { ManifestObject } from "../../source/contract.ts";
+import { type Context, managerOf } from "../context.ts";
+import type { Learned } from "../reconcile-object.ts";
+import { type ParsedSpec, parseSpec, parseStatus } from "../spec.ts";
+import { findManaged, foundOr404 } from "../stored.ts";
+
+export interface StoredNamespace {
+  readonly namespaceId: string;
+  readonly name: string;
+  readonly manager: string | undefined;
+}
+
+export interface ObservedNamespace {
+  readonly object: ManifestObject;
+  readonly parsed: ParsedSpec<RatelimitNamespaceSpec>;
+  readonly manager: string;
+  /** The namespace that this object manages, if it has one; else the live one of the wanted name. */
+  readonly stored: StoredNamespace | undefined;
+  /** All RatelimitNamespace objects that claim the same name, this one too. */
+  readonly claimants: readonly ManifestObject[];
+}
+
+export async function gather(object: ManifestObject, learned: Learned, ctx: Context): Promise<ObservedNamespace> {
+  const parsed = parseSpec(RatelimitNamespaceSpec, object);
+  const manager = managerOf(ctx, object);
+  const namespaceId = learned.namespaceId ?? parseStatus(RatelimitNamespaceStatus, object).namespaceId;
+  const known = namespaceId === undefined ? undefined : await findNamespace(namespaceId, ctx);
+  const own = known?.manager === manager ? known : undefined;
+  const name = nameIn(object.spec);
+  const named = own === undefined && name !== undefined ? await findNamespace(name, ctx) : undefined;
+  // An id beats a name when one namespace's name is another's id.
+  const stored = own ?? (named?.name === name ? named : undefined);
+  const claimants = ctx.source
+    .list("RatelimitNamespace")
+    .filter(({ spec }) => name !== undefined && nameIn(spec) === name);
+  return { object, parsed, manager, stored, claimants };
+}
+
+export async function findNamespace(
+  namespace: string,
+  { api }: Pick<Context, "api">,
+): Promise<StoredNamespace | undefined> {
+  const found = foundOr404(await api.call("ratelimit.getNamespace", { namespace }));
+  if (found === undefined) return undefined;
+  const managed = await findManaged(api, "namespace", found.id);
+  return managed === undefined ? undefined : { namespaceId: found.id, name: found.name, manager: managed.manager };
+}
+
+export function nameIn(spec: unknown): string | undefined {
+  const { name } = (spec ?? {}) as { name?: unknown };
+  return typeof name === "string" && name.length > 0 && name.length <= 512 ? name : undefined;
+}

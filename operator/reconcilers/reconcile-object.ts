@@ -1,0 +1,180 @@
+import type { Kind } from "../../core/manifests/index.ts";
+import { ApiUnavailable, type Refusal } from "../api/client.ts";
+import type { ObjectKey } from "../runtime/object-key.ts";
+import type { WorkResult } from "../runtime/queue.ts";
+import { ABANDON_ANNOTATION, FINALIZER, type ManifestObject } from "../source/contract.ts";
+import { labelOf } from "./claims.ts";
+import type { Context } from "./context.ts";
+import { CONFLICT_REQUEUE_MS, type Plan, stalled, type Verdict } from "./plan.ts";
+import { statusOf, wasReady, whileUnavailable, withReconciling } from "./status.ts";
+
+/*
+ * The way of one reconcile, the same for all kinds: look at the world, plan, act, and look again, until there is nothing left
+ * to do. What "look", "plan" and "act" are is the kind's own. An object gets our finalizer before anything is made for it,
+ * and loses it when nothing of it is left.
+ */
+
+/** Ids that an action brought to light; the next look begins with them. */
+export type Learned = Readonly<Record<string, string>>;
+
+export interface Applied {
+  readonly learned?: Learned;
+  readonly refusal?: Refusal;
+}
+
+export interface KindSteps<Observed, Action> {
+  readonly kind: Kind;
+  readonly gather: (object: ManifestObject, learned: Learned, ctx: Context) => Promise<Observed>;
+  readonly plan: (observed: Observed) => Plan<Action>;
+  readonly apply: (action: Action, object: ManifestObject, ctx: Context) => Promise<Applied>;
+  /** For the Event that tells of drift: what the action sets right. */
+  readonly describe: (action: Action) => string;
+}
+
+/** Creating, changing and checking take three looks; more means that somebody else writes at the same time. */
+const PASSES_MAX = 6;
+const BUSY_REQUEUE_MS = 1_000;
+
+export async function reconcileObject<Observed, Action>(
+  steps: KindSteps<Observed, Action>,
+  key: ObjectKey,
+  ctx: Context,
+): Promise<WorkResult> {
+  let learned: Learned = {};
+  let drift: string | undefined;
+  for (let pass = 1; pass <= PASSES_MAX; pass++) {
+    const object = ctx.source.get(steps.kind, key);
+    if (object === undefined) return {};
+    const isDeleting = object.metadata.deletionTimestamp !== undefined;
+    const isOurs = object.metadata.finalizers.includes(FINALIZER);
+    if (isDeleting && !isOurs) return {};
+    if (isDeleting && object.metadata.annotations[ABANDON_ANNOTATION] === "true") return await abandon(object, ctx);
+    try {
+      const plan = steps.plan(await steps.gather(object, learned, ctx));
+      if (plan.released) return await letGo(object, ctx);
+      const hasCounterpart = plan.actions.length > 0 || plan.verdict.state === "Ready";
+      // Before anything is made for it. What was planned holds still; only the object in hand is an old one now.
+      if (!isOurs && hasCounterpart) await ctx.source.setFinalizers(object, [...object.metadata.finalizers, FINALIZER]);
+      if (plan.actions.length === 0) return await conclude(object, plan, ctx, drift);
+      if (pass === 1 && !isDeleting && wasReady(object)) drift = plan.actions.map(steps.describe).join("; ");
+      const outcome = await applyAll(steps, plan.actions, object, ctx);
+      if (outcome.verdict !== undefined) {
+        return await conclude(object, { ...plan, verdict: outcome.verdict, requeueAfterMs: CONFLICT_REQUEUE_MS }, ctx);
+      }
+      learned = { ...learned, ...outcome.learned };
+    } catch (error) {
+      if (error instanceof ApiUnavailable) await reportUnavailable(object, error, ctx);
+      throw error;
+    }
+  }
+  return { requeueAfterMs: BUSY_REQUEUE_MS };
+}
+
+async function applyAll<Observed, Action>(
+  steps: KindSteps<Observed, Action>,
+  actions: readonly Action[],
+  object: ManifestObject,
+  ctx: Context,
+): Promise<{ learned: Learned; verdict?: Verdict }> {
+  let learned: Learned = {};
+  for (const action of actions) {
+    const applied = await steps.apply(action, object, ctx);
+    if (applied.refusal !== undefined) {
+      const verdict = verdictOn(applied.refusal);
+      // Such as something that is gone since we looked: the next look tells what to do instead.
+      if (verdict === undefined) throw new Error(`${steps.describe(action)}: ${applied.refusal.detail}`);
+      return { learned, verdict };
+    }
+    learned = { ...learned, ...applied.learned };
+    ctx.log.info({ object: labelOf(object), generation: object.metadata.generation }, steps.describe(action));
+  }
+  return { learned };
+}
+
+/** Refusals that trying again does not mend, by their kind. */
+function verdictOn({ kind, detail }: Refusal): Verdict | undefined {
+  switch (kind) {
+    case "managed_elsewhere":
+    case "managed_exists":
+    case "role_already_exists":
+    case "ratelimit_namespace_already_exists":
+      return stalled("Conflict", detail);
+    case "invalid_input":
+      return stalled("InvalidSpec", `The API refuses what the manifest asks for: ${detail}`);
+    case "protected_resource":
+      return stalled("DeleteProtected", detail);
+    default:
+      return undefined;
+  }
+}
+
+async function conclude<Action>(
+  object: ManifestObject,
+  plan: Plan<Action>,
+  ctx: Context,
+  drift?: string,
+): Promise<WorkResult> {
+  // The object may have been changed since: its status must speak of the generation that was looked at, and of no other.
+  const { status, event } = statusOf({
+    object: current(object, ctx),
+    verdict: plan.verdict,
+    conditions: plan.conditions ?? [],
+    own: plan.status,
+    nowMs: ctx.nowMs(),
+    resyncMs: ctx.resyncMs,
+  });
+  if (status !== undefined) await ctx.source.updateStatus(object, status);
+  if (event !== undefined) await ctx.source.recordEvent(object, event);
+  if (drift !== undefined) {
+    const note = `The store differed from the manifest and was set right: ${drift}.`;
+    await ctx.source.recordEvent(object, { type: "Warning", reason: "DriftCorrected", action: "Correct", note });
+  }
+  return { requeueAfterMs: plan.requeueAfterMs };
+}
+
+/** The generation that was reconciled, with the newest status and finalizers. */
+function current(object: ManifestObject, { source }: Context): ManifestObject {
+  const now = source.get(object.kind, object.metadata);
+  return now?.metadata.uid === object.metadata.uid ? { ...object, status: now.status } : object;
+}
+
+async function letGo(object: ManifestObject, ctx: Context): Promise<WorkResult> {
+  await ctx.source.setFinalizers(
+    object,
+    object.metadata.finalizers.filter((finalizer) => finalizer !== FINALIZER),
+  );
+  ctx.log.info({ object: labelOf(object) }, "cleaned up after the deleted manifest");
+  return {};
+}
+
+async function abandon(object: ManifestObject, ctx: Context): Promise<WorkResult> {
+  const note = `Let go without cleaning up in the store, as ${ABANDON_ANNOTATION} asks.`;
+  await ctx.source.recordEvent(object, { type: "Warning", reason: "Abandoned", action: "Abandon", note });
+  return await letGo(object, ctx);
+}
+
+async function reportUnavailable(object: ManifestObject, error: ApiUnavailable, ctx: Context): Promise<void> {
+  const hint = object.metadata.deletionTimestamp
+    ? ` If the store is gone for good, annotate the object with ${ABANDON_ANNOTATION}=true.`
+    : "";
+  const { verdict, keepReady } = whileUnavailable(object, `${error.message}; it is tried again.${hint}`);
+  if (!keepReady) {
+    const own = ownStatus(object);
+    const { status } = statusOf({ object, verdict, conditions: [], own, nowMs: ctx.nowMs(), resyncMs: ctx.resyncMs });
+    if (status !== undefined) await ctx.source.updateStatus(object, status);
+    return;
+  }
+  const status = withReconciling(object, verdict, ctx.nowMs());
+  if (status !== undefined) await ctx.source.updateStatus(object, status);
+}
+
+/** What the kind keeps in its status, ids above all: not to be forgotten while the API is away. */
+function ownStatus({ status }: ManifestObject): object {
+  const {
+    conditions: _,
+    observedGeneration: __,
+    lastSyncTime: ___,
+    ...own
+  } = (status ?? {}) as Record<string, unknown>;
+  return own;
+}

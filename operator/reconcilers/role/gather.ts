@@ -1,0 +1,59 @@
+import { RoleSpec, RoleStatus } from "../../../core/manifests/role.ts";
+import type { ManifestObject } from "../../source/contract.ts";
+import { type Context, managerOf } from "../context.ts";
+import type { Learned } from "../reconcile-object.ts";
+import { type ParsedSpec, parseSpec, parseStatus } from "../spec.ts";
+import { findManaged, foundOr404 } from "../stored.ts";
+
+export interface StoredRole {
+  readonly roleId: string;
+  readonly name: string;
+  readonly description: string | undefined;
+  /** Slugs. */
+  readonly permissions: readonly string[];
+  readonly manager: string | undefined;
+}
+
+export interface ObservedRole {
+  readonly object: ManifestObject;
+  readonly parsed: ParsedSpec<RoleSpec>;
+  readonly manager: string;
+  /** The role that this object manages, if it has one; else the one of the wanted name. */
+  readonly stored: StoredRole | undefined;
+  /** All Role objects that claim the same name, this one too. */
+  readonly claimants: readonly ManifestObject[];
+}
+
+export async function gather(object: ManifestObject, learned: Learned, ctx: Context): Promise<ObservedRole> {
+  const parsed = parseSpec(RoleSpec, object);
+  const manager = managerOf(ctx, object);
+  const roleId = learned.roleId ?? parseStatus(RoleStatus, object).roleId;
+  const known = roleId === undefined ? undefined : await findRole(roleId, ctx);
+  const own = known?.manager === manager ? known : undefined;
+  const name = parsed.spec?.name ?? nameIn(object.spec);
+  const stored = own ?? (name === undefined ? undefined : await findRole(name, ctx));
+  const claimants = ctx.source.list("Role").filter(({ spec }) => foldedName(spec) === foldedName(object.spec));
+  return { object, parsed, manager, stored, claimants };
+}
+
+async function findRole(role: string, { api }: Context): Promise<StoredRole | undefined> {
+  const found = foundOr404(await api.call("permissions.getRole", { role }));
+  if (found === undefined) return undefined;
+  const managed = await findManaged(api, "role", found.id);
+  if (managed === undefined) return undefined;
+  return {
+    roleId: found.id,
+    name: found.name,
+    description: found.description,
+    permissions: (found.permissions ?? []).map(({ slug }) => slug),
+    manager: managed.manager,
+  };
+}
+
+/** The store compares names of roles without regard to case. */
+export const foldedName = (spec: unknown): string | undefined => nameIn(spec)?.toLowerCase();
+
+function nameIn(spec: unknown): string | undefined {
+  const { name } = (spec ?? {}) as { name?: unknown };
+  return typeof name === "string" && name.length > 0 && name.length <= 128 ? name : undefined;
+}

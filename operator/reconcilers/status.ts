@@ -1,0 +1,108 @@
+import { isDeepStrictEqual } from "node:util";
+import * as z from "zod";
+import {
+  type Condition,
+  Conditions,
+  makeCondition,
+  removeCondition,
+  setCondition,
+} from "../../core/manifests/conditions.ts";
+import type { ManifestEvent, ManifestObject } from "../source/contract.ts";
+import type { FurtherCondition, Verdict } from "./plan.ts";
+
+const Previous = z.object({
+  conditions: Conditions.default([]),
+  observedGeneration: z.int().optional(),
+  lastSyncTime: z.string().optional(),
+});
+
+export interface StatusInput {
+  readonly object: ManifestObject;
+  readonly verdict: Verdict;
+  readonly conditions: readonly FurtherCondition[];
+  readonly own: object;
+  readonly nowMs: number;
+  /** A time of the last sync that is younger than this is not worth a write of its own. */
+  readonly resyncMs: number;
+}
+
+export interface NewStatus {
+  /** undefined when nothing changed that is worth a write. */
+  readonly status?: object;
+  /** For a transition of Ready: once, not at each look. */
+  readonly event?: ManifestEvent;
+}
+
+/** The status that the verdict makes of the previous one, by the conventions of kstatus. */
+export function statusOf({ object, verdict, conditions: further, own, nowMs, resyncMs }: StatusInput): NewStatus {
+  const previous = previousOf(object);
+  const observedGeneration = object.metadata.generation;
+  const at = { observedGeneration, nowMs };
+  let conditions: readonly Condition[] = previous.conditions;
+  const set = (condition: Omit<Condition, "lastTransitionTime">) => {
+    conditions = setCondition(conditions, makeCondition({ ...condition, ...at }));
+  };
+  const { state, reason, message } = verdict;
+  set({ type: "Ready", status: state === "Ready" ? "True" : "False", reason, message });
+  for (const [type, holds] of [
+    ["Reconciling", state === "Progressing"],
+    ["Stalled", state === "Stalled"],
+  ] as const) {
+    if (holds) set({ type, status: "True", reason, message });
+    else conditions = removeCondition(conditions, type);
+  }
+  for (const condition of further) set(condition);
+
+  const lastSyncTime = state === "Ready" ? `${new Date(nowMs).toISOString().slice(0, 19)}Z` : previous.lastSyncTime;
+  const known = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
+  const status = {
+    ...known,
+    observedGeneration,
+    ...(lastSyncTime === undefined ? {} : { lastSyncTime }),
+    conditions,
+  };
+  const event = transition(previous.conditions, verdict);
+  const syncedMs = nowMs - Date.parse(previous.lastSyncTime ?? "");
+  const isSame = isDeepStrictEqual({ ...(object.status as object), lastSyncTime }, { ...status, lastSyncTime });
+  if (isSame && !(syncedMs >= resyncMs * 0.8)) return {};
+  return { status, ...(event === undefined ? {} : { event }) };
+}
+
+/** While nothing is known to be wrong with what is in force, an API that is away does not make an object unready. */
+export function whileUnavailable(object: ManifestObject, message: string): { verdict: Verdict; keepReady: boolean } {
+  return {
+    verdict: { state: "Progressing", reason: "ApiUnavailable", message },
+    keepReady: wasReady(object),
+  };
+}
+
+/** True when the object was found or made equal to the store at this very generation. */
+export function wasReady(object: ManifestObject): boolean {
+  return previousOf(object).conditions.some(
+    ({ type, status, observedGeneration }) =>
+      type === "Ready" && status === "True" && observedGeneration === object.metadata.generation,
+  );
+}
+
+/** The status with Reconciling added and Ready left as it is. */
+export function withReconciling(object: ManifestObject, verdict: Verdict, nowMs: number): object | undefined {
+  const { conditions } = previousOf(object);
+  const { reason, message } = verdict;
+  const observedGeneration = object.metadata.generation;
+  const condition = makeCondition({ type: "Reconciling", status: "True", reason, message, observedGeneration, nowMs });
+  const changed = setCondition(conditions, condition);
+  return changed === conditions ? undefined : { ...(object.status as object), conditions: changed };
+}
+
+function previousOf({ status }: ManifestObject): z.output<typeof Previous> {
+  const parsed = Previous.safeParse(status ?? {});
+  // A status that somebody else broke is written anew.
+  return parsed.success ? parsed.data : { conditions: [] };
+}
+
+function transition(previous: readonly Condition[], { state, reason, message }: Verdict): ManifestEvent | undefined {
+  const old = previous.find(({ type }) => type === "Ready");
+  const status = state === "Ready" ? "True" : "False";
+  if (old?.status === status && old.reason === reason) return undefined;
+  return { type: state === "Stalled" ? "Warning" : "Normal", reason, action: "Reconcile", note: message };
+}

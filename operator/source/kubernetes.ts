@@ -1,0 +1,171 @@
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import type { Logger } from "pino";
+import { API_VERSION, GROUP, KINDS, type Kind, VERSION } from "../../core/manifests/index.ts";
+import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-client.ts";
+import { microTime } from "../runtime/leader.ts";
+import { type ListWatch, startListWatch } from "../runtime/list-watch.ts";
+import type { ManifestChange, ManifestEvent, ManifestObject, ManifestSource } from "./contract.ts";
+
+const FIELD_MANAGER = "postern-operator";
+/** The most that an Event's note may have, in bytes (events.k8s.io/v1). */
+const NOTE_LENGTH_MAX = 1024;
+
+export interface KubernetesSourceOptions {
+  readonly client: KubeClient;
+  /** Watch these alone; left out, all of them. */
+  readonly namespaces?: readonly string[] | undefined;
+  readonly log: Logger;
+}
+
+/** Manifests as custom resources of a cluster. */
+export function createKubernetesSource({ client, namespaces, log }: KubernetesSourceOptions): ManifestSource {
+  const watches = new Map<Kind, ListWatch[]>();
+
+  const open = (kind: Kind, plural: string, onChange: (change: ManifestChange) => void): ListWatch[] =>
+    (namespaces ?? [undefined]).map((namespace) =>
+      startListWatch({
+        client,
+        path: namespace === undefined ? `/apis/${GROUP}/${VERSION}/${plural}` : pathOf(plural, namespace),
+        log,
+        onChange: ({ before, after }) =>
+          onChange({
+            kind,
+            ...(before === undefined ? {} : { before: toManifest(kind, before) }),
+            ...(after === undefined ? {} : { after: toManifest(kind, after) }),
+          }),
+      }),
+    );
+
+  /** Our own write is in the cache at once, so that the next reconcile does not work on what was before it. */
+  const remember = (kind: Kind, object: KubeObject) => {
+    const isGone = object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers ?? []).length === 0;
+    if (isGone) return;
+    const at = namespaces?.indexOf(object.metadata.namespace ?? "") ?? 0;
+    watches.get(kind)?.[at]?.put(object);
+  };
+
+  return {
+    start: async (onChange) => {
+      for (const { kind, plural } of KINDS) watches.set(kind, open(kind, plural, onChange));
+      await Promise.all([...watches.values()].flat().map(({ listed }) => listed));
+    },
+
+    get: (kind, { namespace, name }) => {
+      for (const watch of watches.get(kind) ?? []) {
+        const found = watch.get(namespace, name);
+        if (found !== undefined) return toManifest(kind, found);
+      }
+      return undefined;
+    },
+
+    list: (kind) =>
+      (watches.get(kind) ?? []).flatMap((watch) => watch.list().map((object) => toManifest(kind, object))),
+
+    updateStatus: async ({ kind, metadata: { name, namespace, uid } }, status) => {
+      try {
+        // Applied whole by one field manager: what is left out this time is removed, what others own is not touched.
+        const written = await client.send<KubeObject>({
+          method: "PATCH",
+          path: `${pathOf(pluralOf(kind), namespace)}/${name}/status`,
+          query: { fieldManager: FIELD_MANAGER, force: "true" },
+          contentType: "application/apply-patch+yaml",
+          body: { apiVersion: API_VERSION, kind, metadata: { name, namespace, uid }, status },
+        });
+        remember(kind, written);
+      } catch (error) {
+        // 404: deleted meanwhile; 409: another object has the name by now (the uid differs).
+        if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
+      }
+    },
+
+    setFinalizers: async ({ kind, metadata }, finalizers) => {
+      const { name, namespace, uid, resourceVersion } = metadata;
+      const written = await client.send<KubeObject>({
+        method: "PATCH",
+        path: `${pathOf(pluralOf(kind), namespace)}/${name}`,
+        query: { fieldManager: FIELD_MANAGER },
+        contentType: "application/merge-patch+json",
+        // A merge patch replaces the list, so it must not be older than somebody else's change of it.
+        body: { metadata: { uid, resourceVersion, finalizers } },
+      });
+      remember(kind, written);
+    },
+
+    recordEvent: async ({ kind, metadata }, event) => {
+      const body = toEvent(kind, metadata, event);
+      try {
+        await client.send({
+          method: "POST",
+          path: `/apis/events.k8s.io/v1/namespaces/${metadata.namespace}/events`,
+          body,
+        });
+      } catch (error) {
+        log.debug(
+          { kind, namespace: metadata.namespace, object: metadata.name, err: error },
+          "an Event was not recorded",
+        );
+      }
+    },
+
+    close: async () => {
+      await Promise.all([...watches.values()].flat().map((watch) => watch.close()));
+    },
+  };
+}
+
+const pathOf = (plural: string, namespace: string) => `/apis/${GROUP}/${VERSION}/namespaces/${namespace}/${plural}`;
+
+function pluralOf(kind: Kind): string {
+  const definition = KINDS.find((one) => one.kind === kind);
+  if (definition === undefined) throw new Error(`${kind} is no kind of ours`);
+  return definition.plural;
+}
+
+/** Made once for each version of an object: the reconcilers look at all objects of a kind, and often. */
+const manifests = new WeakMap<KubeObject, ManifestObject>();
+
+function toManifest(kind: Kind, object: KubeObject): ManifestObject {
+  const known = manifests.get(object);
+  if (known !== undefined) return known;
+  const made = makeManifest(kind, object);
+  manifests.set(object, made);
+  return made;
+}
+
+function makeManifest(kind: Kind, { metadata, spec, status }: KubeObject): ManifestObject {
+  const { name, namespace = "", uid, generation = 1, creationTimestamp, deletionTimestamp, resourceVersion } = metadata;
+  return {
+    kind,
+    metadata: {
+      name,
+      namespace,
+      uid,
+      generation,
+      creationTimestamp,
+      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+      finalizers: metadata.finalizers ?? [],
+      annotations: metadata.annotations ?? {},
+      resourceVersion,
+    },
+    spec,
+    status,
+  };
+}
+
+function toEvent(kind: Kind, metadata: ManifestObject["metadata"], { type, reason, action, note }: ManifestEvent) {
+  const { name, namespace, uid, resourceVersion } = metadata;
+  return {
+    apiVersion: "events.k8s.io/v1",
+    kind: "Event",
+    metadata: { name: `${name.slice(0, 200)}.${randomBytes(8).toString("hex")}`, namespace },
+    eventTime: microTime(),
+    type,
+    reason,
+    action,
+    note: note.slice(0, NOTE_LENGTH_MAX),
+    regarding: { apiVersion: API_VERSION, kind, name, namespace, uid, resourceVersion },
+    reportingController: "postern.dev/operator",
+    reportingInstance: hostname(),
+  };
+}

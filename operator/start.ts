@@ -1,0 +1,189 @@
+import { hostname } from "node:os";
+import type { Logger } from "pino";
+import type { Kind } from "../core/manifests/index.ts";
+import { startAdmin } from "./admin.ts";
+import { createStoreApi } from "./api/client.ts";
+import { createOperatorMetrics } from "./metrics.ts";
+import type { Context } from "./reconcilers/context.ts";
+import { concernsItself, RECONCILERS } from "./reconcilers/index.ts";
+import { type Controller, startController } from "./runtime/controller.ts";
+import { type LeaderElection, startLeaderElection } from "./runtime/leader.ts";
+import { formatKey } from "./runtime/object-key.ts";
+import { keyOf, type ManifestChange, type ManifestSource } from "./source/contract.ts";
+import type { DocumentProblem } from "./source/directory/documents.ts";
+import { createDirectorySource } from "./source/directory.ts";
+import { createKubernetesSource } from "./source/kubernetes.ts";
+import { openCluster } from "./source/open-kubernetes.ts";
+
+export interface OperatorConfig {
+  readonly source:
+    | {
+        readonly kind: "kubernetes";
+        /** A file; left out, the cluster that this runs in. */
+        readonly kubeconfig?: string;
+        /** Watch these alone; left out, all. */
+        readonly namespaces?: readonly string[];
+        /** Where the Lease is; left out, the namespace of the kubeconfig's context or of the pod. */
+        readonly leaseNamespace?: string;
+      }
+    | { readonly kind: "directory"; readonly dir: string; readonly stateDir: string };
+  readonly apiUrl: string;
+  readonly rootKey: string;
+  /** Names this cluster or directory among all that share the store; part of who manages an object. */
+  readonly cluster: string;
+  readonly logger: Logger;
+  /** For probes and metrics; left out, none are served. Port 0 takes a free one. */
+  readonly admin?: { readonly host: string; readonly port: number };
+  /** Of several replicas, one works. Kubernetes alone. */
+  readonly leaderElection?: boolean;
+  readonly resyncMs?: number;
+  readonly nowMs?: () => number;
+}
+
+export interface ObjectStatus {
+  readonly kind: Kind;
+  readonly namespace: string;
+  readonly name: string;
+  readonly generation: number;
+  readonly status: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface Operator {
+  /** Of the admin server, when there is one. */
+  readonly adminUrl: string | undefined;
+  /** Resolves when everything that was there at the start was reconciled once, well or not. */
+  ready(): Promise<void>;
+  /** The objects and what became of each. */
+  statuses(): readonly ObjectStatus[];
+  /** What is wrong with documents of a directory; of a cluster always empty, because the API server refuses those. */
+  problems(): readonly DocumentProblem[];
+  close(): Promise<void>;
+}
+
+const RESYNC_MS = 300_000;
+const LEASE = "postern-operator";
+
+/** Starts watching and reconciling. Throws when the source cannot be opened at all. */
+export async function startOperator(config: OperatorConfig): Promise<Operator> {
+  const { cluster, logger: log, resyncMs = RESYNC_MS, nowMs = Date.now } = config;
+  const { source, problems, elect } = await openSource(config);
+  const api = createStoreApi({ url: config.apiUrl, rootKey: config.rootKey });
+  const ctx: Context = { source, api, cluster, resyncMs, nowMs, log };
+  const metrics = createOperatorMetrics(source);
+  const pending = new Set<string>();
+  const allSeen = Promise.withResolvers<void>();
+  let isListed = false;
+
+  const controllers = new Map<Kind, Controller>(
+    RECONCILERS.map(({ kind, reconcile }) => [
+      kind,
+      startController({
+        name: kind,
+        reconcile: async (key) => {
+          try {
+            return await reconcile(key, ctx);
+          } finally {
+            seen(`${kind} ${formatKey(key)}`);
+          }
+        },
+        resyncMs,
+        log,
+        observe: metrics.observe,
+      }),
+    ]),
+  );
+
+  function seen(id: string): void {
+    pending.delete(id);
+    if (isListed && pending.size === 0) allSeen.resolve();
+  }
+
+  const onChange = (change: ManifestChange) => {
+    const object = change.after ?? change.before;
+    if (object === undefined) return;
+    if (!isListed) pending.add(`${change.kind} ${formatKey(keyOf(object))}`);
+    if (concernsItself(change)) controllers.get(change.kind)?.add(keyOf(object));
+    for (const { kind, concernedBy } of RECONCILERS) {
+      const isSame = (key: { namespace: string; name: string }) =>
+        kind === change.kind && formatKey(key) === formatKey(keyOf(object));
+      for (const key of concernedBy(change, ctx)) if (!isSame(key)) controllers.get(kind)?.add(key);
+    }
+  };
+
+  const work = (isLeading: boolean) => {
+    metrics.setLeading(isLeading);
+    for (const controller of controllers.values()) isLeading ? controller.resume() : controller.pause();
+  };
+
+  await source.start(onChange);
+  isListed = true;
+  if (pending.size === 0) allSeen.resolve();
+  const election = elect({ onStarted: () => work(true), onStopped: () => work(false) });
+  const admin =
+    config.admin === undefined ? undefined : await startAdmin({ ...config.admin, metrics, isReady: () => isListed });
+
+  return {
+    adminUrl: admin?.url,
+    ready: () => allSeen.promise,
+    statuses: () => statusesOf(source),
+    problems,
+    close: async () => {
+      await admin?.close();
+      await Promise.all([...controllers.values()].map((controller) => controller.close()));
+      // Last of what writes: the next leader must not meet what is still being written.
+      await election?.close();
+      await source.close();
+    },
+  };
+}
+
+interface Terms {
+  readonly onStarted: () => void;
+  readonly onStopped: () => void;
+}
+
+interface OpenSource {
+  readonly source: ManifestSource;
+  readonly problems: () => readonly DocumentProblem[];
+  /** Calls `onStarted` at once when there is nothing to be elected. */
+  readonly elect: (terms: Terms) => LeaderElection | undefined;
+}
+
+async function openSource(config: OperatorConfig): Promise<OpenSource> {
+  const { source, logger: log, leaderElection = false } = config;
+  if (source.kind === "directory") {
+    const directory = createDirectorySource({ ...source, log });
+    return { source: directory, problems: directory.problems, elect: leadAtOnce };
+  }
+  const { client, namespace } = await openCluster(source.kubeconfig);
+  const elect = (terms: Terms) =>
+    startLeaderElection({
+      client,
+      namespace: source.leaseNamespace ?? namespace,
+      name: LEASE,
+      identity: `${hostname()}_${crypto.randomUUID()}`,
+      log,
+      ...terms,
+    });
+  return {
+    source: createKubernetesSource({ client, namespaces: source.namespaces, log }),
+    problems: () => [],
+    elect: leaderElection ? elect : leadAtOnce,
+  };
+}
+
+function leadAtOnce({ onStarted }: Terms): undefined {
+  onStarted();
+}
+
+function statusesOf(source: ManifestSource): ObjectStatus[] {
+  return RECONCILERS.flatMap(({ kind }) =>
+    source.list(kind).map(({ metadata: { namespace, name, generation }, status }) => ({
+      kind,
+      namespace,
+      name,
+      generation,
+      status: status as ObjectStatus["status"],
+    })),
+  );
+}
