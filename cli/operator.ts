@@ -62,6 +62,7 @@ export const operator = defineCommand({
       logger: log,
     });
     closers.add("operator", () => running.close());
+    log.info({ adminUrl: running.adminUrl }, "watching");
     return runUntilSignalled(closers, log, 10_000);
   },
 });

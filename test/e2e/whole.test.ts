@@ -1,0 +1,219 @@
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
+import {
+  createTestNamespace,
+  KUBERNETES_START_MS,
+  startKubernetes,
+  type TestKubernetes,
+  type TestNamespace,
+} from "../harness/kubernetes.ts";
+import { createTestDatabase } from "../harness/postgres.ts";
+import { startProcess } from "../harness/process.ts";
+import { createTestRedis } from "../harness/redis.ts";
+import { waitFor } from "../harness/wait.ts";
+
+/*
+ * The main job with nothing left out but the pod: the committed CRDs and four manifests go in by kubectl, and api-server, operator,
+ * sidecar and app run as processes of their own, as a cluster would run them.
+ */
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const CLI = join(ROOT, "cli/main.ts");
+const LISTENING = /"url":"(http:\/\/127\.0\.0\.1:\d+)"/;
+
+let kubernetes: TestKubernetes;
+let namespace: TestNamespace;
+let apiUrl: string;
+let rootKey: string;
+let workspaceId: string;
+let env: Record<string, string>;
+const closers: Array<() => Promise<unknown>> = [];
+
+async function start(args: string[], ready: RegExp): Promise<string> {
+  const child = await startProcess(process.execPath, args, { cwd: ROOT, env, readyLine: ready });
+  closers.push(() => child.stop());
+  return ready.exec(child.stdout())?.[1] ?? ready.exec(child.stderr())?.[1] ?? "";
+}
+
+beforeAll(async () => {
+  kubernetes = await startKubernetes();
+  namespace = await createTestNamespace(kubernetes);
+  closers.push(() => namespace.drop());
+  const database = await createTestDatabase();
+  closers.push(() => database.drop());
+  const redis = await createTestRedis();
+  closers.push(() => redis.close());
+  env = { DATABASE_URL: database.url, REDIS_URL: redis.url, POSTERN_REDIS_PREFIX: redis.prefix };
+
+  const rootkey = await startProcess(
+    process.execPath,
+    [CLI, "rootkey", "create", "--json", "--permissions", ALL_GRANTS.join(",")],
+    { cwd: ROOT, env },
+  );
+  await rootkey.exited;
+  ({ rootKey, workspaceId } = JSON.parse(rootkey.stdout()));
+  apiUrl = await start([CLI, "api-server", "--host", "127.0.0.1", "--port", "0"], LISTENING);
+
+  const crds = await kubernetes.kubectl(["apply", "-f", join(ROOT, "crds")]);
+  expect(crds.stderr).toBe("");
+  env = { ...env, POSTERN_ROOT_KEY: rootKey, KUBECONFIG: kubernetes.kubeconfigPath };
+  const cluster = ["--cluster", namespace.name, "--namespaces", namespace.name, "--admin-port", "0"];
+  await start([CLI, "operator", "--api-url", apiUrl, ...cluster], /"msg":"watching"/);
+}, KUBERNETES_START_MS);
+
+afterAll(async () => {
+  for (const close of closers.reverse()) await close();
+});
+
+interface Limits {
+  writes: number;
+}
+
+/** The quickstart's four kinds, in the test's namespace. */
+const manifests = ({ writes }: Limits) => `
+apiVersion: postern.dev/v1alpha1
+kind: Role
+metadata: { name: editor, namespace: ${namespace.name} }
+spec: { name: orders.editor, permissions: [orders.read, orders.write] }
+---
+apiVersion: postern.dev/v1alpha1
+kind: RatelimitNamespace
+metadata: { name: public-api, namespace: ${namespace.name} }
+spec: { name: public-api }
+---
+apiVersion: postern.dev/v1alpha1
+kind: RatelimitOverride
+metadata: { name: premium, namespace: ${namespace.name} }
+spec: { namespaceRef: { name: public-api }, identifier: "premium_*", limit: 2, duration: 1h }
+---
+apiVersion: postern.dev/v1alpha1
+kind: ApiKeyPolicy
+metadata: { name: orders, namespace: ${namespace.name} }
+spec:
+  api: { name: orders }
+  target: { port: http }
+  rules:
+    - match: { methods: [GET], path: { prefix: /healthz } }
+      access: Anonymous
+    - match: { methods: [POST], path: { prefix: /orders } }
+      permissions: orders.write
+      ratelimits:
+        - { name: writes, limit: ${writes}, duration: 1h }
+    - match: { methods: [GET], path: { prefix: /reports } }
+      ratelimits:
+        - { namespace: public-api, identifier: identity, limit: 100, duration: 1h }
+`;
+
+async function apply(yaml: string) {
+  const applied = await kubernetes.kubectl(["apply", "-f", "-"], yaml);
+  expect(applied).toMatchObject({ exitCode: 0, stderr: "" });
+}
+
+const get = async (kind: string, name: string) => {
+  const { stdout } = await kubernetes.kubectl(["get", kind, name, "-n", namespace.name, "-o", "json"]);
+  return JSON.parse(stdout) as { status?: Record<string, unknown> };
+};
+
+async function call(procedure: string, body: unknown) {
+  const response = await fetch(`${apiUrl}/v2/${procedure}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
+  return { status: response.status, body: (await response.json()) as any };
+}
+
+describe("manifests in, a guarded app out", () => {
+  let sidecarUrl: string;
+  let key: string;
+
+  const send = async (method: string, path: string, withKey = key) => {
+    const response = await fetch(`${sidecarUrl}${path}`, { method, headers: { authorization: `Bearer ${withKey}` } });
+    await response.arrayBuffer();
+    return response;
+  };
+
+  test("the four manifests become Ready, so that kubectl wait works unaided", async () => {
+    await apply(manifests({ writes: 3 }));
+    for (const object of ["prole/editor", "rlns/public-api", "rlo/premium", "akp/orders"]) {
+      const args = ["wait", object, "-n", namespace.name, "--for=condition=Ready", "--timeout=30s"];
+      expect(await kubernetes.kubectl(args)).toMatchObject({ exitCode: 0 });
+    }
+  });
+
+  test("a sidecar process enforces them", async () => {
+    const { status } = await get("akp", "orders");
+    const upstream = await start([join(ROOT, "examples/quickstart/app.ts"), "0"], /(http:\/\/\S+)/);
+    const ids = ["--workspace", workspaceId, "--policy", String(status?.policyId), "--upstream", upstream];
+    sidecarUrl = await start(
+      [CLI, "sidecar", ...ids, "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"],
+      LISTENING,
+    );
+    const made = await call("keys.createKey", {
+      apiId: status?.apiId,
+      roles: ["orders.editor"],
+      externalId: "premium_7",
+    });
+    expect(made.status).toBe(200);
+    key = made.body.data.key;
+
+    await waitFor("the sidecar to know the key", async () => (await send("GET", "/any")).status === 200);
+    expect((await fetch(`${sidecarUrl}/healthz`)).status).toBe(200);
+    expect((await fetch(`${sidecarUrl}/orders`, { method: "POST" })).status).toBe(401);
+    const statuses = [];
+    for (let turn = 0; turn < 4; turn += 1) statuses.push((await send("POST", "/orders")).status);
+    expect(statuses).toEqual([200, 200, 200, 429]);
+  });
+
+  test("an override by pattern replaces the limit of the namespace", async () => {
+    const first = await send("GET", "/reports");
+    expect(first.headers.get("ratelimit-limit")).toBe("2");
+    expect((await send("GET", "/reports")).status).toBe(200);
+    expect((await send("GET", "/reports")).status).toBe(429);
+  });
+
+  test("Enforced says that the sidecar has acknowledged this generation", async () => {
+    await waitFor(
+      "Enforced",
+      async () => {
+        const conditions = (await get("akp", "orders")).status?.conditions as Array<{ type: string; status: string }>;
+        return conditions.some(({ type, status }) => type === "Enforced" && status === "True");
+      },
+      { deadlineMs: 40_000, everyMs: 200 },
+    );
+  });
+
+  test("a changed limit is enforced within a second of kubectl apply", async () => {
+    expect((await send("POST", "/orders")).status).toBe(429);
+    await apply(manifests({ writes: 50 }));
+    const appliedAt = performance.now();
+    await waitFor("the new limit", async () => (await send("POST", "/orders")).status === 200, { everyMs: 5 });
+    expect(performance.now() - appliedAt).toBeLessThan(1000);
+  });
+
+  test("an API write to what a manifest manages is refused, naming the manifest", async () => {
+    const reply = await call("permissions.deleteRole", { role: "orders.editor" });
+    expect(reply.status).toBe(409);
+    expect(reply.body.error.type).toMatch(/\/managed_elsewhere$/);
+    expect(reply.body.error.detail).toContain(`${namespace.name}/Role/${namespace.name}/editor`);
+  });
+
+  test("kubectl delete removes them from the store, and leaves the API with its keys", async () => {
+    const { status } = await get("akp", "orders");
+    const args = ["delete", "akp/orders", "rlo/premium", "rlns/public-api", "prole/editor", "-n", namespace.name];
+    expect(await kubernetes.kubectl([...args, "--timeout=30s"])).toMatchObject({ exitCode: 0 });
+    expect((await call("permissions.getRole", { role: "orders.editor" })).status).toBe(404);
+    expect((await call("ratelimit.getNamespace", { namespace: "public-api" })).status).toBe(404);
+    expect((await call("policies.listPolicies", {})).body.data).toEqual([]);
+    expect((await call("keys.verifyKey", { key })).body.data).toMatchObject({ valid: true, code: "VALID" });
+    // Nobody manages the API any more, so that it can be changed.
+    expect((await call("apis.updateApi", { apiId: status?.apiId, name: "orphan" })).status).toBe(200);
+  });
+
+  test("a sidecar whose policy is gone keeps the last one, and never opens", async () => {
+    expect((await fetch(`${sidecarUrl}/orders`, { method: "POST" })).status).toBe(401);
+    expect((await send("GET", "/any")).status).toBe(200);
+  });
+});
