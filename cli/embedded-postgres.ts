@@ -152,24 +152,10 @@ async function binaries(runAs: RunAs | undefined): Promise<string> {
   return join(copy, "bin");
 }
 
-/** Postgres refuses to run as root, so it runs as the user `postgres`, who is made when missing. */
+/** Postgres refuses to run as root; then it runs as `nobody`, who is on every Unix, so that no user has to be made. */
 function unprivilegedUser(): RunAs {
-  const id = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { stdio: ["ignore", "pipe", "ignore"] }));
-  try {
-    return { uid: id("-u"), gid: id("-g") };
-  } catch {
-    try {
-      execFileSync("useradd", ["--system", "--user-group", "--no-create-home", "postgres"], { stdio: "ignore" });
-      return { uid: id("-u"), gid: id("-g") };
-    } catch (error) {
-      throw new Error(
-        "Postgres does not run as root, and the user `postgres` could not be made: add it, or set DATABASE_URL",
-        {
-          cause: error,
-        },
-      );
-    }
-  }
+  const id = (flag: string) => Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }));
+  return { uid: id("-u"), gid: id("-g") };
 }
 
 function reachableDataDir(dataDir: string): string {
