@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { apiTypes } from "./generate/api-types.ts";
+import { cliReference } from "./generate/cli-reference.ts";
 import { crds } from "./generate/crds.ts";
 import { manifestReference } from "./generate/manifest-reference.ts";
 import { openApi } from "./generate/openapi.ts";
@@ -16,7 +17,7 @@ export interface Target {
   readonly ownsFolder?: string;
 }
 
-export const targets: readonly Target[] = [crds, manifestReference, openApi, apiTypes];
+export const targets: readonly Target[] = [crds, manifestReference, cliReference, openApi, apiTypes];
 
 const ROOT = resolve(import.meta.dirname, "..");
 

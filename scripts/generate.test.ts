@@ -1,0 +1,83 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { toTypes } from "./generate/api-types.ts";
+import { structuralSchema } from "./generate/structural-schema.ts";
+import { findStale } from "./generate.ts";
+
+test("every generated file is as `npm run generate` would write it", async () => {
+  expect(await findStale()).toEqual([]);
+});
+
+test("a structural schema has one type at each place and nothing that the API server refuses", () => {
+  const schema = z.strictObject({
+    port: z.union([z.string(), z.int()]).meta({ "x-kubernetes-int-or-string": true }),
+    kind: z.literal("a").optional(),
+    at: z.iso.datetime(),
+    labels: z.record(z.string(), z.string().max(3)),
+    list: z.array(z.strictObject({ n: z.int().min(1) })).default([]),
+  });
+  expect(structuralSchema(schema, "input")).toEqual({
+    type: "object",
+    required: ["port", "at", "labels"],
+    properties: {
+      port: { "x-kubernetes-int-or-string": true },
+      kind: { type: "string", enum: ["a"] },
+      at: { type: "string", format: "date-time" },
+      labels: { type: "object", additionalProperties: { type: "string", maxLength: 3 } },
+      list: {
+        type: "array",
+        default: [],
+        items: {
+          type: "object",
+          required: ["n"],
+          properties: { n: { type: "integer", format: "int64", minimum: 1, maximum: Number.MAX_SAFE_INTEGER } },
+        },
+      },
+    },
+  });
+});
+
+test("what has no structural form is refused with its place", () => {
+  const schema = z.strictObject({ deep: z.strictObject({ either: z.union([z.string(), z.boolean()]) }) });
+  expect(() => structuralSchema(schema, "input")).toThrow(".deep.either has alternatives");
+});
+
+test("types of the API are those that openapi-fetch reads", () => {
+  const json = (schema: object) => ({ content: { "application/json": { schema } } });
+  const body = {
+    type: "object",
+    properties: {
+      a: { type: "string" },
+      b: { type: ["integer", "null"] },
+      "c-d": { enum: ["x", "y"] },
+      e: { type: "array", items: {} },
+    },
+    required: ["a"],
+  };
+  const types = toTypes({
+    paths: {
+      "/v2/x.y": {
+        post: {
+          summary: "Do y",
+          requestBody: json(body),
+          responses: { "200": json({ type: "boolean" }), "400": json({ $ref: "#/components/schemas/E" }) },
+        },
+      },
+      "/v2/live": { get: { summary: "Live", responses: {} } },
+    },
+    components: { schemas: { E: { type: "object", additionalProperties: false } } },
+  });
+  for (const line of [
+    '"/v2/x.y": {',
+    "a: string;",
+    "b?: number | null | undefined;",
+    '"c-d"?: "x" | "y" | undefined;',
+    "e?: Array<unknown> | undefined;",
+    'content: { "application/json": boolean }',
+    'content: { "application/json": components["schemas"]["E"] }',
+    "E: Record<string, never>;",
+  ]) {
+    expect(types).toContain(line);
+  }
+  expect(types).not.toContain("/v2/live");
+});

@@ -1,0 +1,64 @@
+import type { Command } from "../../cli/command.ts";
+import { COMMANDS } from "../../cli/commands.ts";
+import type { Target } from "../generate.ts";
+
+/** docs/reference/cli.md: every command with its options and environment variables, from the tables that parse them. */
+export const cliReference: Target = {
+  name: "command line reference",
+  files: async () => {
+    const commands = await Promise.all(COMMANDS.map((row) => row.load()));
+    return new Map([["docs/reference/cli.md", page(commands)]]);
+  },
+};
+
+function page(commands: readonly Command[]): string {
+  return [
+    "# Command line",
+    "",
+    "Generated from the commands' own tables by `npm run generate`. Options come before the environment, defaults come last.",
+    "Exit codes: 0 done, 1 failed, 2 called wrongly.",
+    "",
+    ...commands.flatMap(section),
+    "## Environment",
+    "",
+    "| variable | is |",
+    "| --- | --- |",
+    "| `POSTERN_ROOT_KEY` | `dev`, `api-server`: a root key of 22 characters or more to register at the start, with every grant. `operator`: the root key to act with |",
+    "| `POSTERN_LOG_LEVEL` | `trace`, `debug`, `info` (default), `warn`, `error` |",
+    "| `POSTERN_DEBUG` | `1` prints the stack of an error that ends a command |",
+    ...environment(commands),
+    "",
+  ].join("\n");
+}
+
+function section(command: Command): string[] {
+  const { name, summary, description, options } = command;
+  return [
+    `## postern ${name}`,
+    "",
+    `${capitalised(summary)}.${description === undefined ? "" : ` ${description}`}`,
+    "",
+    "| option | is | default | environment |",
+    "| --- | --- | --- | --- |",
+    ...Object.entries(options).map(([option, row]) => {
+      const flag = row.type === "boolean" ? `--${option}` : `--${option} ${row.placeholder ?? "VALUE"}`;
+      const short = row.short === undefined ? "" : `\`-${row.short}\`, `;
+      const byDefault = row.required === true ? "required" : row.default ? `\`${row.default}\`` : "";
+      return `| ${short}\`${flag}\` | ${row.help} | ${byDefault} | ${row.env === undefined ? "" : `\`${row.env}\``} |`;
+    }),
+    "",
+  ];
+}
+
+function environment(commands: readonly Command[]): string[] {
+  const users = new Map<string, string[]>();
+  for (const { name, options } of commands) {
+    for (const [option, { env }] of Object.entries(options)) {
+      if (env === undefined) continue;
+      users.set(env, [...(users.get(env) ?? []), `\`${name} --${option}\``]);
+    }
+  }
+  return [...users].sort(([a], [b]) => (a < b ? -1 : 1)).map(([env, of]) => `| \`${env}\` | ${of.join(", ")} |`);
+}
+
+const capitalised = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
