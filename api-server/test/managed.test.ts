@@ -183,13 +183,14 @@ describe.each(CASES)("$title", (one) => {
     expect((await api.audit()).length).toBe(kind === "key" ? rows : rows + 1);
   });
 
-  test.runIf(kind !== "key")("twenty creates at once by one manager make one", async () => {
-    const manager = aManager();
-    const name = unique();
-    const replies = await Promise.all(Array.from({ length: 20 }, () => send(create(name), as(manager))));
-    expect(replies.map(({ status }) => status)).toEqual(Array(20).fill(200));
-    expect(new Set(replies.map((reply) => reply.body.data[idField])).size).toBe(1);
-  });
+  if (kind !== "key")
+    test("twenty creates at once by one manager make one", async () => {
+      const manager = aManager();
+      const name = unique();
+      const replies = await Promise.all(Array.from({ length: 20 }, () => send(create(name), as(manager))));
+      expect(replies.map(({ status }) => status)).toEqual(Array(20).fill(200));
+      expect(new Set(replies.map((reply) => reply.body.data[idField])).size).toBe(1);
+    });
 
   for (const [what, request] of Object.entries({ change, delete: remove })) {
     if (request === undefined) continue;
@@ -240,37 +241,41 @@ describe.each(CASES)("$title", (one) => {
     });
   }
 
-  test.runIf(change !== undefined)("a change with adopt takes an unmanaged one over", async () => {
-    const made = await make(one);
-    const manager = aManager();
-    expect((await send((change as NonNullable<typeof change>)(made), as(manager, ADOPT))).status).toBe(200);
-    expect(await managerOf(kind, made.id)).toBe(manager);
-  });
+  if (change !== undefined)
+    test("a change with adopt takes an unmanaged one over", async () => {
+      const made = await make(one);
+      const manager = aManager();
+      expect((await send((change as NonNullable<typeof change>)(made), as(manager, ADOPT))).status).toBe(200);
+      expect(await managerOf(kind, made.id)).toBe(manager);
+    });
 
-  test.runIf(change !== undefined && kind !== "key")("a manager cannot adopt a second one", async () => {
-    const manager = aManager();
-    await make(one, manager);
-    const second = await make(one);
-    const reply = await send((change as NonNullable<typeof change>)(second), as(manager, ADOPT));
-    expect(reply.status).toBe(409);
-    expect(kindOf(reply)).toBe("managed_exists");
-    expect(await managerOf(kind, second.id)).toBeUndefined();
-  });
+  if (change !== undefined && kind !== "key")
+    test("a manager cannot adopt a second one", async () => {
+      const manager = aManager();
+      await make(one, manager);
+      const second = await make(one);
+      const reply = await send((change as NonNullable<typeof change>)(second), as(manager, ADOPT));
+      expect(reply.status).toBe(409);
+      expect(kindOf(reply)).toBe("managed_exists");
+      expect(await managerOf(kind, second.id)).toBeUndefined();
+    });
 
-  test.runIf(remove !== undefined)("after its object is deleted a manager may make another", async () => {
-    const manager = aManager();
-    const made = await make(one, manager);
-    await send((remove as NonNullable<typeof remove>)(made), as(manager));
-    const next = await make(one, manager);
-    expect(next.id).not.toBe(made.id);
-    expect(await managerOf(kind, next.id)).toBe(manager);
-  });
+  if (remove !== undefined)
+    test("after its object is deleted a manager may make another", async () => {
+      const manager = aManager();
+      const made = await make(one, manager);
+      await send((remove as NonNullable<typeof remove>)(made), as(manager));
+      const next = await make(one, manager);
+      expect(next.id).not.toBe(made.id);
+      expect(await managerOf(kind, next.id)).toBe(manager);
+    });
 
-  test.runIf(createIsChange)("setting what another made without a manager leaves it unmanaged", async () => {
-    const { id, name } = await make(one);
-    expect((await send(create(name), as(aManager()))).body.data[idField]).toBe(id);
-    expect(await managerOf(kind, id)).toBeUndefined();
-  });
+  if (createIsChange)
+    test("setting what another made without a manager leaves it unmanaged", async () => {
+      const { id, name } = await make(one);
+      expect((await send(create(name), as(aManager()))).body.data[idField]).toBe(id);
+      expect(await managerOf(kind, id)).toBeUndefined();
+    });
 
   test("managed.getObject says 404 before 403, and the same of a missing and of a foreign one", async () => {
     const { id } = await make(one, aManager());

@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -27,6 +27,12 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+/** A test that fails half-way must not leave its server to the next one, on the same files. */
+const started: RunningProcess[] = [];
+afterEach(async () => {
+  for (const child of started.splice(0)) await child.stop(6000);
+});
+
 /** The variables that would lead `dev` to other stores than its own. */
 const env = { DATABASE_URL: undefined, REDIS_URL: undefined, POSTERN_ROOT_KEY: undefined };
 
@@ -46,6 +52,7 @@ async function startDev(more: { args?: string[]; env?: Record<string, string> } 
     readyLine: /^\{.*"apiUrl".*\}$/m,
     env: { ...env, ...more.env },
   });
+  started.push(child);
   return { child, ready: JSON.parse(child.stdout()) as Ready };
 }
 

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -128,25 +128,41 @@ async function goEnvironment(go: string, name: string): Promise<string> {
  * of a killed one can be told and taken away.
  */
 async function lock(file: string): Promise<() => Promise<void>> {
-  const mine = `${file}.${process.pid}`;
   for (let waited = false; ; waited = true) {
+    // Written elsewhere first, so that the lock never is there without its holder's name.
+    const draft = `${file}.${process.pid}`;
+    await writeFile(draft, String(process.pid));
     try {
-      await writeFile(file, String(process.pid), { flag: "wx" });
+      await link(draft, file);
       return () => rm(file, { force: true });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    } finally {
+      await rm(draft, { force: true });
     }
     const holder = Number(await readFile(file, "utf8").catch(() => ""));
     if (holder > 0 && !isAlive(holder)) {
-      // A rename succeeds for one of those who saw the dead holder; the others find the file of the next one, or none.
-      await rename(file, mine).then(
-        () => rm(mine, { force: true }),
-        () => undefined,
-      );
+      await takeAway(file, holder);
       continue;
     }
-    if (!waited) say("another run is building the Kubernetes programs; waiting for it");
+    if (!waited) say(`process ${holder} is building the Kubernetes programs, says ${file}; waiting for it`);
     await sleep(500);
+  }
+}
+
+/**
+ * Removes the lock of a dead holder. Somebody else may have done that, and taken the lock, since the holder was read:
+ * what is renamed away is therefore looked at, and put back when it is not the dead one's.
+ */
+async function takeAway(file: string, holder: number): Promise<void> {
+  const aside = `${file}.${process.pid}`;
+  try {
+    await rename(file, aside);
+    if (Number(await readFile(aside, "utf8")) !== holder) await link(aside, file);
+  } catch (error) {
+    if (!["ENOENT", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+  } finally {
+    await rm(aside, { force: true });
   }
 }
 

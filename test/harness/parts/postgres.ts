@@ -1,23 +1,15 @@
-import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { chown, cp, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join, sep } from "node:path";
-import { pathToFileURL } from "node:url";
-import { promisify } from "node:util";
+import { join } from "node:path";
 import { Client } from "pg";
-import { freePort } from "../ports.ts";
-import { startProcess } from "../process.ts";
+import { startEmbeddedPostgres } from "../../../cli/embedded-postgres.ts";
 import { dockerAnswers, findPart } from "./find.ts";
-
-const run = promisify(execFile);
 
 /** Every database of a run is named so, then the run's id: nothing else on a server given by its address is touched. */
 export const DATABASE_PREFIX = "postern_test_";
 
 type Server = { url: string; stop(): Promise<void> };
-type Owner = { uid: number; gid: number };
 
 /**
  * Finds or makes a Postgres. The npm package comes before the container, because it starts in a second, is pinned by
@@ -51,91 +43,31 @@ async function fromEnvironment(): Promise<Server | undefined> {
   return { url, stop: async () => {} };
 }
 
-/**
- * The binaries of embedded-postgres, started here and not by its own class: that one listens to `beforeExit` and then
- * exits with 0, which would turn a failed test run into a good one.
- */
+/** The server that `postern dev` runs, on files of its own. Nothing survives the run, so it need not care for a crash. */
 async function fromPackage(): Promise<Server | undefined> {
-  const packages = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
-  const entry = packages.resolve(`@embedded-postgres/${process.platform}-${process.arch}`);
   const dir = await mkdtemp(join(tmpdir(), "postern-postgres-"));
+  // As root the server runs as somebody else, who has to get there.
+  await chmod(dir, 0o755);
+  const remove = () => rm(dir, { recursive: true, force: true });
   try {
-    const owner = await notRoot();
-    if (owner !== undefined) await chown(dir, owner.uid, owner.gid);
-    const { initdb, postgres } = await binaries(entry, dir, owner);
-
-    const data = join(dir, "data");
-    const password = randomBytes(12).toString("hex");
-    const passwordFile = join(dir, "password");
-    await writeFile(passwordFile, password, { mode: 0o600 });
-    if (owner !== undefined) await chown(passwordFile, owner.uid, owner.gid);
-    // Plain passwords: the deliberate slowness of SCRAM would be paid by each of a run's thousands of connections.
-    const cluster = ["--username=postgres", `--pwfile=${passwordFile}`, "--auth=password", "--encoding=UTF8"];
-    await run(initdb, [`--pgdata=${data}`, ...cluster, "--locale=C.UTF-8", "--no-sync"], { cwd: dir, ...owner });
-
-    const port = await freePort();
-    const server = await startProcess(postgres, ["-D", data, "-p", String(port), ...settings()], {
-      cwd: dir,
-      readyLine: /database system is ready to accept connections/,
-      ...owner,
-    });
-    return {
-      url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
-      stop: async () => {
-        // SIGQUIT: nothing of these data is wanted again, so nobody waits for a checkpoint or a client.
-        server.kill("SIGQUIT");
-        await server.stop();
-        await rm(dir, { recursive: true, force: true });
-      },
-    };
+    const { url, stop } = await startEmbeddedPostgres({ dataDir: dir, settings: SETTINGS, plainPasswords: true });
+    return { url, stop: () => stop().then(remove) };
   } catch (error) {
-    await rm(dir, { recursive: true, force: true });
+    await remove();
     throw error;
   }
 }
 
-/** Nothing here survives the run, so Postgres need not care for a crash of the machine. */
-function settings(): string[] {
-  const values = {
-    listen_addresses: "127.0.0.1",
-    unix_socket_directories: "",
-    fsync: "off",
-    synchronous_commit: "off",
-    full_page_writes: "off",
-    max_connections: "300",
-    shared_buffers: "256MB",
-    max_wal_size: "4GB",
-    checkpoint_timeout: "1h",
-    jit: "off",
-  };
-  return Object.entries(values).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-}
-
-/** Postgres refuses to run as root; then it runs as nobody, which every Unix has. */
-async function notRoot(): Promise<Owner | undefined> {
-  if (process.getuid?.() !== 0) return undefined;
-  const [uid, gid] = await Promise.all([run("id", ["-u", "nobody"]), run("id", ["-g", "nobody"])]);
-  return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
-}
-
-/** Where the programs are; a copy of them when they lie where their user may not look, such as below /root. */
-async function binaries(entry: string, dir: string, owner: Owner | undefined) {
-  const { initdb, postgres } = (await import(pathToFileURL(entry).href)) as { initdb: string; postgres: string };
-  if (owner === undefined || (await openToAll(postgres))) return { initdb, postgres };
-  const native = dirname(dirname(postgres));
-  const copy = join(dir, "native");
-  await cp(native, copy, { recursive: true, verbatimSymlinks: true });
-  await run("chown", ["-R", `${owner.uid}:${owner.gid}`, copy]);
-  return { initdb: join(copy, "bin", "initdb"), postgres: join(copy, "bin", "postgres") };
-}
-
-async function openToAll(file: string): Promise<boolean> {
-  for (let path = file; path !== sep; path = dirname(path)) {
-    const { mode } = await stat(path);
-    if ((mode & 0o001) === 0) return false;
-  }
-  return true;
-}
+const SETTINGS = [
+  "fsync=off",
+  "synchronous_commit=off",
+  "full_page_writes=off",
+  "max_connections=300",
+  "shared_buffers=256MB",
+  "max_wal_size=4GB",
+  "checkpoint_timeout=1h",
+  "jit=off",
+];
 
 async function fromContainer(): Promise<Server | undefined> {
   if (!(await dockerAnswers())) return undefined;

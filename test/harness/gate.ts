@@ -1,0 +1,360 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import pino from "pino";
+import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
+import { CompiledPolicy, type PolicyRecord } from "../../core/policies/policy.ts";
+import type {
+  ApiRecord,
+  IdentityRecord,
+  KeyRecord,
+  OverrideRecord,
+  RoleRecord,
+} from "../../core/verification/records.ts";
+import { createMemoryEdge, type Edge } from "../../edge/open.ts";
+import { overrideRecordId, type RecordWrite } from "../../edge/projection/contract.ts";
+import type { SidecarConfig, Timeouts } from "../../sidecar/config.ts";
+import { type Sidecar, startSidecar } from "../../sidecar/start.ts";
+import { waitFor } from "./wait.ts";
+
+/*
+ * For the tests of the sidecar: one with real sockets between a client and an app, and the hand that writes records
+ * as the relay does.
+ */
+
+export const WORKSPACE = "ws_test";
+export const API = "api_orders";
+export const POLICY = "pol_orders";
+
+export const silent = pino({ level: "silent" });
+
+/** A policy with nothing special, but for what the case is about. */
+export const aPolicy = (changes: Partial<CompiledPolicy> = {}): CompiledPolicy =>
+  CompiledPolicy.parse({
+    formatVersion: 1,
+    apiId: API,
+    mode: "Enforce",
+    credentials: [
+      { in: "header", name: "Authorization", scheme: "Bearer" },
+      { in: "header", name: "X-API-Key" },
+    ],
+    rules: [],
+    onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
+    onCounterFailure: "Local",
+    onCreditFailure: "Deny",
+    allowPaths: [],
+    ...changes,
+  });
+
+export const aRule = (changes: Partial<CompiledPolicy["rules"][number]> = {}): CompiledPolicy["rules"][number] => ({
+  access: "Key",
+  creditCost: 1,
+  ratelimits: [],
+  ...changes,
+});
+
+/** Writes records as the relay does. Each write is a newer version. */
+export class Records {
+  readonly #edge: Edge;
+  readonly workspaceId: string;
+  #projectionId = "";
+  #version = 0;
+  #policyVersion = 0;
+
+  constructor(edge: Edge, workspaceId = WORKSPACE) {
+    this.#edge = edge;
+    this.workspaceId = workspaceId;
+  }
+
+  /** A new projection: what was written before is gone. */
+  async begin(projectionId = "projection-1"): Promise<void> {
+    this.#projectionId = projectionId;
+    await this.#edge.writer.begin(projectionId, [this.workspaceId]);
+    await this.#write("workspace", this.workspaceId, { id: this.workspaceId, enabled: true });
+    await this.putApi({});
+  }
+
+  async complete(): Promise<void> {
+    await this.#edge.writer.complete(this.#projectionId, [this.workspaceId]);
+    await this.heartbeat();
+  }
+
+  /** `ageMs` old; 0 is now. */
+  async heartbeat(ageMs = 0): Promise<void> {
+    const asOfMs = (await this.#edge.writer.nowMs()) - ageMs;
+    await this.#edge.writer.heartbeat(this.#projectionId, asOfMs, [this.workspaceId]);
+  }
+
+  async putApi(changes: Partial<ApiRecord>): Promise<void> {
+    const api: ApiRecord = { id: API, name: "orders", ...changes };
+    await this.#write("api", api.id, api);
+  }
+
+  async putWorkspace(enabled: boolean): Promise<void> {
+    await this.#write("workspace", this.workspaceId, { id: this.workspaceId, enabled });
+  }
+
+  async putIdentity(identity: IdentityRecord): Promise<void> {
+    await this.#write("identity", identity.id, identity);
+  }
+
+  async putRole(role: RoleRecord): Promise<void> {
+    await this.#write("role", role.id, role);
+  }
+
+  async putOverride(namespaceId: string, override: OverrideRecord): Promise<void> {
+    await this.#write("override", overrideRecordId(namespaceId, override.identifier), override);
+  }
+
+  /** Gives the key string. The same `key` again changes its record. */
+  async putKey(
+    changes: Partial<KeyRecord> = {},
+    key = makeKeyString({ randomBytes: randomBytes(16) }).key,
+  ): Promise<string> {
+    const record: KeyRecord = {
+      keyId: `key_${hashKey(key).slice(0, 8)}`,
+      workspaceId: this.workspaceId,
+      apiId: API,
+      keySpaceId: "ks_orders",
+      enabled: true,
+      roleIds: [],
+      permissions: [],
+      ratelimits: [],
+      limited: false,
+      ...changes,
+    };
+    await this.#write("key", hashKey(key), record);
+    return key;
+  }
+
+  async deleteKey(key: string): Promise<void> {
+    await this.#write("key", hashKey(key), undefined);
+  }
+
+  async putPolicy(policy: CompiledPolicy): Promise<void> {
+    this.#policyVersion += 1;
+    const version = this.#policyVersion;
+    const record: PolicyRecord = {
+      policyId: POLICY,
+      name: "orders",
+      apiId: API,
+      uid: "uid-1",
+      generation: version,
+      version,
+      policy,
+    };
+    await this.#write("policy", POLICY, record);
+  }
+
+  async putUnreadablePolicy(): Promise<void> {
+    await this.#write("policy", POLICY, { policyId: POLICY, policy: { formatVersion: 99 } });
+  }
+
+  async deletePolicy(): Promise<void> {
+    await this.#write("policy", POLICY, undefined);
+  }
+
+  async #write(kind: RecordWrite["ref"]["kind"], id: string, data: unknown): Promise<void> {
+    this.#version += 1;
+    const ref = { workspaceId: this.workspaceId, kind, id };
+    await this.#edge.writer.write({
+      projectionId: this.#projectionId,
+      version: this.#version,
+      writes: [{ ref, data }],
+    });
+  }
+}
+
+export interface SeenRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly rawHeaders: string[];
+  readonly body: string;
+}
+
+export interface TestApp {
+  readonly url: string;
+  readonly server: Server;
+  readonly seen: SeenRequest[];
+  close(): Promise<void>;
+}
+
+/** An app that answers 200 `ok` and remembers what it was asked, or does what `listener` does. */
+export async function startApp(listener?: (req: IncomingMessage, res: ServerResponse) => void): Promise<TestApp> {
+  const seen: SeenRequest[] = [];
+  const remember = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
+    let body = "";
+    for await (const chunk of req) body += chunk;
+    const { method = "", url = "", headers, rawHeaders } = req;
+    seen.push({ method, url, headers, rawHeaders, body });
+    res.end("ok");
+  };
+  const server = createServer(listener ?? ((req, res) => void remember(req, res).catch(() => res.destroy())));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    server,
+    seen,
+    close: async () => {
+      if (!server.listening) return;
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+export interface TestGate {
+  readonly edge: Edge;
+  readonly records: Records;
+  readonly app: TestApp;
+  readonly sidecar: Sidecar;
+  readonly port: number;
+  /** Waits until the gate acts on everything that was written. */
+  settle(): Promise<void>;
+  metrics(): Promise<string>;
+  readyz(): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+export interface GateOptions {
+  readonly policy?: Partial<CompiledPolicy>;
+  readonly edge?: Edge;
+  readonly app?: TestApp;
+  readonly timeouts?: Partial<Timeouts>;
+  readonly config?: Partial<SidecarConfig>;
+  /** false: no policy is written, and nobody waits for one. */
+  readonly ready?: boolean;
+  /** false: nothing is written at all, because the store is not there. */
+  readonly written?: boolean;
+}
+
+export async function openGate(options: GateOptions = {}): Promise<TestGate> {
+  const edge = options.edge ?? createMemoryEdge();
+  const app = options.app ?? (await startApp());
+  const records = new Records(edge);
+  if (options.written !== false) await records.begin();
+  if (options.ready !== false) await records.putPolicy(aPolicy(options.policy));
+  if (options.written !== false) await records.complete();
+  const sidecar = await startSidecar({
+    edge,
+    workspaceId: WORKSPACE,
+    policyId: POLICY,
+    upstream: app.url,
+    listen: { host: "127.0.0.1", port: 0 },
+    admin: { host: "127.0.0.1", port: 0 },
+    podId: "pod-1",
+    region: "test",
+    errorDocsUrl: "https://docs.test",
+    logger: silent,
+    ...(options.timeouts === undefined ? {} : { timeouts: options.timeouts }),
+    ...options.config,
+  });
+  const port = Number(new URL(sidecar.url).port);
+  const readyz = () => call(Number(new URL(sidecar.adminUrl).port), { path: "/readyz" });
+  const metrics = async () => (await call(Number(new URL(sidecar.adminUrl).port), { path: "/metrics" })).body;
+  if (options.ready !== false) await waitFor("the gate to be ready", async () => (await readyz()).status === 200);
+  return {
+    edge,
+    records,
+    app,
+    sidecar,
+    port,
+    settle: async () => {
+      await records.heartbeat();
+      await waitFor(
+        "the gate to have heard the heartbeat",
+        async () => JSON.parse((await readyz()).body).stalenessMs < 500,
+      );
+    },
+    metrics,
+    readyz,
+    close: async () => {
+      await sidecar.close();
+      await app.close();
+      await edge.close();
+    },
+  };
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  readonly trailers: NodeJS.Dict<string>;
+}
+
+export interface Call {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Record<string, string> | string[];
+  readonly body?: string | Buffer;
+}
+
+/** One request on a connection of its own, read to its end. */
+export async function call(
+  port: number,
+  { method = "GET", path = "/", headers = {}, body }: Call = {},
+): Promise<Answer> {
+  const req = request({
+    host: "127.0.0.1",
+    port,
+    method,
+    path,
+    agent: false,
+    headers: headers as Record<string, string>,
+  });
+  req.end(body);
+  const [res] = (await once(req, "response")) as [IncomingMessage];
+  let text = "";
+  for await (const chunk of res) text += chunk;
+  return { status: res.statusCode ?? 0, headers: res.headers, body: text, trailers: res.trailers };
+}
+
+export const withKey = (key: string, more: Record<string, string> = {}): { headers: Record<string, string> } => ({
+  headers: { Authorization: `Bearer ${key}`, ...more },
+});
+
+/** The kind at the end of an error body's type. */
+export const kindOf = ({ body }: { body: string }): string => JSON.parse(body).error.type.split("/").at(-1);
+
+export interface RawAnswer {
+  /** 0 when the connection was closed without a word. */
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Sends bytes as they are, and gives everything that comes until the other side closes the connection. */
+export async function sendRaw(port: number, ...pieces: Array<string | Buffer>): Promise<RawAnswer> {
+  const socket = connect({ host: "127.0.0.1", port });
+  const closed = once(socket, "close").catch(() => undefined);
+  const read = readAll(socket);
+  for (const piece of pieces) socket.write(typeof piece === "string" ? Buffer.from(piece, "latin1") : piece);
+  await closed;
+  const text = read();
+  return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0), text };
+}
+
+/** Collects what a socket receives. */
+export function readAll(socket: Socket): () => string {
+  let text = "";
+  socket.on("data", (chunk: Buffer) => {
+    text += chunk.toString("latin1");
+  });
+  socket.on("error", () => {});
+  return () => text;
+}
+
+export { waitFor };
