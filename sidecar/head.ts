@@ -167,12 +167,14 @@ function findInHeader(
   header: CredentialHeader | undefined,
   value: string,
 ): { credential: string; at: number } | undefined {
-  for (const { scheme, at } of header?.schemes ?? []) {
+  if (header === undefined) return undefined;
+  for (const { scheme, at } of header.schemes) {
     if (scheme === undefined) return { credential: value, at };
-    if (value.length < scheme.length || value.slice(0, scheme.length).toLowerCase() !== scheme) continue;
-    const next = value.charCodeAt(scheme.length);
+    const { length } = scheme;
     // The end of the value, a space or a tab: `Bearerx` is another scheme.
-    if (Number.isNaN(next) || next === 32 || next === 9) return { credential: value.slice(scheme.length).trim(), at };
+    const next = value.charCodeAt(length);
+    if (value.length < length || !(Number.isNaN(next) || next === 32 || next === 9)) continue;
+    if (value.slice(0, length).toLowerCase() === scheme) return { credential: value.slice(length).trim(), at };
   }
   return undefined;
 }

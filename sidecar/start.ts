@@ -116,7 +116,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
       ongoing: () => ongoing.size,
       eventsDropped: () => edge.sink.dropped(),
       overAdmitted: () => counters.overAdmitted(),
-      cacheSizes: () => ({}),
+      cacheSizes: () => projection.cacheSizes(),
     }),
   });
 

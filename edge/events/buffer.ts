@@ -14,7 +14,7 @@ const SEND_AT = 500;
 const WAITING_MAX = 10_000;
 /** The first batch of a workspace in a round is small, because in the centre there are many workspaces. */
 const FIRST_BATCH_BYTES = 4 * 1024;
-const BATCH_BYTES = 64 * 1024;
+const BATCH_BYTES = 160 * 1024;
 /** UTF-16 to UTF-8. */
 const BYTES_PER_UNIT_MAX = 3;
 const LINE_FEED = 0x0a;
@@ -44,12 +44,16 @@ export class BufferedSink implements EventSink {
   readonly #waitingMax: number;
   /** By workspace: what is still added to. */
   #open = new Map<string, OpenBatch>();
-  #closed: EventBatch[] = [];
+  #full: OpenBatch[] = [];
+  /** A buffer that has been sent, for the next batch: under load they would else be made and thrown away all the time. */
+  #spare: Buffer | undefined;
   #waiting = 0;
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
   #isClosed = false;
+  /** Off after a failure, so that a store that is away is tried at intervals and not with each event. */
+  #mayHurry = true;
 
   constructor({ send, waitingMax = WAITING_MAX }: BufferOptions) {
     this.#send = send;
@@ -67,7 +71,7 @@ export class BufferedSink implements EventSink {
     batch.bytes[batch.length++] = LINE_FEED;
     batch.count += 1;
     this.#waiting += 1;
-    if (this.#waiting === SEND_AT && this.#sending === undefined) void this.flush();
+    if (this.#waiting >= SEND_AT && this.#mayHurry && this.#sending === undefined) void this.flush();
     else this.#schedule();
   }
 
@@ -92,17 +96,25 @@ export class BufferedSink implements EventSink {
     this.#dropped += this.#waiting;
     this.#waiting = 0;
     this.#open.clear();
-    this.#closed = [];
+    this.#full = [];
   }
 
   #batchFor(workspaceId: string, bytes: number): OpenBatch {
     const open = this.#open.get(workspaceId);
     if (open !== undefined && open.bytes.length - open.length >= bytes) return open;
-    if (open !== undefined) this.#closed.push(closeBatch(open));
-    const size = Math.max(bytes, open === undefined ? FIRST_BATCH_BYTES : BATCH_BYTES);
-    const batch = { workspaceId, bytes: Buffer.allocUnsafeSlow(size), length: 0, count: 0 };
+    if (open !== undefined) this.#full.push(open);
+    const batch = { workspaceId, bytes: this.#makeBuffer(bytes, open === undefined), length: 0, count: 0 };
     this.#open.set(workspaceId, batch);
     return batch;
+  }
+
+  #makeBuffer(bytesMin: number, isFirst: boolean): Buffer {
+    const spare = this.#spare;
+    if (spare !== undefined && spare.length >= bytesMin) {
+      this.#spare = undefined;
+      return spare;
+    }
+    return Buffer.allocUnsafeSlow(Math.max(bytesMin, isFirst ? FIRST_BATCH_BYTES : BATCH_BYTES));
   }
 
   #schedule(): void {
@@ -112,27 +124,27 @@ export class BufferedSink implements EventSink {
   }
 
   async #sendAll(): Promise<void> {
-    try {
-      while (this.#waiting > 0) {
-        for (const batch of this.#open.values()) this.#closed.push(closeBatch(batch));
-        this.#open.clear();
-        const round = this.#closed;
-        this.#closed = [];
-        const outcomes = await Promise.allSettled(round.map((batch) => this.#send(batch)));
-        const failed = round.filter((_, at) => outcomes[at]?.status === "rejected");
-        for (const batch of round) if (!failed.includes(batch)) this.#waiting -= batch.count;
+    const round = [...this.#full, ...this.#open.values()];
+    this.#full = [];
+    this.#open.clear();
+    const outcomes = await Promise.allSettled(round.map(async (batch) => this.#send(toEventBatch(batch))));
+    for (const [at, batch] of round.entries()) {
+      if (outcomes[at]?.status === "rejected") {
         // They go on waiting; `dropped` counts those for which there is no room in the end.
-        this.#closed.unshift(...failed);
-        if (failed.length > 0) return;
+        this.#full.push(batch);
+        continue;
       }
-    } finally {
-      this.#sending = undefined;
-      if (this.#waiting > 0) this.#schedule();
+      this.#waiting -= batch.count;
+      if (batch.bytes.length === BATCH_BYTES) this.#spare = batch.bytes;
     }
+    this.#mayHurry = this.#full.length === 0;
+    this.#sending = undefined;
+    // What came meanwhile waits its time too: sending it at once would make many small rounds out of few large ones.
+    if (this.#waiting > 0) this.#schedule();
   }
 }
 
-const closeBatch = ({ workspaceId, bytes, length, count }: OpenBatch): EventBatch => ({
+const toEventBatch = ({ workspaceId, bytes, length, count }: OpenBatch): EventBatch => ({
   workspaceId,
   lines: bytes.subarray(0, length),
   count,

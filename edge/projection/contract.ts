@@ -157,6 +157,8 @@ export interface Projection extends Closeable {
   drop(refs: readonly RecordRef[]): void;
   /** How old the newest knowledge may be: now − T of the last heartbeat that was processed. Infinity before the first. */
   stalenessMs(): number;
+  /** How many entries each cache holds, for the metrics. */
+  cacheSizes(): { readonly keys: number; readonly records: number; readonly absences: number };
   /** Called after a record was dropped because it changed, and with undefined after everything was dropped. */
   onDropped(listener: (ref: RecordRef | undefined) => void): void;
 }

@@ -45,6 +45,10 @@ export class KeyViews {
     this.#views = new BoundedCache(max);
   }
 
+  get size(): number {
+    return this.#views.size;
+  }
+
   peek(workspaceId: string, hash: string): KeyView | undefined {
     const cached = this.#views.get(hash);
     if (cached === undefined || cached.generation !== this.#cache.generation) return undefined;

@@ -123,6 +123,10 @@ class CachedProjection implements Projection, FeedListener {
     }
   }
 
+  cacheSizes(): { keys: number; records: number; absences: number } {
+    return { keys: this.#views.size, ...this.#cache.sizes };
+  }
+
   stalenessMs(): number {
     const nowMs = this.#feed.storeNowMs();
     if (nowMs === undefined || this.#asOfMs === undefined) return Number.POSITIVE_INFINITY;

@@ -62,6 +62,10 @@ export class RecordCache {
     this.#absences = new BoundedCache(options.absences);
   }
 
+  get sizes(): { records: number; absences: number } {
+    return { records: this.#records.size, absences: this.#absences.size };
+  }
+
   /** Grows with each reset. */
   get generation(): number {
     return this.#generation;

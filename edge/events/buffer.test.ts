@@ -1,0 +1,90 @@
+import { afterEach, expect, test } from "vitest";
+import { waitFor } from "../../test/harness/wait.ts";
+import { BufferedSink, type EventBatch } from "./buffer.ts";
+import type { VerificationEvent } from "./contract.ts";
+
+let count = 0;
+const anEvent = (changes: Partial<VerificationEvent> = {}): VerificationEvent => ({
+  type: "verification",
+  id: `ev_${count++}`,
+  requestId: "req_1",
+  timeMs: 1,
+  workspaceId: "ws_1",
+  keySpaceId: "ks_1",
+  apiId: "api_1",
+  keyId: "key_1",
+  outcome: "VALID",
+  tags: [],
+  region: "",
+  source: "sidecar",
+  spentCredits: 0,
+  latencyMs: 0,
+  ...changes,
+});
+
+/** A store that keeps copies, because a batch's bytes are used again once it is sent. */
+function aStore() {
+  const stored: VerificationEvent[] = [];
+  const store = { stored, isAway: false, calls: 0 };
+  const send = async ({ lines, count: expected }: EventBatch): Promise<void> => {
+    store.calls += 1;
+    if (store.isAway) throw new Error("away");
+    const events = lines.toString().trimEnd().split("\n");
+    expect(events).toHaveLength(expected);
+    stored.push(...events.map((line) => JSON.parse(line) as VerificationEvent));
+  };
+  return { store, send };
+}
+
+let sink: BufferedSink;
+afterEach(() => sink.close());
+
+test("what cannot be sent waits, and goes out once with what came after it", async () => {
+  const { store, send } = aStore();
+  sink = new BufferedSink({ send });
+  store.isAway = true;
+  const events = [anEvent(), anEvent()];
+  for (const event of events) sink.add(event);
+  await sink.flush();
+  expect(store.stored).toEqual([]);
+  store.isAway = false;
+  const later = anEvent();
+  sink.add(later);
+  await sink.flush();
+  expect(store.stored).toEqual([...events, later]);
+  expect(sink.dropped()).toBe(0);
+});
+
+test("only so many wait; the rest is dropped and counted, as is what waits at the end", async () => {
+  const { store, send } = aStore();
+  store.isAway = true;
+  sink = new BufferedSink({ send, waitingMax: 10 });
+  for (let i = 0; i < 15; i++) sink.add(anEvent());
+  expect(sink.dropped()).toBe(5);
+  await sink.close();
+  expect(sink.dropped()).toBe(15);
+});
+
+test("many are sent at once, in few batches, whole and in order, again and again", async () => {
+  const { store, send } = aStore();
+  sink = new BufferedSink({ send });
+  const events = Array.from({ length: 3_000 }, (_, i) => anEvent({ externalId: "é".repeat(i % 300) }));
+  for (const [i, event] of events.entries()) {
+    sink.add(event);
+    // The store answers now and then, so that buffers are used again.
+    if (i % 700 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  await sink.flush();
+  await waitFor("all of them", () => store.stored.length === events.length);
+  expect(store.stored).toEqual(events);
+  expect(store.calls).toBeLessThan(30);
+});
+
+test("an event that is larger than a batch is a batch of its own", async () => {
+  const { store, send } = aStore();
+  sink = new BufferedSink({ send });
+  const events = [anEvent(), anEvent({ externalId: "x".repeat(500_000) }), anEvent()];
+  for (const event of events) sink.add(event);
+  await sink.flush();
+  expect(store.stored).toEqual(events);
+});
