@@ -34,6 +34,9 @@ const STOP_DEADLINE_MS = 3_000;
 const SHARED_BINARIES = "/var/cache/postern";
 const SHARED_DATA = "/var/lib/postern";
 
+/** Postgres' own locale: names compare without regard to case in every script, alike on every machine. */
+const LOCALE = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
+
 interface RunAs {
   readonly uid: number;
   readonly gid: number;
@@ -122,7 +125,7 @@ function initialise(options: {
     `--pwfile=${options.secretFile}`,
   ];
   try {
-    execFileSync(join(options.bin, "initdb"), [...args, "--encoding=UTF8", "--locale=C", "--no-sync"], {
+    execFileSync(join(options.bin, "initdb"), [...args, ...LOCALE, "--no-sync"], {
       stdio: ["ignore", "ignore", "pipe"],
       cwd: tmpdir(),
       ...options.runAs,

@@ -1,17 +1,10 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { parseAllDocuments } from "yaml";
 import { checkManifest } from "../core/manifests/check.ts";
+import { API_VERSION } from "../core/manifests/index.ts";
+import { type DocumentProblem, type ReadDocument, readDocuments } from "../operator/source/directory/documents.ts";
 import { defineCommand, UsageError } from "./command.ts";
 import { json } from "./options.ts";
-
-interface Finding {
-  readonly file: string;
-  /** The document's place in its file, from 1. */
-  readonly document: number;
-  readonly location: string;
-  readonly message: string;
-}
 
 export const validate = defineCommand({
   name: "validate",
@@ -27,8 +20,8 @@ export const validate = defineCommand({
     if (options.json) {
       io.out(JSON.stringify({ files: files.length, problems: findings }));
     } else {
-      for (const { file, document, location, message } of findings) {
-        io.out(`${file}#${document}: ${location}: ${message}`);
+      for (const { file, line, object = "manifest", location, message } of findings) {
+        io.out(`${file}:${line}: ${object}: ${location}: ${message}`);
       }
       io.out(`${files.length} files, ${findings.length} problems`);
     }
@@ -46,15 +39,24 @@ function manifestFiles(path: string): string[] {
     .map((name) => join(path, name));
 }
 
-function checkFile(file: string): Finding[] {
-  const documents = parseAllDocuments(readFileSync(file, "utf8"));
-  return [...documents].flatMap((document, index) => {
-    const at = { file, document: index + 1 };
-    const syntax = document.errors[0];
-    if (syntax !== undefined)
-      return [{ ...at, location: `line ${syntax.linePos?.[0].line ?? 1}`, message: syntax.message }];
-    const value: unknown = document.toJS();
-    if (value === null) return [];
-    return checkManifest(value).map((problem) => ({ ...at, ...problem }));
-  });
+/** As the operator reads it, and also what it would find wrong only when it compiles the policy. */
+function checkFile(file: string): DocumentProblem[] {
+  return readDocuments(file, readFileSync(file, "utf8")).flatMap(({ desired, problems, ...at }) =>
+    desired === undefined ? problems : [...problems, ...compileProblems(file, desired, at)],
+  );
+}
+
+function compileProblems(
+  file: string,
+  { kind, namespace, name, spec }: NonNullable<ReadDocument["desired"]>,
+  { document, line }: Pick<ReadDocument, "document" | "line">,
+): DocumentProblem[] {
+  const object = `${kind} ${namespace}/${name}`;
+  return checkManifest({ apiVersion: API_VERSION, kind, metadata: { name, namespace }, spec }).map((problem) => ({
+    file,
+    document,
+    line,
+    object,
+    ...problem,
+  }));
 }

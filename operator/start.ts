@@ -61,13 +61,15 @@ export interface Operator {
 }
 
 const RESYNC_MS = 300_000;
+const CLOSE_MS = 2_000;
 const LEASE = "postern-operator";
 
 /** Starts watching and reconciling. Throws when the source cannot be opened at all. */
 export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const { cluster, logger: log, resyncMs = RESYNC_MS, nowMs = Date.now } = config;
   const { source, problems, elect } = await openSource(config);
-  const api = createStoreApi({ url: config.apiUrl, rootKey: config.rootKey });
+  const stop = new AbortController();
+  const api = createStoreApi({ url: config.apiUrl, rootKey: config.rootKey, signal: stop.signal });
   const ctx: Context = { source, api, cluster, resyncMs, nowMs, log };
   const metrics = createOperatorMetrics(source);
   const pending = new Set<string>();
@@ -115,12 +117,18 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     for (const controller of controllers.values()) isLeading ? controller.resume() : controller.pause();
   };
 
-  await source.start(onChange);
+  // Before the first list, which waits for as long as the cluster's API is away: probes must be answered meanwhile.
+  const admin =
+    config.admin === undefined ? undefined : await startAdmin({ ...config.admin, metrics, isReady: () => isListed });
+  try {
+    await source.start(onChange);
+  } catch (error) {
+    await Promise.all([admin?.close(), source.close()]);
+    throw error;
+  }
   isListed = true;
   if (pending.size === 0) allSeen.resolve();
   const election = elect({ onStarted: () => work(true), onStopped: () => work(false) });
-  const admin =
-    config.admin === undefined ? undefined : await startAdmin({ ...config.admin, metrics, isReady: () => isListed });
 
   return {
     adminUrl: admin?.url,
@@ -129,7 +137,10 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     problems,
     close: async () => {
       await admin?.close();
+      // What is under way may finish, but an API that hangs must not hold up the exit.
+      const late = setTimeout(() => stop.abort(), CLOSE_MS);
       await Promise.all([...controllers.values()].map((controller) => controller.close()));
+      clearTimeout(late);
       // Last of what writes: the next leader must not meet what is still being written.
       await election?.close();
       await source.close();

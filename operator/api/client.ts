@@ -44,6 +44,8 @@ export interface ApiOptions {
   readonly url: string;
   readonly rootKey: string;
   readonly timeoutMs?: number;
+  /** Once aborted, calls under way fail and new ones are not made. */
+  readonly signal?: AbortSignal;
 }
 
 type Reaction = "refusal" | "retry" | "unavailable";
@@ -76,7 +78,11 @@ const RETRY_MS = 150;
 const RETRY_AFTER_MS_MAX = 2_000;
 const TIMEOUT_MS = 10_000;
 
-export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS }: ApiOptions): StoreApi {
+export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS, signal: stop }: ApiOptions): StoreApi {
+  const deadline = () => {
+    const timeout = AbortSignal.timeout(timeoutMs);
+    return stop === undefined ? timeout : AbortSignal.any([timeout, stop]);
+  };
   const client = createFetchClient<paths>({ baseUrl: url.replace(/\/+$/, "") });
   // The path of a generic procedure is beyond what openapi-fetch can infer; `call` gives its callers the exact types back.
   const post = client.POST as unknown as (path: string, init: object) => Promise<RawAnswer>;
@@ -85,7 +91,7 @@ export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS }: ApiOpti
     post(`/v2/${procedure}`, {
       body,
       headers: { Authorization: `Bearer ${rootKey}`, ...managementHeaders(management) },
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: deadline(),
     });
 
   return {
@@ -95,7 +101,8 @@ export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS }: ApiOpti
         if ("data" in outcome) return { data: outcome.data as Data<P> };
         if ("refusal" in outcome) return outcome;
         const waitMs = outcome.retryAfterMs ?? jitterMs(RETRY_MS * attempt, 0.5);
-        if (!outcome.mayRetry || attempt === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MS_MAX) throw outcome.error;
+        if (!outcome.mayRetry || stop?.aborted || attempt === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MS_MAX)
+          throw outcome.error;
         await sleep(waitMs);
       }
     },

@@ -42,6 +42,7 @@ interface Lease {
   };
 }
 
+const RELEASE_MS = 2_000;
 const TIMING = { leaseMs: 15_000, renewMs: 2_000, giveUpMs: 10_000 };
 
 export function startLeaderElection(options: LeaderOptions): LeaderElection {
@@ -146,15 +147,17 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       clearInterval(guard);
       stop.abort();
       await campaigning;
-      if (!leading) return;
       follow();
+      // Asked for also by a follower: its last attempt may have succeeded without its hearing of it.
       await release().catch((error: unknown) => log.warn({ lease: name, err: error }, "the lease was not released"));
     },
   };
 
   async function release(): Promise<void> {
-    const lease = await client.send<Lease>({ method: "GET", path });
-    if (lease.spec.holderIdentity === identity) await write(lease, "");
+    // A cluster that does not answer must not hold up the exit; the Lease then runs out by itself.
+    const signal = AbortSignal.timeout(RELEASE_MS);
+    const lease = await client.send<Lease>({ method: "GET", path, signal });
+    if (lease.spec.holderIdentity === identity) await write(lease, "", signal);
   }
 }
 

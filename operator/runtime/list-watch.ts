@@ -43,6 +43,8 @@ const PAGE = "500";
 const WATCH_SECONDS = 290;
 const SILENCE_MS = 100_000;
 const RETRY = { firstMs: 200, maxMs: 30_000 };
+/** A watch that did not even last so long was none. */
+const SHORT_MS = 1_000;
 
 export function startListWatch({ client, path, onChange, log, silenceMs = SILENCE_MS }: ListWatchOptions): ListWatch {
   const cache = new Map<string, KubeObject>();
@@ -70,6 +72,7 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
   async function list(): Promise<void> {
     const found = new Map<string, KubeObject>();
     let next: string | undefined;
+    let listedVersion: string;
     do {
       const page: KubeList = await client.send({
         method: "GET",
@@ -79,8 +82,10 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
       });
       for (const item of page.items) found.set(keyOf(item), item);
       next = page.metadata.continue === "" ? undefined : page.metadata.continue;
-      resourceVersion = page.metadata.resourceVersion;
+      listedVersion = page.metadata.resourceVersion;
     } while (next !== undefined);
+    // Not sooner: a list that breaks off between two pages must be begun again.
+    resourceVersion = listedVersion;
     for (const [key, object] of [...cache]) if (!found.has(key)) remove(object);
     for (const object of found.values()) put(object);
     listed.resolve();
@@ -103,19 +108,22 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
   async function follow(): Promise<void> {
     let failures = 0;
     while (!stop.signal.aborted) {
+      const startedAt = performance.now();
       try {
         if (resourceVersion === "") await list();
-        failures = 0;
         await watch();
+        failures = 0;
       } catch (error) {
         if (stop.signal.aborted) return;
-        if (isSilence(error)) continue;
         if (isKubeError(error, 410)) resourceVersion = "";
-        failures += 1;
-        const retryAfterMs = backoffMs(failures, RETRY);
-        log.warn({ path, err: error, retryAfterMs }, "the watch broke; trying again");
-        await sleep(retryAfterMs, undefined, { signal: stop.signal }).catch(() => undefined);
+        // One that went well for a while is no part of a row of failures.
+        failures = performance.now() - startedAt > RETRY.maxMs ? 1 : failures + 1;
+        if (!isSilence(error)) log.warn({ path, err: error, failures }, "the watch broke; trying again");
       }
+      // Also after a watch that ended well: a server that closes each one at once must not be called in a loop.
+      const waitMs =
+        failures === 0 && performance.now() - startedAt > SHORT_MS ? 0 : backoffMs(Math.max(1, failures), RETRY);
+      await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
     }
   }
 

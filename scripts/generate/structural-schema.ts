@@ -59,7 +59,8 @@ function convert(schema: JsonSchema, path: string): Structural {
     }
   }
   if (structural["x-kubernetes-int-or-string"] === true) delete structural.type;
-  else if (schema.anyOf !== undefined) throw new Error(`${path} has alternatives that are not int-or-string`);
+  else if (schema.anyOf !== undefined || Array.isArray(schema.type))
+    throw new Error(`${path} has alternatives that are not int-or-string`);
   return structural;
 }
 

@@ -56,7 +56,7 @@ beforeAll(async () => {
   apiUrl = await start([CLI, "api-server", "--host", "127.0.0.1", "--port", "0"], LISTENING);
 
   const crds = await kubernetes.kubectl(["apply", "-f", join(ROOT, "crds")]);
-  expect(crds.stderr).toBe("");
+  expect(crds).toMatchObject({ exitCode: 0 });
   env = { ...env, POSTERN_ROOT_KEY: rootKey, KUBECONFIG: kubernetes.kubeconfigPath };
   const cluster = ["--cluster", namespace.name, "--namespaces", namespace.name, "--admin-port", "0"];
   await start([CLI, "operator", "--api-url", apiUrl, ...cluster], /"msg":"watching"/);

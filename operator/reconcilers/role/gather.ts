@@ -31,7 +31,9 @@ export async function gather(object: ManifestObject, learned: Learned, ctx: Cont
   const known = roleId === undefined ? undefined : await findRole(roleId, ctx);
   const own = known?.manager === manager ? known : undefined;
   const name = parsed.spec?.name ?? nameIn(object.spec);
-  const stored = own ?? (name === undefined ? undefined : await findRole(name, ctx));
+  const named = own === undefined && name !== undefined ? await findRole(name, ctx) : undefined;
+  // An id beats a name when one role's name is another's id.
+  const stored = own ?? (named?.name.toLowerCase() === name?.toLowerCase() ? named : undefined);
   const claimants = ctx.source.list("Role").filter(({ spec }) => foldedName(spec) === foldedName(object.spec));
   return { object, parsed, manager, stored, claimants };
 }

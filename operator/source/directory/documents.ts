@@ -29,6 +29,9 @@ export interface DocumentProblem {
 }
 
 export interface ReadDocument {
+  /** The document's place in its file, from 1, and the line on which it begins. */
+  readonly document: number;
+  readonly line: number;
   /** The identity, when it can be told. */
   readonly id?: string;
   readonly desired?: Desired;
@@ -43,26 +46,53 @@ export const identityOf = ({ kind, namespace, name }: { kind: string; namespace:
 export function readDocuments(file: string, text: string): ReadDocument[] {
   if (text.length > FILE_LENGTH_MAX) {
     const message = `the file is larger than ${FILE_LENGTH_MAX} characters`;
-    return [{ problems: [{ file, document: 1, line: 1, location: "file", message }] }];
+    const at = { document: 1, line: 1 };
+    return [{ ...at, problems: [{ file, ...at, location: "file", message }] }];
   }
-  const lineAt = lineCounter(text);
-  return parseAllDocuments(text).flatMap((document, index) => {
-    const isEmpty = document.contents === null && document.errors.length === 0;
-    if (isEmpty) return [];
-    const line = lineAt(document.contents?.range[0] ?? document.range?.[0] ?? 0);
-    return [readDocument(document, { file, document: index + 1, line })];
+  return splitDocuments(text).flatMap(({ text: part, line }, index) => {
+    // Its warnings go to the console; what is wrong is told by parseManifest, with a place.
+    const [document] = parseAllDocuments(part, { logLevel: "error" });
+    const isEmpty = document === undefined || (document.contents === null && document.errors.length === 0);
+    return isEmpty ? [] : [readDocument(document, { file, document: index + 1, line })];
   });
+}
+
+/**
+ * Cut before it is parsed: `---` at the beginning of a line always ends a document (YAML 1.2, 9.1.2), even where a bracket was
+ * left open, which the parser alone would go on reading through all that follows. `line` counts from 1.
+ */
+function splitDocuments(text: string): Array<{ text: string; line: number }> {
+  const parts: Array<{ text: string; line: number }> = [];
+  let lines: string[] = [];
+  let line = 1;
+  const end = (next: number) => {
+    // Directives and comments before the first marker are no document.
+    if (lines.some((one) => /^[^%#\s]|^\s+[^#\s]/.test(one))) parts.push({ text: lines.join("\n"), line });
+    lines = [];
+    line = next;
+  };
+  for (const [index, one] of text.split(/\r?\n/).entries()) {
+    if (!/^---(\s|$)/.test(one)) lines.push(one);
+    else {
+      end(index + 1);
+      // What stands behind the marker belongs to the document, and the line keeps its number.
+      lines.push(one.slice(3));
+    }
+  }
+  end(0);
+  return parts;
 }
 
 function readDocument(document: Document.Parsed, at: { file: string; document: number; line: number }): ReadDocument {
   const { value, error } = toValue(document);
+  const { document: number, line } = at;
   const head = identityIn(value);
   const place = head === undefined ? at : { ...at, object: identityOf(head) };
-  const known = head === undefined ? {} : { id: identityOf(head) };
+  const known = { document: number, line, ...(head === undefined ? {} : { id: identityOf(head) }) };
   if (error !== undefined) {
     return {
       ...known,
-      problems: [{ ...place, line: error.line ?? at.line, location: "yaml", message: error.message }],
+      problems: [{ ...place, line: line + (error.line ?? 1) - 1, location: "yaml", message: error.message }],
     };
   }
   const parsed = parseManifest(value);
@@ -70,7 +100,7 @@ function readDocument(document: Document.Parsed, at: { file: string; document: n
   const { kind, metadata } = parsed.manifest;
   const { name, namespace = DEFAULT_NAMESPACE, annotations = {} } = metadata;
   const desired = { kind, namespace, name, annotations, spec: (value as { spec: unknown }).spec };
-  return { id: identityOf(desired), desired, problems: [] };
+  return { ...known, id: identityOf(desired), desired, problems: [] };
 }
 
 function toValue(document: Document.Parsed): { value?: unknown; error?: { message: string; line?: number } } {
@@ -96,7 +126,3 @@ function identityIn(value: unknown): { kind: string; namespace: string; name: st
 }
 
 const firstLine = (text: string): string => text.split("\n")[0]?.replace(/:$/, "") ?? "";
-
-function lineCounter(text: string): (offset: number) => number {
-  return (offset) => text.slice(0, offset).split("\n").length;
-}

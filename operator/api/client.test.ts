@@ -1,0 +1,122 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
+import { afterEach, expect, test } from "vitest";
+import { ApiUnavailable, createStoreApi } from "./client.ts";
+
+let server: Server | undefined;
+afterEach(async () => {
+  server?.closeAllConnections();
+  server?.close();
+  if (server !== undefined) await once(server, "close");
+  server = undefined;
+});
+
+interface Reply {
+  readonly status: number;
+  readonly body?: unknown;
+  readonly headers?: Record<string, string>;
+}
+
+const done: Reply = { status: 200, body: { data: { roleId: "role_1" }, meta: { requestId: "req_1" } } };
+const failure = (status: number, kind: string, detail = "It is so."): Reply => ({
+  status,
+  body: {
+    meta: { requestId: "req_1" },
+    error: { title: "", detail, status, type: `https://docs.test/errors/${kind}` },
+  },
+});
+
+/** A server that gives these replies one after the other, the last one again and again; keeps what it was sent. */
+async function serve(replies: Reply[], options: { timeoutMs?: number } = {}) {
+  const requests: Array<{ path: string | undefined; headers: IncomingMessage["headers"]; body: unknown }> = [];
+  const listening = createServer(async (request, response) => {
+    requests.push({ path: request.url, headers: request.headers, body: await json(request) });
+    const reply = replies[Math.min(requests.length, replies.length) - 1];
+    if (reply === undefined) return;
+    response.writeHead(reply.status, { "content-type": "application/json", ...reply.headers });
+    response.end(JSON.stringify(reply.body));
+  });
+  server = listening.listen(0, "127.0.0.1");
+  await once(listening, "listening");
+  const { port } = listening.address() as AddressInfo;
+  return { requests, api: createStoreApi({ url: `http://127.0.0.1:${port}/`, rootKey: "root_secret", ...options }) };
+}
+
+const create = { name: "editor" };
+
+test("a call carries the root key, the body and who manages what it makes", async () => {
+  const { api, requests } = await serve([done]);
+  const management = { manager: "test/Role/shop/editor", adopt: true };
+  expect(await api.call("permissions.createRole", create, management)).toEqual({ data: { roleId: "role_1" } });
+  expect(requests).toMatchObject([
+    {
+      path: "/v2/permissions.createRole",
+      body: create,
+      headers: {
+        authorization: "Bearer root_secret",
+        "postern-manager": "test/Role/shop/editor",
+        "postern-adopt": "true",
+      },
+    },
+  ]);
+  expect(requests[0]?.headers).not.toHaveProperty("postern-release");
+});
+
+test.each([
+  { status: 404, kind: "role_not_found" },
+  { status: 409, kind: "managed_elsewhere" },
+  { status: 412, kind: "protected_resource" },
+])("$status $kind is a value, and is not tried again", async ({ status, kind }) => {
+  const { api, requests } = await serve([failure(status, kind)]);
+  expect(await api.call("permissions.createRole", create)).toEqual({ refusal: { status, kind, detail: "It is so." } });
+  expect(requests).toHaveLength(1);
+});
+
+test("a failure of the server is tried again", async () => {
+  const { api, requests } = await serve([failure(500, "service_unavailable"), failure(503, ""), done]);
+  expect(await api.call("permissions.createRole", create)).toEqual({ data: { roleId: "role_1" } });
+  expect(requests).toHaveLength(3);
+});
+
+test("and given up after three attempts", async () => {
+  const { api, requests } = await serve([failure(500, "unexpected_error")]);
+  await expect(api.call("permissions.createRole", create)).rejects.toThrow(ApiUnavailable);
+  expect(requests).toHaveLength(3);
+});
+
+test("a wait that the server asks for is not spent in a worker when it is long", async () => {
+  const { api, requests } = await serve([
+    { ...failure(429, "workspace_rate_limited"), headers: { "retry-after": "30" } },
+  ]);
+  await expect(api.call("permissions.createRole", create)).rejects.toThrow("429 workspace_rate_limited");
+  expect(requests).toHaveLength(1);
+});
+
+test.each([401, 403])(
+  "%d is the operator's own trouble: not tried again, and without the key in its message",
+  async (status) => {
+    const { api, requests } = await serve([failure(status, "forbidden", "rbac.*.create_role is missing.")]);
+    const error = await api.call("permissions.createRole", create).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ApiUnavailable);
+    expect(String(error)).toContain("rbac.*.create_role is missing");
+    expect(String(error)).not.toContain("root_secret");
+    expect(requests).toHaveLength(1);
+  },
+);
+
+test("a 404 that is not the API's own is no answer of it", async () => {
+  const { api } = await serve([{ status: 404, body: "not here" }]);
+  await expect(api.call("permissions.createRole", create)).rejects.toThrow(ApiUnavailable);
+});
+
+test("a server that does not answer in time is given up", async () => {
+  const { api } = await serve([], { timeoutMs: 50 });
+  await expect(api.call("permissions.createRole", create)).rejects.toThrow("the API is not reachable");
+});
+
+test("a server that is not there is given up", async () => {
+  const api = createStoreApi({ url: "http://127.0.0.1:9", rootKey: "root_secret" });
+  await expect(api.call("permissions.createRole", create)).rejects.toThrow(ApiUnavailable);
+});

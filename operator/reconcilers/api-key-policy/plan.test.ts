@@ -1,0 +1,209 @@
+import { describe, expect, test } from "vitest";
+import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
+import { compilePolicy } from "../../../core/manifests/compile-policy.ts";
+import type { CompiledPolicy } from "../../../core/policies/policy.ts";
+import { aDeletedObject, anObject, managerOfIt } from "../../test/builders.ts";
+import { progressing, stalled } from "../plan.ts";
+import { parseSpec } from "../spec.ts";
+import { enforced, toDataPlaneStatus } from "./enforced.ts";
+import type { ObservedPolicy, StoredApi, StoredPolicy } from "./gather.ts";
+import { planPolicy } from "./plan.ts";
+
+const manager = managerOfIt("ApiKeyPolicy");
+const spec = { api: { name: "orders" }, target: { port: 8080 }, rules: [{ permissions: "a AND b" }] };
+const api: StoredApi = { apiId: "api_12345678", name: "orders", manager };
+
+function compiled(of: unknown = spec): CompiledPolicy {
+  const policy = compilePolicy(ApiKeyPolicySpec.parse(of), {
+    apiId: api.apiId,
+    namespaceIds: new Map([["public", "rlns_1"]]),
+  });
+  if (Array.isArray(policy)) throw new Error("the spec of the test does not compile");
+  return JSON.parse(JSON.stringify(policy)) as CompiledPolicy;
+}
+
+const aPolicy = (more: Partial<StoredPolicy> = {}): StoredPolicy => ({
+  policyId: "pol_1",
+  uid: "uid-of-it",
+  generation: 1,
+  version: 3,
+  policy: compiled(),
+  manager,
+  dataPlane: { pods: 0, current: 0, oldestLagMs: 0 },
+  ...more,
+});
+
+function observed(more: Partial<ObservedPolicy> & { spec?: unknown } = {}): ObservedPolicy {
+  const object = more.object ?? anObject("ApiKeyPolicy", more.spec ?? spec);
+  return {
+    object,
+    parsed: parseSpec(ApiKeyPolicySpec, object),
+    manager,
+    policyName: "test/shop/it",
+    api: undefined,
+    apiOwner: undefined,
+    stored: undefined,
+    namespaces: new Map(),
+    claimants: [object],
+    hasKeys: false,
+    ...more,
+  };
+}
+const condition = (plan: ReturnType<typeof planPolicy>, type: string) =>
+  plan.conditions?.find((one) => one.type === type);
+
+test("the API is made first, then the policy for it", () => {
+  expect(planPolicy(observed()).actions).toEqual([{ type: "createApi", name: "orders" }]);
+  expect(planPolicy(observed({ api })).actions).toEqual([
+    { type: "setPolicy", apiId: api.apiId, name: "test/shop/it", uid: "uid-of-it", generation: 1, policy: compiled() },
+  ]);
+});
+
+test("a policy that is as written needs nothing, and says what it knows of the sidecars", () => {
+  const plan = planPolicy(observed({ api, stored: aPolicy({ dataPlane: { pods: 2, current: 2, oldestLagMs: 120 } }) }));
+  expect(plan).toMatchObject({
+    actions: [],
+    verdict: { state: "Ready" },
+    status: {
+      apiId: api.apiId,
+      policyId: "pol_1",
+      policyVersion: 3,
+      dataPlane: { pods: 2, current: 2, oldestLagMs: 5000 },
+    },
+  });
+  expect(condition(plan, "Accepted")).toMatchObject({ status: "True" });
+  expect(condition(plan, "Enforced")).toMatchObject({ status: "True" });
+});
+
+test.each([
+  { name: "another generation", more: { generation: 0 } },
+  { name: "another object of the same name", more: { uid: "of-a-former-one" } },
+  { name: "another policy", more: { policy: { ...compiled(), mode: "Audit" as const } } },
+  { name: "no manager", more: { manager: undefined } },
+])("a stored policy of $name is set again", ({ more }) => {
+  expect(planPolicy(observed({ api, stored: aPolicy(more) })).actions).toMatchObject([
+    { type: "setPolicy", generation: 1 },
+  ]);
+});
+
+test("a changed name renames the API", () => {
+  const plan = planPolicy(observed({ api: { ...api, name: "old" }, stored: aPolicy() }));
+  expect(plan.actions).toEqual([{ type: "renameApi", apiId: api.apiId, name: "orders" }]);
+});
+
+test("a query that does not parse is told with its place before anything is made for it", () => {
+  const plan = planPolicy(observed({ spec: { ...spec, rules: [{ permissions: "a AND" }] } }));
+  expect(plan).toMatchObject({ actions: [], verdict: { state: "Stalled", reason: "PermissionQueryInvalid" } });
+  expect(plan.verdict.message).toContain("spec.rules[0].permissions");
+  expect(condition(plan, "Accepted")).toMatchObject({ status: "False", reason: "PermissionQueryInvalid" });
+});
+
+test("the last good generation is said to stay in force", () => {
+  const broken = anObject("ApiKeyPolicy", { ...spec, rules: "none" }, { generation: 2 });
+  const plan = planPolicy(observed({ object: broken, api, stored: aPolicy() }));
+  expect(plan).toMatchObject({ actions: [], verdict: { reason: "InvalidSpec" }, status: { policyId: "pol_1" } });
+  expect(condition(plan, "Enforced")?.message).toContain("Generation 1 stays in force");
+});
+
+describe("rate-limit namespaces", () => {
+  const limited = {
+    ...spec,
+    rules: [{ ratelimits: [{ namespace: "public", identifier: "key", limit: 1, duration: "60s" }] }],
+  };
+
+  test("are put in by their ids", () => {
+    const namespaces = new Map([["public", { namespaceId: "rlns_1" }]]);
+    const [action] = planPolicy(observed({ spec: limited, api, namespaces })).actions;
+    expect(action).toMatchObject({
+      policy: { rules: [{ ratelimits: [{ scope: { kind: "namespace", namespaceId: "rlns_1" } }] }] },
+    });
+  });
+
+  test.each([
+    { verdict: progressing("DependencyNotReady", "There is no rate-limit namespace public.") },
+    { verdict: stalled("NotAllowed", "It does not allow that.") },
+  ])("that cannot be used keep the policy waiting: $verdict.reason", (resolved) => {
+    const plan = planPolicy(observed({ spec: limited, api, namespaces: new Map([["public", resolved]]) }));
+    expect(plan).toMatchObject({ actions: [], verdict: resolved.verdict });
+  });
+});
+
+describe("an API by its id", () => {
+  const byId = { ...spec, api: { id: api.apiId } };
+
+  test("must be there", () => {
+    expect(planPolicy(observed({ spec: byId })).verdict).toMatchObject({ reason: "DependencyNotReady" });
+  });
+
+  test("is used without being managed when nobody manages it", () => {
+    const plan = planPolicy(observed({ spec: byId, api: { ...api, manager: undefined } }));
+    expect(plan.actions).toMatchObject([{ type: "setPolicy", apiId: api.apiId }]);
+  });
+
+  test("of another namespace's policy needs its permission", () => {
+    const foreign = { ...api, manager: "test/ApiKeyPolicy/platform/it" };
+    const owner = (allowedNamespaces: string[]) =>
+      anObject("ApiKeyPolicy", { ...spec, allowedNamespaces }, { namespace: "platform" });
+    const refused = planPolicy(observed({ spec: byId, api: foreign, apiOwner: owner([]) }));
+    expect(refused.verdict).toMatchObject({ state: "Stalled", reason: "NotAllowed" });
+    const allowed = planPolicy(observed({ spec: byId, api: foreign, apiOwner: owner(["shop"]) }));
+    expect(allowed.actions).toMatchObject([{ type: "setPolicy" }]);
+    expect(planPolicy(observed({ spec: byId, api: foreign })).verdict).toMatchObject({ reason: "NotAllowed" });
+  });
+
+  test("cannot be exchanged", () => {
+    const moved = planPolicy(observed({ spec: { ...spec, api: { id: "api_another1" } }, api }));
+    expect(moved.verdict).toMatchObject({ state: "Stalled", reason: "InvalidSpec" });
+  });
+});
+
+test("two policies of one namespace do not make an API of one name each", () => {
+  const elder = anObject("ApiKeyPolicy", spec, { name: "elder", creationTimestamp: "2025-01-01T00:00:00Z" });
+  const plan = planPolicy(observed({ claimants: [elder, observed().object] }));
+  expect(plan.verdict).toMatchObject({ state: "Stalled", reason: "Conflict" });
+});
+
+describe("when the object is deleted", () => {
+  const deleted = (deletionPolicy: string | undefined, more: Partial<ObservedPolicy> = {}) => {
+    const object = aDeletedObject("ApiKeyPolicy", { ...spec, ...(deletionPolicy ? { deletionPolicy } : {}) });
+    return planPolicy(observed({ object, api, stored: aPolicy(), ...more }));
+  };
+
+  test("its policy goes and its API stays, unless the spec says otherwise", () => {
+    expect(deleted(undefined).actions).toEqual([
+      { type: "deletePolicy", policyId: "pol_1" },
+      { type: "releaseApi", apiId: api.apiId },
+    ]);
+    expect(deleted("Delete").actions).toMatchObject([{ type: "deletePolicy" }, { type: "deleteApi" }]);
+  });
+
+  test("an API that has keys is not deleted, and the policy stays with it", () => {
+    const plan = deleted("Delete", { hasKeys: true });
+    expect(plan).toMatchObject({ actions: [], verdict: { state: "Stalled", reason: "HasKeys" } });
+    expect(plan.released).toBeUndefined();
+  });
+
+  test("an API of somebody else is left alone", () => {
+    expect(deleted("Delete", { api: { ...api, manager: undefined } }).actions).toEqual([
+      { type: "deletePolicy", policyId: "pol_1" },
+    ]);
+  });
+
+  test("with nothing left it is released", () => {
+    expect(deleted("Delete", { api: undefined, stored: undefined })).toMatchObject({ released: true });
+  });
+});
+
+test.each([
+  { name: "nobody reports", dataPlane: { pods: 0, current: 0, oldestLagMs: 0 }, status: "False", reason: "NoPods" },
+  { name: "some follow", dataPlane: { pods: 3, current: 2, oldestLagMs: 10 }, status: "False", reason: "Progressing" },
+  { name: "all enforce it", dataPlane: { pods: 3, current: 3, oldestLagMs: 10 }, status: "True", reason: "Succeeded" },
+  { name: "reports cannot be read", dataPlane: undefined, status: "Unknown", reason: "ReportsUnavailable" },
+])("Enforced is $status when $name", ({ dataPlane, status, reason }) => {
+  expect(enforced(dataPlane)).toMatchObject({ type: "Enforced", status, reason });
+});
+
+test("the wavering of a lag is no change of the status", () => {
+  const at = (oldestLagMs: number) => toDataPlaneStatus({ pods: 1, current: 1, oldestLagMs })?.oldestLagMs;
+  expect([at(1), at(700), at(4999), at(5001)]).toEqual([5000, 5000, 5000, 10_000]);
+});

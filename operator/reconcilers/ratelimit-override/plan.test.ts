@@ -1,0 +1,133 @@
+import { describe, expect, test } from "vitest";
+import { RatelimitOverrideSpec } from "../../../core/manifests/ratelimit-override.ts";
+import { aDeletedObject, anObject, managerOfIt } from "../../test/builders.ts";
+import { resolveNamespace } from "../namespace-ref.ts";
+import { progressing } from "../plan.ts";
+import { parseSpec } from "../spec.ts";
+import type { ObservedOverride, StoredOverride } from "./gather.ts";
+import { planOverride } from "./plan.ts";
+
+const manager = managerOfIt("RatelimitOverride");
+const spec = { namespaceRef: { name: "public" }, identifier: "acme", limit: 5, duration: "1h" };
+const own: StoredOverride = {
+  overrideId: "rlor_1",
+  namespaceId: "rlns_1",
+  identifier: "acme",
+  limit: 5,
+  durationMs: 3_600_000,
+  async: false,
+  manager,
+};
+
+function observed(more: Partial<ObservedOverride> & { spec?: unknown } = {}): ObservedOverride {
+  const object = more.object ?? anObject("RatelimitOverride", more.spec ?? spec);
+  return {
+    object,
+    parsed: parseSpec(RatelimitOverrideSpec, object),
+    manager,
+    namespace: { namespaceId: "rlns_1" },
+    stored: undefined,
+    former: undefined,
+    claimants: [object],
+    ...more,
+  };
+}
+
+test("an override is set with its duration in milliseconds, and left alone once it is as written", () => {
+  const { overrideId: _, manager: __, ...wanted } = own;
+  expect(planOverride(observed()).actions).toEqual([{ type: "set", ...wanted }]);
+  expect(planOverride(observed({ stored: own }))).toMatchObject({
+    actions: [],
+    verdict: { state: "Ready" },
+    status: { overrideId: "rlor_1", namespaceId: "rlns_1" },
+  });
+});
+
+test.each([{ limit: 6 }, { durationMs: 1000 }, { async: true }])(
+  "one that differs in %o is set again",
+  (difference) => {
+    expect(planOverride(observed({ stored: { ...own, ...difference } })).actions).toMatchObject([
+      { type: "set", limit: 5 },
+    ]);
+  },
+);
+
+test("without its namespace it waits, and what is in the store stays", () => {
+  const namespace = { verdict: progressing("DependencyNotReady", "There is no RatelimitNamespace shop/public.") };
+  const plan = planOverride(observed({ namespace, stored: own }));
+  expect(plan).toMatchObject({ actions: [], verdict: { state: "Progressing", reason: "DependencyNotReady" } });
+  expect(plan.status).toEqual({ overrideId: "rlor_1", namespaceId: "rlns_1" });
+});
+
+test("after its identifier changed the former one goes first: a manager has one override", () => {
+  const former = { ...own, identifier: "before" };
+  const plan = planOverride(observed({ former }));
+  expect(plan.actions).toMatchObject([
+    { type: "delete", identifier: "before" },
+    { type: "set", identifier: "acme" },
+  ]);
+});
+
+test("the override of another manager, of nobody, or of an older manifest is a conflict", () => {
+  const elder = anObject("RatelimitOverride", spec, { name: "elder", creationTimestamp: "2025-01-01T00:00:00Z" });
+  for (const more of [
+    { stored: { ...own, manager: "x/RatelimitOverride/shop/it" } },
+    { stored: { ...own, manager: undefined } },
+    { claimants: [elder, observed().object] },
+  ]) {
+    expect(planOverride(observed(more))).toMatchObject({
+      actions: [],
+      verdict: { state: "Stalled", reason: "Conflict" },
+    });
+  }
+});
+
+test("deleted, it takes its override and a former one with it, by its deletion policy", () => {
+  const former = { ...own, overrideId: "rlor_0", identifier: "before" };
+  for (const [deletionPolicy, type] of [
+    ["Delete", "delete"],
+    ["Orphan", "release"],
+  ] as const) {
+    const object = aDeletedObject("RatelimitOverride", { ...spec, deletionPolicy });
+    expect(planOverride(observed({ object, stored: own, former })).actions).toMatchObject([
+      { type, identifier: "acme" },
+      { type, identifier: "before" },
+    ]);
+    expect(planOverride(observed({ object, stored: { ...own, manager: undefined } }))).toMatchObject({
+      released: true,
+    });
+  }
+});
+
+describe("a reference to a RatelimitNamespace", () => {
+  const target = (more: { allowedNamespaces?: string[] } = {}, status: unknown = { namespaceId: "rlns_1" }) =>
+    anObject("RatelimitNamespace", { name: "public", ...more }, { status });
+
+  test.each([
+    { name: "is allowed from its own namespace", of: target(), from: "shop", gives: { namespaceId: "rlns_1" } },
+    {
+      name: "is not allowed from another",
+      of: target(),
+      from: "lab",
+      gives: { verdict: { state: "Stalled", reason: "NotAllowed" } },
+    },
+    {
+      name: "unless it says so",
+      of: target({ allowedNamespaces: ["lab"] }),
+      from: "lab",
+      gives: { namespaceId: "rlns_1" },
+    },
+    {
+      name: "waits until that is ready",
+      of: target({}, {}),
+      from: "shop",
+      gives: { verdict: { state: "Progressing", reason: "DependencyNotReady" } },
+    },
+    {
+      name: "leads nowhere while that is being deleted",
+      of: { ...aDeletedObject("RatelimitNamespace", { name: "public" }), status: { namespaceId: "rlns_1" } },
+      from: "shop",
+      gives: { verdict: { reason: "DependencyNotReady" } },
+    },
+  ])("$name", ({ of, from, gives }) => expect(resolveNamespace(of, from)).toMatchObject(gives));
+});

@@ -1,0 +1,156 @@
+import { describe, expect, test } from "vitest";
+import { RoleSpec } from "../../../core/manifests/role.ts";
+import { aDeletedObject, anObject, managerOfIt } from "../../test/builders.ts";
+import { parseSpec } from "../spec.ts";
+import type { ObservedRole, StoredRole } from "./gather.ts";
+import { planRole } from "./plan.ts";
+
+const manager = managerOfIt("Role");
+const spec = { name: "editor", description: "Edits.", permissions: ["a.read", "a.write"] };
+
+const aRole = (more: Partial<StoredRole> = {}): StoredRole => ({
+  roleId: "role_1",
+  name: "editor",
+  description: "Edits.",
+  permissions: ["a.write", "a.read"],
+  manager,
+  ...more,
+});
+
+function observed(more: Partial<ObservedRole> & { spec?: unknown } = {}): ObservedRole {
+  const object = more.object ?? anObject("Role", more.spec ?? spec);
+  return { object, parsed: parseSpec(RoleSpec, object), manager, stored: undefined, claimants: [object], ...more };
+}
+
+test("a role that is missing is made", () => {
+  expect(planRole(observed())).toMatchObject({
+    actions: [{ type: "create", name: "editor", description: "Edits.", permissions: ["a.read", "a.write"] }],
+    verdict: { state: "Progressing" },
+  });
+});
+
+test("a role that is as written needs nothing, in whatever order and spelling its permissions are", () => {
+  const plan = planRole(observed({ stored: aRole({ permissions: ["A.Write", "a.read"] }) }));
+  expect(plan).toMatchObject({ actions: [], verdict: { state: "Ready" }, status: { roleId: "role_1" } });
+});
+
+test.each([
+  {
+    name: "its name",
+    stored: aRole({ name: "old" }),
+    actions: [{ type: "update", roleId: "role_1", name: "editor", adopt: false }],
+  },
+  {
+    name: "its description",
+    stored: aRole({ description: undefined }),
+    actions: [{ type: "update", description: "Edits." }],
+  },
+  {
+    name: "its permissions",
+    stored: aRole({ permissions: ["a.read"] }),
+    actions: [{ type: "setPermissions", permissions: spec.permissions }],
+  },
+  {
+    name: "all of them",
+    stored: aRole({ name: "old", permissions: [] }),
+    actions: [{ type: "update" }, { type: "setPermissions" }],
+  },
+])("a role that differs in $name is changed, and in nothing else", ({ stored, actions }) => {
+  const plan = planRole(observed({ stored }));
+  expect(plan.actions).toHaveLength(actions.length);
+  expect(plan.actions).toMatchObject(actions);
+});
+
+test("a description that was removed, or is empty, is removed in the store", () => {
+  const { description: _, ...bare } = spec;
+  expect(planRole(observed({ spec: bare, stored: aRole() })).actions).toMatchObject([
+    { type: "update", description: null },
+  ]);
+  expect(
+    planRole(observed({ spec: { ...spec, description: "" }, stored: aRole({ description: undefined }) })).actions,
+  ).toEqual([]);
+});
+
+test("a spec that does not parse stalls with the places, and touches nothing", () => {
+  const plan = planRole(observed({ spec: { name: "editor", permissions: ["a b"], colour: "red" }, stored: aRole() }));
+  expect(plan).toMatchObject({
+    actions: [],
+    verdict: { state: "Stalled", reason: "InvalidSpec" },
+    status: { roleId: "role_1" },
+  });
+  expect(plan.verdict.message).toContain("spec.permissions[0]");
+  expect(plan.verdict.message).toContain("spec.colour");
+});
+
+describe("a role that is not this object's own", () => {
+  const elder = anObject("Role", spec, { name: "elder", creationTimestamp: "2025-01-01T00:00:00Z" });
+  const unmanaged = aRole({ manager: undefined });
+
+  test("belongs to the older of two manifests", () => {
+    const plan = planRole(observed({ claimants: [elder, observed().object] }));
+    expect(plan).toMatchObject({ actions: [], verdict: { state: "Stalled", reason: "Conflict" } });
+    expect(plan.verdict.message).toContain("Role shop/elder");
+  });
+
+  test("is not taken away from whoever has it, although an older manifest claims it by now", () => {
+    expect(planRole(observed({ stored: aRole(), claimants: [elder, observed().object] })).verdict.state).toBe("Ready");
+  });
+
+  test("belongs to its manager", () => {
+    const plan = planRole(observed({ stored: aRole({ manager: "other/Role/shop/it" }) }));
+    expect(plan).toMatchObject({
+      actions: [],
+      verdict: { state: "Stalled", reason: "Conflict" },
+      status: { roleId: undefined },
+    });
+    expect(plan.verdict.message).toContain("other/Role/shop/it");
+  });
+
+  test.each([
+    { name: "is left alone without adopt", adopt: undefined, stored: unmanaged, actions: [] },
+    {
+      name: "is taken over by match when it is equal",
+      adopt: "match",
+      stored: unmanaged,
+      actions: [{ type: "update", adopt: true }],
+    },
+    {
+      name: "is left alone by match when it differs",
+      adopt: "match",
+      stored: { ...unmanaged, permissions: [] },
+      actions: [],
+    },
+    {
+      name: "is taken over and changed by override",
+      adopt: "override",
+      stored: { ...unmanaged, permissions: [] },
+      actions: [{ type: "update", adopt: true }, { type: "setPermissions" }],
+    },
+  ])("$name", ({ adopt, stored, actions }) => {
+    const plan = planRole(observed({ spec: { ...spec, ...(adopt ? { adopt } : {}) }, stored }));
+    expect(plan.actions).toHaveLength(actions.length);
+    expect(plan.actions).toMatchObject(actions);
+    expect(plan.verdict.reason).toBe(actions.length === 0 ? "Conflict" : "Progressing");
+  });
+});
+
+describe("when the object is deleted", () => {
+  const deleted = (more: object, stored: StoredRole | undefined) =>
+    planRole(observed({ object: aDeletedObject("Role", { ...spec, ...more }), stored }));
+
+  test.each([
+    { name: "its role is deleted", more: {}, type: "delete" },
+    { name: "its role is released with Orphan", more: { deletionPolicy: "Orphan" }, type: "release" },
+    { name: "its role is deleted also when the spec does not parse", more: { permissions: 7 }, type: "delete" },
+    {
+      name: "and released when that is all that can be read",
+      more: { permissions: 7, deletionPolicy: "Orphan" },
+      type: "release",
+    },
+  ])("$name", ({ more, type }) => expect(deleted(more, aRole()).actions).toEqual([{ type, roleId: "role_1" }]));
+
+  test("a role of somebody else is none of its business", () => {
+    expect(deleted({}, aRole({ manager: undefined }))).toMatchObject({ actions: [], released: true });
+    expect(deleted({}, undefined)).toMatchObject({ actions: [], released: true });
+  });
+});

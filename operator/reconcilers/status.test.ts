@@ -1,0 +1,83 @@
+import { expect, test } from "vitest";
+import type { Condition } from "../../core/manifests/conditions.ts";
+import { anObject } from "../test/builders.ts";
+import { progressing, ready, stalled, type Verdict } from "./plan.ts";
+import { statusOf, wasReady, withReconciling } from "./status.ts";
+
+const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
+const input = (verdict: Verdict, status?: unknown, generation = 1) => ({
+  object: anObject("Role", {}, { status, generation }),
+  verdict,
+  conditions: [],
+  own: { roleId: "role_1" },
+  nowMs: NOW_MS,
+  resyncMs: 300_000,
+});
+const typesOf = (status: unknown) => (status as { conditions: Condition[] }).conditions.map(({ type }) => type);
+
+test("Ready is always there; Reconciling and Stalled only while they hold", () => {
+  const first = statusOf(input(progressing("DependencyNotReady", "waits"))).status;
+  expect(typesOf(first)).toEqual(["Ready", "Reconciling"]);
+  const second = statusOf(input(stalled("Conflict", "taken"), first)).status;
+  expect(typesOf(second)).toEqual(["Ready", "Stalled"]);
+  const third = statusOf(input(ready("done"), second)).status;
+  expect(typesOf(third)).toEqual(["Ready"]);
+  expect(third).toMatchObject({ roleId: "role_1", observedGeneration: 1, lastSyncTime: "2026-03-01T12:00:00Z" });
+});
+
+test("nothing is written while nothing changes", () => {
+  const { status } = statusOf(input(ready("done")));
+  expect(statusOf({ ...input(ready("done"), status), nowMs: NOW_MS + 60_000 })).toEqual({});
+});
+
+test("the time of the last sync is written again when a resync has passed", () => {
+  const { status } = statusOf(input(ready("done")));
+  const later = statusOf({ ...input(ready("done"), status), nowMs: NOW_MS + 300_000 });
+  expect(later.status).toMatchObject({ lastSyncTime: "2026-03-01T12:05:00Z" });
+  expect(later.event).toBeUndefined();
+});
+
+test("the time of the transition moves with the condition's status alone", () => {
+  const { status } = statusOf(input(stalled("Conflict", "one")));
+  const later = statusOf({ ...input(stalled("InvalidSpec", "two"), status), nowMs: NOW_MS + 60_000 }).status;
+  const ready = (later as { conditions: Condition[] }).conditions[0];
+  expect(ready).toMatchObject({ reason: "InvalidSpec", lastTransitionTime: "2026-03-01T12:00:00Z" });
+});
+
+test("an Event tells of a transition, and not of what is known already", () => {
+  const first = statusOf(input(stalled("Conflict", "taken")));
+  expect(first.event).toMatchObject({ type: "Warning", reason: "Conflict", note: "taken" });
+  expect(statusOf(input(stalled("Conflict", "taken by another"), first.status)).event).toBeUndefined();
+  expect(statusOf(input(ready("done"), first.status)).event).toMatchObject({ type: "Normal", reason: "Succeeded" });
+});
+
+test("a new generation is observed even when all else stays", () => {
+  const { status } = statusOf(input(ready("done")));
+  const next = statusOf(input(ready("done"), status, 2)).status;
+  expect(next).toMatchObject({ observedGeneration: 2, conditions: [{ observedGeneration: 2 }] });
+});
+
+test("ids that are not known any more leave the status", () => {
+  const { status } = statusOf(input(ready("done")));
+  expect(statusOf({ ...input(ready("done"), status), own: { roleId: undefined } }).status).not.toHaveProperty("roleId");
+});
+
+test("a status that is none is written anew", () => {
+  expect(typesOf(statusOf(input(ready("done"), { conditions: "broken" })).status)).toEqual(["Ready"]);
+});
+
+test("an object was Ready only for the generation that it was Ready at", () => {
+  const { status } = statusOf(input(ready("done")));
+  expect(wasReady(anObject("Role", {}, { status }))).toBe(true);
+  expect(wasReady(anObject("Role", {}, { status, generation: 2 }))).toBe(false);
+});
+
+test("while the API is away Reconciling is added once, and Ready is left alone", () => {
+  const { status } = statusOf(input(ready("done")));
+  const object = anObject("Role", {}, { status });
+  const away = progressing("ApiUnavailable", "not reachable");
+  const added = withReconciling(object, away, NOW_MS);
+  expect(typesOf(added)).toEqual(["Ready", "Reconciling"]);
+  expect(added).toMatchObject({ conditions: [{ status: "True", reason: "Succeeded" }, { reason: "ApiUnavailable" }] });
+  expect(withReconciling(anObject("Role", {}, { status: added }), away, NOW_MS)).toBeUndefined();
+});

@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { backoffMs, jitterMs } from "./backoff.ts";
+
+const options = { firstMs: 100, maxMs: 5_000, random: () => 0 };
+
+test("each failure in a row doubles the wait, up to the cap", () => {
+  expect([1, 2, 3, 6, 7, 1000].map((failures) => backoffMs(failures, options))).toEqual([
+    100, 200, 400, 3200, 5000, 5000,
+  ]);
+});
+
+test("at most half of the wait is left to chance", () => {
+  const almostOne = 1 - Number.EPSILON;
+  expect(backoffMs(3, { ...options, random: () => almostOne })).toBe(200);
+  for (let i = 0; i < 100; i++) {
+    const ms = backoffMs(3, { firstMs: 100, maxMs: 5_000 });
+    expect(ms).toBeGreaterThanOrEqual(200);
+    expect(ms).toBeLessThanOrEqual(400);
+  }
+});
+
+test("jitter takes away, it never adds", () => {
+  expect(jitterMs(1000, 0.1, () => 0)).toBe(1000);
+  expect(jitterMs(1000, 0.1, () => 1)).toBe(900);
+});

@@ -1,0 +1,139 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { KubeConfig, RequestContext } from "@kubernetes/client-node";
+import { pino } from "pino";
+import { afterEach, expect, test } from "vitest";
+import { waitFor } from "../../test/harness/wait.ts";
+import { createKubeClient, type KubeObject } from "./kube-client.ts";
+import { type Change, type ListWatch, startListWatch } from "./list-watch.ts";
+
+/*
+ * The faults that a real API server does not show on demand: lists that break off, versions that are too old, watches that
+ * fall silent. Its ordinary ways are tested on a real one, in test/e2e.
+ */
+
+const closers: Array<() => Promise<unknown>> = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+type Script = { list?: object; status?: number; watch?: object[]; hold?: boolean };
+
+const object = (name: string, resourceVersion: number, uid = name): KubeObject => ({
+  metadata: {
+    name,
+    namespace: "shop",
+    uid,
+    resourceVersion: String(resourceVersion),
+    creationTimestamp: "2026-01-01T00:00:00Z",
+  },
+});
+const list = (resourceVersion: number, items: KubeObject[], next?: string) => ({
+  list: { metadata: { resourceVersion: String(resourceVersion), ...(next ? { continue: next } : {}) }, items },
+});
+const event = (type: string, of: unknown) => ({ type, object: of });
+
+/** An HTTP server that answers one request after the other by the script, and keeps their addresses. */
+async function follow(script: Script[]) {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    const { searchParams } = new URL(request.url ?? "", "http://it");
+    const what = searchParams.has("watch") ? `watch from ${searchParams.get("resourceVersion")}` : "list";
+    asked.push(searchParams.has("continue") ? `${what} on` : what);
+    const { list: body, status = 200, watch = [], hold = false } = script[asked.length - 1] ?? { hold: true };
+    response.writeHead(status, { "content-type": "application/json" });
+    const text = body ?? (status === 200 ? undefined : { reason: "Scripted", message: "as the test wants it" });
+    for (const one of watch) response.write(`${JSON.stringify(one)}\n`);
+    response.flushHeaders();
+    if (text !== undefined || !hold) response.end(text === undefined ? "" : JSON.stringify(text));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  closers.push(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  });
+  const config = new KubeConfig();
+  config.loadFromClusterAndUser(
+    { name: "test", server: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, skipTLSVerify: true },
+    { name: "test" },
+  );
+  const changes: string[] = [];
+  const describe = ({ before, after }: Change) =>
+    `${before === undefined ? "+" : after === undefined ? "-" : "~"}${(after ?? before)?.metadata.name}`;
+  const watching: ListWatch = startListWatch({
+    client: createKubeClient(config, (url, method) => new RequestContext(url, method as never)),
+    path: "/apis/test/v1/things",
+    onChange: (change) => changes.push(describe(change)),
+    log: pino({ level: "silent" }),
+    silenceMs: 400,
+  });
+  closers.push(() => watching.close());
+  const until = (count: number) => waitFor(`${count} requests`, () => asked.length >= count);
+  return { watching, asked, changes, until };
+}
+
+test("a list of several pages is one list; then it watches from the list's version", async () => {
+  const { watching, asked, changes, until } = await follow([
+    list(5, [object("a", 1)], "more"),
+    list(5, [object("b", 2)]),
+  ]);
+  await until(3);
+  expect(asked).toEqual(["list", "list on", "watch from 5"]);
+  expect(changes).toEqual(["+a", "+b"]);
+  expect(watching.get("shop", "a")?.metadata.name).toBe("a");
+});
+
+test("a list that breaks off between two pages is begun again", async () => {
+  const { asked, changes, until } = await follow([
+    list(5, [object("a", 1)], "more"),
+    { status: 500 },
+    list(6, [object("a", 1), object("b", 2)]),
+  ]);
+  await until(4);
+  expect(asked).toEqual(["list", "list on", "list", "watch from 6"]);
+  expect(changes).toEqual(["+a", "+b"]);
+});
+
+test("a watch that ends, or falls silent, goes on from the last event or bookmark", async () => {
+  const { asked, changes, until } = await follow([
+    list(5, [object("a", 1)]),
+    { watch: [event("MODIFIED", object("a", 7))] },
+    { watch: [event("BOOKMARK", { metadata: { resourceVersion: "9" } })], hold: true },
+  ]);
+  await until(4);
+  expect(asked).toEqual(["list", "watch from 5", "watch from 7", "watch from 9"]);
+  expect(changes).toEqual(["+a", "~a"]);
+});
+
+test.each([
+  { name: "an event says so", script: { watch: [event("ERROR", { code: 410, reason: "Expired" })] } },
+  { name: "the answer says so", script: { status: 410 } },
+])(
+  "a version that is too old leads to a new list, when $name; what is gone by then is reported",
+  async ({ script }) => {
+    const { watching, asked, changes, until } = await follow([
+      list(5, [object("a", 1), object("b", 2)]),
+      script,
+      list(9, [object("b", 2), object("c", 8)]),
+    ]);
+    await until(4);
+    expect(asked).toEqual(["list", "watch from 5", "list", "watch from 9"]);
+    expect(changes).toEqual(["+a", "+b", "-a", "+c"]);
+    expect(watching.list()).toHaveLength(2);
+  },
+);
+
+test("one's own write is not undone by an event from before it, nor a new object by its namesake's deletion", async () => {
+  const { watching, changes, until } = await follow([
+    list(5, [object("a", 1), object("b", 2, "new")]),
+    { watch: [event("MODIFIED", object("a", 6)), event("DELETED", object("b", 7, "old"))] },
+  ]);
+  await watching.listed;
+  watching.put(object("a", 8));
+  await until(3);
+  expect(watching.get("shop", "a")?.metadata.resourceVersion).toBe("8");
+  expect(watching.get("shop", "b")?.metadata.uid).toBe("new");
+  expect(changes).toEqual(["+a", "+b", "~a"]);
+});

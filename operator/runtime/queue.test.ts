@@ -1,0 +1,155 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { createQueue, type QueueOptions, type WorkQueue } from "./queue.ts";
+
+const queues: WorkQueue[] = [];
+afterEach(async () => {
+  vi.useRealTimers();
+  await Promise.all(queues.splice(0).map((queue) => queue.close()));
+});
+
+function open(options: Partial<QueueOptions> & Pick<QueueOptions, "work">): WorkQueue {
+  const queue = createQueue({
+    concurrency: 4,
+    backoff: { firstMs: 100, maxMs: 400, random: () => 0 },
+    onFailure: () => undefined,
+    ...options,
+  });
+  queues.push(queue);
+  return queue;
+}
+
+/** Work that the test ends by hand; `running` has what is under way. */
+function heldWork() {
+  const running: string[] = [];
+  const started: string[] = [];
+  const ends = new Map<string, () => void>();
+  const work = async (key: string) => {
+    running.push(key);
+    started.push(key);
+    await new Promise<void>((resolve) => ends.set(key, resolve));
+    running.splice(running.indexOf(key), 1);
+    return {};
+  };
+  const end = async (key: string) => {
+    ends.get(key)?.();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { work, running, started, end };
+}
+
+test("a key that is added many times waits once, and never has two workers", async () => {
+  const { work, running, started, end } = heldWork();
+  const queue = open({ work });
+  queue.add("a");
+  queue.add("a");
+  queue.add("a");
+  expect(running).toEqual(["a"]);
+  await end("a");
+  // What was added while it was worked on is worked on once more, and no more than that.
+  expect(started).toEqual(["a", "a"]);
+  await end("a");
+  expect(started).toEqual(["a", "a"]);
+  expect(queue.depth).toBe(0);
+});
+
+test("no more than the given number of keys are worked on at a time", async () => {
+  const { work, running, end } = heldWork();
+  const queue = open({ work, concurrency: 2 });
+  for (const key of ["a", "b", "c"]) queue.add(key);
+  expect(running).toEqual(["a", "b"]);
+  await end("a");
+  expect(running).toEqual(["b", "c"]);
+  await end("b");
+  await end("c");
+});
+
+test("a failure is tried again after a wait that doubles; success forgets the failures", async () => {
+  vi.useFakeTimers();
+  const waits: number[] = [];
+  let failing = true;
+  let runs = 0;
+  const queue = open({
+    work: async () => {
+      runs += 1;
+      if (failing) throw new Error("not yet");
+      return {};
+    },
+    onFailure: ({ retryAfterMs }) => waits.push(retryAfterMs),
+  });
+  queue.add("a");
+  await vi.advanceTimersByTimeAsync(100 + 200 + 400 + 400);
+  expect(waits).toEqual([100, 200, 400, 400, 400]);
+  failing = false;
+  await vi.advanceTimersByTimeAsync(400);
+  expect(runs).toBe(6);
+  failing = true;
+  queue.add("a");
+  await vi.advanceTimersByTimeAsync(0);
+  expect(waits.at(-1)).toBe(100);
+});
+
+test("a key that adds itself while it fails is not tried in a hot loop", async () => {
+  vi.useFakeTimers();
+  let runs = 0;
+  const queue: WorkQueue = open({
+    work: async (key) => {
+      runs += 1;
+      queue.add(key);
+      throw new Error("its own write came back as an event");
+    },
+  });
+  queue.add("a");
+  await vi.advanceTimersByTimeAsync(99);
+  expect(runs).toBe(1);
+});
+
+test("requeueAfterMs looks again then; an earlier time counts, and an event does not wait for it", async () => {
+  vi.useFakeTimers();
+  const at: number[] = [];
+  const begin = Date.now();
+  const queue = open({
+    work: async () => {
+      at.push(Date.now() - begin);
+      return { requeueAfterMs: 1000 };
+    },
+  });
+  queue.add("a");
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(at).toEqual([0, 1000]);
+  queue.addAfter("a", 300);
+  queue.addAfter("a", 600);
+  await vi.advanceTimersByTimeAsync(300);
+  expect(at).toEqual([0, 1000, 1300]);
+  await vi.advanceTimersByTimeAsync(100);
+  queue.add("a");
+  await vi.advanceTimersByTimeAsync(0);
+  expect(at).toEqual([0, 1000, 1300, 1400]);
+});
+
+test("a paused queue collects keys and works on them once it is resumed", () => {
+  const { work, running, end } = heldWork();
+  const queue = open({ work, paused: true });
+  queue.add("a");
+  queue.add("b");
+  expect(running).toEqual([]);
+  queue.resume();
+  expect(running).toEqual(["a", "b"]);
+  return Promise.all([end("a"), end("b")]);
+});
+
+test("closing waits for what runs, and starts nothing more", async () => {
+  const { work, started, end } = heldWork();
+  const queue = open({ work, concurrency: 1 });
+  queue.add("a");
+  queue.add("b");
+  let isClosed = false;
+  const closing = queue.close().then(() => {
+    isClosed = true;
+  });
+  await Promise.resolve();
+  expect(isClosed).toBe(false);
+  await end("a");
+  await closing;
+  queue.add("c");
+  expect(started).toEqual(["a"]);
+});

@@ -1,0 +1,75 @@
+import { expect, test } from "vitest";
+import { readDocuments } from "./documents.ts";
+
+const role = (name: string, more = "") => `apiVersion: postern.dev/v1alpha1
+kind: Role
+metadata: { name: ${name} }
+spec: { name: ${name}${more} }
+`;
+const summary = (text: string) =>
+  readDocuments("a.yaml", text).map(({ id, desired, problems }) => ({
+    id,
+    isGood: desired !== undefined,
+    problems: problems.map(({ document, line, location }) => `${document}:${line} ${location}`),
+  }));
+
+test("each document is an object; a namespace that is left out is the default one", () => {
+  expect(readDocuments("a.yaml", `${role("one")}---\n${role("two")}`)).toMatchObject([
+    { id: "Role default/one", desired: { kind: "Role", namespace: "default", name: "one", spec: { name: "one" } } },
+    { id: "Role default/two" },
+  ]);
+});
+
+test.each([
+  { name: "nothing", text: "" },
+  { name: "comments", text: "# later\n---\n# much later\n" },
+  { name: "markers alone", text: "---\n---\n" },
+  { name: "a directive alone", text: "%YAML 1.2\n" },
+])("$name is no document", ({ text }) => expect(summary(text)).toEqual([]));
+
+test("a document that is left open swallows none of those that follow", () => {
+  expect(summary(`${role("one")}---\nkind: Role\nmetadata: [\n---\n${role("two")}`)).toEqual([
+    { id: "Role default/one", isGood: true, problems: [] },
+    { id: undefined, isGood: false, problems: [expect.stringMatching(/^2:\d+ yaml$/)] },
+    { id: "Role default/two", isGood: true, problems: [] },
+  ]);
+});
+
+test("an unknown field and a wrong type are told with their places, and the object with them", () => {
+  expect(summary(role("one", ", colour: red, permissions: 7"))).toEqual([
+    {
+      id: "Role default/one",
+      isGood: false,
+      problems: expect.arrayContaining(["1:1 spec.colour", "1:1 spec.permissions"]),
+    },
+  ]);
+});
+
+test("a key that is given twice is refused, and its object is known all the same", () => {
+  const text = role("one").replace("kind: Role", "kind: Role\nkind: Role");
+  expect(summary(text)).toEqual([{ id: "Role default/one", isGood: false, problems: ["1:3 yaml"] }]);
+});
+
+test("a problem is told with its line in the file", () => {
+  expect(summary(`${role("one")}---\n\n${role("two", ", x: 1")}`)[1]?.problems).toEqual(["2:5 spec.x"]);
+});
+
+test("references that would unfold without end are refused", () => {
+  const bomb = [
+    "a: &a [x,x,x,x,x,x,x,x,x]",
+    ..."bcdefghi".split("").map((name, i) => `${name}: &${name} [${`*${"abcdefghi"[i]},`.repeat(9)}]`),
+  ];
+  expect(summary(bomb.join("\n"))).toMatchObject([{ isGood: false, problems: ["1:1 yaml"] }]);
+});
+
+test.each(["just text", "- a\n- list", "kind: [1]\n", "apiVersion: v1\nkind: Secret\nmetadata: { name: x }\n"])(
+  "what is no manifest of ours is a problem, not a crash: %j",
+  (text) => expect(summary(text)).toMatchObject([{ isGood: false }]),
+);
+
+test("Windows line ends are read like others", () => {
+  expect(summary(`${role("one")}---\n${role("two")}`.replaceAll("\n", "\r\n"))).toMatchObject([
+    { isGood: true },
+    { isGood: true },
+  ]);
+});

@@ -1,0 +1,264 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { KUBERNETES_START_MS, type KubectlResult, startOwnKubernetes } from "../harness/kubernetes.ts";
+import { waitFor } from "../harness/wait.ts";
+import {
+  applyCrds,
+  conditionOf,
+  openKubernetesWorld,
+  openStore,
+  operatorOf,
+  resourceOf,
+  type Status,
+  type TestManifest,
+  toJson,
+  untilGone,
+  untilReason,
+} from "./operator-world.ts";
+
+/* What only a real Kubernetes API has: its validation, its Events and waits, its leases, and its own faults. */
+
+let world: Awaited<ReturnType<typeof openKubernetesWorld>>;
+beforeAll(async () => {
+  world = await openKubernetesWorld();
+}, KUBERNETES_START_MS);
+afterAll(() => world?.close());
+
+const manifest = (kind: string, name: string, spec: Record<string, unknown>): TestManifest => ({
+  kind,
+  metadata: { name, namespace: world.namespace },
+  spec,
+});
+const role = (name: string, spec: Record<string, unknown> = {}) => manifest("Role", name, { name, ...spec });
+const policy = (name: string, spec: Record<string, unknown> = {}) =>
+  manifest("ApiKeyPolicy", name, { api: { name: `${name}-api` }, target: { port: "http" }, ...spec });
+const kubectl = (...args: string[]): Promise<KubectlResult> =>
+  world.kubernetes.kubectl(["-n", world.namespace, ...args]);
+const tryApply = (one: TestManifest) => world.kubernetes.kubectl(["apply", "-f", "-"], toJson(one));
+
+describe("the API server refuses", () => {
+  const override = (spec: Record<string, unknown>) =>
+    manifest("RatelimitOverride", "refused", {
+      namespaceRef: { name: "any" },
+      identifier: "acme",
+      limit: 1,
+      duration: "60s",
+      ...spec,
+    });
+  const rule = { match: { path: { prefix: "/" } } };
+
+  test.each([
+    { name: "a wrong type", one: () => role("refused", { permissions: "a" }), says: /must be of type array/ },
+    { name: "a missing field", one: () => manifest("Role", "refused", {}), says: /spec\.name: Required value/ },
+    {
+      name: "an unknown field",
+      one: () => role("refused", { premissions: [] }),
+      says: /unknown field "spec\.premissions"/,
+    },
+    {
+      name: "an unknown field deep in a rule",
+      one: () => policy("refused", { rules: [{ acess: "Key" }] }),
+      says: /unknown field "spec\.rules\[0\]\.acess"/,
+    },
+    { name: "a permission with a blank", one: () => role("refused", { permissions: ["a b"] }), says: /should match/ },
+    {
+      name: "a duration that is too short",
+      one: () => override({ duration: "10ms" }),
+      says: /must be at least 1000 ms/,
+    },
+    {
+      name: "a duration in milliseconds that is too short",
+      one: () => override({ duration: 10 }),
+      says: /must be at least 1000 ms/,
+    },
+    { name: "a duration without a unit", one: () => override({ duration: "60" }), says: /should match/ },
+    {
+      name: "both of two fields that exclude each other",
+      one: () => policy("refused", { api: { name: "both", id: "api_12345678" } }),
+      says: /exactly one of name and id/,
+    },
+    { name: "neither of them", one: () => policy("refused", { api: {} }), says: /exactly one of name and id/ },
+    {
+      name: "an Anonymous rule that asks for a permission",
+      one: () => policy("refused", { rules: [{ access: "Anonymous", permissions: "a" }] }),
+      says: /an Anonymous rule has no key/,
+    },
+    {
+      name: "a policy of a thousand rules",
+      one: () => policy("refused", { rules: Array.from({ length: 1000 }, () => rule) }),
+      says: /must have at most 256 items/,
+    },
+  ])("$name, with a message that says what is wrong", async ({ one, says }) => {
+    const { exitCode, stderr } = await tryApply(one());
+    expect(stderr).toMatch(says);
+    expect(exitCode).toBe(1);
+    expect(await world.status(one())).toBeUndefined();
+  });
+
+  test("to change what cannot be changed", async () => {
+    const named = (name: string) => manifest("RatelimitNamespace", "fixed", { name });
+    await world.apply(named("fixed"));
+    expect((await tryApply(named("other"))).stderr).toContain("a rate-limit namespace cannot be renamed");
+  });
+});
+
+test("the largest policy that the schema allows is accepted by the API server and becomes Ready", async () => {
+  const rules = Array.from({ length: 256 }, (_, i) => ({
+    match: { methods: ["GET"], path: { prefix: `/p${i}` } },
+    ratelimits: [{ name: `limit${i}`, limit: 1, duration: 60_000 }],
+  }));
+  await world.apply(policy("largest", { rules }));
+  await untilReason(world, policy("largest"), "Succeeded");
+});
+
+test("kubectl wait and kubectl get postern work unaided", async () => {
+  await world.apply(role("waited"));
+  const waited = await kubectl("wait", "--for=condition=Ready", "--timeout=20s", `${resourceOf("Role")}/waited`);
+  expect(waited).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("condition met") });
+  const { stdout } = await kubectl("get", "postern");
+  expect(stdout).toMatch(/NAME +READY +REASON +NAME IN STORE +AGE/);
+  expect(stdout).toMatch(/role\.postern\.dev\/waited +True +Succeeded +waited/);
+  expect((await kubectl("get", "prole", "--field-selector", "spec.name=waited", "-o", "name")).stdout.trim()).toBe(
+    "role.postern.dev/waited",
+  );
+});
+
+test("an Event tells of each transition once, and of drift", async () => {
+  await world.apply(role("told", { permissions: ["kept"] }));
+  const { roleId } = await untilReason(world, role("told"), "Succeeded");
+  const manager = { "Postern-Manager": `test/Role/${world.namespace}/told` };
+  await world.call("permissions.setRolePermissions", { roleId, permissions: [] }, manager);
+  const events = await waitFor("the Event of the drift", async () => {
+    const found = await eventsOf("told");
+    return found.some(({ reason }) => reason === "DriftCorrected") ? found : undefined;
+  });
+  expect(events.map(({ reason }) => reason)).toEqual(["Succeeded", "DriftCorrected"]);
+  expect(events[1]).toMatchObject({ type: "Warning", note: expect.stringContaining("permissions") });
+});
+
+async function eventsOf(name: string): Promise<Array<{ reason: string; type: string; note: string }>> {
+  const { stdout } = await kubectl("get", "events.events.k8s.io", "-o", "json");
+  const { items } = JSON.parse(stdout) as {
+    items: Array<{ reason: string; type: string; note: string; eventTime: string; regarding: { name: string } }>;
+  };
+  return items.filter(({ regarding }) => regarding.name === name).sort((a, b) => (a.eventTime < b.eventTime ? -1 : 1));
+}
+
+test("an object at rest is not written to, however often it is looked at", async () => {
+  await world.apply(policy("resting"));
+  await untilReason(world, policy("resting"), "Succeeded");
+  const read = async () => {
+    const { stdout } = await kubectl("get", resourceOf("ApiKeyPolicy"), "resting", "-o", "json");
+    const { metadata, status } = JSON.parse(stdout) as {
+      metadata: { generation: number };
+      status: Record<string, unknown>;
+    };
+    const { lastSyncTime, ...rest } = status;
+    return { lastSyncTime, rest, generation: metadata.generation };
+  };
+  const before = await read();
+  // The time of the last sync moves with a resync; nothing else does.
+  const after = await waitFor("another resync", async () => {
+    const now = await read();
+    return now.lastSyncTime !== before.lastSyncTime ? now : undefined;
+  });
+  expect(after.rest).toEqual(before.rest);
+  expect(after.generation).toBe(before.generation);
+});
+
+test("a manifest that is deleted and made again at once gets a new object in the store", async () => {
+  await world.apply(role("reborn"));
+  const { roleId } = await untilReason(world, role("reborn"), "Succeeded");
+  await kubectl("delete", resourceOf("Role"), "reborn", "--wait=true", "--timeout=20s");
+  await world.apply(role("reborn"));
+  expect((await untilReason(world, role("reborn"), "Succeeded")).roleId).not.toBe(roleId);
+});
+
+test("a status that somebody else broke, or emptied, is written anew", async () => {
+  await world.apply(role("broken-status"));
+  const { roleId } = await untilReason(world, role("broken-status"), "Succeeded");
+  const patch = ["--subresource=status", "--type=merge", "-p", '{"status":{"roleId":null,"conditions":null}}'];
+  expect(await kubectl("patch", resourceOf("Role"), "broken-status", ...patch)).toMatchObject({ exitCode: 0 });
+  expect((await untilReason(world, role("broken-status"), "Succeeded")).roleId).toBe(roleId);
+});
+
+test("with the API away objects that were Ready stay so, new ones say why they wait, and all heal when it is back", async () => {
+  const own = await startOwnKubernetes();
+  const store = await openStore();
+  const there = (name: string): TestManifest => ({ ...role(name), metadata: { name, namespace: "default" } });
+  const apply = (one: TestManifest) => own.kubectl(["apply", "-f", "-"], toJson(one));
+  const status = async ({ kind, metadata }: Pick<TestManifest, "kind" | "metadata">): Promise<Status> => {
+    const { stdout } = await own.kubectl(["get", resourceOf(kind), metadata.name, "-o", "json"]);
+    return (JSON.parse(stdout) as { status?: Status }).status ?? {};
+  };
+  await applyCrds(own);
+  const operator = await operatorOf(store, { kind: "kubernetes", kubeconfig: own.kubeconfigPath });
+  let closeAgain: (() => Promise<void>) | undefined;
+  try {
+    await apply(there("old"));
+    await untilReason({ status }, there("old"), "Succeeded");
+    await store.server.close();
+    await apply(there("new"));
+    const waiting = await untilReason({ status }, there("new"), "ApiUnavailable");
+    expect(conditionOf(waiting, "Reconciling")).toMatchObject({ status: "True" });
+    const kept = await waitFor("the old one to tell", async () => {
+      const now = await status(there("old"));
+      return conditionOf(now, "Reconciling") === undefined ? undefined : now;
+    });
+    expect(conditionOf(kept, "Ready")).toMatchObject({ status: "True", reason: "Succeeded" });
+
+    // The Kubernetes API goes away too, and comes back: the watch goes on from where it was.
+    await own.restartApiServer();
+    await apply(there("newer"));
+    closeAgain = await store.reopen(Number(new URL(store.server.url).port));
+    for (const name of ["old", "new", "newer"]) await untilReason({ status }, there(name), "Succeeded");
+    const isAtRest = async () => conditionOf(await status(there("old")), "Reconciling") === undefined;
+    await waitFor("the old one to be at rest", isAtRest);
+  } finally {
+    await operator.close();
+    await closeAgain?.();
+    await store.close();
+    await own.stop();
+  }
+}, 180_000);
+
+test("an object is let go without the store when the annotation says so", async () => {
+  const one: TestManifest = { ...role("abandoned"), metadata: { name: "abandoned", namespace: world.namespace } };
+  await world.apply(one);
+  await untilReason(world, one, "Succeeded");
+  await kubectl("annotate", resourceOf("Role"), "abandoned", "postern.dev/abandon=true");
+  await world.remove(one);
+  await untilGone(world, one);
+  expect(await world.call("permissions.getRole", { role: "abandoned" })).toMatchObject({ status: 200 });
+});
+
+test("of two operators one works; when it goes the other takes over at once", async () => {
+  const store = await openStore();
+  const source = {
+    kind: "kubernetes",
+    kubeconfig: world.kubernetes.kubeconfigPath,
+    namespaces: [world.other],
+    leaseNamespace: world.namespace,
+  } as const;
+  const start = () =>
+    operatorOf(store, source, { cluster: "elected", leaderElection: true, admin: { host: "127.0.0.1", port: 0 } });
+  const leads = async (operator: { adminUrl: string | undefined }) => {
+    const metrics = await (await fetch(`${operator.adminUrl}/metrics`)).text();
+    return /^postern_operator_leading 1$/m.test(metrics);
+  };
+  const first = await start();
+  await waitFor("the first to lead", () => leads(first));
+  const second = await start();
+  try {
+    expect((await fetch(`${second.adminUrl}/readyz`)).status).toBe(200);
+    expect(await leads(second)).toBe(false);
+    const closedAt = performance.now();
+    await first.close();
+    await waitFor("the second to lead", () => leads(second));
+    // Given back on exit: nobody waits for the Lease to run out.
+    expect(performance.now() - closedAt).toBeLessThan(10_000);
+  } finally {
+    await first.close();
+    await second.close();
+    await store.close();
+  }
+});

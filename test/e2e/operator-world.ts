@@ -1,0 +1,222 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { stringify } from "yaml";
+import { type ApiServer, start } from "../../api-server/start.ts";
+import type { Condition } from "../../core/manifests/conditions.ts";
+import { API_VERSION } from "../../core/manifests/index.ts";
+import { createMemoryEdge } from "../../edge/open.ts";
+import { type Operator, type OperatorConfig, startOperator } from "../../operator/start.ts";
+import { createTestNamespace, startKubernetes, type TestKubernetes } from "../harness/kubernetes.ts";
+import { createTestDatabase } from "../harness/postgres.ts";
+import { waitFor } from "../harness/wait.ts";
+
+/*
+ * An api-server on a database of its own, with an operator that acts in it: on a directory, or on a real Kubernetes API. The
+ * same scenario runs in both, so a manifest is written and read back here in one way.
+ */
+
+export interface TestManifest {
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly annotations?: Record<string, string>;
+  };
+  readonly spec: Record<string, unknown>;
+}
+
+export interface Status {
+  readonly conditions?: readonly Condition[];
+  readonly observedGeneration?: number;
+  readonly [field: string]: unknown;
+}
+
+export interface Answer {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
+  readonly data: any;
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  readonly error: any;
+}
+
+export interface Store {
+  readonly server: ApiServer;
+  readonly rootKey: string;
+  /** `POST /v2/<procedure>`; the answer's status and body. */
+  call(procedure: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** After `server` was closed: another one on the same database and port. Gives what closes it. */
+  reopen(port: number): Promise<() => Promise<void>>;
+  close(): Promise<void>;
+}
+
+export interface World extends Store {
+  /** The namespace of the manifests, and another one. */
+  readonly namespace: string;
+  readonly other: string;
+  readonly operator: Operator;
+  apply(manifest: TestManifest): Promise<void>;
+  remove(manifest: Pick<TestManifest, "kind" | "metadata">): Promise<void>;
+  /** undefined when there is no such object, `{}` when it has no status yet. */
+  status(manifest: Pick<TestManifest, "kind" | "metadata">): Promise<Status | undefined>;
+}
+
+const ROOT_KEY = "root_of_the_operator_tests_0123456789";
+const silent = () => pino({ level: process.env.TEST_LOG ?? "silent" }, pino.destination(2));
+
+export async function openStore(): Promise<Store> {
+  const database = await createTestDatabase();
+  const edge = createMemoryEdge();
+  const serve = (port: number) =>
+    start({ databaseUrl: database.url, edge, host: "127.0.0.1", port, rootKey: ROOT_KEY, logger: silent() });
+  const server = await serve(0);
+  return {
+    server,
+    rootKey: ROOT_KEY,
+    call: async (procedure, body, headers = {}) => {
+      const response = await fetch(`${server.url}/v2/${procedure}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${ROOT_KEY}`, "content-type": "application/json", ...headers },
+        body: JSON.stringify(body),
+      });
+      const answer = (await response.json()) as { data?: unknown; error?: unknown };
+      return { status: response.status, data: answer.data, error: answer.error };
+    },
+    reopen: async (port) => {
+      const again = await serve(port);
+      return () => again.close();
+    },
+    close: async () => {
+      await server.close();
+      await edge.close();
+      await database.drop();
+    },
+  };
+}
+
+export const operatorOf = (
+  { server, rootKey }: Pick<Store, "server" | "rootKey">,
+  source: OperatorConfig["source"],
+  more: Partial<OperatorConfig> = {},
+): Promise<Operator> =>
+  startOperator({ source, apiUrl: server.url, rootKey, cluster: "test", logger: silent(), resyncMs: 2_000, ...more });
+
+export async function openDirectoryWorld(): Promise<World & { dir: string; stateDir: string }> {
+  const root = await mkdtemp(join(tmpdir(), "postern-operator-"));
+  const [dir, stateDir] = [join(root, "manifests"), join(root, "state")];
+  await mkdir(dir);
+  const store = await openStore();
+  const operator = await operatorOf(store, { kind: "directory", dir, stateDir });
+  const fileOf = ({ kind, metadata: { namespace, name } }: Pick<TestManifest, "kind" | "metadata">) =>
+    join(dir, `${kind}-${namespace}-${name}.yaml`);
+  return {
+    ...store,
+    dir,
+    stateDir,
+    operator,
+    namespace: "shop",
+    other: "lab",
+    apply: (manifest) => writeFile(fileOf(manifest), stringify({ apiVersion: API_VERSION, ...manifest })),
+    remove: (manifest) => rm(fileOf(manifest)),
+    status: async ({ kind, metadata }) => statusIn(operator, kind, metadata),
+    close: async () => {
+      await operator.close();
+      await store.close();
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}
+
+export function statusIn(operator: Operator, kind: string, { namespace, name }: { namespace: string; name: string }) {
+  const found = operator
+    .statuses()
+    .find((one) => one.kind === kind && one.namespace === namespace && one.name === name);
+  return found === undefined ? undefined : ((found.status ?? {}) as Status);
+}
+
+export async function openKubernetesWorld(): Promise<World & { kubernetes: TestKubernetes }> {
+  const kubernetes = await startKubernetes();
+  await applyCrds(kubernetes);
+  const [namespace, other] = await Promise.all([createTestNamespace(kubernetes), createTestNamespace(kubernetes)]);
+  const store = await openStore();
+  const operator = await operatorOf(store, {
+    kind: "kubernetes",
+    kubeconfig: kubernetes.kubeconfigPath,
+    namespaces: [namespace.name, other.name],
+  });
+  return {
+    ...store,
+    kubernetes,
+    operator,
+    namespace: namespace.name,
+    other: other.name,
+    apply: async (manifest) => {
+      const { exitCode, stderr } = await kubernetes.kubectl(["apply", "-f", "-"], toJson(manifest));
+      if (exitCode !== 0) throw new Error(stderr);
+    },
+    remove: async ({ kind, metadata }) => {
+      const args = ["-n", metadata.namespace, "delete", resourceOf(kind), metadata.name, "--wait=false"];
+      const { exitCode, stderr } = await kubernetes.kubectl(args);
+      if (exitCode !== 0) throw new Error(stderr);
+    },
+    status: async ({ kind, metadata }) => {
+      const args = [
+        "-n",
+        metadata.namespace,
+        "get",
+        resourceOf(kind),
+        metadata.name,
+        "-o",
+        "json",
+        "--ignore-not-found",
+      ];
+      const { stdout } = await kubernetes.kubectl(args);
+      return stdout === "" ? undefined : ((JSON.parse(stdout) as { status?: Status }).status ?? {});
+    },
+    close: async () => {
+      await operator.close();
+      await store.close();
+      await Promise.all([namespace.drop(), other.drop()]);
+    },
+  };
+}
+
+/** `role` alone means RBAC's, so the group is always named. */
+export const resourceOf = (kind: string): string => `${kind.toLowerCase()}.postern.dev`;
+
+export const toJson = (manifest: TestManifest): string => JSON.stringify({ apiVersion: API_VERSION, ...manifest });
+
+export async function applyCrds({ kubectl }: Pick<TestKubernetes, "kubectl">): Promise<void> {
+  const applied = await kubectl(["apply", "--server-side", "--force-conflicts", "-f", "crds/"]);
+  if (applied.exitCode !== 0) throw new Error(applied.stderr);
+  const established = await kubectl(["wait", "--for=condition=Established", "--timeout=30s", "-f", "crds/"]);
+  if (established.exitCode !== 0) throw new Error(established.stderr);
+}
+
+export const conditionOf = (status: Status | undefined, type: string): Condition | undefined =>
+  status?.conditions?.find((condition) => condition.type === type);
+
+/** Waits until the object's Ready condition has this reason, and gives the status then. */
+export async function untilReason(
+  world: Pick<World, "status">,
+  manifest: Pick<TestManifest, "kind" | "metadata">,
+  reason: string,
+): Promise<Status> {
+  let last: unknown;
+  try {
+    return await waitFor(`${manifest.kind} ${manifest.metadata.name} to be ${reason}`, async () => {
+      const status = await world.status(manifest);
+      last = status;
+      return conditionOf(status, "Ready")?.reason === reason ? status : undefined;
+    });
+  } catch (error) {
+    throw new Error(`the last status was ${JSON.stringify(last)}`, { cause: error });
+  }
+}
+
+export const untilGone = (world: Pick<World, "status">, manifest: Pick<TestManifest, "kind" | "metadata">) =>
+  waitFor(
+    `${manifest.kind} ${manifest.metadata.name} to be gone`,
+    async () => (await world.status(manifest)) === undefined,
+  );
