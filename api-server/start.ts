@@ -122,7 +122,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
   exportGauges(metrics, { db, edge, projection, counters });
 
   const nowMs = Date.now;
-  const credits = createCreditService({ db, store: edge.credits, nowMs });
+  const credits = createCreditService({ db, store: edge.credits, nowMs, log });
   let url = "";
   const deps: Deps = {
     db,
@@ -200,11 +200,22 @@ function startBackground(parts: { deps: Deps; edge: Edge; metrics: Registry; wor
   const loop = (name: string, everyMs: number, work: () => Promise<boolean | undefined>) =>
     startLoop({ name, everyMs, work, ...common });
 
-  const loops = [
-    loop("workspaces", WORKSPACES_EVERY_MS, async () => {
-      workspaceIds = await listWorkspaceIds(db);
-      return false;
-    }),
+  const refreshWorkspaces = async () => {
+    workspaceIds = await listWorkspaceIds(db);
+    return false;
+  };
+  // A workspace made a moment ago has its credits loaded at once; whatever goes wrong here, the loop does it again.
+  deps.projection.onDropped((ref) => {
+    if (ref?.kind === "workspace" && !isClosing) refreshWorkspaces().catch(() => undefined);
+  });
+  const loops: Closeable[] = [
+    // Told first, because the turn of a long job under way ends only when it hears of it.
+    {
+      close: async () => {
+        isClosing = true;
+      },
+    },
+    loop("workspaces", WORKSPACES_EVERY_MS, refreshWorkspaces),
     loop("credit-loads", LOAD_EVERY_MS, () => loadRequested({ store: edge.credits, credits, workspaceIds })),
     loop("credit-write-behind", WRITE_BEHIND_EVERY_MS, writeBehind),
     loop("ingest", INGEST_EVERY_MS, ingest),
@@ -224,7 +235,6 @@ function startBackground(parts: { deps: Deps; edge: Edge; metrics: Registry; wor
     }),
   ];
   const drain = async () => {
-    isClosing = true;
     await edge.sink.flush();
     while (await ingest());
     while (await writeBehind());
@@ -281,14 +291,27 @@ function exportGauges(
   gauge("postern_postgres_waiting", "Requests that wait for a connection to Postgres", () => db.waitingCount);
 }
 
-/** No new requests, then no new work, then what is left to write, then what all of them need. */
+/**
+ * No new requests, then no new work, then what is left to write, then what all of them need. Everything is over within five
+ * seconds also when a store hangs: what could not be written by then is written after the next start, or was a statistic.
+ */
 async function stop(running: Running): Promise<void> {
   running.isStopping = true;
-  await running.app?.close();
-  await Promise.all(running.loops.map((loop) => loop.close()));
-  // The stores may be away; then it is written after the next start, or was a statistic.
-  await running.drain?.().catch(() => undefined);
-  await running.projection?.close();
-  await running.counters?.close();
-  await running.db.end();
+  const { app, loops, drain, projection, counters, db } = running;
+  await atMost(2000, app?.close());
+  app?.server.closeAllConnections();
+  await atMost(1500, Promise.all(loops.map((loop) => loop.close())));
+  await atMost(1000, drain?.());
+  await atMost(100, Promise.all([projection?.close(), counters?.close()]));
+  await atMost(300, db.end());
+}
+
+/** Waits for the work, but no longer than that; how it ends does not matter any more. */
+async function atMost(ms: number, work: Promise<unknown> | undefined): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([tooLate, Promise.resolve(work).catch(() => undefined)]);
+  clearTimeout(timer);
 }

@@ -31,7 +31,7 @@ export async function writeSpentBehind(deps: {
     if (dirty.length === 0) continue;
     await raiseSpent(
       deps.db,
-      dirty.map(({ ref, counter }) => ({ keyId: ref.keyId, rev: counter.rev, spent: counter.spent })),
+      dirty.map(({ ref, counter }) => ({ ...ref, rev: counter.rev, spent: counter.spent })),
     );
     await Promise.all(dirty.map(({ ref, counter }) => deps.store.clearDirty(ref, counter)));
     isMore ||= dirty.length === BATCH;

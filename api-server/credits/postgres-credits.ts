@@ -1,9 +1,11 @@
 import type { Pool, PoolClient } from "pg";
+import type { Logger } from "pino";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { CreditStore } from "../../edge/credits/contract.ts";
 import { utcDate } from "../domain/credits.ts";
 import {
   deleteKeyCredits,
+  isKeyLive,
   type KeyCreditsRow,
   type KeyRef,
   listKeyCredits,
@@ -22,8 +24,13 @@ import type { CreditRow, CreditService } from "./service.ts";
  * Between `suspend` and `settle` nobody spends. A process that dies in between leaves the counter suspended; the next spender
  * asks for a load, which opens it again.
  */
-export function createCreditService(deps: { db: Pool; store: CreditStore; nowMs: () => number }): CreditService {
-  const { db, store, nowMs } = deps;
+export function createCreditService(deps: {
+  db: Pool;
+  store: CreditStore;
+  nowMs: () => number;
+  log: Pick<Logger, "warn">;
+}): CreditService {
+  const { db, store, nowMs, log } = deps;
 
   const load = async (key: KeyRef): Promise<void> => {
     const tx = await db.connect();
@@ -31,7 +38,9 @@ export function createCreditService(deps: { db: Pool; store: CreditStore; nowMs:
     try {
       await tx.query("begin");
       const row = await lockKeyCredits(tx, key);
-      if (row === undefined) await store.remove(key).catch(unavailable);
+      // Asked under the lock: a key that was deleted while we waited for it must not get its counter back.
+      const isLive = row !== undefined && (await isKeyLive(tx, key));
+      if (!isLive) await store.remove(key).catch(unavailable);
       else await store.load(key, row).catch(unavailable);
       await tx.query("commit");
     } catch (error) {
@@ -69,7 +78,16 @@ export function createCreditService(deps: { db: Pool; store: CreditStore; nowMs:
       return next;
     },
 
-    settle: load,
+    async settle(key) {
+      try {
+        await load(key);
+      } catch (error) {
+        // The change is committed, or undone for a reason of its own, and that is what the caller has to hear. The counter
+        // stays suspended until the next spender asks for it.
+        log.warn({ err: error, ...key }, "a credit counter stays closed until it is asked for");
+      }
+    },
+
     load,
   };
 }

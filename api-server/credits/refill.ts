@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { dueRefills, refilledAmount } from "../../core/credits/refill.ts";
 import type { Deps } from "../deps.ts";
-import { tryLock } from "../store/advisory-locks.ts";
+import { tryLock, unlock } from "../store/advisory-locks.ts";
 import { insertAuditEvents, SYSTEM_ACTOR } from "../store/audit.ts";
 import { findLastRefill, listRefillCandidates, type RefillRow, setLastRefill } from "../store/key-credits.ts";
 import { touchKey } from "../store/key-usage.ts";
@@ -38,9 +38,10 @@ export async function runRefill(
       if (page.length < PAGE) break;
       after = page.at(-1)?.key_id ?? after;
     }
+    await unlock(session, "refill");
     return { refilled };
   } finally {
-    // The lock is the connection's; the pool must not lend it to anybody else.
+    // The lock is the connection's: whatever failed, the pool must not lend it to anybody else.
     session.release(true);
   }
 }
@@ -50,6 +51,10 @@ async function refillKey(deps: RefillDeps, row: RefillRow, today: string): Promi
   const key = { workspaceId: row.workspace_id, keyId: row.key_id };
   try {
     await inTransaction(deps, async (tx) => {
+      const updatedAt = deps.nowMs();
+      // First, because whoever changes a key locks its row before its credits: the other way round the two would wait for
+      // one another in a circle.
+      await touchKey(tx, { ...key, updatedAt });
       await deps.credits.change(tx, key, (current) => {
         if (current?.refillAmount == null) return current;
         const { remaining, refillAmount: amount, refillDay } = current;
@@ -60,8 +65,6 @@ async function refillKey(deps: RefillDeps, row: RefillRow, today: string): Promi
       const lastRefillOn = await findLastRefill(tx, { keyId: key.keyId });
       if (lastRefillOn !== row.last_refill_on) throw new Overtaken();
       await setLastRefill(tx, { keyIds: [key.keyId], today });
-      const updatedAt = deps.nowMs();
-      await touchKey(tx, { ...key, updatedAt });
       await insertAuditEvents(tx, auditContext(deps, key.workspaceId, updatedAt), [
         {
           event: "key.update",

@@ -138,7 +138,8 @@ describe("an event", () => {
   test("whose ingester died between the commit and the acknowledgement counts once", async () => {
     const stream = new MemoryEventStream();
     const events = [aVerification(), aVerification(), aRatelimit()];
-    stream.append(events);
+    const lines = Buffer.from(events.map((event) => `${JSON.stringify(event)}\n`).join(""));
+    stream.append({ workspaceId: "ws_a", lines, count: events.length });
     const dying = stream.take(["ws_a"], 100, async (taken) => {
       await storeEvents(db, taken, NOW_MS);
       throw new Error("died before it could acknowledge");

@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from "pg";
 import type { EventSource, UsageEvent, VerificationEvent } from "../../edge/events/contract.ts";
 import { utcDate } from "../domain/credits.ts";
 import { insertRatelimitEvents, insertVerificationEvents } from "../store/events.ts";
+import { isRetryable } from "../store/failures.ts";
 import { raiseLastUsed } from "../store/key-usage.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../store/partitions.ts";
 
@@ -16,6 +17,7 @@ const MINUTE_MS = 60_000;
 /** Days of raw events that are kept. */
 export const RETENTION_DAYS = 35;
 const DAYS_AHEAD = 2;
+const ATTEMPTS_MAX = 3;
 
 /** Takes one batch of events. Gives true when there may be more. */
 export async function ingestBatch(deps: {
@@ -55,18 +57,39 @@ export async function keepPartitions(db: Pool, nowMs: number): Promise<void> {
 }
 
 /** A minute is as exact as `lastUsedAt` has to be, and spares the row most of its updates. In the order of the key's id. */
-function lastUses(events: readonly VerificationEvent[]): Array<{ keyId: string; lastUsedAt: number }> {
-  const latest = new Map<string, number>();
-  for (const { keyId, timeMs } of events) {
+function lastUses(events: readonly VerificationEvent[]): LastUse[] {
+  const latest = new Map<string, LastUse>();
+  for (const { workspaceId, keyId, timeMs } of events) {
     const minute = timeMs - (timeMs % MINUTE_MS);
-    if (minute > (latest.get(keyId) ?? 0)) latest.set(keyId, minute);
+    // An event speaks of a key of its own workspace only: a pod can write any id.
+    const place = `${keyId} ${workspaceId}`;
+    if (minute > (latest.get(place)?.lastUsedAt ?? 0)) latest.set(place, { workspaceId, keyId, lastUsedAt: minute });
   }
   // Two ingesters that lock rows in the same order wait for, and never lock out, one another.
-  return [...latest].sort(([a], [b]) => (a < b ? -1 : 1)).map(([keyId, lastUsedAt]) => ({ keyId, lastUsedAt }));
+  return [...latest].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, use]) => use);
 }
 
-/** These rows leave no marks in the outbox, and are in no cache. */
+interface LastUse {
+  readonly workspaceId: string;
+  readonly keyId: string;
+  readonly lastUsedAt: number;
+}
+
+/**
+ * These rows leave no marks in the outbox, and are in no cache. A transaction that lost against another one is tried again here:
+ * the store would hand its events out anew only a minute later.
+ */
 async function inPlainTransaction(db: Pool, work: (tx: PoolClient) => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await attemptTransaction(db, work);
+    } catch (error) {
+      if (attempt === ATTEMPTS_MAX || !isRetryable(error)) throw error;
+    }
+  }
+}
+
+async function attemptTransaction(db: Pool, work: (tx: PoolClient) => Promise<void>): Promise<void> {
   const tx = await db.connect();
   let failure: Error | undefined;
   try {

@@ -2,17 +2,16 @@ import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { PublicError } from "../../core/errors.ts";
+import { type Slotted, Slots } from "../../edge/slots.ts";
 import type { Deps } from "../deps.ts";
 import type { ErrorSender } from "./errors.ts";
 
 /** A request whose handler is at work. */
-export interface Exchange {
+export interface Exchange extends Slotted {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   /** Of `performance.now()`. */
   readonly startedMs: number;
-  /** Answered already, or given up: what the handler still says is of no interest any more. */
-  ended: boolean;
 }
 
 const SWEEP_MS = 1000;
@@ -36,12 +35,11 @@ export function createDeadlines(
   { log }: Pick<Deps, "log">,
   { timeoutMs, sendError }: { timeoutMs: number; sendError: ErrorSender },
 ): Deadlines {
-  const exchanges = new Set<Exchange>();
+  const exchanges = new Slots<Exchange>();
 
   function end(exchange: Exchange): boolean {
-    if (exchange.ended) return false;
-    exchange.ended = true;
-    exchanges.delete(exchange);
+    // Answered already, or given up: what the handler still says is of no interest any more.
+    if (!exchanges.remove(exchange)) return false;
     if (!isGone(exchange)) return true;
     const { request } = exchange;
     log.info(
@@ -71,7 +69,7 @@ export function createDeadlines(
   timer.unref();
   app.addHook("onClose", async () => clearInterval(timer));
   return {
-    begin: (exchange) => void exchanges.add(exchange),
+    begin: (exchange) => exchanges.add(exchange),
     end,
     isBusy: (socket) => [...exchanges].some(({ request }) => request.raw.socket === socket),
   };

@@ -131,7 +131,7 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
   }
 
   return (request: FastifyRequest, reply: FastifyReply): void => {
-    const exchange: Exchange = { request, reply, startedMs: request.startedMs, ended: false };
+    const exchange: Exchange = { request, reply, startedMs: request.startedMs, slot: -1 };
     deadlines.begin(exchange);
 
     function succeed(data: unknown): void {

@@ -6,6 +6,7 @@ import { type Closeable, ProjectionChanged, type RecordWriter } from "../../edge
 import { tryLock } from "../store/advisory-locks.ts";
 import { countOutbox, nextProjectionVersion, OUTBOX_CHANNEL } from "../store/outbox.ts";
 import { customTypes } from "../store/pool.ts";
+import { findTimeline } from "../store/timeline.ts";
 import { listWorkspaceIds } from "../store/workspaces.ts";
 import { rebuild, whyRebuild } from "./rebuild.ts";
 import { carryRound, ROUND_MAX } from "./round.ts";
@@ -21,7 +22,10 @@ import { carryRound, ROUND_MAX } from "./round.ts";
  */
 
 const TICK_MS = 1000;
-const RETRY_MAX_MS = 5000;
+/** Short, because a store that came back from an old snapshot gives credits twice until the relay has looked at it. */
+const RETRY_MAX_MS = 1000;
+/** Between two looks at a store that turned out to hold another projection. */
+const LOOK_AGAIN_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
 
 export interface RelayOptions {
@@ -45,12 +49,20 @@ export function startRelay(options: RelayOptions): Relay {
   return relay;
 }
 
+/** A write that the store did not take under this projection. */
+interface Refused {
+  readonly projectionId: string;
+  readonly reason: string;
+}
+
 class RelayLoop implements Relay {
   readonly #options: RelayOptions;
   readonly #metrics: ReturnType<typeof createMetrics>;
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #leading = false;
+  /** In a row. */
+  #failures = 0;
   /** There may be something to do: set by notifications, cleared before the outbox is read. */
   #woken = false;
   /** Ends the waiting that is under way. */
@@ -85,23 +97,19 @@ class RelayLoop implements Relay {
   }
 
   async #run(): Promise<void> {
-    let failures = 0;
     while (!this.#isClosing) {
       try {
         const hasLed = await this.#session();
-        failures = 0;
+        this.#failures = 0;
         if (!hasLed) await this.#pause(TICK_MS);
       } catch (error) {
         if (this.#isClosing) return;
-        failures += 1;
+        this.#failures += 1;
         this.#metrics.failures.inc();
         this.#woken = false;
-        const delayMs = Math.min(RETRY_MAX_MS, 100 * 2 ** failures) * (0.5 + Math.random() / 2);
-        this.#options.log.error({ err: error, retryMs: Math.round(delayMs) }, "relay failed");
+        const delayMs = Math.min(RETRY_MAX_MS, 100 * 2 ** this.#failures) * (0.5 + Math.random() / 2);
+        if (this.#failures === 1) this.#options.log.error({ err: error }, "relay failed; it goes on trying");
         await this.#pause(delayMs);
-      } finally {
-        this.#leading = false;
-        this.#metrics.leading.set(0);
       }
     }
   }
@@ -132,6 +140,8 @@ class RelayLoop implements Relay {
       await this.#lead(db, () => lost);
       return true;
     } finally {
+      this.#leading = false;
+      this.#metrics.leading.set(0);
       await db.end().catch(() => undefined);
     }
   }
@@ -139,6 +149,9 @@ class RelayLoop implements Relay {
   async #lead(db: pg.Client, lost: () => Error | undefined): Promise<void> {
     const { writer } = this.#options;
     let projectionId: string | undefined;
+    let refused: Refused | undefined;
+    // A server that was promoted or restored meanwhile has ended this connection, so once is enough.
+    const timeline = await findTimeline(db);
     let lastHead = 0;
     let tickAt = 0;
     while (!this.#isClosing) {
@@ -147,27 +160,36 @@ class RelayLoop implements Relay {
       try {
         if (projectionId === undefined || performance.now() >= tickAt) {
           tickAt = performance.now() + TICK_MS;
-          const checked = await this.#checkStore(db, lastHead);
+          const checked = await this.#checkStore(db, { lastHead, refused, timeline });
+          refused = undefined;
           projectionId = checked.projectionId;
           lastHead = checked.head;
           await this.#beat(db, projectionId);
+          if (this.#failures > 0) this.#options.log.info("relay works again");
+          this.#failures = 0;
         } else {
           await this.#carryAll({ db, writer, projectionId });
         }
       } catch (error) {
         if (!(error instanceof ProjectionChanged)) throw error;
+        refused = projectionId === undefined ? undefined : { projectionId, reason: error.message };
         projectionId = undefined;
       }
-      if (projectionId !== undefined) await this.#pause(Math.max(0, tickAt - performance.now()));
+      await this.#pause(projectionId === undefined ? LOOK_AGAIN_MS : Math.max(0, tickAt - performance.now()));
     }
   }
 
   /** The projection in the store, made anew when it is not the one that it should be. */
-  async #checkStore(db: pg.Client, lastHead: number): Promise<{ projectionId: string; head: number }> {
+  async #checkStore(
+    db: pg.Client,
+    { lastHead, refused, timeline }: { lastHead: number; refused: Refused | undefined; timeline: string | undefined },
+  ): Promise<{ projectionId: string; head: number }> {
     const { writer, credits, log } = this.#options;
     const state = await writer.state();
     const lastVersion = await nextProjectionVersion(db);
-    const reason = await whyRebuild(db, state, { lastHead, lastVersion });
+    // The whole may look right while the mark of one workspace is gone: then it is what was refused that tells.
+    const lost = refused?.projectionId === state.projectionId ? refused?.reason : undefined;
+    const reason = (await whyRebuild(db, state, { lastHead, lastVersion, timeline })) ?? lost;
     if (reason === undefined && state.projectionId !== undefined) {
       return { projectionId: state.projectionId, head: state.head };
     }
@@ -175,7 +197,7 @@ class RelayLoop implements Relay {
     const projectionId = this.#options.newProjectionId();
     await rebuild(
       { db, writer, projectionId },
-      { reason: reason ?? "", state, credits, log, isClosing: () => this.#isClosing },
+      { reason: reason ?? "", state, timeline, credits, log, isClosing: () => this.#isClosing },
     );
     return { projectionId, head: 0 };
   }

@@ -76,13 +76,30 @@ export async function insertRatelimitEvents(
   return insert(tx, "insert-ratelimit-events", text, rows);
 }
 
-async function insert(
-  tx: Queryable,
-  name: string,
-  text: string,
-  rows: readonly unknown[],
-): Promise<ReadonlySet<string>> {
+async function insert(tx: Queryable, name: string, text: string, rows: readonly Row[]): Promise<ReadonlySet<string>> {
   if (rows.length === 0) return new Set();
-  const result = await tx.query<{ id: string }>({ name, text, values: [JSON.stringify(rows)] });
+  const result = await tx.query<{ id: string }>({ name, text, values: [JSON.stringify(rows.map(storable))] });
   return new Set(result.rows.map(({ id }) => id));
 }
+
+type Row = Readonly<Record<string, string | number | boolean | readonly string[]>>;
+
+/** The one column of a fraction; all other numbers are stored as integers. */
+const FRACTION = "latency_ms";
+
+/**
+ * What pods write may hold what Postgres refuses: U+0000, half a surrogate pair, a fraction where an integer belongs. One such
+ * event would otherwise stop the ingestion of all, for good.
+ */
+function storable(row: Row): Row {
+  const clean = (text: string): string => text.toWellFormed().replaceAll("\u0000", "\ufffd");
+  return Object.fromEntries(
+    Object.entries(row).map(([column, value]) => {
+      if (typeof value === "string") return [column, clean(value)];
+      if (typeof value === "number" && column !== FRACTION) return [column, toInteger(value)];
+      return [column, Array.isArray(value) ? value.map(clean) : value];
+    }),
+  );
+}
+
+const toInteger = (value: number): number => Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.trunc(value)));

@@ -27,7 +27,7 @@ export async function listKeyCredits(
   return rows;
 }
 
-/** The credits of a live key, locked: whoever changes them or loads the shared counter waits for the others. */
+/** The credits of a key, locked: whoever changes them or loads the shared counter waits for the others. */
 export async function lockKeyCredits(
   tx: Queryable,
   { workspaceId, keyId }: KeyRef,
@@ -38,6 +38,13 @@ export async function lockKeyCredits(
                    for update`;
   const { rows } = await tx.query<KeyCreditsRow>({ name: "lock-key-credits", text, values: [workspaceId, keyId] });
   return rows[0];
+}
+
+/** Whether the key is there and not deleted. */
+export async function isKeyLive(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<boolean> {
+  const text = "select from keys where workspace_id = $1 and id = $2 and deleted_at is null";
+  const { rowCount } = await tx.query({ name: "is-key-live", text, values: [workspaceId, keyId] });
+  return rowCount === 1;
 }
 
 /** A new number of credits, under a new `rev`: nothing of it is spent. A refill set anew waits for the next due date. */
@@ -67,19 +74,35 @@ export async function deleteKeyCredits(tx: Queryable, { workspaceId, keyId }: Ke
   await tx.query({ name: "delete-key-credits", text, values: [workspaceId, keyId] });
 }
 
-/** What the shared counters say was spent, in Postgres: never less than before, and only while the grant is the same. */
+/**
+ * What the shared counters say was spent, in Postgres: never less than before, and only while the grant is the same. The rows
+ * are locked in the order of their ids, so that two who write the same ones never wait for one another in a circle.
+ */
 export async function raiseSpent(
   db: Queryable,
-  seen: ReadonlyArray<{ keyId: string; rev: number; spent: number }>,
+  seen: ReadonlyArray<{ workspaceId: string; keyId: string; rev: number; spent: number }>,
 ): Promise<void> {
-  const text = `update key_credits c
-                   set spent = least(c.granted, greatest(c.spent, s.spent))
-                  from unnest($1::text[], $2::bigint[], $3::bigint[]) as s (key_id, rev, spent)
-                 where c.key_id = s.key_id and c.rev = s.rev and c.spent < s.spent`;
+  const text = `with locked as materialized (
+                  select c.key_id, s.spent
+                    from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) as s (workspace_id, key_id, rev, spent)
+                    join key_credits c on c.workspace_id = s.workspace_id and c.key_id = s.key_id
+                   where c.rev = s.rev and c.spent < s.spent
+                   order by c.key_id
+                     for no key update of c
+                )
+                update key_credits c
+                   set spent = least(c.granted, greatest(c.spent, l.spent))
+                  from locked l
+                 where c.key_id = l.key_id`;
   await db.query({
     name: "raise-spent",
     text,
-    values: [seen.map(({ keyId }) => keyId), seen.map(({ rev }) => rev), seen.map(({ spent }) => spent)],
+    values: [
+      seen.map(({ workspaceId }) => workspaceId),
+      seen.map(({ keyId }) => keyId),
+      seen.map(({ rev }) => rev),
+      seen.map(({ spent }) => spent),
+    ],
   });
 }
 

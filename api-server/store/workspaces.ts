@@ -28,6 +28,13 @@ export async function listWorkspaceIds(db: Queryable): Promise<string[]> {
   return rows.map((row) => row.id);
 }
 
+/** By id, deleted ones too: their tombstones are projected, so that their feeds must be there. */
+export async function listEveryWorkspaceId(db: Queryable): Promise<string[]> {
+  const text = "select id from workspaces order by id";
+  const { rows } = await db.query<{ id: string }>({ name: "list-every-workspace-id", text });
+  return rows.map((row) => row.id);
+}
+
 /** Unless one of this name (or id) exists; false when nothing was inserted. */
 export async function insertWorkspace(
   db: Queryable,

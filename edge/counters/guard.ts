@@ -1,4 +1,5 @@
 import { type Consumed, type ConsumeRequest, CountersUnavailable } from "./contract.ts";
+import { type Slotted, Slots } from "../slots.ts";
 import type { StrictCounters } from "./strict.ts";
 
 /*
@@ -78,10 +79,10 @@ export interface GuardOptions {
 /** A timer that comes later than this says that the process was busy. */
 const LATE_MS = 10;
 
-interface Pending {
+/** A call that has not been answered yet. */
+interface Pending extends Slotted {
   dueMs: number;
-  readonly giveUp: () => void;
-  isSettled: boolean;
+  readonly reject: (error: unknown) => void;
   isExtended: boolean;
 }
 
@@ -89,8 +90,8 @@ export class GuardedCounters implements StrictCounters {
   readonly #inner: StrictCounters;
   readonly #options: GuardOptions;
   readonly #breaker = new Breaker();
-  /** In the order in which they are due, settled ones among them. One timer serves all: a timer a call costs more than the call. */
-  #pending: Pending[] = [];
+  readonly #pending = new Slots<Pending>();
+  /** One timer serves all: a timer a call costs more than the call. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(inner: StrictCounters, options: GuardOptions) {
@@ -99,35 +100,22 @@ export class GuardedCounters implements StrictCounters {
   }
 
   consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
-    const breaker = this.#breaker;
-    const startedAtMs = performance.now();
-    if (!breaker.admits(startedAtMs)) {
+    const nowMs = performance.now();
+    if (!this.#breaker.admits(nowMs)) {
       return Promise.reject(new CountersUnavailable("the store has mostly failed of late and is not asked"));
     }
     const { timeoutMs } = this.#options;
     return new Promise((resolve, reject) => {
-      const giveUp = () => {
-        if (pending.isSettled) return;
-        pending.isSettled = true;
-        breaker.failed(performance.now());
-        reject(new CountersUnavailable(`the store gave no answer within ${timeoutMs} ms`));
-      };
-      const pending: Pending = { dueMs: startedAtMs + timeoutMs, giveUp, isSettled: false, isExtended: false };
-      this.#pending.push(pending);
+      const pending: Pending = { dueMs: nowMs + timeoutMs, reject, isExtended: false, slot: -1 };
+      this.#pending.add(pending);
       if (this.#timer === undefined) this.#arm(timeoutMs);
       this.#inner.consume(request, options).then(
         (consumed) => {
-          if (pending.isSettled) return;
-          pending.isSettled = true;
-          breaker.succeeded(performance.now());
+          if (!this.#pending.remove(pending)) return;
+          this.#breaker.succeeded(performance.now());
           resolve(consumed);
         },
-        (error: unknown) => {
-          if (pending.isSettled) return;
-          pending.isSettled = true;
-          breaker.failed(performance.now());
-          reject(error);
-        },
+        (error: unknown) => this.#fail(pending, error),
       );
     });
   }
@@ -137,29 +125,41 @@ export class GuardedCounters implements StrictCounters {
     return this.#inner.close();
   }
 
+  #fail(pending: Pending, error: unknown): void {
+    if (!this.#pending.remove(pending)) return;
+    this.#breaker.failed(performance.now());
+    pending.reject(error);
+  }
+
   #arm(ms: number): void {
     this.#timer = setTimeout(() => this.#onTimer(), ms);
     this.#timer.unref();
   }
 
+  /** Gives up on what is due. With nothing under way the timer rests; the next call sets it again. */
   #onTimer(): void {
     const nowMs = performance.now();
     const { extraPoll, timeoutMs } = this.#options;
-    const firstLeft = this.#pending.findIndex(({ isSettled, dueMs }) => !isSettled && dueMs > nowMs);
-    const due = this.#pending.splice(0, firstLeft === -1 ? this.#pending.length : firstLeft);
-    for (const pending of due) {
-      if (pending.isSettled) continue;
-      if (!extraPoll) pending.giveUp();
-      else if (pending.isExtended || nowMs - pending.dueMs <= LATE_MS) setImmediate(pending.giveUp);
-      else {
+    const giveUp = (pending: Pending) =>
+      this.#fail(pending, new CountersUnavailable(`the store gave no answer within ${timeoutMs} ms`));
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const pending of this.#pending) {
+      if (pending.dueMs <= nowMs) {
+        if (!extraPoll) {
+          giveUp(pending);
+          continue;
+        }
+        if (pending.isExtended || nowMs - pending.dueMs <= LATE_MS) {
+          setImmediate(giveUp, pending);
+          continue;
+        }
         pending.isExtended = true;
         pending.dueMs = nowMs + timeoutMs;
-        this.#pending.push(pending);
       }
+      nextMs = Math.min(nextMs, pending.dueMs);
     }
     this.#timer = undefined;
-    const [next] = this.#pending;
     // Rounded up: a timer that comes too early would find nothing due, and be set again at once.
-    if (next !== undefined) this.#arm(Math.ceil(next.dueMs - nowMs));
+    if (nextMs !== Number.POSITIVE_INFINITY) this.#arm(Math.ceil(nextMs - nowMs));
   }
 }

@@ -239,5 +239,7 @@ const toEntry = (
 ): Array<[string, readonly ReadDocument[]]> => (documents === undefined ? [] : [[name, documents]]);
 
 const unreadable = (file: string, { code = "" }: NodeJS.ErrnoException): ReadDocument => ({
+  document: 1,
+  line: 1,
   problems: [{ file, document: 1, line: 1, location: "file", message: `the file cannot be read (${code})` }],
 });

@@ -50,9 +50,9 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
       await insertAudit(tx, call, [{ event: "key.update", description: `Released key ${keyId}`, targets }]);
       return;
     }
+    // The shared counter goes in either case: what it says is left is kept in the row of a key that is only marked.
+    if (key.remaining !== null) await changeCredits((current) => (body.permanent ? undefined : current));
     if (body.permanent) {
-      // The shared counter goes with the row.
-      if (key.remaining !== null) await changeCredits(() => undefined);
       await purgeKey(tx, ref);
     } else {
       await deleteKeyRow(tx, { ...ref, deletedAt: deps.nowMs() });
