@@ -3,39 +3,30 @@ import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
 import type { Pool } from "pg";
 import type { Logger } from "pino";
-import { Gauge, Registry } from "prom-client";
+import { Registry } from "prom-client";
 import { makeId } from "../core/ids.ts";
 import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Closeable, Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
 import { buildApp } from "./app.ts";
-import { createLoopFailures, startLoop } from "./background.ts";
-import { loadRequested, writeSpentBehind } from "./credits/loops.ts";
+import { startBackgroundWork } from "./background-work.ts";
 import { createCreditService } from "./credits/postgres-credits.ts";
 import { runRefill } from "./credits/refill.ts";
 import type { Deps } from "./deps.ts";
 import { ensureWorkspace, registerRootKey, replaceDevRootKey } from "./domain/bootstrap.ts";
 import { utcDate } from "./domain/credits.ts";
-import { ingestBatch, keepPartitions } from "./ingest/ingest.ts";
-import type { ReadinessCheck } from "./plugins/health.ts";
+import { keepPartitions } from "./ingest/ingest.ts";
+import { exportGauges, PROPAGATION_BOUND_MS, readinessChecks } from "./readiness.ts";
 import { startRelay } from "./relay/relay.ts";
 import { migrate } from "./store/migrate.ts";
 import { createPool } from "./store/pool.ts";
 import { createPostgresSource } from "./store/records.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
 
-/** The promise: so long a change may take to be enforced everywhere. */
-export const PROPAGATION_BOUND_MS = 30_000;
 /** The workspace that is there from the beginning. */
 export const DEFAULT_WORKSPACE = "default";
 
 const COUNTERS_TIMEOUT_MS = 1000;
-const WORKSPACES_EVERY_MS = 1000;
-const LOAD_EVERY_MS = 50;
-const WRITE_BEHIND_EVERY_MS = 500;
-const INGEST_EVERY_MS = 200;
-const REFILL_EVERY_MS = 30_000;
-const PARTITIONS_EVERY_MS = 3_600_000;
 
 export interface ApiServerConfig {
   readonly databaseUrl: string;
@@ -161,7 +152,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     newProjectionId: () => makeId("projection", randomBytes(24)),
   });
   running.loops.push(relay);
-  const background = startBackground({ deps, edge, metrics, workspaceIds: await listWorkspaceIds(db) });
+  const background = startBackgroundWork({ deps, edge, metrics, workspaceIds: await listWorkspaceIds(db) });
   running.loops.push(...background.loops);
   running.drain = background.drain;
 
@@ -183,112 +174,6 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
       return closing;
     },
   };
-}
-
-function startBackground(parts: { deps: Deps; edge: Edge; metrics: Registry; workspaceIds: readonly string[] }): {
-  loops: Closeable[];
-  drain: () => Promise<void>;
-} {
-  const { deps, edge, metrics } = parts;
-  const { db, credits, nowMs, log } = deps;
-  let { workspaceIds } = parts;
-  let isClosing = false;
-  let refilledOn: string | undefined;
-  const common = { log, failures: createLoopFailures(metrics) };
-  const writeBehind = () => writeSpentBehind({ db, store: edge.credits, workspaceIds });
-  const ingest = () => ingestBatch({ db, events: edge.events, workspaceIds, nowMs });
-  const loop = (name: string, everyMs: number, work: () => Promise<boolean | undefined>) =>
-    startLoop({ name, everyMs, work, ...common });
-
-  const refreshWorkspaces = async () => {
-    workspaceIds = await listWorkspaceIds(db);
-    return false;
-  };
-  // A workspace made a moment ago has its credits loaded at once; whatever goes wrong here, the loop does it again.
-  deps.projection.onDropped((ref) => {
-    if (ref?.kind === "workspace" && !isClosing) refreshWorkspaces().catch(() => undefined);
-  });
-  const loops: Closeable[] = [
-    // Told first, because the turn of a long job under way ends only when it hears of it.
-    {
-      close: async () => {
-        isClosing = true;
-      },
-    },
-    loop("workspaces", WORKSPACES_EVERY_MS, refreshWorkspaces),
-    loop("credit-loads", LOAD_EVERY_MS, () => loadRequested({ store: edge.credits, credits, workspaceIds })),
-    loop("credit-write-behind", WRITE_BEHIND_EVERY_MS, writeBehind),
-    loop("ingest", INGEST_EVERY_MS, ingest),
-    loop("partitions", PARTITIONS_EVERY_MS, async () => {
-      await keepPartitions(db, nowMs());
-      return false;
-    }),
-    loop("refill", REFILL_EVERY_MS, async () => {
-      const today = utcDate(nowMs());
-      if (refilledOn === today) return false;
-      const done = await runRefill(deps, { today, isClosing: () => isClosing });
-      if (done !== undefined) {
-        refilledOn = today;
-        log.info({ today, ...done }, "refilled credits");
-      }
-      return false;
-    }),
-  ];
-  const drain = async () => {
-    await edge.sink.flush();
-    while (await ingest());
-    while (await writeBehind());
-  };
-  return { loops, drain };
-}
-
-function readinessChecks({ db, edge, projection }: { db: Pool; edge: Edge; projection: Projection }): ReadinessCheck[] {
-  return [
-    { name: "postgres", check: async () => void (await db.query("select 1")) },
-    { name: "store", check: () => edge.ping() },
-    {
-      name: "store-eviction",
-      check: async () => {
-        const { evictionPolicy = "noeviction" } = await edge.info();
-        if (evictionPolicy !== "noeviction") {
-          throw new Error(`Redis evicts keys (maxmemory-policy ${evictionPolicy}); set it to noeviction`);
-        }
-      },
-    },
-    {
-      name: "propagation",
-      check: async () => {
-        const stalenessMs = projection.stalenessMs();
-        if (stalenessMs > PROPAGATION_BOUND_MS) {
-          throw new Error(`changes take ${Math.round(stalenessMs / 1000)} s and more to reach the pods`);
-        }
-      },
-    },
-  ];
-}
-
-function exportGauges(
-  registry: Registry,
-  { db, edge, projection, counters }: { db: Pool; edge: Edge; projection: Projection; counters: EdgeCounters },
-): void {
-  const gauge = (name: string, help: string, read: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers: [registry],
-      collect() {
-        this.set(read());
-      },
-    });
-  gauge("postern_projection_staleness_seconds", "Age of the newest knowledge of changes", () =>
-    Number.isFinite(projection.stalenessMs()) ? projection.stalenessMs() / 1000 : -1,
-  );
-  gauge("postern_events_dropped", "Usage events that could not be sent, since the start", () => edge.sink.dropped());
-  gauge("postern_local_over_admitted", "Units admitted beyond async limits, since the start", () =>
-    counters.overAdmitted(),
-  );
-  gauge("postern_postgres_connections", "Connections to Postgres in the pool", () => db.totalCount);
-  gauge("postern_postgres_waiting", "Requests that wait for a connection to Postgres", () => db.waitingCount);
 }
 
 /**

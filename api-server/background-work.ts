@@ -1,0 +1,80 @@
+import type { Registry } from "prom-client";
+import type { Edge } from "../edge/open.ts";
+import type { Closeable } from "../edge/projection/contract.ts";
+import { createLoopFailures, startLoop } from "./background.ts";
+import { loadRequested, writeSpentBehind } from "./credits/loops.ts";
+import { runRefill } from "./credits/refill.ts";
+import type { Deps } from "./deps.ts";
+import { utcDate } from "./domain/credits.ts";
+import { ingestBatch, keepPartitions } from "./ingest/ingest.ts";
+import { listWorkspaceIds } from "./store/workspaces.ts";
+
+const WORKSPACES_EVERY_MS = 1000;
+const LOAD_EVERY_MS = 50;
+const WRITE_BEHIND_EVERY_MS = 500;
+const INGEST_EVERY_MS = 200;
+const REFILL_EVERY_MS = 30_000;
+const PARTITIONS_EVERY_MS = 3_600_000;
+
+/** What an api-server does beside answering and relaying. `drain` writes what is left when nothing new comes in any more. */
+export function startBackgroundWork(parts: {
+  deps: Deps;
+  edge: Edge;
+  metrics: Registry;
+  workspaceIds: readonly string[];
+}): {
+  loops: Closeable[];
+  drain: () => Promise<void>;
+} {
+  const { deps, edge, metrics } = parts;
+  const { db, credits, nowMs, log } = deps;
+  let { workspaceIds } = parts;
+  let isClosing = false;
+  let refilledOn: string | undefined;
+  const common = { log, failures: createLoopFailures(metrics) };
+  const writeBehind = () => writeSpentBehind({ db, store: edge.credits, workspaceIds });
+  const ingest = () => ingestBatch({ db, events: edge.events, workspaceIds, nowMs });
+  const loop = (name: string, everyMs: number, work: () => Promise<boolean | undefined>) =>
+    startLoop({ name, everyMs, work, ...common });
+
+  const refreshWorkspaces = async () => {
+    workspaceIds = await listWorkspaceIds(db);
+    return false;
+  };
+  // A workspace made a moment ago has its credits loaded at once; whatever goes wrong here, the loop does it again.
+  deps.projection.onDropped((ref) => {
+    if (ref?.kind === "workspace" && !isClosing) refreshWorkspaces().catch(() => undefined);
+  });
+  const loops: Closeable[] = [
+    // Told first, because the turn of a long job under way ends only when it hears of it.
+    {
+      close: async () => {
+        isClosing = true;
+      },
+    },
+    loop("workspaces", WORKSPACES_EVERY_MS, refreshWorkspaces),
+    loop("credit-loads", LOAD_EVERY_MS, () => loadRequested({ store: edge.credits, credits, workspaceIds })),
+    loop("credit-write-behind", WRITE_BEHIND_EVERY_MS, writeBehind),
+    loop("ingest", INGEST_EVERY_MS, ingest),
+    loop("partitions", PARTITIONS_EVERY_MS, async () => {
+      await keepPartitions(db, nowMs());
+      return false;
+    }),
+    loop("refill", REFILL_EVERY_MS, async () => {
+      const today = utcDate(nowMs());
+      if (refilledOn === today) return false;
+      const done = await runRefill(deps, { today, isClosing: () => isClosing });
+      if (done !== undefined) {
+        refilledOn = today;
+        log.info({ today, ...done }, "refilled credits");
+      }
+      return false;
+    }),
+  ];
+  const drain = async () => {
+    await edge.sink.flush();
+    while (await ingest());
+    while (await writeBehind());
+  };
+  return { loops, drain };
+}
