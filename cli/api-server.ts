@@ -2,7 +2,7 @@ import { start } from "../api-server/start.ts";
 import { openRedisEdge } from "../edge/open.ts";
 import { defineCommand, parsePort } from "./command.ts";
 import { databaseUrl, redisPrefix, redisUrl, required, splitList } from "./options.ts";
-import { Closers, openLog, runUntilSignalled } from "./process.ts";
+import { runService } from "./process.ts";
 
 export const apiServer = defineCommand({
   name: "api-server",
@@ -41,16 +41,14 @@ export const apiServer = defineCommand({
       env: "POSTERN_TRUSTED_PROXIES",
     },
   },
-  run: async (options, io) => {
-    const log = openLog("api-server", io.env);
-    const closers = new Closers();
-    const edge = await openRedisEdge({
-      url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
-      prefix: options["redis-prefix"],
-      clientName: "postern-api-server",
-    });
-    closers.add("redis", () => edge.close());
-    try {
+  run: (options, io) =>
+    runService({ name: "api-server", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
+      const edge = await openRedisEdge({
+        url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
+        prefix: options["redis-prefix"],
+        clientName: "postern-api-server",
+      });
+      closers.add("redis", () => edge.close());
       const server = await start({
         databaseUrl: required(options["database-url"], "give --database-url, or set DATABASE_URL"),
         edge,
@@ -64,10 +62,5 @@ export const apiServer = defineCommand({
       });
       closers.add("api-server", () => server.close());
       log.info({ url: server.url }, "ready");
-    } catch (error) {
-      await closers.close(log);
-      throw error;
-    }
-    return runUntilSignalled(closers, log, 10_000);
-  },
+    }),
 });

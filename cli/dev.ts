@@ -9,7 +9,7 @@ import { defineCommand, type Io, parseHttpUrl, parsePort, UsageError } from "./c
 import { findRunningDev, removeDevState, writeDevState } from "./dev-state.ts";
 import { startEmbeddedPostgres } from "./embedded-postgres.ts";
 import { databaseUrl, dataDir, json, redisPrefix, redisUrl } from "./options.ts";
-import { Closers, openLog, runUntilSignalled } from "./process.ts";
+import { type Closers, runService } from "./process.ts";
 
 /*
  * Everything in one process: the parts that a cluster runs as processes of their own, met at the same interfaces. Postgres
@@ -63,33 +63,24 @@ export const dev = defineCommand({
     "redis-prefix": redisPrefix,
     json,
   },
-  run: async (options, io) => {
-    const log = openLog("dev", io.env);
+  run: (options, io) => {
     const data = resolve(options.data);
     const running = findRunningDev(data);
     if (running !== undefined) {
       throw new UsageError(`process ${running.pid} runs on ${data} already; stop it, or give another --data`);
     }
-    const closers = new Closers();
-    try {
+    return runService({ name: "dev", env: io.env }, async ({ log, closers }) => {
       const server = await startServer({ options, data, io, log, closers });
       const gate = await startGate({ options, data, server, log, closers });
-      announce(
-        {
-          apiUrl: server.api.url,
-          sidecarUrl: gate?.url ?? null,
-          adminUrl: gate?.adminUrl ?? null,
-          rootKey: server.rootKey,
-          pid: process.pid,
-        },
-        options.json,
-        io,
-      );
-    } catch (error) {
-      await closers.close(log).catch(() => undefined);
-      throw error;
-    }
-    return runUntilSignalled(closers, log);
+      const ready = {
+        apiUrl: server.api.url,
+        sidecarUrl: gate?.url ?? null,
+        adminUrl: gate?.adminUrl ?? null,
+        rootKey: server.rootKey,
+        pid: process.pid,
+      };
+      announce(ready, options.json, io);
+    });
   },
 });
 

@@ -1,7 +1,7 @@
 import { startOperator } from "../operator/start.ts";
 import { defineCommand, parseHttpUrl, parsePort } from "./command.ts";
 import { required, splitList } from "./options.ts";
-import { Closers, openLog, runUntilSignalled } from "./process.ts";
+import { runService } from "./process.ts";
 
 export const operator = defineCommand({
   name: "operator",
@@ -41,28 +41,26 @@ export const operator = defineCommand({
       env: "POSTERN_ADMIN_PORT",
     },
   },
-  run: async (options, io) => {
-    const log = openLog("operator", io.env);
-    const closers = new Closers();
-    const namespaces = splitList(options.namespaces);
-    const running = await startOperator({
-      source:
-        options.manifests === undefined
-          ? {
-              kind: "kubernetes",
-              ...(options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig }),
-              ...(namespaces.length === 0 ? {} : { namespaces }),
-            }
-          : { kind: "directory", dir: options.manifests, stateDir: options.state },
-      apiUrl: parseHttpUrl("api-url", options["api-url"]),
-      rootKey: required(io.env.POSTERN_ROOT_KEY, "set POSTERN_ROOT_KEY to the root key of the workspace"),
-      cluster: options.cluster,
-      leaderElection: options["leader-election"],
-      admin: { host: "0.0.0.0", port: parsePort("admin-port", options["admin-port"]) },
-      logger: log,
-    });
-    closers.add("operator", () => running.close());
-    log.info({ adminUrl: running.adminUrl }, "watching");
-    return runUntilSignalled(closers, log, 10_000);
-  },
+  run: (options, io) =>
+    runService({ name: "operator", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
+      const namespaces = splitList(options.namespaces);
+      const running = await startOperator({
+        source:
+          options.manifests === undefined
+            ? {
+                kind: "kubernetes",
+                ...(options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig }),
+                ...(namespaces.length === 0 ? {} : { namespaces }),
+              }
+            : { kind: "directory", dir: options.manifests, stateDir: options.state },
+        apiUrl: parseHttpUrl("api-url", options["api-url"]),
+        rootKey: required(io.env.POSTERN_ROOT_KEY, "set POSTERN_ROOT_KEY to the root key of the workspace"),
+        cluster: options.cluster,
+        leaderElection: options["leader-election"],
+        admin: { host: "0.0.0.0", port: parsePort("admin-port", options["admin-port"]) },
+        logger: log,
+      });
+      closers.add("operator", () => running.close());
+      log.info({ adminUrl: running.adminUrl }, "watching");
+    }),
 });

@@ -58,9 +58,22 @@ export class Closers {
 }
 
 /**
- * Waits for a signal, then closes everything within `deadlineMs`. Gives the exit code: 1 when something did not close.
+ * Starts a service, waits for a signal, then closes everything within `deadlineMs`. Gives the exit code: 1 when something did
+ * not close. When starting fails, what had been started is closed, and the failure is thrown on.
  */
-export async function runUntilSignalled(closers: Closers, log: Logger, deadlineMs = 4500): Promise<number> {
+export async function runService(
+  options: { name: string; env: Io["env"]; deadlineMs?: number },
+  start: (service: { log: Logger; closers: Closers }) => Promise<void>,
+): Promise<number> {
+  const { name, env, deadlineMs = 4500 } = options;
+  const log = openLog(name, env);
+  const closers = new Closers();
+  try {
+    await start({ log, closers });
+  } catch (error) {
+    await closers.close(log).catch(() => undefined);
+    throw error;
+  }
   const signal = await untilSignalled();
   log.info({ signal }, "stopping");
   const late = setTimeout(() => {

@@ -3,7 +3,7 @@ import { openRedisEdge } from "../edge/open.ts";
 import { startSidecar } from "../sidecar/start.ts";
 import { defineCommand, parseHttpUrl, parsePort } from "./command.ts";
 import { redisPrefix, redisUrl, required } from "./options.ts";
-import { Closers, openLog, runUntilSignalled } from "./process.ts";
+import { runService } from "./process.ts";
 
 export const sidecar = defineCommand({
   name: "sidecar",
@@ -58,16 +58,14 @@ export const sidecar = defineCommand({
       env: "POSTERN_REGION",
     },
   },
-  run: async (options, io) => {
-    const log = openLog("sidecar", io.env);
-    const closers = new Closers();
-    const edge = await openRedisEdge({
-      url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
-      prefix: options["redis-prefix"],
-      clientName: "postern-sidecar",
-    });
-    closers.add("redis", () => edge.close());
-    try {
+  run: (options, io) =>
+    runService({ name: "sidecar", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
+      const edge = await openRedisEdge({
+        url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
+        prefix: options["redis-prefix"],
+        clientName: "postern-sidecar",
+      });
+      closers.add("redis", () => edge.close());
       const gate = await startSidecar({
         edge,
         workspaceId: options.workspace,
@@ -82,10 +80,5 @@ export const sidecar = defineCommand({
       });
       closers.add("sidecar", () => gate.close());
       log.info({ url: gate.url, adminUrl: gate.adminUrl }, "listening");
-    } catch (error) {
-      await closers.close(log);
-      throw error;
-    }
-    return runUntilSignalled(closers, log, 10_000);
-  },
+    }),
 });
