@@ -15,6 +15,7 @@ import { runRefill } from "./credits/refill.ts";
 import type { Deps } from "./deps.ts";
 import { ensureWorkspace, registerRootKey, replaceDevRootKey } from "./domain/bootstrap.ts";
 import { utcDate } from "./domain/credits.ts";
+import { prepareDrain } from "./drain.ts";
 import { keepPartitions } from "./ingest/ingest.ts";
 import { exportGauges, PROPAGATION_BOUND_MS, readinessChecks } from "./readiness.ts";
 import { startRelay } from "./relay/relay.ts";
@@ -82,6 +83,8 @@ interface Running {
   readonly db: Pool;
   isStopping: boolean;
   app?: FastifyInstance;
+  /** Before the server closes: lets clients leave the connections that they keep. */
+  drainRequests?: () => Promise<void>;
   loops: Closeable[];
   projection?: Projection;
   counters?: EdgeCounters;
@@ -141,6 +144,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
       : { trustedProxies: config.trustedProxies }),
   });
   running.app = app;
+  running.drainRequests = prepareDrain(app.server);
   await keepPartitions(db, nowMs());
 
   const relay = startRelay({
@@ -182,8 +186,9 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
  */
 async function stop(running: Running): Promise<void> {
   running.isStopping = true;
-  const { app, loops, drain, projection, counters, db } = running;
-  await atMost(2000, app?.close());
+  const { app, drainRequests, loops, drain, projection, counters, db } = running;
+  await drainRequests?.();
+  await atMost(1500, app?.close());
   app?.server.closeAllConnections();
   await atMost(1500, Promise.all(loops.map((loop) => loop.close())));
   await atMost(1000, drain?.());

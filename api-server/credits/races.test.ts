@@ -1,0 +1,170 @@
+import type { Pool } from "pg";
+import { pino } from "pino";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { makeKeyString } from "../../core/keys/key-string.ts";
+import { createMemoryEdge, type Edge } from "../../edge/open.ts";
+import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
+import { waitFor } from "../../test/harness/wait.ts";
+import { type ApiServer, start } from "../start.ts";
+import { raiseSpent } from "../store/key-credits.ts";
+import { raiseLastUsed } from "../store/key-usage.ts";
+import { createPool } from "../store/pool.ts";
+
+/* Whoever changes credits, and what is written behind their back, at the same time. Dates lie in the future, as for refills. */
+
+const rootKey = makeKeyString({ prefix: "root", randomBytes: new Uint8Array(24).fill(7) }).key;
+let database: TestDatabase;
+let db: Pool;
+let edge: Edge;
+let api: ApiServer;
+let workspaceId: string;
+let apiId: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = createPool(database.url);
+  edge = createMemoryEdge();
+  const logger = pino({ level: "silent" });
+  api = await start({ databaseUrl: database.url, edge, host: "127.0.0.1", port: 0, logger, rootKey });
+  ({ workspaceId } = await api.devRootKey(rootKey));
+  ({ apiId } = await call("apis.createApi", { name: "races" }));
+});
+
+afterAll(async () => {
+  await api.close();
+  await edge.close();
+  await db.end();
+  await database.drop();
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
+async function call(path: string, body: unknown): Promise<any> {
+  const response = await fetch(`${api.url}/v2/${path}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const reply = (await response.json()) as { data: unknown };
+  if (response.status !== 200) throw new Error(`${path}: ${response.status} ${JSON.stringify(reply)}`);
+  return reply.data;
+}
+
+const createKey = (credits: object): Promise<{ keyId: string; key: string }> =>
+  call("keys.createKey", { apiId, credits });
+
+interface StoredCredits {
+  readonly rev: number;
+  readonly granted: number;
+  readonly spent: number;
+}
+
+async function stored(keyId: string): Promise<StoredCredits> {
+  const { rows } = await db.query<StoredCredits>("select rev, granted, spent from key_credits where key_id = $1", [
+    keyId,
+  ]);
+  const [row] = rows;
+  if (row === undefined) throw new Error(`${keyId} has no credits`);
+  return row;
+}
+
+/** Transactions that Postgres gave up because they waited for one another. */
+async function deadlocks(): Promise<number> {
+  const { rows } = await db.query<{ deadlocks: number }>(
+    "select pg_stat_clear_snapshot(), deadlocks from pg_stat_database where datname = current_database()",
+  );
+  return rows[0]?.deadlocks ?? -1;
+}
+
+test("what was spent is in Postgres within a second", async () => {
+  const { keyId, key } = await createKey({ remaining: 10 });
+  for (let i = 0; i < 4; i++) await call("keys.verifyKey", { key });
+  await waitFor("the write-behind", async () => (await stored(keyId)).spent === 4, { deadlineMs: 1000 });
+});
+
+test("a counter of an older rev writes nothing, nor one that says less, and one that says more than was granted writes that", async () => {
+  const { keyId } = await createKey({ remaining: 10 });
+  const { rev: older } = await stored(keyId);
+  await call("keys.updateKey", { keyId, credits: { remaining: 20 } });
+  const { rev } = await stored(keyId);
+  expect(rev).toBeGreaterThan(older);
+  const raise = (seen: { rev: number; spent: number }) => raiseSpent(db, [{ workspaceId, keyId, ...seen }]);
+  await raise({ rev: older, spent: 9 });
+  expect((await stored(keyId)).spent).toBe(0);
+  await raise({ rev, spent: 5 });
+  await raise({ rev, spent: 3 });
+  expect((await stored(keyId)).spent).toBe(5);
+  await raise({ rev, spent: 50 });
+  expect((await stored(keyId)).spent).toBe(20);
+});
+
+test.each([
+  { how: "for good", body: { permanent: true } },
+  { how: "softly", body: {} },
+])(
+  "a limited key that is deleted $how leaves no counter, also when a spender asks for it afterwards",
+  async ({ body }) => {
+    const { keyId, key } = await createKey({ remaining: 10 });
+    for (let i = 0; i < 3; i++) await call("keys.verifyKey", { key });
+    const ref = { workspaceId, keyId };
+    expect(await edge.credits.read(ref)).toMatchObject({ granted: 10, spent: 3 });
+    await call("keys.deleteKey", { keyId, ...body });
+    expect(await edge.credits.read(ref)).toBeUndefined();
+    await api.deps.credits.load(ref);
+    expect(await edge.credits.read(ref)).toBeUndefined();
+    // What a softly deleted key had left is kept.
+    const { rows } = await db.query("select granted - spent as remaining from key_credits where key_id = $1", [keyId]);
+    expect(rows).toEqual("permanent" in body ? [] : [{ remaining: 7 }]);
+  },
+);
+
+test("updateKey and refills of the same key at the same time never wait for one another in a circle, and nothing is lost", async () => {
+  const before = await deadlocks();
+  const { keyId } = await createKey({ remaining: 1, refill: { interval: "daily", amount: 10 } });
+  let refills = 0;
+  for (let day = 1; day <= 25; day++) {
+    const today = `2051-01-${String(day).padStart(2, "0")}`;
+    if (day === 1) await db.query("update key_credits set last_refill_on = '2050-12-31' where key_id = $1", [keyId]);
+    const [refilled] = await Promise.all([
+      api.refill(today),
+      ...[1, 2, 3].map((i) => call("keys.updateKey", { keyId, name: `name ${day} ${i}`, credits: {} })),
+      call("keys.updateKey", { keyId, credits: { refill: { interval: "daily", amount: 10 } } }),
+    ]);
+    refills += refilled?.refilled ?? 0;
+  }
+  const { granted, spent } = await stored(keyId);
+  expect(granted - spent).toBe(1 + 10 * refills);
+  expect(refills).toBeGreaterThan(0);
+  // Its statistics reach the view when a connection falls idle.
+  await waitFor("the statistics", async () => (await deadlocks()) >= before);
+  expect(await deadlocks()).toBe(before);
+}, 60_000);
+
+test("two write-behinds, and two ingesters, of the same keys in any order never wait for one another in a circle", async () => {
+  const ids = Array.from({ length: 300 }, (_, i) => `key_circle_${i}`);
+  await db.query(
+    `insert into keys (id, workspace_id, api_id, hash, start, created_at)
+     select id, $1, $2, id, 's', 1 from unnest($3::text[]) as k (id)`,
+    [workspaceId, apiId, ids],
+  );
+  await db.query(
+    `insert into key_credits (key_id, workspace_id, rev, granted) select id, $1, 1, 1000000 from unnest($2::text[]) as k (id)`,
+    [workspaceId, ids],
+  );
+  const turns = Array.from({ length: 40 }, (_, turn) => turn + 1);
+  const [forwards, backwards] = [ids, ids.toReversed()];
+  const write = async (order: readonly string[]) => {
+    for (const spent of turns) {
+      await raiseSpent(
+        db,
+        order.map((keyId) => ({ workspaceId, keyId, rev: 1, spent: spent * 2 })),
+      );
+      await raiseLastUsed(
+        db,
+        order.map((keyId) => ({ workspaceId, keyId, lastUsedAt: spent * 60_000 })),
+      );
+    }
+  };
+  await Promise.all([write(forwards), write(backwards), write(forwards), write(backwards)]);
+  const { rows } = await db.query("select distinct spent from key_credits where key_id like 'key_circle_%'");
+  expect(rows).toEqual([{ spent: 80 }]);
+}, 60_000);

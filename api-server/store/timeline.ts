@@ -1,0 +1,21 @@
+import type { Queryable } from "./queryable.ts";
+
+/**
+ * Which history of Postgres this is: its system's identifier and its timeline, which becomes another one with each promotion
+ * of a standby and each recovery to an earlier moment. undefined where the server does not tell.
+ */
+export async function findTimeline(db: Queryable): Promise<string | undefined> {
+  const text = `select (select system_identifier from pg_control_system()) || '/' ||
+                       substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`;
+  try {
+    return (await db.query<{ timeline: string }>(text)).rows[0]?.timeline;
+  } catch (error) {
+    // Some hosted ones have no such functions, or do not let us call them.
+    if (isRefused(error)) return undefined;
+    throw error;
+  }
+}
+
+/** SQLSTATE classes: feature not supported, no such function or no permission, wrong state (a standby). */
+const isRefused = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && /^(0A|42|55)/.test(String(error.code));

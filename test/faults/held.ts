@@ -1,0 +1,78 @@
+import type { RecordSource, RecordWriter } from "../../edge/projection/contract.ts";
+
+/*
+ * Parts that are slow at a chosen moment, and otherwise what they are: how a race is given an order.
+ */
+
+/** One call that is held between what it has done and its return. */
+export interface Held {
+  /** Resolves when the call has got that far. */
+  readonly reached: Promise<void>;
+  release(): void;
+}
+
+class Hold implements Held {
+  readonly #reached = Promise.withResolvers<void>();
+  readonly #released = Promise.withResolvers<void>();
+  readonly reached = this.#reached.promise;
+
+  release(): void {
+    this.#released.resolve();
+  }
+
+  async pass(): Promise<void> {
+    this.#reached.resolve();
+    await this.#released.promise;
+  }
+}
+
+/** A source whose `which`th read from now (0: the next) is held after it has read. */
+export function slowSource(source: RecordSource): RecordSource & { holdRead(which: number): Held } {
+  let held: { hold: Hold; after: number } | undefined;
+  return {
+    holdRead(which) {
+      held = { hold: new Hold(), after: which };
+      return held.hold;
+    },
+    async read(refs) {
+      const holds = held?.after === 0 ? held.hold : undefined;
+      if (held !== undefined) held.after -= 1;
+      const batch = await source.read(refs);
+      await holds?.pass();
+      return batch;
+    },
+  };
+}
+
+export interface SlowWriter {
+  readonly writer: RecordWriter;
+  /** The next write is held before it is sent: what it says was read before. */
+  holdWrite(): Held & { readonly ended: Promise<unknown> };
+}
+
+/** A relay's writer whose writes can be held. */
+export function slowWriter(writer: RecordWriter): SlowWriter {
+  let held: { hold: Hold; ended: PromiseWithResolvers<unknown> } | undefined;
+  return {
+    holdWrite() {
+      const [hold, ended] = [new Hold(), Promise.withResolvers<unknown>()];
+      held = { hold, ended };
+      return { reached: hold.reached, release: () => hold.release(), ended: ended.promise };
+    },
+    writer: {
+      state: () => writer.state(),
+      begin: (...args) => writer.begin(...args),
+      complete: (...args) => writer.complete(...args),
+      nowMs: () => writer.nowMs(),
+      heartbeat: (...args) => writer.heartbeat(...args),
+      async write(batch) {
+        const holding = held;
+        held = undefined;
+        await holding?.hold.pass();
+        const written = writer.write(batch);
+        holding?.ended.resolve(written.catch((error: unknown) => error));
+        await written;
+      },
+    },
+  };
+}

@@ -1,0 +1,49 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+/** A way to a TCP server that can be cut for one client while the others go on using theirs. */
+export interface Line {
+  readonly url: string;
+  /** Ends every connection; whoever connects again is turned away until `mend`. */
+  cut(): void;
+  mend(): void;
+  close(): Promise<void>;
+}
+
+/** `url` is that of the server, which the line leads to; its scheme is kept. */
+export async function openLine(url: string): Promise<Line> {
+  const target = new URL(url);
+  const sockets = new Set<Socket>();
+  let isCut = false;
+  const keep = (socket: Socket): Socket => {
+    sockets.add(socket);
+    socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
+    return socket;
+  };
+  const server = createServer((near) => {
+    if (isCut) return void near.destroy();
+    const far = keep(connect({ host: target.hostname, port: Number(target.port) }));
+    keep(near).pipe(far).pipe(near);
+    near.on("close", () => far.destroy());
+    far.on("close", () => near.destroy());
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const cut = (): void => {
+    isCut = true;
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    url: `${target.protocol}//127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cut,
+    mend: () => {
+      isCut = false;
+    },
+    close: async () => {
+      cut();
+      const closed = once(server, "close");
+      server.close();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import { waitFor } from "../harness/wait.ts";
+import { makeKey, makeWorkspace, openSystem } from "./system.ts";
+
+const HOUR = 3_600_000;
+
+test("a direct UPDATE in psql is enforced by a sidecar within two seconds, and mostly at once", async () => {
+  const system = await openSystem();
+  const api = await system.api();
+  const { apiId, keyId, key } = await makeKey(api);
+  const gate = await system.gate(api, { apiId });
+  const tookMs: number[] = [];
+  for (let i = 0; i < 20; i++) {
+    const enabled = i % 2 === 1;
+    await system.db.query("update keys set enabled = $2 where id = $1", [keyId, enabled]);
+    const updatedAt = performance.now();
+    const wanted = enabled ? 200 : 401;
+    await waitFor("the sidecar to act", async () => (await gate.status(key)) === wanted, {
+      deadlineMs: 2000,
+      everyMs: 2,
+    });
+    tookMs.push(performance.now() - updatedAt);
+  }
+  expect(tookMs.toSorted((a, b) => a - b)[10]).toBeLessThan(500);
+});
+
+test("a workspace that is made while everything runs can be used at once: API, sidecar, limits and credits", async () => {
+  const system = await openSystem();
+  const api = await system.api();
+  await makeKey(api);
+  const madeAt = performance.now();
+  const { workspaceId, rootKey } = await makeWorkspace(system, "ws_fresh");
+  const { apiId } = await api.data("apis.createApi", { name: "fresh" }, rootKey);
+  const make = (body: object) => api.data("keys.createKey", { apiId, ...body }, rootKey);
+  const [plain, counted, limited] = await Promise.all([
+    make({}),
+    make({ credits: { remaining: 2 } }),
+    make({ ratelimits: [{ name: "requests", limit: 2, duration: HOUR, autoApply: true }] }),
+  ]);
+  const gate = await system.gate(api, { apiId, workspaceId, rootKey });
+  await waitFor("the key to be let through", async () => (await gate.status(plain.key)) === 200);
+  const tookMs = performance.now() - madeAt;
+  const thrice = async (key: string) => [await gate.status(key), await gate.status(key), await gate.status(key)];
+  await waitFor("the limited key to be projected", async () => (await gate.status(limited.key, "/")) !== 401);
+  expect((await thrice(limited.key)).at(-1)).toBe(429);
+  expect(await thrice(counted.key)).toEqual([200, 200, 429]);
+  expect(tookMs).toBeLessThan(2000);
+});

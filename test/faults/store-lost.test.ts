@@ -1,0 +1,130 @@
+import { expect, test } from "vitest";
+import { hashKey } from "../../core/keys/key-string.ts";
+import { RedisKeys } from "../../edge/redis/keys.ts";
+import { waitFor } from "../harness/wait.ts";
+import { slowWriter } from "./held.ts";
+import { openLine } from "./line.ts";
+import { type LocalApi, makeKey, makeWorkspace, openSystem, type System } from "./system.ts";
+
+/*
+ * What the shared store has lost, in whole or in part, as a sidecar and the relay meet it.
+ */
+
+/** The projection in force, as soon as it is whole. */
+function projectionId({ edge }: LocalApi, isOther: (id: string) => boolean = () => true): Promise<string> {
+  return waitFor("a whole projection", async () => {
+    const { complete, projectionId: id } = await edge.writer.state();
+    return complete && id !== undefined && isOther(id) ? id : undefined;
+  });
+}
+
+const keysOf = (system: System) => new RedisKeys(system.prefix);
+
+test("entries of the change stream that are trimmed while a sidecar is cut off make it forget everything", async () => {
+  const system = await openSystem();
+  const api = await system.api();
+  const { apiId, keyId, key } = await makeKey(api);
+  const line = system.closing(await openLine(system.redisUrl));
+  const gate = await system.gate(api, { apiId, redisUrl: line.url });
+  expect(await gate.status(key)).toBe(200);
+  const workspaceId = await system.workspaceId();
+
+  line.cut();
+  await api.data("keys.updateKey", { keyId, enabled: false });
+  const ref = { workspaceId, kind: "key", id: hashKey(key) } as const;
+  await waitFor("the change to be projected", async () => {
+    const batch = await api.edge.source.read([ref]);
+    return batch.usable && JSON.stringify(batch.records).includes('"enabled":false');
+  });
+  await system.raw.xtrim(keysOf(system).changes(workspaceId), "MAXLEN", 0);
+  expect(await gate.status(key)).toBe(200);
+  line.mend();
+  await waitFor("the sidecar to refuse", async () => (await gate.status(key)) === 401);
+});
+
+test("after a restart from an old snapshot no sidecar lets through what was disabled since, asked all the while", async () => {
+  const system = await openSystem({ ownRedis: true });
+  const api = await system.api();
+  const { apiId, keyId, key } = await makeKey(api);
+  const other = await api.data("keys.createKey", { apiId });
+  const gate = await system.gate(api, { apiId });
+  expect(await gate.status(key)).toBe(200);
+  const before = await projectionId(api);
+  await system.raw.save();
+  await api.data("keys.updateKey", { keyId, enabled: false });
+  await api.data("keys.updateKey", { keyId: other.keyId, enabled: false });
+  await waitFor("the sidecar to refuse", async () => (await gate.status(key)) === 401);
+
+  await system.redis.restart({ signal: "SIGKILL" });
+  const seen = { known: new Set<number>(), unknown: new Set<number>() };
+  await waitFor(
+    "another projection",
+    async () => {
+      seen.known.add(await gate.status(key));
+      seen.unknown.add(await gate.status(other.key));
+      const { complete, projectionId: id } = await api.edge.writer.state();
+      return complete && id !== before && (await gate.status(other.key)) === 401;
+    },
+    { everyMs: 2 },
+  );
+  expect(seen.known).toEqual(new Set([401]));
+  expect(seen.unknown).not.toContain(200);
+});
+
+test("a workspace that was deleted does not keep the projection from being made anew", async () => {
+  const system = await openSystem({ ownRedis: true });
+  const api = await system.api();
+  const { apiId, key } = await makeKey(api);
+  const gate = await system.gate(api, { apiId });
+  const { workspaceId } = await makeWorkspace(system, "ws_deleted");
+  await system.db.query(
+    "insert into identities (id, workspace_id, external_id, created_at) values ('id_x', $1, 'x', 1)",
+    [workspaceId],
+  );
+  await system.db.query("update workspaces set deleted_at = 5 where id = $1", [workspaceId]);
+  const before = await projectionId(api);
+  await system.raw.flushall();
+  await projectionId(api, (id) => id !== before);
+  await waitFor("the sidecar to hear heartbeats again", async () => {
+    const stalenessMs = await gate.stalenessMs();
+    return stalenessMs !== null && stalenessMs < 1500 && (await gate.status(key)) === 200;
+  });
+  expect(await gate.edge.source.read([{ workspaceId, kind: "workspace", id: workspaceId }])).toMatchObject({
+    usable: true,
+    records: [{ state: "gone" }],
+  });
+});
+
+test("a workspace whose mark is lost is projected anew, and the relay goes on for all", async () => {
+  const system = await openSystem();
+  const api = await system.api();
+  const { apiId, keyId, key } = await makeKey(api);
+  const gate = await system.gate(api, { apiId });
+  expect(await gate.status(key)).toBe(200);
+  const before = await projectionId(api);
+  await system.raw.del(keysOf(system).mark(await system.workspaceId()));
+  await projectionId(api, (id) => id !== before);
+  await api.data("keys.updateKey", { keyId, enabled: false });
+  await waitFor("the sidecar to refuse", async () => (await gate.status(key)) === 401);
+});
+
+test("a workspace that is made while everything is projected anew belongs to it, and nothing has to be done again for it", async () => {
+  const system = await openSystem();
+  await makeWorkspace(system, "ws_before");
+  const edge = await system.edge("relay");
+  const slow = slowWriter(edge.writer);
+  const held = slow.holdWrite();
+  const relay = system.relay({ writer: slow.writer, credits: edge.credits });
+  await held.reached;
+  const { projectionId: begun } = await edge.writer.state();
+  await makeWorkspace(system, "ws_meanwhile");
+  held.release();
+  await waitFor("the projection", async () => (await edge.writer.state()).complete);
+  expect((await edge.writer.state()).projectionId).toBe(begun);
+  const ref = { workspaceId: "ws_meanwhile", kind: "workspace", id: "ws_meanwhile" } as const;
+  await waitFor("the workspace", async () => {
+    const batch = await edge.source.read([ref]);
+    return batch.usable && batch.records[0]?.state === "found";
+  });
+  expect(relay.isLeading()).toBe(true);
+});
