@@ -1,8 +1,9 @@
 import type { Pool, PoolClient } from "pg";
-import type { EventSource, UsageEvent, VerificationEvent } from "../../edge/events/contract.ts";
+import type { EventSource, TakenEvents, UsageEvent, VerificationEvent } from "../../edge/events/contract.ts";
 import { utcDate } from "../domain/credits.ts";
+import { insertEventLines } from "../store/event-lines.ts";
 import { insertRatelimitEvents, insertVerificationEvents } from "../store/events.ts";
-import { isRetryable } from "../store/failures.ts";
+import { isDatabaseUnavailable, isRetryable } from "../store/failures.ts";
 import { raiseLastUsed } from "../store/key-usage.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../store/partitions.ts";
 
@@ -26,17 +27,30 @@ export async function ingestBatch(deps: {
   workspaceIds: readonly string[];
   nowMs: () => number;
 }): Promise<boolean> {
-  const taken = await deps.events.take(deps.workspaceIds, BATCH, (events) =>
-    storeEvents(deps.db, events, deps.nowMs()),
-  );
+  const taken = await deps.events.take(deps.workspaceIds, BATCH, (events) => storeTaken(deps.db, events, deps.nowMs()));
   return taken >= BATCH;
 }
 
+/** Writes events as a whole, and when the database does not take them so, looks at each. */
+async function storeTaken(db: Pool, events: TakenEvents, nowMs: number): Promise<void> {
+  const { workspaceId, lines } = events;
+  try {
+    await insertEventLines(db, { workspaceId, lines, ...keptTimes(nowMs) });
+  } catch (error) {
+    if (isDatabaseUnavailable(error)) throw error;
+    await storeEvents(db, events, nowMs);
+  }
+}
+
+const keptTimes = (nowMs: number) => ({
+  afterMs: nowMs - RETENTION_DAYS * DAY_MS,
+  beforeMs: nowMs + DAYS_AHEAD * DAY_MS,
+});
+
 /** Writes events in one transaction. Those whose day has no place any more, or lies ahead, are left out. */
-export async function storeEvents(db: Pool, events: readonly UsageEvent[], nowMs: number): Promise<void> {
-  const oldest = nowMs - RETENTION_DAYS * DAY_MS;
-  const newest = nowMs + DAYS_AHEAD * DAY_MS;
-  const kept = events.filter(({ timeMs }) => timeMs > oldest && timeMs < newest);
+export async function storeEvents(db: Pool, events: Iterable<UsageEvent>, nowMs: number): Promise<void> {
+  const { afterMs, beforeMs } = keptTimes(nowMs);
+  const kept = [...events].filter(({ timeMs }) => timeMs > afterMs && timeMs < beforeMs);
   const verifications = kept.filter((event) => event.type === "verification");
   const ratelimits = kept.filter((event) => event.type === "ratelimit");
   await inPlainTransaction(db, async (tx) => {

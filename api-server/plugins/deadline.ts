@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { PublicError } from "../../core/errors.ts";
-import { type Slotted, Slots } from "../../edge/slots.ts";
+import { Slots, type Slotted } from "../../edge/slots.ts";
 import type { Deps } from "../deps.ts";
 import type { ErrorSender } from "./errors.ts";
 

@@ -1,5 +1,5 @@
+import { Slots, type Slotted } from "../slots.ts";
 import { type Consumed, type ConsumeRequest, CountersUnavailable } from "./contract.ts";
-import { type Slotted, Slots } from "../slots.ts";
 import type { StrictCounters } from "./strict.ts";
 
 /*

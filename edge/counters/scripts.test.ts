@@ -31,6 +31,16 @@ afterAll(async () => {
   await store.close();
 });
 
+const aBystander: LimitCharge = {
+  workspaceId: "ws_1",
+  scope: { kind: "name", value: "bystander" },
+  identifier: "bystander",
+  limit: 5,
+  durationMs: 60_000,
+  cost: 1,
+  accuracy: "strict",
+};
+
 const amount = fc.oneof(fc.nat(20), fc.nat(2_000), fc.integer({ min: 0, max: 2 ** 50 }));
 const counter = fc.record({
   durationMs: fc.oneof(fc.integer({ min: 1_000, max: 5_000 }), fc.integer({ min: 60_000, max: 10 ** 10 })),
@@ -69,7 +79,9 @@ test("the script decides, counts and reports exactly as core does", async () => 
         }
         for (const [key, counts] of before) await redis.hset(key, counts);
 
-        const consumed = await counters.consume({ limits });
+        // Beside another request of the same turn, which shares its script but no counter.
+        const beside = round % 2 === 0 ? [counters.consume({ limits: [aBystander] })] : [];
+        const [consumed] = await Promise.all([counters.consume({ limits }), ...beside]);
 
         const charges = limits.map((each) => ({ ...each, counterKey: keys.of(each) }));
         const expected = decideLimits(charges, (key) => before.get(key), consumed.nowMs);
@@ -88,4 +100,18 @@ test("the script decides, counts and reports exactly as core does", async () => 
     ),
     { numRuns: 400 },
   );
+});
+
+test("a request that cannot be decided fails alone", async () => {
+  const broken = { ...aBystander, identifier: "broken" };
+  await redis.set(keys.of(broken), "no hash");
+  const good = { ...aBystander, identifier: "good" };
+  const [failed, ...passed] = await Promise.allSettled(
+    [broken, good, good].map((limit) => counters.consume({ limits: [limit] })),
+  );
+  expect(failed).toMatchObject({ status: "rejected", reason: { name: "CountersUnavailable" } });
+  expect(passed).toMatchObject([
+    { value: { passed: true, limits: [{ remaining: 4 }] } },
+    { value: { passed: true, limits: [{ remaining: 3 }] } },
+  ]);
 });

@@ -54,50 +54,83 @@ end
  * Reply: now, 1 if all limits passed, and for each counter window, current and previous before; with credits also their
  *        status (0: a limit refused first) and what remains (-1: unknown).
  */
-export const CONSUME = defineScript(`${READ_COUNTER}${SPEND}
-local counters = tonumber(ARGV[1])
-local now = now_ms()
-local reply = {now, 1}
-local durations, windows, currents, previouses, moments, costs = {}, {}, {}, {}, {}, {}
-for i = 1, counters do
-  local duration = tonumber(ARGV[4 + i])
-  durations[i], costs[i] = duration, 0
-  windows[i], currents[i], previouses[i], moments[i] = read_counter(KEYS[i], duration, now)
-  local at = 3 * i
-  reply[at], reply[at + 1], reply[at + 2] = windows[i], currents[i], previouses[i]
-end
-local passed = true
-for a = 5 + counters, #ARGV, 3 do
-  local i, limit, cost = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
-  local effective = used(windows[i], currents[i] + costs[i], previouses[i], durations[i], moments[i]) + cost
-  if limit <= 0 or effective > limit then
-    passed = false
-    break
-  end
-  costs[i] = costs[i] + cost
-end
-if passed and ARGV[2] ~= '1' then
+const CONSUME_ONE = `${READ_COUNTER}${SPEND}
+local function consume(KEYS, ARGV)
+  local counters = tonumber(ARGV[1])
+  local now = now_ms()
+  local reply = {now, 1}
+  local durations, windows, currents, previouses, moments, costs = {}, {}, {}, {}, {}, {}
   for i = 1, counters do
-    if costs[i] > 0 then
-      write_counter(KEYS[i], durations[i], windows[i], currents[i] + costs[i], previouses[i])
+    local duration = tonumber(ARGV[4 + i])
+    durations[i], costs[i] = duration, 0
+    windows[i], currents[i], previouses[i], moments[i] = read_counter(KEYS[i], duration, now)
+    local at = 3 * i
+    reply[at], reply[at + 1], reply[at + 2] = windows[i], currents[i], previouses[i]
+  end
+  local passed = true
+  for a = 5 + counters, #ARGV, 3 do
+    local i, limit, cost = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
+    local effective = used(windows[i], currents[i] + costs[i], previouses[i], durations[i], moments[i]) + cost
+    if limit <= 0 or effective > limit then
+      passed = false
+      break
+    end
+    costs[i] = costs[i] + cost
+  end
+  if passed and ARGV[2] ~= '1' then
+    for i = 1, counters do
+      if costs[i] > 0 then
+        write_counter(KEYS[i], durations[i], windows[i], currents[i] + costs[i], previouses[i])
+      end
     end
   end
-end
-if not passed then reply[2] = 0 end
-if ARGV[3] ~= '' then
-  local status, remaining = 0, -1
-  if passed then
-    status, remaining = spend(KEYS[counters + 1], tonumber(ARGV[3]))
-    if status == 1 and tonumber(ARGV[3]) > 0 then redis.call('SADD', KEYS[counters + 2], ARGV[4]) end
-    if status == 3 then redis.call('SADD', KEYS[counters + 3], ARGV[4]) end
-  else
-    local stored = redis.call('HMGET', KEYS[counters + 1], 'granted', 'spent', 'open')
-    if stored[1] and stored[3] == '1' then remaining = math.max(0, tonumber(stored[1]) - tonumber(stored[2])) end
+  if not passed then reply[2] = 0 end
+  if ARGV[3] ~= '' then
+    local status, remaining = 0, -1
+    if passed then
+      status, remaining = spend(KEYS[counters + 1], tonumber(ARGV[3]))
+      if status == 1 and tonumber(ARGV[3]) > 0 then redis.call('SADD', KEYS[counters + 2], ARGV[4]) end
+      if status == 3 then redis.call('SADD', KEYS[counters + 3], ARGV[4]) end
+    else
+      local stored = redis.call('HMGET', KEYS[counters + 1], 'granted', 'spent', 'open')
+      if stored[1] and stored[3] == '1' then remaining = math.max(0, tonumber(stored[1]) - tonumber(stored[2])) end
+    end
+    reply[#reply + 1] = status
+    reply[#reply + 1] = remaining
   end
-  reply[#reply + 1] = status
-  reply[#reply + 1] = remaining
+  return reply
 end
-return reply
+`;
+
+export const CONSUME = defineScript(`${CONSUME_ONE}
+return consume(KEYS, ARGV)
+`);
+
+/**
+ * Several requests, one after the other, each as by CONSUME. One command for all, because a command costs both sides more
+ * than what is done in it. A request that cannot be decided does not keep the others from it.
+ * KEYS: those of all requests. ARGV: for each request how many keys and how many arguments it has, and its arguments.
+ * Reply: one text, because thousands of little replies are a burden on the client: for each request a line with the numbers
+ *        of CONSUME's reply and a space between, or an empty line when it failed.
+ */
+export const CONSUME_MANY = defineScript(`${CONSUME_ONE}
+local replies, key, at = {}, 0, 1
+local formats = {}
+while at <= #ARGV do
+  local keys, args = {}, {}
+  local key_count, arg_count = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  for i = 1, key_count do keys[i] = KEYS[key + i] end
+  for i = 1, arg_count do args[i] = ARGV[at + 1 + i] end
+  key, at = key + key_count, at + 2 + arg_count
+  local decided, reply = pcall(consume, keys, args)
+  if decided then
+    formats[#reply] = formats[#reply] or string.rep('%.0f ', #reply)
+    replies[#replies + 1] = string.format(formats[#reply], unpack(reply))
+  else
+    replies[#replies + 1] = ''
+  end
+end
+return table.concat(replies, '\\n')
 `);
 
 /**

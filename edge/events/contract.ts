@@ -51,12 +51,21 @@ export interface EventSink extends Closeable {
   dropped(): number;
 }
 
+/**
+ * Events of one workspace, as they lay in the store. Whoever iterates gets those that are events of this workspace; `lines`
+ * is for whoever can take them as a whole, which costs a tenth.
+ */
+export interface TakenEvents extends Iterable<UsageEvent> {
+  readonly workspaceId: string;
+  /** What should be the JSON of one event a line, without a line feed at the end. Nobody has looked at it yet. */
+  readonly lines: string;
+}
+
 /** The ingester's side: at least once, so the handler must not mind an event that it has seen before. */
 export interface EventSource {
-  /** Reads up to `max` events that nobody else has taken (or that a dead reader left), hands them over, and acknowledges when `handle` returns. Gives how many. */
-  take(
-    workspaceIds: readonly string[],
-    max: number,
-    handle: (events: readonly UsageEvent[]) => Promise<void>,
-  ): Promise<number>;
+  /**
+   * Reads up to `max` entries that nobody else has taken (or that a dead reader left), hands them over by workspace, and
+   * acknowledges when `handle` returns. Gives how many.
+   */
+  take(workspaceIds: readonly string[], max: number, handle: (events: TakenEvents) => Promise<void>): Promise<number>;
 }

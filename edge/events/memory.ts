@@ -1,12 +1,13 @@
 import type { EventBatch } from "./buffer.ts";
-import type { EventSource, UsageEvent } from "./contract.ts";
-import { readEvent } from "./schema.ts";
+import type { EventSource, TakenEvents } from "./contract.ts";
+import { EventLines } from "./schema.ts";
 
 const KEPT_MAX = 100_000;
 
 /** The stream between a sink and an ingester of one process. Capped: the oldest make room, as they do in Redis. */
 export class MemoryEventStream implements EventSource {
-  readonly #byWorkspace = new Map<string, UsageEvent[]>();
+  /** By workspace: the lines. */
+  readonly #kept = new Map<string, string[]>();
   readonly #keptMax: number;
 
   constructor(keptMax: number = KEPT_MAX) {
@@ -14,32 +15,30 @@ export class MemoryEventStream implements EventSource {
   }
 
   append({ workspaceId, lines }: EventBatch): void {
-    const kept = this.#byWorkspace.get(workspaceId) ?? [];
-    this.#byWorkspace.set(workspaceId, kept);
-    for (const line of lines.toString().split("\n")) {
-      const event = readEvent(line, workspaceId);
-      if (event !== undefined) kept.push(event);
-    }
+    const kept = this.#kept.get(workspaceId) ?? [];
+    this.#kept.set(workspaceId, kept);
+    for (const line of lines.toString().split("\n")) if (line !== "") kept.push(line);
     if (kept.length > this.#keptMax) kept.splice(0, kept.length - this.#keptMax);
   }
 
   async take(
     workspaceIds: readonly string[],
     max: number,
-    handle: (events: readonly UsageEvent[]) => Promise<void>,
+    handle: (events: TakenEvents) => Promise<void>,
   ): Promise<number> {
-    const taken: UsageEvent[] = [];
+    let count = 0;
     for (const workspaceId of workspaceIds) {
-      taken.push(...(this.#byWorkspace.get(workspaceId)?.splice(0, max - taken.length) ?? []));
+      const taken = this.#kept.get(workspaceId)?.splice(0, max - count) ?? [];
+      if (taken.length === 0) continue;
+      try {
+        await handle(new EventLines(workspaceId, taken.join("\n")));
+      } catch (error) {
+        // Unlike a dead reader's, they are taken up again at once: nobody else could be reading them still.
+        this.#kept.set(workspaceId, [...taken, ...(this.#kept.get(workspaceId) ?? [])]);
+        throw error;
+      }
+      count += taken.length;
     }
-    if (taken.length === 0) return 0;
-    try {
-      await handle(taken);
-    } catch (error) {
-      // Unlike a dead reader's, they are taken up again at once: nobody else could be reading them still.
-      for (const event of taken.reverse()) this.#byWorkspace.get(event.workspaceId)?.unshift(event);
-      throw error;
-    }
-    return taken.length;
+    return count;
   }
 }

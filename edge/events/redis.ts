@@ -2,8 +2,8 @@ import type { RedisClient } from "../redis/connect.ts";
 import type { RedisKeys } from "../redis/keys.ts";
 import { defineScript, runScript, within } from "../redis/script.ts";
 import type { EventBatch } from "./buffer.ts";
-import type { EventSource, UsageEvent } from "./contract.ts";
-import { readEvent } from "./schema.ts";
+import type { EventSource, TakenEvents } from "./contract.ts";
+import { EventLines } from "./schema.ts";
 
 const STREAM_MAX = 1_000_000;
 const SEND_TIMEOUT_MS = 5_000;
@@ -34,7 +34,47 @@ export async function appendToRedis(
   await within(SEND_TIMEOUT_MS, runScript(client, APPEND, 1, [keys.events(workspaceId), streamMax, lines]));
 }
 
+/**
+ * Takes new entries for a reader, as one text: taken apart by the client, a reply of thousands of little ones costs the
+ * api-server more than all else that it does for an event. What is larger than any event of ours is not handed out.
+ * KEYS: the stream. ARGV: the group, the reader, how many at most, how many bytes an event may have.
+ * Reply: how many entries, their ids with a space between, the events with a line feed between; nil when there are none.
+ */
+const TAKE = defineScript(`
+local read = redis.pcall('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', ARGV[3], 'STREAMS', KEYS[1], '>')
+if not read or read.err then return read end
+local ids, events = {}, {}
+for _, entry in ipairs(read[1][2]) do
+  ids[#ids + 1] = entry[1]
+  local event = entry[2] and entry[2][2]
+  if event and #event <= tonumber(ARGV[4]) then events[#events + 1] = event end
+end
+return {#ids, table.concat(ids, ' '), table.concat(events, '\\n')}
+`);
+
+/** Acknowledges entries and removes them. KEYS: the stream. ARGV: the group, the ids with a space between. */
+const FINISH = defineScript(`
+local ids = {}
+for id in string.gmatch(ARGV[2], '%S+') do ids[#ids + 1] = id end
+redis.call('XACK', KEYS[1], ARGV[1], unpack(ids))
+return redis.call('XDEL', KEYS[1], unpack(ids))
+`);
+
+/** 20 tags of 512 characters, each written as an escape of six, and room for the rest. */
+const EVENT_BYTES_MAX = 80 * 1024;
+/** A script that goes through more entries would keep others waiting; and Lua cannot unpack very many more. */
+const ENTRIES_MAX = 1_000;
+
 type Entry = [id: string, fields: string[] | null];
+
+/** Entries of one stream. */
+interface Taken {
+  readonly count: number;
+  /** With a space between. */
+  readonly ids: string;
+  /** With a line feed between. */
+  readonly events: string;
+}
 
 /**
  * Reads as one of the consumer group `ingest`. Entries are acknowledged and removed after `handle` has returned; when it
@@ -47,7 +87,6 @@ export class RedisEventSource implements EventSource {
   readonly #claimAfterMs: number;
   readonly #claimedAtMs = new Map<string, number>();
   readonly #knownGroups = new Set<string>();
-  #skipped = 0;
 
   constructor(
     client: RedisClient,
@@ -59,46 +98,42 @@ export class RedisEventSource implements EventSource {
     this.#claimAfterMs = claimAfterMs;
   }
 
-  /** Entries that were no events of their workspace, and were removed unread. */
-  skipped(): number {
-    return this.#skipped;
-  }
-
   async take(
     workspaceIds: readonly string[],
     max: number,
-    handle: (events: readonly UsageEvent[]) => Promise<void>,
+    handle: (events: TakenEvents) => Promise<void>,
   ): Promise<number> {
-    let taken = 0;
+    let count = 0;
     for (const workspaceId of workspaceIds) {
-      if (taken >= max) break;
-      const entries = await this.#read(workspaceId, max - taken);
-      if (entries.length === 0) continue;
-      const events = entries.flatMap(([, fields]) => readEvent(fields?.[1] ?? "", workspaceId) ?? []);
-      this.#skipped += entries.length - events.length;
-      if (events.length > 0) await handle(events);
-      await this.#acknowledge(
-        workspaceId,
-        entries.map(([id]) => id),
-      );
-      taken += events.length;
+      while (count < max) {
+        const wanted = Math.min(max - count, ENTRIES_MAX);
+        const taken = await this.#read(workspaceId, wanted);
+        if (taken === undefined) break;
+        if (taken.events !== "") await handle(new EventLines(workspaceId, taken.events));
+        await runScript(this.#client, FINISH, 1, [this.#keys.events(workspaceId), GROUP, taken.ids]);
+        count += taken.count;
+        if (taken.count < wanted) break;
+      }
     }
-    return taken;
+    return count;
   }
 
-  async #read(workspaceId: string, max: number): Promise<Entry[]> {
+  /** undefined: there are none now. */
+  async #read(workspaceId: string, max: number): Promise<Taken | undefined> {
     const stream = this.#keys.events(workspaceId);
     try {
       if (!this.#knownGroups.has(workspaceId)) await this.#makeGroup(workspaceId);
       const claimed = await this.#claim(workspaceId, max);
-      if (claimed.length > 0) return claimed;
-      const read = await this.#client.xreadgroup("GROUP", GROUP, this.#consumer, "COUNT", max, "STREAMS", stream, ">");
-      return (read as [string, Entry[]][] | null)?.[0]?.[1] ?? [];
+      if (claimed !== undefined) return claimed;
+      const reply = await runScript(this.#client, TAKE, 1, [stream, GROUP, this.#consumer, max, EVENT_BYTES_MAX]);
+      if (reply === null) return undefined;
+      const [count, ids, events] = reply as [number, string, string];
+      return { count, ids, events };
     } catch (error) {
       // The store was emptied: the group is made anew on the next call.
       if (!(error instanceof Error && error.message.startsWith("NOGROUP"))) throw error;
       this.#knownGroups.delete(workspaceId);
-      return [];
+      return undefined;
     }
   }
 
@@ -112,21 +147,18 @@ export class RedisEventSource implements EventSource {
   }
 
   /** Looks for what dead readers left, half as often as an entry has to lie before it counts as left. */
-  async #claim(workspaceId: string, max: number): Promise<Entry[]> {
+  async #claim(workspaceId: string, max: number): Promise<Taken | undefined> {
     const nowMs = performance.now();
     const claimedAtMs = this.#claimedAtMs.get(workspaceId);
-    if (claimedAtMs !== undefined && nowMs - claimedAtMs < this.#claimAfterMs / 2) return [];
+    if (claimedAtMs !== undefined && nowMs - claimedAtMs < this.#claimAfterMs / 2) return undefined;
     const stream = this.#keys.events(workspaceId);
     const idleMs = this.#claimAfterMs;
     const reply = await this.#client.xautoclaim(stream, GROUP, this.#consumer, idleMs, "0", "COUNT", max);
     const entries = (reply as [string, Entry[]])[1];
     // A full batch means that there may be more, so the next call looks again.
     if (entries.length < max) this.#claimedAtMs.set(workspaceId, nowMs);
-    return entries;
-  }
-
-  async #acknowledge(workspaceId: string, ids: string[]): Promise<void> {
-    const stream = this.#keys.events(workspaceId);
-    await Promise.all([this.#client.xack(stream, GROUP, ...ids), this.#client.xdel(stream, ...ids)]);
+    if (entries.length === 0) return undefined;
+    const events = entries.map(([, fields]) => fields?.[1] ?? "").filter((event) => event.length <= EVENT_BYTES_MAX);
+    return { count: entries.length, ids: entries.map(([id]) => id).join(" "), events: events.join("\n") };
   }
 }

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { UsageEvent } from "./contract.ts";
+import type { TakenEvents, UsageEvent } from "./contract.ts";
 
 /*
  * Events are written by pods, which may be compromised or of another version, so the ingester reads them with a schema:
@@ -8,7 +8,9 @@ import type { UsageEvent } from "./contract.ts";
 
 const Text = z.string().max(4096);
 const Count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
-const Common = { id: Text.min(1), requestId: Text, timeMs: z.int().min(0), workspaceId: Text, latencyMs: Count };
+/** Part of an index, whose entries have a bound of their own. */
+const Id = z.string().min(1).max(256);
+const Common = { id: Id, requestId: Text, timeMs: z.int().min(0), workspaceId: Text, latencyMs: Count };
 
 const VerificationSchema = z.object({
   type: z.literal("verification"),
@@ -50,4 +52,22 @@ export function readEvent(text: string, workspaceId: string): UsageEvent | undef
   }
   const read = EventSchema.safeParse(value);
   return read.success && read.data.workspaceId === workspaceId ? read.data : undefined;
+}
+
+/** Reads its lines anew each time it is iterated. */
+export class EventLines implements TakenEvents {
+  readonly workspaceId: string;
+  readonly lines: string;
+
+  constructor(workspaceId: string, lines: string) {
+    this.workspaceId = workspaceId;
+    this.lines = lines;
+  }
+
+  *[Symbol.iterator](): Iterator<UsageEvent> {
+    for (const line of this.lines.split("\n")) {
+      const event = readEvent(line, this.workspaceId);
+      if (event !== undefined) yield event;
+    }
+  }
 }

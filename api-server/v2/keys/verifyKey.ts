@@ -189,7 +189,7 @@ function finish({ body, deps, origin }: Call<Body>, view: KeyView, outcome: Outc
     region: deps.region,
     source: "api",
     spentCredits,
-    latencyMs: performance.now() - startedMs,
+    latencyMs: Math.round((performance.now() - startedMs) * 1000) / 1000,
   });
   return toData(view, { code, limits, outcomes: counted?.limits, credits });
 }

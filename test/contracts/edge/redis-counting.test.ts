@@ -151,7 +151,11 @@ describe("counting and events when Redis fails", () => {
     await own.raw.xadd(stream, "*", "e", "not json");
     await own.raw.xadd(stream, "*", "e", JSON.stringify({ type: "verification", workspaceId: "ws_victim" }));
     await own.raw.xadd(stream, "*", "other", "1");
-    expect(await own.edge.events.take([workspaceId], 10, async () => {})).toBe(0);
+    const good = anEvent({ workspaceId });
+    await own.raw.xadd(stream, "*", "e", JSON.stringify(good));
+    const taken: unknown[] = [];
+    await own.edge.events.take([workspaceId], 10, async (events) => void taken.push(...events));
+    expect(taken).toEqual([good]);
     expect(await own.raw.xlen(stream)).toBe(0);
   });
 
