@@ -2,6 +2,7 @@ import type { FastifyReply } from "fastify";
 import { PublicError } from "../../core/errors.ts";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { Deps } from "../deps.ts";
+import { noteRarely } from "../domain/note-rarely.ts";
 
 const WINDOW_MS = 60_000;
 
@@ -48,7 +49,10 @@ async function consume({ counters, log }: Pick<Deps, "counters" | "log">, worksp
     });
   } catch (error) {
     if (!(error instanceof CountersUnavailable)) throw error;
-    log.warn({ workspaceId, reason: error.message }, "quota not counted");
+    noteRarely(
+      { counters, log },
+      { reason: error.message, message: "quotas not counted: the shared counters are away" },
+    );
     return undefined;
   }
 }

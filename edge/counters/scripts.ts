@@ -124,7 +124,7 @@ while at <= #ARGV do
   key, at = key + key_count, at + 2 + arg_count
   local decided, reply = pcall(consume, keys, args)
   if decided then
-    formats[#reply] = formats[#reply] or string.rep('%.0f ', #reply)
+    formats[#reply] = formats[#reply] or string.rep('%.0f ', #reply - 1) .. '%.0f'
     replies[#replies + 1] = string.format(formats[#reply], unpack(reply))
   else
     replies[#replies + 1] = ''

@@ -15,6 +15,10 @@ const server = createServer((request, response) => {
   });
 });
 
+server.on("error", (error) => {
+  console.error(`the sample app: ${error.message}`);
+  process.exit(1);
+});
 server.listen(Number(process.argv[2] ?? 3000), "127.0.0.1", () => {
   const address = server.address();
   if (typeof address === "object" && address !== null) console.log(`http://127.0.0.1:${address.port}`);

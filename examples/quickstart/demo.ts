@@ -192,4 +192,9 @@ function ms(durationMs: number): string {
 }
 
 const { values } = parseArgs({ options: { stay: { type: "boolean", default: false } } });
-process.exit(values.stay ? await stay() : await walk());
+try {
+  process.exit(values.stay ? await stay() : await walk());
+} catch (error) {
+  process.stderr.write(`\n${error instanceof Error ? error.message : error}\n`);
+  process.exit(1);
+}

@@ -22,7 +22,9 @@ export type Reason =
   | "HasKeys"
   | "DeleteProtected"
   | "NoPods"
-  | "ReportsUnavailable";
+  | "ReportsUnavailable"
+  | "NetworkPolicyNone"
+  | "NotSupported";
 
 export interface Verdict {
   readonly state: "Ready" | "Progressing" | "Stalled";
@@ -33,7 +35,7 @@ export interface Verdict {
 
 /** A condition beside those that every object has. */
 export interface FurtherCondition {
-  readonly type: "Accepted" | "Enforced";
+  readonly type: "Accepted" | "Enforced" | "Bypassable";
   readonly status: "True" | "False" | "Unknown";
   readonly reason: Reason;
   readonly message: string;

@@ -76,6 +76,17 @@ test("a policy that is as written needs nothing, and says what it knows of the s
 });
 
 test.each([
+  { networkPolicy: "Managed", reason: "NotSupported" },
+  { networkPolicy: "None", reason: "NetworkPolicyNone" },
+])("with networkPolicy $networkPolicy it says that the sidecar can be bypassed", ({ networkPolicy, reason }) => {
+  const object = anObject("ApiKeyPolicy", { ...spec, networkPolicy });
+  expect(condition(planPolicy(observed({ object, api, stored: aPolicy() })), "Bypassable")).toMatchObject({
+    status: "True",
+    reason,
+  });
+});
+
+test.each([
   { name: "another generation", more: { generation: 0 } },
   { name: "another object of the same name", more: { uid: "of-a-former-one" } },
   { name: "another policy", more: { policy: { ...compiled(), mode: "Audit" as const } } },

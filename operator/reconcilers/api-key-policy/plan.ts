@@ -56,7 +56,7 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
     actions,
     verdict: ready(`The store holds the policy as ${stored?.policyId ?? ""}.`),
     status,
-    conditions: [ACCEPTED, inForce],
+    conditions: [ACCEPTED, inForce, bypassable(observed)],
     requeueAfterMs: refreshMs(inForce),
   };
 }
@@ -169,6 +169,25 @@ const ACCEPTED: FurtherCondition = {
   reason: "Succeeded",
   message: "The spec is valid and what it refers to is there.",
 };
+
+/**
+ * Whoever reaches the pods without passing the sidecar is checked by nobody, and the status must not let that be forgotten.
+ * Always true for now: no NetworkPolicy is written before the sidecar's ports are known, which is the webhook's part.
+ */
+const bypassable = ({ parsed: { spec } }: ObservedPolicy): FurtherCondition => ({
+  type: "Bypassable",
+  status: "True",
+  ...(spec?.networkPolicy === "None"
+    ? {
+        reason: "NetworkPolicyNone",
+        message: "spec.networkPolicy is None: traffic that does not pass the sidecar is not checked.",
+      }
+    : {
+        reason: "NotSupported",
+        message:
+          "This version writes no NetworkPolicy. Until one of your own opens only the sidecar's ports, traffic that does not pass the sidecar is not checked.",
+      }),
+});
 
 const accepted = ({ reason, message }: Verdict): FurtherCondition => ({
   type: "Accepted",
