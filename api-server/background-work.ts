@@ -6,6 +6,7 @@ import { loadRequested, writeSpentBehind } from "./credits/loops.ts";
 import { runRefill } from "./credits/refill.ts";
 import type { Deps } from "./deps.ts";
 import { utcDate } from "./domain/credits.ts";
+import { takeByTurns } from "./ingest/by-turns.ts";
 import { ingestBatch, keepPartitions } from "./ingest/ingest.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
 
@@ -33,7 +34,8 @@ export function startBackgroundWork(parts: {
   let refilledOn: string | undefined;
   const common = { log, failures: createLoopFailures(metrics) };
   const writeBehind = () => writeSpentBehind({ db, store: edge.credits, workspaceIds });
-  const ingest = () => ingestBatch({ db, events: edge.events, workspaceIds, nowMs });
+  const events = takeByTurns(edge.events);
+  const ingest = () => ingestBatch({ db, events, workspaceIds, nowMs });
   const loop = (name: string, everyMs: number, work: () => Promise<boolean | undefined>) =>
     startLoop({ name, everyMs, work, ...common });
 

@@ -1,41 +1,29 @@
-import type { Pool } from "pg";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createPool } from "../../api-server/store/pool.ts";
-import { createTestDatabase, type TestDatabase } from "../harness/postgres.ts";
-import { type OwnRedis, startOwnRedis } from "../harness/redis.ts";
+import { beforeEach, expect, test } from "vitest";
 import { waitFor } from "../harness/wait.ts";
-import { type Pod, type RunningServer, startPod, startServer } from "./a-server.ts";
+import type { TestKey } from "./client.ts";
+import type { Pod } from "./pod.ts";
+import { type LocalApi, openSystem, type System } from "./system.ts";
 
 /*
  * Credits under a real api-server while pods spend them. `spent` counts what pods were told is spent: the number in the
  * counter must agree with it to the last one.
  */
 
-let database: TestDatabase;
-let redis: OwnRedis;
-let db: Pool;
-let server: RunningServer;
+let system: System;
+let api: LocalApi;
 let pods: Pod[];
 let apiId: string;
 
-beforeAll(async () => {
-  [database, redis] = await Promise.all([createTestDatabase(), startOwnRedis()]);
-  db = createPool(database.url, { onIdleError: () => undefined });
-  server = await startServer({ databaseUrl: database.url, redisUrl: redis.url });
-  const { workspaceId } = server;
-  pods = await Promise.all([1, 2, 3].map(() => startPod({ redisUrl: redis.url, workspaceId })));
-  ({ apiId } = await server.data("apis.createApi", { name: "payments" }));
+beforeEach(async () => {
+  system = await openSystem({ ownRedis: true });
+  api = await system.api();
+  await waitFor("the api-server to be ready", () => api.isReady());
+  pods = await Promise.all([1, 2, 3].map(() => system.pod()));
+  ({ apiId } = await api.data("apis.createApi", { name: "payments" }));
 });
 
-afterAll(async () => {
-  await Promise.all(pods.map((pod) => pod.close()));
-  await server.stop();
-  await db.end();
-  await Promise.all([database.drop(), redis.stop()]);
-});
-
-async function createKey(remaining: number): Promise<{ keyId: string; key: string }> {
-  const created = await server.data("keys.createKey", { apiId, credits: { remaining } });
+async function createKey(remaining: number): Promise<TestKey> {
+  const created = await api.data("keys.createKey", { apiId, credits: { remaining } });
   // The first spender asks for the counter to be loaded.
   await waitFor("the counter", async () => (await spendOnce(created.keyId, 0)) !== "unknown");
   return created;
@@ -47,7 +35,7 @@ async function spendOnce(keyId: string, cost = 1, pod = pods[0]): Promise<string
 }
 
 const remainingOf = async (key: string): Promise<number> =>
-  (await server.data("keys.verifyKey", { key, credits: { cost: 0 } })).credits;
+  (await api.data("keys.verifyKey", { key, credits: { cost: 0 } })).credits;
 
 /** Lets all pods spend from the key until stopped. */
 function startSpending(keyId: string): { spent(): number; stop(): Promise<void> } {
@@ -73,7 +61,7 @@ test("three pods and the API spend one key's credits: not one too many, and not 
   });
   const byApi = Promise.all(
     Array.from({ length: 50 }, async () => {
-      const { code } = await server.data("keys.verifyKey", { key });
+      const { code } = await api.data("keys.verifyKey", { key });
       statuses.push(code === "VALID" ? "spent" : code);
     }),
   );
@@ -81,7 +69,9 @@ test("three pods and the API spend one key's credits: not one too many, and not 
   expect(statuses.filter((status) => status === "spent")).toHaveLength(300);
   expect(await remainingOf(key)).toBe(0);
   await waitFor("the write-behind", async () => {
-    const { rows } = await db.query<{ spent: number }>("select spent from key_credits where key_id = $1", [keyId]);
+    const { rows } = await system.db.query<{ spent: number }>("select spent from key_credits where key_id = $1", [
+      keyId,
+    ]);
     return rows[0]?.spent === 300;
   });
 });
@@ -94,7 +84,7 @@ test("credits are set while pods spend: the next verification starts from the ne
       const before = spending.spent();
       await waitFor("pods to spend", () => spending.spent() > before + 20);
       const atCall = spending.spent();
-      await server.data("keys.updateKey", { keyId, credits: { remaining } });
+      await api.data("keys.updateKey", { keyId, credits: { remaining } });
       const left = await remainingOf(key);
       const atRead = spending.spent();
       expect(left).toBeLessThanOrEqual(remaining);
@@ -105,7 +95,7 @@ test("credits are set while pods spend: the next verification starts from the ne
     await spending.stop();
   }
   // At rest the numbers agree exactly: set once more, then counted one by one.
-  await server.data("keys.updateKey", { keyId, credits: { remaining: 100 } });
+  await api.data("keys.updateKey", { keyId, credits: { remaining: 100 } });
   const again = startSpending(keyId);
   await waitFor("all to be spent", async () => (await remainingOf(key)) === 0);
   await again.stop();
@@ -123,7 +113,7 @@ test("a key whose credits run out while they are being set again and again never
         expect(left).toBeGreaterThanOrEqual(0);
         return left === 0;
       });
-      await server.data("keys.updateKey", { keyId, credits: { remaining: 10 } });
+      await api.data("keys.updateKey", { keyId, credits: { remaining: 10 } });
       granted += 10;
     }
     await waitFor("nothing to be left", async () => (await remainingOf(key)) === 0);
@@ -138,18 +128,18 @@ test("a key made unlimited while pods spend has no counter any more, and begins 
   const spending = startSpending(keyId);
   try {
     await waitFor("pods to spend", () => spending.spent() > 20);
-    await server.data("keys.updateKey", { keyId, credits: null });
-    expect((await server.data("keys.verifyKey", { key })).credits).toBeUndefined();
+    await api.data("keys.updateKey", { keyId, credits: null });
+    expect((await api.data("keys.verifyKey", { key })).credits).toBeUndefined();
   } finally {
     await spending.stop();
   }
-  await server.data("keys.updateKey", { keyId, credits: { remaining: 3 } });
+  await api.data("keys.updateKey", { keyId, credits: { remaining: 3 } });
   expect(await remainingOf(key)).toBe(3);
 });
 
 test("a process that dies between suspending and settling leaves nothing shut: the next spender has it opened", async () => {
   const { keyId, key } = await createKey(10);
-  await server.edge.credits.suspend({ workspaceId: server.workspaceId, keyId });
+  await api.edge.credits.suspend({ workspaceId: await system.workspaceId(), keyId });
   await waitFor("the pod to spend again", async () => (await spendOnce(keyId)) === "spent");
   expect(await remainingOf(key)).toBe(9);
 });

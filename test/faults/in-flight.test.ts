@@ -6,8 +6,9 @@ import type { Lookup } from "../../edge/projection/contract.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
 import { waitFor } from "../harness/wait.ts";
+import { makeKey } from "./client.ts";
 import { slowSource, slowWriter } from "./held.ts";
-import { type LocalApi, makeKey, openSystem, type System } from "./system.ts";
+import { type LocalApi, openSystem, type System } from "./system.ts";
 
 const viewOf = (lookup: Lookup<KeyView>): KeyView => {
   if (lookup.status !== "found") throw new Error(`the key is ${lookup.status}`);

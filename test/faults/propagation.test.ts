@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { waitFor } from "../harness/wait.ts";
-import { makeKey, makeWorkspace, openSystem } from "./system.ts";
+import { makeKey } from "./client.ts";
+import { makeWorkspace, openSystem } from "./system.ts";
 
 const HOUR = 3_600_000;
 

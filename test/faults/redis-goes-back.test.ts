@@ -1,55 +1,35 @@
-import { Redis } from "ioredis";
-import type { Pool } from "pg";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createPool } from "../../api-server/store/pool.ts";
+import { beforeEach, describe, expect, test } from "vitest";
 import { hashKey } from "../../core/keys/key-string.ts";
-import { createTestDatabase, type TestDatabase } from "../harness/postgres.ts";
-import { type OwnRedis, startOwnRedis } from "../harness/redis.ts";
 import { waitFor } from "../harness/wait.ts";
-import { type Pod, type RunningServer, startPod, startServer } from "./a-server.ts";
+import type { TestKey } from "./client.ts";
+import type { Pod } from "./pod.ts";
+import { type LocalApi, openSystem, type System } from "./system.ts";
 
 /*
  * Redis forgets, goes back in time, or goes away, under a running api-server and a pod. Postgres is the truth throughout.
  */
 
-let database: TestDatabase;
-let redis: OwnRedis;
-let raw: Redis;
-let db: Pool;
-let server: RunningServer;
+let system: System;
+let api: LocalApi;
 let pod: Pod;
+let workspaceId: string;
 let apiId: string;
 
 beforeEach(async () => {
   // Nothing is saved by itself; a dump that a test has made is loaded at a restart.
-  [database, redis] = await Promise.all([createTestDatabase(), startOwnRedis({ args: ["--save", ""] })]);
-  raw = new Redis(redis.url);
-  raw.on("error", () => undefined);
-  db = createPool(database.url, { onIdleError: () => undefined });
-  server = await startServer({ databaseUrl: database.url, redisUrl: redis.url });
-  pod = await startPod({ redisUrl: redis.url, workspaceId: server.workspaceId });
-  ({ apiId } = await server.data("apis.createApi", { name: "payments" }));
+  system = await openSystem({ ownRedis: true });
+  api = await system.api();
+  await waitFor("the api-server to be ready", () => api.isReady());
+  [pod, workspaceId] = [await system.pod(), await system.workspaceId()];
+  ({ apiId } = await api.data("apis.createApi", { name: "payments" }));
 });
 
-afterEach(async () => {
-  await pod.close();
-  await server.stop();
-  raw.disconnect();
-  await db.end();
-  await Promise.all([database.drop(), redis.stop()]);
-});
-
-interface TestKey {
-  readonly keyId: string;
-  readonly key: string;
-}
-
-const createKey = (options: object = {}): Promise<TestKey> => server.data("keys.createKey", { apiId, ...options });
+const createKey = (options: object = {}): Promise<TestKey> => api.data("keys.createKey", { apiId, ...options });
 
 /** What the pod knows of the key, as soon as it knows it. */
 function podKnows(key: TestKey, holds: (name: string | undefined) => boolean = () => true) {
   return waitFor("the pod to know the key", async () => {
-    const found = await pod.projection.findKey(server.workspaceId, hashKey(key.key));
+    const found = await pod.projection.findKey(workspaceId, hashKey(key.key));
     return found.status === "found" && found.stale !== true && holds(found.value.key.name) ? found.value : undefined;
   });
 }
@@ -78,19 +58,19 @@ async function spendAll(keyId: string): Promise<number> {
 }
 
 async function storedSpent(keyId: string): Promise<number> {
-  const { rows } = await db.query<{ spent: number }>("select spent from key_credits where key_id = $1", [keyId]);
+  const { rows } = await system.db.query<{ spent: number }>("select spent from key_credits where key_id = $1", [keyId]);
   return rows[0]?.spent ?? -1;
 }
 
 async function projectionId(): Promise<string> {
   return waitFor("a complete projection", async () => {
-    const state = await server.edge.writer.state();
+    const state = await api.edge.writer.state();
     return state.complete ? state.projectionId : undefined;
   });
 }
 
 const remainingOf = async ({ key }: TestKey): Promise<number> =>
-  (await server.data("keys.verifyKey", { key, credits: { cost: 0 } })).credits;
+  (await api.data("keys.verifyKey", { key, credits: { cost: 0 } })).credits;
 
 describe("FLUSHALL", () => {
   test("projection and counters come back by themselves, and credits lose at most their last second", async () => {
@@ -100,7 +80,7 @@ describe("FLUSHALL", () => {
     await waitFor("the write-behind", async () => (await storedSpent(key.keyId)) === 40, { deadlineMs: 2000 });
     const before = await projectionId();
     await spend(key.keyId, 7);
-    await raw.flushall();
+    await system.raw.flushall();
 
     await waitFor("another projection", async () => (await projectionId()) !== before);
     await podKnows(key, (name) => name === "flushed");
@@ -114,8 +94,8 @@ describe("FLUSHALL", () => {
   test("changes made right after it are enforced too", async () => {
     const key = await createKey({ name: "before" });
     await podKnows(key);
-    await raw.flushall();
-    await server.data("keys.updateKey", { keyId: key.keyId, name: "after" });
+    await system.raw.flushall();
+    await api.data("keys.updateKey", { keyId: key.keyId, name: "after" });
     await podKnows(key, (name) => name === "after");
   });
 });
@@ -126,19 +106,19 @@ describe("Redis restarted from an old snapshot", () => {
     await podKnows(key);
     await podKnows(deleted);
     await spend(key.keyId, 10);
-    await raw.save();
+    await system.raw.save();
     const before = await projectionId();
 
     await spend(key.keyId, 50);
-    await server.data("keys.updateKey", { keyId: key.keyId, name: "new" });
-    await server.data("keys.deleteKey", { keyId: deleted.keyId, permanent: true });
+    await api.data("keys.updateKey", { keyId: key.keyId, name: "new" });
+    await api.data("keys.deleteKey", { keyId: deleted.keyId, permanent: true });
     await waitFor("the write-behind", async () => (await storedSpent(key.keyId)) === 60);
-    await redis.restart({ signal: "SIGKILL" });
+    await system.redis.restart({ signal: "SIGKILL" });
 
     await waitFor("another projection", async () => (await projectionId()) !== before);
     await podKnows(key, (name) => name === "new");
     await waitFor("the pod to know nothing of the deleted key", async () => {
-      const found = await pod.projection.findKey(server.workspaceId, hashKey(deleted.key));
+      const found = await pod.projection.findKey(workspaceId, hashKey(deleted.key));
       return found.status === "absent";
     });
     expect(await remainingOf(key)).toBe(40);
@@ -149,10 +129,10 @@ describe("Redis restarted from an old snapshot", () => {
     const key = await createKey({ credits: { remaining: 100 } });
     await podKnows(key);
     await spend(key.keyId, 10);
-    await raw.save();
+    await system.raw.save();
     const before = await projectionId();
-    await server.data("keys.updateKey", { keyId: key.keyId, credits: { remaining: 5 } });
-    await redis.restart({ signal: "SIGKILL" });
+    await api.data("keys.updateKey", { keyId: key.keyId, credits: { remaining: 5 } });
+    await system.redis.restart({ signal: "SIGKILL" });
     await waitFor("another projection", async () => (await projectionId()) !== before);
     expect(await remainingOf(key)).toBe(5);
     expect(await spendAll(key.keyId)).toBe(5);
@@ -166,33 +146,33 @@ describe("while Redis is away", () => {
       ratelimits: [{ name: "requests", limit: 2, duration: 3_600_000, autoApply: true }],
     });
     await podKnows(plain);
-    await redis.kill("SIGKILL");
+    await system.redis.kill("SIGKILL");
 
-    expect((await server.data("keys.verifyKey", { key: plain.key })).code).toBe("VALID");
+    expect((await api.data("keys.verifyKey", { key: plain.key })).code).toBe("VALID");
     const codes: string[] = [];
-    for (let i = 0; i < 3; i++) codes.push((await server.data("keys.verifyKey", { key: limited.key })).code);
+    for (let i = 0; i < 3; i++) codes.push((await api.data("keys.verifyKey", { key: limited.key })).code);
     expect(codes).toEqual(["VALID", "VALID", "RATE_LIMITED"]);
-    const refused = await server.call("keys.verifyKey", { key: counted.key });
+    const refused = await api.call("keys.verifyKey", { key: counted.key });
     expect(refused.status).toBe(500);
     expect(refused.body.error.type).toMatch(/\/errors\/service_unavailable$/);
-    await server.data("keys.updateKey", { keyId: plain.keyId, name: "changed" });
-    expect((await server.data("keys.verifyKey", { key: plain.key })).name).toBe("changed");
-    expect(await server.isReady()).toBe(false);
+    await api.data("keys.updateKey", { keyId: plain.keyId, name: "changed" });
+    expect((await api.data("keys.verifyKey", { key: plain.key })).name).toBe("changed");
+    expect(await api.isReady()).toBe(false);
 
-    await redis.restart();
+    await system.redis.restart();
     await podKnows(plain, (name) => name === "changed");
-    await waitFor("readiness", () => server.isReady());
+    await waitFor("readiness", () => api.isReady());
     expect(await remainingOf(counted)).toBe(9);
   });
 
   test("a number of credits cannot be set, so that no counter that is still open elsewhere is overtaken", async () => {
     const key = await createKey({ credits: { remaining: 9 } });
     expect(await remainingOf(key)).toBe(9);
-    await redis.kill("SIGKILL");
-    const reply = await server.call("keys.updateKey", { keyId: key.keyId, credits: { remaining: 1000 } });
+    await system.redis.kill("SIGKILL");
+    const reply = await api.call("keys.updateKey", { keyId: key.keyId, credits: { remaining: 1000 } });
     expect(reply.status).toBe(500);
-    await redis.restart();
-    await waitFor("readiness", () => server.isReady());
+    await system.redis.restart();
+    await waitFor("readiness", () => api.isReady());
     await waitFor("the number of before", async () => (await remainingOf(key)) === 9);
   });
 });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { waitFor } from "../harness/wait.ts";
-import { makeKey, openSystem } from "./system.ts";
+import { makeKey } from "./client.ts";
+import { openSystem } from "./system.ts";
 
 test("refills while two pods and the API spend the same key: nothing is given twice, nothing is lost, nobody goes below nothing", async () => {
   const system = await openSystem();

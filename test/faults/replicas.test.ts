@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { readRecords } from "../../api-server/store/records.ts";
 import type { RecordRef } from "../../edge/projection/contract.ts";
 import { waitFor } from "../harness/wait.ts";
-import { type Api, makeKey, openSystem, type SpawnedApi, type System } from "./system.ts";
+import { type Api, makeKey } from "./client.ts";
+import { openSystem, type SpawnedApi, type System } from "./system.ts";
 
 /* Two api-servers side by side: one relays, both enforce. */
 

@@ -1,7 +1,8 @@
 import pg from "pg";
 import { expect, test } from "vitest";
 import { waitFor } from "../harness/wait.ts";
-import { type LocalApi, makeKey, openSystem, type System } from "./system.ts";
+import { makeKey } from "./client.ts";
+import { type LocalApi, openSystem, type System } from "./system.ts";
 
 /** Another database of the same server, by a connection of its own. */
 async function admin(system: System, statements: readonly string[]): Promise<void> {

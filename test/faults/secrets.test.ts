@@ -3,7 +3,8 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { makeKeyString } from "../../core/keys/key-string.ts";
 import { waitFor } from "../harness/wait.ts";
-import { makeKey, openSystem, type System } from "./system.ts";
+import { makeKey } from "./client.ts";
+import { openSystem, type System } from "./system.ts";
 
 /** Every key, value, field, member and entry that Redis holds below the system's prefix, as text. */
 async function dumpRedis({ raw, prefix }: System): Promise<string> {

@@ -2,7 +2,8 @@ import { once } from "node:events";
 import { Agent, get, type IncomingMessage } from "node:http";
 import { expect, test } from "vitest";
 import { waitFor } from "../harness/wait.ts";
-import { type Api, makeKey, openSystem, type Reply, type System } from "./system.ts";
+import { type Api, makeKey, type Reply } from "./client.ts";
+import { openSystem, type System } from "./system.ts";
 
 const CLOSE_MS_MAX = 5000;
 

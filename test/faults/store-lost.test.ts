@@ -2,9 +2,10 @@ import { expect, test } from "vitest";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
 import { waitFor } from "../harness/wait.ts";
+import { makeKey } from "./client.ts";
 import { slowWriter } from "./held.ts";
 import { openLine } from "./line.ts";
-import { type LocalApi, makeKey, makeWorkspace, openSystem, type System } from "./system.ts";
+import { type LocalApi, makeWorkspace, openSystem, type System } from "./system.ts";
 
 /*
  * What the shared store has lost, in whole or in part, as a sidecar and the relay meet it.

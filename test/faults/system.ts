@@ -12,14 +12,13 @@ import { createPool } from "../../api-server/store/pool.ts";
 import { findWorkspace } from "../../api-server/store/workspaces.ts";
 import { makeId } from "../../core/ids.ts";
 import { makeKeyString } from "../../core/keys/key-string.ts";
-import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { type Edge, openRedisEdge } from "../../edge/open.ts";
-import { startSidecar } from "../../sidecar/start.ts";
-import { aPolicy, call, startApp, withKey } from "../harness/gate.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 import { createTestRedis, type OwnRedis, startOwnRedis } from "../harness/redis.ts";
-import { waitFor } from "../harness/wait.ts";
+import { type Api, makeClient } from "./client.ts";
+import { type Gate, type GateOptions, startGate } from "./gate.ts";
+import { type Pod, startPod } from "./pod.ts";
 
 /*
  * The whole system over a real Postgres and a real Redis: api-servers (in this process, or as one that can be killed),
@@ -29,23 +28,6 @@ import { waitFor } from "../harness/wait.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const LOCAL = { host: "127.0.0.1", port: 0 };
 
-export interface Reply {
-  readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
-  readonly body: any;
-}
-
-/** An api-server, as a customer sees it. */
-export interface Api {
-  readonly url: string;
-  call(path: string, body: unknown, rootKey?: string): Promise<Reply>;
-  /** The same for a success: throws when the status is not 200, else gives `data`. */
-  // biome-ignore lint/suspicious/noExplicitAny: as above.
-  data(path: string, body: unknown, rootKey?: string): Promise<any>;
-  /** The code that keys.verifyKey gives. */
-  code(key: string): Promise<string>;
-}
-
 export interface LocalApi extends Api {
   readonly server: ApiServer;
   readonly edge: Edge;
@@ -53,24 +35,6 @@ export interface LocalApi extends Api {
 
 export interface SpawnedApi extends Api {
   readonly process: RunningProcess;
-}
-
-export interface Gate {
-  /** The status of a request with this key. */
-  status(key: string, path?: string): Promise<number>;
-  /** What the readiness probe says of the staleness, ms; null before the first heartbeat. */
-  stalenessMs(): Promise<number | null>;
-  readonly edge: Edge;
-  close(): Promise<void>;
-}
-
-export interface GateOptions {
-  readonly apiId: string;
-  readonly policy?: Partial<CompiledPolicy>;
-  readonly workspaceId?: string;
-  readonly rootKey?: string;
-  /** Another way to the same Redis. */
-  readonly redisUrl?: string;
 }
 
 export interface SystemOptions {
@@ -83,6 +47,7 @@ export class System {
   readonly databaseUrl: string;
   readonly redisUrl: string;
   readonly prefix: string;
+  readonly log: Logger;
   readonly rootKey = makeKeyString({ prefix: "root", randomBytes: randomBytes(24) }).key;
   /** Hands in Postgres, such as somebody with psql has. */
   readonly db: Pool;
@@ -90,7 +55,6 @@ export class System {
   readonly raw: Redis;
   readonly #ownRedis: OwnRedis | undefined;
   readonly #parts: AsyncDisposableStack;
-  readonly #log: Logger;
 
   constructor(options: {
     databaseUrl: string;
@@ -104,7 +68,7 @@ export class System {
     this.prefix = redis.prefix;
     this.#ownRedis = redis.own;
     this.#parts = parts;
-    this.#log = log;
+    this.log = log;
     this.db = createPool(databaseUrl, { connectionsMax: 8, onIdleError: () => undefined });
     parts.defer(() => this.db.end());
     this.raw = new Redis(redis.url, { retryStrategy: () => 50 }).on("error", () => undefined);
@@ -130,9 +94,9 @@ export class System {
   async api(): Promise<LocalApi> {
     const edge = await this.edge("test-api");
     const { databaseUrl, rootKey } = this;
-    const server = await start({ databaseUrl, edge, ...LOCAL, rootKey, logger: this.#log });
+    const server = await start({ databaseUrl, edge, ...LOCAL, rootKey, logger: this.log });
     this.closing(server);
-    return { ...client(server.url, rootKey), server, edge };
+    return { ...makeClient(server.url, rootKey), server, edge };
   }
 
   /** An api-server in a process of its own, which can be killed. */
@@ -140,7 +104,7 @@ export class System {
     const args = ["cli/main.ts", "api-server", "--host", LOCAL.host, "--port", "0"];
     const child = await startProcess(process.execPath, args, {
       cwd: ROOT,
-      readyLine: /"msg":"ready"/,
+      readyLine: /"msg":"ready".*\n/,
       env: {
         DATABASE_URL: this.databaseUrl,
         REDIS_URL: this.redisUrl,
@@ -155,7 +119,7 @@ export class System {
         .stderr()
         .split("\n")
         .find((line) => line.includes('"msg":"ready"')) ?? "{}";
-    return { ...client(JSON.parse(ready).url, this.rootKey), process: child };
+    return { ...makeClient(JSON.parse(ready).url, this.rootKey), process: child };
   }
 
   /** A relay by itself, over stores that the test may slow down. */
@@ -163,7 +127,7 @@ export class System {
     const newProjectionId = () => makeId("projection", randomBytes(24));
     const { databaseUrl } = this;
     return this.closing(
-      startRelay({ databaseUrl, writer, credits, newProjectionId, log: this.#log, metrics: new Registry() }),
+      startRelay({ databaseUrl, writer, credits, newProjectionId, log: this.log, metrics: new Registry() }),
     );
   }
 
@@ -174,39 +138,13 @@ export class System {
   }
 
   /** A sidecar that guards an API with a policy of this test's, ready to decide. */
-  async gate(api: Api, { apiId, policy = {}, ...of }: GateOptions): Promise<Gate> {
-    const { policyId } = await api.data(
-      "policies.setPolicy",
-      { apiId, name: "test/faults/gate", uid: "uid-1", generation: 1, policy: aPolicy({ apiId, ...policy }) },
-      of.rootKey,
-    );
-    const app = this.closing(await startApp());
-    const edge = await this.edge("test-sidecar", of.redisUrl);
-    const sidecar = await startSidecar({
-      edge,
-      workspaceId: of.workspaceId ?? (await this.workspaceId()),
-      policyId,
-      upstream: app.url,
-      listen: LOCAL,
-      admin: LOCAL,
-      podId: `pod-${randomBytes(4).toString("hex")}`,
-      region: "test",
-      errorDocsUrl: "https://docs.test",
-      logger: this.#log,
-    });
-    this.closing(sidecar);
-    const [port, adminPort] = [sidecar.url, sidecar.adminUrl].map((url) => Number(new URL(url).port)) as [
-      number,
-      number,
-    ];
-    const readyz = () => call(adminPort, { path: "/readyz" });
-    await waitFor("the sidecar to be ready", async () => (await readyz()).status === 200);
-    return {
-      edge,
-      status: async (key, path = "/") => (await call(port, { path, ...withKey(key) })).status,
-      stalenessMs: async () => JSON.parse((await readyz()).body).stalenessMs,
-      close: () => sidecar.close(),
-    };
+  gate(api: Api, options: GateOptions): Promise<Gate> {
+    return startGate(this, api, options);
+  }
+
+  /** What a sidecar spends with, where a test counts each answer. An api-server has to have started before. */
+  pod(): Promise<Pod> {
+    return startPod(this);
   }
 }
 
@@ -229,38 +167,10 @@ export async function openSystem({ ownRedis = false, log = SILENT }: SystemOptio
 
 const SILENT = pino({ level: "silent" });
 
-function client(url: string, ownRootKey: string): Api {
-  const callApi = async (path: string, body: unknown, rootKey = ownRootKey): Promise<Reply> => {
-    const response = await fetch(`${url}/v2/${path}`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    return { status: response.status, body: await response.json() };
-  };
-  const data: Api["data"] = async (path, body, rootKey) => {
-    const reply = await callApi(path, body, rootKey);
-    if (reply.status !== 200) throw new Error(`${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`);
-    return reply.body.data;
-  };
-  return { url, call: callApi, data, code: async (key) => (await data("keys.verifyKey", { key })).code };
-}
-
 /** Another workspace with a root key, made as an operator of the installation makes one, while everything runs. */
 export async function makeWorkspace(system: System, id: string): Promise<{ workspaceId: string; rootKey: string }> {
   await system.db.query("insert into workspaces (id, name, created_at) values ($1, $1, 1)", [id]);
   const { key: rootKey } = makeKeyString({ prefix: "root", randomBytes: randomBytes(24) });
   await registerRootKey(system.db, { workspaceId: id, rootKey });
   return { workspaceId: id, rootKey };
-}
-
-export interface TestKey {
-  readonly keyId: string;
-  readonly key: string;
-}
-
-/** An API and a key in it. */
-export async function makeKey(api: Api, body: object = {}): Promise<TestKey & { apiId: string }> {
-  const { apiId } = await api.data("apis.createApi", { name: `api-${randomBytes(4).toString("hex")}` });
-  return { apiId, ...(await api.data("keys.createKey", { apiId, ...body })) };
 }

@@ -1,0 +1,55 @@
+import { randomBytes } from "node:crypto";
+
+export interface Reply {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
+  readonly body: any;
+}
+
+/** An api-server, as a customer sees it. A call throws when there is no answer. */
+export interface Api {
+  readonly url: string;
+  call(path: string, body: unknown, rootKey?: string): Promise<Reply>;
+  /** The same for a success: throws when the status is not 200, else gives `data`. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  data(path: string, body: unknown, rootKey?: string): Promise<any>;
+  /** The code that keys.verifyKey gives. */
+  code(key: string): Promise<string>;
+  /** What the readiness probe says. */
+  isReady(): Promise<boolean>;
+}
+
+/** A customer of the api-server at `url`; a call without a root key uses `ownRootKey`. */
+export function makeClient(url: string, ownRootKey: string): Api {
+  const call = async (path: string, body: unknown, rootKey = ownRootKey): Promise<Reply> => {
+    const response = await fetch(`${url}/v2/${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return { status: response.status, body: await response.json() };
+  };
+  const data: Api["data"] = async (path, body, rootKey) => {
+    const reply = await call(path, body, rootKey);
+    if (reply.status !== 200) throw new Error(`${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`);
+    return reply.body.data;
+  };
+  return {
+    url,
+    call,
+    data,
+    code: async (key) => (await data("keys.verifyKey", { key })).code,
+    isReady: async () => (await fetch(`${url}/readyz`)).status === 200,
+  };
+}
+
+export interface TestKey {
+  readonly keyId: string;
+  readonly key: string;
+}
+
+/** An API and a key in it. */
+export async function makeKey(api: Api, body: object = {}): Promise<TestKey & { apiId: string }> {
+  const { apiId } = await api.data("apis.createApi", { name: `api-${randomBytes(4).toString("hex")}` });
+  return { apiId, ...(await api.data("keys.createKey", { apiId, ...body })) };
+}

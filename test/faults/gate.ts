@@ -1,0 +1,62 @@
+import { randomBytes } from "node:crypto";
+import type { CompiledPolicy } from "../../core/policies/policy.ts";
+import type { Edge } from "../../edge/open.ts";
+import { startSidecar } from "../../sidecar/start.ts";
+import { aPolicy, call, startApp, withKey } from "../harness/gate.ts";
+import { waitFor } from "../harness/wait.ts";
+import type { Api } from "./client.ts";
+import type { System } from "./system.ts";
+
+/** A sidecar and the app that it guards. */
+export interface Gate {
+  /** The status of a request with this key. */
+  status(key: string, path?: string): Promise<number>;
+  /** What the readiness probe says of the staleness, ms; null before the first heartbeat. */
+  stalenessMs(): Promise<number | null>;
+  readonly edge: Edge;
+  close(): Promise<void>;
+}
+
+export interface GateOptions {
+  readonly apiId: string;
+  readonly policy?: Partial<CompiledPolicy>;
+  readonly workspaceId?: string;
+  readonly rootKey?: string;
+  /** Another way to the same Redis. */
+  readonly redisUrl?: string;
+}
+
+const LOCAL = { host: "127.0.0.1", port: 0 };
+
+/** A sidecar of the system that guards an API with a policy of this test's, ready to decide. */
+export async function startGate(system: System, api: Api, { apiId, policy = {}, ...of }: GateOptions): Promise<Gate> {
+  const { policyId } = await api.data(
+    "policies.setPolicy",
+    { apiId, name: "test/faults/gate", uid: "uid-1", generation: 1, policy: aPolicy({ apiId, ...policy }) },
+    of.rootKey,
+  );
+  const app = system.closing(await startApp());
+  const edge = await system.edge("test-sidecar", of.redisUrl);
+  const sidecar = await startSidecar({
+    edge,
+    workspaceId: of.workspaceId ?? (await system.workspaceId()),
+    policyId,
+    upstream: app.url,
+    listen: LOCAL,
+    admin: LOCAL,
+    podId: `pod-${randomBytes(4).toString("hex")}`,
+    region: "test",
+    errorDocsUrl: "https://docs.test",
+    logger: system.log,
+  });
+  system.closing(sidecar);
+  const [port, adminPort] = [sidecar.url, sidecar.adminUrl].map((url) => Number(new URL(url).port)) as [number, number];
+  const readyz = () => call(adminPort, { path: "/readyz" });
+  await waitFor("the sidecar to be ready", async () => (await readyz()).status === 200);
+  return {
+    edge,
+    status: async (key, path = "/") => (await call(port, { path, ...withKey(key) })).status,
+    stalenessMs: async () => JSON.parse((await readyz()).body).stalenessMs,
+    close: () => sidecar.close(),
+  };
+}

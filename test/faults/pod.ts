@@ -1,0 +1,25 @@
+import type { Consumed } from "../../edge/counters/contract.ts";
+import type { Projection } from "../../edge/projection/contract.ts";
+import { openProjection } from "../../edge/projection/projection.ts";
+import type { System } from "./system.ts";
+
+/** What a sidecar decides with, without the sidecar: the records of its workspace, and the shared counters. */
+export interface Pod {
+  readonly projection: Projection;
+  /** Spends from a key as a sidecar does, once. */
+  spend(keyId: string, cost?: number): Promise<Consumed>;
+}
+
+const COUNTERS_TIMEOUT_MS = 1000;
+
+export async function startPod(system: System): Promise<Pod> {
+  const workspaceId = await system.workspaceId();
+  const edge = await system.edge("test-pod");
+  const { source, feed } = edge;
+  const projection = system.closing(await openProjection({ source, feed, follow: { workspaceId } }));
+  const counters = edge.counters({ timeoutMs: COUNTERS_TIMEOUT_MS });
+  return {
+    projection,
+    spend: (keyId, cost = 1) => counters.consume({ limits: [], credits: { workspaceId, keyId, cost } }),
+  };
+}
