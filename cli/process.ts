@@ -59,7 +59,8 @@ export class Closers {
 
 /**
  * Starts a service, waits for a signal, then closes everything within `deadlineMs`. Gives the exit code: 1 when something did
- * not close. When starting fails, what had been started is closed, and the failure is thrown on.
+ * not close. When starting fails, what had been started is closed, and the failure is thrown on. A signal that comes while
+ * it starts is obeyed at once: what has been started is closed, and the rest ends with the process, which the caller exits.
  */
 export async function runService(
   options: { name: string; env: Io["env"]; deadlineMs?: number },
@@ -68,13 +69,17 @@ export async function runService(
   const { name, env, deadlineMs = 4500 } = options;
   const log = openLog(name, env);
   const closers = new Closers();
+  const signalled = untilSignalled();
+  const starting = start({ log, closers });
   try {
-    await start({ log, closers });
+    await Promise.race([starting, signalled]);
   } catch (error) {
     await closers.close(log).catch(() => undefined);
     throw error;
   }
-  const signal = await untilSignalled();
+  const signal = await signalled;
+  // What fails only because everything is being closed under it is no news.
+  starting.catch(() => undefined);
   log.info({ signal }, "stopping");
   const late = setTimeout(() => {
     log.error({ deadlineMs }, "did not stop in time");

@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
+import { waitFor } from "../harness/wait.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
@@ -103,6 +104,25 @@ describe("postern dev", { timeout: 60_000 }, () => {
     expect(tookMs).toBeLessThan(5000);
     expect(left).toEqual([]);
     expect(child.stdout().trim().split("\n")).toHaveLength(1);
+  });
+
+  test("leaves no process behind either when it is stopped while its Postgres starts", async () => {
+    const data = join(folder, "stopped-early");
+    const args = ["cli/main.ts", "dev", "--json", "--data", data, "--api-port", "0"];
+    const child = await startProcess(process.execPath, args, { cwd: ROOT, env });
+    started.push(child);
+    const postgres = await waitFor("its Postgres", async () => {
+      const { stdout } = await run("ps", ["-o", "pid=,comm=", "--ppid", String(child.pid)]);
+      return /(\d+) postgres/.exec(stdout)?.[1];
+    });
+    expect(await child.stop(5000)).toEqual({ code: 0, signal: null });
+    expect(child.stdout()).toBe("");
+    await waitFor("its Postgres to be gone", () =>
+      run("ps", ["-p", postgres]).then(
+        () => false,
+        () => true,
+      ),
+    );
   });
 
   test("makes a root key at each start and revokes the one that the last start made", async () => {

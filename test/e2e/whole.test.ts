@@ -167,6 +167,15 @@ describe("manifests in, a guarded app out", () => {
     expect(statuses).toEqual([200, 200, 200, 429]);
   });
 
+  test("the root key that made all this, and a good key of another API, are not known at the sidecar", async () => {
+    expect((await send("GET", "/any", rootKey)).status).toBe(401);
+    const { apiId } = (await call("apis.createApi", { name: "another" })).body.data;
+    const others = (await call("keys.createKey", { apiId })).body.data.key;
+    expect((await call("keys.verifyKey", { key: others })).body.data.code).toBe("VALID");
+    expect((await send("GET", "/any", others)).status).toBe(401);
+    expect((await send("GET", "/any")).status).toBe(200);
+  });
+
   test("an override by pattern replaces the limit of the namespace", async () => {
     const first = await send("GET", "/reports");
     expect(first.headers.get("ratelimit-limit")).toBe("2");
