@@ -1,0 +1,91 @@
+import { expect, test } from "vitest";
+import { ADVISORY_LOCKS } from "../../api-server/store/advisory-locks.ts";
+import { waitFor } from "../harness/wait.ts";
+import { makeKey } from "./client.ts";
+import { openSystem } from "./system.ts";
+
+/*
+ * Nobody relays any more: all api-servers are gone, and with them the heartbeats. What a sidecar does then is the policy's word
+ * (`onStale`), told by real time against a real Redis, with bounds short enough to be waited for.
+ */
+
+const HOUR_MS = 3_600_000;
+const limitOf = (limit: number) => ({
+  scope: { kind: "name" as const, name: "few" },
+  identifier: "key" as const,
+  limit,
+  durationMs: HOUR_MS,
+  cost: 1,
+  accuracy: "strict" as const,
+});
+
+test("with all api-servers killed, known keys, limits and credits go on until denyAfter, and then no more", async () => {
+  const system = await openSystem();
+  const api = await system.spawnApi();
+  const { apiId, key } = await makeKey(api, { credits: { remaining: 1000 } });
+  const stranger = (await api.data("keys.createKey", { apiId })).key;
+  const gate = await system.gate(api, {
+    apiId,
+    policy: {
+      onStale: { afterMs: 1500, action: "Serve", denyAfterMs: 6000 },
+      rules: [
+        { path: { prefix: "/few" }, access: "Key", creditCost: 0, ratelimits: [limitOf(2)] },
+        { access: "Key", creditCost: 1, ratelimits: [] },
+      ],
+    },
+  });
+  expect(await gate.status(key)).toBe(200);
+
+  api.process.kill("SIGKILL");
+  await api.process.exited;
+  await waitFor("the bound to be passed", async () => ((await gate.stalenessMs()) ?? 0) > 1600);
+  expect(await gate.status(key)).toBe(200);
+  expect([await gate.status(key, "/few"), await gate.status(key, "/few"), await gate.status(key, "/few")]).toEqual([
+    200, 200, 429,
+  ]);
+  // A key that the gate has never seen: what it could read of it may be out of date, but it is there and whole.
+  expect([200, 503]).toContain(await gate.status(stranger));
+  expect(await gate.status("nobody-has-this-key")).toBe(503);
+
+  await waitFor("denyAfter to be passed", async () => ((await gate.stalenessMs()) ?? 0) > 6100);
+  expect(await gate.status(key)).toBe(503);
+
+  const again = await system.spawnApi();
+  await waitFor("the gate to open again", async () => (await gate.status(key)) === 200);
+  const spent = await again.data("keys.verifyKey", { key, credits: { cost: 0 } });
+  expect(spent.credits).toBeLessThanOrEqual(998);
+});
+
+test("a policy whose action is Deny refuses at the first bound", async () => {
+  const system = await openSystem();
+  const api = await system.spawnApi();
+  const { apiId, key } = await makeKey(api);
+  const onStale = { afterMs: 1500, action: "Deny" as const, denyAfterMs: 60_000 };
+  const gate = await system.gate(api, { apiId, policy: { onStale } });
+  expect(await gate.status(key)).toBe(200);
+  await api.process.stop();
+  await waitFor("the bound to be passed", async () => ((await gate.stalenessMs()) ?? 0) > 1600);
+  expect(await gate.status(key)).toBe(503);
+});
+
+test("while nobody relays an api-server is not ready, says why, and marks its answers to changes", async () => {
+  const system = await openSystem();
+  const elsewhere = await system.db.connect();
+  await elsewhere.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.relay]);
+  const api = await system.api();
+  const readiness = await fetch(`${api.url}/readyz`);
+  expect(readiness.status).toBe(503);
+  const failing = ((await readiness.json()) as { checks: Array<{ name: string; ok: boolean }> }).checks;
+  expect(failing.filter(({ ok }) => !ok).map(({ name }) => name)).toEqual(["propagation"]);
+  const change = () =>
+    fetch(`${api.url}/v2/apis.createApi`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${system.rootKey}`, "content-type": "application/json" },
+      body: JSON.stringify({ name: "later" }),
+    });
+  expect((await change()).headers.get("postern-propagation")).toBe("delayed");
+
+  elsewhere.release(true);
+  await waitFor("somebody to relay", () => api.isReady());
+  expect((await change()).headers.get("postern-propagation")).toBe(null);
+});
