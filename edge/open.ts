@@ -1,6 +1,6 @@
 import type { Counters } from "./counters/contract.ts";
 import type { CreditStore } from "./credits/contract.ts";
-import type { EventSink, EventSource } from "./events/contract.ts";
+import type { EventSource, LineSink } from "./events/contract.ts";
 import type { PodReports } from "./pods/contract.ts";
 import type { ChangeFeed, RecordSource, RecordWriter } from "./projection/contract.ts";
 
@@ -24,7 +24,7 @@ export interface Edge {
   /** `extraPoll`: after the time is up, one more turn of the event loop, in which a reply that is there already is read. */
   counters(options: { timeoutMs: number; extraPoll?: boolean }): EdgeCounters;
   readonly credits: CreditStore;
-  readonly sink: EventSink;
+  readonly sink: LineSink;
   readonly events: EventSource;
   readonly pods: PodReports;
   /** Throws when the store does not answer within a second. */

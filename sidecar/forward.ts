@@ -63,6 +63,7 @@ const UNKNOWN = -1;
 const JOINED_BYTES_MAX = 16 * 1024;
 
 export class Forwarding implements AnswerReceiver, Ongoing {
+  slot = -1;
   readonly startedMs: number;
   checkedMs: number;
   readonly admission: Admission | undefined;
@@ -213,7 +214,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   #leave(): void {
     this.#isOver = true;
     this.#pausedMs = 0;
-    this.#parts.ongoing.delete(this);
+    this.#parts.ongoing.remove(this);
   }
 
   readonly #onClose = (): void => {

@@ -1,3 +1,5 @@
+import type { Slots, Slotted } from "../edge/slots.ts";
+
 /*
  * Requests and connections that are under way, looked through once a second: which stay open so long that their key has
  * to be checked again, and which do not move any more. One look at all of them costs less than a timer for each.
@@ -12,7 +14,7 @@ export interface Admission {
   readonly clientIp: string | undefined;
 }
 
-export interface Ongoing {
+export interface Ongoing extends Slotted {
   /** `performance.now()` of the beginning. */
   readonly startedMs: number;
   /** When it was last checked. */
@@ -25,7 +27,7 @@ export interface Ongoing {
   cut(): void;
 }
 
-export type OngoingSet = Set<Ongoing>;
+export type OngoingSet = Slots<Ongoing>;
 
 const LOOK_MS = 1_000;
 
@@ -39,7 +41,7 @@ export function watchOngoing(options: {
   const { ongoing, recheckMs, isStillValid, onCut } = options;
 
   async function recheck(one: Ongoing, admission: Admission): Promise<void> {
-    if ((await isStillValid(admission)) || !ongoing.has(one)) return;
+    if ((await isStillValid(admission)) || one.slot === -1) return;
     onCut();
     one.cut();
   }

@@ -28,7 +28,7 @@ export function compileInForce(record: PolicyRecord): PolicyInForce {
     record,
     policy,
     rules,
-    targetOptions: { allow: policy.allowPaths, hasAnonymous: rules.hasAnonymous },
+    targetOptions: { allow: policy.allowPaths, pathDecides: rules.pathDecides },
     readHead: compileHeadReader(policy.credentials),
     readQuery: compileQueryReader(policy.credentials),
     findClientAddress: compileClientAddress(policy.clientAddress),

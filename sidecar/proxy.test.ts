@@ -360,6 +360,13 @@ describe("Audit mode", () => {
     expect(audited.app.seen.map(({ headers }) => headers["x-postern-key-id"])).toEqual(Array(3).fill("key_audited"));
   });
 
+  test("keeps the key of a query from the app, also when the path would be refused", async () => {
+    const byQuery = await openGate({ policy: { mode: "Audit", credentials: [{ in: "query", name: "api_key" }] } });
+    await call(byQuery.port, { path: "//double?a=b&api_key=secret&c=?" });
+    expect(byQuery.app.seen.map(({ url }) => url)).toEqual(["//double?a=b&c=?"]);
+    await byQuery.close();
+  });
+
   test("counts what it would have refused", async () => {
     await call(audited.port);
     const metrics = await audited.metrics();

@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { hashKey } from "../core/keys/key-string.ts";
 import { checkTarget } from "../core/policies/check-path.ts";
-import { identityHeaders } from "../core/policies/identity-headers.ts";
 import type { CompiledRule } from "../core/policies/match-rule.ts";
 import type { Code } from "../core/verification/codes.ts";
-import type { KeyView } from "../core/verification/key-view.ts";
-import type { EventSink } from "../edge/events/contract.ts";
+import type { LineSink } from "../edge/events/contract.ts";
+import { verificationLine } from "../edge/events/verification-line.ts";
 import {
   duplicateKeyProblem,
   internalProblem,
@@ -21,6 +20,7 @@ import { compileHeadReader, type Head } from "./head.ts";
 import type { Decision, Metrics } from "./metrics.ts";
 import type { Admission } from "./ongoing.ts";
 import type { PolicyInForce } from "./policy-in-force.ts";
+import { type PreparedKey, prepareKey } from "./prepared-key.ts";
 import { drainBody, RequestBody } from "./request-body.ts";
 import { recheck, type Verdict, type VerifyParts, verify } from "./verify.ts";
 
@@ -31,7 +31,7 @@ import { recheck, type Verdict, type VerifyParts, verify } from "./verify.ts";
 
 export interface GateParts extends VerifyParts, ForwardParts {
   readonly policy: () => PolicyInForce | undefined;
-  readonly events: EventSink;
+  readonly events: LineSink;
   readonly metrics: Metrics;
   readonly nextId: () => string;
   readonly region: string;
@@ -72,6 +72,9 @@ export class Exchange implements Admission {
   readonly #res: ServerResponse;
   readonly #passage: Passage;
   readonly #startedMs = performance.now();
+  readonly #idEnding: string;
+  /** 0 until then. */
+  #decidedMs = 0;
   #head: Head | undefined;
   #target = "";
   #shown: ShownLimit | undefined;
@@ -82,7 +85,8 @@ export class Exchange implements Admission {
     this.#res = res;
     this.#passage = passage;
     this.method = req.method ?? "";
-    this.requestId = `req_${gate.nextId()}`;
+    this.#idEnding = gate.nextId();
+    this.requestId = `req_${this.#idEnding}`;
   }
 
   begin(): void {
@@ -143,35 +147,29 @@ export class Exchange implements Admission {
     }
     const { code, view, shown, retryAfterS } = verdict;
     this.#shown = shown;
-    if (view !== undefined) this.#record(code, view, verdict.spentCredits);
+    const prepared = view && prepareKey(view, this.#gate.region);
+    if (prepared !== undefined) this.#record(code, prepared, verdict.spentCredits);
     if (code !== "VALID") {
       this.#refuseOrAudit(inForce, code, refusalProblem(code, retryAfterS));
       return;
     }
-    if (view !== undefined) for (const [name, value] of identityHeaders(view)) this.#head?.forwarded.push(name, value);
+    if (prepared !== undefined) for (const text of prepared.identityHeaders) this.#head?.forwarded.push(text);
     this.#pass(code);
   }
 
   /** One event for each decision about a known key, whatever it was. */
-  #record(code: Code, { key, identity }: KeyView, spentCredits: number): void {
-    this.#gate.events.add({
-      type: "verification",
-      id: `ev_${this.requestId.slice(4)}`,
+  #record(code: Code, prepared: PreparedKey, spentCredits: number): void {
+    const gate = this.#gate;
+    const line = verificationLine(prepared.eventSubject, {
+      id: `ev_${this.#idEnding}`,
       requestId: this.requestId,
-      timeMs: this.#gate.nowMs(),
-      workspaceId: key.workspaceId,
-      keySpaceId: key.keySpaceId,
-      apiId: key.apiId,
-      keyId: key.keyId,
-      identityId: identity?.id,
-      externalId: identity?.externalId,
+      timeMs: gate.nowMs(),
       outcome: code,
       tags: NO_TAGS,
-      region: this.#gate.region,
-      source: "sidecar",
       spentCredits,
-      latencyMs: Math.round(performance.now() - this.#startedMs),
+      latencyMs: Math.round(this.#tookMs()),
     });
+    gate.events.addLine(gate.workspaceId, line);
   }
 
   #pass(decision: Decision): void {
@@ -209,8 +207,10 @@ export class Exchange implements Admission {
 
   #refuseTarget(inForce: PolicyInForce, url: string, reason: string): void {
     const problem = malformed(`The request is refused because ${reason}.`, "path");
+    const question = url.indexOf("?");
+    const query = question === -1 ? undefined : inForce.readQuery?.(url.slice(question));
     this.path = url;
-    this.#target = url;
+    this.#target = query === undefined ? url : url.slice(0, question) + query.query;
     // Without a path there is nothing that even Audit mode could pass on.
     if (url.startsWith("/")) this.#refuseOrAudit(inForce, "MALFORMED", problem);
     else this.#refuse("MALFORMED", problem);
@@ -233,7 +233,13 @@ export class Exchange implements Admission {
   }
 
   #observe(decision: Decision): void {
-    this.#gate.metrics.observe(decision, performance.now() - this.#startedMs);
+    this.#gate.metrics.observe(decision, this.#tookMs());
+  }
+
+  /** How long the decision took. The event and the metrics tell of one moment, so the clock is read for the first. */
+  #tookMs(): number {
+    if (this.#decidedMs === 0) this.#decidedMs = performance.now();
+    return this.#decidedMs - this.#startedMs;
   }
 }
 

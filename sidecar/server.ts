@@ -41,13 +41,50 @@ export function createGateServer({ gate, timeouts, limits, checks }: ServerOptio
   server.maxHeadersCount = 0;
 
   if (checks) {
-    server.on("request", (req, res) => new Exchange(gate, req, res, REQUEST).begin());
-    server.on("checkContinue", (req, res) => new Exchange(gate, req, res, EXPECTANT).begin());
-  } else server.on("request", (req, res) => passUnchecked(gate, req, res));
-  server.on("upgrade", (req, socket, head) => onUpgrade(gate, timeouts, req, socket, head));
-  server.on("connect", (_req, socket) => endWith(gate, socket, CONNECT_REFUSED));
+    const begin = (passage: Passage) => (req: IncomingMessage, res: ServerResponse) =>
+      inTurn(res, () => new Exchange(gate, req, res, passage).begin());
+    server.on("request", begin(REQUEST));
+    server.on("checkContinue", begin(EXPECTANT));
+  } else server.on("request", (req, res) => inTurn(res, () => passUnchecked(gate, req, res)));
+  server.on("upgrade", (req, socket, head) => {
+    // The connection is no longer HTTP's, and an answer is still to be sent on it: the two cannot both be had.
+    if (owesAnswer(socket)) socket.destroy();
+    else onUpgrade(gate, timeouts, req, socket, head);
+  });
+  server.on("connect", (_req, socket) => {
+    if (owesAnswer(socket)) socket.destroy();
+    else endWith(gate, socket, CONNECT_REFUSED);
+  });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => onClientError(gate, error, socket));
   return server;
+}
+
+/** So many requests of one connection may wait for the answers before theirs; a client that sends more is hung up on. */
+const WAITING_MAX = 100;
+const waitingOn = new WeakMap<Socket, number>();
+
+/**
+ * One request of a connection at a time, as RFC 9112 (9.3.2) allows. Clients may send the next before they have the answer
+ * to the last, thousands in one packet, and each would be a connection to the app.
+ */
+function inTurn(res: ServerResponse, begin: () => void): void {
+  // Node gives a response the connection when all answers before it have been sent.
+  if (res.socket !== null) {
+    begin();
+    return;
+  }
+  const { socket } = res.req;
+  const waiting = (waitingOn.get(socket) ?? 0) + 1;
+  if (waiting > WAITING_MAX) {
+    socket.destroy();
+    return;
+  }
+  waitingOn.set(socket, waiting);
+  res.once("socket", () => {
+    waitingOn.set(socket, (waitingOn.get(socket) ?? 1) - 1);
+    // Not yet: Node is in the middle of handing the connection over.
+    process.nextTick(begin);
+  });
 }
 
 const CONNECT_REFUSED: Problem = {
@@ -139,9 +176,12 @@ function describeParserError(error: NodeJS.ErrnoException & { reason?: string })
   return { kind: "malformed_request", detail };
 }
 
-/** Node keeps the response that is being written on the socket, and looks there itself before it answers a client error. */
-const isAnswering = (socket: Duplex): boolean =>
-  (socket as Duplex & { _httpMessage?: ServerResponse })._httpMessage?.headersSent === true;
+/** Node keeps the response whose turn it is on the socket, and looks there itself before it answers a client error. */
+const responseOn = (socket: Duplex): ServerResponse | undefined =>
+  (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
+
+const owesAnswer = (socket: Duplex): boolean => responseOn(socket) !== undefined;
+const isAnswering = (socket: Duplex): boolean => responseOn(socket)?.headersSent === true;
 
 function endWith(gate: GateParts, socket: Duplex, problem: Problem): void {
   socket.on("error", () => socket.destroy());

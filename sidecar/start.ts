@@ -3,6 +3,7 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { MemoryCounters, MemoryStore } from "../edge/counters/memory.ts";
 import { openProjection } from "../edge/projection/projection.ts";
+import { Slots } from "../edge/slots.ts";
 import { createAdminServer, type Readiness } from "./admin.ts";
 import { type Address, DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } from "./config.ts";
 import { judgeFreshness } from "./freshness.ts";
@@ -36,7 +37,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const nowMs = (): number => Math.trunc(edge.feed.storeNowMs() ?? Date.now());
   const metrics = new Metrics();
   const nextId = makeIdSource();
-  const ongoing: OngoingSet = new Set();
+  const ongoing: OngoingSet = new Slots();
   let isClosing = false;
 
   const projection = await openProjection({ source: edge.source, feed: edge.feed, follow: { workspaceId } });
@@ -153,7 +154,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     await endServer(server, ongoing, timeouts.closeMs);
     stopWatching();
     await Promise.all([
-      endServer(admin, new Set(), 0),
+      endServer(admin, new Slots(), 0),
       upstream.close(),
       projection.close(),
       counters.close(),

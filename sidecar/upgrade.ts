@@ -55,6 +55,7 @@ export function openUpgrade(
     timeout: parts.headersMs,
   });
   const ongoingAsk: Ongoing = {
+    slot: -1,
     startedMs,
     checkedMs: startedMs,
     admission,
@@ -84,7 +85,7 @@ export function openUpgrade(
   const settle = (): void => {
     isSettled = true;
     socket.off("data", onEarly).off("end", onClientGone).off("close", onClientGone);
-    ongoing.delete(ongoingAsk);
+    ongoing.remove(ongoingAsk);
   };
   socket.on("data", onEarly).on("end", onClientGone).on("close", onClientGone);
 
@@ -125,6 +126,7 @@ export function openUpgrade(
 }
 
 class Tunnel implements Ongoing {
+  slot = -1;
   readonly startedMs: number;
   checkedMs: number;
   readonly admission: Ongoing["admission"];
@@ -141,7 +143,7 @@ class Tunnel implements Ongoing {
     ] as const) {
       from_.on("error", () => to.destroy());
       from_.on("close", () => {
-        ongoing.delete(this);
+        ongoing.remove(this);
         // Ended in order, its end was passed on by the pipe; closed in any other way, the other side cannot go on.
         if (!from_.readableEnded) to.destroy();
       });

@@ -6,16 +6,14 @@ import { noteRarely } from "./note-rarely.ts";
  * Consumes limits, all or none. While the shared store is lost each process decides by what it knows itself (api/v2
  * section 9.1), so that several may together admit more than the limit; that is logged.
  */
-export async function consumeLimits(
+export function consumeLimits(
   { counters, log }: Pick<Deps, "counters" | "log">,
   limits: readonly LimitCharge[],
 ): Promise<Consumed> {
-  try {
-    return await counters.consume({ limits });
-  } catch (error) {
+  return counters.consume({ limits }).catch((error: unknown) => {
     if (!(error instanceof CountersUnavailable)) throw error;
     const message = "limits decided in this process: the shared counters are away";
     noteRarely({ counters, log }, { reason: error.message, message });
     return counters.consume({ limits: limits.map((charge) => ({ ...charge, accuracy: "local" })) });
-  }
+  });
 }

@@ -89,6 +89,10 @@ const FRAMEWORK_DETAILS: Partial<Record<ErrorKind, string>> = {
 
 function toPublicError(request: FastifyRequest, thrown: unknown): PublicError {
   if (thrown instanceof PublicError) return thrown;
+  // A client that hung up; its connection fails with the code that one to the database fails with.
+  if (thrown instanceof Error && thrown === request.raw.errored) {
+    return new PublicError("request_body_unreadable", "The body could not be read to its end.", { cause: thrown });
+  }
   const { code, statusCode } = thrown as Partial<FastifyError>;
   if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") return badContentType(request);
   const kind = code === undefined ? undefined : FRAMEWORK_KINDS[code];

@@ -41,5 +41,8 @@ export function createPool(databaseUrl: string, options: PoolOptions = {}): pg.P
   });
   // Without a listener a lost idle connection would end the process.
   pool.on("error", (error) => options.onIdleError?.(error));
+  // The pool listens only to connections that are idle. One that is lost while its transaction waits for something else, such
+  // as Redis, would end the process too; whoever holds it hears of it from the next statement.
+  pool.on("connect", (client) => void client.on("error", () => undefined));
   return pool;
 }

@@ -22,7 +22,7 @@ beforeAll(async () => {
         consume: (request) => {
           consumed.push(request);
           const isStrict = request.limits.some(({ accuracy }) => accuracy === "strict");
-          if (breakStrict && isStrict) throw new CountersUnavailable("away");
+          if (breakStrict && isStrict) return Promise.reject(new CountersUnavailable("away"));
           return deps.counters.consume(request);
         },
       },
@@ -39,6 +39,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 const bound = (sink: TestApp["deps"]["events"]) => ({
+  addLine: (workspaceId: string, line: string) => sink.addLine(workspaceId, line),
   flush: () => sink.flush(),
   dropped: () => sink.dropped(),
   close: () => sink.close(),

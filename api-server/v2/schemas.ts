@@ -81,7 +81,7 @@ export const ExternalId = z
 
 export const Meta = z
   .record(z.string(), z.unknown())
-  .describe("Data of your own: any JSON object of at most 100 members, better under 10 KB.")
+  .describe("Data of your own: any JSON object of at most 100 members and 1 MiB, better under 10 KB.")
   .meta({ maxProperties: META_MEMBERS_MAX, examples: [{ plan: "pro" }] });
 
 export const Expires = z

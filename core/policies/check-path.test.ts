@@ -3,9 +3,9 @@ import { describe, expect, test } from "vitest";
 import { canonicalRulePath, checkTarget } from "./check-path.ts";
 import { PathAllowance } from "./policy.ts";
 
-const closed = { allow: [], hasAnonymous: false };
-const open = { allow: [], hasAnonymous: true };
-const all = { allow: PathAllowance.options, hasAnonymous: true };
+const closed = { allow: [], pathDecides: false };
+const open = { allow: [], pathDecides: true };
+const all = { allow: PathAllowance.options, pathDecides: true };
 
 describe("a target that passes", () => {
   test.each([
@@ -32,7 +32,7 @@ describe("a target that passes", () => {
     expect(checkTarget(target, open)).toEqual({ path, query });
   });
 
-  test("a semicolon passes where no rule is Anonymous", () => {
+  test("a semicolon passes where the path decides nothing", () => {
     expect(checkTarget("/a;v=1/b", closed)).toEqual({ path: "/a;v=1/b", query: "" });
   });
 });
@@ -101,7 +101,7 @@ describe("a target that is refused", () => {
     { target: "/public\\..\\admin", allow: ["Backslash"] as const },
     { target: "/public%5c..", allow: ["Backslash"] as const },
   ])("$target hides a dot segment from a reader that decodes first", ({ target, allow }) => {
-    expect(checkTarget(target, { allow, hasAnonymous: true })).toEqual({ refused: "the path has a dot segment" });
+    expect(checkTarget(target, { allow, pathDecides: true })).toEqual({ refused: "the path has a dot segment" });
   });
 
   test("what is wrong is said without repeating the path", () => {
@@ -140,12 +140,12 @@ const targets = fc.oneof(
 
 test("what passes is a path in canonical spelling, and passes again unchanged, for any target", () => {
   fc.assert(
-    fc.property(targets, fc.subarray([...PathAllowance.options]), fc.boolean(), (target, allow, hasAnonymous) => {
-      const checked = checkTarget(target, { allow, hasAnonymous });
+    fc.property(targets, fc.subarray([...PathAllowance.options]), fc.boolean(), (target, allow, pathDecides) => {
+      const checked = checkTarget(target, { allow, pathDecides });
       if ("refused" in checked) return;
       expect(checked.path).toMatch(/^\/[\x21-\x7e]*$/);
       expect(checked.path).not.toMatch(/[?#]/);
-      expect(checkTarget(checked.path + checked.query, { allow, hasAnonymous })).toEqual(checked);
+      expect(checkTarget(checked.path + checked.query, { allow, pathDecides })).toEqual(checked);
     }),
     { numRuns: 5000 },
   );

@@ -9,8 +9,11 @@ import type { PathAllowance } from "./policy.ts";
 
 export interface TargetOptions {
   readonly allow: readonly PathAllowance[];
-  /** With an Anonymous rule, `;` could make a guarded path look like an open one to one of the two readers. */
-  readonly hasAnonymous: boolean;
+  /**
+   * What a request needs depends on its path. Then `;` could make a path look like one that needs less to one of the two
+   * readers: an app that drops what follows it serves `/admin` for `/admin;x`, to which a rule for `/admin` does not apply.
+   */
+  readonly pathDecides: boolean;
 }
 
 /** `query` is empty or begins with `?`, and is forwarded as it came. */
@@ -35,7 +38,7 @@ export function canonicalRulePath(
   path: string,
   allow: readonly PathAllowance[],
 ): { path: string } | { refused: string } {
-  const checked = checkTarget(encodeNonAscii(path), { allow: [...allow, "Semicolon"], hasAnonymous: false });
+  const checked = checkTarget(encodeNonAscii(path), { allow: [...allow, "Semicolon"], pathDecides: false });
   if ("refused" in checked) return checked;
   return checked.query === "" ? { path: checked.path } : { refused: "a rule's path has no query" };
 }
@@ -64,7 +67,7 @@ function endOfPlainPath(target: string): number {
   return at;
 }
 
-function checkUnusual(target: string, { allow, hasAnonymous }: TargetOptions): CheckedTarget {
+function checkUnusual(target: string, { allow, pathDecides }: TargetOptions): CheckedTarget {
   const originForm = reduceToOriginForm(target);
   if (typeof originForm !== "string") return originForm;
   const question = originForm.indexOf("?");
@@ -73,7 +76,7 @@ function checkUnusual(target: string, { allow, hasAnonymous }: TargetOptions): C
   const spelt = spellCanonically(rawPath);
   if (typeof spelt !== "string") return spelt;
   for (const { allowance, found, message } of SUSPICIONS) {
-    if (allowance === "Semicolon" && !hasAnonymous) continue;
+    if (allowance === "Semicolon" && !pathDecides) continue;
     if (!allow.includes(allowance) && found.test(spelt)) return { refused: message };
   }
   return { path: spelt, query };

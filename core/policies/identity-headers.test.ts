@@ -10,6 +10,9 @@ describe("a name that only the gate may send", () => {
     "X-Postern-Key-Id",
     "X_POSTERN_KEY_ID",
     "x_postern-anything",
+    "X.Postern.Key.Id",
+    "x-postern.key",
+    "x~postern!key",
     "x-postern-",
     "x-postern",
   ])("%s is one", (name) => expect(isIdentityHeader(name)).toBe(true));

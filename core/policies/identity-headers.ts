@@ -2,10 +2,11 @@ import type { KeyView } from "../verification/key-view.ts";
 
 /*
  * The headers that tell the app who called. Nobody else may send them: every incoming name that looks like one is removed
- * first, also in spellings that CGI-like servers fold into the same variable (`X_Postern_Key_Id`).
+ * first, also in spellings that CGI-like servers fold into the same variable: `X_Postern_Key_Id`, with PHP's own
+ * server `X.Postern.Key.Id`, with old ones any character that is no letter or digit.
  */
 
-const NAME = /^x[-_]postern(?:[-_]|$)/i;
+const NAME = /^x[^a-z\d]postern(?:[^a-z\d]|$)/i;
 const NAME_LENGTH_MIN = "x-postern".length;
 const LOWER_X = 0x78;
 

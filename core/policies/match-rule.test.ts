@@ -71,8 +71,59 @@ describe("rules", () => {
     const matched = matcher.match("POST", "/orders");
     expect(matched.query).toMatchObject({ op: "or" });
     expect(matcher.match("PUT", "/orders")).toBe(matched);
-    expect(matcher.hasAnonymous).toBe(true);
-    expect(compileRules({ rules: [aRule()], allowPaths: [] }).hasAnonymous).toBe(false);
+  });
+
+  const limit = {
+    scope: { kind: "name", name: "writes" },
+    identifier: "key",
+    limit: 10,
+    durationMs: 1000,
+    cost: 1,
+    accuracy: "strict",
+  } as const;
+  test.each<{ name: string; rules: PolicyRule[]; decides: boolean }>([
+    { name: "no rule at all", rules: [], decides: false },
+    { name: "one rule that asks for no more than a key", rules: [aRule({ path: { prefix: "/a" } })], decides: false },
+    {
+      name: "an open path",
+      rules: [aRule({ path: { prefix: "/healthz" }, access: "Anonymous" })],
+      decides: true,
+    },
+    {
+      name: "a path with a permission",
+      rules: [aRule({ path: { prefix: "/admin" }, permissions: "a" })],
+      decides: true,
+    },
+    { name: "a path with a price", rules: [aRule({ path: { exact: "/admin" }, creditCost: 2 })], decides: true },
+    { name: "a path with a limit", rules: [aRule({ path: { prefix: "/admin" }, ratelimits: [limit] })], decides: true },
+    {
+      name: "two paths with the same permission",
+      rules: [
+        aRule({ path: { prefix: "/a" }, permissions: "a" }),
+        aRule({ path: { prefix: "/b" }, permissions: "a" }),
+        aRule({ permissions: "a" }),
+      ],
+      decides: false,
+    },
+    { name: "a permission for every path", rules: [aRule({ permissions: "a" })], decides: false },
+    { name: "every path open", rules: [aRule({ path: { prefix: "/" }, access: "Anonymous" })], decides: false },
+    {
+      name: "a stricter rule that is never reached",
+      rules: [aRule({ permissions: "a" }), aRule({ path: { prefix: "/admin" }, permissions: "b" })],
+      decides: false,
+    },
+    {
+      name: "permissions by method alone",
+      rules: [aRule({ methods: ["GET"], permissions: "a" }), aRule({ permissions: "b" })],
+      decides: false,
+    },
+    {
+      name: "a path of one method",
+      rules: [aRule({ methods: ["DELETE"], path: { prefix: "/admin" }, permissions: "a" })],
+      decides: true,
+    },
+  ])("$name: the path decides what is asked for: $decides", ({ rules: some, decides }) => {
+    expect(compileRules({ rules: some, allowPaths: [] }).pathDecides).toBe(decides);
   });
 
   test("a query that does not parse is told when the policy is compiled, not when a request comes", () => {

@@ -13,8 +13,8 @@ export interface CompiledRule {
 }
 
 export interface RuleMatcher {
-  /** The policy has a rule that lets requests through without a key: checkTarget then is stricter. */
-  readonly hasAnonymous: boolean;
+  /** Of two requests with the same method, more may be asked of one because of its path: checkTarget then is stricter. */
+  readonly pathDecides: boolean;
   /**
    * The first rule that matches, else the implicit one, which asks for a valid key. `path` is that of checkTarget, without
    * the query.
@@ -49,7 +49,7 @@ export function compileRules(policy: Pick<CompiledPolicy, "rules" | "allowPaths"
   const byMethod = new Map<string, Candidate[]>(HTTP_METHODS.map((method) => [method, forMethod(method)]));
   const otherMethods = forMethod("");
   return {
-    hasAnonymous: policy.rules.some((rule) => rule.access === "Anonymous"),
+    pathDecides: [...byMethod.values(), otherMethods].some(asksByPath),
     match: (method, path) => firstMatch(byMethod.get(method) ?? otherMethods, path),
   };
 }
@@ -86,6 +86,21 @@ function firstMatch(candidates: readonly Candidate[], path: string): CompiledRul
   }
   return IMPLICIT_RULE;
 }
+
+/** Whether what is asked for differs among the rules that can be reached, the implicit one included. */
+function asksByPath(candidates: readonly Candidate[]): boolean {
+  const end = candidates.findIndex(matchesEveryPath);
+  const reached =
+    end === -1
+      ? [...candidates.map(({ rule }) => rule), IMPLICIT_RULE]
+      : candidates.slice(0, end + 1).map(({ rule }) => rule);
+  return new Set(reached.map(requirementOf)).size > 1;
+}
+
+const matchesEveryPath = ({ exact, prefix }: Candidate): boolean => exact === undefined && (prefix ?? "") === "";
+
+const requirementOf = ({ access, query, creditCost, ratelimits }: CompiledRule): string =>
+  access === "Anonymous" ? access : JSON.stringify([query, creditCost, ratelimits]);
 
 const SLASH = 0x2f;
 

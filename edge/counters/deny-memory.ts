@@ -37,17 +37,18 @@ export class DenyMemory implements StrictCounters {
     this.#monotonicMs = monotonicMs;
   }
 
-  async consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
+  consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
     if (options?.dryRun === true) return this.#inner.consume(request, options);
     if (this.#remembered.size > 0) {
       const recalled = this.#recall(request);
-      if (recalled !== undefined) return recalled;
+      if (recalled !== undefined) return Promise.resolve(recalled);
     }
     const sentAtMs = this.#monotonicMs();
-    const consumed = await this.#inner.consume(request);
-    this.#offsetMs = consumed.nowMs - sentAtMs;
-    if (!consumed.passed) this.#remember(request, consumed);
-    return consumed;
+    return this.#inner.consume(request).then((consumed) => {
+      this.#offsetMs = consumed.nowMs - sentAtMs;
+      if (!consumed.passed) this.#remember(request, consumed);
+      return consumed;
+    });
   }
 
   /** For a new projection: the counters may have gone back in time with everything else. */

@@ -24,14 +24,17 @@ interface Waiting {
 }
 
 /**
- * Decides all limits and the credits of a request in one call of one script on one Redis. Requests of one turn of the event
- * loop go there together, at its end: one that is alone is not held up by this, and under load it saves most of the cost.
+ * Decides all limits and the credits of a request in one call of one script on one Redis. A request that is alone is sent at
+ * once. Those that come while a reply is awaited go together when it is there, as Nagle's algorithm has it, or as soon as
+ * they are many: under load this saves most of the cost, and costs a request at most the wait for one reply more.
  */
 export class RedisCounters implements StrictCounters {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #counterKeys: CounterKeys;
   #waiting: Waiting[] = [];
+  /** How many calls of a script are without a reply. */
+  #underWay = 0;
 
   /** The connection belongs to the caller, who also closes it. */
   constructor(client: RedisClient, keys: RedisKeys) {
@@ -43,39 +46,46 @@ export class RedisCounters implements StrictCounters {
   consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
     const command = this.#command(request, options?.dryRun === true);
     return new Promise((resolve, reject) => {
-      if (this.#waiting.push({ command, resolve, reject }) === 1) setImmediate(() => this.#sendAll());
+      const count = this.#waiting.push({ command, resolve, reject });
+      if (this.#underWay === 0 || count === TOGETHER_MAX) this.#sendWaiting();
     });
   }
 
   async close(): Promise<void> {}
 
-  #sendAll(): void {
-    const all = this.#waiting;
+  #sendWaiting(): void {
+    const group = this.#waiting;
     this.#waiting = [];
-    for (let at = 0; at < all.length; at += TOGETHER_MAX) {
-      const group = all.length <= TOGETHER_MAX ? all : all.slice(at, at + TOGETHER_MAX);
-      this.#send(group).then(
-        (replies) => settle(group, replies),
-        (cause: unknown) => {
-          for (const { reject } of group) reject(new CountersUnavailable("counting in Redis", { cause }));
-        },
-      );
-    }
+    this.#underWay += 1;
+    this.#send(group).then(
+      (reply) => {
+        this.#next();
+        settle(group, reply);
+      },
+      (cause: unknown) => {
+        this.#next();
+        for (const { reject } of group) reject(new CountersUnavailable("counting in Redis", { cause }));
+      },
+    );
   }
 
-  /** The numbers that the script gives for each of the group, in order; undefined for a request that failed by itself. */
-  async #send(group: readonly Waiting[]): Promise<readonly (readonly number[] | undefined)[]> {
+  #next(): void {
+    this.#underWay -= 1;
+    if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendWaiting();
+  }
+
+  /** Gives what the script replies: numbers for one request, a text for several. Rejects, and never throws at once. */
+  async #send(group: readonly Waiting[]): Promise<unknown> {
     const [first] = group;
     if (first !== undefined && group.length === 1) {
       const { keys, args } = first.command;
-      return [(await runScript(this.#client, CONSUME, keys.length, [...keys, ...args])) as number[]];
+      return runScript(this.#client, CONSUME, keys.length, [...keys, ...args]);
     }
     const argv: (string | number)[] = [];
     for (const { command } of group) argv.push(...command.keys);
     const numberOfKeys = argv.length;
-    for (const { command } of group) argv.push(command.keys.length, command.args.length, ...command.args);
-    const reply = (await runScript(this.#client, CONSUME_MANY, numberOfKeys, argv)) as string;
-    return reply.split("\n").map((line) => (line === "" ? undefined : line.split(" ").map(Number)));
+    for (const { command } of group) argv.push(`${command.keys.length} ${command.args.join(" ")} `);
+    return runScript(this.#client, CONSUME_MANY, numberOfKeys, argv);
   }
 
   #command({ limits, credits }: ConsumeRequest, dryRun: boolean): ConsumeCommand {
@@ -114,11 +124,14 @@ export class RedisCounters implements StrictCounters {
   }
 }
 
-function settle(group: readonly Waiting[], replies: readonly (readonly number[] | undefined)[]): void {
+/** Reads the numbers that the script gives for each of the group, in order; a line is empty for one that failed by itself. */
+function settle(group: readonly Waiting[], reply: unknown): void {
+  const lines = typeof reply === "string" ? reply.split("\n") : undefined;
   for (const [i, { command, resolve, reject }] of group.entries()) {
-    const reply = replies[i];
-    if (reply === undefined) reject(new CountersUnavailable("counting in Redis: the script failed"));
-    else resolve(readConsumed(reply, command));
+    const line = lines?.[i];
+    const numbers = lines === undefined ? (reply as number[]) : line?.split(" ").map(Number);
+    if (line === "" || numbers === undefined) reject(new CountersUnavailable("counting in Redis: the script failed"));
+    else resolve(readConsumed(numbers, command));
   }
 }
 

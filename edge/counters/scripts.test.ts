@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import { createTestRedis, type TestRedis } from "../../test/harness/redis.ts";
@@ -30,6 +30,8 @@ afterAll(async () => {
   redis.disconnect();
   await store.close();
 });
+
+afterEach(() => void vi.restoreAllMocks());
 
 const aBystander: LimitCharge = {
   workspaceId: "ws_1",
@@ -79,9 +81,10 @@ test("the script decides, counts and reports exactly as core does", async () => 
         }
         for (const [key, counts] of before) await redis.hset(key, counts);
 
-        // Beside another request of the same turn, which shares its script but no counter.
-        const beside = round % 2 === 0 ? [counters.consume({ limits: [aBystander] })] : [];
-        const [consumed] = await Promise.all([counters.consume({ limits }), ...beside]);
+        // Alone; or behind a request that is under way, and then beside another, which shares its script but no counter.
+        const bystander = () => (round % 2 === 0 ? [counters.consume({ limits: [aBystander] })] : []);
+        const ahead = bystander();
+        const [consumed] = await Promise.all([counters.consume({ limits }), ...bystander(), ...ahead]);
 
         const charges = limits.map((each) => ({ ...each, counterKey: keys.of(each) }));
         const expected = decideLimits(charges, (key) => before.get(key), consumed.nowMs);
@@ -106,12 +109,31 @@ test("a request that cannot be decided fails alone", async () => {
   const broken = { ...aBystander, identifier: "broken" };
   await redis.set(keys.of(broken), "no hash");
   const good = { ...aBystander, identifier: "good" };
-  const [failed, ...passed] = await Promise.allSettled(
-    [broken, good, good].map((limit) => counters.consume({ limits: [limit] })),
+  // The first is sent at once, so the others wait for its reply and then go together.
+  const [, failed, ...passed] = await Promise.allSettled(
+    [aBystander, broken, good, good].map((limit) => counters.consume({ limits: [limit] })),
   );
   expect(failed).toMatchObject({ status: "rejected", reason: { name: "CountersUnavailable" } });
   expect(passed).toMatchObject([
     { value: { passed: true, limits: [{ remaining: 4 }] } },
     { value: { passed: true, limits: [{ remaining: 3 }] } },
   ]);
+});
+
+test("a request that is alone is sent at once; those that come before its reply go together", async () => {
+  const sent = vi.spyOn(redis, "sendCommand");
+  const first = counters.consume({ limits: [aBystander] });
+  expect(sent).toHaveBeenCalledTimes(1);
+  const others = Array.from({ length: 20 }, () => counters.consume({ limits: [aBystander] }));
+  expect(sent).toHaveBeenCalledTimes(1);
+  await Promise.all([first, ...others]);
+  expect(sent).toHaveBeenCalledTimes(2);
+});
+
+test("requests that have become many do not wait for a reply", async () => {
+  const sent = vi.spyOn(redis, "sendCommand");
+  const all = Array.from({ length: 1 + 32 + 3 }, () => counters.consume({ limits: [aBystander] }));
+  expect(sent).toHaveBeenCalledTimes(2);
+  await Promise.all(all);
+  expect(sent).toHaveBeenCalledTimes(3);
 });

@@ -109,19 +109,21 @@ return consume(KEYS, ARGV)
 /**
  * Several requests, one after the other, each as by CONSUME. One command for all, because a command costs both sides more
  * than what is done in it. A request that cannot be decided does not keep the others from it.
- * KEYS: those of all requests. ARGV: for each request how many keys and how many arguments it has, and its arguments.
+ * KEYS: those of all requests. ARGV: for each request one text, because an argument costs the client more than a number in
+ *       it: how many keys it has and then its arguments, each with a space after it.
  * Reply: one text, because thousands of little replies are a burden on the client: for each request a line with the numbers
  *        of CONSUME's reply and a space between, or an empty line when it failed.
  */
 export const CONSUME_MANY = defineScript(`${CONSUME_ONE}
-local replies, key, at = {}, 0, 1
+local replies, key = {}, 0
 local formats = {}
-while at <= #ARGV do
-  local keys, args = {}, {}
-  local key_count, arg_count = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+for at = 1, #ARGV do
+  local keys, args, key_count = {}, {}, nil
+  for arg in string.gmatch(ARGV[at], '([^ ]*) ') do
+    if key_count then args[#args + 1] = arg else key_count = tonumber(arg) end
+  end
   for i = 1, key_count do keys[i] = KEYS[key + i] end
-  for i = 1, arg_count do args[i] = ARGV[at + 1 + i] end
-  key, at = key + key_count, at + 2 + arg_count
+  key = key + key_count
   local decided, reply = pcall(consume, keys, args)
   if decided then
     formats[#reply] = formats[#reply] or string.rep('%.0f ', #reply - 1) .. '%.0f'

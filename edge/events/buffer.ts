@@ -1,4 +1,4 @@
-import type { EventSink, UsageEvent } from "./contract.ts";
+import type { LineSink, UsageEvent } from "./contract.ts";
 
 /*
  * Collects events as lines of JSON and sends them 200 ms after the first or when there are 500. One round of sending is
@@ -15,6 +15,8 @@ const WAITING_MAX = 10_000;
 /** The first batch of a workspace in a round is small, because in the centre there are many workspaces. */
 const FIRST_BATCH_BYTES = 4 * 1024;
 const BATCH_BYTES = 160 * 1024;
+/** As many as a round of sending has under load. */
+const SPARES_MAX = 2;
 /** UTF-16 to UTF-8. */
 const BYTES_PER_UNIT_MAX = 3;
 const LINE_FEED = 0x0a;
@@ -39,14 +41,14 @@ interface OpenBatch {
   count: number;
 }
 
-export class BufferedSink implements EventSink {
+export class BufferedSink implements LineSink {
   readonly #send: (batch: EventBatch) => Promise<void>;
   readonly #waitingMax: number;
   /** By workspace: what is still added to. */
   #open = new Map<string, OpenBatch>();
   #full: OpenBatch[] = [];
-  /** A buffer that has been sent, for the next batch: under load they would else be made and thrown away all the time. */
-  #spare: Buffer | undefined;
+  /** Buffers that have been sent, for the next batches: under load they would else be made and thrown away all the time. */
+  readonly #spares: Buffer[] = [];
   #waiting = 0;
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -61,12 +63,15 @@ export class BufferedSink implements EventSink {
   }
 
   add(event: UsageEvent): void {
+    this.addLine(event.workspaceId, JSON.stringify(event));
+  }
+
+  addLine(workspaceId: string, line: string): void {
     if (this.#isClosed || this.#waiting >= this.#waitingMax) {
       this.#dropped += 1;
       return;
     }
-    const line = JSON.stringify(event);
-    const batch = this.#batchFor(event.workspaceId, line.length * BYTES_PER_UNIT_MAX + 1);
+    const batch = this.#batchFor(workspaceId, line.length * BYTES_PER_UNIT_MAX + 1);
     batch.length += batch.bytes.write(line, batch.length);
     batch.bytes[batch.length++] = LINE_FEED;
     batch.count += 1;
@@ -109,12 +114,8 @@ export class BufferedSink implements EventSink {
   }
 
   #makeBuffer(bytesMin: number, isFirst: boolean): Buffer {
-    const spare = this.#spare;
-    if (spare !== undefined && spare.length >= bytesMin) {
-      this.#spare = undefined;
-      return spare;
-    }
-    return Buffer.allocUnsafeSlow(Math.max(bytesMin, isFirst ? FIRST_BATCH_BYTES : BATCH_BYTES));
+    const spare = bytesMin <= BATCH_BYTES ? this.#spares.pop() : undefined;
+    return spare ?? Buffer.allocUnsafeSlow(Math.max(bytesMin, isFirst ? FIRST_BATCH_BYTES : BATCH_BYTES));
   }
 
   #schedule(): void {
@@ -135,7 +136,7 @@ export class BufferedSink implements EventSink {
         continue;
       }
       this.#waiting -= batch.count;
-      if (batch.bytes.length === BATCH_BYTES) this.#spare = batch.bytes;
+      if (batch.bytes.length === BATCH_BYTES && this.#spares.length < SPARES_MAX) this.#spares.push(batch.bytes);
     }
     this.#mayHurry = this.#full.length === 0;
     this.#sending = undefined;

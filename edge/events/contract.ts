@@ -51,6 +51,12 @@ export interface EventSink extends Closeable {
   dropped(): number;
 }
 
+/** Takes events also from who has written their JSON already. */
+export interface LineSink extends EventSink {
+  /** `line` is one event, without a line feed at its end. */
+  addLine(workspaceId: string, line: string): void;
+}
+
 /**
  * Events of one workspace, as they lay in the store. Whoever iterates gets those that are events of this workspace; `lines`
  * is for whoever can take them as a whole, which costs a tenth.

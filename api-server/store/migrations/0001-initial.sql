@@ -428,3 +428,15 @@ begin
 end $$;
 create trigger outbox after insert or update or delete on ratelimit_overrides
   for each row execute function outbox_overrides();
+
+-- Records hold the slugs of permissions. No procedure changes a slug; whoever does so in psql is to be heard all the same.
+create function outbox_permissions() returns trigger language plpgsql as $$
+begin
+  perform outbox_add(rp.workspace_id, 'role', rp.role_id) from role_permissions rp where rp.permission_id = new.id;
+  perform outbox_add(k.workspace_id, 'key', k.hash)
+     from key_permissions kp
+     join keys k on k.id = kp.key_id
+    where kp.permission_id = new.id;
+  return null;
+end $$;
+create trigger outbox after update of slug on permissions for each row execute function outbox_permissions();

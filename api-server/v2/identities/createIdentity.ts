@@ -2,6 +2,7 @@ import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
 import { identityPermission } from "../../../core/permissions/root-key.ts";
+import { checkMeta } from "../../domain/check-meta.ts";
 import { identityCreated } from "../../domain/identities.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
@@ -11,8 +12,6 @@ import { insertIdentity } from "../../store/identities.ts";
 import { insertIdentityRatelimits } from "../../store/ratelimits.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { ExternalId, Meta, RatelimitsIn } from "../schemas.ts";
-
-const META_BYTES_MAX = 1_048_576;
 
 /** Members that are not known are ignored here. */
 const Body = z.object({
@@ -72,12 +71,6 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Data>> {
     ]);
     return { identityId };
   });
-}
-
-function checkMeta(meta: Body["meta"]): void {
-  const bytes = meta === undefined ? 0 : Buffer.byteLength(JSON.stringify(meta));
-  if (bytes <= META_BYTES_MAX) return;
-  throw invalidField("body.meta", `expected at most ${META_BYTES_MAX} bytes when serialised, got ${bytes}`);
 }
 
 function checkDistinct(ratelimits: readonly { name: string }[]): void {

@@ -72,6 +72,15 @@ test("with everything", async () => {
   });
 });
 
+test.each([
+  { size: "1 MiB", filler: 1_048_576 - 8, status: 200 },
+  { size: "1 MiB and a byte", filler: 1_048_576 - 7, status: 400 },
+])("meta of $size is answered with $status", async ({ filler, status }) => {
+  const reply = await t.call("keys.createKey", { apiId, meta: { a: "x".repeat(filler) } });
+  expect(reply.status).toBe(status);
+  if (status === 400) expect(reply.body.error.errors[0].location).toBe("body.meta");
+});
+
 test("meta comes back as it was sent, whatever its members are called", async () => {
   const meta = '{"__proto__":{"a":1},"constructor":2,"toString":null,"":[],"nested":{"__proto__":[true]}}';
   const reply = await t.call("keys.createKey", `{"apiId":"${apiId}","meta":${meta}}`);

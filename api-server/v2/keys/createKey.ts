@@ -5,6 +5,7 @@ import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
 import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { checkMeta } from "../../domain/check-meta.ts";
 import { toCreditRow, utcDate } from "../../domain/credits.ts";
 import { ensureIdentity } from "../../domain/identities.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
@@ -93,6 +94,7 @@ async function handle(call: Call<Body>): Promise<Data> {
   if (body.recoverable) requireKeyEncryption();
   const fault = body.credits === undefined ? undefined : checkRefill(body.credits);
   if (fault !== undefined) throw invalidField("body.credits.refill", fault);
+  checkMeta(body.meta);
   try {
     return await inTransaction(deps, (tx) => insertEverything(tx, call, api));
   } catch (error) {

@@ -2,6 +2,7 @@ import type { PoolClient } from "pg";
 import * as z from "zod";
 import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { checkMeta } from "../../domain/check-meta.ts";
 import { toCreditRow, toCreditsState } from "../../domain/credits.ts";
 import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
 import { ensureIdentity } from "../../domain/identities.ts";
@@ -70,6 +71,7 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
     call.require(apiPermission("update_key", key.api_id));
     const manager = guardManaged(call, key, `The key ${body.keyId}`);
     checkCredits(body, key);
+    checkMeta(body.meta);
     const events = await updateParts(tx, call, key, manager);
     if (changesCredits(body)) {
       await changeCredits((current) => toCreditRow(creditsAfter(toCreditsState(current), body)));

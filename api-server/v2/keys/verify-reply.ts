@@ -2,15 +2,23 @@ import type { Code } from "../../../core/verification/codes.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import { effectiveIdentityLimits, type SelectedLimit } from "../../../core/verification/select-limits.ts";
 import type { LimitOutcome } from "../../../edge/counters/contract.ts";
+import { DataJson } from "../../procedure.ts";
 import type { Data } from "./verify-schemas.ts";
 
 /** What an answer says of the key itself, whatever the outcome. Made once for as long as the key's record is cached. */
 type KeyPart = Omit<Data, "valid" | "code" | "credits" | "ratelimits">;
 
-const keyParts = new WeakMap<KeyView, KeyPart>();
+/** The members of the key's part as JSON, without its braces; never none. */
+const keyParts = new WeakMap<KeyView, string>();
 
-/** The answer of a verification of a key that was found (api/v2 section 12.1). */
-export function toData(
+/** The answer when there is no such key, or none that the caller may know of. */
+export const NOT_FOUND = new DataJson(JSON.stringify({ valid: false, code: "NOT_FOUND" } satisfies Data));
+
+/**
+ * The answer of a verification of a key that was found (api/v2 section 12.1), as the JSON that its schema would give: what is
+ * the same in each answer of a key is written once.
+ */
+export function toDataJson(
   view: KeyView,
   result: {
     readonly code: Code;
@@ -19,32 +27,20 @@ export function toData(
     readonly outcomes: readonly LimitOutcome[] | undefined;
     readonly credits: number | undefined;
   },
-): Data {
+): DataJson {
   const { code, limits, outcomes, credits } = result;
   let keyPart = keyParts.get(view);
   if (keyPart === undefined) {
-    keyPart = toKeyPart(view);
+    keyPart = JSON.stringify(toKeyPart(view)).slice(1, -1);
     keyParts.set(view, keyPart);
   }
-  // Assigned one by one: a spread of optional members costs more than all the rest of a verification.
-  const data: Data = {
-    valid: code === "VALID",
-    code,
-    keyId: keyPart.keyId,
-    enabled: keyPart.enabled,
-    name: keyPart.name,
-    meta: keyPart.meta,
-    expires: keyPart.expires,
-    permissions: keyPart.permissions,
-    roles: keyPart.roles,
-    identity: keyPart.identity,
-    credits,
-    ratelimits: undefined,
-  };
+  let json = `{"valid":${code === "VALID"},"code":"${code}",${keyPart}`;
+  if (credits !== undefined) json += `,"credits":${credits}`;
   if (limits !== undefined && limits.length > 0 && outcomes !== undefined) {
-    data.ratelimits = limits.map((limit, index) => toChecked(limit, outcomes[index]));
+    const checked = limits.map((limit, index) => toChecked(limit, outcomes[index]));
+    json += `,"ratelimits":${JSON.stringify(checked)}`;
   }
-  return data;
+  return new DataJson(`${json}}`);
 }
 
 function toChecked(limit: SelectedLimit, outcome: LimitOutcome | undefined): NonNullable<Data["ratelimits"]>[number] {
@@ -61,6 +57,7 @@ function toChecked(limit: SelectedLimit, outcome: LimitOutcome | undefined): Non
   };
 }
 
+/** Members are in the order of the schema, which is the order of the answer. */
 function toKeyPart(view: KeyView): KeyPart {
   const { key, identity, permissions, roles } = view;
   return {

@@ -10,6 +10,7 @@ beforeAll(async () => {
     deps: ({ events: sink }) => ({
       events: {
         add: (event) => void events.push(event),
+        addLine: (_workspaceId: string, line: string) => void events.push(JSON.parse(line)),
         flush: () => sink.flush(),
         dropped: () => 0,
         close: () => sink.close(),

@@ -8,11 +8,14 @@ import type { Code } from "../../../core/verification/codes.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import { type SelectedLimit, selectLimits } from "../../../core/verification/select-limits.ts";
 import { settle } from "../../../core/verification/settle.ts";
-import { consumeForKey, type KeyConsumed } from "../../domain/consume-for-key.ts";
+import type { LimitCharge, LimitOutcome } from "../../../edge/counters/contract.ts";
+import { subjectJson, verificationLine } from "../../../edge/events/verification-line.ts";
+import { consumeForKey } from "../../domain/consume-for-key.ts";
+import { consumeLimits } from "../../domain/consume-limits.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
-import { type Call, type Caller, defineProcedure } from "../../procedure.ts";
+import { type Call, type Caller, type DataJson, defineProcedure } from "../../procedure.ts";
 import { isDatabaseUnavailable } from "../../store/failures.ts";
-import { toData } from "./verify-reply.ts";
+import { NOT_FOUND, toDataJson } from "./verify-reply.ts";
 import { Body, Data } from "./verify-schemas.ts";
 
 /*
@@ -34,9 +37,7 @@ export const verifyKey = defineProcedure({
 
 const VERIFY = { type: "api", action: "verify_key" } as const;
 
-const NOT_FOUND: Data = { valid: false, code: "NOT_FOUND" };
-
-function handle(call: Call<Body>): Promise<Data> {
+function handle(call: Call<Body>): DataJson | Promise<DataJson> {
   const { body, caller, deps } = call;
   const startedMs = performance.now();
   // Before the lookup, so that the refusal tells nothing about the key.
@@ -48,7 +49,7 @@ function handle(call: Call<Body>): Promise<Data> {
   return view === undefined ? findAndVerify(call, hash, startedMs) : verify(call, view, startedMs);
 }
 
-async function findAndVerify(call: Call<Body>, hash: string, startedMs: number): Promise<Data> {
+async function findAndVerify(call: Call<Body>, hash: string, startedMs: number): Promise<DataJson> {
   const { caller, deps } = call;
   const found = await deps.projection.findKey(caller.workspaceId, hash);
   if (found.status === "unusable") {
@@ -61,23 +62,23 @@ async function findAndVerify(call: Call<Body>, hash: string, startedMs: number):
 }
 
 /** Steps 4 to 14 of api/v2 section 12. */
-function verify(call: Call<Body>, view: KeyView, startedMs: number): Promise<Data> {
+function verify(call: Call<Body>, view: KeyView, startedMs: number): DataJson | Promise<DataJson> {
   const { body, caller, deps, origin } = call;
   const { key } = view;
   if (view.api === undefined || key.workspaceId !== caller.workspaceId || !mayVerify(caller, key.apiId)) {
-    return Promise.resolve(NOT_FOUND);
+    return NOT_FOUND;
   }
   const query = body.permissions === undefined ? undefined : readQuery(body.permissions);
   const refusal = checkKey({ view, nowMs: deps.nowMs(), clientIp: origin.clientIp, query });
   if (refusal !== undefined) {
     return key.limited
       ? finishUncounted(call, view, refusal, startedMs)
-      : Promise.resolve(finish(call, view, { code: refusal, startedMs }));
+      : finish(call, view, { code: refusal, startedMs });
   }
-  const limits = chooseLimits(view, body);
-  return limits.length === 0 && !key.limited
-    ? Promise.resolve(finish(call, view, { code: "VALID", startedMs }))
-    : countAndFinish(call, view, limits, startedMs);
+  const charges = chooseCharges(view, body);
+  return charges.limits.length === 0 && !key.limited
+    ? finish(call, view, { code: "VALID", startedMs })
+    : countAndFinish(call, view, charges, startedMs);
 }
 
 const mayVerify = ({ permissions }: Caller, apiId: string): boolean =>
@@ -94,14 +95,41 @@ function readQuery(text: string): Query {
   }
 }
 
-const NO_LIMITS: NonNullable<Body["ratelimits"]> = [];
+/** What a verification is charged with: the same places of both belong together. */
+interface Charges {
+  readonly limits: readonly SelectedLimit[];
+  readonly asked: readonly LimitCharge[];
+}
+
+/** By key view: what applies by itself, for the many calls that name no limit. */
+const ownCharges = new WeakMap<KeyView, Charges>();
+
+function chooseCharges(view: KeyView, { ratelimits }: Body): Charges {
+  if (ratelimits !== undefined && ratelimits.length > 0) return toCharges(view, chooseLimits(view, ratelimits));
+  let charges = ownCharges.get(view);
+  if (charges === undefined) {
+    charges = toCharges(view, chooseLimits(view, []));
+    ownCharges.set(view, charges);
+  }
+  return charges;
+}
+
+const toCharges = ({ key: { workspaceId } }: KeyView, limits: readonly SelectedLimit[]): Charges => ({
+  limits,
+  asked: limits.map(({ name, identifier, limit, durationMs, cost }) => ({
+    workspaceId,
+    scope: { kind: "name", value: name },
+    identifier,
+    limit,
+    durationMs,
+    cost,
+    accuracy: "strict",
+  })),
+});
 
 /** Throws PublicError: 412 for a limit that is not attached, 400 for a window that is too short. Nothing has been counted. */
-function chooseLimits(view: KeyView, { ratelimits = NO_LIMITS }: Body): readonly SelectedLimit[] {
-  const requested =
-    ratelimits.length === 0
-      ? []
-      : ratelimits.map(({ name, cost, limit, duration }) => ({ name, cost, limit, durationMs: duration }));
+function chooseLimits(view: KeyView, ratelimits: NonNullable<Body["ratelimits"]>): readonly SelectedLimit[] {
+  const requested = ratelimits.map(({ name, cost, limit, duration }) => ({ name, cost, limit, durationMs: duration }));
   const selection = selectLimits(view, requested);
   if ("limits" in selection) return selection.limits;
   if ("tooShort" in selection) {
@@ -117,7 +145,7 @@ function chooseLimits(view: KeyView, { ratelimits = NO_LIMITS }: Body): readonly
 }
 
 /** Refused before credits were reached: the answer shows how many there are all the same, if that can be read. */
-async function finishUncounted(call: Call<Body>, view: KeyView, code: Code, startedMs: number): Promise<Data> {
+async function finishUncounted(call: Call<Body>, view: KeyView, code: Code, startedMs: number): Promise<DataJson> {
   const { workspaceId, keyId } = view.key;
   let credits: number | undefined;
   try {
@@ -129,37 +157,33 @@ async function finishUncounted(call: Call<Body>, view: KeyView, code: Code, star
   return finish(call, view, { code, credits, startedMs });
 }
 
-async function countAndFinish(
+function countAndFinish(
   call: Call<Body>,
   view: KeyView,
-  limits: readonly SelectedLimit[],
+  { limits, asked }: Charges,
   startedMs: number,
-): Promise<Data> {
+): Promise<DataJson> {
   const { workspaceId, keyId, limited } = view.key;
-  const creditCost = limited ? (call.body.credits?.cost ?? 1) : undefined;
-  const counted = await consumeForKey(call.deps, {
-    workspaceId,
-    keyId,
-    limits: limits.map(({ name, identifier, limit, durationMs, cost }) => ({
-      workspaceId,
-      scope: { kind: "name", value: name },
-      identifier,
-      limit,
-      durationMs,
-      cost,
-      accuracy: "strict",
-    })),
-    creditCost,
+  if (!limited) {
+    return consumeLimits(call.deps, asked).then((counted) => {
+      const code = settle(undefined, { passed: counted.passed });
+      return finish(call, view, { code, limits, outcomes: counted.limits, startedMs });
+    });
+  }
+  const creditCost = call.body.credits?.cost ?? 1;
+  return consumeForKey(call.deps, { workspaceId, keyId, limits: asked, creditCost }).then((counted) => {
+    const code = settle(undefined, counted);
+    const spentCredits = code === "VALID" ? creditCost : 0;
+    const credits = counted.credits?.remaining;
+    return finish(call, view, { code, limits, outcomes: counted.limits, credits, spentCredits, startedMs });
   });
-  const code = settle(undefined, counted);
-  const spentCredits = code === "VALID" ? creditCost : 0;
-  return finish(call, view, { code, limits, counted, credits: counted.credits?.remaining, spentCredits, startedMs });
 }
 
 interface Outcome {
   readonly code: Code;
   readonly limits?: readonly SelectedLimit[];
-  readonly counted?: KeyConsumed;
+  /** One for each limit. */
+  readonly outcomes?: readonly LimitOutcome[];
   /** What remains. */
   readonly credits?: number | undefined;
   readonly spentCredits?: number | undefined;
@@ -168,28 +192,36 @@ interface Outcome {
 
 const NO_TAGS: readonly string[] = [];
 
+/** By key view: what all its events say, as JSON. */
+const subjects = new WeakMap<KeyView, string>();
+
+function findSubject(view: KeyView, region: string): string {
+  let subject = subjects.get(view);
+  if (subject === undefined) {
+    const { workspaceId, keySpaceId, apiId, keyId } = view.key;
+    const { id: identityId, externalId } = view.identity ?? {};
+    const source = "api";
+    subject = subjectJson({ workspaceId, keySpaceId, apiId, keyId, identityId, externalId, region, source });
+    subjects.set(view, subject);
+  }
+  return subject;
+}
+
 /** Records the verification and makes the answer. */
-function finish({ body, deps, origin }: Call<Body>, view: KeyView, outcome: Outcome): Data {
-  const { key, identity } = view;
-  const { code, limits, counted, credits, spentCredits = 0, startedMs } = outcome;
-  deps.events.add({
-    type: "verification",
-    // One verification per request: its id is as unique as an event's must be.
-    id: origin.requestId,
-    requestId: origin.requestId,
-    timeMs: deps.nowMs(),
-    workspaceId: key.workspaceId,
-    keySpaceId: key.keySpaceId,
-    apiId: key.apiId,
-    keyId: key.keyId,
-    identityId: identity?.id,
-    externalId: identity?.externalId,
-    outcome: code,
-    tags: body.tags ?? NO_TAGS,
-    region: deps.region,
-    source: "api",
-    spentCredits,
-    latencyMs: Math.round((performance.now() - startedMs) * 1000) / 1000,
-  });
-  return toData(view, { code, limits, outcomes: counted?.limits, credits });
+function finish({ body, deps, origin }: Call<Body>, view: KeyView, outcome: Outcome): DataJson {
+  const { code, limits, outcomes, credits, spentCredits = 0, startedMs } = outcome;
+  deps.events.addLine(
+    view.key.workspaceId,
+    verificationLine(findSubject(view, deps.region), {
+      // One verification per request: its id is as unique as an event's must be.
+      id: origin.requestId,
+      requestId: origin.requestId,
+      timeMs: deps.nowMs(),
+      outcome: code,
+      tags: body.tags ?? NO_TAGS,
+      spentCredits,
+      latencyMs: Math.round((performance.now() - startedMs) * 1000) / 1000,
+    }),
+  );
+  return toDataJson(view, { code, limits, outcomes, credits });
 }

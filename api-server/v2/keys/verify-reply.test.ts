@@ -1,0 +1,81 @@
+import * as fc from "fast-check";
+import { fastify } from "fastify";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Code } from "../../../core/verification/codes.ts";
+import { buildKeyView, type KeyView } from "../../../core/verification/key-view.ts";
+import { responseSchema } from "../../plugins/json-schema.ts";
+import { NOT_FOUND, toDataJson } from "./verify-reply.ts";
+import { Data } from "./verify-schemas.ts";
+
+/** What a serializer made of the schema writes of the same data: the bytes that every other procedure would send. */
+const app = fastify();
+let bySchema: (data: Data) => string;
+beforeAll(async () => {
+  app.get("/", { schema: { response: { 200: responseSchema(Data, "draft-7") } } }, (_request, reply) => {
+    // An overload for statuses as text alone is what its types know; what it looks up is the schema of the route.
+    const serialize = reply.getSerializationFunction("200");
+    if (serialize === undefined) throw new Error("the schema has a serializer");
+    bySchema = (data) => serialize(data as Record<string, unknown>);
+    reply.send({ valid: false, code: "NOT_FOUND" } satisfies Data);
+  });
+  expect((await app.inject("/")).body).toBe(NOT_FOUND.json);
+});
+afterAll(() => app.close());
+
+const text = fc.string({ unit: "grapheme", maxLength: 20 });
+const count = fc.nat(Number.MAX_SAFE_INTEGER);
+const meta = fc.dictionary(text, fc.jsonValue(), { maxKeys: 4 });
+const limit = fc.record({
+  id: text,
+  name: text,
+  limit: count,
+  durationMs: count,
+  autoApply: fc.boolean(),
+});
+const view: fc.Arbitrary<KeyView> = fc
+  .record({
+    name: fc.option(text, { nil: undefined }),
+    enabled: fc.boolean(),
+    expiresMs: fc.option(count, { nil: undefined }),
+    meta: fc.option(meta, { nil: undefined }),
+    permissions: fc.array(text, { maxLength: 3 }),
+    ratelimits: fc.array(limit, { maxLength: 2 }),
+    roles: fc.array(text, { maxLength: 2 }),
+    identity: fc.option(fc.record({ meta: fc.option(meta, { nil: undefined }), externalId: text }), { nil: undefined }),
+    shared: fc.array(limit, { maxLength: 2 }),
+  })
+  .map(({ roles, identity, shared, ...key }) =>
+    buildKeyView({
+      key: { keyId: "key_1", workspaceId: "ws_1", apiId: "api_1", keySpaceId: "ks_1", limited: false, ...key },
+      workspace: { enabled: true },
+      api: undefined,
+      identity: identity === undefined ? undefined : { id: "id_1", ratelimits: shared, ...identity },
+      roles: roles.map((name) => ({ name, permissions: [] })),
+    } as unknown as Parameters<typeof buildKeyView>[0]),
+  );
+const checked = fc.record({
+  limit: limit.map((one) => ({ ...one, cost: 1, identifier: "key_1" })),
+  outcome: fc.record({ passed: fc.boolean(), remaining: count, resetMs: count }),
+});
+
+test("an answer is the very text that its schema's serializer writes of what it says", () => {
+  fc.assert(
+    fc.property(
+      view,
+      fc.record({ code: fc.constantFrom(...Code.options), credits: fc.option(count, { nil: undefined }) }),
+      fc.option(fc.array(checked, { maxLength: 3 }), { nil: undefined }),
+      (of, { code, credits }, charges) => {
+        const limits = charges?.map((charge) => charge.limit);
+        const outcomes = charges?.map((charge) => charge.outcome);
+        // Twice: once made, once remembered.
+        for (let time = 0; time < 2; time++) {
+          const { json } = toDataJson(of, { code, credits, limits, outcomes });
+          const data = Data.parse(JSON.parse(json));
+          expect(data).toMatchObject({ valid: code === "VALID", code, keyId: "key_1" });
+          expect(data.ratelimits?.length ?? 0).toBe(charges?.length ?? 0);
+          expect(json).toBe(bySchema(data));
+        }
+      },
+    ),
+  );
+});

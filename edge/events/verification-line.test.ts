@@ -1,0 +1,38 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { readEvent } from "./schema.ts";
+import { subjectJson, verificationLine } from "./verification-line.ts";
+
+const ourId = fc.stringMatching(/^[a-z]{2,4}_[a-zA-Z0-9]{16}$/);
+const text = fc.string({ unit: "binary", maxLength: 40 });
+const subject = fc.record({
+  workspaceId: ourId,
+  keySpaceId: ourId,
+  apiId: ourId,
+  keyId: ourId,
+  identityId: fc.option(ourId, { nil: undefined }),
+  externalId: fc.option(text, { nil: undefined }),
+  region: text,
+  source: fc.constantFrom("api" as const, "sidecar" as const),
+});
+const happening = fc.record({
+  id: ourId,
+  requestId: ourId,
+  timeMs: fc.nat(),
+  outcome: fc.constantFrom("VALID", "RATE_LIMITED"),
+  tags: fc.array(text, { maxLength: 20 }),
+  spentCredits: fc.nat(),
+  latencyMs: fc.double({ min: 0, max: 1e6, noNaN: true }).map((ms) => Math.round(ms * 1000) / 1000),
+});
+
+test("a line is one line, and is read as the event that JSON.stringify would have written", () => {
+  fc.assert(
+    fc.property(subject, happening, (of, what) => {
+      const line = verificationLine(subjectJson(of), what);
+      expect(line).not.toContain("\n");
+      const written = JSON.stringify({ type: "verification", ...of, ...what });
+      expect(JSON.parse(line)).toEqual(JSON.parse(written));
+      expect(readEvent(line, of.workspaceId)).toEqual(readEvent(written, of.workspaceId));
+    }),
+  );
+});
