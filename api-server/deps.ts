@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { Counters } from "../edge/counters/contract.ts";
-import type { EventSink } from "../edge/events/contract.ts";
+import type { LineSink } from "../edge/events/contract.ts";
 import type { PodReports } from "../edge/pods/contract.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import type { CreditService } from "./credits/service.ts";
@@ -12,7 +12,7 @@ export interface Deps {
   readonly projection: Projection;
   readonly counters: Counters;
   readonly credits: CreditService;
-  readonly events: EventSink;
+  readonly events: LineSink;
   readonly pods: PodReports;
   readonly log: Logger;
   /** The wall clock, Unix ms. */

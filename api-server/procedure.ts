@@ -43,6 +43,15 @@ export interface Call<Body> {
   require(requirement: Requirement): void;
 }
 
+/** What a handler gives that has written its data as JSON itself: text that is just as its schema would have it. */
+export class DataJson {
+  readonly json: string;
+
+  constructor(json: string) {
+    this.json = json;
+  }
+}
+
 export interface Page<Item> {
   readonly items: readonly Item[];
   /** Id of the first row of the next page; undefined on the last one. */
@@ -68,7 +77,8 @@ export interface Procedure<Body extends z.ZodType = z.ZodType, Data extends z.Zo
   readonly body: Body;
   readonly data: Data;
   readonly paginated?: false;
-  readonly handle: (call: Call<z.output<Body>>) => Promise<z.input<Data>>;
+  /** May answer at once where there is nothing to wait for. */
+  readonly handle: (call: Call<z.output<Body>>) => Promise<z.input<Data>> | DataJson | Promise<DataJson>;
 }
 
 export interface ListProcedure<Body extends z.ZodType = z.ZodType, Item extends z.ZodType = z.ZodType>
@@ -82,7 +92,7 @@ export interface ListProcedure<Body extends z.ZodType = z.ZodType, Item extends 
 
 /** Any procedure, where its body's type does not matter: the list of all of them, and what serves them. */
 export type AnyProcedure = (Omit<Procedure, "handle"> | Omit<ListProcedure, "handle">) & {
-  readonly handle: (call: Call<never>) => Promise<unknown>;
+  readonly handle: (call: Call<never>) => Promise<unknown> | DataJson;
 };
 
 /** Gives the procedure back as it is; exists so that the handler's types follow from the schemas. */
