@@ -12,6 +12,7 @@ import {
   lockKeyCredits,
   putKeyCredits,
 } from "../store/key-credits.ts";
+import { inUnmarkedTransaction } from "../store/unmarked-transaction.ts";
 import type { CreditRow, CreditService } from "./service.ts";
 
 /*
@@ -32,25 +33,14 @@ export function createCreditService(deps: {
 }): CreditService {
   const { db, store, nowMs, log } = deps;
 
-  const load = async (key: KeyRef): Promise<void> => {
-    const tx = await db.connect();
-    let failure: Error | undefined;
-    try {
-      await tx.query("begin");
+  const load = (key: KeyRef): Promise<void> =>
+    inUnmarkedTransaction(db, async (tx) => {
       const row = await lockKeyCredits(tx, key);
       // Asked under the lock: a key that was deleted while we waited for it must not get its counter back.
       const isLive = row !== undefined && (await isKeyLive(tx, key));
       if (!isLive) await store.remove(key).catch(unavailable);
       else await store.load(key, row).catch(unavailable);
-      await tx.query("commit");
-    } catch (error) {
-      failure = error instanceof Error ? error : new Error(String(error));
-      await tx.query("rollback").catch(() => undefined);
-      throw error;
-    } finally {
-      tx.release(failure);
-    }
-  };
+    });
 
   return {
     async readRemaining(key) {

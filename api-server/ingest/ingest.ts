@@ -6,6 +6,7 @@ import { insertRatelimitEvents, insertVerificationEvents } from "../store/events
 import { isDatabaseUnavailable, isRetryable } from "../store/failures.ts";
 import { raiseLastUsed } from "../store/key-usage.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../store/partitions.ts";
+import { inUnmarkedTransaction } from "../store/unmarked-transaction.ts";
 
 /*
  * Usage events, from the shared store into Postgres. They come at least once; the primary key makes that exactly once. They are
@@ -96,25 +97,9 @@ interface LastUse {
 async function inPlainTransaction(db: Pool, work: (tx: PoolClient) => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await attemptTransaction(db, work);
+      return await inUnmarkedTransaction(db, work);
     } catch (error) {
       if (attempt === ATTEMPTS_MAX || !isRetryable(error)) throw error;
     }
-  }
-}
-
-async function attemptTransaction(db: Pool, work: (tx: PoolClient) => Promise<void>): Promise<void> {
-  const tx = await db.connect();
-  let failure: Error | undefined;
-  try {
-    await tx.query("begin");
-    await work(tx);
-    await tx.query("commit");
-  } catch (error) {
-    failure = error instanceof Error ? error : new Error(String(error));
-    await tx.query("rollback").catch(() => undefined);
-    throw error;
-  } finally {
-    tx.release(failure);
   }
 }
