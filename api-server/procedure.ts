@@ -2,6 +2,7 @@ import type * as z from "zod";
 import type { ErrorKind } from "../core/errors.ts";
 import type { Requirement } from "../core/permissions/root-key.ts";
 import type { Deps } from "./deps.ts";
+import type { NeededPermission } from "./v2/needed-permissions.ts";
 
 /*
  * The shape of a procedure. One file per procedure, wearing its path, exports one of these: its schemas, what the root
@@ -65,8 +66,8 @@ interface Documented {
   readonly summary: string;
   /** Some sentences for the person who calls it; Markdown. */
   readonly description: string;
-  /** The root-key permissions in words of the reference, e.g. `api.*.create_key or api.<apiId>.create_key`. */
-  readonly permissions: readonly string[];
+  /** What the root key must be allowed: all of these, each when it says so. */
+  readonly permissions: readonly NeededPermission[];
   /** Kinds that this procedure adds to those which every procedure can give. */
   readonly errors: readonly ErrorKind[];
   /** Marked `x-postern-addition` in the OpenAPI document (section 24). */

@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import * as z from "zod";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 import type { AnyProcedure } from "../procedure.ts";
+import { describeNeeded } from "../v2/needed-permissions.ts";
 import { type JsonSchema, requestSchema, responseSchema } from "./json-schema.ts";
 import { successBody } from "./pipeline.ts";
 
@@ -102,7 +103,7 @@ function operation(procedure: AnyProcedure): JsonSchema {
   return {
     operationId: procedure.path,
     summary: procedure.summary,
-    description: `${procedure.description}\n\n**Root-key permissions:** ${procedure.permissions.join("; ")}`,
+    description: `${procedure.description}\n\n**Root-key permissions:** ${procedure.permissions.map(describeNeeded).join("; ")}`,
     tags: [serviceOf(procedure)],
     ...(procedure.addition === true ? { "x-postern-addition": true } : {}),
     requestBody: {

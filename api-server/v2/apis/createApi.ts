@@ -5,6 +5,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { findApiIdByManager, insertApi } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onApis } from "../needed-permissions.ts";
 
 const Body = z.strictObject({
   name: z
@@ -27,7 +28,7 @@ export const createApi = defineProcedure({
   path: "apis.createApi",
   summary: "Create an API",
   description: "An API is what keys belong to. With the header `Postern-Manager`, creating is safe to repeat.",
-  permissions: ["`api.*.create_api`"],
+  permissions: [onApis("create_api")],
   errors: [],
   body: Body,
   data: Data,

@@ -7,6 +7,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { deleteApi as deleteApiRow, lockApi, updateApi } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onApi } from "../needed-permissions.ts";
 import { ApiId, Empty } from "../schemas.ts";
 
 const Body = z.strictObject({ apiId: ApiId });
@@ -16,7 +17,7 @@ export const deleteApi = defineProcedure({
   path: "apis.deleteApi",
   summary: "Delete an API",
   description: "Its keys then verify as NOT_FOUND, and cannot be read or changed any more. There is no way back.",
-  permissions: ["`api.*.delete_api` or `api.<apiId>.delete_api`"],
+  permissions: [onApi("delete_api")],
   errors: ["api_not_found", "protected_resource", "managed_elsewhere"],
   body: Body,
   data: Empty,

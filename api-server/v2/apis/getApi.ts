@@ -3,6 +3,7 @@ import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findApi } from "../../store/apis.ts";
+import { onApi } from "../needed-permissions.ts";
 import { ApiId } from "../schemas.ts";
 
 const Body = z.strictObject({ apiId: ApiId });
@@ -14,7 +15,7 @@ export const getApi = defineProcedure({
   path: "apis.getApi",
   summary: "Read an API",
   description: "Gives the API's id and name.",
-  permissions: ["`api.*.read_api` or `api.<apiId>.read_api`"],
+  permissions: [onApi("read_api")],
   errors: ["api_not_found"],
   body: Body,
   data: Data,

@@ -7,6 +7,7 @@ import { findApi } from "../../store/apis.ts";
 import { findIdentityIdByExternalId } from "../../store/identities.ts";
 import { type KeyPage, type KeyRow, listKeys as listKeyRows, listKeysOfIdentity } from "../../store/keys.ts";
 import { describeKeys } from "../key-reply.ts";
+import { onApi } from "../needed-permissions.ts";
 import { Cursor, KeyOut, PageLimit } from "../schemas.ts";
 
 const Body = z.strictObject({
@@ -30,11 +31,7 @@ export const listKeys = defineListProcedure({
   path: "apis.listKeys",
   summary: "List the keys of an API",
   description: "In the order of their ids. Deleted keys are left out, disabled and expired ones are not.",
-  permissions: [
-    "`api.*.read_key` or `api.<apiId>.read_key`",
-    "`api.*.read_api` or `api.<apiId>.read_api`",
-    "with `decrypt`: `api.*.decrypt_key` or `api.<apiId>.decrypt_key`",
-  ],
+  permissions: [onApi("read_key"), onApi("read_api"), onApi("decrypt_key", "with `decrypt`")],
   errors: ["api_not_found", "precondition_failed"],
   body: Body,
   item: KeyOut,

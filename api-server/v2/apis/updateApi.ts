@@ -6,6 +6,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { lockApi, updateApi as updateApiRow } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onApi } from "../needed-permissions.ts";
 import { ApiId, Empty } from "../schemas.ts";
 
 const Body = z.strictObject({
@@ -18,7 +19,7 @@ export const updateApi = defineProcedure({
   path: "apis.updateApi",
   summary: "Change an API",
   description: "Changes the name. With `Postern-Adopt: true` an unmanaged API becomes managed by the caller.",
-  permissions: ["`api.*.update_api` or `api.<apiId>.update_api`"],
+  permissions: [onApi("update_api")],
   errors: ["api_not_found", "managed_elsewhere", "managed_exists"],
   addition: true,
   body: Body,

@@ -11,6 +11,7 @@ import { insertAudit } from "../../store/audit.ts";
 import { insertIdentity } from "../../store/identities.ts";
 import { insertIdentityRatelimits } from "../../store/ratelimits.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onIdentities } from "../needed-permissions.ts";
 import { ExternalId, Meta, RatelimitsIn } from "../schemas.ts";
 
 /** Members that are not known are ignored here. */
@@ -32,7 +33,7 @@ export const createIdentity = defineProcedure({
   path: "identities.createIdentity",
   summary: "Create an identity",
   description: "An identity is whoever keys belong to: a user, an organisation, a machine. Its keys share its limits.",
-  permissions: ["`identity.*.create_identity`"],
+  permissions: [onIdentities("create_identity")],
   errors: ["identity_already_exists"],
   body: Body,
   data: Data,

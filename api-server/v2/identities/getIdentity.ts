@@ -5,6 +5,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { findIdentity } from "../../store/identities.ts";
 import { listRatelimitsOfIdentity } from "../../store/ratelimits.ts";
 import { toIdentityOut } from "../key-reply.ts";
+import { onIdentity } from "../needed-permissions.ts";
 import { IdentityOut } from "../schemas.ts";
 
 const Body = z.strictObject({
@@ -20,7 +21,7 @@ export const getIdentity = defineProcedure({
   path: "identities.getIdentity",
   summary: "Read an identity",
   description: "Gives an identity with its data and its limits.",
-  permissions: ["`identity.*.read_identity` or `identity.<id>.read_identity`"],
+  permissions: [onIdentity("read_identity")],
   errors: ["identity_not_found"],
   body: Body,
   data: IdentityOut,

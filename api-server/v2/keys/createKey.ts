@@ -21,6 +21,7 @@ import { insertKey } from "../../store/key-changes.ts";
 import { findKeyIdByManager } from "../../store/keys.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
+import { onApi } from "../needed-permissions.ts";
 import { Credits, Expires, ExternalId, KeyId, Meta, RatelimitsIn, RoleName, ShortApiId, Slug } from "../schemas.ts";
 
 const BYTE_LENGTH_DEFAULT = 16;
@@ -75,10 +76,7 @@ export const createKey = defineProcedure({
   summary: "Create a key",
   description:
     "Makes a key in an API. The secret is in this answer and nowhere else: only its hash is stored. All or nothing: when a role does not exist, nothing is created.",
-  permissions: [
-    "`api.*.create_key` or `api.<apiId>.create_key`",
-    "with `recoverable`: `api.*.encrypt_key` or `api.<apiId>.encrypt_key`",
-  ],
+  permissions: [onApi("create_key"), onApi("encrypt_key", "with `recoverable`")],
   errors: ["api_not_found", "role_not_found", "precondition_failed", "managed_exists"],
   body: Body,
   data: Data,

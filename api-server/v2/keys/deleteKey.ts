@@ -7,6 +7,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { deleteKey as deleteKeyRow, purgeKey, releaseKey } from "../../store/key-changes.ts";
 import { lockKey } from "../../store/keys.ts";
+import { onApi } from "../needed-permissions.ts";
 import { Empty, KeyId } from "../schemas.ts";
 
 const Body = z.strictObject({
@@ -24,7 +25,7 @@ export const deleteKey = defineProcedure({
   path: "keys.deleteKey",
   summary: "Delete a key",
   description: "The key verifies as NOT_FOUND from now on. There is no way back.",
-  permissions: ["`api.*.delete_key` or `api.<apiId>.delete_key`"],
+  permissions: [onApi("delete_key")],
   errors: ["key_not_found", "managed_elsewhere"],
   body: Body,
   data: Empty,

@@ -5,6 +5,7 @@ import { keyNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findKey } from "../../store/keys.ts";
 import { describeKeys } from "../key-reply.ts";
+import { onApi } from "../needed-permissions.ts";
 import { KeyId, KeyOut } from "../schemas.ts";
 
 const Body = z.strictObject({
@@ -17,10 +18,7 @@ export const getKey = defineProcedure({
   path: "keys.getKey",
   summary: "Read a key",
   description: "Gives everything about a key but its secret. Shows every change that was answered before.",
-  permissions: [
-    "`api.*.read_key` or `api.<apiId>.read_key`",
-    "with `decrypt`: `api.*.decrypt_key` or `api.<apiId>.decrypt_key`",
-  ],
+  permissions: [onApi("read_key"), onApi("decrypt_key", "with `decrypt`")],
   errors: ["key_not_found", "precondition_failed"],
   body: Body,
   data: KeyOut,

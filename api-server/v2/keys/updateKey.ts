@@ -16,6 +16,7 @@ import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { replaceKeyPermissions, replaceKeyRoles, updateKey as updateKeyRow } from "../../store/key-changes.ts";
 import { type KeyRow, lockKey } from "../../store/keys.ts";
 import { replaceKeyRatelimits } from "../../store/ratelimits.ts";
+import { onApi } from "../needed-permissions.ts";
 import {
   Empty,
   Expires,
@@ -55,7 +56,7 @@ export const updateKey = defineProcedure({
   path: "keys.updateKey",
   summary: "Change a key",
   description: "What is given is changed, what is omitted stays. The next verification sees it.",
-  permissions: ["`api.*.update_key` or `api.<apiId>.update_key`"],
+  permissions: [onApi("update_key")],
   errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,
   data: Empty,

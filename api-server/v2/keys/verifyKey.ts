@@ -15,6 +15,7 @@ import { consumeLimits } from "../../domain/consume-limits.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { type Call, type Caller, type DataJson, defineProcedure } from "../../procedure.ts";
 import { isDatabaseUnavailable } from "../../store/failures.ts";
+import { onApi } from "../needed-permissions.ts";
 import { NOT_FOUND, toDataJson } from "./verify-reply.ts";
 import { Body, Data } from "./verify-schemas.ts";
 
@@ -28,7 +29,7 @@ export const verifyKey = defineProcedure({
   summary: "Decide whether a key may be used",
   description:
     "Always answers 200 with a code: a key that may not be used is an outcome and not an error. Charges rate limits (all or none of them) and, last, credits.",
-  permissions: ["`api.*.verify_key` or `api.<apiId>.verify_key`"],
+  permissions: [onApi("verify_key")],
   errors: ["permissions_query_syntax_error", "precondition_failed"],
   body: Body,
   data: Data,

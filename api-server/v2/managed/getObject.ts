@@ -28,6 +28,7 @@ import {
   type ObjectRef,
 } from "../../store/managed-objects.ts";
 import type { Queryable } from "../../store/queryable.ts";
+import { onApi, onNamespace, onRbac } from "../needed-permissions.ts";
 
 const Kind = z.enum(["api", "role", "permission", "namespace", "override", "key", "policy"]);
 type Kind = z.output<typeof Kind>;
@@ -60,12 +61,12 @@ export const getObject = defineProcedure({
   summary: "Tell who manages an object",
   description: "A managed object comes from a manifest and is changed there. This tells from which.",
   permissions: [
-    "`api.*.read_api` or `api.<apiId>.read_api` (api, policy)",
-    "`api.*.read_key` or `api.<apiId>.read_key` (key)",
-    "`rbac.*.read_role` (role)",
-    "`rbac.*.read_permission` (permission)",
-    "`ratelimit.*.read_namespace` or `ratelimit.<namespaceId>.read_namespace` (namespace)",
-    "`ratelimit.*.read_override` or `ratelimit.<namespaceId>.read_override` (override)",
+    onApi("read_api", "for kind `api` or `policy`"),
+    onApi("read_key", "for kind `key`"),
+    onRbac("read_role", "for kind `role`"),
+    onRbac("read_permission", "for kind `permission`"),
+    onNamespace("read_namespace", "for kind `namespace`"),
+    onNamespace("read_override", "for kind `override`"),
   ],
   errors: [
     "api_not_found",

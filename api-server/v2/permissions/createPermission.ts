@@ -9,6 +9,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { findPermissionByManager, insertPermission } from "../../store/permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onRbac } from "../needed-permissions.ts";
 import { Slug } from "../schemas.ts";
 import { Description, toStoredDescription } from "./schemas.ts";
 
@@ -36,7 +37,7 @@ export const createPermission = defineProcedure({
   path: "permissions.createPermission",
   summary: "Create a permission",
   description: "The slug is what keys are asked for; it is unique in the workspace, whatever its case.",
-  permissions: ["`rbac.*.create_permission`"],
+  permissions: [onRbac("create_permission")],
   errors: ["permission_already_exists"],
   body: Body,
   data: Data,

@@ -10,6 +10,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { findRoleByManager, insertRole, insertRolePermissions } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onRbac } from "../needed-permissions.ts";
 import { Slug } from "../schemas.ts";
 import { Description, NewRoleName, toStoredDescription } from "./schemas.ts";
 
@@ -34,9 +35,9 @@ export const createRole = defineProcedure({
   description:
     "A role grants its permissions to every key that has it. With `Postern-Manager`, creating is safe to repeat.",
   permissions: [
-    "`rbac.*.create_role`",
-    "with `permissions`: `rbac.*.add_permission_to_role`",
-    "when a slug is new: `rbac.*.create_permission`",
+    onRbac("create_role"),
+    onRbac("add_permission_to_role", "with `permissions`"),
+    onRbac("create_permission", "when a slug is new"),
   ],
   errors: ["role_already_exists"],
   body: Body,

@@ -7,6 +7,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { deleteRole as deleteRoleRow, lockRole, updateRole } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onRbac } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Role } from "./schemas.ts";
 
@@ -17,7 +18,7 @@ export const deleteRole = defineProcedure({
   path: "permissions.deleteRole",
   summary: "Delete a role",
   description: "For good: every key that has it loses it, and its name is free again.",
-  permissions: ["`rbac.*.delete_role`"],
+  permissions: [onRbac("delete_role")],
   errors: ["role_not_found", "managed_elsewhere"],
   body: Body,
   data: Empty,

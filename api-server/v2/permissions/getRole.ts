@@ -4,6 +4,7 @@ import { roleNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { listPermissionsOfRole } from "../../store/permissions.ts";
 import { findRole } from "../../store/roles.ts";
+import { onRbac } from "../needed-permissions.ts";
 import { Role, RoleOut, toRoleOut } from "./schemas.ts";
 
 const Body = z.strictObject({ role: Role });
@@ -13,7 +14,7 @@ export const getRole = defineProcedure({
   path: "permissions.getRole",
   summary: "Read a role",
   description: "By id or name, with its permissions.",
-  permissions: ["`rbac.*.read_role`"],
+  permissions: [onRbac("read_role")],
   errors: ["role_not_found"],
   body: Body,
   data: RoleOut,

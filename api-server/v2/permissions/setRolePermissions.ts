@@ -9,6 +9,7 @@ import { insertAudit } from "../../store/audit.ts";
 import { listPermissionsOfRole } from "../../store/permissions.ts";
 import { deleteRolePermissions, insertRolePermissions, lockRoleById, updateRole } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onRbac } from "../needed-permissions.ts";
 import { Slug } from "../schemas.ts";
 import { PermissionOut, toPermissionOut } from "./schemas.ts";
 
@@ -32,8 +33,9 @@ export const setRolePermissions = defineProcedure({
   description:
     "The role then grants these permissions and no others; `[]` leaves it without any. Gives them, in the order of their slugs.",
   permissions: [
-    "`rbac.*.add_permission_to_role` and `rbac.*.remove_permission_from_role`",
-    "when a slug is new: `rbac.*.create_permission`",
+    onRbac("add_permission_to_role"),
+    onRbac("remove_permission_from_role"),
+    onRbac("create_permission", "when a slug is new"),
   ],
   errors: ["role_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,

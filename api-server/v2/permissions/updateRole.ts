@@ -9,6 +9,7 @@ import { insertAudit } from "../../store/audit.ts";
 import { lockRole, type RoleRow, updateRole as updateRoleRow } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
+import { onRbac } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Description, NewRoleName, Role, toStoredDescription } from "./schemas.ts";
 
@@ -24,7 +25,7 @@ export const updateRole = defineProcedure({
   summary: "Change a role",
   description:
     "Changes name or description. With `Postern-Adopt: true` an unmanaged role becomes managed by the caller.",
-  permissions: ["`rbac.*.update_role`"],
+  permissions: [onRbac("update_role")],
   errors: ["role_not_found", "role_already_exists", "managed_elsewhere", "managed_exists"],
   addition: true,
   body: Body,

@@ -6,6 +6,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { deletePolicy as deletePolicyRow, lockPolicy, updatePolicyManager } from "../../store/policies.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onApi } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { PolicyId } from "./schemas.ts";
 
@@ -17,7 +18,7 @@ export const deletePolicy = defineProcedure({
   summary: "Delete a policy",
   description:
     "Sidecars that enforce it go on with the last version that they have: a gate never opens because its policy is gone.",
-  permissions: ["`api.*.update_api` or `api.<apiId>.update_api`"],
+  permissions: [onApi("update_api")],
   errors: ["policy_not_found", "managed_elsewhere"],
   addition: true,
   body: Body,

@@ -5,6 +5,7 @@ import { invalidField } from "../../domain/invalid-field.ts";
 import { policyNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findPolicy, findPolicyByName, type PolicyRow } from "../../store/policies.ts";
+import { onApi } from "../needed-permissions.ts";
 import { ApiId } from "../schemas.ts";
 import { describePolicy, PolicyHead, PolicyId, PolicyName } from "./schemas.ts";
 
@@ -22,7 +23,7 @@ export const getPolicy = defineProcedure({
   path: "policies.getPolicy",
   summary: "Read a policy",
   description: "By id, or by its API and name; with what the sidecars that enforce it say of themselves.",
-  permissions: ["`api.*.read_api` or `api.<apiId>.read_api`"],
+  permissions: [onApi("read_api")],
   errors: ["policy_not_found"],
   addition: true,
   body: Body,

@@ -4,6 +4,7 @@ import { apiNotFound } from "../../domain/not-found.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { findApi } from "../../store/apis.ts";
 import { listPolicies as listPolicyRows } from "../../store/policies.ts";
+import { onApi } from "../needed-permissions.ts";
 import { ApiId, Cursor, PageLimit } from "../schemas.ts";
 import { describePolicy, PolicyHead } from "./schemas.ts";
 
@@ -19,7 +20,7 @@ export const listPolicies = defineListProcedure({
   summary: "List policies",
   description:
     "In the order of their ids, without the policies themselves. The root key must be allowed to read the API of each.",
-  permissions: ["`api.*.read_api`, or `api.<apiId>.read_api` for every policy of the page"],
+  permissions: [onApi("read_api", "for every policy of the page")],
   errors: ["api_not_found"],
   addition: true,
   body: Body,

@@ -21,6 +21,7 @@ import {
   updatePolicyManager,
 } from "../../store/policies.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onApi } from "../needed-permissions.ts";
 import { ApiId } from "../schemas.ts";
 import { PolicyId, PolicyName } from "./schemas.ts";
 
@@ -58,7 +59,7 @@ export const setPolicy = defineProcedure({
   summary: "Store a compiled policy",
   description:
     "What sidecars enforce. A policy is named by its API and its name: setting it again replaces it and keeps its id. Setting what is stored already changes nothing.",
-  permissions: ["`api.*.update_api` or `api.<apiId>.update_api`"],
+  permissions: [onApi("update_api")],
   errors: ["api_not_found", "policy_outdated", "managed_elsewhere", "managed_exists"],
   addition: true,
   body: Body,

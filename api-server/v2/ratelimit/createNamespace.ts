@@ -13,6 +13,7 @@ import {
   updateNamespaceManager,
 } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onNamespaces } from "../needed-permissions.ts";
 
 const Body = z.strictObject({
   name: z
@@ -37,7 +38,7 @@ export const createNamespace = defineProcedure({
   summary: "Create a rate-limit namespace",
   description:
     "A deleted namespace of the name does not stand in the way: the new one has an id, counters and overrides of its own. With `Postern-Adopt: true` an unmanaged namespace of the name is taken over instead.",
-  permissions: ["`ratelimit.*.create_namespace`"],
+  permissions: [onNamespaces("create_namespace")],
   errors: ["ratelimit_namespace_already_exists", "managed_exists"],
   addition: true,
   body: Body,

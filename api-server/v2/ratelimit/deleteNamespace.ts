@@ -11,6 +11,7 @@ import {
 } from "../../store/namespaces.ts";
 import { deleteOverridesOfNamespace } from "../../store/overrides.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onNamespace } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Namespace } from "./schemas.ts";
 
@@ -22,7 +23,7 @@ export const deleteNamespace = defineProcedure({
   summary: "Delete a rate-limit namespace",
   description:
     "With its overrides. Limit calls then answer 410 under its id and name, until `ratelimit.createNamespace` makes a new one.",
-  permissions: ["`ratelimit.*.delete_namespace` or `ratelimit.<namespaceId>.delete_namespace`"],
+  permissions: [onNamespace("delete_namespace")],
   errors: ["ratelimit_namespace_not_found", "managed_elsewhere"],
   addition: true,
   body: Body,

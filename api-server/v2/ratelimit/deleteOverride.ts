@@ -7,6 +7,7 @@ import { insertAudit } from "../../store/audit.ts";
 import { holdNamespace } from "../../store/namespaces.ts";
 import { deleteOverride as deleteOverrideRow, lockOverride, updateOverride } from "../../store/overrides.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onNamespace } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Namespace, OverrideIdentifier } from "./schemas.ts";
 
@@ -17,7 +18,7 @@ export const deleteOverride = defineProcedure({
   path: "ratelimit.deleteOverride",
   summary: "Delete an override",
   description: "The override with exactly this identifier: a pattern is deleted by naming the pattern.",
-  permissions: ["`ratelimit.*.delete_override` or `ratelimit.<namespaceId>.delete_override`"],
+  permissions: [onNamespace("delete_override")],
   errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found", "managed_elsewhere"],
   body: Body,
   data: Empty,

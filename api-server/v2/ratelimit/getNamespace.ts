@@ -3,6 +3,7 @@ import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findNamespace } from "../../store/namespaces.ts";
+import { onNamespace } from "../needed-permissions.ts";
 import { Namespace, NamespaceOut, toNamespaceOut } from "./schemas.ts";
 
 const Body = z.strictObject({ namespace: Namespace });
@@ -12,7 +13,7 @@ export const getNamespace = defineProcedure({
   path: "ratelimit.getNamespace",
   summary: "Read a rate-limit namespace",
   description: "By id or name. A deleted one is not found.",
-  permissions: ["`ratelimit.*.read_namespace` or `ratelimit.<namespaceId>.read_namespace`"],
+  permissions: [onNamespace("read_namespace")],
   errors: ["ratelimit_namespace_not_found"],
   addition: true,
   body: Body,

@@ -6,6 +6,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { findNamespace } from "../../store/namespaces.ts";
 import { findOverride, listOverridePatterns, type OverrideRef, type OverrideRow } from "../../store/overrides.ts";
 import type { Queryable } from "../../store/queryable.ts";
+import { onNamespace } from "../needed-permissions.ts";
 import { Namespace, OverrideIdentifier, OverrideOut, toOverrideOut } from "./schemas.ts";
 
 const Body = z.strictObject({ namespace: Namespace, identifier: OverrideIdentifier });
@@ -16,7 +17,7 @@ export const getOverride = defineProcedure({
   summary: "Read the override in force for an identifier",
   description:
     "The override that is spelt exactly like the identifier, else of the patterns that fit it the one with the most literal characters: the same that `ratelimit.limit` applies.",
-  permissions: ["`ratelimit.*.read_override` or `ratelimit.<namespaceId>.read_override`"],
+  permissions: [onNamespace("read_override")],
   errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found"],
   body: Body,
   data: OverrideOut,

@@ -5,6 +5,7 @@ import { consumeLimits } from "../../domain/consume-limits.ts";
 import { knownValue } from "../../domain/lookups.ts";
 import { namespaceToLimit } from "../../domain/namespaces.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { onNamespace, onNamespaces } from "../needed-permissions.ts";
 import { Identifier, Namespace } from "./schemas.ts";
 
 const THIRTY_DAYS_MS = 2_592_000_000;
@@ -46,10 +47,7 @@ export const limit = defineProcedure({
   summary: "Check and consume a rate limit",
   description:
     "Counts the identifier within the namespace, in windows that are aligned to the clock and slide into one another. A refused call consumes nothing. A namespace is made when it is first used.",
-  permissions: [
-    "`ratelimit.*.limit` or `ratelimit.<namespaceId>.limit`",
-    "when the namespace is new: `ratelimit.*.create_namespace`",
-  ],
+  permissions: [onNamespace("limit"), onNamespaces("create_namespace", "when the namespace is new")],
   errors: ["ratelimit_namespace_gone"],
   body: Body,
   data: Data,

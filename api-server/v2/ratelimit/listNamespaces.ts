@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { listNamespaces as listNamespaceRows } from "../../store/namespaces.ts";
+import { onNamespaces } from "../needed-permissions.ts";
 import { Cursor, PageLimit } from "../schemas.ts";
 import { NamespaceOut, toNamespaceOut } from "./schemas.ts";
 
@@ -20,7 +21,7 @@ export const listNamespaces = defineListProcedure({
   path: "ratelimit.listNamespaces",
   summary: "List the rate-limit namespaces",
   description: "In the order of their ids. Deleted ones are left out.",
-  permissions: ["`ratelimit.*.read_namespace`"],
+  permissions: [onNamespaces("read_namespace")],
   errors: [],
   addition: true,
   body: Body,

@@ -4,6 +4,7 @@ import { namespaceNotFound } from "../../domain/not-found.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { findNamespace } from "../../store/namespaces.ts";
 import { listOverrides as listOverrideRows } from "../../store/overrides.ts";
+import { onNamespace } from "../needed-permissions.ts";
 import { Cursor } from "../schemas.ts";
 import { Namespace, OverrideOut, toOverrideOut } from "./schemas.ts";
 
@@ -24,7 +25,7 @@ export const listOverrides = defineListProcedure({
   path: "ratelimit.listOverrides",
   summary: "List the overrides of a namespace",
   description: "In the order of their ids. Deleted ones are left out.",
-  permissions: ["`ratelimit.*.read_override` or `ratelimit.<namespaceId>.read_override`"],
+  permissions: [onNamespace("read_override")],
   errors: ["ratelimit_namespace_not_found"],
   body: Body,
   item: OverrideOut,

@@ -15,6 +15,7 @@ import {
   updateOverride,
 } from "../../store/overrides.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { onNamespace } from "../needed-permissions.ts";
 import { Namespace, OverrideIdentifier } from "./schemas.ts";
 
 /** As often as an override may be set and deleted by others while we look at it before we give up. */
@@ -54,7 +55,7 @@ export const setOverride = defineProcedure({
   summary: "Set an override",
   description:
     "Replaces limit and duration of the calls for one identifier, or for all that fit a pattern. There is one override for each identifier of a namespace: setting it again changes it and keeps its id.",
-  permissions: ["`ratelimit.*.set_override` or `ratelimit.<namespaceId>.set_override`"],
+  permissions: [onNamespace("set_override")],
   errors: ["ratelimit_namespace_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,
   data: Data,
