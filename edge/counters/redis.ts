@@ -24,9 +24,10 @@ interface Waiting {
 }
 
 /**
- * Decides all limits and the credits of a request in one call of one script on one Redis. A request that is alone is sent at
- * once. Those that come while a reply is awaited go together when it is there, as Nagle's algorithm has it, or as soon as
- * they are many: under load this saves most of the cost, and costs a request at most the wait for one reply more.
+ * Decides all limits and the credits of a request in one call of one script on one Redis. What comes within one turn of the
+ * event loop is sent together at its end, so that a request that is alone waits for nothing. Those that come while a reply
+ * is awaited go together when it is there, as Nagle's algorithm has it, or as soon as they are many: under load this saves
+ * most of the cost, and costs a request at most the wait for one reply more.
  */
 export class RedisCounters implements StrictCounters {
   readonly #client: RedisClient;
@@ -47,7 +48,14 @@ export class RedisCounters implements StrictCounters {
     const command = this.#command(request, options?.dryRun === true);
     return new Promise((resolve, reject) => {
       const count = this.#waiting.push({ command, resolve, reject });
-      if (this.#underWay === 0 || count === TOGETHER_MAX) this.#sendWaiting();
+      if (count === TOGETHER_MAX) this.#sendWaiting();
+      else if (count === 1 && this.#underWay === 0) this.#sendAtEndOfTurn();
+    });
+  }
+
+  #sendAtEndOfTurn(): void {
+    setImmediate(() => {
+      if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendWaiting();
     });
   }
 
@@ -71,7 +79,7 @@ export class RedisCounters implements StrictCounters {
 
   #next(): void {
     this.#underWay -= 1;
-    if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendWaiting();
+    if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendAtEndOfTurn();
   }
 
   /** Gives what the script replies: numbers for one request, a text for several. Rejects, and never throws at once. */

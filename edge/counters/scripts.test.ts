@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import * as fc from "fast-check";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
@@ -109,7 +110,6 @@ test("a request that cannot be decided fails alone", async () => {
   const broken = { ...aBystander, identifier: "broken" };
   await redis.set(keys.of(broken), "no hash");
   const good = { ...aBystander, identifier: "good" };
-  // The first is sent at once, so the others wait for its reply and then go together.
   const [, failed, ...passed] = await Promise.allSettled(
     [aBystander, broken, good, good].map((limit) => counters.consume({ limits: [limit] })),
   );
@@ -120,19 +120,23 @@ test("a request that cannot be decided fails alone", async () => {
   ]);
 });
 
-test("a request that is alone is sent at once; those that come before its reply go together", async () => {
+test("what comes in one turn of the event loop goes together at its end; what comes before its reply goes next", async () => {
   const sent = vi.spyOn(redis, "sendCommand");
-  const first = counters.consume({ limits: [aBystander] });
+  const consume = (count: number) => Array.from({ length: count }, () => counters.consume({ limits: [aBystander] }));
+  const first = consume(5);
+  expect(sent).not.toHaveBeenCalled();
+  await setImmediate();
   expect(sent).toHaveBeenCalledTimes(1);
-  const others = Array.from({ length: 20 }, () => counters.consume({ limits: [aBystander] }));
+  const others = consume(20);
+  await setImmediate();
   expect(sent).toHaveBeenCalledTimes(1);
-  await Promise.all([first, ...others]);
+  await Promise.all([...first, ...others]);
   expect(sent).toHaveBeenCalledTimes(2);
 });
 
-test("requests that have become many do not wait for a reply", async () => {
+test("requests that have become many wait neither for the end of the turn nor for a reply", async () => {
   const sent = vi.spyOn(redis, "sendCommand");
-  const all = Array.from({ length: 1 + 32 + 3 }, () => counters.consume({ limits: [aBystander] }));
+  const all = Array.from({ length: 32 + 32 + 3 }, () => counters.consume({ limits: [aBystander] }));
   expect(sent).toHaveBeenCalledTimes(2);
   await Promise.all(all);
   expect(sent).toHaveBeenCalledTimes(3);

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Duplex } from "node:stream";
-import { Command, type Redis } from "ioredis";
+import { Command } from "ioredis";
 import { isCluster, type RedisClient } from "./connect.ts";
 
 /** A Lua script as data: what it is, and the name under which the server may know it already. */
@@ -61,28 +60,8 @@ export async function runScripts(client: RedisClient, calls: readonly ScriptCall
 
 const UTF8 = { replyEncoding: "utf8" } as const;
 
-function send(client: RedisClient, name: string, args: (string | number | Buffer)[]): Promise<unknown> {
-  if (!isCluster(client)) gatherWrites(client);
-  return client.sendCommand(new Command(name, args, UTF8)) as Promise<unknown>;
-}
-
-const gathering = new WeakSet<Redis>();
-
-/**
- * What one turn of the event loop sends goes out in one write at its end: under load a system call for each command costs
- * more than all the rest of it. A command that is alone is not held up by this, for the turn ends right after it.
- */
-function gatherWrites(client: Redis): void {
-  // There is none before the first connection, whatever the type says.
-  const stream: Duplex | undefined = client.stream;
-  if (stream === undefined || gathering.has(client)) return;
-  gathering.add(client);
-  stream.cork();
-  setImmediate(() => {
-    gathering.delete(client);
-    stream.uncork();
-  });
-}
+const send = (client: RedisClient, name: string, args: (string | number | Buffer)[]): Promise<unknown> =>
+  client.sendCommand(new Command(name, args, UTF8)) as Promise<unknown>;
 
 /** Rejects when `work` takes longer. What is late is not cancelled: its reply is thrown away. */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
