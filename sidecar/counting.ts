@@ -46,20 +46,44 @@ export async function count(
   workspaceId: string,
   charges: Charges,
 ): Promise<Settled> {
-  const limits =
-    charges.shared.length === 0 ? charges.named : await withOverrides(parts.projection, workspaceId, charges);
-  if (limits === undefined) return await countWithoutStore(parts, policy, charges);
-  try {
-    const consumed = await parts.counters.consume({ limits, credits: charges.credits });
-    if (consumed.credits?.status !== "unknown") return conclude(limits, consumed, charges.credits);
-    const credits = charges.credits && (await awaitCredits(parts, charges.credits));
-    return credits === undefined
-      ? creditsUnknown(parts, policy, limits, consumed)
-      : conclude(limits, { ...consumed, credits }, charges.credits);
-  } catch (error) {
-    if (!(error instanceof CountersUnavailable)) throw error;
-    return await countWithoutStore(parts, policy, charges);
-  }
+  const limits = await withOverrides(parts.projection, workspaceId, charges);
+  return limits === undefined ? countWithoutStore(parts, policy, charges) : consume(parts, policy, charges, limits);
+}
+
+/** The same for charges without limits of namespaces, which are most: nothing has to be looked up first. */
+export const countNamed = (parts: CountingParts, policy: CompiledPolicy, charges: Charges): Promise<Settled> =>
+  consume(parts, policy, charges, charges.named);
+
+function consume(
+  parts: CountingParts,
+  policy: CompiledPolicy,
+  charges: Charges,
+  limits: readonly LimitCharge[],
+): Promise<Settled> {
+  const { credits } = charges;
+  return parts.counters.consume({ limits, credits }).then(
+    (consumed) =>
+      consumed.credits?.status === "unknown"
+        ? settleLater(parts, policy, limits, { consumed, credits })
+        : conclude(limits, consumed, credits),
+    (error: unknown) => {
+      if (!(error instanceof CountersUnavailable)) throw error;
+      return countWithoutStore(parts, policy, charges);
+    },
+  );
+}
+
+/** The limits have been counted; the credits were not loaded, and are by now being so. */
+async function settleLater(
+  parts: CountingParts,
+  policy: CompiledPolicy,
+  limits: readonly LimitCharge[],
+  { consumed, credits: charge }: { consumed: Consumed; credits: CreditCharge | undefined },
+): Promise<Settled> {
+  const credits = charge && (await awaitCredits(parts, charge));
+  return credits === undefined
+    ? creditsUnknown(parts, policy, limits, consumed)
+    : conclude(limits, { ...consumed, credits }, charge);
 }
 
 /** The charges with the overrides in force; undefined when these cannot be known now. */

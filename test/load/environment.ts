@@ -124,7 +124,8 @@ function onePolicy(apiId: string, ratelimits: readonly RuleRatelimit[]): Compile
     mode: "Enforce",
     credentials: [{ in: "header", name: "Authorization", scheme: "Bearer" }],
     rules: [{ access: "Key", creditCost: 1, ratelimits: [...ratelimits] }],
-    onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
+    // Longer than any load, for the centre may be stopped during one.
+    onStale: { afterMs: 600_000, action: "Serve", denyAfterMs: 900_000 },
     onCounterFailure: "Local",
     onCreditFailure: "Deny",
     allowPaths: [],

@@ -37,24 +37,20 @@ export function toDataJson(
   let json = `{"valid":${code === "VALID"},"code":"${code}",${keyPart}`;
   if (credits !== undefined) json += `,"credits":${credits}`;
   if (limits !== undefined && limits.length > 0 && outcomes !== undefined) {
-    const checked = limits.map((limit, index) => toChecked(limit, outcomes[index]));
-    json += `,"ratelimits":${JSON.stringify(checked)}`;
+    const checked = limits.map((limit, index) => checkedJson(limit, outcomes[index]));
+    json += `,"ratelimits":[${checked.join(",")}]`;
   }
   return new DataJson(`${json}}`);
 }
 
-function toChecked(limit: SelectedLimit, outcome: LimitOutcome | undefined): NonNullable<Data["ratelimits"]>[number] {
-  if (outcome === undefined) throw new Error(`the counters gave no outcome for the limit ${limit.name}`);
-  return {
-    id: limit.id,
-    name: limit.name,
-    limit: limit.limit,
-    duration: limit.durationMs,
-    exceeded: !outcome.passed,
-    remaining: outcome.remaining,
-    reset: outcome.resetMs,
-    autoApply: limit.autoApply,
-  };
+function checkedJson(
+  { id, name, limit, durationMs, autoApply }: SelectedLimit,
+  outcome: LimitOutcome | undefined,
+): string {
+  if (outcome === undefined) throw new Error(`the counters gave no outcome for the limit ${name}`);
+  const { passed, remaining, resetMs } = outcome;
+  const which = `"id":${JSON.stringify(id)},"name":${JSON.stringify(name)},"limit":${limit},"duration":${durationMs}`;
+  return `{${which},"exceeded":${!passed},"remaining":${remaining},"reset":${resetMs},"autoApply":${autoApply}}`;
 }
 
 /** Members are in the order of the schema, which is the order of the answer. */
