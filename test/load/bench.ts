@@ -4,14 +4,24 @@ import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { openEnvironment } from "./environment.ts";
 import { hasWrk } from "./generator.ts";
-import { type Figure, footprint, propagation, proxy, type Section, verifyKey } from "./sections.ts";
+import type { Figure, Section } from "./section.ts";
+import { footprint, propagation, proxy, verifyKey } from "./sections.ts";
+import { creation, replicas, scale } from "./store-sections.ts";
 
 /*
  * `npm run bench`: measures what we promise, prints a table and the same as one line of JSON, and writes that with --json FILE. Exit code 1 when a figure
  * is over its bound. Sections can be chosen: `npm run bench -- --only proxy,footprint`.
  */
 
-const SECTIONS: Readonly<Record<string, Section>> = { proxy, verifyKey, propagation, footprint };
+const SECTIONS: Readonly<Record<string, Section>> = {
+  proxy,
+  verifyKey,
+  replicas,
+  propagation,
+  footprint,
+  creation,
+  scale,
+};
 
 const { values } = parseArgs({
   options: {

@@ -1,36 +1,24 @@
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import pg from "pg";
 import { startEmbeddedPostgres } from "../../cli/embedded-postgres.ts";
-import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
 import type { CompiledPolicy, RuleRatelimit } from "../../core/policies/policy.ts";
-import { startProcess } from "../harness/process.ts";
-import { startOwnRedis } from "../harness/redis.ts";
+import { openStack, READY_LOG, type Running, type Stack } from "./stack.ts";
 
-/* What the benchmarks run against: a Postgres, a Redis, an api-server process, an app, and sidecars as asked for. */
+/* What the benchmarks run against: a Postgres, a centre, an app, and sidecars and further centres as asked for. */
 
-export interface Running {
-  readonly url: string;
-  readonly pid: number;
-  stop(): Promise<void>;
-}
-
-export interface Environment {
-  readonly redisUrl: string;
-  readonly apiServer: Running;
+export interface Environment extends Omit<Stack, "start"> {
   readonly upstream: Running;
-  readonly workspaceId: string;
-  readonly rootKey: string;
   readonly apiId: string;
-  call<Data>(procedure: string, body: unknown): Promise<Data>;
   createKeys(count: number, body?: Record<string, unknown>): Promise<Array<{ keyId: string; key: string }>>;
   /** Stores a policy of one rule that wants a valid key, and gives its id. */
   createPolicy(name: string, ratelimits: readonly RuleRatelimit[]): Promise<string>;
   startSidecar(policyId: string, main?: readonly string[]): Promise<Running>;
   /** A process of test/load/children that prints its address. */
   startChild(file: string, args: readonly string[]): Promise<Running>;
-  close(): Promise<void>;
+  /** Another centre, on a database of its own in the same Postgres. */
+  openSecond(name: string, seed: Parameters<typeof openStack>[1]): Promise<Stack>;
 }
 
 export async function openEnvironment(): Promise<Environment> {
@@ -43,49 +31,18 @@ export async function openEnvironment(): Promise<Environment> {
   try {
     const postgres = await startEmbeddedPostgres({ dataDir: join(folder, "postgres") });
     closers.push(() => postgres.stop());
-    const redis = await startOwnRedis();
-    closers.push(() => redis.stop());
-    const env = { DATABASE_URL: postgres.url, REDIS_URL: redis.url, POSTERN_LOG_LEVEL: "info" };
-
-    const start = async (args: readonly string[], ready: RegExp): Promise<Running> => {
-      const child = await startProcess(process.execPath, [...args], { env, readyLine: ready });
-      const url = ready.exec(`${child.stdout()}\n${child.stderr()}`)?.[1] ?? "";
-      const running = { url, pid: child.pid, stop: async () => void (await child.stop()) };
-      closers.push(running.stop);
-      return running;
-    };
+    const stack = await openStack(postgres.url);
+    closers.push(stack.close);
+    const { call, start, workspaceId } = stack;
     const startChild = (file: string, args: readonly string[]) =>
       start([join(import.meta.dirname, "children", file), ...args], /^(http:\/\/\S+)$/m);
-
-    const rootKeyJson = execFileSync(
-      process.execPath,
-      ["cli/main.ts", "rootkey", "create", "--json", "--permissions", ALL_GRANTS.join(",")],
-      { env: { ...process.env, ...env }, encoding: "utf8" },
-    );
-    const { rootKey, workspaceId } = JSON.parse(rootKeyJson) as { rootKey: string; workspaceId: string };
-    const apiServer = await start(["cli/main.ts", "api-server", "--host", "127.0.0.1", "--port", "0"], READY_LOG);
     const upstream = await startChild("upstream.ts", []);
-
-    const call = async <Data>(procedure: string, body: unknown): Promise<Data> => {
-      const response = await fetch(`${apiServer.url}/v2/${procedure}`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
-        body: JSON.stringify(body),
-      });
-      const reply = (await response.json()) as { data: Data };
-      if (!response.ok) throw new Error(`${procedure}: ${response.status} ${JSON.stringify(reply)}`);
-      return reply.data;
-    };
     const { apiId } = await call<{ apiId: string }>("apis.createApi", { name: "bench" });
 
     return {
-      redisUrl: redis.url,
-      apiServer,
+      ...stack,
       upstream,
-      workspaceId,
-      rootKey,
       apiId,
-      call,
       createKeys: async (count, body = {}) => {
         const keys: Array<{ keyId: string; key: string }> = [];
         while (keys.length < count) {
@@ -106,6 +63,11 @@ export async function openEnvironment(): Promise<Environment> {
         return start([...main, ...ids, "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"], READY_LOG);
       },
       startChild,
+      openSecond: async (name, seed) => {
+        const second = await openStack(await createDatabase(postgres.url, name), seed);
+        closers.push(second.close);
+        return second;
+      },
       close,
     };
   } catch (error) {
@@ -114,8 +76,14 @@ export async function openEnvironment(): Promise<Environment> {
   }
 }
 
-/** The log line with which a part says where it listens. */
-const READY_LOG = /"url":"(http:\/\/127\.0\.0\.1:\d+)"/;
+async function createDatabase(serverUrl: string, name: string): Promise<string> {
+  const db = new pg.Client({ connectionString: serverUrl });
+  await db.connect();
+  await db.query(`create database ${pg.escapeIdentifier(name)}`).finally(() => db.end());
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
 
 function onePolicy(apiId: string, ratelimits: readonly RuleRatelimit[]): CompiledPolicy {
   return {

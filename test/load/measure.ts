@@ -8,8 +8,10 @@ import { type Load, sendLoad } from "./generator.ts";
 
 export interface Contestant {
   readonly name: string;
-  readonly pid: number;
-  readonly load: Load;
+  /** Whose CPU is counted, together. */
+  readonly pids: readonly number[];
+  /** Sent at the same time. */
+  readonly loads: readonly Load[];
 }
 
 export interface Sample {
@@ -45,11 +47,18 @@ export function residentMb(pid: number): number {
   return (Number(kilobytes) * 1024) / 1_000_000;
 }
 
-async function sample(contestant: Contestant): Promise<Sample> {
-  const before = cpuMicros(contestant.pid);
-  const { requests, requestsPerSecond, p99Ms } = await sendLoad(contestant.load);
-  return { cpuMicrosPerRequest: (cpuMicros(contestant.pid) - before) / requests, requestsPerSecond, p99Ms };
+async function sample({ pids, loads }: Contestant): Promise<Sample> {
+  const used = () => sum(pids.map(cpuMicros));
+  const before = used();
+  const results = await Promise.all(loads.map(sendLoad));
+  return {
+    cpuMicrosPerRequest: (used() - before) / sum(results.map(({ requests }) => requests)),
+    requestsPerSecond: sum(results.map(({ requestsPerSecond }) => requestsPerSecond)),
+    p99Ms: Math.max(...results.map(({ p99Ms }) => p99Ms)),
+  };
 }
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
 /** Measures several contestants against one baseline each, interleaved: every round visits everybody once. */
 export async function compare(options: {
@@ -58,7 +67,9 @@ export async function compare(options: {
   onRound: (round: number) => void;
 }): Promise<Comparison[]> {
   const everybody = [...new Set(options.contestants.flatMap(({ contestant, baseline }) => [baseline, contestant]))];
-  for (const each of everybody) await sendLoad({ ...each.load, durationMs: 1000 });
+  for (const each of everybody) {
+    await Promise.all(each.loads.map((load) => sendLoad({ ...load, durationMs: 1000 })));
+  }
   const samples = new Map<Contestant, Sample[]>(everybody.map((each) => [each, []]));
   for (let round = 1; round <= options.rounds; round += 1) {
     options.onRound(round);

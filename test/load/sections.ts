@@ -1,29 +1,11 @@
 import { connect } from "node:net";
 import type { RuleRatelimit } from "../../core/policies/policy.ts";
-import type { Environment, Running } from "./environment.ts";
-import type { Load } from "./generator.ts";
-import { type Comparison, type Contestant, compare, median, percentile, residentMb } from "./measure.ts";
+import type { Environment } from "./environment.ts";
+import { compare, median, percentile, residentMb } from "./measure.ts";
+import { contestant, type Figure, type Section, timed, toFigures } from "./section.ts";
 
-/* What `npm run bench` measures, and the figure that each must not exceed. */
+/* The sidecar, the verification and the propagation: what is measured, and the figure that each must not exceed. */
 
-export interface Figure {
-  readonly name: string;
-  readonly unit: "ratio" | "ms" | "MB" | "round trips";
-  readonly value: number;
-  readonly max: number;
-  /** More for the curious: throughput, percentiles, spread. */
-  readonly detail: string;
-}
-
-export interface SectionOptions {
-  readonly rounds: number;
-  readonly durationMs: number;
-  readonly progress: (line: string) => void;
-}
-
-export type Section = (environment: Environment, options: SectionOptions) => Promise<Figure[]>;
-
-const CONNECTIONS = 32;
 /** A limit that no benchmark reaches, so that every request counts and none is refused. */
 const NEVER_REACHED = 1_000_000_000_000;
 const STRICT: RuleRatelimit = {
@@ -191,35 +173,6 @@ export const footprint: Section = async (environment, options) => {
   }
   return figures;
 };
-
-function contestant(options: SectionOptions, load: (running: Running) => Omit<Load, "connections" | "durationMs">) {
-  return (name: string, running: Running): Contestant => ({
-    name,
-    pid: running.pid,
-    load: { connections: CONNECTIONS, durationMs: options.durationMs, ...load(running) },
-  });
-}
-
-function toFigures(results: readonly Comparison[], bounds: readonly number[]): Figure[] {
-  return results.map(({ name, baseline, samples, ratio, ratios }, index) => ({
-    name: `${name} / ${baseline}`,
-    unit: "ratio" as const,
-    value: ratio,
-    max: bounds[index] ?? Number.NaN,
-    detail: [
-      `${median(samples.map((sample) => sample.cpuMicrosPerRequest)).toFixed(1)} µs CPU a request`,
-      `${median(samples.map((sample) => sample.requestsPerSecond)).toFixed(0)} requests/s`,
-      `p99 ${median(samples.map((sample) => sample.p99Ms)).toFixed(1)} ms`,
-      `pairs ${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`,
-    ].join(", "),
-  }));
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const startedAt = performance.now();
-  await work();
-  return performance.now() - startedAt;
-}
 
 const untilPasses = (url: string, headers: Record<string, string>) => untilStatus(url, headers, 200);
 

@@ -1,0 +1,59 @@
+import type { Environment } from "./environment.ts";
+import type { Load } from "./generator.ts";
+import { type Comparison, type Contestant, median } from "./measure.ts";
+import type { Running } from "./stack.ts";
+
+/* What a section of `npm run bench` is, and what sections share. */
+
+export interface Figure {
+  readonly name: string;
+  readonly unit: "ratio" | "ms" | "MB" | "round trips";
+  readonly value: number;
+  readonly max: number;
+  /** More for the curious: throughput, percentiles, spread. */
+  readonly detail: string;
+}
+
+export interface SectionOptions {
+  readonly rounds: number;
+  readonly durationMs: number;
+  readonly progress: (line: string) => void;
+}
+
+export type Section = (environment: Environment, options: SectionOptions) => Promise<Figure[]>;
+
+export const CONNECTIONS = 32;
+
+/** Names a process and the load on it, all of one section alike in connections and time. */
+export function contestant(
+  options: SectionOptions,
+  load: (running: Running) => Omit<Load, "connections" | "durationMs">,
+) {
+  return (name: string, running: Running): Contestant => ({
+    name,
+    pids: [running.pid],
+    loads: [{ connections: CONNECTIONS, durationMs: options.durationMs, ...load(running) }],
+  });
+}
+
+export function toFigures(results: readonly Comparison[], bounds: readonly number[]): Figure[] {
+  return results.map(({ name, baseline, samples, ratio, ratios }, index) => ({
+    name: `${name} / ${baseline}`,
+    unit: "ratio" as const,
+    value: ratio,
+    max: bounds[index] ?? Number.NaN,
+    detail: [
+      `${median(samples.map((sample) => sample.cpuMicrosPerRequest)).toFixed(1)} µs CPU a request`,
+      `${median(samples.map((sample) => sample.requestsPerSecond)).toFixed(0)} requests/s`,
+      `p99 ${median(samples.map((sample) => sample.p99Ms)).toFixed(1)} ms`,
+      `pairs ${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`,
+    ].join(", "),
+  }));
+}
+
+/** How long it took, ms. */
+export async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await work();
+  return performance.now() - startedAt;
+}

@@ -1,0 +1,94 @@
+import { createHash, randomUUID } from "node:crypto";
+import { parseArgs } from "node:util";
+import pg from "pg";
+import { hashKey } from "../../core/keys/key-string.ts";
+
+/*
+ * `npm run bench:seed`: fills a database with keys, fast, for looking at how the system behaves with many. What a key is
+ * called follows from its number, so that whoever measures can ask for any of them.
+ */
+
+const CHUNK = 50_000;
+
+/** The secret of the n-th key of an API. Known to everybody: such a database is for measuring alone. */
+export const seededKey = (apiId: string, n: number): string => `bench_${apiId}_${n}`;
+
+/** Its id. Ids are in no order of time, as real ones are not. */
+export const seededKeyId = (apiId: string, n: number): string =>
+  `key_${createHash("md5").update(`${apiId}${n}`).digest("hex").slice(0, 24)}`;
+
+/**
+ * Makes an API with `count` keys, numbered from 0, and gives its id. A twentieth of the time that the API would take: the rows
+ * are made in the database, by a session that fires no triggers. So nothing is marked as changed, and a server that runs
+ * already learns of these keys by its next full projection only: seed before it starts. Needs a superuser.
+ */
+export async function seedKeys(
+  databaseUrl: string,
+  {
+    workspaceId,
+    count,
+    progress = () => {},
+  }: { workspaceId: string; count: number; progress?: (made: number) => void },
+): Promise<string> {
+  const db = new pg.Client({ connectionString: databaseUrl });
+  await db.connect();
+  try {
+    await db.query("set session_replication_role = replica");
+    const apiId = `api_bench${randomUUID().replaceAll("-", "").slice(0, 12)}`;
+    const createdAt = Date.now();
+    await db.query(
+      "insert into apis (id, workspace_id, key_space_id, name, created_at) values ($1, $2, 'ks_' || $1, 'seeded', $3)",
+      [apiId, workspaceId, createdAt],
+    );
+    for (let from = 0; from < count; from += CHUNK) {
+      const to = Math.min(from + CHUNK, count) - 1;
+      await db.query(
+        `insert into keys (id, workspace_id, api_id, hash, start, created_at)
+         select 'key_' || left(md5($1 || n), 24), $2, $1,
+                encode(sha256(convert_to('bench_' || $1 || '_' || n, 'UTF8')), 'base64'), 'bench', $3
+           from generate_series($4::bigint, $5::bigint) as n`,
+        [apiId, workspaceId, createdAt, from, to],
+      );
+      progress(to + 1);
+    }
+    await db.query("analyze keys");
+    await checkOne(db, apiId, count - 1);
+    return apiId;
+  } finally {
+    await db.end();
+  }
+}
+
+/** The names are spelt in two languages: a server that finds none of the keys would be measured for nothing. */
+async function checkOne(db: pg.Client, apiId: string, n: number): Promise<void> {
+  const { rows } = await db.query("select hash from keys where id = $1", [seededKeyId(apiId, n)]);
+  if (rows[0]?.hash !== hashKey(seededKey(apiId, n))) throw new Error("the seeded keys are not what they are called");
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: {
+      "database-url": { type: "string", default: process.env.DATABASE_URL ?? "" },
+      workspace: { type: "string", default: "" },
+      keys: { type: "string", default: "1000000" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  const { "database-url": databaseUrl, workspace, keys, help } = values;
+  const count = Number(keys);
+  if (help || databaseUrl === "" || workspace === "" || !Number.isSafeInteger(count) || count < 1) {
+    console.error(
+      "npm run bench:seed -- --workspace ID [--database-url URL] [--keys 1000000]\n\n" +
+        "Makes an API with so many keys in a database that was migrated. DATABASE_URL is used when no URL is given.\n" +
+        "`postern workspace list` shows the ids. Start the api-server afterwards, or flush its Redis.",
+    );
+    process.exit(help ? 0 : 2);
+  }
+  const startedAt = performance.now();
+  const progress = (made: number) => console.error(`  ${made} of ${count} keys`);
+  const apiId = await seedKeys(databaseUrl, { workspaceId: workspace, count, progress });
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  console.log(
+    `${count} keys in ${seconds} s: API ${apiId}, secrets ${seededKey(apiId, 0)} to ${seededKey(apiId, count - 1)}`,
+  );
+}
