@@ -4,12 +4,14 @@ import { Registry } from "prom-client";
 import { PublicError } from "../core/errors.ts";
 import type { Deps } from "./deps.ts";
 import { createDeadlines } from "./plugins/deadline.ts";
+import { registerDocsPage } from "./plugins/docs-page.ts";
 import { registerErrorPages } from "./plugins/error-pages.ts";
-import { createErrorSender, errorBody, registerNotFound } from "./plugins/errors.ts";
+import { createErrorSender, errorBody, registerRefusals } from "./plugins/errors.ts";
 import { type ReadinessCheck, registerHealth } from "./plugins/health.ts";
 import { registerMetrics } from "./plugins/metrics.ts";
 import { registerOpenApi } from "./plugins/openapi.ts";
-import { BODY_BYTES_MAX, registerArrival, registerProcedures } from "./plugins/pipeline.ts";
+import { registerArrival, registerProcedures } from "./plugins/pipeline.ts";
+import { BODY_BYTES_MAX } from "./plugins/read-body.ts";
 import { createRequestIds } from "./plugins/request-ids.ts";
 import { procedures } from "./v2/index.ts";
 
@@ -63,11 +65,11 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   const deadlines = createDeadlines(app, deps, { timeoutMs, sendError });
 
   registerArrival(app);
-  registerNotFound(app, sendError);
-  app.setErrorHandler((error, request, reply) => sendError(request, reply, error));
+  registerRefusals(app, sendError);
   registerHealth(app, options.readinessChecks ?? [], observe);
   registerErrorPages(app, sendError);
   registerOpenApi(app, procedures);
+  registerDocsPage(app);
   registerProcedures(app, { deps, deadlines, sendError, observe }, procedures);
   await app.ready();
   return app;

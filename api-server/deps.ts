@@ -5,6 +5,7 @@ import type { LineSink } from "../edge/events/contract.ts";
 import type { PodReports } from "../edge/pods/contract.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import type { CreditService } from "./credits/service.ts";
+import type { KeyVault } from "./domain/key-vault.ts";
 
 /** Everything a handler may reach for. Built once by `start`, or by a test. */
 export interface Deps {
@@ -14,6 +15,8 @@ export interface Deps {
   readonly credits: CreditService;
   readonly events: LineSink;
   readonly pods: PodReports;
+  /** undefined without encryption keys: no key is recoverable. */
+  readonly keyVault: KeyVault | undefined;
   readonly log: Logger;
   /** The wall clock, Unix ms. */
   readonly nowMs: () => number;

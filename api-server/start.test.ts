@@ -1,10 +1,11 @@
+import { randomBytes } from "node:crypto";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createMemoryEdge, type Edge, openRedisEdge } from "../edge/open.ts";
 import { createTestDatabase, type TestDatabase } from "../test/harness/postgres.ts";
 import { type OwnRedis, startOwnRedis } from "../test/harness/redis.ts";
 import { waitFor } from "../test/harness/wait.ts";
-import { type ApiServer, start } from "./start.ts";
+import { type ApiServer, type ApiServerConfig, start } from "./start.ts";
 import { createPool } from "./store/pool.ts";
 
 const ROOT_KEY = "a-root-key-of-this-test-alone";
@@ -24,7 +25,9 @@ afterEach(async () => {
   for (const close of closers.toReversed()) await close();
 });
 
-function startOn(edge: Edge, options: { rootKey?: string; databaseUrl?: string } = {}): Promise<ApiServer> {
+type Options = Partial<Pick<ApiServerConfig, "rootKey" | "databaseUrl" | "encryptionKeys">>;
+
+function startOn(edge: Edge, options: Options = {}): Promise<ApiServer> {
   return start({
     databaseUrl: database.url,
     edge,
@@ -35,7 +38,7 @@ function startOn(edge: Edge, options: { rootKey?: string; databaseUrl?: string }
   });
 }
 
-async function started(edge: Edge, options: { rootKey?: string } = {}): Promise<ApiServer> {
+async function started(edge: Edge, options: Options = {}): Promise<ApiServer> {
   const api = await startOn(edge, options);
   closers.push(() => api.close());
   return api;
@@ -199,4 +202,26 @@ test("its metrics tell how far the relay is", async () => {
       Math.abs(value("postern_relay_as_of_timestamp_seconds") - Date.now() / 1000) < 5
     );
   });
+});
+
+test("a recoverable key is recovered after a restart with the same encryption key, and not without", async () => {
+  const encryptionKeys = [{ id: "one", secret: randomBytes(32) }] as const;
+  const db = createPool(database.url, { connectionsMax: 1 });
+  closers.push(() => db.end());
+  const before = await started(aMemoryEdge(), { rootKey: ROOT_KEY, encryptionKeys });
+  const dataOf = async (api: ApiServer, path: string, body: object) =>
+    ((await call(api, path, ROOT_KEY, body)).body as { data: Record<"apiId" | "keyId" | "key" | "plaintext", string> })
+      .data;
+  const { apiId } = await dataOf(before, "apis.createApi", { name: "abc" });
+  await db.query("update apis set key_encryption = true where id = $1", [apiId]);
+  const { keyId, key } = await dataOf(before, "keys.createKey", { apiId, recoverable: true });
+  await before.close();
+
+  const asked = { keyId, decrypt: true };
+  const after = await started(aMemoryEdge(), { rootKey: ROOT_KEY, encryptionKeys });
+  expect((await dataOf(after, "keys.getKey", asked)).plaintext).toBe(key);
+  await after.close();
+  const without = await started(aMemoryEdge(), { rootKey: ROOT_KEY });
+  expect((await call(without, "keys.getKey", ROOT_KEY, asked)).status).toBe(412);
+  expect(lines.join()).not.toContain(key);
 });

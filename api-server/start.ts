@@ -13,8 +13,9 @@ import { startBackgroundWork } from "./background-work.ts";
 import { createCreditService } from "./credits/postgres-credits.ts";
 import { runRefill } from "./credits/refill.ts";
 import type { Deps } from "./deps.ts";
-import { ensureWorkspace, registerRootKey, replaceDevRootKey } from "./domain/bootstrap.ts";
+import { DEFAULT_WORKSPACE, ensureWorkspace, registerRootKey, replaceDevRootKey } from "./domain/bootstrap.ts";
 import { utcDate } from "./domain/credits.ts";
+import { createKeyVault, type EncryptionKey } from "./domain/key-vault.ts";
 import { prepareDrain } from "./drain.ts";
 import { keepPartitions } from "./ingest/ingest.ts";
 import { exportGauges, PROPAGATION_BOUND_MS, readinessChecks } from "./readiness.ts";
@@ -23,9 +24,6 @@ import { migrate } from "./store/migrate.ts";
 import { createPool } from "./store/pool.ts";
 import { createPostgresSource } from "./store/records.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
-
-/** The workspace that is there from the beginning. */
-export const DEFAULT_WORKSPACE = "default";
 
 const COUNTERS_TIMEOUT_MS = 1000;
 
@@ -43,6 +41,8 @@ export interface ApiServerConfig {
   readonly trustedProxies?: readonly string[] | undefined;
   /** A root key from outside, registered for the default workspace with every grant. */
   readonly rootKey?: string | undefined;
+  /** For recoverable keys: the first one encrypts, all decrypt. None, when left out. */
+  readonly encryptionKeys?: readonly [EncryptionKey, ...EncryptionKey[]] | undefined;
 }
 
 export interface ApiServer {
@@ -125,6 +125,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     credits,
     events: edge.sink,
     pods: edge.pods,
+    keyVault: config.encryptionKeys && createKeyVault(config.encryptionKeys, { randomBytes }),
     log,
     nowMs,
     randomBytes,

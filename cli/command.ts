@@ -36,6 +36,8 @@ export interface Command<T extends OptionTable = OptionTable> {
   /** More than the summary, shown by `--help`. */
   readonly description?: string;
   readonly options: T;
+  /** What `--json` prints, in outline: `{"id","name"}`. Names are neither changed nor dropped from one release to the next. */
+  readonly answer?: string;
   /** Gives the exit code. Throw `UsageError` for what the caller can mend by calling differently. */
   readonly run: (options: OptionValues<T>, io: Io) => Promise<number>;
 }
@@ -47,6 +49,8 @@ export interface Io {
   out(line: string): void;
   /** What a person should know meanwhile, to standard error. */
   note(line: string): void;
+  /** How wide the terminal is that the answer goes to; left out when it goes elsewhere, and nothing is cut to fit. */
+  readonly columns?: number | undefined;
 }
 
 /** The command was called in a way that cannot work. Exit code 2. */
@@ -103,27 +107,10 @@ export function helpText(command: Command): string {
   return [
     `postern ${command.name}: ${command.summary}`,
     ...(command.description === undefined ? [] : ["", command.description]),
+    ...(command.answer === undefined ? [] : ["", `--json prints ${command.answer}`]),
     "",
     "Options:",
     ...rows.map((row) => `  ${row.left.padEnd(width)}  ${row.right}`),
     `  ${"--help".padEnd(width)}  show this text`,
   ].join("\n");
-}
-
-/** A port given as text, 0 meaning any free one. Throws `UsageError`. */
-export function parsePort(option: string, text: string): number {
-  const port = Number(text);
-  if (text === "" || !Number.isInteger(port) || port < 0 || port > 65535) {
-    throw new UsageError(`--${option} wants a port from 0 to 65535, got "${text}"`);
-  }
-  return port;
-}
-
-/** An http or https address. Throws `UsageError`. */
-export function parseHttpUrl(option: string, text: string): string {
-  const url = URL.parse(text);
-  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    throw new UsageError(`--${option} wants an address such as http://127.0.0.1:3000, got "${text}"`);
-  }
-  return url.origin;
 }

@@ -15,49 +15,144 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: "dev",
     summary: "run all of Postern in one process, with an embedded Postgres",
-    load: async () => (await import("./dev.ts")).dev,
+    load: async () => (await import("./commands/dev.ts")).dev,
   },
   {
     name: "api-server",
     summary: "serve the HTTP API, project changes, ingest events",
-    load: async () => (await import("./api-server.ts")).apiServer,
+    load: async () => (await import("./commands/api-server.ts")).apiServer,
   },
   {
     name: "operator",
     summary: "reconcile manifests of a cluster or a directory",
-    load: async () => (await import("./operator.ts")).operator,
+    load: async () => (await import("./commands/operator.ts")).operator,
   },
   {
     name: "sidecar",
     summary: "guard an app: verify keys, enforce limits, forward",
-    load: async () => (await import("./sidecar.ts")).sidecar,
+    load: async () => (await import("./commands/sidecar.ts")).sidecar,
   },
   {
     name: "migrate",
     summary: "bring the database to this version's schema",
-    load: async () => (await import("./migrate.ts")).migrateCommand,
-  },
-  {
-    name: "rootkey create",
-    summary: "make a root key with the permissions given",
-    load: async () => (await import("./rootkey.ts")).rootkeyCreate,
+    load: async () => (await import("./commands/migrate.ts")).migrateCommand,
   },
   {
     name: "validate",
     summary: "check manifests without applying them",
-    load: async () => (await import("./validate.ts")).validate,
+    load: async () => (await import("./commands/validate.ts")).validate,
+  },
+  {
+    name: "workspace create",
+    summary: "make a workspace",
+    load: async () => (await import("./commands/workspace/create.ts")).workspaceCreate,
+  },
+  {
+    name: "workspace list",
+    summary: "list the workspaces, by name",
+    load: async () => (await import("./commands/workspace/list.ts")).workspaceList,
+  },
+  {
+    name: "workspace disable",
+    summary: "refuse every request with the workspace's root keys, and every key of it",
+    load: async () => (await import("./commands/workspace/disable.ts")).workspaceDisable,
+  },
+  {
+    name: "workspace enable",
+    summary: "undo workspace disable",
+    load: async () => (await import("./commands/workspace/enable.ts")).workspaceEnable,
+  },
+  {
+    name: "workspace quota",
+    summary: "bound the requests per minute that a workspace may send to the API",
+    load: async () => (await import("./commands/workspace/quota.ts")).workspaceQuota,
+  },
+  {
+    name: "rootkey create",
+    summary: "make a root key with the permissions given",
+    load: async () => (await import("./commands/rootkey/create.ts")).rootkeyCreate,
+  },
+  {
+    name: "rootkey list",
+    summary: "list the root keys of a workspace, the oldest first",
+    load: async () => (await import("./commands/rootkey/list.ts")).rootkeyList,
+  },
+  {
+    name: "rootkey disable",
+    summary: "refuse a root key until it is enabled again",
+    load: async () => (await import("./commands/rootkey/disable.ts")).rootkeyDisable,
+  },
+  {
+    name: "rootkey enable",
+    summary: "undo rootkey disable",
+    load: async () => (await import("./commands/rootkey/enable.ts")).rootkeyEnable,
+  },
+  {
+    name: "rootkey expire",
+    summary: "set when a root key stops working, or that it never does",
+    load: async () => (await import("./commands/rootkey/expire.ts")).rootkeyExpire,
+  },
+  {
+    name: "rootkey revoke",
+    summary: "revoke a root key for good",
+    load: async () => (await import("./commands/rootkey/revoke.ts")).rootkeyRevoke,
+  },
+  {
+    name: "api list",
+    summary: "list the APIs of a workspace with their settings, by id",
+    load: async () => (await import("./commands/api/list.ts")).apiList,
+  },
+  {
+    name: "api set",
+    summary: "change the settings of an API that no procedure changes",
+    load: async () => (await import("./commands/api/set.ts")).apiSet,
+  },
+  {
+    name: "namespace list",
+    summary: "list the rate-limit namespaces of a workspace, by id",
+    load: async () => (await import("./commands/namespace/list.ts")).namespaceList,
+  },
+  {
+    name: "namespace delete",
+    summary: "delete a rate-limit namespace with its overrides",
+    load: async () => (await import("./commands/namespace/delete.ts")).namespaceDelete,
+  },
+  {
+    name: "migration create",
+    summary: "make a migration, for keys that were issued elsewhere",
+    load: async () => (await import("./commands/migration/create.ts")).migrationCreate,
+  },
+  {
+    name: "migration list",
+    summary: "list the migrations of a workspace, by id",
+    load: async () => (await import("./commands/migration/list.ts")).migrationList,
+  },
+  {
+    name: "key reencrypt",
+    summary: "encrypt all recoverable keys with the first encryption key",
+    load: async () => (await import("./commands/key/reencrypt.ts")).keyReencrypt,
+  },
+  {
+    name: "refill run",
+    summary: "refill the credits of every key that is due",
+    load: async () => (await import("./commands/refill/run.ts")).refillRun,
+  },
+  {
+    name: "audit",
+    summary: "list what was changed in a workspace, by whom, the newest first",
+    load: async () => (await import("./commands/audit.ts")).audit,
   },
 ];
 
-function overview(): string {
-  const width = Math.max(...COMMANDS.map((command) => command.name.length));
+function overview(commands: readonly CommandRow[], usage: string): string {
+  const width = Math.max(...commands.map((command) => command.name.length));
   return [
     "postern: API keys, roles and rate limits as Kubernetes resources, with a gate beside every pod",
     "",
-    "Usage: postern COMMAND [OPTIONS]",
+    `Usage: postern ${usage} [OPTIONS]`,
     "",
     "Commands:",
-    ...COMMANDS.map((command) => `  ${command.name.padEnd(width)}  ${command.summary}`),
+    ...commands.map((command) => `  ${command.name.padEnd(width)}  ${command.summary}`),
     "",
     "`postern COMMAND --help` shows the options of a command.",
   ].join("\n");
@@ -65,17 +160,23 @@ function overview(): string {
 
 /** Runs the command that the arguments name. Gives the exit code. */
 export async function runCommand(args: readonly string[], io: Io): Promise<number> {
+  const [first = "", second = ""] = args;
   const row =
-    COMMANDS.find((command) => command.name === `${args[0]} ${args[1]}`) ??
-    COMMANDS.find((command) => command.name === args[0]);
-  if (row === undefined) {
-    if (args.length === 0 || args[0] === "--help" || args[0] === "help") {
-      io.out(overview());
-      return args.length === 0 ? 2 : 0;
-    }
-    io.note(`postern: there is no command "${args.join(" ")}"; \`postern --help\` lists them`);
-    return 2;
+    COMMANDS.find((command) => command.name === `${first} ${second}`) ??
+    COMMANDS.find((command) => command.name === first);
+  if (row !== undefined) return execute(row.load, args.slice(row.name.split(" ").length), io);
+
+  if (first === "" || first === "--help" || first === "help") {
+    io.out(overview(COMMANDS, "COMMAND"));
+    return first === "" ? 2 : 0;
   }
-  const rest = args.slice(row.name.split(" ").length);
-  return execute(row.load, rest, io);
+  const ofNoun = COMMANDS.filter((command) => command.name.startsWith(`${first} `));
+  if (ofNoun.length > 0 && (second === "" || second === "--help")) {
+    io.out(overview(ofNoun, `${first} VERB`));
+    return second === "" ? 2 : 0;
+  }
+  const named = ofNoun.length === 0 ? first : `${first} ${second}`;
+  const where = ofNoun.length === 0 ? "" : `${first} `;
+  io.note(`postern: there is no command "${named}"; \`postern ${where}--help\` lists them`);
+  return 2;
 }

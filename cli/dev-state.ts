@@ -4,9 +4,14 @@ import * as z from "zod";
 
 /*
  * What a running `postern dev` tells other commands on the same `--data` directory. The file holds the password of the
- * embedded Postgres, so that only its owner may read it.
+ * embedded Postgres and the token of its control port, so that only its owner may read it.
  */
-const DevState = z.object({ pid: z.number(), databaseUrl: z.string() });
+const DevState = z.object({
+  pid: z.number(),
+  databaseUrl: z.string(),
+  /** Where it takes orders; not there yet while it starts. */
+  control: z.object({ url: z.string(), token: z.string() }).optional(),
+});
 export type DevState = z.infer<typeof DevState>;
 
 const fileIn = (dataDir: string) => join(dataDir, "dev.json");

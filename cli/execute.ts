@@ -13,20 +13,32 @@ export async function execute(load: () => Promise<Command>, args: readonly strin
     return await command.run(parseOptions(command, args, io.env), io);
   } catch (error) {
     if (error instanceof UsageError) {
-      io.note(`postern${name}: ${error.message}; \`postern${name} --help\` shows the options`);
+      io.note(`postern${name}: ${oneLine(error.message)}; \`postern${name} --help\` shows the options`);
       return 2;
     }
     const reason = error instanceof Error ? error : new Error(String(error));
-    io.note(`postern${name}: ${reason.message}`);
+    io.note(`postern${name}: ${describe(reason)}`);
     // The stack is for whoever asks for it.
     if (io.env.POSTERN_DEBUG === "1" && reason.stack !== undefined) io.note(reason.stack);
     return 1;
   }
 }
 
+/** One line: what happened, and what caused it. */
+function describe(error: Error): string {
+  // Of several addresses that were tried in vain, as `localhost` has, each has its error, and all of them together no message.
+  const message = error instanceof AggregateError ? String(error.errors[0]?.message ?? error.message) : error.message;
+  const cause = error.cause instanceof Error ? `: ${describe(error.cause)}` : "";
+  return oneLine(`${message}${cause}`);
+}
+
+/** Whatever a library has to say: a failure is one line. */
+const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, " ");
+
 /** The process as a command sees it. */
 export const processIo: Io = {
   env: process.env,
+  columns: process.stdout.isTTY ? process.stdout.columns : undefined,
   out: (line) => process.stdout.write(`${line}\n`),
   note: (line) => process.stderr.write(`${line}\n`),
 };

@@ -34,6 +34,66 @@ export const dataDir = {
 
 export const json = { type: "boolean", help: "print one JSON object on standard output" } as const;
 
+export const listenHost = {
+  type: "string",
+  placeholder: "ADDRESS",
+  help: "address to listen on",
+  default: "0.0.0.0",
+  env: "POSTERN_HOST",
+} as const;
+
+export const region = {
+  type: "string",
+  placeholder: "NAME",
+  help: "recorded with each event",
+  default: "",
+  env: "POSTERN_REGION",
+} as const;
+
+export const docsUrl = {
+  type: "string",
+  placeholder: "URL",
+  help: "where error types point",
+  env: "POSTERN_DOCS_URL",
+} as const;
+
+/** Of the parts that serve nothing else there. */
+export const adminPort = {
+  type: "string",
+  placeholder: "PORT",
+  help: "port for probes and metrics",
+  env: "POSTERN_ADMIN_PORT",
+} as const;
+
+/** Of the parts that store or read recoverable keys. The keys themselves are no option: everybody sees a command line. */
+export const encryptionKeysFile = {
+  type: "string",
+  placeholder: "PATH",
+  help: "file of the encryption keys for recoverable keys, `ID:BASE64` a line; the first encrypts, all decrypt",
+  env: "POSTERN_ENCRYPTION_KEYS_FILE",
+} as const;
+
+/** Of lists. */
+export const limit = { type: "string", placeholder: "N", help: "so many at most", default: "100" } as const;
+
+/** Of the commands that work on the database: which one. */
+export const database = { "database-url": databaseUrl, data: dataDir } as const;
+
+/** And in which workspace. */
+export const workspace = {
+  type: "string",
+  placeholder: "WORKSPACE",
+  help: "id or name of the workspace; `default` when left out, which is made when missing",
+} as const;
+
+/** Of what is done to a workspace itself: nobody means the default one by saying nothing. */
+export const namedWorkspace = {
+  type: "string",
+  placeholder: "WORKSPACE",
+  help: "its id or name",
+  required: true,
+} as const;
+
 /** The value, or a `UsageError` that says how to give it. */
 export function required(value: string | undefined, how: string): string {
   if (value === undefined || value === "") throw new UsageError(how);

@@ -61,7 +61,12 @@ export const ERROR_KINDS = {
     "There is no live rate-limit namespace with this id or name in the workspace.",
   ),
   ratelimit_override_not_found: row(404, NOT_FOUND, "The namespace has no override for this identifier."),
-  request_timeout: row(408, "Request Timeout", "The request took longer than 60 seconds and was given up."),
+  migration_not_found: row(404, NOT_FOUND, "There is no migration with this id in the workspace."),
+  request_timeout: row(
+    408,
+    "Request Timeout",
+    "The request took longer than 60 seconds, or its search longer than 5, and was given up.",
+  ),
   identity_already_exists: row(409, CONFLICT, "A live identity of the workspace has this external id already."),
   permission_already_exists: row(409, CONFLICT, "A permission of the workspace has this slug already."),
   role_already_exists: row(409, CONFLICT, "A role of the workspace has this name already."),

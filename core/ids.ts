@@ -16,6 +16,7 @@ export const ID_PREFIXES = {
   rootKey: "rk",
   event: "ev",
   projection: "prj",
+  migration: "mig",
 } as const;
 export type IdKind = keyof typeof ID_PREFIXES;
 

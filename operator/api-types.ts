@@ -12,9 +12,7 @@ export interface paths {
           data: {
             apiId: string;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -29,9 +27,7 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: Record<string, never>;
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -49,9 +45,7 @@ export interface paths {
             id: string;
             name: string;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -70,54 +64,9 @@ export interface paths {
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: Array<{
-            keyId: string;
-            start: string;
-            enabled: boolean;
-            createdAt: number;
-            name?: string | undefined;
-            meta?: Record<string, unknown> | undefined;
-            updatedAt?: number | undefined;
-            lastUsedAt?: number | undefined;
-            expires?: number | undefined;
-            permissions?: Array<string> | undefined;
-            roles?: Array<string> | undefined;
-            credits?: {
-              remaining: number;
-              refill?: {
-                interval: "daily" | "monthly";
-                amount: number;
-                refillDay?: number | undefined;
-              } | undefined;
-            } | undefined;
-            identity?: {
-              id: string;
-              externalId: string;
-              meta?: Record<string, unknown> | undefined;
-              ratelimits?: Array<{
-                id: string;
-                name: string;
-                limit: number;
-                duration: number;
-                autoApply: boolean;
-              }> | undefined;
-            } | undefined;
-            plaintext?: string | undefined;
-            ratelimits?: Array<{
-              id: string;
-              name: string;
-              limit: number;
-              duration: number;
-              autoApply: boolean;
-            }> | undefined;
-          }>;
-          pagination: {
-            hasMore: boolean;
-            cursor?: string | undefined;
-          };
-          meta: {
-            requestId: string;
-          };
+          data: Array<components["schemas"]["Key"]>;
+          pagination: components["schemas"]["Pagination"];
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -133,9 +82,7 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: Record<string, never>;
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -147,21 +94,29 @@ export interface paths {
       requestBody: { content: { "application/json": {
         externalId: string;
         meta?: Record<string, unknown> | undefined;
-        ratelimits?: Array<{
-          name: string;
-          limit: number;
-          duration: number;
-          autoApply?: boolean | undefined;
-        }> | undefined;
+        ratelimits?: Array<components["schemas"]["NewRatelimit"]> | undefined;
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: {
             identityId: string;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Delete an identity. */
+  "/v2/identities.deleteIdentity": {
+    post: {
+      requestBody: { content: { "application/json": {
+        identity: string;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Record<string, never>;
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -175,21 +130,75 @@ export interface paths {
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: {
-            id: string;
-            externalId: string;
-            meta?: Record<string, unknown> | undefined;
-            ratelimits?: Array<{
-              id: string;
-              name: string;
-              limit: number;
-              duration: number;
-              autoApply: boolean;
-            }> | undefined;
-          };
-          meta: {
-            requestId: string;
-          };
+          data: components["schemas"]["Identity"];
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** List the identities. */
+  "/v2/identities.listIdentities": {
+    post: {
+      requestBody: { content: { "application/json": {
+        limit?: number | undefined;
+        cursor?: string | undefined;
+        search?: string | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<components["schemas"]["Identity"]>;
+          pagination: components["schemas"]["Pagination"];
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Change an identity. */
+  "/v2/identities.updateIdentity": {
+    post: {
+      requestBody: { content: { "application/json": {
+        identity: string;
+        meta?: Record<string, unknown> | undefined;
+        ratelimits?: Array<components["schemas"]["NewRatelimit"]> | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: components["schemas"]["Identity"];
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Add permissions to a key. */
+  "/v2/keys.addPermissions": {
+    post: {
+      requestBody: { content: { "application/json": {
+        keyId: string;
+        permissions: Array<string>;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<components["schemas"]["Permission"]>;
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Add roles to a key. */
+  "/v2/keys.addRoles": {
+    post: {
+      requestBody: { content: { "application/json": {
+        keyId: string;
+        roles: Array<string>;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<components["schemas"]["Role"]>;
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -208,20 +217,8 @@ export interface paths {
         roles?: Array<string> | undefined;
         permissions?: Array<string> | undefined;
         expires?: number | undefined;
-        credits?: {
-          remaining: number | null;
-          refill?: {
-            interval: "daily" | "monthly";
-            amount: number;
-            refillDay?: number | undefined;
-          } | undefined;
-        } | undefined;
-        ratelimits?: Array<{
-          name: string;
-          limit: number;
-          duration: number;
-          autoApply?: boolean | undefined;
-        }> | undefined;
+        credits?: components["schemas"]["NewCredits"] | undefined;
+        ratelimits?: Array<components["schemas"]["NewRatelimit"]> | undefined;
         enabled?: boolean | undefined;
         recoverable?: boolean | undefined;
       } } };
@@ -231,9 +228,7 @@ export interface paths {
             keyId: string;
             key: string;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -249,9 +244,7 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: Record<string, never>;
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -266,50 +259,145 @@ export interface paths {
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: components["schemas"]["Key"];
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Import keys that were issued elsewhere. */
+  "/v2/keys.migrateKeys": {
+    post: {
+      requestBody: { content: { "application/json": {
+        migrationId: string;
+        apiId: string;
+        keys: Array<{
+          hash: string;
+          name?: string | undefined;
+          externalId?: string | undefined;
+          meta?: Record<string, unknown> | undefined;
+          roles?: Array<string> | undefined;
+          permissions?: Array<string> | undefined;
+          expires?: number | undefined;
+          credits?: components["schemas"]["NewCredits"] | undefined;
+          ratelimits?: Array<components["schemas"]["NewRatelimit"]> | undefined;
+          enabled?: boolean | undefined;
+        }>;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: {
+            migrated: Array<{
+              hash: string;
+              keyId: string;
+            }>;
+            failed: Array<string>;
+          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Remove permissions from a key. */
+  "/v2/keys.removePermissions": {
+    post: {
+      requestBody: { content: { "application/json": {
+        keyId: string;
+        permissions: Array<string>;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<components["schemas"]["Permission"]>;
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Remove roles from a key. */
+  "/v2/keys.removeRoles": {
+    post: {
+      requestBody: { content: { "application/json": {
+        keyId: string;
+        roles: Array<string>;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<components["schemas"]["Role"]>;
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Replace a key by one with the same settings. */
+  "/v2/keys.rerollKey": {
+    post: {
+      requestBody: { content: { "application/json": {
+        keyId: string;
+        expiration: number;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
           data: {
             keyId: string;
-            start: string;
-            enabled: boolean;
-            createdAt: number;
-            name?: string | undefined;
-            meta?: Record<string, unknown> | undefined;
-            updatedAt?: number | undefined;
-            lastUsedAt?: number | undefined;
-            expires?: number | undefined;
-            permissions?: Array<string> | undefined;
-            roles?: Array<string> | undefined;
-            credits?: {
-              remaining: number;
-              refill?: {
-                interval: "daily" | "monthly";
-                amount: number;
-                refillDay?: number | undefined;
-              } | undefined;
-            } | undefined;
-            identity?: {
-              id: string;
-              externalId: string;
-              meta?: Record<string, unknown> | undefined;
-              ratelimits?: Array<{
-                id: string;
-                name: string;
-                limit: number;
-                duration: number;
-                autoApply: boolean;
-              }> | undefined;
-            } | undefined;
-            plaintext?: string | undefined;
-            ratelimits?: Array<{
-              id: string;
-              name: string;
-              limit: number;
-              duration: number;
-              autoApply: boolean;
-            }> | undefined;
+            key: string;
           };
-          meta: {
-            requestId: string;
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Replace the permissions of a key. */
+  "/v2/keys.setPermissions": {
+    post: {
+      requestBody: { content: { "application/json": {
+        keyId: string;
+        permissions: Array<string>;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<components["schemas"]["Permission"]>;
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Replace the roles of a key. */
+  "/v2/keys.setRoles": {
+    post: {
+      requestBody: { content: { "application/json": {
+        keyId: string;
+        roles: Array<string>;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<components["schemas"]["Role"]>;
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Set, add or take credits. */
+  "/v2/keys.updateCredits": {
+    post: {
+      requestBody: { content: { "application/json": {
+        keyId: string;
+        operation: "set" | "increment" | "decrement";
+        value?: number | null | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: {
+            remaining: number | null;
+            refill?: components["schemas"]["Refill"] | undefined;
           };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -326,18 +414,9 @@ export interface paths {
         expires?: number | null | undefined;
         credits?: {
           remaining?: number | null | undefined;
-          refill?: {
-            interval: "daily" | "monthly";
-            amount: number;
-            refillDay?: number | undefined;
-          } | null | undefined;
+          refill?: components["schemas"]["Refill"] | null | undefined;
         } | null | undefined;
-        ratelimits?: Array<{
-          name: string;
-          limit: number;
-          duration: number;
-          autoApply?: boolean | undefined;
-        }> | null | undefined;
+        ratelimits?: Array<components["schemas"]["NewRatelimit"]> | null | undefined;
         enabled?: boolean | undefined;
         roles?: Array<string> | undefined;
         permissions?: Array<string> | undefined;
@@ -345,9 +424,7 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: Record<string, never>;
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -375,7 +452,7 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: {
             valid: boolean;
-            code: "VALID" | "NOT_FOUND" | "FORBIDDEN" | "INSUFFICIENT_PERMISSIONS" | "USAGE_EXCEEDED" | "RATE_LIMITED" | "DISABLED" | "EXPIRED";
+            code: components["schemas"]["VerificationCode"];
             keyId?: string | undefined;
             enabled?: boolean | undefined;
             name?: string | undefined;
@@ -383,18 +460,7 @@ export interface paths {
             expires?: number | undefined;
             permissions?: Array<string> | undefined;
             roles?: Array<string> | undefined;
-            identity?: {
-              id: string;
-              externalId: string;
-              meta?: Record<string, unknown> | undefined;
-              ratelimits?: Array<{
-                id: string;
-                name: string;
-                limit: number;
-                duration: number;
-                autoApply: boolean;
-              }> | undefined;
-            } | undefined;
+            identity?: components["schemas"]["Identity"] | undefined;
             credits?: number | undefined;
             ratelimits?: Array<{
               id: string;
@@ -407,9 +473,22 @@ export interface paths {
               autoApply: boolean;
             }> | undefined;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Read the key behind a secret. */
+  "/v2/keys.whoami": {
+    post: {
+      requestBody: { content: { "application/json": {
+        key: string;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: components["schemas"]["Key"];
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -430,9 +509,7 @@ export interface paths {
             manager?: string | undefined;
             async?: boolean | undefined;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -451,9 +528,7 @@ export interface paths {
           data: {
             permissionId: string;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -472,9 +547,22 @@ export interface paths {
           data: {
             roleId: string;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Delete a permission. */
+  "/v2/permissions.deletePermission": {
+    post: {
+      requestBody: { content: { "application/json": {
+        permission: string;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Record<string, never>;
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -489,9 +577,22 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: Record<string, never>;
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Read a permission. */
+  "/v2/permissions.getPermission": {
+    post: {
+      requestBody: { content: { "application/json": {
+        permission: string;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: components["schemas"]["Permission"];
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -505,20 +606,44 @@ export interface paths {
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: {
-            id: string;
-            name: string;
-            description?: string | undefined;
-            permissions?: Array<{
-              id: string;
-              name: string;
-              slug: string;
-              description?: string | undefined;
-            }> | undefined;
-          };
-          meta: {
-            requestId: string;
-          };
+          data: components["schemas"]["Role"];
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** List the permissions. */
+  "/v2/permissions.listPermissions": {
+    post: {
+      requestBody: { content: { "application/json": {
+        limit?: number | undefined;
+        cursor?: string | undefined;
+        search?: string | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<components["schemas"]["Permission"]>;
+          pagination: components["schemas"]["Pagination"];
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** List the roles. */
+  "/v2/permissions.listRoles": {
+    post: {
+      requestBody: { content: { "application/json": {
+        limit?: number | undefined;
+        cursor?: string | undefined;
+        search?: string | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<components["schemas"]["Role"]>;
+          pagination: components["schemas"]["Pagination"];
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -533,15 +658,25 @@ export interface paths {
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: Array<{
-            id: string;
-            name: string;
-            slug: string;
-            description?: string | undefined;
-          }>;
-          meta: {
-            requestId: string;
-          };
+          data: Array<components["schemas"]["Permission"]>;
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Change a permission. */
+  "/v2/permissions.updatePermission": {
+    post: {
+      requestBody: { content: { "application/json": {
+        permission: string;
+        name?: string | undefined;
+        description?: string | null | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Record<string, never>;
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -558,9 +693,7 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: Record<string, never>;
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -575,9 +708,7 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: Record<string, never>;
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -599,67 +730,10 @@ export interface paths {
             uid: string;
             generation: number;
             version: number;
-            dataPlane?: {
-              pods: number;
-              current: number;
-              oldestLagMs: number;
-            } | undefined;
-            policy: {
-              formatVersion: 1;
-              apiId: string;
-              mode: "Enforce" | "Audit";
-              credentials: Array<{
-                in: "header";
-                name: string;
-                scheme?: string | undefined;
-              } | {
-                in: "query";
-                name: string;
-              }>;
-              rules: Array<{
-                methods?: Array<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS" | "TRACE" | "CONNECT"> | undefined;
-                path?: {
-                  prefix: string;
-                } | {
-                  exact: string;
-                } | undefined;
-                access: "Key" | "Anonymous";
-                permissions?: string | undefined;
-                creditCost: number;
-                ratelimits: Array<{
-                  scope: {
-                    kind: "name";
-                    name: string;
-                  } | {
-                    kind: "namespace";
-                    namespaceId: string;
-                  };
-                  identifier: "key" | "identity";
-                  limit: number;
-                  durationMs: number;
-                  cost: number;
-                  accuracy: "strict" | "local";
-                }>;
-              }>;
-              onStale: {
-                afterMs: number;
-                action: "Serve" | "Deny";
-                denyAfterMs: number;
-              };
-              onCounterFailure: "Local" | "Deny" | "Allow";
-              onCreditFailure: "Deny" | "Allow";
-              clientAddress?: {
-                from: "connection";
-              } | {
-                from: "forwardedFor";
-                trustedProxies: Array<string>;
-              } | undefined;
-              allowPaths: Array<"EncodedSlash" | "Backslash" | "DoubleSlash" | "Semicolon" | "DotSegments">;
-            };
+            dataPlane?: components["schemas"]["DataPlane"] | undefined;
+            policy: components["schemas"]["CompiledPolicy"];
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -675,25 +749,9 @@ export interface paths {
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: Array<{
-            policyId: string;
-            name: string;
-            uid: string;
-            generation: number;
-            version: number;
-            dataPlane?: {
-              pods: number;
-              current: number;
-              oldestLagMs: number;
-            } | undefined;
-          }>;
-          pagination: {
-            hasMore: boolean;
-            cursor?: string | undefined;
-          };
-          meta: {
-            requestId: string;
-          };
+          data: Array<components["schemas"]["PolicyHead"]>;
+          pagination: components["schemas"]["Pagination"];
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -707,58 +765,7 @@ export interface paths {
         name: string;
         uid: string;
         generation: number;
-        policy: {
-          formatVersion: 1;
-          apiId: string;
-          mode: "Enforce" | "Audit";
-          credentials: Array<{
-            in: "header";
-            name: string;
-            scheme?: string | undefined;
-          } | {
-            in: "query";
-            name: string;
-          }>;
-          rules: Array<{
-            methods?: Array<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS" | "TRACE" | "CONNECT"> | undefined;
-            path?: {
-              prefix: string;
-            } | {
-              exact: string;
-            } | undefined;
-            access: "Key" | "Anonymous";
-            permissions?: string | undefined;
-            creditCost: number;
-            ratelimits: Array<{
-              scope: {
-                kind: "name";
-                name: string;
-              } | {
-                kind: "namespace";
-                namespaceId: string;
-              };
-              identifier: "key" | "identity";
-              limit: number;
-              durationMs: number;
-              cost: number;
-              accuracy: "strict" | "local";
-            }>;
-          }>;
-          onStale: {
-            afterMs: number;
-            action: "Serve" | "Deny";
-            denyAfterMs: number;
-          };
-          onCounterFailure: "Local" | "Deny" | "Allow";
-          onCreditFailure: "Deny" | "Allow";
-          clientAddress?: {
-            from: "connection";
-          } | {
-            from: "forwardedFor";
-            trustedProxies: Array<string>;
-          } | undefined;
-          allowPaths: Array<"EncodedSlash" | "Backslash" | "DoubleSlash" | "Semicolon" | "DotSegments">;
-        };
+        policy: components["schemas"]["CompiledPolicy"];
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
@@ -766,9 +773,7 @@ export interface paths {
             policyId: string;
             version: number;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -785,9 +790,7 @@ export interface paths {
           data: {
             namespaceId: string;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -802,9 +805,7 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: Record<string, never>;
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -820,9 +821,7 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: Record<string, never>;
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -836,14 +835,8 @@ export interface paths {
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: {
-            id: string;
-            name: string;
-            createdAt: number;
-          };
-          meta: {
-            requestId: string;
-          };
+          data: components["schemas"]["RatelimitNamespace"];
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -858,15 +851,8 @@ export interface paths {
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: {
-            overrideId: string;
-            identifier: string;
-            limit: number;
-            duration: number;
-          };
-          meta: {
-            requestId: string;
-          };
+          data: components["schemas"]["RatelimitOverride"];
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -891,9 +877,7 @@ export interface paths {
             reset: number;
             overrideId?: string | undefined;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -909,18 +893,9 @@ export interface paths {
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: Array<{
-            id: string;
-            name: string;
-            createdAt: number;
-          }>;
-          pagination: {
-            hasMore: boolean;
-            cursor?: string | undefined;
-          };
-          meta: {
-            requestId: string;
-          };
+          data: Array<components["schemas"]["RatelimitNamespace"]>;
+          pagination: components["schemas"]["Pagination"];
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -936,19 +911,39 @@ export interface paths {
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: Array<{
-            overrideId: string;
-            identifier: string;
-            limit: number;
-            duration: number;
-          }>;
-          pagination: {
-            hasMore: boolean;
-            cursor?: string | undefined;
+          data: Array<components["schemas"]["RatelimitOverride"]>;
+          pagination: components["schemas"]["Pagination"];
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Check and consume several rate limits, all or none. */
+  "/v2/ratelimit.multiLimit": {
+    post: {
+      requestBody: { content: { "application/json": Array<{
+        namespace: string;
+        identifier: string;
+        limit: number;
+        duration: number;
+        cost?: number | undefined;
+      }> } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: {
+            passed: boolean;
+            limits: Array<{
+              namespace: string;
+              identifier: string;
+              passed: boolean;
+              limit: number;
+              remaining: number;
+              reset: number;
+              overrideId?: string | undefined;
+            }>;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -969,9 +964,7 @@ export interface paths {
           data: {
             overrideId: string;
           };
-          meta: {
-            requestId: string;
-          };
+          meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
       };
@@ -981,10 +974,69 @@ export interface paths {
 
 export interface components {
   schemas: {
-    ErrorResponse: {
-      meta: {
-        requestId: string;
+    CompiledPolicy: {
+      formatVersion: 1;
+      apiId: string;
+      mode: "Enforce" | "Audit";
+      credentials: Array<{
+        in: "header";
+        name: string;
+        scheme?: string | undefined;
+      } | {
+        in: "query";
+        name: string;
+      }>;
+      rules: Array<{
+        methods?: Array<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS" | "TRACE" | "CONNECT"> | undefined;
+        path?: {
+          prefix: string;
+        } | {
+          exact: string;
+        } | undefined;
+        access: "Key" | "Anonymous";
+        permissions?: string | undefined;
+        creditCost: number;
+        ratelimits: Array<{
+          scope: {
+            kind: "name";
+            name: string;
+          } | {
+            kind: "namespace";
+            namespaceId: string;
+          };
+          identifier: "key" | "identity";
+          limit: number;
+          durationMs: number;
+          cost: number;
+          accuracy: "strict" | "local";
+        }>;
+      }>;
+      onStale: {
+        afterMs: number;
+        action: "Serve" | "Deny";
+        denyAfterMs: number;
       };
+      onCounterFailure: "Local" | "Deny" | "Allow";
+      onCreditFailure: "Deny" | "Allow";
+      clientAddress?: {
+        from: "connection";
+      } | {
+        from: "forwardedFor";
+        trustedProxies: Array<string>;
+      } | undefined;
+      allowPaths: Array<"EncodedSlash" | "Backslash" | "DoubleSlash" | "Semicolon" | "DotSegments">;
+    };
+    Credits: {
+      remaining: number;
+      refill?: components["schemas"]["Refill"] | undefined;
+    };
+    DataPlane: {
+      pods: number;
+      current: number;
+      oldestLagMs: number;
+    };
+    ErrorResponse: {
+      meta: components["schemas"]["ResponseMeta"];
       error: {
         title: string;
         detail: string;
@@ -997,5 +1049,89 @@ export interface components {
         }> | undefined;
       };
     };
+    Identity: {
+      id: string;
+      externalId: string;
+      meta?: Record<string, unknown> | undefined;
+      ratelimits?: Array<components["schemas"]["Ratelimit"]> | undefined;
+    };
+    Key: {
+      keyId: string;
+      start: string;
+      enabled: boolean;
+      createdAt: number;
+      name?: string | undefined;
+      meta?: Record<string, unknown> | undefined;
+      updatedAt?: number | undefined;
+      lastUsedAt?: number | undefined;
+      expires?: number | undefined;
+      permissions?: Array<string> | undefined;
+      roles?: Array<string> | undefined;
+      credits?: components["schemas"]["Credits"] | undefined;
+      identity?: components["schemas"]["Identity"] | undefined;
+      plaintext?: string | undefined;
+      ratelimits?: Array<components["schemas"]["Ratelimit"]> | undefined;
+    };
+    NewCredits: {
+      remaining: number | null;
+      refill?: components["schemas"]["Refill"] | undefined;
+    };
+    NewRatelimit: {
+      name: string;
+      limit: number;
+      duration: number;
+      autoApply?: boolean | undefined;
+    };
+    Pagination: {
+      hasMore: boolean;
+      cursor?: string | undefined;
+    };
+    Permission: {
+      id: string;
+      name: string;
+      slug: string;
+      description?: string | undefined;
+    };
+    PolicyHead: {
+      policyId: string;
+      name: string;
+      uid: string;
+      generation: number;
+      version: number;
+      dataPlane?: components["schemas"]["DataPlane"] | undefined;
+    };
+    Ratelimit: {
+      id: string;
+      name: string;
+      limit: number;
+      duration: number;
+      autoApply: boolean;
+    };
+    RatelimitNamespace: {
+      id: string;
+      name: string;
+      createdAt: number;
+    };
+    RatelimitOverride: {
+      overrideId: string;
+      identifier: string;
+      limit: number;
+      duration: number;
+    };
+    Refill: {
+      interval: "daily" | "monthly";
+      amount: number;
+      refillDay?: number | undefined;
+    };
+    ResponseMeta: {
+      requestId: string;
+    };
+    Role: {
+      id: string;
+      name: string;
+      description?: string | undefined;
+      permissions?: Array<components["schemas"]["Permission"]> | undefined;
+    };
+    VerificationCode: "VALID" | "NOT_FOUND" | "FORBIDDEN" | "INSUFFICIENT_PERMISSIONS" | "USAGE_EXCEEDED" | "RATE_LIMITED" | "DISABLED" | "EXPIRED";
   };
 }

@@ -1,5 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import type { CompiledPolicy } from "../core/policies/policy.ts";
+import { withoutPort } from "../core/verification/ip-address.ts";
 
 /** Finds the client's address from the connection's and the X-Forwarded-For values, joined with commas if there were several. */
 export type FindClientAddress = (connectionIp: string, forwardedFor: string | undefined) => string;
@@ -30,13 +31,6 @@ function lastUntrusted(trusted: BlockList, connectionIp: string, forwardedFor: s
     if (!isTrusted(trusted, nearest)) return nearest;
   }
   return nearest;
-}
-
-/** Some proxies write `203.0.113.9:4711` or `[2001:db8::1]:4711`. */
-function withoutPort(entry: string): string {
-  if (entry.startsWith("[")) return entry.slice(1, Math.max(1, entry.indexOf("]")));
-  const colon = entry.indexOf(":");
-  return colon !== -1 && colon === entry.lastIndexOf(":") ? entry.slice(0, colon) : entry;
 }
 
 const MAPPED = "::ffff:";

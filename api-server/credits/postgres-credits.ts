@@ -5,6 +5,7 @@ import type { CreditStore } from "../../edge/credits/contract.ts";
 import { utcDate } from "../domain/credits.ts";
 import {
   deleteKeyCredits,
+  holdKey,
   isKeyLive,
   type KeyCreditsRow,
   type KeyRef,
@@ -20,7 +21,7 @@ import type { CreditRow, CreditService } from "./service.ts";
  * or loads it holds the lock of its row, so that these never overlap:
  *
  *   change: lock ─ suspend the counter, which tells what was truly spent ─ write the row under a new rev ─ commit ─ settle
- *   load:   lock ─ write the counter from the row ─ unlock
+ *   load:   lock ─ write the counter from the row ─ spend from it, when a spender waits ─ unlock
  *
  * Between `suspend` and `settle` nobody spends. A process that dies in between leaves the counter suspended; the next spender
  * asks for a load, which opens it again.
@@ -33,14 +34,20 @@ export function createCreditService(deps: {
 }): CreditService {
   const { db, store, nowMs, log } = deps;
 
-  const load = (key: KeyRef): Promise<void> =>
-    inUnmarkedTransaction(db, async (tx) => {
-      const row = await lockKeyCredits(tx, key);
+  async function loadAndSpend<T>(key: KeyRef, spend: () => Promise<T>): Promise<T | undefined> {
+    let spent: T | undefined;
+    await inUnmarkedTransaction(db, async (tx) => {
+      const row = await lockOrHold(tx, key);
       // Asked under the lock: a key that was deleted while we waited for it must not get its counter back.
       const isLive = row !== undefined && (await isKeyLive(tx, key));
-      if (!isLive) await store.remove(key).catch(unavailable);
-      else await store.load(key, row).catch(unavailable);
+      if (!isLive) return store.remove(key).catch(unavailable);
+      await store.load(key, row).catch(unavailable);
+      spent = await spend();
     });
+    return spent;
+  }
+
+  const load = (key: KeyRef): Promise<void> => loadAndSpend(key, async () => undefined);
 
   return {
     async readRemaining(key) {
@@ -79,7 +86,20 @@ export function createCreditService(deps: {
     },
 
     load,
+
+    loadAndSpend,
   };
+}
+
+/**
+ * The locked credits of a key. Where there are none, there is no row to lock: the key itself is held then, so that whoever
+ * gives it credits waits until the counter of its former ones is gone, and never has its own one removed instead.
+ */
+async function lockOrHold(tx: PoolClient, key: KeyRef): Promise<KeyCreditsRow | undefined> {
+  const row = await lockKeyCredits(tx, key);
+  if (row !== undefined) return row;
+  await holdKey(tx, key);
+  return lockKeyCredits(tx, key);
 }
 
 /** The caller hears that the service is away, not that something unexpected happened. */

@@ -6,7 +6,7 @@ import { insertAuditEvents, SYSTEM_ACTOR } from "../store/audit.ts";
 import { findLastRefill, listRefillCandidates, type RefillRow, setLastRefill } from "../store/key-credits.ts";
 import { touchKey } from "../store/key-usage.ts";
 import { countOutbox } from "../store/outbox.ts";
-import { inTransaction } from "../store/transaction.ts";
+import { inTransaction, type Transacting } from "../store/transaction.ts";
 
 /*
  * Credits that come back (api/v2 section 10.2): once per key and UTC date, whoever runs it how often. A date on which nothing was
@@ -17,7 +17,7 @@ const PAGE = 500;
 /** Refills wait while this many marks do: changes that somebody is waiting for go first. */
 const OUTBOX_DEEP = 5000;
 
-type RefillDeps = Pick<Deps, "db" | "projection" | "credits" | "nowMs" | "randomBytes" | "log">;
+type RefillDeps = Transacting & Pick<Deps, "credits" | "nowMs" | "randomBytes">;
 
 /** Refills every key that is due on `today` (`YYYY-MM-DD`, UTC) or before. Gives undefined while another process does it. */
 export async function runRefill(

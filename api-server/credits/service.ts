@@ -28,4 +28,9 @@ export interface CreditService {
   settle(key: { workspaceId: string; keyId: string }): Promise<void>;
   /** A spender found no counter: loads it from Postgres. */
   load(key: { workspaceId: string; keyId: string }): Promise<void>;
+  /**
+   * The same for a spender who waits for it: gives what `spend` gives, which runs before anybody can suspend the counter
+   * again. undefined, and `spend` not run, when there is nothing to spend from: the key is unlimited or deleted by now.
+   */
+  loadAndSpend<T>(key: { workspaceId: string; keyId: string }, spend: () => Promise<T>): Promise<T | undefined>;
 }

@@ -3,11 +3,15 @@ import type { Pool } from "pg";
 import { makeId } from "../../core/ids.ts";
 import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
 import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
+import type { Queryable } from "../store/queryable.ts";
 import { deleteRootKey, insertRootKey, upsertRootKey } from "../store/root-keys.ts";
 import { findSetting, putSetting } from "../store/settings.ts";
 import { findWorkspace, insertWorkspace } from "../store/workspaces.ts";
 
 /* The first workspace and its root keys: what has to be there before anybody can call the API. */
+
+/** The workspace that is there from the beginning. */
+export const DEFAULT_WORKSPACE = "default";
 
 /** Shorter ones could be guessed: 22 characters of base 58 are 128 bits. */
 export const ROOT_KEY_LENGTH_MIN = 22;
@@ -24,18 +28,14 @@ export async function ensureWorkspace(db: Pool, name: string): Promise<string> {
   return found.id;
 }
 
-/** The id of a workspace by id or name; undefined when there is none. */
-export async function findWorkspaceId(db: Pool, workspace: string): Promise<string | undefined> {
-  return (await findWorkspace(db, { workspace }))?.id;
-}
-
 /** Makes a root key. The secret is in the answer and nowhere else. */
 export async function createRootKey(
-  db: Pool,
+  db: Queryable,
   options: { workspaceId: string; permissions: readonly string[]; name?: string; expiresAtMs?: number },
-): Promise<{ rootKeyId: string; rootKey: string }> {
+): Promise<{ rootKeyId: string; rootKey: string; start: string; createdAt: number }> {
   const { key, start } = makeKeyString({ prefix: ROOT_KEY_PREFIX, randomBytes: randomBytes(24) });
   const rootKeyId = makeId("rootKey", randomBytes(ID_BYTES));
+  const createdAt = Date.now();
   await insertRootKey(db, {
     id: rootKeyId,
     workspaceId: options.workspaceId,
@@ -44,9 +44,9 @@ export async function createRootKey(
     name: options.name ?? null,
     permissions: options.permissions,
     expiresAt: options.expiresAtMs ?? null,
-    createdAt: Date.now(),
+    createdAt,
   });
-  return { rootKeyId, rootKey: key };
+  return { rootKeyId, rootKey: key, start, createdAt };
 }
 
 /**

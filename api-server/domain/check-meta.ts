@@ -7,9 +7,9 @@ import { invalidField } from "./invalid-field.ts";
 const META_BYTES_MAX = 1_048_576;
 
 /** Throws PublicError 400 when the meta of a key or identity is too large to be carried along. */
-export function checkMeta(meta: Readonly<Record<string, unknown>> | null | undefined): void {
+export function checkMeta(meta: Readonly<Record<string, unknown>> | null | undefined, location = "body.meta"): void {
   if (meta === undefined || meta === null) return;
   const bytes = Buffer.byteLength(JSON.stringify(meta));
   if (bytes <= META_BYTES_MAX) return;
-  throw invalidField("body.meta", `expected at most ${META_BYTES_MAX} bytes when serialised, got ${bytes}`);
+  throw invalidField(location, `expected at most ${META_BYTES_MAX} bytes when serialised, got ${bytes}`);
 }

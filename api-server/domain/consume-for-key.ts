@@ -22,7 +22,7 @@ type Consuming = Pick<Deps, "counters" | "credits" | "log">;
 
 /**
  * Charges a key's limits and credits. A credit counter that is not loaded is loaded and asked once more, for the credits
- * alone: the limits have been charged by then. While the shared store is away, limits alone are decided in this process;
+ * alone: the limits have been charged by then. A key whose credits are changed all the time is charged in between. While the shared store is away, limits alone are decided in this process;
  * credits are not.
  * @throws PublicError 500 `service_unavailable` when the credits cannot be counted, and CountersUnavailable.
  */
@@ -42,8 +42,10 @@ async function settleCredits(
 ): Promise<KeyConsumed["credits"]> {
   let outcome = first;
   if (outcome?.status === "unknown") {
-    await deps.credits.load(charge);
-    outcome = (await deps.counters.consume({ limits: [], credits: charge })).credits;
+    const again = await deps.credits.loadAndSpend(charge, () => deps.counters.consume({ limits: [], credits: charge }));
+    // Unlimited, or deleted, since its record was read: as if this call had come before that.
+    if (again === undefined) return undefined;
+    outcome = again.credits;
   }
   if (outcome === undefined || outcome.status === "unknown") {
     throw new PublicError("service_unavailable", "The credits of the key cannot be counted now.");

@@ -32,3 +32,15 @@ export const identityCreated = ({ id, externalId }: { id: string; externalId: st
   description: `Created identity ${id}`,
   targets: [{ type: "identity", id, name: externalId }],
 });
+
+export const identityUpdated = ({ id, externalId }: { id: string; externalId: string }): AuditEvent => ({
+  event: "identity.update",
+  description: `Updated identity ${id}`,
+  targets: [{ type: "identity", id, name: externalId }],
+});
+
+export const identityDeleted = ({ id, externalId }: { id: string; externalId: string }): AuditEvent => ({
+  event: "identity.delete",
+  description: `Deleted identity ${id}`,
+  targets: [{ type: "identity", id, name: externalId }],
+});

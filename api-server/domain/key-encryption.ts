@@ -1,12 +1,28 @@
 import { PublicError } from "../../core/errors.ts";
+import { apiPermission } from "../../core/permissions/root-key.ts";
+import type { Call } from "../procedure.ts";
+import type { KeyVault } from "./key-vault.ts";
 
 /**
- * Recoverable keys need a key that encrypts them, which no configuration can name yet: whoever asks for one, or for the
- * secret of one, is told so. Throws PublicError 412.
+ * What has to hold before a key is stored recoverably or given back, in the order in which it is said: the server has
+ * encryption keys, the root key may, the API wants it.
+ * @throws PublicError 412, 403, 412.
  */
-export function requireKeyEncryption(): never {
-  throw new PublicError(
-    "precondition_failed",
-    "Key encryption is not configured on this server, so that keys can be neither stored recoverably nor decrypted.",
-  );
+export function requireKeyEncryption(
+  { deps, require }: Pick<Call<unknown>, "deps" | "require">,
+  action: "encrypt_key" | "decrypt_key",
+  { apiId, isEnabled }: { readonly apiId: string; readonly isEnabled: boolean },
+): KeyVault {
+  const { keyVault } = deps;
+  if (keyVault === undefined) {
+    throw new PublicError(
+      "precondition_failed",
+      "This server has no encryption keys, so that keys can be neither stored recoverably nor decrypted.",
+    );
+  }
+  require(apiPermission(action, apiId));
+  if (!isEnabled) {
+    throw new PublicError("precondition_failed", `Key encryption is not enabled for the API ${apiId}.`);
+  }
+  return keyVault;
 }

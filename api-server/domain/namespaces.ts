@@ -3,8 +3,10 @@ import { makeId } from "../../core/ids.ts";
 import { ratelimitPermission } from "../../core/permissions/root-key.ts";
 import type { NamespaceRecord } from "../../core/verification/records.ts";
 import type { Call } from "../procedure.ts";
-import { type AuditEvent, insertAudit } from "../store/audit.ts";
-import { findNamespaceEver, insertNamespace } from "../store/namespaces.ts";
+import { type AuditContext, type AuditEvent, insertAudit, insertAuditEvents } from "../store/audit.ts";
+import { deleteNamespace, findNamespaceEver, insertNamespace } from "../store/namespaces.ts";
+import { deleteOverridesOfNamespace } from "../store/overrides.ts";
+import type { Queryable } from "../store/queryable.ts";
 import { inTransaction } from "../store/transaction.ts";
 import { knownValue } from "./lookups.ts";
 
@@ -26,8 +28,8 @@ export async function namespaceToLimit(call: Call<unknown>, namespace: string): 
   return known;
 }
 
-/** A live one wins over a deleted one, then the id over a name (api/v2 section 9.4). */
-async function recallNamespace(
+/** What is cached of it. A live one wins over a deleted one, then the id over a name (api/v2 section 9.4). */
+export async function recallNamespace(
   { caller, deps }: Call<unknown>,
   namespace: string,
 ): Promise<NamespaceRecord | undefined> {
@@ -60,25 +62,36 @@ async function ensureNamespace(call: Call<unknown>, name: string): Promise<Names
   return namespace;
 }
 
-/** Callers who make the same one at the same time end on one. */
 async function makeNamespace(call: Call<unknown>, name: string): Promise<NamespaceRecord> {
-  const { caller, deps } = call;
-  const { workspaceId } = caller;
-  return inTransaction(deps, async (tx) => {
-    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-      const id = makeId("namespace", deps.randomBytes(16));
-      if (await insertNamespace(tx, { workspaceId, id, name, manager: null, createdAt: deps.nowMs() })) {
-        await insertAudit(tx, call, [namespaceCreated({ id, name })]);
-        return { id, name, deleted: false };
-      }
-      const winner = await findNamespaceEver(tx, { workspaceId, namespace: name });
-      if (winner !== undefined) return winner;
-    }
-    throw new Error(`a namespace could not be made in ${ATTEMPTS_MAX} attempts`);
+  return inTransaction(call.deps, async (tx) => {
+    const { namespace, events } = await obtainNamespace(tx, call, name);
+    await insertAudit(tx, call, events);
+    return namespace;
   });
 }
 
-const namespaceGone = (namespace: string): PublicError =>
+/**
+ * The namespace of this name, which is made when there never was one; with the audit event of making it. Callers who make the
+ * same one at the same time end on one.
+ */
+export async function obtainNamespace(
+  tx: Queryable,
+  { caller, deps }: Call<unknown>,
+  name: string,
+): Promise<{ readonly namespace: NamespaceRecord; readonly events: readonly AuditEvent[] }> {
+  const { workspaceId } = caller;
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const id = makeId("namespace", deps.randomBytes(16));
+    if (await insertNamespace(tx, { workspaceId, id, name, manager: null, createdAt: deps.nowMs() })) {
+      return { namespace: { id, name, deleted: false }, events: [namespaceCreated({ id, name })] };
+    }
+    const winner = await findNamespaceEver(tx, { workspaceId, namespace: name });
+    if (winner !== undefined) return { namespace: winner, events: [] };
+  }
+  throw new Error(`a namespace could not be made in ${ATTEMPTS_MAX} attempts`);
+}
+
+export const namespaceGone = (namespace: string): PublicError =>
   new PublicError("ratelimit_namespace_gone", `The rate-limit namespace ${namespace} was deleted.`);
 
 export const namespaceCreated = ({ id, name }: { id: string; name: string }): AuditEvent => ({
@@ -86,3 +99,21 @@ export const namespaceCreated = ({ id, name }: { id: string; name: string }): Au
   description: `Created rate-limit namespace ${id}`,
   targets: [{ type: "ratelimitNamespace", id, name }],
 });
+
+/** Marks a namespace deleted, which the caller has locked, with its overrides, and says so in the log. */
+export async function deleteNamespaceWithOverrides(
+  tx: Queryable,
+  context: AuditContext,
+  { id, name }: { readonly id: string; readonly name: string },
+): Promise<void> {
+  const { workspaceId, timeMs: deletedAt } = context;
+  await deleteNamespace(tx, { workspaceId, id, deletedAt });
+  await deleteOverridesOfNamespace(tx, { workspaceId, namespaceId: id, deletedAt });
+  await insertAuditEvents(tx, context, [
+    {
+      event: "ratelimitNamespace.delete",
+      description: `Deleted rate-limit namespace ${id}`,
+      targets: [{ type: "ratelimitNamespace", id, name }],
+    },
+  ]);
+}

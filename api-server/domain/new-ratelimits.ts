@@ -3,7 +3,7 @@ import type { Deps } from "../deps.ts";
 import type { NewRatelimit } from "../store/ratelimits.ts";
 
 /** As requests have it; the duration is in ms. */
-interface WantedRatelimit {
+export interface WantedRatelimit {
   readonly name: string;
   readonly limit: number;
   readonly duration: number;

@@ -10,6 +10,10 @@ export const apiNotFound = (apiId: string): PublicError =>
 export const keyNotFound = (keyId: string): PublicError =>
   new PublicError("key_not_found", `There is no key ${keyId} in the workspace.`);
 
+/** For callers who name a key by its secret, which no answer repeats. */
+export const keyOfSecretNotFound = (): PublicError =>
+  new PublicError("key_not_found", "There is no key with this secret in the workspace.");
+
 export const identityNotFound = (identity: string): PublicError =>
   new PublicError("identity_not_found", `There is no identity ${identity} in the workspace.`);
 
@@ -24,6 +28,9 @@ export const namespaceNotFound = (namespace: string): PublicError =>
 
 export const overrideNotFound = (override: string): PublicError =>
   new PublicError("ratelimit_override_not_found", `There is no override for ${override} in the namespace.`);
+
+export const migrationNotFound = (migration: string): PublicError =>
+  new PublicError("migration_not_found", `There is no migration ${migration} in the workspace.`);
 
 export const policyNotFound = (policy: string): PublicError =>
   new PublicError("policy_not_found", `There is no policy ${policy} in the workspace.`);

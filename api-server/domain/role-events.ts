@@ -23,6 +23,12 @@ export const roleDisconnected = (role: Role, permission: Permission): AuditEvent
   targets: targets(role, permission),
 });
 
+export const roleCreated = ({ id, name }: Role): AuditEvent => ({
+  event: "role.create",
+  description: `Created role ${id}`,
+  targets: [{ type: "role", id, name }],
+});
+
 export const roleUpdated = (role: Role, what: string): AuditEvent => ({
   event: "role.update",
   description: `${what} role ${role.id}`,

@@ -16,6 +16,20 @@ export function checkContentType(contentType: string | undefined): void {
   });
 }
 
+/** Throws PublicError `invalid_input` when the body is announced as compressed: it is read as it comes. */
+export function checkContentEncoding(contentEncoding: string | undefined): void {
+  if (contentEncoding === undefined || contentEncoding.toLowerCase() === "identity") return;
+  throw refusal("The body must not be encoded.", {
+    location: "header.Content-Encoding",
+    message: "expected a body that is not compressed, and no such header",
+  });
+}
+
+/**
+ * A number that is too large for a double has an exponent, or more than 308 digits. Whatever looks like one is looked at.
+ */
+const MAYBE_TOO_LARGE = /\d[eE]\+?\d|\d{300}/;
+
 /**
  * Reads the bytes of a body. Throws PublicError: `request_body_unreadable` when they are not UTF-8, `invalid_input` when they
  * are not JSON or hold what cannot be stored.
@@ -28,7 +42,7 @@ export function parseBody(bytes: Buffer | undefined): unknown {
   const text = bytes.toString("utf8");
   const body = parseJson(text);
   // In JSON that is valid UTF-8, U+0000 and lone surrogates can come by an escape alone; and a short text is not deep.
-  if (text.length > DEPTH_MAX || text.includes("\\u")) checkStorable(body);
+  if (text.length > DEPTH_MAX || text.includes("\\u") || MAYBE_TOO_LARGE.test(text)) checkStorable(body);
   return body;
 }
 
@@ -56,6 +70,14 @@ function checkStorable(body: unknown): void {
     const { value, depth } = place;
     if (typeof value === "string") {
       if (!isStorable(value)) throw unstorable(place, "text");
+    } else if (typeof value === "number") {
+      // The parser makes it infinite, which would be stored, and given back, as null.
+      if (!Number.isFinite(value)) {
+        throw refusal("The body holds a number that cannot be stored.", {
+          location: locate(place),
+          message: "expected a number within the range of a double",
+        });
+      }
     } else if (typeof value === "object" && value !== null) {
       if (depth === DEPTH_MAX) {
         throw refusal("The body is nested too deeply.", {

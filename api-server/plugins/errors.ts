@@ -130,26 +130,25 @@ function describeFailure(thrown: unknown): string {
   return parts.length === 0 ? typeof thrown : parts.join("\ncaused by ");
 }
 
-/** Unknown paths and wrong methods. `methods` gives what a path that exists takes. */
-export function registerNotFound(app: FastifyInstance, sendError: ErrorSender): void {
+/** Answers whatever is thrown before a handler is reached: unknown paths, wrong methods, and what fastify refuses itself. */
+export function registerRefusals(app: FastifyInstance, sendError: ErrorSender): void {
   const methodsByPath = new Map<string, Set<string>>();
   app.addHook("onRoute", ({ method, url }) => {
     const methods = methodsByPath.get(url) ?? new Set();
     for (const one of [method].flat()) methods.add(one);
     methodsByPath.set(url, methods);
   });
-  app.setNotFoundHandler((request, reply) => {
-    const [path = ""] = request.url.split("?", 1);
+  const refuse = ({ url }: FastifyRequest): PublicError => {
+    const [path = ""] = url.split("?", 1);
     const methods = methodsByPath.get(path);
-    if (methods === undefined) {
-      sendError(request, reply, new PublicError("not_found", "There is nothing at this path."));
-      return;
-    }
+    if (methods === undefined) return new PublicError("not_found", "There is nothing at this path.");
     const allowed = [...methods].join(", ");
-    sendError(
-      request,
-      reply,
-      new PublicError("method_not_allowed", `This path takes ${allowed} only.`, { headers: { Allow: allowed } }),
-    );
+    return new PublicError("method_not_allowed", `This path takes ${allowed} only.`, { headers: { Allow: allowed } });
+  };
+  app.setNotFoundHandler((request, reply) => sendError(request, reply, refuse(request)));
+  app.setErrorHandler<FastifyError>((error, request, reply) => {
+    // Of a QUERY fastify wants the content type before it finds that nothing takes that method.
+    const isUnroutable = error.code === "FST_ERR_ROUTE_MISSING_CONTENT_TYPE";
+    sendError(request, reply, isUnroutable ? refuse(request) : error);
   });
 }

@@ -5,29 +5,88 @@ export type JsonSchema = Record<string, unknown>;
 /** Draft 7 is what ajv and fast-json-stringify speak, 2020-12 what OpenAPI 3.1 speaks. */
 export type Dialect = "draft-7" | "draft-2020-12";
 
+type Direction = "input" | "output";
+
 /** What clients may send: defaults are optional, unknown members are refused where the schema is strict. */
 export const requestSchema = (schema: z.ZodType, target: Dialect): JsonSchema => convert(schema, target, "input");
 
 /** What the server sends. */
 export const responseSchema = (schema: z.ZodType, target: Dialect): JsonSchema => convert(schema, target, "output");
 
-function convert(schema: z.ZodType, target: Dialect, io: "input" | "output"): JsonSchema {
-  const { $schema: _dialect, "~standard": _standard, ...json } = z.toJSONSchema(schema, { target, io }) as JsonSchema;
-  return joinNullable(json) as JsonSchema;
+/** The schemas of one OpenAPI document. */
+export interface DocumentSchemas {
+  request(schema: z.ZodType): JsonSchema;
+  response(schema: z.ZodType): JsonSchema;
+  /** The named ones that the others referred to so far, by their names. */
+  components(): Record<string, JsonSchema>;
+}
+
+/**
+ * Schemas that have a name stand once, under `components`, and are referred to elsewhere: generated clients then have
+ * a type of that name. The names are of the document alone, so that validation has every schema in one piece.
+ */
+export function createDocumentSchemas(names: ReadonlyMap<z.ZodType, string>): DocumentSchemas {
+  const registry = new NamedSchemas(names);
+  const components = new Map<string, JsonSchema>();
+
+  const convertFor = (io: Direction) => (schema: z.ZodType) => {
+    const { $defs = {}, ...json } = convert(schema, "draft-2020-12", io, registry);
+    for (const [name, component] of Object.entries($defs as Record<string, JsonSchema>)) {
+      const known = components.get(name);
+      if (known !== undefined && JSON.stringify(known) !== JSON.stringify(component)) {
+        throw new Error(`${name} is not the same in requests and in answers; a shared schema has to be`);
+      }
+      components.set(name, component);
+    }
+    return json;
+  };
+  return {
+    request: convertFor("input"),
+    response: convertFor("output"),
+    components: () => Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
+  };
+}
+
+/** Says the same of a schema as zod's own registry, and which of them have a name. */
+class NamedSchemas extends z.core.$ZodRegistry<Record<string, unknown>> {
+  readonly #names: ReadonlyMap<unknown, string>;
+
+  constructor(names: ReadonlyMap<unknown, string>) {
+    super();
+    this.#names = names;
+  }
+
+  override get(schema: z.core.$ZodType): Record<string, unknown> | undefined {
+    const said = z.globalRegistry.get(schema);
+    const id = this.#names.get(schema);
+    return id === undefined ? said : { ...said, id };
+  }
+}
+
+function convert(schema: z.ZodType, target: Dialect, io: Direction, metadata?: NamedSchemas): JsonSchema {
+  const named = metadata === undefined ? {} : { metadata };
+  const converted = z.toJSONSchema(schema, { target, io, ...named }) as JsonSchema;
+  const { $schema: _dialect, "~standard": _standard, ...json } = converted;
+  return tidy(json) as JsonSchema;
+}
+
+function tidy(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(tidy);
+  if (typeof node !== "object" || node === null) return node;
+  const tidied: JsonSchema = {};
+  for (const [name, value] of Object.entries(node)) tidied[name] = tidy(value);
+  if (typeof tidied.$ref === "string") tidied.$ref = tidied.$ref.replace(/^#\/\$defs\//, "#/components/schemas/");
+  return joinNullable(tidied);
 }
 
 /**
  * `anyOf: [X, null]` becomes X with two types. Validation then complains once and in plain words ("expected a string or
  * null"), and the serializer need not try alternatives. X's other keywords (lengths, members) mind only their own type.
  */
-function joinNullable(node: unknown): unknown {
-  if (Array.isArray(node)) return node.map(joinNullable);
-  if (typeof node !== "object" || node === null) return node;
-  const joined: JsonSchema = {};
-  for (const [name, value] of Object.entries(node)) joined[name] = joinNullable(value);
-  const { anyOf, ...rest } = joined;
-  if (!Array.isArray(anyOf) || anyOf.length !== 2) return joined;
+function joinNullable(schema: JsonSchema): JsonSchema {
+  const { anyOf, ...rest } = schema;
+  if (!Array.isArray(anyOf) || anyOf.length !== 2) return schema;
   const [first, second] = anyOf as [JsonSchema, JsonSchema];
-  if (second.type !== "null" || typeof first.type !== "string") return joined;
+  if (second.type !== "null" || typeof first.type !== "string") return schema;
   return { ...first, ...rest, type: [first.type, "null"] };
 }

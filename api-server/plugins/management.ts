@@ -4,7 +4,8 @@ import type { Management } from "../procedure.ts";
 
 const MANAGER = /^[a-zA-Z0-9._-]{1,253}(?:\/[a-zA-Z0-9._-]{1,253}){3}$/;
 
-const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
+/** Of a call without such headers, or of one that does not care for them. */
+export const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
 
 /** Reads the headers of api/v2 section 24.1. Throws PublicError `invalid_input` when one is not of its form. */
 export function readManagement(headers: IncomingHttpHeaders): Management {

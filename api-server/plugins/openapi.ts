@@ -3,14 +3,25 @@ import * as z from "zod";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 import type { AnyProcedure } from "../procedure.ts";
 import { describeNeeded } from "../v2/needed-permissions.ts";
-import { type JsonSchema, requestSchema, responseSchema } from "./json-schema.ts";
-import { successBody } from "./pipeline.ts";
+import { createDocumentSchemas, type DocumentSchemas, type JsonSchema } from "./json-schema.ts";
+import {
+  describeServices,
+  ErrorResponse,
+  errorExample,
+  failure,
+  HEADERS,
+  MANAGEMENT_PARAMETERS,
+  PROPAGATION_HEADER,
+  QUOTA_HEADERS,
+  SCHEMA_NAMES,
+} from "./openapi-components.ts";
+import { type Extent, exampleOf } from "./openapi-examples.ts";
+import { isChange, ResponseMeta, successBody } from "./pipeline.ts";
 
 /*
  * The OpenAPI 3.1 document, made from the schemas that the requests are checked with.
  */
 
-const DIALECT = "draft-2020-12";
 const API_VERSION = "2.0.0";
 
 /** What every procedure can answer with (api/v2 section 4.2). */
@@ -26,103 +37,144 @@ const COMMON_ERRORS: readonly ErrorKind[] = [
   "service_unavailable",
 ];
 
-const ErrorResponse = z
-  .strictObject({
-    meta: z.strictObject({ requestId: z.string() }),
-    error: z.strictObject({
-      title: z.string().describe("Short and the same for every error of the kind."),
-      detail: z.string().describe("What happened, for a person."),
-      status: z.int().describe("Equals the HTTP status."),
-      type: z.string().describe("`{docs_url}/errors/<kind>`: its last segment is the kind."),
-      errors: z
-        .array(
-          z.strictObject({
-            location: z.string().describe("Where the offending value is, such as `body.ratelimits[2].limit`."),
-            message: z.string().describe("What was expected, and what was there."),
-            fix: z.string().optional().describe("A suggestion."),
-          }),
-        )
-        .optional()
-        .describe("With status 400, 408 and 413 alone."),
-    }),
-  })
-  .describe("Every error has this form.");
+const DESCRIPTION = `API keys, roles, rate limits and usage analytics. Every procedure is a POST with a JSON body and a root key in the \`Authorization\` header.
+
+An error has its kind as the last segment of \`error.type\`, which is also the address of a page about it. A path that does not exist answers 404 \`not_found\`, another method than the documented one 405 \`method_not_allowed\` with an \`Allow\` header. To send \`Accept: application/problem+json\` is to get errors with that content type.
+
+Operations marked \`x-postern-addition\` exist for clients that manage objects from manifests.`;
 
 export function buildOpenApi(procedures: readonly AnyProcedure[]): JsonSchema {
+  const schemas = createDocumentSchemas(SCHEMA_NAMES);
+  schemas.response(ErrorResponse);
+  const common = commonFailures(procedures);
   const paths: Record<string, JsonSchema> = {};
   for (const procedure of [...procedures].sort(byPath)) {
-    paths[`/v2/${procedure.path}`] = { post: operation(procedure) };
+    paths[`/v2/${procedure.path}`] = { post: operation(procedure, schemas, common) };
   }
-  paths["/v2/liveness"] = { get: LIVENESS };
+  paths["/v2/liveness"] = { get: liveness(schemas) };
   return {
     openapi: "3.1.0",
     info: {
       title: "Postern",
       version: API_VERSION,
-      description:
-        "API keys, roles, rate limits and usage analytics. Every procedure is a POST with a JSON body and a root key in the `Authorization` header.",
+      description: DESCRIPTION,
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
-    servers: [{ url: "/" }],
+    servers: [{ url: "/", description: "The server that serves this document." }],
     security: [{ rootKey: [] }],
-    tags: [...new Set(procedures.map(serviceOf))].sort().map((name) => ({ name })),
+    tags: describeServices(new Set([...procedures.map(serviceOf), "liveness"])),
     paths,
     components: {
       securitySchemes: {
         rootKey: { type: "http", scheme: "bearer", description: "A root key of the workspace that is acted in." },
       },
-      schemas: { ErrorResponse: responseSchema(ErrorResponse, DIALECT) },
+      schemas: schemas.components(),
+      parameters: MANAGEMENT_PARAMETERS,
+      headers: HEADERS,
+      responses: Object.fromEntries([...common].map(([status, kinds]) => [nameOf(kinds), failure(status, kinds)])),
+      examples: Object.fromEntries(kindsOf(procedures).map((kind) => [kind, errorExample(kind)])),
     },
   };
 }
 
-const LIVENESS: JsonSchema = {
-  operationId: "liveness",
-  summary: "Tell whether the server lives",
-  security: [],
-  tags: ["liveness"],
-  responses: {
-    200: success(
-      z.strictObject({
-        data: z.strictObject({ message: z.string() }),
-        meta: z.strictObject({ requestId: z.string() }),
-      }),
-    ),
-    412: failure(["precondition_failed"]),
-    500: failure(["unexpected_error"]),
-  },
-};
+const LIVENESS_ERRORS: readonly ErrorKind[] = ["precondition_failed", "unexpected_error"];
 
-function operation(procedure: AnyProcedure): JsonSchema {
-  const kindsByStatus = new Map<number, ErrorKind[]>();
-  for (const kind of new Set([...COMMON_ERRORS, ...procedure.errors])) {
+function liveness(schemas: DocumentSchemas): JsonSchema {
+  const message = z
+    .string()
+    .describe("Free text.")
+    .meta({ examples: ["OK"] });
+  const body = z.strictObject({
+    data: z.strictObject({ message }).describe("What the server says of itself."),
+    meta: ResponseMeta,
+  });
+  return {
+    operationId: "liveness",
+    summary: "Tell whether the server lives",
+    description: "Needs no root key, and asks no store: whether traffic is welcome is another question.",
+    security: [],
+    tags: ["liveness"],
+    responses: {
+      200: success(body, schemas, {}),
+      ...Object.fromEntries(LIVENESS_ERRORS.map((kind) => [ERROR_KINDS[kind].status, withoutHeaders(kind)])),
+    },
+  };
+}
+
+function withoutHeaders(kind: ErrorKind): JsonSchema {
+  const { headers: _headers, ...rest } = failure(ERROR_KINDS[kind].status, [kind]);
+  return rest;
+}
+
+type KindsByStatus = ReadonlyMap<number, readonly ErrorKind[]>;
+
+function groupByStatus(kinds: readonly ErrorKind[]): KindsByStatus {
+  const groups = new Map<number, ErrorKind[]>();
+  for (const kind of new Set(kinds)) {
     const { status } = ERROR_KINDS[kind];
-    kindsByStatus.set(status, [...(kindsByStatus.get(status) ?? []), kind]);
+    groups.set(status, [...(groups.get(status) ?? []), kind]);
   }
-  const failures = [...kindsByStatus].map(([status, kinds]) => [String(status), failure(kinds)]);
+  return groups;
+}
+
+const failuresOf = (procedure: AnyProcedure): KindsByStatus => groupByStatus([...COMMON_ERRORS, ...procedure.errors]);
+
+/** Those which most procedures answer in the same way; said once. */
+function commonFailures(procedures: readonly AnyProcedure[]): KindsByStatus {
+  const common = groupByStatus(COMMON_ERRORS);
+  const isUsed = ([status, kinds]: [number, readonly ErrorKind[]]) =>
+    procedures.some((procedure) => failuresOf(procedure).get(status)?.length === kinds.length);
+  return new Map([...common].filter(isUsed));
+}
+
+/** Of a shared answer, by any of its kinds. */
+const nameOf = ([kind = "unexpected_error"]: readonly ErrorKind[]): string =>
+  ERROR_KINDS[kind].title.replaceAll(" ", "");
+
+const kindsOf = (procedures: readonly AnyProcedure[]): ErrorKind[] =>
+  [...new Set([...COMMON_ERRORS, ...LIVENESS_ERRORS, ...procedures.flatMap(({ errors }) => errors)])].sort();
+
+function operation(procedure: AnyProcedure, schemas: DocumentSchemas, common: KindsByStatus): JsonSchema {
+  const failures = [...failuresOf(procedure)].map(([status, kinds]) => [
+    status,
+    kinds.length === common.get(status)?.length
+      ? { $ref: `#/components/responses/${nameOf(kinds)}` }
+      : failure(status, kinds),
+  ]);
+  const changes = isChange(procedure.path);
+  const headers = { ...QUOTA_HEADERS, ...(changes ? PROPAGATION_HEADER : {}) };
   return {
     operationId: procedure.path,
     summary: procedure.summary,
     description: `${procedure.description}\n\n**Root-key permissions:** ${procedure.permissions.map(describeNeeded).join("; ")}`,
     tags: [serviceOf(procedure)],
     ...(procedure.addition === true ? { "x-postern-addition": true } : {}),
-    requestBody: {
-      required: true,
-      content: { "application/json": { schema: requestSchema(procedure.body, DIALECT) } },
-    },
-    responses: { 200: success(successBody(procedure)), ...Object.fromEntries(failures) },
+    ...(changes
+      ? { parameters: Object.keys(MANAGEMENT_PARAMETERS).map((name) => ({ $ref: `#/components/parameters/${name}` })) }
+      : {}),
+    requestBody: { required: true, content: { "application/json": requestContent(procedure, schemas) } },
+    responses: { 200: success(successBody(procedure), schemas, headers), ...Object.fromEntries(failures) },
   };
 }
 
-function success(body: z.ZodType): JsonSchema {
-  return { description: "Done.", content: { "application/json": { schema: responseSchema(body, DIALECT) } } };
+function requestContent({ body }: AnyProcedure, schemas: DocumentSchemas): JsonSchema {
+  const schema = schemas.request(body);
+  const example = (extent: Extent) => exampleOf(schema, schemas.components(), extent);
+  const [least, full] = [example("required"), example("all")];
+  const examples =
+    JSON.stringify(least) === JSON.stringify(full)
+      ? { full: { summary: "Every field", value: full } }
+      : { full: { summary: "Every field", value: full }, least: { summary: "Only what is required", value: least } };
+  return { schema, examples };
 }
 
-function failure(kinds: readonly ErrorKind[]): JsonSchema {
-  const schema = { $ref: "#/components/schemas/ErrorResponse" };
+function success(body: z.ZodType, schemas: DocumentSchemas, headers: JsonSchema): JsonSchema {
+  const schema = schemas.response(body);
+  const example = exampleOf(schema, schemas.components());
   return {
-    description: kinds.map((kind) => `\`${kind}\`: ${ERROR_KINDS[kind].explanation}`).join("\n\n"),
-    content: { "application/json": { schema }, "application/problem+json": { schema } },
+    description: "Done.",
+    ...(Object.keys(headers).length === 0 ? {} : { headers }),
+    content: { "application/json": { schema, example } },
   };
 }
 

@@ -3,15 +3,17 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import * as z from "zod";
 import { PublicError } from "../../core/errors.ts";
 import { missingPermission, type Requirement } from "../../core/permissions/root-key.ts";
+import { withoutPort } from "../../core/verification/ip-address.ts";
 import type { Deps } from "../deps.ts";
 import { type AnyProcedure, type Call, type Caller, DataJson, type Management, type Page } from "../procedure.ts";
 import { admit, createRootKeys, type KnownRootKey, type RootKey, type RootKeys, readRootKeyHash } from "./auth.ts";
-import { checkContentType, parseBody } from "./body.ts";
+import { checkContentEncoding, checkContentType, parseBody } from "./body.ts";
 import type { Deadlines, Exchange } from "./deadline.ts";
 import type { ErrorSender } from "./errors.ts";
 import { type JsonSchema, responseSchema } from "./json-schema.ts";
-import { readManagement } from "./management.ts";
+import { readManagement, UNMANAGED } from "./management.ts";
 import { chargeQuota } from "./quota.ts";
+import { BODY_BYTES_MAX, createBodyReader, UNJUDGED_BYTES_MAX } from "./read-body.ts";
 import { compileBody } from "./validation.ts";
 
 /*
@@ -19,17 +21,17 @@ import { compileBody } from "./validation.ts";
  *
  *   1 deadline   2 size of the body   3 form of the Authorization header   4 body   5 root key, workspace   6 quota   7 handler
  *
- * Fastify has read the body when `serve` begins, and has refused it if it was too large. The way of a request whose root
+ * The body has been read when `serve` begins, and was refused if it was too large. The way of a request whose root
  * key is known and whose workspace has no quota waits for nothing: no promise, no timer, no hook.
  */
 
-export const BODY_BYTES_MAX = 10_485_760;
-
-/** The root key of a larger body is looked up before the body is parsed, so that strangers cannot make us parse it. */
-const PARSE_FIRST_BYTES_MAX = 262_144;
-
-/** What these do, the pods have to learn of; while that takes long, the answer says so. */
 const CHANGES = /\.(?:add|create|delete|migrate|remove|reroll|set|update)[A-Z]/;
+
+/**
+ * Whether a procedure changes objects. What these do, the pods have to learn of; while that takes long, the answer says so.
+ * And only these care on whose behalf they are called.
+ */
+export const isChange = (path: string): boolean => CHANGES.test(path);
 
 export interface PipelineParts {
   readonly deps: Deps;
@@ -47,9 +49,11 @@ export function registerProcedures(
   const rootKeys = createRootKeys(parts.deps);
   // The bytes as they are: what they say is looked at after the header, and by the rules of ours.
   app.removeAllContentTypeParsers();
-  for (const contentType of ["application/json", "*"]) {
-    app.addContentTypeParser(contentType, { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-  }
+  const readBytes = createBodyReader(async ({ headers }) => {
+    const hash = readRootKeyHash(headers.authorization);
+    admit(rootKeys.peek(hash) ?? (await rootKeys.find(hash)), parts.deps.nowMs());
+  });
+  for (const contentType of ["application/json", "*"]) app.addContentTypeParser(contentType, readBytes);
   for (const procedure of procedures) {
     app.post(
       `/v2/${procedure.path}`,
@@ -71,10 +75,11 @@ interface Arrived {
 function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure) {
   const { deps, deadlines, sendError, observe } = parts;
   const validate = compileBody(procedure.body, procedure.path);
-  const changes = CHANGES.test(procedure.path);
+  const changes = isChange(procedure.path);
 
   function readBody({ request }: Arrived): unknown {
     checkContentType(request.headers["content-type"]);
+    checkContentEncoding(request.headers["content-encoding"]);
     const bytes = request.body as Buffer | undefined;
     const body = parseBody(bytes);
     validate(body, bytes?.length ?? 0);
@@ -88,7 +93,7 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
       body,
       caller,
       management,
-      origin: { requestId: request.id, clientIp: request.ip, userAgent: request.headers["user-agent"] },
+      origin: { requestId: request.id, clientIp: withoutPort(request.ip), userAgent: request.headers["user-agent"] },
       deps,
       require: (requirement) => requirePermission(requirement, caller),
     };
@@ -108,7 +113,7 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
       rootKey = admit(known ?? (await rootKeys.find(rootKeyHash)), deps.nowMs());
       body = readBody(arrived);
     }
-    const management = readManagement(request.headers);
+    const management = changes ? readManagement(request.headers) : UNMANAGED;
     rootKey ??= admit(known ?? (await rootKeys.find(rootKeyHash)), deps.nowMs());
     const { caller, quotaPerMinute } = rootKey;
     if (quotaPerMinute !== undefined) {
@@ -123,12 +128,12 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
     // Looked up, not judged: what is wrong with the body is said before what is wrong with the root key.
     const known = rootKeys.peek(arrived.rootKeyHash);
     const bytes = request.body as Buffer | undefined;
-    if (bytes !== undefined && bytes.length > PARSE_FIRST_BYTES_MAX) return continueSlowly(arrived, undefined, known);
+    if (bytes !== undefined && bytes.length > UNJUDGED_BYTES_MAX) return continueSlowly(arrived, undefined, known);
     const body = readBody(arrived);
     if (known === undefined || (known !== "absent" && known.quotaPerMinute !== undefined)) {
       return continueSlowly(arrived, { body }, known);
     }
-    const management = readManagement(request.headers);
+    const management = changes ? readManagement(request.headers) : UNMANAGED;
     return callHandler(arrived, admit(known, deps.nowMs()), body, management);
   }
 
@@ -180,17 +185,30 @@ const toListBody = ({ items, cursor }: Page<unknown>, requestId: string) => ({
   meta: { requestId },
 });
 
-const Meta = z.strictObject({ requestId: z.string().describe("Made by the server for each request.") });
-export const Pagination = z.strictObject({
-  hasMore: z.boolean().describe("Whether there is a next page."),
-  cursor: z.string().optional().describe("Where the next page begins; only when there is one."),
-});
+export const ResponseMeta = z
+  .strictObject({
+    requestId: z
+      .string()
+      .describe("Made by the server for each request; logs, events and audit rows carry it.")
+      .meta({ examples: ["req_1aBc2DeF3gHi4JkL"] }),
+  })
+  .describe("About the answer itself.");
+export const Pagination = z
+  .strictObject({
+    hasMore: z.boolean().describe("Whether there is a next page."),
+    cursor: z
+      .string()
+      .optional()
+      .describe("Where the next page begins; only when there is one.")
+      .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
+  })
+  .describe("Whether the list goes on, and where.");
 
 /** The zod schema of a whole success body. */
 export function successBody(procedure: AnyProcedure): z.ZodType {
   return procedure.paginated === true
-    ? z.strictObject({ data: z.array(procedure.item), pagination: Pagination, meta: Meta })
-    : z.strictObject({ data: procedure.data, meta: Meta });
+    ? z.strictObject({ data: z.array(procedure.item), pagination: Pagination, meta: ResponseMeta })
+    : z.strictObject({ data: procedure.data, meta: ResponseMeta });
 }
 
 const successSchema = (procedure: AnyProcedure): JsonSchema => responseSchema(successBody(procedure), "draft-7");

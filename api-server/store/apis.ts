@@ -106,3 +106,79 @@ export async function deleteApi(
   const text = "update apis set deleted_at = $3 where workspace_id = $1 and id = $2";
   await tx.query({ name: "delete-api", text, values: [workspaceId, apiId, deletedAt] });
 }
+
+/** An API with what only an administrator sets. */
+export interface ApiSettingsRow {
+  readonly id: string;
+  readonly name: string;
+  readonly ip_allow_list: string[];
+  readonly delete_protection: boolean;
+  readonly default_prefix: string | null;
+  readonly default_byte_length: number | null;
+  readonly key_encryption: boolean;
+  readonly manager: string | null;
+  readonly created_at: number;
+}
+
+/** By id. */
+export async function listApiSettings(
+  db: Queryable,
+  { workspaceId, rowsMax }: { workspaceId: string; rowsMax: number },
+): Promise<ApiSettingsRow[]> {
+  const text = `select id, name, ip_allow_list, delete_protection, default_prefix, default_byte_length, key_encryption,
+                       manager, created_at
+                  from apis
+                 where workspace_id = $1 and deleted_at is null
+                 order by id
+                 limit $2`;
+  const { rows } = await db.query<ApiSettingsRow>({ name: "list-api-settings", text, values: [workspaceId, rowsMax] });
+  return rows;
+}
+
+/** As `lockApi`, with other columns. */
+export async function lockApiSettings(
+  tx: Queryable,
+  { workspaceId, apiId }: ApiRef,
+): Promise<ApiSettingsRow | undefined> {
+  const text = `select id, name, ip_allow_list, delete_protection, default_prefix, default_byte_length, key_encryption,
+                       manager, created_at
+                  from apis
+                 where workspace_id = $1 and id = $2 and deleted_at is null
+                   for update`;
+  const { rows } = await tx.query<ApiSettingsRow>({ name: "lock-api-settings", text, values: [workspaceId, apiId] });
+  return rows[0];
+}
+
+/** What of an API no procedure changes. */
+export interface ApiSettings {
+  readonly ipAllowList: readonly string[];
+  readonly deleteProtection: boolean;
+  readonly defaultPrefix: string | null;
+  readonly defaultByteLength: number | null;
+  readonly keyEncryption: boolean;
+}
+
+export async function updateApiSettings(
+  tx: Queryable,
+  { workspaceId, apiId, settings, updatedAt }: ApiRef & { settings: ApiSettings; updatedAt: number },
+): Promise<void> {
+  const text = `update apis
+                   set ip_allow_list = $3, delete_protection = $4, default_prefix = $5, default_byte_length = $6,
+                       key_encryption = $7, updated_at = $8
+                 where workspace_id = $1 and id = $2 and deleted_at is null`;
+  const { ipAllowList, deleteProtection, defaultPrefix, defaultByteLength, keyEncryption } = settings;
+  await tx.query({
+    name: "update-api-settings",
+    text,
+    values: [
+      workspaceId,
+      apiId,
+      ipAllowList,
+      deleteProtection,
+      defaultPrefix,
+      defaultByteLength,
+      keyEncryption,
+      updatedAt,
+    ],
+  });
+}

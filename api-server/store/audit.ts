@@ -14,7 +14,10 @@ export interface AuditTarget {
     | "ratelimit"
     | "ratelimitNamespace"
     | "ratelimitOverride"
-    | "policy";
+    | "policy"
+    | "workspace"
+    | "rootKey"
+    | "migration";
   readonly id: string;
   readonly name?: string | undefined;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
@@ -28,7 +31,8 @@ export interface AuditEvent {
 }
 
 export interface AuditActor {
-  readonly type: "rootkey" | "system";
+  /** `system` is a job of the server, `cli` a person at the command line, who needs no root key. */
+  readonly type: "rootkey" | "system" | "cli";
   readonly id: string;
   readonly name: string;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
@@ -70,7 +74,7 @@ export function auditContext({ caller, management, origin, deps }: Call<unknown>
   };
 }
 
-/** The same for a job of the server itself, whose actor is `SYSTEM_ACTOR`. */
+/** The same where there is no call: a job of the server itself (its actor is `SYSTEM_ACTOR`), or an administrator. */
 export async function insertAuditEvents(
   tx: Queryable,
   context: AuditContext,
@@ -102,3 +106,43 @@ export async function insertAuditEvents(
 }
 
 const ID_BYTES = 24;
+
+export interface AuditRow {
+  readonly id: string;
+  readonly time: number;
+  readonly event: string;
+  readonly description: string;
+  readonly actor: AuditActor;
+  readonly remote_ip: string | null;
+  readonly user_agent: string | null;
+  readonly targets: AuditTarget[];
+  readonly correlation_id: string | null;
+  readonly request_id: string | null;
+}
+
+/** The newest first, along `audit_log_by_time`; `event` and `targetId` are whole names and ids, null for any. */
+export async function listAudit(
+  db: Queryable,
+  filter: {
+    readonly workspaceId: string;
+    readonly sinceMs: number;
+    readonly event: string | null;
+    readonly targetId: string | null;
+    readonly rowsMax: number;
+  },
+): Promise<AuditRow[]> {
+  const text = `select id, time, event, description, actor, remote_ip, user_agent, targets, correlation_id, request_id
+                  from audit_log
+                 where workspace_id = $1 and time >= $2
+                   and ($3::text is null or event = $3)
+                   and ($4::text is null or targets @> jsonb_build_array(jsonb_build_object('id', $4::text)))
+                 order by time desc, id
+                 limit $5`;
+  const { workspaceId, sinceMs, event, targetId, rowsMax } = filter;
+  const { rows } = await db.query<AuditRow>({
+    name: "list-audit",
+    text,
+    values: [workspaceId, sinceMs, event, targetId, rowsMax],
+  });
+  return rows;
+}

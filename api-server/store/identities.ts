@@ -1,3 +1,4 @@
+import { containing } from "./like.ts";
 import type { Queryable } from "./queryable.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -20,6 +21,67 @@ export async function findIdentity(
                  limit 1`;
   const { rows } = await db.query<IdentityRow>({ name: "find-identity", text, values: [workspaceId, identity] });
   return rows[0];
+}
+
+/**
+ * As `findIdentity`; nobody else changes the row until the transaction ends. Keys can be attached to it meanwhile, for its
+ * id stays.
+ */
+export async function lockIdentity(
+  tx: Queryable,
+  { workspaceId, identity }: { workspaceId: string; identity: string },
+): Promise<IdentityRow | undefined> {
+  const text = `select id, external_id, meta
+                  from identities
+                 where workspace_id = $1 and (id = $2 or external_id = $2) and deleted_at is null
+                 order by (id = $2) desc
+                 limit 1
+                   for no key update`;
+  const { rows } = await tx.query<IdentityRow>({ name: "lock-identity", text, values: [workspaceId, identity] });
+  return rows[0];
+}
+
+export interface IdentityPage {
+  readonly workspaceId: string;
+  /** Where the page begins; the empty text is before every id. */
+  readonly cursor: string;
+  readonly rowsMax: number;
+}
+
+/** Live ones, in the order of their ids. */
+export async function listIdentities(
+  db: Queryable,
+  { workspaceId, cursor, rowsMax }: IdentityPage,
+): Promise<IdentityRow[]> {
+  const text = `select id, external_id, meta
+                  from identities
+                 where workspace_id = $1 and id >= $2 and deleted_at is null
+                 order by id
+                 limit $3`;
+  const { rows } = await db.query<IdentityRow>({
+    name: "list-identities",
+    text,
+    values: [workspaceId, cursor, rowsMax],
+  });
+  return rows;
+}
+
+/**
+ * Those with `search` in their id or external id, whatever its case. Without a name, so that it is planned each time for
+ * the text that is looked for: a rare one is found by its trigrams, a common one along the ids.
+ */
+export async function searchIdentities(
+  db: Queryable,
+  { workspaceId, cursor, rowsMax, search }: IdentityPage & { readonly search: string },
+): Promise<IdentityRow[]> {
+  const text = `select id, external_id, meta
+                  from identities
+                 where workspace_id = $1 and id >= $2 and deleted_at is null
+                   and (id ilike $4 or external_id ilike $4)
+                 order by id
+                 limit $3`;
+  const { rows } = await db.query<IdentityRow>({ text, values: [workspaceId, cursor, rowsMax, containing(search)] });
+  return rows;
 }
 
 export async function findIdentityIdByExternalId(
@@ -50,4 +112,26 @@ export async function insertIdentity(
     values: [id, workspaceId, externalId, meta === null ? null : JSON.stringify(meta), createdAt],
   });
   return rowCount === 1;
+}
+
+export async function updateIdentity(
+  tx: Queryable,
+  identity: { workspaceId: string; identityId: string; meta: Json | null; updatedAt: number },
+): Promise<void> {
+  const text = "update identities set meta = $3::jsonb, updated_at = $4 where workspace_id = $1 and id = $2";
+  const { workspaceId, identityId, meta, updatedAt } = identity;
+  await tx.query({
+    name: "update-identity",
+    text,
+    values: [workspaceId, identityId, meta === null ? null : JSON.stringify(meta), updatedAt],
+  });
+}
+
+/** Marks it deleted: keys go on naming it, and do without. Its limits are rows of their own. */
+export async function deleteIdentity(
+  tx: Queryable,
+  { workspaceId, identityId, deletedAt }: { workspaceId: string; identityId: string; deletedAt: number },
+): Promise<void> {
+  const text = "update identities set deleted_at = $3 where workspace_id = $1 and id = $2";
+  await tx.query({ name: "delete-identity", text, values: [workspaceId, identityId, deletedAt] });
 }

@@ -105,6 +105,42 @@ export async function updateKey(tx: Queryable, { workspaceId, keyId }: KeyRef, s
   });
 }
 
+/** What changed is not in the row itself: its credits, its links, or who manages it. Breaks `keys_manager` as `updateKey` does. */
+export async function touchKey(
+  tx: Queryable,
+  { workspaceId, keyId, manager, updatedAt }: KeyRef & Pick<KeySettings, "manager" | "updatedAt">,
+): Promise<void> {
+  const text = "update keys set manager = $3, updated_at = $4 where workspace_id = $1 and id = $2";
+  await tx.query({ name: "touch-key", text, values: [workspaceId, keyId, manager, updatedAt] });
+}
+
+/** When it expires, Unix ms; nothing else of it changes. */
+export async function setKeyExpiry(
+  tx: Queryable,
+  { workspaceId, keyId, expiresAt }: KeyRef & { expiresAt: number },
+): Promise<void> {
+  const text = "update keys set expires_at = $3 where workspace_id = $1 and id = $2";
+  await tx.query({ name: "set-key-expiry", text, values: [workspaceId, keyId, expiresAt] });
+}
+
+/** Gives a key the direct permissions and the roles that another one has. */
+export async function copyKeyGrants(
+  tx: Queryable,
+  { workspaceId, fromKeyId, toKeyId }: { workspaceId: string; fromKeyId: string; toKeyId: string },
+): Promise<void> {
+  const text = `with copied_permissions as (
+                  insert into key_permissions (key_id, permission_id, workspace_id)
+                  select $3, permission_id, $1
+                    from key_permissions
+                   where workspace_id = $1 and key_id = $2
+                )
+                insert into key_roles (key_id, role_id, workspace_id)
+                select $3, role_id, $1
+                  from key_roles
+                 where workspace_id = $1 and key_id = $2`;
+  await tx.query({ name: "copy-key-grants", text, values: [workspaceId, fromKeyId, toKeyId] });
+}
+
 /** Lets the key go: it stays, and nobody manages it any more. */
 export async function releaseKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<void> {
   const text = "update keys set manager = null where workspace_id = $1 and id = $2";

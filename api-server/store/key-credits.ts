@@ -40,6 +40,12 @@ export async function lockKeyCredits(
   return rows[0];
 }
 
+/** Nobody locks the key to change its credits until the transaction ends. Writing its other columns is not hindered. */
+export async function holdKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<void> {
+  const text = "select from keys where workspace_id = $1 and id = $2 for key share";
+  await tx.query({ name: "hold-key", text, values: [workspaceId, keyId] });
+}
+
 /** Whether the key is there and not deleted. */
 export async function isKeyLive(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<boolean> {
   const text = "select from keys where workspace_id = $1 and id = $2 and deleted_at is null";

@@ -49,6 +49,23 @@ export async function findKey(db: Queryable, { workspaceId, keyId }: KeyRef): Pr
   return rows[0];
 }
 
+/** As `findKey`, by the hash of the secret. */
+export async function findKeyByHash(
+  db: Queryable,
+  { workspaceId, hash }: { workspaceId: string; hash: string },
+): Promise<KeyRow | undefined> {
+  const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
+                       k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
+                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+                  from keys k
+                  join apis a on a.id = k.api_id and a.deleted_at is null
+                  left join identities i on i.id = k.identity_id and i.deleted_at is null
+                  left join key_credits c on c.key_id = k.id
+                 where k.workspace_id = $1 and k.hash = $2 and k.deleted_at is null`;
+  const { rows } = await db.query<KeyRow>({ name: "find-key-by-hash", text, values: [workspaceId, hash] });
+  return rows[0];
+}
+
 /** As `findKey`; nobody else changes the key until the transaction ends. */
 export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
   const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,

@@ -88,6 +88,28 @@ export async function findNamespaceEver(
   return rows[0];
 }
 
+/** As `findNamespaceEver`, for several: one row for each that was found, with what it was asked for as. */
+export async function listNamespacesEver(
+  db: Queryable,
+  { workspaceId, namespaces }: { workspaceId: string; namespaces: readonly string[] },
+): Promise<{ readonly asked: string; readonly id: string; readonly name: string; readonly deleted: boolean }[]> {
+  const text = `select asked.namespace as asked, n.id, n.name, n.deleted_at is not null as deleted
+                  from unnest($2::text[]) as asked (namespace)
+                  cross join lateral (
+                    select id, name, deleted_at
+                      from ratelimit_namespaces
+                     where workspace_id = $1 and (id = asked.namespace or name = asked.namespace)
+                     order by (deleted_at is null) desc, (id = asked.namespace) desc, created_at desc
+                     limit 1
+                  ) n`;
+  const { rows } = await db.query<{ asked: string; id: string; name: string; deleted: boolean }>({
+    name: "list-namespaces-ever",
+    text,
+    values: [workspaceId, namespaces],
+  });
+  return rows;
+}
+
 /** The live namespace that this manager manages, if there is one. */
 export async function findNamespaceIdByManager(
   db: Queryable,

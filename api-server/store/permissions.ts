@@ -1,3 +1,4 @@
+import { containing } from "./like.ts";
 import type { Queryable } from "./queryable.ts";
 
 export interface PermissionRow {
@@ -29,6 +30,73 @@ export async function listPermissionsBySlug(
     text,
     values: [workspaceId, slugs],
   });
+  return rows;
+}
+
+/** Addressed by id or slug, whose case does not count; where both fit something, the id wins. */
+export async function findPermission(
+  db: Queryable,
+  { workspaceId, permission }: { workspaceId: string; permission: string },
+): Promise<PermissionRow | undefined> {
+  const text = `select id, slug, name, description, manager
+                  from permissions
+                 where workspace_id = $1 and (id = $2 or lower(slug) = lower($2))
+                 order by (id = $2) desc
+                 limit 1`;
+  const { rows } = await db.query<PermissionRow>({ name: "find-permission", text, values: [workspaceId, permission] });
+  return rows[0];
+}
+
+/** As `findPermission`; nobody else changes the row until the transaction ends. */
+export async function lockPermission(
+  tx: Queryable,
+  { workspaceId, permission }: { workspaceId: string; permission: string },
+): Promise<PermissionRow | undefined> {
+  const text = `select id, slug, name, description, manager
+                  from permissions
+                 where workspace_id = $1 and (id = $2 or lower(slug) = lower($2))
+                 order by (id = $2) desc
+                 limit 1
+                   for update`;
+  const { rows } = await tx.query<PermissionRow>({ name: "lock-permission", text, values: [workspaceId, permission] });
+  return rows[0];
+}
+
+export interface PermissionPage {
+  readonly workspaceId: string;
+  /** Where the page begins; the empty text is before every id. */
+  readonly cursor: string;
+  readonly rowsMax: number;
+}
+
+/** In the order of their ids. */
+export async function listPermissions(
+  db: Queryable,
+  { workspaceId, cursor, rowsMax }: PermissionPage,
+): Promise<PermissionRow[]> {
+  const text = `select id, slug, name, description, manager
+                  from permissions
+                 where workspace_id = $1 and id >= $2
+                 order by id
+                 limit $3`;
+  const values = [workspaceId, cursor, rowsMax];
+  const { rows } = await db.query<PermissionRow>({ name: "list-permissions", text, values });
+  return rows;
+}
+
+/** Those with `search` in one of their texts, whatever its case. */
+export async function searchPermissions(
+  db: Queryable,
+  { workspaceId, cursor, rowsMax, search }: PermissionPage & { readonly search: string },
+): Promise<PermissionRow[]> {
+  const text = `select id, slug, name, description, manager
+                  from permissions
+                 where workspace_id = $1 and id >= $2
+                   and (id ilike $4 or name ilike $4 or slug ilike $4 or description ilike $4)
+                 order by id
+                 limit $3`;
+  const values = [workspaceId, cursor, rowsMax, containing(search)];
+  const { rows } = await db.query<PermissionRow>({ name: "search-permissions", text, values });
   return rows;
 }
 
@@ -95,6 +163,70 @@ export async function insertPermissionsForSlugs(
   return rows;
 }
 
+/** Breaks `permissions_manager` when the manager has another permission. The slug stays. */
+export async function updatePermission(
+  tx: Queryable,
+  { workspaceId, id, name, description, manager }: Omit<PermissionRow, "slug"> & { readonly workspaceId: string },
+): Promise<void> {
+  const text = `update permissions
+                   set name = $3, description = $4, manager = $5
+                 where workspace_id = $1 and id = $2`;
+  await tx.query({ name: "update-permission", text, values: [workspaceId, id, name, description, manager] });
+}
+
+/** For good, with its links to keys and roles. */
+export async function deletePermission(
+  tx: Queryable,
+  { workspaceId, permissionId }: { workspaceId: string; permissionId: string },
+): Promise<void> {
+  const text = "delete from permissions where workspace_id = $1 and id = $2";
+  await tx.query({ name: "delete-permission", text, values: [workspaceId, permissionId] });
+}
+
+/** One row for each text that was asked for; its permission is null when it is neither an id nor a slug of the workspace. */
+export type AskedPermissionRow = { readonly asked: string } & (PermissionRow | { readonly id: null });
+
+/** Addressed by id or slug, whose case does not count; where both fit something, the id wins. In the order asked for. */
+export async function listPermissionsByIdOrSlug(
+  db: Queryable,
+  { workspaceId, permissions }: { workspaceId: string; permissions: readonly string[] },
+): Promise<AskedPermissionRow[]> {
+  const text = `select asked.permission as asked, p.id, p.slug, p.name, p.description, p.manager
+                  from unnest($2::text[]) with ordinality as asked (permission, position)
+                  left join lateral (
+                    select id, slug, name, description, manager
+                      from permissions
+                     where workspace_id = $1 and (id = asked.permission or lower(slug) = lower(asked.permission))
+                     order by (id = asked.permission) desc
+                     limit 1
+                  ) p on true
+                 order by asked.position`;
+  const { rows } = await db.query<AskedPermissionRow>({
+    name: "list-permissions-by-id-or-slug",
+    text,
+    values: [workspaceId, permissions],
+  });
+  return rows;
+}
+
+/** The direct permissions of one key, in the order of their slugs. */
+export async function listPermissionsOfKey(
+  db: Queryable,
+  { workspaceId, keyId }: { workspaceId: string; keyId: string },
+): Promise<PermissionRow[]> {
+  const text = `select p.id, p.slug, p.name, p.description, p.manager
+                  from key_permissions kp
+                  join permissions p on p.id = kp.permission_id
+                 where kp.workspace_id = $1 and kp.key_id = $2
+                 order by p.slug collate "C"`;
+  const { rows } = await db.query<PermissionRow>({
+    name: "list-permissions-of-key",
+    text,
+    values: [workspaceId, keyId],
+  });
+  return rows;
+}
+
 /** The permissions of one role, in the order of their slugs. */
 export async function listPermissionsOfRole(
   db: Queryable,
@@ -109,6 +241,24 @@ export async function listPermissionsOfRole(
     name: "list-permissions-of-role",
     text,
     values: [workspaceId, roleId],
+  });
+  return rows;
+}
+
+/** The permissions of several roles, of each in the order of their slugs. */
+export async function listPermissionsOfRoles(
+  db: Queryable,
+  { workspaceId, roleIds }: { workspaceId: string; roleIds: readonly string[] },
+): Promise<(PermissionRow & { readonly role_id: string })[]> {
+  const text = `select rp.role_id, p.id, p.slug, p.name, p.description, p.manager
+                  from role_permissions rp
+                  join permissions p on p.id = rp.permission_id
+                 where rp.workspace_id = $1 and rp.role_id = any ($2::text[])
+                 order by rp.role_id, p.slug collate "C"`;
+  const { rows } = await db.query<PermissionRow & { role_id: string }>({
+    name: "list-permissions-of-roles",
+    text,
+    values: [workspaceId, roleIds],
   });
   return rows;
 }

@@ -1,3 +1,4 @@
+import { containing } from "./like.ts";
 import type { Queryable } from "./queryable.ts";
 
 export interface RoleRow {
@@ -51,6 +52,40 @@ export async function lockRoleById(tx: Queryable, { workspaceId, roleId }: RoleR
   return rows[0];
 }
 
+export interface RolePage {
+  readonly workspaceId: string;
+  /** Where the page begins; the empty text is before every id. */
+  readonly cursor: string;
+  readonly rowsMax: number;
+}
+
+/** In the order of their ids. */
+export async function listRoles(db: Queryable, { workspaceId, cursor, rowsMax }: RolePage): Promise<RoleRow[]> {
+  const text = `select id, name, description, manager
+                  from roles
+                 where workspace_id = $1 and id >= $2
+                 order by id
+                 limit $3`;
+  const { rows } = await db.query<RoleRow>({ name: "list-roles", text, values: [workspaceId, cursor, rowsMax] });
+  return rows;
+}
+
+/** Those with `search` in one of their texts, whatever its case. */
+export async function searchRoles(
+  db: Queryable,
+  { workspaceId, cursor, rowsMax, search }: RolePage & { readonly search: string },
+): Promise<RoleRow[]> {
+  const text = `select id, name, description, manager
+                  from roles
+                 where workspace_id = $1 and id >= $2
+                   and (id ilike $4 or name ilike $4 or description ilike $4)
+                 order by id
+                 limit $3`;
+  const values = [workspaceId, cursor, rowsMax, containing(search)];
+  const { rows } = await db.query<RoleRow>({ name: "search-roles", text, values });
+  return rows;
+}
+
 /** One row for each name that was asked for; its role is null when no role of the workspace has the name. */
 export type AskedRoleRow = { readonly asked: string } & (RoleRow | { readonly id: null });
 
@@ -64,6 +99,20 @@ export async function listRolesByName(
                   left join roles r on r.workspace_id = $1 and lower(r.name) = lower(asked.name)
                  order by r.name collate "C", asked.name collate "C"`;
   const { rows } = await db.query<AskedRoleRow>({ name: "list-roles-by-name", text, values: [workspaceId, names] });
+  return rows;
+}
+
+/** The roles of one key, in the order of their names. */
+export async function listRolesOfKey(
+  db: Queryable,
+  { workspaceId, keyId }: { workspaceId: string; keyId: string },
+): Promise<RoleRow[]> {
+  const text = `select r.id, r.name, r.description, r.manager
+                  from key_roles kr
+                  join roles r on r.id = kr.role_id
+                 where kr.workspace_id = $1 and kr.key_id = $2
+                 order by r.name collate "C"`;
+  const { rows } = await db.query<RoleRow>({ name: "list-roles-of-key", text, values: [workspaceId, keyId] });
   return rows;
 }
 

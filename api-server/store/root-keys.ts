@@ -63,10 +63,64 @@ export async function upsertRootKey(db: Queryable, rootKey: NewRootKey): Promise
   });
 }
 
+/** What may be told of a root key to whoever administers it: neither its secret nor its hash. */
+export interface RootKeySummary {
+  readonly id: string;
+  readonly workspace_id: string;
+  readonly name: string | null;
+  readonly start: string;
+  readonly permissions: string[];
+  readonly enabled: boolean;
+  readonly expires_at: number | null;
+  readonly created_at: number;
+}
+
+export interface RootKeyRef {
+  readonly workspaceId: string;
+  readonly rootKeyId: string;
+}
+
+/** Those that are not revoked, the oldest first. */
+export async function listRootKeys(
+  db: Queryable,
+  { workspaceId, rowsMax }: { workspaceId: string; rowsMax: number },
+): Promise<RootKeySummary[]> {
+  const text = `select id, workspace_id, name, start, permissions, enabled, expires_at, created_at
+                  from root_keys
+                 where workspace_id = $1 and deleted_at is null
+                 order by created_at, id
+                 limit $2`;
+  const { rows } = await db.query<RootKeySummary>({ name: "list-root-keys", text, values: [workspaceId, rowsMax] });
+  return rows;
+}
+
+/** One that is not revoked; nobody else changes the row until the transaction ends. */
+export async function lockRootKey(
+  tx: Queryable,
+  { workspaceId, rootKeyId }: RootKeyRef,
+): Promise<RootKeySummary | undefined> {
+  const text = `select id, workspace_id, name, start, permissions, enabled, expires_at, created_at
+                  from root_keys
+                 where workspace_id = $1 and id = $2 and deleted_at is null
+                   for update`;
+  const { rows } = await tx.query<RootKeySummary>({ name: "lock-root-key", text, values: [workspaceId, rootKeyId] });
+  return rows[0];
+}
+
+export async function updateRootKey(
+  tx: Queryable,
+  { workspaceId, rootKeyId, enabled, expiresAt }: RootKeyRef & { enabled: boolean; expiresAt: number | null },
+): Promise<void> {
+  const text = `update root_keys
+                   set enabled = $3, expires_at = $4
+                 where workspace_id = $1 and id = $2 and deleted_at is null`;
+  await tx.query({ name: "update-root-key", text, values: [workspaceId, rootKeyId, enabled, expiresAt] });
+}
+
 /** Revokes a root key; false when there was none to revoke. */
 export async function deleteRootKey(
   db: Queryable,
-  { workspaceId, rootKeyId, deletedAt }: { workspaceId: string; rootKeyId: string; deletedAt: number },
+  { workspaceId, rootKeyId, deletedAt }: RootKeyRef & { deletedAt: number },
 ): Promise<boolean> {
   const text = `update root_keys
                    set deleted_at = $3

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { PoolClient, QueryResult } from "pg";
-import type { RecordKind, RecordRef } from "../../edge/projection/contract.ts";
-import type { Deps } from "../deps.ts";
+import type { Pool, PoolClient, QueryResult } from "pg";
+import type { Projection, RecordKind, RecordRef } from "../../edge/projection/contract.ts";
 import { isRetryable } from "./failures.ts";
 
 const ATTEMPTS_MAX = 5;
@@ -22,15 +21,18 @@ const COMMIT = `select distinct workspace_id, kind, id
                  where tx = pg_current_xact_id_if_assigned();
                 commit`;
 
+/** What a transaction needs: the database, and whoever in this process remembers records. */
+export interface Transacting {
+  readonly db: Pool;
+  readonly projection: Pick<Projection, "drop">;
+}
+
 /**
  * Runs `work` in one transaction: commits when it returns, rolls back when it throws. A transaction that lost against
  * another one, or drew an id that exists, is tried again: `work` must have no effect outside of it, and draw its ids anew.
  * When this returns, the process's own projection has forgotten every record that the transaction changed.
  */
-export async function inTransaction<T>(
-  deps: Pick<Deps, "db" | "projection">,
-  work: (tx: PoolClient) => Promise<T>,
-): Promise<T> {
+export async function inTransaction<T>(deps: Transacting, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await attemptTransaction(deps, work);
@@ -41,10 +43,7 @@ export async function inTransaction<T>(
   }
 }
 
-async function attemptTransaction<T>(
-  deps: Pick<Deps, "db" | "projection">,
-  work: (tx: PoolClient) => Promise<T>,
-): Promise<T> {
+async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   const tx = await deps.db.connect();
   let broken: Error | undefined;
   try {

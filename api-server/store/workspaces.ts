@@ -4,7 +4,9 @@ export interface WorkspaceRow {
   readonly id: string;
   readonly name: string;
   readonly enabled: boolean;
+  /** null is unlimited, 0 refuses every request. */
   readonly quota_per_minute: number | null;
+  readonly created_at: number;
 }
 
 /** Addressed by id or name; where both fit something, the id wins. */
@@ -12,13 +14,37 @@ export async function findWorkspace(
   db: Queryable,
   { workspace }: { workspace: string },
 ): Promise<WorkspaceRow | undefined> {
-  const text = `select id, name, enabled, quota_per_minute
+  const text = `select id, name, enabled, quota_per_minute, created_at
                   from workspaces
                  where (id = $1 or name = $1) and deleted_at is null
                  order by (id = $1) desc
                  limit 1`;
   const { rows } = await db.query<WorkspaceRow>({ name: "find-workspace", text, values: [workspace] });
   return rows[0];
+}
+
+/** By id alone; nobody else changes the row until the transaction ends. */
+export async function lockWorkspace(
+  tx: Queryable,
+  { workspaceId }: { workspaceId: string },
+): Promise<WorkspaceRow | undefined> {
+  const text = `select id, name, enabled, quota_per_minute, created_at
+                  from workspaces
+                 where id = $1 and deleted_at is null
+                   for update`;
+  const { rows } = await tx.query<WorkspaceRow>({ name: "lock-workspace", text, values: [workspaceId] });
+  return rows[0];
+}
+
+/** Those that are not deleted, by name. */
+export async function listWorkspaces(db: Queryable, { rowsMax }: { rowsMax: number }): Promise<WorkspaceRow[]> {
+  const text = `select id, name, enabled, quota_per_minute, created_at
+                  from workspaces
+                 where deleted_at is null
+                 order by name
+                 limit $1`;
+  const { rows } = await db.query<WorkspaceRow>({ name: "list-workspaces", text, values: [rowsMax] });
+  return rows;
 }
 
 /** Every workspace that is not deleted, by id. */
@@ -45,4 +71,14 @@ export async function insertWorkspace(
                 on conflict do nothing`;
   const { rowCount } = await db.query({ name: "insert-workspace", text, values: [id, name, createdAt] });
   return rowCount === 1;
+}
+
+export async function updateWorkspace(
+  tx: Queryable,
+  { workspaceId, enabled, quotaPerMinute }: { workspaceId: string; enabled: boolean; quotaPerMinute: number | null },
+): Promise<void> {
+  const text = `update workspaces
+                   set enabled = $2, quota_per_minute = $3
+                 where id = $1`;
+  await tx.query({ name: "update-workspace", text, values: [workspaceId, enabled, quotaPerMinute] });
 }

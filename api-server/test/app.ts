@@ -10,6 +10,7 @@ import { createTestDatabase } from "../../test/harness/postgres.ts";
 import { type AppOptions, buildApp } from "../app.ts";
 import { createCreditService } from "../credits/postgres-credits.ts";
 import type { Deps } from "../deps.ts";
+import { createKeyVault } from "../domain/key-vault.ts";
 import { createPool } from "../store/pool.ts";
 import { createPostgresSource } from "../store/records.ts";
 import { insertRootKey } from "../store/root-keys.ts";
@@ -110,6 +111,7 @@ export async function buildTestApp(
     credits: createCreditService({ db, store: edge.credits, nowMs, log }),
     events: edge.sink,
     pods: edge.pods,
+    keyVault: createKeyVault([{ id: "test", secret: randomBytes(32) }], { randomBytes }),
     log,
     nowMs,
     randomBytes,

@@ -57,6 +57,12 @@ describe("error pages", () => {
   });
 });
 
+test("/docs is a page about /openapi.json", async () => {
+  const page = await get("/docs");
+  expect(page.headers["content-type"]).toContain("text/html");
+  expect((await get("/docs/start.js")).payload).toContain("openapi.json");
+});
+
 describe("/openapi.json", () => {
   interface Operation {
     operationId: string;

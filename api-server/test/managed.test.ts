@@ -89,6 +89,8 @@ const CASES: Case[] = [
     kind: "permission",
     create: (name) => ({ path: "permissions.createPermission", body: { name, slug: name } }),
     idField: "permissionId",
+    change: ({ id }) => ({ path: "permissions.updatePermission", body: { permission: id, description: unique() } }),
+    remove: ({ id }) => ({ path: "permissions.deletePermission", body: { permission: id } }),
   },
   {
     title: "a namespace",

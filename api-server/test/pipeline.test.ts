@@ -121,6 +121,12 @@ describe("what is wrong with a body is named", () => {
       body: { apiId: "api_1234", meta: { "a\0": 1 } },
       locations: ["body.meta"],
     },
+    ...["1e999", "-1E+309", "1e0000400", "9".repeat(310)].map((number) => ({
+      name: `a number beyond a double within meta, ${number.slice(0, 10)}`,
+      path: "keys.createKey",
+      body: `{"apiId":"api_1234","meta":{"a":[0,${number}]}}`,
+      locations: ["body.meta.a[1]"],
+    })),
     {
       name: "101 members of meta",
       path: "keys.createKey",
@@ -180,6 +186,16 @@ describe("what is wrong with a body is named", () => {
     if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Content-Type");
   });
 
+  test.each([
+    { contentEncoding: "gzip", ok: false },
+    { contentEncoding: "identity, br", ok: false },
+    { contentEncoding: "identity", ok: true },
+  ])("content encoding $contentEncoding: $ok", async ({ contentEncoding, ok }) => {
+    const reply = await t.call("apis.createApi", { name: "abc" }, { headers: { "content-encoding": contentEncoding } });
+    expect(reply.status).toBe(ok ? 200 : 400);
+    if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Content-Encoding");
+  });
+
   test("an unreadable content type comes after the header", async () => {
     const reply = await t.call("apis.createApi", {}, { rootKey: null, headers: { "content-type": "not a type" } });
     expect(reply.status).toBe(401);
@@ -218,6 +234,8 @@ describe("error bodies", () => {
     const wrong = await t.app.inject({ method: "GET", url: "/v2/keys.getKey?x=1" });
     expect([wrong.statusCode, wrong.json().error.type]).toEqual([405, "https://docs.test/errors/method_not_allowed"]);
     expect(wrong.headers.allow).toBe("POST");
+    const query = await t.app.inject({ method: "QUERY", url: "/v2/liveness" });
+    expect([query.statusCode, query.headers.allow]).toEqual([405, "GET, HEAD"]);
     const unreadable = await t.app.inject({ method: "GET", url: "/v2/%zz" });
     expect([unreadable.statusCode, unreadable.json().error.type]).toEqual([404, "https://docs.test/errors/not_found"]);
   });
@@ -267,14 +285,22 @@ describe("headers of managed objects", () => {
     { name: "an empty part", value: "a//c/d", ok: false },
     { name: "another character", value: "a/b c/d/e", ok: false },
   ])("$name", async ({ value, ok }) => {
-    const reply = await t.call("apis.getApi", { apiId }, { headers: { "Postern-Manager": value } });
+    const reply = await t.call("apis.createApi", { name: "managed" }, { headers: { "Postern-Manager": value } });
     expect(reply.status).toBe(ok ? 200 : 400);
     if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Postern-Manager");
   });
 
   test("flags are true or false", async () => {
-    const reply = await t.call("apis.getApi", { apiId }, { headers: { "Postern-Adopt": "yes" } });
+    const reply = await t.call("apis.updateApi", { apiId }, { headers: { "Postern-Adopt": "yes" } });
     expect(reply.body.error.errors[0].location).toBe("header.Postern-Adopt");
+  });
+
+  test("whatever reads, verifies or limits does not look at them", async () => {
+    const headers = { "Postern-Manager": "nobody", "Postern-Adopt": "yes", "Postern-Release": "maybe" };
+    expect((await t.call("apis.getApi", { apiId }, { headers })).status).toBe(200);
+    expect((await t.call("keys.verifyKey", { key: "unknown" }, { headers })).status).toBe(200);
+    const limited = { namespace: "heads", identifier: "a", limit: 1, duration: 3_600_000 };
+    expect((await t.call("ratelimit.limit", limited, { headers })).status).toBe(200);
   });
 });
 

@@ -5,18 +5,36 @@ import { getApi } from "./apis/getApi.ts";
 import { listKeys } from "./apis/listKeys.ts";
 import { updateApi } from "./apis/updateApi.ts";
 import { createIdentity } from "./identities/createIdentity.ts";
+import { deleteIdentity } from "./identities/deleteIdentity.ts";
 import { getIdentity } from "./identities/getIdentity.ts";
+import { listIdentities } from "./identities/listIdentities.ts";
+import { updateIdentity } from "./identities/updateIdentity.ts";
+import { addPermissions } from "./keys/addPermissions.ts";
+import { addRoles } from "./keys/addRoles.ts";
 import { createKey } from "./keys/createKey.ts";
 import { deleteKey } from "./keys/deleteKey.ts";
 import { getKey } from "./keys/getKey.ts";
+import { migrateKeys } from "./keys/migrateKeys.ts";
+import { removePermissions } from "./keys/removePermissions.ts";
+import { removeRoles } from "./keys/removeRoles.ts";
+import { rerollKey } from "./keys/rerollKey.ts";
+import { setPermissions } from "./keys/setPermissions.ts";
+import { setRoles } from "./keys/setRoles.ts";
+import { updateCredits } from "./keys/updateCredits.ts";
 import { updateKey } from "./keys/updateKey.ts";
 import { verifyKey } from "./keys/verifyKey.ts";
+import { whoami } from "./keys/whoami.ts";
 import { getObject } from "./managed/getObject.ts";
 import { createPermission } from "./permissions/createPermission.ts";
 import { createRole } from "./permissions/createRole.ts";
+import { deletePermission } from "./permissions/deletePermission.ts";
 import { deleteRole } from "./permissions/deleteRole.ts";
+import { getPermission } from "./permissions/getPermission.ts";
 import { getRole } from "./permissions/getRole.ts";
+import { listPermissions } from "./permissions/listPermissions.ts";
+import { listRoles } from "./permissions/listRoles.ts";
 import { setRolePermissions } from "./permissions/setRolePermissions.ts";
+import { updatePermission } from "./permissions/updatePermission.ts";
 import { updateRole } from "./permissions/updateRole.ts";
 import { deletePolicy } from "./policies/deletePolicy.ts";
 import { getPolicy } from "./policies/getPolicy.ts";
@@ -30,6 +48,7 @@ import { getOverride } from "./ratelimit/getOverride.ts";
 import { limit } from "./ratelimit/limit.ts";
 import { listNamespaces } from "./ratelimit/listNamespaces.ts";
 import { listOverrides } from "./ratelimit/listOverrides.ts";
+import { multiLimit } from "./ratelimit/multiLimit.ts";
 import { setOverride } from "./ratelimit/setOverride.ts";
 
 /** Every procedure that is served under `/v2/`. */
@@ -41,12 +60,26 @@ export const procedures: readonly AnyProcedure[] = [
   listKeys,
   createKey,
   getKey,
+  whoami,
   updateKey,
+  updateCredits,
   deleteKey,
+  rerollKey,
+  migrateKeys,
   verifyKey,
+  addPermissions,
+  removePermissions,
+  setPermissions,
+  addRoles,
+  removeRoles,
+  setRoles,
   createIdentity,
   getIdentity,
+  listIdentities,
+  updateIdentity,
+  deleteIdentity,
   limit,
+  multiLimit,
   setOverride,
   getOverride,
   listOverrides,
@@ -56,8 +89,13 @@ export const procedures: readonly AnyProcedure[] = [
   listNamespaces,
   deleteNamespace,
   createPermission,
+  getPermission,
+  listPermissions,
+  updatePermission,
+  deletePermission,
   createRole,
   getRole,
+  listRoles,
   updateRole,
   deleteRole,
   setRolePermissions,

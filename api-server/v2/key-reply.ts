@@ -1,19 +1,35 @@
 import type { Deps } from "../deps.ts";
 import { toCreditsState } from "../domain/credits.ts";
+import type { KeyVault } from "../domain/key-vault.ts";
+import { decryptKeys } from "../domain/recoverable-keys.ts";
 import { type KeyPartsRow, type KeyRow, listKeyParts } from "../store/keys.ts";
 import type { RatelimitRow } from "../store/ratelimits.ts";
 import type { IdentityOut, KeyOut, RatelimitOut } from "./schemas.ts";
 
-/** Keys as the API shows them (api/v2 section 6.2), in the order given: one query for the parts of all of them. */
-export async function describeKeys(deps: Deps, workspaceId: string, rows: readonly KeyRow[]): Promise<KeyOut[]> {
+/**
+ * Keys as the API shows them (api/v2 section 6.2), in the order given: one query for the parts of all of them. With a vault
+ * also their strings, where they are recoverable.
+ */
+export async function describeKeys(
+  deps: Deps,
+  workspaceId: string,
+  rows: readonly KeyRow[],
+  vault?: KeyVault,
+): Promise<KeyOut[]> {
   if (rows.length === 0) return [];
+  const keyIds = rows.map(({ id }) => id);
   const limited = rows.filter(({ remaining }) => remaining !== null).map(({ id }) => id);
-  const [parts, remaining] = await Promise.all([
-    listKeyParts(deps.db, { workspaceId, keyIds: rows.map(({ id }) => id) }),
+  const [parts, remaining, plaintexts] = await Promise.all([
+    listKeyParts(deps.db, { workspaceId, keyIds }),
     limited.length === 0 ? new Map<string, number>() : deps.credits.readManyRemaining(workspaceId, limited),
+    vault === undefined ? new Map<string, string>() : decryptKeys(deps, vault, { workspaceId, keyIds }),
   ]);
   const partsByKey = new Map(parts.map((one) => [one.key_id, one]));
-  return rows.map((row) => toKeyOut(row, partsByKey.get(row.id), remaining.get(row.id)));
+  return rows.map((row) => {
+    const key = toKeyOut(row, partsByKey.get(row.id), remaining.get(row.id));
+    const plaintext = plaintexts.get(row.id);
+    return plaintext === undefined ? key : { ...key, plaintext };
+  });
 }
 
 /** `trueRemaining` is what the shared counter says, which is ahead of what is stored. */

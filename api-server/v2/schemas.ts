@@ -115,21 +115,23 @@ export type RatelimitIn = z.output<typeof RatelimitIn>;
 
 export const RatelimitsIn = z.array(RatelimitIn).max(50);
 
-export const Refill = z.strictObject({
-  interval: z.enum(["daily", "monthly"]).describe("How often credits are added, at midnight UTC."),
-  amount: z
-    .int()
-    .min(1)
-    .describe("Credits added at each refill.")
-    .meta({ examples: [1000] }),
-  refillDay: z
-    .int()
-    .min(1)
-    .max(31)
-    .optional()
-    .describe("Day of the month, with `monthly` alone; in a shorter month its last day.")
-    .meta({ examples: [1] }),
-});
+export const Refill = z
+  .strictObject({
+    interval: z.enum(["daily", "monthly"]).describe("How often credits are added, at midnight UTC."),
+    amount: z
+      .int()
+      .min(1)
+      .describe("Credits added at each refill.")
+      .meta({ examples: [1000] }),
+    refillDay: z
+      .int()
+      .min(1)
+      .max(31)
+      .optional()
+      .describe("Day of the month, with `monthly` alone; in a shorter month its last day.")
+      .meta({ examples: [1] }),
+  })
+  .meta({ examples: [{ interval: "monthly", amount: 1000, refillDay: 1 }] });
 export type Refill = z.output<typeof Refill>;
 
 export const Credits = z.strictObject({
@@ -145,15 +147,43 @@ export const Credits = z.strictObject({
 /** Procedures with nothing to tell answer with this. */
 export const Empty = z.strictObject({});
 
+/** A moment in an answer, Unix ms. */
+export const unixMs = (description: string) =>
+  z
+    .int()
+    .describe(description)
+    .meta({ examples: [1_767_225_600_000] });
+
+export const LimitOut = z
+  .int()
+  .describe("Units per window.")
+  .meta({ examples: [100] });
+export const DurationOut = z
+  .int()
+  .describe("Length of the window, ms.")
+  .meta({ examples: [60_000] });
+export const AutoApplyOut = z.boolean().describe("Whether every verification is charged without naming the limit.");
+const SlugOut = z.string().meta({ examples: ["documents.read"] });
+const RoleNameOut = z.string().meta({ examples: ["editor"] });
+export const SlugsOut = z.array(SlugOut).describe("Slugs that the key holds directly and through roles.");
+export const RoleNamesOut = z.array(RoleNameOut).describe("Names of the key's roles.");
+export const KeyNameOut = z
+  .string()
+  .describe("What people call the key.")
+  .meta({ examples: ["Billing"] });
+
 export const RatelimitOut = z.strictObject({
   id: z
     .string()
     .describe("Id of the limit.")
     .meta({ examples: ["rl_2bCd5Ef8Gh1Jk4Lm"] }),
-  name: z.string().describe("Name of the limit."),
-  limit: z.int().describe("Units per window."),
-  duration: z.int().describe("Length of the window, ms."),
-  autoApply: z.boolean().describe("Whether every verification is charged without naming the limit."),
+  name: z
+    .string()
+    .describe("Name of the limit.")
+    .meta({ examples: ["requests"] }),
+  limit: LimitOut,
+  duration: DurationOut,
+  autoApply: AutoApplyOut,
 });
 export type RatelimitOut = z.output<typeof RatelimitOut>;
 
@@ -162,15 +192,21 @@ export const IdentityOut = z.strictObject({
     .string()
     .describe("Id of the identity.")
     .meta({ examples: ["id_7nPq0Rs3Tu6Vw9Xy"] }),
-  externalId: z.string().describe("Your own id of it."),
+  externalId: z
+    .string()
+    .describe("Your own id of it.")
+    .meta({ examples: ["user_123"] }),
   meta: Meta.optional(),
   ratelimits: z.array(RatelimitOut).optional().describe("Limits that all of its keys share."),
 });
 export type IdentityOut = z.output<typeof IdentityOut>;
 
 export const CreditsOut = z.strictObject({
-  remaining: z.int().describe("Credits left."),
-  refill: Refill.optional(),
+  remaining: z
+    .int()
+    .describe("Credits left.")
+    .meta({ examples: [1000] }),
+  refill: Refill.optional().describe("How credits come back, if they do."),
 });
 
 export const KeyOut = z.strictObject({
@@ -180,20 +216,21 @@ export const KeyOut = z.strictObject({
     .describe("The first characters of the secret, to recognise it by.")
     .meta({ examples: ["prod_3Ab9"] }),
   enabled: z.boolean().describe("A disabled key verifies as DISABLED."),
-  createdAt: z.int().describe("Unix milliseconds."),
-  name: z.string().optional(),
+  createdAt: unixMs("When the key was created, Unix milliseconds."),
+  name: KeyNameOut.optional(),
   meta: Meta.optional(),
-  updatedAt: z.int().optional().describe("Unix milliseconds of the last update."),
-  lastUsedAt: z
-    .int()
-    .optional()
-    .describe("Unix milliseconds of the last verification, to the minute; may lag 5 minutes."),
-  expires: z.int().optional().describe("Unix milliseconds."),
-  permissions: z.array(z.string()).optional().describe("Slugs held directly and through roles."),
-  roles: z.array(z.string()).optional().describe("Names of the roles."),
+  updatedAt: unixMs("Unix milliseconds of the last update.").optional(),
+  lastUsedAt: unixMs("Unix milliseconds of the last verification, to the minute; may lag 5 minutes.").optional(),
+  expires: unixMs("When the key expires, Unix milliseconds.").optional(),
+  permissions: SlugsOut.optional(),
+  roles: RoleNamesOut.optional(),
   credits: CreditsOut.optional().describe("Of limited keys alone."),
-  identity: IdentityOut.optional(),
-  plaintext: z.string().optional().describe("The secret of a recoverable key, when asked for."),
+  identity: IdentityOut.optional().describe("Whom the key belongs to."),
+  plaintext: z
+    .string()
+    .optional()
+    .describe("The secret of a recoverable key, when asked for.")
+    .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
   ratelimits: z.array(RatelimitOut).optional().describe("The key's own limits."),
 });
 export type KeyOut = z.output<typeof KeyOut>;
@@ -205,4 +242,13 @@ export const PageLimit = z
   .default(100)
   .describe("Items per page.")
   .meta({ examples: [100] });
-export const Cursor = z.string().describe("`pagination.cursor` of the page before.");
+export const Cursor = z
+  .string()
+  .describe("`pagination.cursor` of the page before.")
+  .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] });
+
+/** What is trimmed of it, and that the empty text is none, is said in domain/search.ts. */
+export const Search = z
+  .string()
+  .max(256)
+  .meta({ examples: ["doc"] });

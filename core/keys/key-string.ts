@@ -33,9 +33,14 @@ export function makeKeyString({ prefix, randomBytes }: { prefix?: string | undef
   start: string;
 } {
   const random = encodeBase58(randomBytes);
-  const lead = prefix === undefined || prefix === "" ? "" : `${prefix}_`;
-  return { key: lead + random, start: lead + random.slice(0, START_CHARACTERS) };
+  return { key: leadOf(prefix) + random, start: startOf({ prefix, random }) };
 }
+
+/** What may be shown of a key whose secret is `random`, behind the prefix. */
+export const startOf = ({ prefix, random }: { prefix?: string | undefined; random: string }): string =>
+  leadOf(prefix) + random.slice(0, START_CHARACTERS);
+
+const leadOf = (prefix: string | undefined): string => (prefix === undefined || prefix === "" ? "" : `${prefix}_`);
 
 /**
  * The form in which keys are stored and looked up: SHA-256 over the UTF-8 bytes of the whole string, standard base64 with

@@ -13,45 +13,65 @@ const HeaderName = z
   .string()
   .min(1)
   .max(128)
-  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/);
+  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/)
+  .describe("Name of the header.");
 
 /** A header (with an authentication scheme before the key, or none), or by opt-in a query parameter. */
 export const CredentialLocation = z.discriminatedUnion("in", [
-  z.strictObject({ in: z.literal("header"), name: HeaderName, scheme: z.string().min(1).max(32).optional() }),
-  z.strictObject({ in: z.literal("query"), name: z.string().min(1).max(128) }),
+  z.strictObject({
+    in: z.literal("header").describe("In a header."),
+    name: HeaderName,
+    scheme: z.string().min(1).max(32).optional().describe("The authentication scheme before the key."),
+  }),
+  z.strictObject({
+    in: z.literal("query").describe("In a query parameter."),
+    name: z.string().min(1).max(128).describe("Name of the parameter."),
+  }),
 ]);
 export type CredentialLocation = z.infer<typeof CredentialLocation>;
 
 /** Whole segments for `prefix`; `exact` is byte for byte. At most one of the two; neither matches every path. */
 export const PathMatch = z.union([
-  z.strictObject({ prefix: z.string().min(1).max(1024).regex(/^\//) }),
-  z.strictObject({ exact: z.string().min(1).max(1024).regex(/^\//) }),
+  z.strictObject({
+    prefix: z.string().min(1).max(1024).regex(/^\//).describe("Whole segments that the path begins with."),
+  }),
+  z.strictObject({ exact: z.string().min(1).max(1024).regex(/^\//).describe("The path, byte for byte.") }),
 ]);
 export type PathMatch = z.infer<typeof PathMatch>;
 
 /** A limit of the rule itself (`name`, counted per key or identity) or of a shared, overridable namespace. */
 export const RuleRatelimit = z.strictObject({
-  scope: z.discriminatedUnion("kind", [
-    z.strictObject({ kind: z.literal("name"), name: z.string().min(1).max(255) }),
-    z.strictObject({ kind: z.literal("namespace"), namespaceId: z.string().min(1).max(255) }),
-  ]),
-  identifier: z.enum(["key", "identity"]),
-  limit: z.int().min(0),
-  durationMs: z.int().min(1000),
-  cost: z.int().min(0),
-  accuracy: z.enum(["strict", "local"]),
+  scope: z
+    .discriminatedUnion("kind", [
+      z.strictObject({
+        kind: z.literal("name").describe("The rule's own."),
+        name: z.string().min(1).max(255).describe("Name of the limit."),
+      }),
+      z.strictObject({
+        kind: z.literal("namespace").describe("Shared, with overrides."),
+        namespaceId: z.string().min(1).max(255).describe("Id of the namespace."),
+      }),
+    ])
+    .describe("Within what is counted."),
+  identifier: z.enum(["key", "identity"]).describe("By whom is counted."),
+  limit: z.int().min(0).describe("Units per window."),
+  durationMs: z.int().min(1000).describe("Length of the window, ms."),
+  cost: z.int().min(0).describe("Units per request."),
+  accuracy: z.enum(["strict", "local"]).describe("Decided in the shared store, or in the pod."),
 });
 export type RuleRatelimit = z.infer<typeof RuleRatelimit>;
 
 export const PolicyRule = z.strictObject({
-  methods: z.array(HttpMethod).max(HTTP_METHODS.length).optional(),
-  path: PathMatch.optional(),
-  access: z.enum(["Key", "Anonymous"]),
-  /** The permission query of keys.verifyKey. */
-  permissions: z.string().min(1).max(1000).optional(),
-  /** Credits per request; the default of keys.verifyKey is 1. */
-  creditCost: z.int().min(0).max(1_000_000_000_000),
-  ratelimits: z.array(RuleRatelimit).max(16),
+  methods: z.array(HttpMethod).max(HTTP_METHODS.length).optional().describe("Omitted: every method."),
+  path: PathMatch.optional().describe("Omitted: every path."),
+  access: z.enum(["Key", "Anonymous"]).describe("Whether a valid key is needed."),
+  permissions: z.string().min(1).max(1000).optional().describe("The permission query of keys.verifyKey."),
+  creditCost: z
+    .int()
+    .min(0)
+    .max(1_000_000_000_000)
+    .describe("Credits per request; the default of keys.verifyKey is 1."),
+  ratelimits: z.array(RuleRatelimit).max(16).describe("What a request is counted against; all or nothing."),
 });
 export type PolicyRule = z.infer<typeof PolicyRule>;
 
@@ -59,29 +79,70 @@ export type PolicyRule = z.infer<typeof PolicyRule>;
 export const PathAllowance = z.enum(["EncodedSlash", "Backslash", "DoubleSlash", "Semicolon", "DotSegments"]);
 export type PathAllowance = z.infer<typeof PathAllowance>;
 
-export const CompiledPolicy = z.strictObject({
-  formatVersion: z.literal(1),
-  apiId: z.string().min(1).max(255),
-  mode: z.enum(["Enforce", "Audit"]),
-  credentials: z.array(CredentialLocation).min(1).max(8),
-  rules: z.array(PolicyRule).max(256),
-  onStale: z.strictObject({
-    afterMs: z.int().min(1000),
-    action: z.enum(["Serve", "Deny"]),
-    denyAfterMs: z.int().min(1000),
-  }),
-  onCounterFailure: z.enum(["Local", "Deny", "Allow"]),
-  /** What a limited key gets while its credit counter cannot be read. */
-  onCreditFailure: z.enum(["Deny", "Allow"]),
-  /** How the client's address is found; without it the IP allow-list of the API does not count. */
-  clientAddress: z
-    .discriminatedUnion("from", [
-      z.strictObject({ from: z.literal("connection") }),
-      z.strictObject({ from: z.literal("forwardedFor"), trustedProxies: z.array(z.string().min(1).max(64)).max(64) }),
-    ])
-    .optional(),
-  allowPaths: z.array(PathAllowance).max(5),
-});
+export const CompiledPolicy = z
+  .strictObject({
+    formatVersion: z.literal(1).describe("A sidecar refuses what it does not know."),
+    apiId: z.string().min(1).max(255).describe("Id of the API whose keys are let through."),
+    mode: z.enum(["Enforce", "Audit"]).describe("Audit: decide and record, but let everything through."),
+    credentials: z.array(CredentialLocation).min(1).max(8).describe("Where the key is looked for, in this order."),
+    rules: z.array(PolicyRule).max(256).describe("The first that matches decides; without one a valid key is needed."),
+    onStale: z
+      .strictObject({
+        afterMs: z.int().min(1000).describe("Knowledge older than this is stale."),
+        action: z.enum(["Serve", "Deny"]).describe("What happens then."),
+        denyAfterMs: z.int().min(1000).describe("Past this everything is denied."),
+      })
+      .describe("What is done when changes do not arrive."),
+    onCounterFailure: z.enum(["Local", "Deny", "Allow"]).describe("What is done when the shared counters are away."),
+    onCreditFailure: z
+      .enum(["Deny", "Allow"])
+      .describe("What a limited key gets while its credit counter cannot be read."),
+    clientAddress: z
+      .discriminatedUnion("from", [
+        z.strictObject({ from: z.literal("connection").describe("The address of the connection.") }),
+        z.strictObject({
+          from: z.literal("forwardedFor").describe("The last entry of `X-Forwarded-For` that is not a trusted proxy."),
+          trustedProxies: z.array(z.string().min(1).max(64)).max(64).describe("Addresses or ranges of the proxies."),
+        }),
+      ])
+      .optional()
+      .describe("How the client's address is found; without it the IP allow-list of the API does not count."),
+    allowPaths: z.array(PathAllowance).max(5).describe("Features of paths that are not refused."),
+  })
+  .describe("An ApiKeyPolicy with its names resolved and its defaults filled in.")
+  .meta({
+    examples: [
+      {
+        formatVersion: 1,
+        apiId: "api_9xKp3Rt6VwY1zAbC",
+        mode: "Enforce",
+        credentials: [{ in: "header", name: "Authorization", scheme: "Bearer" }],
+        rules: [
+          {
+            methods: ["POST"],
+            path: { prefix: "/orders" },
+            access: "Key",
+            permissions: "orders.write",
+            creditCost: 1,
+            ratelimits: [
+              {
+                scope: { kind: "name", name: "writes" },
+                identifier: "key",
+                limit: 100,
+                durationMs: 60_000,
+                cost: 1,
+                accuracy: "strict",
+              },
+            ],
+          },
+        ],
+        onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
+        onCounterFailure: "Local",
+        onCreditFailure: "Deny",
+        allowPaths: [],
+      },
+    ],
+  });
 export type CompiledPolicy = z.infer<typeof CompiledPolicy>;
 
 /** The record under which a policy is projected to the pods. */

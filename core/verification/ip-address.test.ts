@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { canonicalIp } from "./ip-address.ts";
+import { canonicalIp, withoutPort } from "./ip-address.ts";
 
 test.each([
   ["192.0.2.1", "192.0.2.1"],
@@ -40,6 +40,17 @@ test.each([
   ":::",
   "localhost",
 ])("%j is no address", (text) => expect(canonicalIp(text)).toBeUndefined());
+
+test.each([
+  { text: "203.0.113.9:4711", address: "203.0.113.9" },
+  { text: "203.0.113.9", address: "203.0.113.9" },
+  { text: "[2001:db8::1]:4711", address: "2001:db8::1" },
+  { text: "[2001:db8::1]", address: "2001:db8::1" },
+  { text: "2001:db8::1", address: "2001:db8::1" },
+  { text: "::1", address: "::1" },
+  { text: "[", address: "" },
+  { text: "", address: "" },
+])("$text without its port is $address", ({ text, address }) => expect(withoutPort(text)).toBe(address));
 
 test("every address has one spelling, which is its own", () => {
   fc.assert(

@@ -17,6 +17,13 @@ export function canonicalIp(text: string): string | undefined {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
 }
 
+/** An address as a proxy wrote it: some write `203.0.113.9:4711` or `[2001:db8::1]:4711`. */
+export function withoutPort(address: string): string {
+  if (address.startsWith("[")) return address.slice(1, Math.max(1, address.indexOf("]")));
+  const colon = address.indexOf(":");
+  return colon !== -1 && colon === address.lastIndexOf(":") ? address.slice(0, colon) : address;
+}
+
 /** Leading zeros are refused: some parsers read them as octal, so such a text has no one meaning. */
 const DECIMAL_OCTET = /^(?:0|[1-9]\d{0,2})$/;
 const HEX_GROUP = /^[0-9a-f]{1,4}$/i;

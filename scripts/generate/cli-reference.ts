@@ -16,7 +16,10 @@ function page(commands: readonly Command[]): string {
     "# Command line",
     "",
     "Generated from the commands' own tables by `npm run generate`. Options come before the environment, defaults come last.",
-    "Exit codes: 0 done, 1 failed, 2 called wrongly.",
+    "Exit codes: 0 done, 1 failed, 2 called wrongly. A failure is one line on standard error.",
+    "",
+    "What `--json` prints is one line; instants are Unix milliseconds, null is none. Names are neither changed nor dropped from one",
+    "release to the next; new ones may come.",
     "",
     ...commands.flatMap(section),
     "## Environment",
@@ -24,6 +27,7 @@ function page(commands: readonly Command[]): string {
     "| variable | is |",
     "| --- | --- |",
     "| `POSTERN_ROOT_KEY` | `dev`, `api-server`: a root key of 22 characters or more to register at the start, with every grant. `operator`: the root key to act with |",
+    "| `POSTERN_ENCRYPTION_KEYS` | `dev`, `api-server`, `key reencrypt`: the encryption keys for recoverable keys, `ID:BASE64,ID:BASE64`, instead of a file. Each is 32 random bytes (`openssl rand -base64 32`) under a name of your own; the first encrypts, all decrypt |",
     "| `POSTERN_LOG_LEVEL` | `trace`, `debug`, `info` (default), `warn`, `error` |",
     "| `POSTERN_DEBUG` | `1` prints the stack of an error that ends a command |",
     ...environment(commands),
@@ -32,12 +36,13 @@ function page(commands: readonly Command[]): string {
 }
 
 function section(command: Command): string[] {
-  const { name, summary, description, options } = command;
+  const { name, summary, description, answer, options } = command;
   return [
     `## postern ${name}`,
     "",
     `${capitalised(summary)}.${description === undefined ? "" : ` ${description}`}`,
     "",
+    ...(answer === undefined ? [] : [`\`--json\` prints \`${answer}\`.`, ""]),
     "| option | is | default | environment |",
     "| --- | --- | --- | --- |",
     ...Object.entries(options).map(([option, row]) => {

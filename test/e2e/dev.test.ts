@@ -167,6 +167,27 @@ describe("postern dev", { timeout: 60_000 }, () => {
     }
   });
 
+  test("refills credits itself when `refill run` asks it to, because its counters are in no other process", async () => {
+    const { child, ready } = await startDev();
+    try {
+      const { apiId } = (await callApi(ready, "apis.createApi", { name: "mine" })).body.data;
+      const credits = { remaining: 3, refill: { interval: "daily", amount: 10 } };
+      const { key } = (await callApi(ready, "keys.createKey", { apiId, credits })).body.data;
+      const verify = async () => (await callApi(ready, "keys.verifyKey", { key })).body.data.credits;
+      expect(await verify()).toBe(2);
+      const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+      const { stdout } = await run(
+        process.execPath,
+        ["cli/main.ts", "refill", "run", "--json", "--at", tomorrow, "--data", join(folder, "data")],
+        { cwd: ROOT, env: { ...process.env, DATABASE_URL: "", REDIS_URL: "" } },
+      );
+      expect(JSON.parse(stdout)).toEqual({ date: tomorrow, refilled: 1 });
+      expect(await verify()).toBe(11);
+    } finally {
+      await stopped(child);
+    }
+  });
+
   test("comes up again after it was killed, although its Postgres is still running", async () => {
     const first = await startDev();
     const { body } = await callApi(first.ready, "apis.createApi", { name: "before" });

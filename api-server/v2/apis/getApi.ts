@@ -9,7 +9,16 @@ import { ApiId } from "../schemas.ts";
 const Body = z.strictObject({ apiId: ApiId });
 type Body = z.output<typeof Body>;
 
-const Data = z.strictObject({ id: z.string().describe("Id of the API."), name: z.string() });
+const Data = z.strictObject({
+  id: z
+    .string()
+    .describe("Id of the API.")
+    .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
+  name: z
+    .string()
+    .describe("What people call it.")
+    .meta({ examples: ["orders"] }),
+});
 
 export const getApi = defineProcedure({
   path: "apis.getApi",

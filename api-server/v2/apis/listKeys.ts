@@ -18,7 +18,12 @@ const Body = z.strictObject({
     .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
   limit: PageLimit,
   cursor: Cursor.optional(),
-  externalId: z.string().min(1).optional().describe("Only the keys of this identity."),
+  externalId: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Only the keys of this identity.")
+    .meta({ examples: ["user_123"] }),
   decrypt: z.boolean().default(false).describe("Whether to give the secrets of recoverable keys."),
   revalidateKeysCache: z
     .boolean()
@@ -39,16 +44,19 @@ export const listKeys = defineListProcedure({
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Body>): Promise<Page<KeyOut>> {
+async function handle(call: Call<Body>): Promise<Page<KeyOut>> {
+  const { body, caller, deps } = call;
   const { apiId, limit, cursor = "", externalId } = body;
   const { workspaceId } = caller;
   const api = await findApi(deps.db, { workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
-  require(allOf(apiPermission("read_key", apiId), apiPermission("read_api", apiId)));
-  if (body.decrypt) requireKeyEncryption();
+  call.require(allOf(apiPermission("read_key", apiId), apiPermission("read_api", apiId)));
+  const vault = body.decrypt
+    ? requireKeyEncryption(call, "decrypt_key", { apiId, isEnabled: api.key_encryption })
+    : undefined;
   // One row more than is shown: it tells that there is a next page, and where that begins.
   const rows = await readPage({ workspaceId, apiId, cursor, rowsMax: limit + 1 }, externalId, deps);
-  const items = await describeKeys(deps, workspaceId, rows.slice(0, limit));
+  const items = await describeKeys(deps, workspaceId, rows.slice(0, limit), vault);
   return { items, cursor: rows[limit]?.id };
 }
 

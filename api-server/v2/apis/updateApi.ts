@@ -11,7 +11,13 @@ import { ApiId, Empty } from "../schemas.ts";
 
 const Body = z.strictObject({
   apiId: ApiId,
-  name: z.string().min(3).max(256).optional().describe("A new name; omitted: the name stays."),
+  name: z
+    .string()
+    .min(3)
+    .max(256)
+    .optional()
+    .describe("A new name; omitted: the name stays.")
+    .meta({ examples: ["orders"] }),
 });
 type Body = z.output<typeof Body>;
 

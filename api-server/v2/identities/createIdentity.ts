@@ -4,7 +4,7 @@ import { makeId } from "../../../core/ids.ts";
 import { identityPermission } from "../../../core/permissions/root-key.ts";
 import { checkMeta } from "../../domain/check-meta.ts";
 import { identityCreated } from "../../domain/identities.ts";
-import { invalidField } from "../../domain/invalid-field.ts";
+import { checkDistinctNames, limitsChanged } from "../../domain/identity-limits.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
@@ -46,7 +46,7 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Data>> {
   const { workspaceId } = caller;
   call.require(identityPermission("create_identity"));
   checkMeta(meta);
-  checkDistinct(ratelimits);
+  checkDistinctNames(ratelimits);
   return inTransaction(deps, async (tx) => {
     const identityId = makeId("identity", deps.randomBytes(16));
     const createdAt = deps.nowMs();
@@ -61,23 +61,8 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Data>> {
     if (limits.length > 0) await insertIdentityRatelimits(tx, { workspaceId, identityId, createdAt }, limits);
     await insertAudit(tx, call, [
       identityCreated({ id: identityId, externalId }),
-      ...limits.map(({ id, name }) => ({
-        event: "ratelimit.create",
-        description: `Created rate limit ${id} of identity ${identityId}`,
-        targets: [
-          { type: "identity" as const, id: identityId, name: externalId },
-          { type: "ratelimit" as const, id, name },
-        ],
-      })),
+      ...limitsChanged({ id: identityId, externalId }, { created: limits }),
     ]);
     return { identityId };
   });
-}
-
-function checkDistinct(ratelimits: readonly { name: string }[]): void {
-  const names = new Set<string>();
-  for (const [index, { name }] of ratelimits.entries()) {
-    if (names.has(name)) throw invalidField(`body.ratelimits[${index}].name`, `the name ${name} is given twice`);
-    names.add(name);
-  }
 }

@@ -7,14 +7,9 @@ import { listRatelimitsOfIdentity } from "../../store/ratelimits.ts";
 import { toIdentityOut } from "../key-reply.ts";
 import { onIdentity } from "../needed-permissions.ts";
 import { IdentityOut } from "../schemas.ts";
+import { IdentityName } from "./schemas.ts";
 
-const Body = z.strictObject({
-  identity: z
-    .string()
-    .min(1)
-    .describe("Id or externalId; where both fit something, the id wins.")
-    .meta({ examples: ["user_123"] }),
-});
+const Body = z.strictObject({ identity: IdentityName });
 type Body = z.output<typeof Body>;
 
 export const getIdentity = defineProcedure({

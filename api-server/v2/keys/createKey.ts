@@ -2,29 +2,30 @@ import type { PoolClient } from "pg";
 import * as z from "zod";
 import { checkRefill } from "../../../core/credits/credits.ts";
 import { PublicError } from "../../../core/errors.ts";
-import { makeId } from "../../../core/ids.ts";
-import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { checkMeta } from "../../domain/check-meta.ts";
 import { toCreditRow, utcDate } from "../../domain/credits.ts";
 import { ensureIdentity } from "../../domain/identities.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { requireKeyEncryption } from "../../domain/key-encryption.ts";
+import { connectedToKey, keyCreated } from "../../domain/key-events.ts";
+import type { KeyVault } from "../../domain/key-vault.ts";
 import { creatingManager } from "../../domain/managed.ts";
+import { drawKey } from "../../domain/new-key.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
 import { apiNotFound, roleNotFound } from "../../domain/not-found.ts";
 import { ensurePermissions, findRolesByName } from "../../domain/permission-links.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { type ApiRow, findApi } from "../../store/apis.ts";
-import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import { insertAudit } from "../../store/audit.ts";
 import { insertKey } from "../../store/key-changes.ts";
+import { insertKeySecret } from "../../store/key-secrets.ts";
 import { findKeyIdByManager } from "../../store/keys.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
 import { onApi } from "../needed-permissions.ts";
-import { Credits, Expires, ExternalId, KeyId, Meta, RatelimitsIn, RoleName, ShortApiId, Slug } from "../schemas.ts";
-
-const BYTE_LENGTH_DEFAULT = 16;
+import { Credits, Expires, ExternalId, Meta, RatelimitsIn, RoleName, ShortApiId, Slug } from "../schemas.ts";
+import { NewKey } from "./new-key-reply.ts";
 
 const Body = z.strictObject({
   apiId: ShortApiId,
@@ -62,39 +63,32 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const Data = z.strictObject({
-  keyId: KeyId,
-  key: z
-    .string()
-    .describe("The secret. It is shown this once.")
-    .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
-});
-type Data = z.input<typeof Data>;
-
 export const createKey = defineProcedure({
   path: "keys.createKey",
   summary: "Create a key",
   description:
-    "Makes a key in an API. The secret is in this answer and nowhere else: only its hash is stored. All or nothing: when a role does not exist, nothing is created.",
+    "Makes a key in an API. The secret is in this answer and nowhere else: only its hash is stored, and an encrypted copy of it if the key is to be recoverable. All or nothing: when a role does not exist, nothing is created.",
   permissions: [onApi("create_key"), onApi("encrypt_key", "with `recoverable`")],
   errors: ["api_not_found", "role_not_found", "precondition_failed", "managed_exists"],
   body: Body,
-  data: Data,
+  data: NewKey,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body>): Promise<NewKey> {
   const { body, caller, deps } = call;
   const { apiId } = body;
   const api = await findApi(deps.db, { workspaceId: caller.workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
   call.require(apiPermission("create_key", apiId));
-  if (body.recoverable) requireKeyEncryption();
+  const vault = body.recoverable
+    ? requireKeyEncryption(call, "encrypt_key", { apiId, isEnabled: api.key_encryption })
+    : undefined;
   const fault = body.credits === undefined ? undefined : checkRefill(body.credits);
   if (fault !== undefined) throw invalidField("body.credits.refill", fault);
   checkMeta(body.meta);
   try {
-    return await inTransaction(deps, (tx) => insertEverything(tx, call, api));
+    return await inTransaction(deps, (tx) => insertEverything(tx, call, { api, vault }));
   } catch (error) {
     // The same manager made a key of this name at the same time; now it can be found and named.
     if (!isUniqueViolation(error, "keys_manager")) throw error;
@@ -103,7 +97,11 @@ async function handle(call: Call<Body>): Promise<Data> {
   }
 }
 
-async function insertEverything(tx: PoolClient, call: Call<Body>, api: ApiRow): Promise<Data> {
+async function insertEverything(
+  tx: PoolClient,
+  call: Call<Body>,
+  { api, vault }: { readonly api: ApiRow; readonly vault: KeyVault | undefined },
+): Promise<NewKey> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { roles, unknown } = await findRolesByName(tx, workspaceId, body.roles ?? []);
@@ -112,18 +110,14 @@ async function insertEverything(tx: PoolClient, call: Call<Body>, api: ApiRow): 
   const permissions = await ensurePermissions(tx, call, body.permissions ?? []);
   const identity = body.externalId === undefined ? undefined : await ensureIdentity(tx, call, body.externalId);
 
-  const keyId = makeId("key", deps.randomBytes(16));
-  const { key, start } = makeKeyString({
-    prefix: body.prefix ?? api.default_prefix ?? undefined,
-    randomBytes: deps.randomBytes(body.byteLength ?? api.default_byte_length ?? BYTE_LENGTH_DEFAULT),
-  });
+  const { keyId, key, hash, start } = drawKey(deps, api, body);
   const createdAt = deps.nowMs();
   const credits = body.credits === undefined ? undefined : toCreditRow(body.credits);
   await insertKey(tx, {
     id: keyId,
     workspaceId,
     apiId: api.id,
-    hash: hashKey(key),
+    hash,
     start,
     name: body.name ?? null,
     identityId: identity?.identityId ?? null,
@@ -146,28 +140,19 @@ async function insertEverything(tx: PoolClient, call: Call<Body>, api: ApiRow): 
     roleIds: roles.map(({ id }) => id),
     ratelimits: newRatelimits(deps, body.ratelimits ?? []),
   });
+  if (vault !== undefined) {
+    const owner = { workspaceId, keyId };
+    await insertKeySecret(tx, { ...owner, sealed: vault.seal(owner, key), createdAt });
+  }
   await insertAudit(tx, call, [
     ...(identity?.events ?? []),
     ...permissions.events,
-    ...permissions.permissions.map(({ id, slug }) => connected(keyId, { type: "permission", id, name: slug })),
-    ...roles.map(({ id, name }) => connected(keyId, { type: "role", id, name })),
-    {
-      event: "key.create",
-      description: `Created key ${keyId} in API ${api.id}`,
-      targets: [
-        { type: "key", id: keyId, name: body.name },
-        { type: "api", id: api.id, name: api.name },
-      ],
-    },
+    ...permissions.permissions.map(({ id, slug }) => connectedToKey(keyId, { type: "permission", id, name: slug })),
+    ...roles.map(({ id, name }) => connectedToKey(keyId, { type: "role", id, name })),
+    keyCreated({ id: keyId, name: body.name }, { id: api.id, name: api.name }),
   ]);
   return { keyId, key };
 }
-
-const connected = (keyId: string, part: { type: "permission" | "role"; id: string; name: string }): AuditEvent => ({
-  event: `authorization.connect_${part.type}_and_key`,
-  description: `Connected ${part.type} ${part.id} and key ${keyId}`,
-  targets: [{ type: "key", id: keyId }, part],
-});
 
 /**
  * A manager's keys are told apart by their names. A second one of the same name cannot be answered with the first, whose

@@ -17,7 +17,8 @@ type Body = z.output<typeof Body>;
 export const getKey = defineProcedure({
   path: "keys.getKey",
   summary: "Read a key",
-  description: "Gives everything about a key but its secret. Shows every change that was answered before.",
+  description:
+    "Gives everything about a key; its secret too, if that is asked for and was kept. Shows every change that was answered before.",
   permissions: [onApi("read_key"), onApi("decrypt_key", "with `decrypt`")],
   errors: ["key_not_found", "precondition_failed"],
   body: Body,
@@ -25,14 +26,16 @@ export const getKey = defineProcedure({
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Body>): Promise<KeyOut> {
+async function handle(call: Call<Body>): Promise<KeyOut> {
+  const { body, caller, deps } = call;
   const { keyId } = body;
   const { workspaceId } = caller;
   const row = await findKey(deps.db, { workspaceId, keyId });
   if (row === undefined) throw keyNotFound(keyId);
-  require(apiPermission("read_key", row.api_id));
-  if (body.decrypt) requireKeyEncryption();
-  const [key] = await describeKeys(deps, workspaceId, [row]);
+  const { api_id: apiId, key_encryption: isEnabled } = row;
+  call.require(apiPermission("read_key", apiId));
+  const vault = body.decrypt ? requireKeyEncryption(call, "decrypt_key", { apiId, isEnabled }) : undefined;
+  const [key] = await describeKeys(deps, workspaceId, [row], vault);
   if (key === undefined) throw keyNotFound(keyId);
   return key;
 }

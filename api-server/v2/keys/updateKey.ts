@@ -7,6 +7,7 @@ import { toCreditRow, toCreditsState } from "../../domain/credits.ts";
 import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
 import { ensureIdentity } from "../../domain/identities.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
+import { keyUpdated } from "../../domain/key-events.ts";
 import { adopting, guardManaged } from "../../domain/managed.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
 import { keyNotFound, roleNotFound } from "../../domain/not-found.ts";
@@ -30,13 +31,26 @@ import {
 } from "../schemas.ts";
 
 const CreditsUpdate = z.strictObject({
-  remaining: z.int().min(0).nullable().optional().describe("Credits left; null is unlimited, and clears the refill."),
+  remaining: z
+    .int()
+    .min(0)
+    .nullable()
+    .optional()
+    .describe("Credits left; null is unlimited, and clears the refill.")
+    .meta({ examples: [1000] }),
   refill: Refill.nullable().optional().describe("null clears the refill. Not with unlimited credits."),
 });
 
 const Body = z.strictObject({
   keyId: KeyId,
-  name: z.string().min(1).max(255).nullable().optional().describe("null removes it."),
+  name: z
+    .string()
+    .min(1)
+    .max(255)
+    .nullable()
+    .optional()
+    .describe("null removes it.")
+    .meta({ examples: ["Billing"] }),
   externalId: ExternalId.nullable().optional().describe("null detaches the key from its identity."),
   meta: Meta.nullable().optional().describe("Replaces all of it; null removes it."),
   expires: Expires.nullable().optional().describe("null: never."),
@@ -147,13 +161,5 @@ async function updateParts(
       updatedAt: deps.nowMs(),
     }),
   );
-  events.push({
-    event: "key.update",
-    description: `Updated key ${body.keyId}`,
-    targets: [
-      { type: "key", id: body.keyId, name: name ?? undefined },
-      { type: "api", id: key.api_id },
-    ],
-  });
-  return events;
+  return [...events, keyUpdated({ id: body.keyId, name: name ?? undefined }, key.api_id)];
 }

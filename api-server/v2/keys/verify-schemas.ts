@@ -1,6 +1,17 @@
 import * as z from "zod";
 import { Code } from "../../../core/verification/codes.ts";
-import { IdentityOut, KeyId, Meta } from "../schemas.ts";
+import {
+  AutoApplyOut,
+  DurationOut,
+  IdentityOut,
+  KeyId,
+  KeyNameOut,
+  LimitOut,
+  Meta,
+  RoleNamesOut,
+  SlugsOut,
+  unixMs,
+} from "../schemas.ts";
 
 /*
  * The request and the answer of keys.verifyKey (api/v2 sections 13.4 and 12.1).
@@ -13,13 +24,24 @@ const RequestedRatelimit = z.strictObject({
     .max(255)
     .describe("Name of a stored limit, or of one that is given here.")
     .meta({ examples: ["requests"] }),
-  cost: z.int().min(0).default(1).describe("Units to consume; 0 only checks."),
-  limit: z.int().min(0).optional().describe("Units per window, instead of the stored limit's."),
+  cost: z
+    .int()
+    .min(0)
+    .default(1)
+    .describe("Units to consume; 0 only checks.")
+    .meta({ examples: [1] }),
+  limit: z
+    .int()
+    .min(0)
+    .optional()
+    .describe("Units per window, instead of the stored limit's.")
+    .meta({ examples: [100] }),
   duration: z
     .int()
     .min(0)
     .optional()
-    .describe("Length of the window, ms, instead of the stored limit's; at least 1000."),
+    .describe("Length of the window, ms, instead of the stored limit's; at least 1000.")
+    .meta({ examples: [60_000] }),
 });
 
 export const Body = z.strictObject({
@@ -43,7 +65,14 @@ export const Body = z.strictObject({
     .describe("What the key must be allowed: slugs with AND, OR and parentheses.")
     .meta({ examples: ["documents.read AND (users.view OR users.admin)"] }),
   credits: z
-    .strictObject({ cost: z.int().min(0).max(1_000_000_000_000).describe("Credits to spend; 0 only checks.") })
+    .strictObject({
+      cost: z
+        .int()
+        .min(0)
+        .max(1_000_000_000_000)
+        .describe("Credits to spend; 0 only checks.")
+        .meta({ examples: [1] }),
+    })
     .optional()
     .describe("Omitted: a cost of 1."),
   ratelimits: z
@@ -53,33 +82,51 @@ export const Body = z.strictObject({
     .describe(
       "Limits to charge beside the ones that apply by themselves; of entries that share a name the last one counts.",
     ),
-  migrationId: z.string().max(256).optional().describe("The migration through which the key may be found."),
+  migrationId: z
+    .string()
+    .max(256)
+    .optional()
+    .describe("The migration through which the key may be found.")
+    .meta({ examples: ["migration_2024"] }),
 });
 export type Body = z.output<typeof Body>;
 
 const CheckedRatelimit = z.strictObject({
-  id: z.string().describe("Id of the limit; empty for one given in the request."),
-  name: z.string(),
-  limit: z.int(),
-  duration: z.int().describe("ms"),
+  id: z
+    .string()
+    .describe("Id of the limit; empty for one given in the request.")
+    .meta({ examples: ["rl_2bCd5Ef8Gh1Jk4Lm"] }),
+  name: z
+    .string()
+    .describe("Name of the limit.")
+    .meta({ examples: ["requests"] }),
+  limit: LimitOut,
+  duration: DurationOut,
   exceeded: z.boolean().describe("Whether this limit was exceeded."),
-  remaining: z.int(),
-  reset: z.int().describe("End of the window, Unix milliseconds."),
-  autoApply: z.boolean(),
+  remaining: z
+    .int()
+    .describe("Units left in the window.")
+    .meta({ examples: [99] }),
+  reset: unixMs("End of the window, Unix milliseconds."),
+  autoApply: AutoApplyOut,
 });
 
 export const Data = z.strictObject({
   valid: z.boolean().describe("True for the code VALID alone."),
-  code: Code,
+  code: Code.describe("What decided; the first reason for a refusal."),
   keyId: KeyId.optional(),
-  enabled: z.boolean().optional(),
-  name: z.string().optional(),
+  enabled: z.boolean().optional().describe("Whether the key is enabled."),
+  name: KeyNameOut.optional(),
   meta: Meta.optional(),
-  expires: z.int().optional().describe("Unix milliseconds."),
-  permissions: z.array(z.string()).optional().describe("Slugs that the key holds directly and through roles."),
-  roles: z.array(z.string()).optional(),
-  identity: IdentityOut.optional(),
-  credits: z.int().optional().describe("Credits left after the call; of limited keys alone."),
+  expires: unixMs("When the key expires, Unix milliseconds.").optional(),
+  permissions: SlugsOut.optional(),
+  roles: RoleNamesOut.optional(),
+  identity: IdentityOut.optional().describe("Whom the key belongs to."),
+  credits: z
+    .int()
+    .optional()
+    .describe("Credits left after the call; of limited keys alone.")
+    .meta({ examples: [999] }),
   ratelimits: z.array(CheckedRatelimit).optional().describe("The limits that were checked, by name."),
 });
 export type Data = z.input<typeof Data>;

@@ -483,6 +483,9 @@ describe("the client's address", () => {
     expect(await from("203.0.113.7")).toBe("VALID");
     expect(await from("203.0.113.7, 10.1.2.3")).toBe("VALID");
     expect(await from("2001:DB8:0:0::1")).toBe("VALID");
+    expect(await from("203.0.113.7:4711")).toBe("VALID");
+    expect(await from("[2001:db8::1]:4711, 10.1.2.3")).toBe("VALID");
+    expect(await from("203.0.113.7, nobody")).toBe("FORBIDDEN");
     // Whoever is behind the last proxy that we trust could have written anything before its own address.
     expect(await from("203.0.113.7, 198.51.100.9")).toBe("FORBIDDEN");
     await proxied.close();

@@ -13,6 +13,7 @@ import { subjectJson, verificationLine } from "../../../edge/events/verification
 import { consumeForKey } from "../../domain/consume-for-key.ts";
 import { consumeLimits } from "../../domain/consume-limits.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
+import { takeOverMigratedKey } from "../../domain/migrated-keys.ts";
 import { type Call, type Caller, type DataJson, defineProcedure } from "../../procedure.ts";
 import { isDatabaseUnavailable } from "../../store/failures.ts";
 import { onApi } from "../needed-permissions.ts";
@@ -51,15 +52,35 @@ function handle(call: Call<Body>): DataJson | Promise<DataJson> {
 }
 
 async function findAndVerify(call: Call<Body>, hash: string, startedMs: number): Promise<DataJson> {
-  const { caller, deps } = call;
+  const view = (await findKey(call, hash)) ?? (await findMigratedKey(call, hash));
+  return view === undefined ? NOT_FOUND : verify(call, view, startedMs);
+}
+
+/** Throws PublicError 500 when nothing is known. */
+async function findKey({ caller, deps }: Call<Body>, hash: string): Promise<KeyView | undefined> {
   const found = await deps.projection.findKey(caller.workspaceId, hash);
   if (found.status === "unusable") {
     throw new PublicError("service_unavailable", "The key cannot be looked up now.", {
       cause: new Error(found.reason),
     });
   }
-  // No migration can exist yet: whatever `migrationId` names is unknown, which is the same answer.
-  return found.status === "absent" ? NOT_FOUND : verify(call, found.value, startedMs);
+  return found.status === "absent" ? undefined : found.value;
+}
+
+/** A key that a migration brought is stored as one of ours when it is first presented (api/v2 section 12.4). */
+async function findMigratedKey(call: Call<Body>, hash: string): Promise<KeyView | undefined> {
+  const { body, caller, deps } = call;
+  const { key, migrationId } = body;
+  if (migrationId === undefined) return undefined;
+  const { workspaceId } = caller;
+  const isTakenOver = await takeOverMigratedKey(deps, {
+    workspaceId,
+    migrationId,
+    key,
+    hash,
+    mayVerify: (apiId) => mayVerify(caller, apiId),
+  });
+  return isTakenOver ? findKey(call, hash) : undefined;
 }
 
 /** Steps 4 to 14 of api/v2 section 12. */

@@ -45,8 +45,11 @@ const Body = z.strictObject({
 type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
-  kind: Kind,
-  id: z.string(),
+  kind: Kind.describe("What was asked for."),
+  id: z
+    .string()
+    .describe("Its id.")
+    .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
   manager: z
     .string()
     .optional()

@@ -11,15 +11,10 @@ import { findPermissionByManager, insertPermission } from "../../store/permissio
 import { inTransaction } from "../../store/transaction.ts";
 import { onRbac } from "../needed-permissions.ts";
 import { Slug } from "../schemas.ts";
-import { Description, toStoredDescription } from "./schemas.ts";
+import { Description, PermissionName, toStoredDescription } from "./schemas.ts";
 
 const Body = z.strictObject({
-  name: z
-    .string()
-    .min(1)
-    .max(512)
-    .describe("What people call it; need not be unique.")
-    .meta({ examples: ["Read documents"] }),
+  name: PermissionName,
   slug: Slug,
   description: Description.optional(),
 });

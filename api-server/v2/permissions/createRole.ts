@@ -5,19 +5,23 @@ import { makeId } from "../../../core/ids.ts";
 import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { creatingManager } from "../../domain/managed.ts";
 import { ensurePermissions, requireForNewSlugs } from "../../domain/permission-links.ts";
-import { roleConnected } from "../../domain/role-events.ts";
+import { roleConnected, roleCreated } from "../../domain/role-events.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { findRoleByManager, insertRole, insertRolePermissions } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { onRbac } from "../needed-permissions.ts";
 import { Slug } from "../schemas.ts";
-import { Description, NewRoleName, toStoredDescription } from "./schemas.ts";
+import { Description, NewRoleName, SLUGS_MAX, toStoredDescription } from "./schemas.ts";
 
 const Body = z.strictObject({
   name: NewRoleName,
   description: Description.optional(),
-  permissions: z.array(Slug).optional().describe("Slugs; permissions that do not exist yet are created."),
+  permissions: z
+    .array(Slug)
+    .max(SLUGS_MAX)
+    .optional()
+    .describe("Slugs; permissions that do not exist yet are created."),
 });
 type Body = z.output<typeof Body>;
 
@@ -72,7 +76,7 @@ async function handle(call: Call<Body>): Promise<Data> {
       await insertRolePermissions(tx, { workspaceId, roleId, permissionIds: permissions.map(({ id }) => id) });
     }
     await insertAudit(tx, call, [
-      { event: "role.create", description: `Created role ${roleId}`, targets: [{ type: "role", id: roleId, name }] },
+      roleCreated(role),
       ...events,
       ...permissions.map((permission) => roleConnected(role, permission)),
     ]);

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { PermissionRow } from "../../store/permissions.ts";
 import type { RoleRow } from "../../store/roles.ts";
+import { Cursor, Slug } from "../schemas.ts";
 
 /* The fields that the procedures of permissions.* share (api/v2 sections 6.2 and 17). */
 
@@ -10,12 +11,35 @@ export const Description = z
   .describe("What it is for, in words. The empty text is none.")
   .meta({ examples: ["May read every document."] });
 
+const DescriptionOut = z
+  .string()
+  .describe("What it is for, in words.")
+  .meta({ examples: ["May read every document."] });
+
 export const NewRoleName = z
   .string()
   .min(1)
   .max(128)
   .describe("Unique in the workspace, whatever its case.")
   .meta({ examples: ["editor"] });
+
+export const PermissionName = z
+  .string()
+  .min(1)
+  .max(512)
+  .describe("What people call it; need not be unique.")
+  .meta({ examples: ["Read documents"] });
+
+/** Ids are of the same characters as slugs, so that one pattern serves both. */
+export const Permission = Slug.describe(
+  "Id or slug of the permission. Where one's slug is another's id, the id wins.",
+).meta({ examples: ["documents.read"] });
+
+/** So many permissions can be named in one call; wildcards are there for more. */
+export const SLUGS_MAX = 1000;
+
+/** As the lists of permissions.* have it. */
+export const ShortCursor = Cursor.max(1024);
 
 export const Role = z
   .string()
@@ -29,12 +53,15 @@ export const PermissionOut = z.strictObject({
     .string()
     .describe("Id of the permission.")
     .meta({ examples: ["perm_4jKm6Np8Qr1St3Uv"] }),
-  name: z.string().describe("What people call it."),
+  name: z
+    .string()
+    .describe("What people call it.")
+    .meta({ examples: ["Read documents"] }),
   slug: z
     .string()
     .describe("What keys are asked for.")
     .meta({ examples: ["documents.read"] }),
-  description: z.string().optional(),
+  description: DescriptionOut.optional(),
 });
 export type PermissionOut = z.output<typeof PermissionOut>;
 
@@ -43,8 +70,11 @@ export const RoleOut = z.strictObject({
     .string()
     .describe("Id of the role.")
     .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
-  name: z.string().describe("Its name."),
-  description: z.string().optional(),
+  name: z
+    .string()
+    .describe("Its name.")
+    .meta({ examples: ["editor"] }),
+  description: DescriptionOut.optional(),
   permissions: z.array(PermissionOut).optional().describe("What it grants, in the order of the slugs."),
 });
 export type RoleOut = z.output<typeof RoleOut>;

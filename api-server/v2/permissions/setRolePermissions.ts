@@ -11,7 +11,7 @@ import { deleteRolePermissions, insertRolePermissions, lockRoleById, updateRole 
 import { inTransaction } from "../../store/transaction.ts";
 import { onRbac } from "../needed-permissions.ts";
 import { Slug } from "../schemas.ts";
-import { PermissionOut, toPermissionOut } from "./schemas.ts";
+import { PermissionOut, SLUGS_MAX, toPermissionOut } from "./schemas.ts";
 
 const Body = z.strictObject({
   roleId: z
@@ -21,7 +21,7 @@ const Body = z.strictObject({
     .regex(/^[a-zA-Z0-9_-]+$/)
     .describe("Id of the role; a name is not looked for.")
     .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
-  permissions: z.array(Slug).describe("Slugs, all that the role is to grant; new ones are created."),
+  permissions: z.array(Slug).max(SLUGS_MAX).describe("Slugs, all that the role is to grant; new ones are created."),
 });
 type Body = z.output<typeof Body>;
 

@@ -16,7 +16,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const Data = PolicyHead.extend({ policy: CompiledPolicy });
+const Data = PolicyHead.extend({ policy: CompiledPolicy.describe("The policy as it was set.") });
 type Data = z.input<typeof Data>;
 
 export const getPolicy = defineProcedure({

@@ -20,18 +20,36 @@ export const PolicyName = z
   .meta({ examples: ["main/shop/orders"] });
 
 export const DataPlane = z.strictObject({
-  pods: z.int().describe("Sidecars that reported on the policy in the last 15 seconds."),
-  current: z.int().describe("Those of them that enforce this very version."),
-  oldestLagMs: z.int().describe("How old the knowledge of the one that lags most is, ms."),
+  pods: z
+    .int()
+    .describe("Sidecars that reported on the policy in the last 15 seconds.")
+    .meta({ examples: [3] }),
+  current: z
+    .int()
+    .describe("Those of them that enforce this very version.")
+    .meta({ examples: [3] }),
+  oldestLagMs: z
+    .int()
+    .describe("How old the knowledge of the one that lags most is, ms.")
+    .meta({ examples: [850] }),
 });
 export type DataPlane = z.output<typeof DataPlane>;
 
 export const PolicyHead = z.strictObject({
   policyId: PolicyId,
   name: PolicyName,
-  uid: z.string().describe("The manifest's uid."),
-  generation: z.int().describe("The manifest's generation."),
-  version: z.int().describe("Grows with every change of the stored policy."),
+  uid: z
+    .string()
+    .describe("The manifest's uid.")
+    .meta({ examples: ["6f1d4b0e-52c1-4c55-9f0e-0a8c3c1b7a11"] }),
+  generation: z
+    .int()
+    .describe("The manifest's generation.")
+    .meta({ examples: [4] }),
+  version: z
+    .int()
+    .describe("Grows with every change of the stored policy.")
+    .meta({ examples: [12] }),
   dataPlane: DataPlane.optional().describe("Omitted while the store that sidecars report to is away."),
 });
 export type PolicyHead = z.output<typeof PolicyHead>;

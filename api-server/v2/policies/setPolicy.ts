@@ -50,7 +50,10 @@ type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
   policyId: PolicyId,
-  version: z.int().describe("Grows with every change of the stored policy."),
+  version: z
+    .int()
+    .describe("Grows with every change of the stored policy.")
+    .meta({ examples: [12] }),
 });
 type Data = z.output<typeof Data>;
 

@@ -1,15 +1,11 @@
 import * as z from "zod";
 import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { guardManaged, isRelease } from "../../domain/managed.ts";
+import { deleteNamespaceWithOverrides } from "../../domain/namespaces.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { insertAudit } from "../../store/audit.ts";
-import {
-  deleteNamespace as deleteNamespaceRow,
-  lockNamespace,
-  updateNamespaceManager,
-} from "../../store/namespaces.ts";
-import { deleteOverridesOfNamespace } from "../../store/overrides.ts";
+import { auditContext, insertAudit } from "../../store/audit.ts";
+import { lockNamespace, updateNamespaceManager } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { onNamespace } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
@@ -40,21 +36,16 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
     const { id, name } = namespace;
     call.require(ratelimitPermission("delete_namespace", id));
     guardManaged(call, namespace, `The rate-limit namespace ${id}`);
-    const targets = [{ type: "ratelimitNamespace" as const, id, name }];
     if (isRelease(call)) {
       if (namespace.manager === null) return {};
+      const targets = [{ type: "ratelimitNamespace" as const, id, name }];
       await updateNamespaceManager(tx, { workspaceId, id, manager: null });
       await insertAudit(tx, call, [
         { event: "ratelimitNamespace.update", description: `Released rate-limit namespace ${id}`, targets },
       ]);
       return {};
     }
-    const deletedAt = deps.nowMs();
-    await deleteNamespaceRow(tx, { workspaceId, id, deletedAt });
-    await deleteOverridesOfNamespace(tx, { workspaceId, namespaceId: id, deletedAt });
-    await insertAudit(tx, call, [
-      { event: "ratelimitNamespace.delete", description: `Deleted rate-limit namespace ${id}`, targets },
-    ]);
+    await deleteNamespaceWithOverrides(tx, auditContext(call), namespace);
     return {};
   });
 }

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { OverrideRow } from "../../store/overrides.ts";
+import { DurationOut, unixMs } from "../schemas.ts";
 
 /* The fields that the procedures of ratelimit.* share (api/v2 section 15). */
 
@@ -17,6 +18,45 @@ export const Identifier = z
   .describe("Who or what is limited: a user id, an address, whatever tells callers apart.")
   .meta({ examples: ["user_123"] });
 
+const THIRTY_DAYS_MS = 2_592_000_000;
+
+/** What is asked of one limit. */
+export const LimitFields = {
+  namespace: Namespace,
+  identifier: Identifier,
+  limit: z
+    .int()
+    .min(1)
+    .describe("Units per window, unless an override says otherwise.")
+    .meta({ examples: [10] }),
+  duration: z
+    .int()
+    .min(1000)
+    .max(THIRTY_DAYS_MS)
+    .describe("Length of the window, ms.")
+    .meta({ examples: [60_000] }),
+  cost: z
+    .int()
+    .min(0)
+    .default(1)
+    .describe("Units to consume; 0 only looks.")
+    .meta({ examples: [1] }),
+};
+
+export const AppliedLimitOut = z
+  .int()
+  .describe("The limit that was applied.")
+  .meta({ examples: [10] });
+export const RemainingOut = z
+  .int()
+  .describe("Units left in this window.")
+  .meta({ examples: [9] });
+export const WindowEndOut = unixMs("When the window ends, Unix milliseconds.");
+export const AppliedOverrideOut = z
+  .string()
+  .describe("The override that was applied, if one was.")
+  .meta({ examples: ["rlor_3mNp5Qr7St9Uv2Wx"] });
+
 export const OverrideIdentifier = z
   .string()
   .min(1)
@@ -29,9 +69,15 @@ export const OverrideOut = z.strictObject({
     .string()
     .describe("Id of the override.")
     .meta({ examples: ["rlor_3mNp5Qr7St9Uv2Wx"] }),
-  identifier: z.string().describe("Whom it is for, as it was set."),
-  limit: z.int().describe("Units per window; 0 always denies."),
-  duration: z.int().describe("Length of the window, ms."),
+  identifier: z
+    .string()
+    .describe("Whom it is for, as it was set.")
+    .meta({ examples: ["premium_*"] }),
+  limit: z
+    .int()
+    .describe("Units per window; 0 always denies.")
+    .meta({ examples: [1000] }),
+  duration: DurationOut,
 });
 export type OverrideOut = z.output<typeof OverrideOut>;
 
@@ -47,8 +93,11 @@ export const NamespaceOut = z.strictObject({
     .string()
     .describe("Id of the namespace.")
     .meta({ examples: ["rlns_6yZa8Bc1De3Fg5Hj"] }),
-  name: z.string().describe("Its name."),
-  createdAt: z.int().describe("Unix milliseconds."),
+  name: z
+    .string()
+    .describe("Its name.")
+    .meta({ examples: ["email.outbound"] }),
+  createdAt: unixMs("When it was created, Unix milliseconds."),
 });
 export type NamespaceOut = z.output<typeof NamespaceOut>;
 

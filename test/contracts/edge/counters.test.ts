@@ -98,6 +98,15 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(await left(narrow)).toBe(20 - admitted);
   });
 
+  test("a hundred limits of one request are all consumed or none", async () => {
+    const charges = Array.from({ length: 100 }, (_, i) => aCharge({ limit: i === 50 ? 1 : 10, cost: 1 }));
+    expect((await consume(...charges)).passed).toBe(true);
+    const refused = await consume(...charges);
+    expect(refused.limits.map(({ passed }) => passed)).toEqual(charges.map((_, i) => i !== 50));
+    expect(refused.limits.map(({ remaining }) => remaining)).toEqual(charges.map((_, i) => (i === 50 ? 0 : 9)));
+    expect(await left(charges[99] ?? aCharge())).toBe(9);
+  });
+
   test("a cost of nothing is a check that passes at exactly the limit", async () => {
     const charge = aCharge({ limit: 2, cost: 2 });
     await consume(charge);

@@ -21,7 +21,8 @@ const PROGRAMS = [
   { name: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl" },
 ];
 
-const cacheFolder = () => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "postern");
+/** Where what was built or installed once is kept, outside of every checkout. */
+export const cacheFolder = () => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "postern");
 
 /** The folder with the programs when they were built before. */
 export async function builtKubernetes(): Promise<string | undefined> {

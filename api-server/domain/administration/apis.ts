@@ -1,0 +1,65 @@
+import { canonicalIp } from "../../../core/verification/ip-address.ts";
+import {
+  type ApiRef,
+  type ApiSettings,
+  type ApiSettingsRow,
+  lockApiSettings,
+  updateApiSettings,
+} from "../../store/apis.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { type Administrator, insertAdministration } from "./administrator.ts";
+
+/** The list stands whole in the API's record, which every pod of the API keeps in memory. */
+export const IP_ALLOW_LIST_MAX = 256;
+
+const DEFAULT_PREFIX = /^[a-zA-Z0-9_]{1,8}$/;
+
+/** What is wrong with a default prefix, in words for whoever typed it; undefined when nothing is. */
+export const defaultPrefixProblem = (prefix: string): string | undefined =>
+  DEFAULT_PREFIX.test(prefix) ? undefined : "a default prefix has 1 to 8 letters, digits and underscores";
+
+/** What is wrong with an IP allow-list; undefined when nothing is. An empty list lets every address through. */
+export function ipAllowListProblem(addresses: readonly string[]): string | undefined {
+  if (addresses.length > IP_ALLOW_LIST_MAX) return `at most ${IP_ALLOW_LIST_MAX} addresses are possible`;
+  const wrong = addresses.find((address) => canonicalIp(address) === undefined);
+  if (wrong === undefined) return undefined;
+  const instead = wrong.includes("/") ? "ranges are not possible, list each address" : "give such as 10.0.0.1 or ::1";
+  return `"${wrong}" is no IP address; ${instead}`;
+}
+
+/**
+ * Changes what is given; what is so already is left alone. A manifest says nothing of these settings, so that a managed API is
+ * no exception. undefined when the workspace has no such API.
+ */
+export async function changeApi(
+  administrator: Administrator,
+  { workspaceId, apiId, change }: ApiRef & { change: Partial<ApiSettings> },
+): Promise<ApiSettingsRow | undefined> {
+  return inTransaction(administrator, async (tx) => {
+    const row = await lockApiSettings(tx, { workspaceId, apiId });
+    if (row === undefined) return undefined;
+    const before = toSettings(row);
+    const after = { ...before, ...change };
+    const changed = (Object.keys(after) as Array<keyof ApiSettings>).filter(
+      (setting) => JSON.stringify(after[setting]) !== JSON.stringify(before[setting]),
+    );
+    if (changed.length === 0) return row;
+    await updateApiSettings(tx, { workspaceId, apiId, settings: after, updatedAt: administrator.nowMs() });
+    await insertAdministration(tx, administrator, workspaceId, [
+      {
+        event: "api.update",
+        description: `Updated API ${apiId}: ${changed.join(", ")}`,
+        targets: [{ type: "api", id: apiId, name: row.name }],
+      },
+    ]);
+    return lockApiSettings(tx, { workspaceId, apiId });
+  });
+}
+
+const toSettings = (row: ApiSettingsRow): ApiSettings => ({
+  ipAllowList: row.ip_allow_list,
+  deleteProtection: row.delete_protection,
+  defaultPrefix: row.default_prefix,
+  defaultByteLength: row.default_byte_length,
+  keyEncryption: row.key_encryption,
+});

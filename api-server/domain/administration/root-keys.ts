@@ -1,0 +1,75 @@
+import type { AuditEvent } from "../../store/audit.ts";
+import {
+  deleteRootKey,
+  lockRootKey,
+  type RootKeyRef,
+  type RootKeySummary,
+  updateRootKey,
+} from "../../store/root-keys.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { createRootKey } from "../bootstrap.ts";
+import { type Administrator, insertAdministration } from "./administrator.ts";
+
+export const ROOT_KEY_NAME_LENGTH_MAX = 255;
+
+/** Makes a root key. The secret is in the answer and nowhere else. */
+export async function issueRootKey(
+  administrator: Administrator,
+  options: { workspaceId: string; permissions: readonly string[]; name?: string; expiresAtMs?: number },
+): Promise<{ rootKeyId: string; rootKey: string; start: string; createdAt: number }> {
+  return inTransaction(administrator, async (tx) => {
+    const made = await createRootKey(tx, options);
+    await insertAdministration(tx, administrator, options.workspaceId, [
+      event("create", `Created root key ${made.rootKeyId}`, { id: made.rootKeyId, name: options.name ?? null }),
+    ]);
+    return made;
+  });
+}
+
+/** Changes what is given; what is so already is left alone. undefined when the workspace has no such root key. */
+export async function changeRootKey(
+  administrator: Administrator,
+  { workspaceId, rootKeyId, ...change }: RootKeyRef & { enabled?: boolean; expiresAt?: number | null },
+): Promise<RootKeySummary | undefined> {
+  return inTransaction(administrator, async (tx) => {
+    const before = await lockRootKey(tx, { workspaceId, rootKeyId });
+    if (before === undefined) return undefined;
+    const { enabled = before.enabled, expiresAt = before.expires_at } = change;
+    if (enabled === before.enabled && expiresAt === before.expires_at) return before;
+    await updateRootKey(tx, { workspaceId, rootKeyId, enabled, expiresAt });
+    const what = [
+      ...(enabled === before.enabled ? [] : [enabled ? "enabled" : "disabled"]),
+      ...(expiresAt === before.expires_at ? [] : [`expires ${expiresAt ?? "never"}`]),
+    ];
+    await insertAdministration(tx, administrator, workspaceId, [
+      event("update", `Updated root key ${rootKeyId}: ${what.join(", ")}`, before),
+    ]);
+    return { ...before, enabled, expires_at: expiresAt };
+  });
+}
+
+/** Revokes a root key for good. undefined when the workspace has no such root key. */
+export async function revokeRootKey(
+  administrator: Administrator,
+  ref: RootKeyRef,
+): Promise<RootKeySummary | undefined> {
+  return inTransaction(administrator, async (tx) => {
+    const before = await lockRootKey(tx, ref);
+    if (before === undefined) return undefined;
+    await deleteRootKey(tx, { ...ref, deletedAt: administrator.nowMs() });
+    await insertAdministration(tx, administrator, ref.workspaceId, [
+      event("delete", `Revoked root key ${ref.rootKeyId}`, before),
+    ]);
+    return before;
+  });
+}
+
+const event = (
+  verb: string,
+  description: string,
+  { id, name }: { readonly id: string; readonly name: string | null },
+): AuditEvent => ({
+  event: `rootKey.${verb}`,
+  description,
+  targets: [{ type: "rootKey", id, ...(name === null ? {} : { name }) }],
+});

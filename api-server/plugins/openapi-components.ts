@@ -1,0 +1,187 @@
+import * as z from "zod";
+import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
+import { CompiledPolicy } from "../../core/policies/policy.ts";
+import { Code } from "../../core/verification/codes.ts";
+import { PermissionOut, RoleOut } from "../v2/permissions/schemas.ts";
+import { DataPlane, PolicyHead } from "../v2/policies/schemas.ts";
+import { NamespaceOut, OverrideOut } from "../v2/ratelimit/schemas.ts";
+import { Credits, CreditsOut, IdentityOut, KeyOut, RatelimitIn, RatelimitOut, Refill } from "../v2/schemas.ts";
+import type { JsonSchema } from "./json-schema.ts";
+import { Pagination, ResponseMeta } from "./pipeline.ts";
+
+/*
+ * What the operations of the OpenAPI document share: named schemas, headers, and the failures that every procedure knows.
+ */
+
+export const ErrorResponse = z
+  .strictObject({
+    meta: ResponseMeta,
+    error: z
+      .strictObject({
+        title: z
+          .string()
+          .describe("Short and the same for every error of the kind.")
+          .meta({ examples: ["Not Found"] }),
+        detail: z
+          .string()
+          .describe("What happened, for a person.")
+          .meta({ examples: ["There is no key key_4fGh7Jk2LmN8pQrS."] }),
+        status: z
+          .int()
+          .describe("Equals the HTTP status.")
+          .meta({ examples: [404] }),
+        type: z
+          .string()
+          .describe("`{docs_url}/errors/<kind>`: its last segment is the kind.")
+          .meta({ examples: ["https://postern.example/errors/key_not_found"] }),
+        errors: z
+          .array(
+            z.strictObject({
+              location: z
+                .string()
+                .describe("Where the offending value is.")
+                .meta({ examples: ["body.ratelimits[2].limit"] }),
+              message: z
+                .string()
+                .describe("What was expected, and what was there.")
+                .meta({ examples: ["expected at least 1, got 0"] }),
+              fix: z
+                .string()
+                .optional()
+                .describe("A suggestion.")
+                .meta({ examples: ["Give the limit as a positive integer."] }),
+            }),
+          )
+          .max(50)
+          .optional()
+          .describe("With status 400, 408 and 413 alone, maybe empty."),
+      })
+      .describe("What went wrong."),
+  })
+  .describe("Every error has this form.");
+
+/** Names of the types that generated clients have. */
+export const SCHEMA_NAMES: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([
+  [CompiledPolicy, "CompiledPolicy"],
+  [Credits, "NewCredits"],
+  [CreditsOut, "Credits"],
+  [DataPlane, "DataPlane"],
+  [ErrorResponse, "ErrorResponse"],
+  [IdentityOut, "Identity"],
+  [KeyOut, "Key"],
+  [NamespaceOut, "RatelimitNamespace"],
+  [OverrideOut, "RatelimitOverride"],
+  [Pagination, "Pagination"],
+  [PermissionOut, "Permission"],
+  [PolicyHead, "PolicyHead"],
+  [RatelimitIn, "NewRatelimit"],
+  [RatelimitOut, "Ratelimit"],
+  [Refill, "Refill"],
+  [ResponseMeta, "ResponseMeta"],
+  [RoleOut, "Role"],
+  [Code, "VerificationCode"],
+]);
+
+const wholeSeconds = (description: string): JsonSchema => ({
+  description,
+  schema: { type: "integer", minimum: 0, examples: [42] },
+});
+
+export const HEADERS: Readonly<Record<string, JsonSchema>> = {
+  RateLimitLimit: wholeSeconds("Requests per minute that the workspace may make. Only while it has a quota."),
+  RateLimitRemaining: wholeSeconds("Requests that the workspace has left. Only while it has a quota."),
+  RateLimitReset: wholeSeconds("Seconds until the window of the quota ends. Only while the workspace has one."),
+  RetryAfter: wholeSeconds("Seconds after which it is worth trying again."),
+  Propagation: {
+    description: "Sent while pods hear of changes later than promised: this one is stored, and in force later.",
+    schema: { type: "string", const: "delayed" },
+  },
+};
+
+const headerReference = (name: string): JsonSchema => ({ $ref: `#/components/headers/${name}` });
+
+/** Of every answer to a request that was counted against the workspace's quota. */
+export const QUOTA_HEADERS: JsonSchema = {
+  "RateLimit-Limit": headerReference("RateLimitLimit"),
+  "RateLimit-Remaining": headerReference("RateLimitRemaining"),
+  "RateLimit-Reset": headerReference("RateLimitReset"),
+};
+
+export const PROPAGATION_HEADER: JsonSchema = { "Postern-Propagation": headerReference("Propagation") };
+
+const RETRY_HEADER: JsonSchema = { "Retry-After": headerReference("RetryAfter") };
+
+const flag = (name: string, description: string): JsonSchema => ({
+  name,
+  in: "header",
+  description,
+  schema: { type: "string", enum: ["true", "false"], default: "false" },
+});
+
+/** The headers with which a client says that it manages what it changes. */
+export const MANAGEMENT_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
+  Manager: {
+    name: "Postern-Manager",
+    in: "header",
+    description:
+      "On whose behalf the object is created or changed: `<cluster>/<kind>/<namespace>/<name>` of a manifest. An object that is managed by somebody else is not changed: 409 `managed_elsewhere`.",
+    schema: {
+      type: "string",
+      pattern: "^[a-zA-Z0-9._-]{1,253}(/[a-zA-Z0-9._-]{1,253}){3}$",
+      examples: ["main/ApiKeyPolicy/shop/orders"],
+    },
+  },
+  Adopt: flag("Postern-Adopt", "`true`: an object that nobody manages is managed by the caller from now on."),
+  Release: flag("Postern-Release", "`true`: the object stays, and is managed by nobody from now on."),
+};
+
+const SERVICES: Readonly<Record<string, string>> = {
+  analytics: "What was verified and limited, by SQL.",
+  apis: "Named groups of keys.",
+  identities: "Whoever has several keys, and what those share.",
+  keys: "Keys: their life, and whether one may be used now.",
+  liveness: "Whether the server lives.",
+  managed: "Which manifest manages an object.",
+  permissions: "Permissions and roles that keys hold.",
+  policies: "What the sidecars in front of apps enforce.",
+  ratelimit: "Limits that are not bound to a key, and exceptions from them.",
+};
+
+/** The tags of these services. Throws for a service that nobody has described. */
+export const describeServices = (names: ReadonlySet<string>): JsonSchema[] =>
+  [...names].sort().map((name) => {
+    const description = SERVICES[name];
+    if (description === undefined) throw new Error(`the service ${name} has no description for the OpenAPI document`);
+    return { name, description };
+  });
+
+/** A value of `error` as the server would send it. Which place or name is wrong depends on the call. */
+export function errorExample(kind: ErrorKind): JsonSchema {
+  const { status, title, explanation } = ERROR_KINDS[kind];
+  const detail = explanation.replace(/\. .*$/s, ".");
+  const entries = kind === "invalid_input" ? [{ location: "body.name", message: "is required" }] : [];
+  const type = `https://postern.example/errors/${kind}`;
+  return {
+    summary: kind,
+    value: {
+      meta: { requestId: "req_1aBc2DeF3gHi4JkL" },
+      error: { title, detail, status, type, ...([400, 408, 413].includes(status) ? { errors: entries } : {}) },
+    },
+  };
+}
+
+/** An answer of one status: what its kinds mean, and how each looks. */
+export function failure(status: number, kinds: readonly ErrorKind[]): JsonSchema {
+  const examples = Object.fromEntries(kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]));
+  const content = { schema: { $ref: "#/components/schemas/ErrorResponse" }, examples };
+  const headers = {
+    // The others are said before the request is counted.
+    ...([401, 408, 413].includes(status) ? {} : QUOTA_HEADERS),
+    ...(status === 429 ? RETRY_HEADER : {}),
+  };
+  return {
+    description: kinds.map((kind) => `\`${kind}\`: ${ERROR_KINDS[kind].explanation}`).join("\n\n"),
+    ...(Object.keys(headers).length === 0 ? {} : { headers }),
+    content: { "application/json": content, "application/problem+json": content },
+  };
+}

@@ -1,0 +1,59 @@
+import type { JsonSchema } from "./json-schema.ts";
+
+/*
+ * Examples of whole bodies, put together from the examples of their fields.
+ */
+
+/** Which optional fields an example shows. */
+export type Extent = "required" | "all";
+
+/**
+ * A value that fits the schema; undefined when some part of it has no example. `components` are what its references lead to.
+ */
+export function exampleOf(
+  schema: JsonSchema,
+  components: Readonly<Record<string, JsonSchema>>,
+  extent: Extent = "all",
+): unknown {
+  const { $ref, examples, anyOf, oneOf, items } = schema;
+  const [given] = Array.isArray(examples) ? examples : [];
+  if (given !== undefined) return given;
+  if (schema.const !== undefined) return schema.const;
+  if (Array.isArray(schema.enum)) return schema.enum[0];
+  if (typeof $ref === "string") return exampleOf(resolve($ref, components), components, extent);
+  const alternatives = (anyOf ?? oneOf) as JsonSchema[] | undefined;
+  if (alternatives?.[0] !== undefined) return exampleOf(alternatives[0], components, extent);
+  switch (Array.isArray(schema.type) ? schema.type[0] : schema.type) {
+    case "boolean":
+      return true;
+    case "array": {
+      const item = exampleOf((items ?? {}) as JsonSchema, components, extent);
+      return item === undefined ? undefined : [item];
+    }
+    case "object":
+      return exampleOfObject(schema, components, extent);
+    default:
+      return undefined;
+  }
+}
+
+function exampleOfObject(
+  { properties = {}, required = [] }: JsonSchema,
+  components: Readonly<Record<string, JsonSchema>>,
+  extent: Extent,
+): Record<string, unknown> {
+  const example: Record<string, unknown> = {};
+  for (const [name, member] of Object.entries(properties as Record<string, JsonSchema>)) {
+    if (extent === "required" && !(required as string[]).includes(name)) continue;
+    const value = exampleOf(member, components, extent);
+    if (value !== undefined) example[name] = value;
+  }
+  return example;
+}
+
+/** What a reference of the document leads to. Throws when that is not there. */
+export function resolve($ref: string, components: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  const schema = components[$ref.slice("#/components/schemas/".length)];
+  if (schema === undefined) throw new Error(`the OpenAPI document refers to ${$ref}, which is not there`);
+  return schema;
+}

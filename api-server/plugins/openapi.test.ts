@@ -1,0 +1,159 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { describe, expect, test } from "vitest";
+import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
+import { procedures } from "../v2/index.ts";
+import type { JsonSchema } from "./json-schema.ts";
+import { buildOpenApi } from "./openapi.ts";
+import { resolve } from "./openapi-examples.ts";
+
+interface Media {
+  readonly schema: JsonSchema;
+  readonly example?: unknown;
+  readonly examples?: Record<string, { value?: unknown; $ref?: string }>;
+}
+
+interface Answer {
+  readonly headers?: Record<string, unknown>;
+  readonly content: { "application/json": Media };
+}
+
+interface Document {
+  readonly paths: Record<
+    string,
+    {
+      post?: {
+        requestBody: { content: { "application/json": Media } };
+        responses: Record<string, Answer | { $ref: string }>;
+        parameters?: { $ref: string }[];
+      };
+    }
+  >;
+  readonly components: {
+    schemas: Record<string, JsonSchema>;
+    responses: Record<string, Answer>;
+    headers: Record<string, unknown>;
+    examples: Record<string, { value: unknown }>;
+  };
+}
+
+// As a reader gets it.
+const document: Document = JSON.parse(JSON.stringify(buildOpenApi(procedures)));
+const { schemas } = document.components;
+
+const operations = procedures.map(({ path, errors }) => {
+  const operation = document.paths[`/v2/${path}`]?.post;
+  if (operation === undefined) throw new Error(`${path} is not in the document`);
+  return { path, errors, operation, request: operation.requestBody.content["application/json"] };
+});
+
+const answerOf = ({ responses }: (typeof operations)[number]["operation"], status: number): Answer => {
+  const answer = responses[status];
+  if (answer === undefined) throw new Error(`there is no answer ${status}`);
+  if (!("$ref" in answer)) return answer;
+  const shared = document.components.responses[answer.$ref.slice("#/components/responses/".length)];
+  if (shared === undefined) throw new Error(`${answer.$ref} is not there`);
+  return shared;
+};
+
+/** Fields without a description and scalars without an example, below a schema. What is referred to is looked at by itself. */
+function findGaps(
+  schema: JsonSchema,
+  place: string,
+  { described = true, shown = false }: { described?: boolean; shown?: boolean } = {},
+): string[] {
+  const gaps: string[] = [];
+  const target = typeof schema.$ref === "string" ? resolve(schema.$ref, schemas) : schema;
+  if (!described && (schema.description ?? target.description) === undefined) gaps.push(`${place}: no description`);
+  if (target !== schema) return gaps;
+  // The example of a list or of an object serves for its parts too.
+  const parts = { shown: shown || schema.examples !== undefined };
+  if (isScalar(schema) && !parts.shown) gaps.push(`${place}: no example`);
+  for (const [name, member] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {
+    gaps.push(...findGaps(member, `${place}.${name}`, { ...parts, described: false }));
+  }
+  if (typeof schema.items === "object") gaps.push(...findGaps(schema.items as JsonSchema, `${place}[]`, parts));
+  for (const alternative of [schema.anyOf ?? schema.oneOf ?? []].flat() as JsonSchema[]) {
+    gaps.push(...findGaps(alternative, place, parts));
+  }
+  return gaps;
+}
+
+/** Texts and numbers; a schema that lists its values, or a boolean, says by itself what they look like. */
+function isScalar({ type, enum: values, const: value }: JsonSchema): boolean {
+  if (values !== undefined || value !== undefined) return false;
+  return [type].flat().some((one) => ["string", "integer", "number"].includes(String(one)));
+}
+
+describe("every field is described, and every scalar has an example", () => {
+  test.each(operations)("of $path", ({ request, operation }) => {
+    const answer = answerOf(operation, 200).content["application/json"].schema;
+    const { data, ...envelope } = answer.properties as Record<string, JsonSchema>;
+    expect([
+      ...findGaps(request.schema, "body"),
+      ...findGaps({ properties: envelope }, "answer"),
+      ...findGaps(data ?? {}, "data"),
+    ]).toEqual([]);
+  });
+
+  test.each(Object.keys(schemas))("of the shared schema %s", (name) => {
+    expect(findGaps(schemas[name] ?? {}, name)).toEqual([]);
+  });
+});
+
+describe("examples", () => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema({ $id: "document", components: { schemas } });
+  /** References of the document lead out of the schema that is checked. */
+  const validator = (schema: JsonSchema) =>
+    ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"document#/components/')));
+
+  test.each(operations)("of $path fit its schemas", ({ request, operation }) => {
+    const isRequest = validator(request.schema);
+    const examples = Object.values(request.examples ?? {});
+    expect(examples).not.toEqual([]);
+    for (const { value } of examples) expect([value, isRequest(value), isRequest.errors]).toEqual([value, true, null]);
+    const answer = answerOf(operation, 200).content["application/json"];
+    const isAnswer = validator(answer.schema);
+    expect([answer.example, isAnswer(answer.example), isAnswer.errors]).toEqual([answer.example, true, null]);
+  });
+
+  test("of errors are as the server sends them", () => {
+    const isError = validator({ $ref: "#/components/schemas/ErrorResponse" });
+    for (const [kind, { value }] of Object.entries(document.components.examples)) {
+      expect([kind, isError(value), isError.errors]).toEqual([kind, true, null]);
+    }
+  });
+});
+
+describe("answers", () => {
+  test.each(operations)("of $path show each of its errors under its status", ({ errors, operation }) => {
+    for (const kind of [...errors, "invalid_input", "workspace_rate_limited"] as ErrorKind[]) {
+      const media = answerOf(operation, ERROR_KINDS[kind].status).content["application/json"];
+      expect(media.examples?.[kind]).toEqual({ $ref: `#/components/examples/${kind}` });
+    }
+  });
+
+  test.each(operations)("of $path name the headers of the quota", ({ operation }) => {
+    for (const status of [200, 429]) {
+      const names = Object.keys(answerOf(operation, status).headers ?? {});
+      expect(names).toEqual(expect.arrayContaining(["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]));
+    }
+    expect(Object.keys(answerOf(operation, 429).headers ?? {})).toContain("Retry-After");
+  });
+});
+
+test("the headers of a manager are parameters of what changes objects, and of nothing else", () => {
+  const takes = (path: string) => document.paths[`/v2/${path}`]?.post?.parameters !== undefined;
+  expect(takes("apis.createApi")).toBe(true);
+  expect(takes("keys.updateKey")).toBe(true);
+  expect(takes("ratelimit.limit")).toBe(false);
+  expect(takes("keys.verifyKey")).toBe(false);
+  expect(takes("apis.getApi")).toBe(false);
+});
+
+test("schemas that several procedures share stand once, under names that clients can use", () => {
+  expect(Object.keys(schemas)).toEqual(
+    expect.arrayContaining(["ErrorResponse", "Identity", "Key", "Pagination", "Permission", "Ratelimit", "Role"]),
+  );
+  expect(JSON.stringify(document)).not.toContain("$defs");
+});

@@ -1,0 +1,75 @@
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { expect, test } from "vitest";
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
+import { containing } from "./like.ts";
+import { migrate } from "./migrate.ts";
+
+async function withClient<T>({ url }: Pick<TestDatabase, "url">, work: (db: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+const hasIndex = (database: Pick<TestDatabase, "url">): Promise<boolean> =>
+  withClient(database, async (db) => {
+    const { rows } = await db.query("select to_regclass('identities_search') is not null as there");
+    return rows[0].there;
+  });
+
+/** The names of the indexes that a statement goes along. */
+async function indexesOf(db: pg.Client, statement: string, values: readonly unknown[]): Promise<string[]> {
+  const { rows } = await db.query(`explain (format json) ${statement}`, [...values]);
+  const text = JSON.stringify(rows[0]["QUERY PLAN"]);
+  return [...new Set(Array.from(text.matchAll(/"Index Name":"(\w+)"/g), ([, name = ""]) => name))];
+}
+
+test("a rare part of an external id is found by its trigrams, a page without a search along the ids", async () => {
+  const database = await createTestDatabase();
+  await withClient(database, async (db) => {
+    await db.query("insert into workspaces (id, name, created_at) values ('ws', 'ws', 0)");
+    // Without triggers: nobody is to be told of these.
+    await db.query("set session_replication_role = replica");
+    await db.query(`insert into identities (id, workspace_id, external_id, created_at)
+                    select 'id_' || md5(i::text), 'ws', 'user.' || md5(i::text || 'x'), 0
+                      from generate_series(1, 10000) as i`);
+    await db.query("vacuum analyze identities");
+    const page = `select id, external_id, meta from identities
+                   where workspace_id = 'ws' and id >= $1 and deleted_at is null`;
+    const rare = `${page} and (id ilike $2 or external_id ilike $2) order by id limit 101`;
+    expect(await indexesOf(db, rare, ["", containing("abcdef")])).toEqual(["identities_search"]);
+    expect(await indexesOf(db, `${page} order by id limit 101`, ["id_5"])).toEqual(["identities_by_workspace"]);
+  });
+  await database.drop();
+});
+
+test("trigrams are used where their extension is in a schema of its own", async () => {
+  const database = await createEmptyDatabase();
+  await withClient(database, (db) => db.query("create schema extensions; create extension pg_trgm schema extensions"));
+  await migrate(database.url);
+  expect(await hasIndex(database)).toBe(true);
+  await database.drop();
+});
+
+test("who may not install extensions migrates all the same, without that index", async () => {
+  const database = await createEmptyDatabase();
+  const role = `postern_test_${randomBytes(6).toString("hex")}`;
+  const url = new URL(database.url);
+  url.username = role;
+  url.password = role;
+  await withClient(database, async (db) => {
+    await db.query(`create role ${role} login password '${role}'`);
+    await db.query(`grant usage, create on schema public to ${role}`);
+  });
+  try {
+    await migrate(url.href);
+    expect(await hasIndex(database)).toBe(false);
+  } finally {
+    await withClient(database, (db) => db.query(`drop owned by ${role}; drop role ${role}`));
+    await database.drop();
+  }
+});

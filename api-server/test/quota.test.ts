@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CountersUnavailable } from "../../edge/counters/contract.ts";
+import { buildTestApp, type TestApp, type Workspace } from "./app.ts";
+
+/* The quota of a workspace, as its callers see it (api/v2 section 2.1); that it is counted and refused is in pipeline.test.ts. */
+
+const HEADERS = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "retry-after"] as const;
+
+/** A workspace with this quota, which nobody has used yet. */
+async function withQuota(t: TestApp, quota: number): Promise<Workspace> {
+  const workspace = await t.makeWorkspace();
+  await t.deps.db.query("update workspaces set quota_per_minute = $2 where id = $1", [workspace.id, quota]);
+  return workspace;
+}
+
+describe("while a workspace has a quota", () => {
+  let t: TestApp;
+  beforeAll(async () => {
+    t = await buildTestApp();
+  });
+  afterAll(() => t.close());
+
+  test.each([
+    { name: "a success", path: "apis.createApi", body: { name: "abc" }, status: 200 },
+    { name: "a list", path: "ratelimit.listNamespaces", body: {}, status: 200 },
+    { name: "a verification", path: "keys.verifyKey", body: { key: "unknown" }, status: 200 },
+    { name: "an error of the handler", path: "keys.getKey", body: { keyId: "key_missing" }, status: 404 },
+    {
+      name: "a body of more than 256 KiB",
+      path: "apis.getApi",
+      body: `${" ".repeat(300_000)}{"apiId":"api_missing0"}`,
+      status: 404,
+    },
+  ])("$name tells where the workspace stands", async ({ path, body, status }) => {
+    const { rootKey } = await withQuota(t, 1000);
+    const reply = await t.call(path, body, { rootKey });
+    expect(reply.status).toBe(status);
+    const [limit, remaining, reset, retryAfter] = HEADERS.map((name) => reply.headers[name]);
+    expect([limit, remaining, retryAfter]).toEqual(["1000", "999", undefined]);
+    expect(reset).toMatch(/^\d{1,2}$/);
+    expect(Number(reset)).toBeLessThanOrEqual(60);
+  });
+
+  test("a missing permission is told after the request was counted", async () => {
+    const { id } = await withQuota(t, 1000);
+    const rootKey = await t.rootKey(["api.*.read_key"], { workspaceId: id });
+    const reply = await t.call("apis.createApi", { name: "abc" }, { rootKey });
+    expect(reply.status).toBe(403);
+    expect(reply.headers["ratelimit-remaining"]).toBe("999");
+  });
+
+  test("a refusal tells it too, and when to come again, in whole seconds", async () => {
+    const { rootKey } = await withQuota(t, 0);
+    const reply = await t.call("apis.createApi", { name: "abc" }, { rootKey });
+    expect(reply.status).toBe(429);
+    expect(reply.headers).toMatchObject({ "ratelimit-limit": "0", "ratelimit-remaining": "0" });
+    expect(reply.headers["ratelimit-reset"]).toMatch(/^\d{1,2}$/);
+    expect(reply.headers["retry-after"]).toMatch(/^[1-9]\d?$/);
+  });
+
+  test("what is refused does nothing, and one workspace's quota is not another's", async () => {
+    const [none, some] = [await withQuota(t, 0), await withQuota(t, 1000)];
+    expect((await t.call("apis.createApi", { name: "abc" }, { rootKey: none.rootKey })).status).toBe(429);
+    expect((await t.deps.db.query("select from apis where workspace_id = $1", [none.id])).rowCount).toBe(0);
+    expect((await t.call("apis.createApi", { name: "abc" }, { rootKey: some.rootKey })).status).toBe(200);
+  });
+
+  test("a request that is refused before it is counted says nothing of the quota", async () => {
+    const { rootKey } = await withQuota(t, 1000);
+    const reply = await t.call("apis.createApi", {}, { rootKey });
+    expect(reply.status).toBe(400);
+    for (const name of HEADERS) expect(reply.headers[name]).toBeUndefined();
+  });
+});
+
+test("without a quota no answer tells of one", async () => {
+  const t = await buildTestApp();
+  const reply = await t.call("apis.createApi", { name: "abc" });
+  for (const name of HEADERS) expect(reply.headers[name]).toBeUndefined();
+  await t.close();
+});
+
+test("while the counters are away every request is let through, and says nothing of the quota", async () => {
+  const consume = async () => {
+    throw new CountersUnavailable("the store is away");
+  };
+  const t = await buildTestApp({ deps: ({ counters }) => ({ counters: { ...counters, consume } }) });
+  const { rootKey } = await withQuota(t, 1);
+  for (let i = 0; i < 3; i++) {
+    const reply = await t.call("apis.createApi", { name: "abc" }, { rootKey });
+    expect(reply.status).toBe(200);
+    for (const name of HEADERS) expect(reply.headers[name]).toBeUndefined();
+  }
+  expect(t.logs.join()).toContain("quotas not counted");
+  await t.close();
+});

@@ -1,0 +1,46 @@
+import * as z from "zod";
+import { identityPermission } from "../../../core/permissions/root-key.ts";
+import { identityDeleted } from "../../domain/identities.ts";
+import { limitsChanged } from "../../domain/identity-limits.ts";
+import { identityNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { deleteIdentity as deleteIdentityRow, lockIdentity } from "../../store/identities.ts";
+import { listRatelimitsOfIdentity, replaceIdentityRatelimits } from "../../store/ratelimits.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { onIdentities } from "../needed-permissions.ts";
+import { Empty } from "../schemas.ts";
+import { IdentityName } from "./schemas.ts";
+
+const Body = z.strictObject({ identity: IdentityName });
+type Body = z.output<typeof Body>;
+
+export const deleteIdentity = defineProcedure({
+  path: "identities.deleteIdentity",
+  summary: "Delete an identity",
+  description:
+    "Its keys go on working without it, and without its limits. The externalId is free at once; a new identity of that name does not get the keys of the old one.",
+  permissions: [onIdentities("delete_identity")],
+  errors: ["identity_not_found"],
+  body: Body,
+  data: Empty,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  call.require(identityPermission("delete_identity"));
+  return inTransaction(deps, async (tx) => {
+    const row = await lockIdentity(tx, { workspaceId, identity: body.identity });
+    if (row === undefined) throw identityNotFound(body.identity);
+    const { id: identityId, external_id: externalId } = row;
+    const deletedAt = deps.nowMs();
+    const deleted = await listRatelimitsOfIdentity(tx, { workspaceId, identityId });
+    await replaceIdentityRatelimits(tx, { workspaceId, identityId, createdAt: deletedAt }, []);
+    await deleteIdentityRow(tx, { workspaceId, identityId, deletedAt });
+    const identity = { id: identityId, externalId };
+    await insertAudit(tx, call, [identityDeleted(identity), ...limitsChanged(identity, { deleted })]);
+    return {};
+  });
+}

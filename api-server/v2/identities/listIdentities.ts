@@ -1,0 +1,51 @@
+import * as z from "zod";
+import { holdsForSome, identityPermission } from "../../../core/permissions/root-key.ts";
+import { readPage } from "../../domain/search.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { listIdentities as listIdentityRows, searchIdentities } from "../../store/identities.ts";
+import { listRatelimitsOfIdentities } from "../../store/ratelimits.ts";
+import { toIdentityOut } from "../key-reply.ts";
+import { onIdentity } from "../needed-permissions.ts";
+import { Cursor, IdentityOut, PageLimit, Search } from "../schemas.ts";
+
+const Body = z.strictObject({
+  limit: PageLimit,
+  cursor: Cursor.optional(),
+  search: Search.describe("Part of the id or externalId, whatever its case.").optional(),
+});
+type Body = z.output<typeof Body>;
+
+export const listIdentities = defineListProcedure({
+  path: "identities.listIdentities",
+  summary: "List the identities",
+  description:
+    "In the order of their ids. Deleted ones are left out. The root key must be allowed to read every identity of the page.",
+  permissions: [onIdentity("read_identity")],
+  errors: [],
+  body: Body,
+  item: IdentityOut,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Page<IdentityOut>> {
+  const { body, caller, deps } = call;
+  const { limit, cursor = "", search } = body;
+  const { workspaceId } = caller;
+  // One row more than is shown: it tells that there is a next page, and where that begins.
+  const page = { workspaceId, cursor, rowsMax: limit + 1 };
+  const rows = await readPage(call, search, {
+    all: (db) => listIdentityRows(db, page),
+    fitting: (db, part) => searchIdentities(db, { ...page, search: part }),
+  });
+  const shown = rows.slice(0, limit);
+  for (const { id } of shown) call.require(identityPermission("read_identity", id));
+  if (shown.length === 0 && !holdsForSome({ type: "identity", action: "read_identity" }, caller.permissions)) {
+    call.require(identityPermission("read_identity"));
+  }
+  const identityIds = shown.map(({ id }) => id);
+  const limits =
+    identityIds.length === 0 ? [] : await listRatelimitsOfIdentities(deps.db, { workspaceId, identityIds });
+  const limitsById = Map.groupBy(limits, (one) => one.identity_id);
+  return { items: shown.map((row) => toIdentityOut(row, limitsById.get(row.id) ?? [])), cursor: rows[limit]?.id };
+}

@@ -1,0 +1,9 @@
+import * as z from "zod";
+
+/** As procedures that are about one identity have it. Neither an id nor an externalId is longer. */
+export const IdentityName = z
+  .string()
+  .min(1)
+  .max(255)
+  .describe("Id or externalId; where both fit something, the id wins.")
+  .meta({ examples: ["user_123"] });

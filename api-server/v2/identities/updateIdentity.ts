@@ -1,0 +1,66 @@
+import * as z from "zod";
+import { identityPermission } from "../../../core/permissions/root-key.ts";
+import { checkMeta } from "../../domain/check-meta.ts";
+import { identityUpdated } from "../../domain/identities.ts";
+import { checkDistinctNames, limitsChanged, planLimits } from "../../domain/identity-limits.ts";
+import { newRatelimits } from "../../domain/new-ratelimits.ts";
+import { identityNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { lockIdentity, updateIdentity as updateIdentityRow } from "../../store/identities.ts";
+import { listRatelimitsOfIdentity, replaceIdentityRatelimits } from "../../store/ratelimits.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { toIdentityOut } from "../key-reply.ts";
+import { onIdentities } from "../needed-permissions.ts";
+import { IdentityOut, Meta, RatelimitsIn } from "../schemas.ts";
+import { IdentityName } from "./schemas.ts";
+
+const Body = z.strictObject({
+  identity: IdentityName,
+  meta: Meta.optional().describe("Replaces all of it; `{}` removes it; omitted: it stays."),
+  ratelimits: RatelimitsIn.optional().describe(
+    "Replaces all of them; a limit whose name stays keeps its id; `[]` removes all; omitted: they stay.",
+  ),
+});
+type Body = z.output<typeof Body>;
+
+export const updateIdentity = defineProcedure({
+  path: "identities.updateIdentity",
+  summary: "Change an identity",
+  description:
+    "Replaces its data, its limits, or both, and gives the identity as it then is. The externalId cannot be changed.",
+  permissions: [onIdentities("update_identity")],
+  errors: ["identity_not_found"],
+  body: Body,
+  data: IdentityOut,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<IdentityOut> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  call.require(identityPermission("update_identity"));
+  checkDistinctNames(body.ratelimits ?? []);
+  checkMeta(body.meta);
+  return inTransaction(deps, async (tx) => {
+    // The lock comes before anything is read, so that of two calls at once the later one replaces what the other left.
+    const row = await lockIdentity(tx, { workspaceId, identity: body.identity });
+    if (row === undefined) throw identityNotFound(body.identity);
+    const { id: identityId, external_id: externalId } = row;
+    const updatedAt = deps.nowMs();
+    const meta = body.meta === undefined ? row.meta : Object.keys(body.meta).length === 0 ? null : body.meta;
+    await updateIdentityRow(tx, { workspaceId, identityId, meta, updatedAt });
+
+    const current = await listRatelimitsOfIdentity(tx, { workspaceId, identityId });
+    const events = [identityUpdated({ id: identityId, externalId })];
+    if (body.ratelimits === undefined) {
+      await insertAudit(tx, call, events);
+      return toIdentityOut({ ...row, meta }, current);
+    }
+    const wanted = newRatelimits(deps, body.ratelimits);
+    await replaceIdentityRatelimits(tx, { workspaceId, identityId, createdAt: updatedAt }, wanted);
+    events.push(...limitsChanged({ id: identityId, externalId }, planLimits(current, wanted)));
+    await insertAudit(tx, call, events);
+    return toIdentityOut({ ...row, meta }, await listRatelimitsOfIdentity(tx, { workspaceId, identityId }));
+  });
+}

@@ -1,0 +1,45 @@
+import * as z from "zod";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/key-links.ts";
+import { ensurePermissions } from "../../domain/permission-links.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { onApi, onRbac } from "../needed-permissions.ts";
+import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
+import { KeyId, Slug } from "../schemas.ts";
+
+const Body = z.strictObject({
+  keyId: KeyId,
+  permissions: z.array(Slug).min(1).max(1000).describe("Slugs; permissions that do not exist yet are created."),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.array(PermissionOut);
+
+export const addPermissions = defineProcedure({
+  path: "keys.addPermissions",
+  summary: "Add permissions to a key",
+  description:
+    "What the key has already stays. Gives all direct permissions of the key afterwards, in the order of their slugs; those of its roles are not among them.",
+  permissions: [
+    onApi("update_key"),
+    onRbac("add_permission_to_key"),
+    onRbac("create_permission", "when a slug is new"),
+  ],
+  errors: ["key_not_found", "managed_elsewhere", "managed_exists"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<PermissionOut[]> {
+  const { body, deps } = call;
+  return inTransaction(deps, async (tx) => {
+    const key = await lockKeyToLink(tx, call, rbacPermission("add_permission_to_key"));
+    const { permissions, events } = await ensurePermissions(tx, call, body.permissions, {
+      newSlugsNeed: rbacPermission("create_permission"),
+    });
+    const wanted = (held: typeof permissions) => [...held, ...permissions];
+    return (await relinkKey(tx, call, key, permissionLinks, { wanted, events })).map(toPermissionOut);
+  });
+}

@@ -1,0 +1,43 @@
+import * as z from "zod";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/key-links.ts";
+import { roleNotFound } from "../../domain/not-found.ts";
+import { findRolesByName } from "../../domain/permission-links.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import type { RoleRow } from "../../store/roles.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { onApi, onRbac } from "../needed-permissions.ts";
+import { describeRoles } from "../permissions/role-reply.ts";
+import { RoleOut } from "../permissions/schemas.ts";
+import { KeyId, RoleName } from "../schemas.ts";
+
+const Body = z.strictObject({
+  keyId: KeyId,
+  roles: z.array(RoleName).min(1).max(100).describe("Names of roles that exist; their case does not count."),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.array(RoleOut);
+
+export const addRoles = defineProcedure({
+  path: "keys.addRoles",
+  summary: "Add roles to a key",
+  description:
+    "What the key has already stays. When one of the roles does not exist, none is added. Gives all roles of the key afterwards, with what they grant, in the order of their names.",
+  permissions: [onApi("update_key"), onRbac("add_role_to_key")],
+  errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<RoleOut[]> {
+  const { body, caller, deps } = call;
+  return inTransaction(deps, async (tx) => {
+    const key = await lockKeyToLink(tx, call, rbacPermission("add_role_to_key"));
+    const { roles, unknown } = await findRolesByName(tx, caller.workspaceId, body.roles);
+    if (unknown !== undefined) throw roleNotFound(unknown);
+    const wanted = (held: readonly RoleRow[]) => [...held, ...roles];
+    return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted }));
+  });
+}

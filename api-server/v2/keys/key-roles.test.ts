@@ -1,0 +1,216 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildTestApp, type Reply, type TestApp } from "../../test/app.ts";
+
+/* keys.addRoles, keys.removeRoles and keys.setRoles. */
+
+let t: TestApp;
+let apiId: string;
+const ids: Record<string, string> = {};
+beforeAll(async () => {
+  t = await buildTestApp();
+  ({ apiId } = await t.data("apis.createApi", { name: "payments" }));
+  for (const [name, permissions] of Object.entries({
+    Admin: ["a.all", "shared"],
+    Editor: ["e.write", "shared"],
+    Bare: [],
+  })) {
+    ids[name] = (await t.data("permissions.createRole", { name, permissions })).roleId;
+  }
+});
+afterAll(() => t.close());
+
+const add = "keys.addRoles";
+const remove = "keys.removeRoles";
+const set = "keys.setRoles";
+const ALL = [add, remove, set];
+
+const create = async (roles: string[] = [], body: object = {}): Promise<{ keyId: string; key: string }> =>
+  t.data("keys.createKey", { apiId, roles, ...body });
+const change = async (path: string, keyId: string, roles: string[]): Promise<string[]> =>
+  (await t.data(path, { keyId, roles })).map(({ name }: { name: string }) => name);
+const read = (keyId: string) => t.data("keys.getKey", { keyId });
+const auditOf = async (reply: Reply) =>
+  (await t.audit()).filter(({ request_id }) => request_id === reply.body.meta.requestId);
+
+describe("gives the roles after it, by name, and the next verification sees them", () => {
+  test.each([
+    { name: "add", path: add, given: ["Bare", "Admin"], after: ["Admin", "Bare", "Editor"] },
+    { name: "add what is held", path: add, given: ["editor", "EDITOR"], after: ["Editor"] },
+    { name: "remove", path: remove, given: ["eDITOR"], after: [] },
+    { name: "remove what is not held", path: remove, given: ["Admin"], after: ["Editor"] },
+    { name: "set", path: set, given: ["admin", "Editor"], after: ["Admin", "Editor"] },
+    { name: "set others", path: set, given: ["Bare"], after: ["Bare"] },
+    { name: "set none", path: set, given: [], after: [] },
+  ])("$name", async ({ path, given, after }) => {
+    const { keyId, key } = await create(["Editor"], { permissions: ["direct.read"] });
+    await t.data("keys.verifyKey", { key });
+    expect(await change(path, keyId, given)).toEqual(after);
+    const granted = after.flatMap(
+      (role) => ({ Admin: ["a.all", "shared"], Editor: ["e.write", "shared"] })[role] ?? [],
+    );
+    const effective = [...new Set([...granted, "direct.read"])].sort();
+    const described = await read(keyId);
+    expect(described.roles ?? []).toEqual(after);
+    expect(described.permissions).toEqual(effective);
+    const verified = await t.data("keys.verifyKey", { key });
+    expect([verified.roles ?? [], verified.permissions]).toEqual([after, effective]);
+    // Again, with the same result.
+    expect(await change(path, keyId, given)).toEqual(after);
+  });
+
+  test("with what they grant, by slug; what is empty is left out", async () => {
+    const { keyId } = await create();
+    expect(await t.data(add, { keyId, roles: ["Editor", "Bare"] })).toEqual([
+      { id: ids.Bare, name: "Bare" },
+      {
+        id: ids.Editor,
+        name: "Editor",
+        permissions: ["e.write", "shared"].map((slug) => ({
+          id: expect.stringMatching(/^perm_/),
+          name: slug,
+          slug,
+        })),
+      },
+    ]);
+  });
+});
+
+describe("the audit log", () => {
+  test("has a row for each link that comes or goes", async () => {
+    const { keyId } = await create(["Bare"]);
+    const added = await t.call(add, { keyId, roles: ["Bare", "Editor"] });
+    expect(await auditOf(added)).toMatchObject([
+      {
+        event: "authorization.connect_role_and_key",
+        correlation_id: null,
+        targets: [
+          { type: "key", id: keyId },
+          { type: "role", id: ids.Editor, name: "Editor" },
+        ],
+      },
+    ]);
+    const replaced = await auditOf(await t.call(set, { keyId, roles: ["Editor", "Admin"] }));
+    expect(replaced.map(({ event, targets }) => [event, targets[1]?.name])).toEqual([
+      ["authorization.connect_role_and_key", "Admin"],
+      ["authorization.disconnect_role_and_key", "Bare"],
+    ]);
+    expect(new Set(replaced.map(({ correlation_id }) => correlation_id)).size).toBe(1);
+    expect(await auditOf(await t.call(remove, { keyId, roles: ["Admin", "Bare"] }))).toMatchObject([
+      { event: "authorization.disconnect_role_and_key", targets: [{ id: keyId }, { id: ids.Admin }] },
+    ]);
+  });
+
+  test.each([
+    { path: add, given: ["EDITOR"] },
+    { path: remove, given: ["Admin"] },
+    { path: set, given: ["editor", "Editor"] },
+  ])("has none where $path changes nothing, and the key stays untouched", async ({ path, given }) => {
+    const { keyId } = await create(["Editor"]);
+    const before = await read(keyId);
+    expect(await auditOf(await t.call(path, { keyId, roles: given }))).toEqual([]);
+    expect(await read(keyId)).toEqual(before);
+  });
+});
+
+describe("refusals", () => {
+  test.each(ALL)("%s: 404 key, then 403, then 404 role, and nothing changes", async (path) => {
+    const { keyId } = await create(["Editor"]);
+    const roles = ["Editor", "Admin", "nobody"];
+    const rootKey = await t.rootKey(["api.*.read_key"]);
+    const missing = await t.call(path, { keyId: "key_missing", roles }, { rootKey });
+    expect(missing.body.error).toMatchObject({ status: 404, type: "https://docs.test/errors/key_not_found" });
+    const refused = await t.call(path, { keyId, roles }, { rootKey });
+    expect(refused.status).toBe(403);
+    expect(refused.body.error.detail).toContain(`api.*.update_key or api.${apiId}.update_key`);
+    const reply = await t.call(path, { keyId, roles });
+    expect(reply.body.error).toMatchObject({ status: 404, type: "https://docs.test/errors/role_not_found" });
+    expect(reply.body.error.detail).toContain("nobody");
+    expect((await read(keyId)).roles).toEqual(["Editor"]);
+    const stranger = await t.makeWorkspace();
+    expect((await t.call(path, { keyId, roles: ["Editor"] }, { rootKey: stranger.rootKey })).status).toBe(404);
+  });
+
+  test("addRoles needs add_role_to_key besides, the others update_key alone", async () => {
+    const { keyId } = await create(["Editor"]);
+    const rootKey = await t.rootKey([`api.${apiId}.update_key`]);
+    const refused = await t.call(add, { keyId, roles: ["nobody"] }, { rootKey });
+    expect(refused.status).toBe(403);
+    expect(refused.body.error.detail).toContain("rbac.*.add_role_to_key");
+    expect((await t.call(set, { keyId, roles: ["Admin"] }, { rootKey })).status).toBe(200);
+    expect((await t.call(remove, { keyId, roles: ["Admin"] }, { rootKey })).status).toBe(200);
+    const adding = await t.rootKey([`api.${apiId}.update_key`, "rbac.*.add_role_to_key"]);
+    expect((await t.call(add, { keyId, roles: ["Admin"] }, { rootKey: adding })).status).toBe(200);
+  });
+
+  test.each(ALL)("%s: a role's id, a deleted role and another workspace's role are not found", async (path) => {
+    const stranger = await t.makeWorkspace();
+    await t.data("permissions.createRole", { name: `theirs ${path}` }, { rootKey: stranger.rootKey });
+    const deleted = await t.data("permissions.createRole", { name: `deleted ${path}` });
+    await t.data("permissions.deleteRole", { role: deleted.roleId });
+    const { keyId } = await create();
+    for (const role of [ids.Editor, `theirs ${path}`, `deleted ${path}`]) {
+      expect((await t.call(path, { keyId, roles: [role] })).body.error.type).toContain("role_not_found");
+    }
+  });
+
+  test.each(ALL)("%s: a managed key is changed by its manager alone", async (path) => {
+    const headers = { "Postern-Manager": `prod/Key/shop/${path}` };
+    const { keyId } = await t.data("keys.createKey", { apiId, roles: ["Editor"] }, { headers });
+    const roles = path === remove ? ["Editor"] : ["Admin"];
+    const refused = await t.call(path, { keyId, roles });
+    expect(refused.body.error).toMatchObject({ status: 409, type: "https://docs.test/errors/managed_elsewhere" });
+    expect((await t.call(path, { keyId, roles }, { headers })).status).toBe(200);
+    expect((await t.call(path, { keyId, roles })).status).toBe(409);
+  });
+
+  const hundred = Array.from({ length: 100 }, () => "Editor");
+  test.each([
+    { path: add, roles: [], status: 400 },
+    { path: remove, roles: [], status: 400 },
+    { path: set, roles: [], status: 200 },
+    ...ALL.flatMap((path) => [
+      { path, roles: hundred, status: 200 },
+      { path, roles: [...hundred, "Editor"], status: 400 },
+      { path, roles: [""], status: 400 },
+      { path, roles: ["r".repeat(128)], status: 404 },
+      { path, roles: ["r".repeat(129)], status: 400 },
+      { path, roles: null, status: 400 },
+      { path, roles: undefined, status: 400 },
+    ]),
+  ])("$path answers $status to a list that is, or is not, within bounds", async ({ path, roles, status }) => {
+    const { keyId } = await create();
+    expect((await t.call(path, { keyId, roles })).status).toBe(status);
+  });
+
+  test.each(ALL)("%s refuses members that it does not know", async (path) => {
+    const { keyId } = await create();
+    const reply = await t.call(path, { keyId, roles: ["Editor"], permissions: [] });
+    expect(reply.body.error.errors[0].location).toBe("body.permissions");
+  });
+});
+
+test("calls at the same time for one key end in a state that one order explains", async () => {
+  for (let round = 0; round < 10; round++) {
+    const { keyId } = await create(["Bare"]);
+    const replies = await Promise.all([change(set, keyId, ["Editor"]), change(add, keyId, ["Admin"])]);
+    const left = (await read(keyId)).roles;
+    const setFirst = { replies: [["Editor"], ["Admin", "Editor"]], left: ["Admin", "Editor"] };
+    const addFirst = { replies: [["Editor"], ["Admin", "Bare"]], left: ["Editor"] };
+    expect([setFirst, addFirst]).toContainEqual({ replies, left });
+  }
+});
+
+test("a role that is deleted at the same time is gone afterwards, and no call fails", async () => {
+  for (let round = 0; round < 10; round++) {
+    const name = `doomed ${round}`;
+    const { roleId } = await t.data("permissions.createRole", { name, permissions: ["doomed"] });
+    const { keyId } = await create();
+    const [added, deleted] = await Promise.all([
+      t.call(add, { keyId, roles: [name] }),
+      t.call("permissions.deleteRole", { role: roleId }),
+    ]);
+    expect([200, 404]).toContain(added.status);
+    expect(deleted.status).toBe(200);
+    expect(await read(keyId)).not.toHaveProperty("roles");
+  }
+});

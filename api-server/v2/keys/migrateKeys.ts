@@ -1,0 +1,140 @@
+import * as z from "zod";
+import { checkRefill } from "../../../core/credits/credits.ts";
+import { lastOfEachHash, storedHash } from "../../../core/keys/migration.ts";
+import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { checkMeta } from "../../domain/check-meta.ts";
+import { importKeys } from "../../domain/import-keys.ts";
+import { invalidField } from "../../domain/invalid-field.ts";
+import { apiNotFound, migrationNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findApi } from "../../store/apis.ts";
+import { findMigration } from "../../store/migrations-of-keys.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { onApi } from "../needed-permissions.ts";
+import { Credits, Expires, KeyId, Meta, RatelimitsIn, RoleName, Slug } from "../schemas.ts";
+
+/** Over all keys of a request: each is a row that the pods have to hear of. */
+const PARTS_MAX = 100_000;
+
+const Hash = z
+  .string()
+  .min(3)
+  .max(255)
+  .describe(
+    "Of the whole key, in base64, for a migration of the algorithm `sha256`; of its last part, in hexadecimal, for `prefixed`.",
+  )
+  .meta({ examples: ["uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek="] });
+
+const ImportedKey = z.strictObject({
+  hash: Hash,
+  name: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("What people call the key.")
+    .meta({ examples: ["Billing"] }),
+  externalId: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("Your own id of whoever the key belongs to; case-sensitive.")
+    .meta({ examples: ["user_123"] }),
+  meta: Meta.optional(),
+  roles: z.array(RoleName).max(100).optional().describe("Names; roles that do not exist yet are created."),
+  permissions: z.array(Slug).max(1000).optional().describe("Slugs; permissions that do not exist yet are created."),
+  expires: Expires.optional(),
+  credits: Credits.optional().describe("Omitted: unlimited."),
+  ratelimits: RatelimitsIn.optional().describe("Of entries that share a name the last one counts."),
+  enabled: z.boolean().default(true).describe("Whether the key verifies as anything but DISABLED."),
+});
+
+const Body = z.strictObject({
+  migrationId: z
+    .string()
+    .min(3)
+    .max(255)
+    .describe("The migration, which says how the hashes were made.")
+    .meta({ examples: ["mig_6fGh8Jk3LmN9pQrS"] }),
+  apiId: z
+    .string()
+    .min(3)
+    .max(255)
+    .describe("Id of the API.")
+    .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
+  keys: z
+    .array(ImportedKey)
+    .min(1)
+    .describe("As many as the body has room for; some thousands are a good number. Of equal hashes the last counts."),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  migrated: z
+    .array(
+      z.strictObject({
+        hash: z
+          .string()
+          .describe("As it was given.")
+          .meta({ examples: ["LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="] }),
+        keyId: KeyId,
+      }),
+    )
+    .describe("The keys that were made."),
+  failed: z
+    .array(z.string())
+    .describe("Hashes that some key has already; nothing was changed for them.")
+    .meta({ examples: [[]] }),
+});
+type Data = z.input<typeof Data>;
+
+export const migrateKeys = defineProcedure({
+  path: "keys.migrateKeys",
+  summary: "Import keys that were issued elsewhere",
+  description:
+    "Stores hashes of keys, so that their holders go on using them. Keys of a `sha256` migration verify at once; those of a `prefixed` one when `keys.verifyKey` is called with the `migrationId`, and after the first time without it. Safe to repeat: what is there already is listed under `failed`.",
+  permissions: [onApi("create_key")],
+  errors: ["api_not_found", "migration_not_found"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const { apiId, migrationId } = body;
+  call.require(apiPermission("create_key", apiId));
+  const api = await findApi(deps.db, { workspaceId, apiId });
+  if (api === undefined) throw apiNotFound(apiId);
+  const migration = await findMigration(deps.db, { workspaceId, migrationId });
+  if (migration === undefined) throw migrationNotFound(migrationId);
+  checkKeys(body.keys);
+  const entries = lastOfEachHash(migration.algorithm, body.keys);
+  const keyIds = await inTransaction(deps, (tx) => importKeys(tx, call, { api, migration, entries }));
+  const migrated: Data["migrated"] = [];
+  const failed: string[] = [];
+  for (const { hash } of entries.values()) {
+    const keyId = keyIds.get(storedHash(migration.algorithm, hash));
+    if (keyId === undefined) failed.push(hash);
+    else migrated.push({ hash, keyId });
+  }
+  return { migrated, failed };
+}
+
+/** Throws PublicError 400 for the first entry that contradicts itself, or when the keys have too much to them in all. */
+function checkKeys(keys: Body["keys"]): void {
+  let parts = 0;
+  for (const [index, { credits, meta, permissions = [], roles = [], ratelimits = [] }] of keys.entries()) {
+    const fault = credits && checkRefill(credits);
+    if (fault !== undefined) throw invalidField(`body.keys[${index}].credits.refill`, fault);
+    checkMeta(meta, `body.keys[${index}].meta`);
+    parts += permissions.length + roles.length + ratelimits.length;
+  }
+  if (parts <= PARTS_MAX) return;
+  throw invalidField(
+    "body.keys",
+    `expected at most ${PARTS_MAX} permissions, roles and rate limits in all, got ${parts}; send fewer keys at a time`,
+  );
+}

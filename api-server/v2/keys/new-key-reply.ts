@@ -1,0 +1,12 @@
+import * as z from "zod";
+import { KeyId } from "../schemas.ts";
+
+/** What the procedures answer that make a key. */
+export const NewKey = z.strictObject({
+  keyId: KeyId,
+  key: z
+    .string()
+    .describe("The secret. It is shown this once, unless the key is recoverable.")
+    .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
+});
+export type NewKey = z.input<typeof NewKey>;

@@ -1,0 +1,50 @@
+import * as z from "zod";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/key-links.ts";
+import { permissionNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { listPermissionsByIdOrSlug, type PermissionRow } from "../../store/permissions.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { onApi, onRbac } from "../needed-permissions.ts";
+import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
+import { KeyId, Slug } from "../schemas.ts";
+
+const Body = z.strictObject({
+  keyId: KeyId,
+  permissions: z
+    .array(Slug.describe("Slug or id of a permission; where one's slug is another's id, the id wins."))
+    .min(1)
+    .max(1000)
+    .describe("All of them must exist; the key need not have them."),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.array(PermissionOut);
+
+export const removePermissions = defineProcedure({
+  path: "keys.removePermissions",
+  summary: "Remove permissions from a key",
+  description:
+    "Takes direct permissions away; what a role of the key grants, it goes on granting. The permissions themselves stay in the workspace. Gives the direct ones that are left, in the order of their slugs.",
+  permissions: [onApi("update_key"), onRbac("remove_permission_from_key")],
+  errors: ["key_not_found", "permission_not_found", "managed_elsewhere", "managed_exists"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<PermissionOut[]> {
+  const { body, caller, deps } = call;
+  return inTransaction(deps, async (tx) => {
+    const key = await lockKeyToLink(tx, call, rbacPermission("remove_permission_from_key"));
+    const asked = await listPermissionsByIdOrSlug(tx, {
+      workspaceId: caller.workspaceId,
+      permissions: body.permissions,
+    });
+    const unknown = asked.find(({ id }) => id === null);
+    if (unknown !== undefined) throw permissionNotFound(unknown.asked);
+    const unwanted = new Set(asked.map(({ id }) => id));
+    const wanted = (held: readonly PermissionRow[]) => held.filter(({ id }) => !unwanted.has(id));
+    return (await relinkKey(tx, call, key, permissionLinks, { wanted })).map(toPermissionOut);
+  });
+}

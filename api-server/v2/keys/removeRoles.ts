@@ -1,0 +1,43 @@
+import * as z from "zod";
+import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/key-links.ts";
+import { roleNotFound } from "../../domain/not-found.ts";
+import { findRolesByName } from "../../domain/permission-links.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import type { RoleRow } from "../../store/roles.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { onApi } from "../needed-permissions.ts";
+import { describeRoles } from "../permissions/role-reply.ts";
+import { RoleOut } from "../permissions/schemas.ts";
+import { KeyId, RoleName } from "../schemas.ts";
+
+const Body = z.strictObject({
+  keyId: KeyId,
+  roles: z.array(RoleName).min(1).max(100).describe("Names of roles that exist; the key need not have them."),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.array(RoleOut);
+
+export const removeRoles = defineProcedure({
+  path: "keys.removeRoles",
+  summary: "Remove roles from a key",
+  description:
+    "What a role granted, the key no longer has, unless another one or a direct permission grants it too. When one of the roles does not exist, none is removed. Gives the roles that are left, with what they grant, in the order of their names.",
+  permissions: [onApi("update_key")],
+  errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<RoleOut[]> {
+  const { body, caller, deps } = call;
+  return inTransaction(deps, async (tx) => {
+    const key = await lockKeyToLink(tx, call);
+    const { roles, unknown } = await findRolesByName(tx, caller.workspaceId, body.roles);
+    if (unknown !== undefined) throw roleNotFound(unknown);
+    const unwanted = new Set(roles.map(({ id }) => id));
+    const wanted = (held: readonly RoleRow[]) => held.filter(({ id }) => !unwanted.has(id));
+    return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted }));
+  });
+}

@@ -1,0 +1,158 @@
+import type { PoolClient } from "pg";
+import * as z from "zod";
+import { expiryOfPredecessor, successorPrefix } from "../../../core/keys/reroll.ts";
+import { allOf, apiPermission } from "../../../core/permissions/root-key.ts";
+import type { CreditRow } from "../../credits/service.ts";
+import { utcDate } from "../../domain/credits.ts";
+import { type ChangeCredits, inCreditsTransaction } from "../../domain/credits-transaction.ts";
+import { requireKeyEncryption } from "../../domain/key-encryption.ts";
+import type { KeyVault } from "../../domain/key-vault.ts";
+import { drawKey } from "../../domain/new-key.ts";
+import { newRatelimits } from "../../domain/new-ratelimits.ts";
+import { apiNotFound, keyNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { type ApiRow, findApi } from "../../store/apis.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { copyKeyGrants, insertKey, setKeyExpiry } from "../../store/key-changes.ts";
+import { findLastRefill } from "../../store/key-credits.ts";
+import { hasKeySecret, insertKeySecret } from "../../store/key-secrets.ts";
+import { type KeyRow, listKeyParts, lockKey } from "../../store/keys.ts";
+import { onApi } from "../needed-permissions.ts";
+import { KeyId } from "../schemas.ts";
+import { NewKey } from "./new-key-reply.ts";
+
+const EXPIRATION_MAX = 4_102_444_800_000;
+
+/** Members that are not known are ignored here. */
+const Body = z.object({
+  keyId: KeyId,
+  expiration: z
+    .int()
+    .min(0)
+    .max(EXPIRATION_MAX)
+    .describe("For how long the old key may still be used, in ms from now, rounded up to the minute. 0: not at all.")
+    .meta({ examples: [86_400_000] }),
+});
+type Body = z.output<typeof Body>;
+
+export const rerollKey = defineProcedure({
+  path: "keys.rerollKey",
+  summary: "Replace a key by one with the same settings",
+  description:
+    "Makes a successor with a secret and an id of its own and all settings of the old key, which goes on working for as long as you say, and never longer than it would have anyway. The successor has what is left of the credits; counters of rate limits begin anew.",
+  permissions: [onApi("create_key"), onApi("encrypt_key", "when the key is recoverable")],
+  errors: ["key_not_found", "precondition_failed"],
+  body: Body,
+  data: NewKey,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<NewKey> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const ref = { workspaceId, keyId: body.keyId };
+  return inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
+    const old = await lockKey(tx, ref);
+    if (old === undefined) throw keyNotFound(body.keyId);
+    const vault = await checkGrants(tx, call, old);
+    const api = await findApi(tx, { workspaceId, apiId: old.api_id });
+    if (api === undefined) throw apiNotFound(old.api_id);
+    const credits = old.remaining === null ? undefined : await readCredits(changeCredits);
+    const successor = await insertSuccessor(tx, call, { old, api, credits, vault });
+    const nowMs = deps.nowMs();
+    const expiresAt = expiryOfPredecessor({
+      nowMs,
+      gracePeriodMs: body.expiration,
+      expiresMs: old.expires_at ?? undefined,
+    });
+    await setKeyExpiry(tx, { ...ref, expiresAt });
+    await insertAudit(tx, call, [
+      {
+        event: "key.reroll",
+        description: `Rerolled key ${old.id} to key ${successor.keyId}`,
+        targets: [
+          { type: "key", id: successor.keyId, name: old.name ?? undefined },
+          { type: "key", id: old.id, name: old.name ?? undefined },
+          { type: "api", id: api.id, name: api.name },
+        ],
+      },
+    ]);
+    return successor;
+  });
+}
+
+/** Throws PublicError 403 for any permission that is missing, then 412. Gives the vault when the key is recoverable. */
+async function checkGrants(tx: PoolClient, call: Call<Body>, old: KeyRow): Promise<KeyVault | undefined> {
+  const { api_id: apiId, key_encryption: isEnabled } = old;
+  const mayCreate = apiPermission("create_key", apiId);
+  const isRecoverable = await hasKeySecret(tx, { workspaceId: call.caller.workspaceId, keyId: old.id });
+  call.require(isRecoverable ? allOf(mayCreate, apiPermission("encrypt_key", apiId)) : mayCreate);
+  return isRecoverable ? requireKeyEncryption(call, "encrypt_key", { apiId, isEnabled }) : undefined;
+}
+
+/** What the old key truly has left at this moment: its counter is looked at while nobody spends, and stays as it is. */
+async function readCredits(changeCredits: ChangeCredits): Promise<CreditRow | undefined> {
+  let credits: CreditRow | undefined;
+  await changeCredits((current) => {
+    credits = current;
+    return current;
+  });
+  return credits;
+}
+
+async function insertSuccessor(
+  tx: PoolClient,
+  call: Call<Body>,
+  {
+    old,
+    api,
+    credits,
+    vault,
+  }: { old: KeyRow; api: ApiRow; credits: CreditRow | undefined; vault: KeyVault | undefined },
+): Promise<NewKey> {
+  const { caller, deps } = call;
+  const { workspaceId } = caller;
+  const [parts] = await listKeyParts(tx, { workspaceId, keyIds: [old.id] });
+  const { keyId, key, hash, start } = drawKey(deps, api, { prefix: successorPrefix(old.start) });
+  const createdAt = deps.nowMs();
+  await insertKey(tx, {
+    id: keyId,
+    workspaceId,
+    apiId: api.id,
+    hash,
+    start,
+    name: old.name,
+    // One that was deleted has let go of its keys.
+    identityId: old.external_id === null ? null : old.identity_id,
+    meta: old.meta,
+    enabled: old.enabled,
+    expiresAt: old.expires_at,
+    // Whose manifest names the old key does not know this one.
+    manager: null,
+    createdAt,
+    credits: credits && {
+      granted: credits.remaining,
+      refillAmount: credits.refillAmount,
+      refillDay: credits.refillDay,
+      // A refill that the old key still had to get is due to this one as well.
+      lastRefillOn: (await findLastRefill(tx, { keyId: old.id })) ?? utcDate(createdAt),
+    },
+    permissionIds: [],
+    roleIds: [],
+    ratelimits: newRatelimits(
+      deps,
+      (parts?.ratelimits ?? []).map(({ name, max_count: limit, duration_ms: duration, auto_apply: autoApply }) => ({
+        name,
+        limit,
+        duration,
+        autoApply,
+      })),
+    ),
+  });
+  await copyKeyGrants(tx, { workspaceId, fromKeyId: old.id, toKeyId: keyId });
+  if (vault !== undefined) {
+    const owner = { workspaceId, keyId };
+    await insertKeySecret(tx, { ...owner, sealed: vault.seal(owner, key), createdAt });
+  }
+  return { keyId, key };
+}

@@ -1,0 +1,52 @@
+import * as z from "zod";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/key-links.ts";
+import { ensurePermissions } from "../../domain/permission-links.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { onApi, onRbac } from "../needed-permissions.ts";
+import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
+import { KeyId, Slug } from "../schemas.ts";
+
+const Body = z.strictObject({
+  keyId: KeyId,
+  permissions: z
+    .array(Slug)
+    .max(1000)
+    .describe("Slugs, all that the key is to have; permissions that do not exist yet are created. `[]` removes all."),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.array(PermissionOut);
+
+export const setPermissions = defineProcedure({
+  path: "keys.setPermissions",
+  summary: "Replace the permissions of a key",
+  description:
+    "The key then has these direct permissions and no others; those of its roles stay. Gives them, in the order of their slugs.",
+  permissions: [
+    onApi("update_key"),
+    onRbac("add_permission_to_key"),
+    onRbac("remove_permission_from_key"),
+    onRbac("create_permission", "when a slug is new"),
+  ],
+  errors: ["key_not_found", "managed_elsewhere", "managed_exists"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<PermissionOut[]> {
+  const { body, deps } = call;
+  return inTransaction(deps, async (tx) => {
+    // Both are needed whatever the difference turns out to be, so that what is held tells nothing about the key.
+    const mayAdd = rbacPermission("add_permission_to_key");
+    const mayRemove = rbacPermission("remove_permission_from_key");
+    const key = await lockKeyToLink(tx, call, mayAdd, mayRemove);
+    const { permissions, events } = await ensurePermissions(tx, call, body.permissions, {
+      newSlugsNeed: rbacPermission("create_permission"),
+    });
+    const wanted = () => permissions;
+    return (await relinkKey(tx, call, key, permissionLinks, { wanted, events })).map(toPermissionOut);
+  });
+}

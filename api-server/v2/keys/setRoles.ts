@@ -1,0 +1,44 @@
+import * as z from "zod";
+import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/key-links.ts";
+import { roleNotFound } from "../../domain/not-found.ts";
+import { findRolesByName } from "../../domain/permission-links.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { onApi } from "../needed-permissions.ts";
+import { describeRoles } from "../permissions/role-reply.ts";
+import { RoleOut } from "../permissions/schemas.ts";
+import { KeyId, RoleName } from "../schemas.ts";
+
+const Body = z.strictObject({
+  keyId: KeyId,
+  roles: z
+    .array(RoleName)
+    .max(100)
+    .describe("Names of roles that exist, all that the key is to have. `[]` removes all."),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.array(RoleOut);
+
+export const setRoles = defineProcedure({
+  path: "keys.setRoles",
+  summary: "Replace the roles of a key",
+  description:
+    "The key then has these roles and no others; its direct permissions stay. When one of the roles does not exist, nothing changes. Gives the roles, with what they grant, in the order of their names.",
+  permissions: [onApi("update_key")],
+  errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<RoleOut[]> {
+  const { body, caller, deps } = call;
+  return inTransaction(deps, async (tx) => {
+    const key = await lockKeyToLink(tx, call);
+    const { roles, unknown } = await findRolesByName(tx, caller.workspaceId, body.roles);
+    if (unknown !== undefined) throw roleNotFound(unknown);
+    const wanted = () => roles;
+    return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted }));
+  });
+}

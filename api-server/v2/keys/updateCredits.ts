@@ -1,0 +1,79 @@
+import * as z from "zod";
+import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
+import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { toCreditRow, toCreditsState } from "../../domain/credits.ts";
+import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
+import { invalidField } from "../../domain/invalid-field.ts";
+import { keyUpdated } from "../../domain/key-events.ts";
+import { keyNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { touchKey } from "../../store/key-changes.ts";
+import { lockKey } from "../../store/keys.ts";
+import { onApi } from "../needed-permissions.ts";
+import { KeyId, Refill } from "../schemas.ts";
+
+const Body = z.strictObject({
+  keyId: KeyId,
+  operation: z
+    .enum(["set", "increment", "decrement"])
+    .describe("`set` replaces the number; the others change it by `value`, and need a key with limited credits.")
+    .meta({ examples: ["increment"] }),
+  value: z
+    .int()
+    .min(0)
+    .nullable()
+    .optional()
+    .describe("With `set`, null or nothing makes the key unlimited and clears its refill.")
+    .meta({ examples: [1000] }),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  remaining: z
+    .int()
+    .nullable()
+    .describe("Credits left after the change; null is unlimited.")
+    .meta({ examples: [1500] }),
+  refill: Refill.optional().describe("How credits come back, if they do."),
+});
+type Data = z.input<typeof Data>;
+
+export const updateCredits = defineProcedure({
+  path: "keys.updateCredits",
+  summary: "Set, add or take credits",
+  description:
+    "Counts from what is truly left at that moment: nothing is lost of what is spent at the same time. Taking more than there is leaves 0. The refill stays, unless the key becomes unlimited.",
+  permissions: [onApi("update_key")],
+  errors: ["key_not_found"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+/** Credits are no part of what a manifest says, so that a managed key's may be changed by anybody. */
+async function handle(call: Call<Body>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const ref = { workspaceId: caller.workspaceId, keyId: body.keyId };
+  return inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
+    const key = await lockKey(tx, ref);
+    if (key === undefined) throw keyNotFound(body.keyId);
+    call.require(apiPermission("update_key", key.api_id));
+    let next: CreditsState = { remaining: null };
+    await changeCredits((current) => {
+      next = creditsAfter(toCreditsState(current), body);
+      return toCreditRow(next);
+    });
+    await touchKey(tx, { ...ref, manager: key.manager, updatedAt: deps.nowMs() });
+    await insertAudit(tx, call, [keyUpdated({ id: key.id, name: key.name ?? undefined }, key.api_id)]);
+    return next;
+  });
+}
+
+/** Throws PublicError 400 when the operation has no meaning for this key or without a value. */
+function creditsAfter(current: CreditsState, { operation, value }: Body): CreditsState {
+  const next = applyCreditsUpdate(current, { operation, value });
+  if (!("error" in next)) return next;
+  const isValueAtFault = value === undefined || value === null || current.remaining !== null;
+  throw invalidField(isValueAtFault ? "body.value" : "body.operation", next.error);
+}

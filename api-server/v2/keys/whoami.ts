@@ -1,0 +1,41 @@
+import * as z from "zod";
+import { hashKey } from "../../../core/keys/key-string.ts";
+import { apiPermission } from "../../../core/permissions/root-key.ts";
+import { keyOfSecretNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findKeyByHash } from "../../store/keys.ts";
+import { describeKeys } from "../key-reply.ts";
+import { onApi } from "../needed-permissions.ts";
+import { KeyOut } from "../schemas.ts";
+
+const Body = z.strictObject({
+  key: z
+    .string()
+    .min(1)
+    .max(512)
+    .describe("The secret.")
+    .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
+});
+type Body = z.output<typeof Body>;
+
+export const whoami = defineProcedure({
+  path: "keys.whoami",
+  summary: "Read the key behind a secret",
+  description:
+    "Gives everything about the key but its secret, also when it is disabled or expired. Verifies nothing: no limit is charged, no credit spent, no use recorded.",
+  permissions: [onApi("read_key")],
+  errors: ["key_not_found"],
+  body: Body,
+  data: KeyOut,
+  handle,
+});
+
+async function handle({ body, caller, deps, require }: Call<Body>): Promise<KeyOut> {
+  const { workspaceId } = caller;
+  const row = await findKeyByHash(deps.db, { workspaceId, hash: hashKey(body.key) });
+  if (row === undefined) throw keyOfSecretNotFound();
+  require(apiPermission("read_key", row.api_id));
+  const [key] = await describeKeys(deps, workspaceId, [row]);
+  if (key === undefined) throw keyOfSecretNotFound();
+  return key;
+}

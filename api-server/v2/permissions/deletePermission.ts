@@ -1,0 +1,46 @@
+import * as z from "zod";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { guardManaged, isRelease } from "../../domain/managed.ts";
+import { permissionNotFound } from "../../domain/not-found.ts";
+import { permissionDeleted, permissionUpdated } from "../../domain/permission-events.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { deletePermission as deletePermissionRow, lockPermission, updatePermission } from "../../store/permissions.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { onRbac } from "../needed-permissions.ts";
+import { Empty } from "../schemas.ts";
+import { Permission } from "./schemas.ts";
+
+const Body = z.strictObject({ permission: Permission });
+type Body = z.output<typeof Body>;
+
+export const deletePermission = defineProcedure({
+  path: "permissions.deletePermission",
+  summary: "Delete a permission",
+  description: "For good: every key and every role that has it loses it, and its slug is free again.",
+  permissions: [onRbac("delete_permission")],
+  errors: ["permission_not_found", "managed_elsewhere"],
+  body: Body,
+  data: Empty,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  call.require(rbacPermission("delete_permission"));
+  return inTransaction(deps, async (tx) => {
+    const permission = await lockPermission(tx, { workspaceId, permission: body.permission });
+    if (permission === undefined) throw permissionNotFound(body.permission);
+    guardManaged(call, permission, `The permission ${permission.id}`);
+    if (isRelease(call)) {
+      if (permission.manager === null) return {};
+      await updatePermission(tx, { workspaceId, ...permission, manager: null });
+      await insertAudit(tx, call, [permissionUpdated(permission, "Released")]);
+      return {};
+    }
+    await deletePermissionRow(tx, { workspaceId, permissionId: permission.id });
+    await insertAudit(tx, call, [permissionDeleted(permission)]);
+    return {};
+  });
+}

@@ -1,0 +1,29 @@
+import * as z from "zod";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { permissionNotFound } from "../../domain/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findPermission } from "../../store/permissions.ts";
+import { onRbac } from "../needed-permissions.ts";
+import { Permission, PermissionOut, toPermissionOut } from "./schemas.ts";
+
+const Body = z.strictObject({ permission: Permission });
+type Body = z.output<typeof Body>;
+
+export const getPermission = defineProcedure({
+  path: "permissions.getPermission",
+  summary: "Read a permission",
+  description: "By id or slug.",
+  permissions: [onRbac("read_permission")],
+  errors: ["permission_not_found"],
+  body: Body,
+  data: PermissionOut,
+  handle,
+});
+
+async function handle({ body, caller, deps, require }: Call<Body>): Promise<PermissionOut> {
+  require(rbacPermission("read_permission"));
+  const { workspaceId } = caller;
+  const permission = await findPermission(deps.db, { workspaceId, permission: body.permission });
+  if (permission === undefined) throw permissionNotFound(body.permission);
+  return toPermissionOut(permission);
+}

@@ -1,0 +1,39 @@
+import * as z from "zod";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { readPage } from "../../domain/search.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { listPermissions as listPermissionRows, searchPermissions } from "../../store/permissions.ts";
+import { onRbac } from "../needed-permissions.ts";
+import { PageLimit, Search } from "../schemas.ts";
+import { PermissionOut, ShortCursor, toPermissionOut } from "./schemas.ts";
+
+const Body = z.strictObject({
+  limit: PageLimit,
+  cursor: ShortCursor.optional(),
+  search: Search.describe("Part of the id, name, slug or description, whatever its case.").optional(),
+});
+type Body = z.output<typeof Body>;
+
+export const listPermissions = defineListProcedure({
+  path: "permissions.listPermissions",
+  summary: "List the permissions",
+  description: "In the order of their ids.",
+  permissions: [onRbac("read_permission")],
+  errors: [],
+  body: Body,
+  item: PermissionOut,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Page<PermissionOut>> {
+  const { limit, cursor = "", search } = call.body;
+  call.require(rbacPermission("read_permission"));
+  // One row more than is shown: it tells that there is a next page, and where that begins.
+  const page = { workspaceId: call.caller.workspaceId, cursor, rowsMax: limit + 1 };
+  const rows = await readPage(call, search, {
+    all: (db) => listPermissionRows(db, page),
+    fitting: (db, part) => searchPermissions(db, { ...page, search: part }),
+  });
+  return { items: rows.slice(0, limit).map(toPermissionOut), cursor: rows[limit]?.id };
+}

@@ -1,0 +1,46 @@
+import * as z from "zod";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { readPage } from "../../domain/search.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { listPermissionsOfRoles } from "../../store/permissions.ts";
+import { listRoles as listRoleRows, searchRoles } from "../../store/roles.ts";
+import { onRbac } from "../needed-permissions.ts";
+import { PageLimit, Search } from "../schemas.ts";
+import { RoleOut, ShortCursor, toRoleOut } from "./schemas.ts";
+
+const Body = z.strictObject({
+  limit: PageLimit,
+  cursor: ShortCursor.optional(),
+  search: Search.describe("Part of the id, name or description, whatever its case.").optional(),
+});
+type Body = z.output<typeof Body>;
+
+export const listRoles = defineListProcedure({
+  path: "permissions.listRoles",
+  summary: "List the roles",
+  description: "In the order of their ids, each with its permissions.",
+  permissions: [onRbac("read_role")],
+  errors: [],
+  body: Body,
+  item: RoleOut,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Page<RoleOut>> {
+  const { body, caller, deps } = call;
+  const { limit, cursor = "", search } = body;
+  const { workspaceId } = caller;
+  call.require(rbacPermission("read_role"));
+  // One row more than is shown: it tells that there is a next page, and where that begins.
+  const page = { workspaceId, cursor, rowsMax: limit + 1 };
+  const rows = await readPage(call, search, {
+    all: (db) => listRoleRows(db, page),
+    fitting: (db, part) => searchRoles(db, { ...page, search: part }),
+  });
+  const shown = rows.slice(0, limit);
+  const roleIds = shown.map(({ id }) => id);
+  const permissions = roleIds.length === 0 ? [] : await listPermissionsOfRoles(deps.db, { workspaceId, roleIds });
+  const byRole = Map.groupBy(permissions, (one) => one.role_id);
+  return { items: shown.map((role) => toRoleOut(role, byRole.get(role.id) ?? [])), cursor: rows[limit]?.id };
+}

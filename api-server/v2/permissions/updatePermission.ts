@@ -1,0 +1,58 @@
+import * as z from "zod";
+import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { adopting, guardManaged } from "../../domain/managed.ts";
+import { permissionNotFound } from "../../domain/not-found.ts";
+import { permissionUpdated } from "../../domain/permission-events.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import {
+  lockPermission,
+  type PermissionRow,
+  updatePermission as updatePermissionRow,
+} from "../../store/permissions.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { onRbac } from "../needed-permissions.ts";
+import { Empty } from "../schemas.ts";
+import { Description, Permission, PermissionName, toStoredDescription } from "./schemas.ts";
+
+const Body = z.strictObject({
+  permission: Permission,
+  name: PermissionName.optional().describe("A new name; omitted: the name stays."),
+  description: Description.nullable().optional().describe("null removes it; omitted: it stays."),
+});
+type Body = z.output<typeof Body>;
+
+export const updatePermission = defineProcedure({
+  path: "permissions.updatePermission",
+  summary: "Change a permission",
+  description:
+    "Changes name or description; the slug is fixed. With `Postern-Adopt: true` an unmanaged permission becomes managed by the caller.",
+  permissions: [onRbac("update_permission")],
+  errors: ["permission_not_found", "managed_elsewhere", "managed_exists"],
+  addition: true,
+  body: Body,
+  data: Empty,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  call.require(rbacPermission("update_permission"));
+  return inTransaction(deps, async (tx) => {
+    const current = await lockPermission(tx, { workspaceId, permission: body.permission });
+    if (current === undefined) throw permissionNotFound(body.permission);
+    const wanted: PermissionRow = {
+      ...current,
+      name: body.name ?? current.name,
+      description: body.description === undefined ? current.description : toStoredDescription(body.description),
+      manager: guardManaged(call, current, `The permission ${current.id}`),
+    };
+    const isSame =
+      wanted.name === current.name && wanted.description === current.description && wanted.manager === current.manager;
+    if (isSame) return {};
+    await adopting(call, "permissions_manager", () => updatePermissionRow(tx, { workspaceId, ...wanted }));
+    await insertAudit(tx, call, [permissionUpdated(wanted, "Updated")]);
+    return {};
+  });
+}

@@ -1,0 +1,99 @@
+import { performance } from "node:perf_hooks";
+import * as z from "zod";
+import { consumeLimits } from "../../domain/consume-limits.ts";
+import { applyLimit, toLimitEvent } from "../../domain/limit-requests.ts";
+import { namespacesToLimit } from "../../domain/namespaces-to-limit.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { onNamespace, onNamespaces } from "../needed-permissions.ts";
+import {
+  AppliedLimitOut,
+  AppliedOverrideOut,
+  Identifier,
+  LimitFields,
+  Namespace,
+  RemainingOut,
+  WindowEndOut,
+} from "./schemas.ts";
+
+const Body = z
+  .array(z.strictObject(LimitFields))
+  .min(1)
+  .max(100)
+  .describe("The limits to check together. Those that count the same see each other's cost.");
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  passed: z
+    .boolean()
+    .describe("Whether all passed, and have been consumed. false: none was. The status is 200 all the same."),
+  limits: z
+    .array(
+      z.strictObject({
+        namespace: Namespace.describe("As it was sent."),
+        identifier: Identifier,
+        passed: z.boolean().describe("Whether this limit by itself allows it, whatever becomes of the others."),
+        limit: AppliedLimitOut,
+        remaining: RemainingOut,
+        reset: WindowEndOut,
+        overrideId: AppliedOverrideOut.optional(),
+      }),
+    )
+    .describe("In the order of the request."),
+});
+type Data = z.input<typeof Data>;
+
+export const multiLimit = defineProcedure({
+  path: "ratelimit.multiLimit",
+  summary: "Check and consume several rate limits, all or none",
+  description:
+    "The body is an array. When one of the limits refuses, none is consumed, and those that pass say what is left without their own cost. Namespaces are made when they are first used.",
+  permissions: [onNamespace("limit"), onNamespaces("create_namespace", "when a namespace is new")],
+  errors: ["ratelimit_namespace_gone"],
+  body: Body,
+  data: Data,
+  handle,
+});
+
+/**
+ * On one Redis all entries are decided and consumed in one step. On a Redis Cluster their counters lie in different slots: each is
+ * asked by itself, and what was consumed is given back when another refuses. Never is more admitted than a limit allows; but
+ * for a moment another caller may be refused who soon would not be, and should the connection be lost just then, what was
+ * not given back stays consumed until its window has passed.
+ */
+async function handle(call: Call<Body>): Promise<Data> {
+  const startedMs = performance.now();
+  const { body, deps, origin } = call;
+  const namespaces = await namespacesToLimit(
+    call,
+    body.map(({ namespace }) => namespace),
+  );
+  const applied = await Promise.all(
+    body.map((request) => {
+      const namespace = namespaces.get(request.namespace);
+      if (namespace === undefined) throw new Error(`the namespace ${request.namespace} was neither found nor made`);
+      return applyLimit(call, namespace.id, request);
+    }),
+  );
+  const consumed = await consumeLimits(
+    deps,
+    applied.map(({ charge }) => charge),
+  );
+  const limits = applied.map((one, i): Data["limits"][number] => {
+    const outcome = consumed.limits[i];
+    const request = body[i];
+    if (outcome === undefined || request === undefined) throw new Error(`limit ${i} was asked about and not answered`);
+    // The id of the request stands for its first limit, as for that of a single one.
+    const id = i === 0 ? origin.requestId : `${origin.requestId}_${i}`;
+    deps.events.add(toLimitEvent(call, one, outcome, { id, timeMs: consumed.nowMs, startedMs }));
+    return {
+      namespace: request.namespace,
+      identifier: request.identifier,
+      passed: outcome.passed,
+      limit: one.charge.limit,
+      remaining: outcome.remaining,
+      reset: outcome.resetMs,
+      ...(one.override === undefined ? {} : { overrideId: one.override.id }),
+    };
+  });
+  return { passed: consumed.passed, limits };
+}

@@ -1,0 +1,63 @@
+import { start } from "../../api-server/start.ts";
+import { openRedisEdge } from "../../edge/open.ts";
+import { defineCommand } from "../command.ts";
+import { readEncryptionKeys } from "../encryption-keys.ts";
+import {
+  databaseUrl,
+  docsUrl,
+  encryptionKeysFile,
+  listenHost,
+  redisPrefix,
+  redisUrl,
+  region,
+  required,
+  splitList,
+} from "../options.ts";
+import { runService } from "../process.ts";
+import { parsePort } from "../values.ts";
+
+export const apiServer = defineCommand({
+  name: "api-server",
+  summary: "serve the HTTP API, project changes, ingest events",
+  description:
+    "Brings the database to this version's schema first. Any number of replicas may run; one of them at a time relays.",
+  options: {
+    "database-url": databaseUrl,
+    "redis-url": redisUrl,
+    "redis-prefix": redisPrefix,
+    host: listenHost,
+    port: { type: "string", placeholder: "PORT", help: "port to listen on", default: "8080", env: "POSTERN_API_PORT" },
+    "docs-url": { ...docsUrl, help: "where error types point; the server serves the pages itself" },
+    region,
+    "trusted-proxies": {
+      type: "string",
+      placeholder: "IP,IP",
+      help: "proxies whose X-Forwarded-For is believed",
+      env: "POSTERN_TRUSTED_PROXIES",
+    },
+    "encryption-keys-file": encryptionKeysFile,
+  },
+  run: (options, io) =>
+    runService({ name: "api-server", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
+      const edge = await openRedisEdge({
+        url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
+        prefix: options["redis-prefix"],
+        clientName: "postern-api-server",
+      });
+      closers.add("redis", () => edge.close());
+      const server = await start({
+        databaseUrl: required(options["database-url"], "give --database-url, or set DATABASE_URL"),
+        edge,
+        host: options.host,
+        port: parsePort("port", options.port),
+        docsUrl: options["docs-url"],
+        region: options.region,
+        trustedProxies: splitList(options["trusted-proxies"]),
+        rootKey: io.env.POSTERN_ROOT_KEY,
+        encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env),
+        logger: log,
+      });
+      closers.add("api-server", () => server.close());
+      log.info({ url: server.url }, "ready");
+    }),
+});

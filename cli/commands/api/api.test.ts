@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Cli, openCli } from "../../test/cli.ts";
+
+let cli: Cli;
+beforeAll(async () => {
+  cli = await openCli();
+  await cli.json("workspace create --name default");
+  await cli.json("workspace create --name acme");
+});
+afterAll(() => cli.close());
+
+let apis = 0;
+async function anApi(workspace = "default", manager: string | null = null): Promise<string> {
+  const id = `api_test${apis++}`;
+  await cli.db.query(
+    `insert into apis (id, workspace_id, key_space_id, name, manager, created_at)
+     select $1, id, $1, 'the api', $3, 1 from workspaces where name = $2`,
+    [id, workspace, manager],
+  );
+  return id;
+}
+
+const stored = async (id: string) => (await cli.db.query("select * from apis where id = $1", [id])).rows[0];
+
+describe("api list", () => {
+  test("shows the settings of each API of the workspace", async () => {
+    const id = await anApi("acme");
+    expect(await cli.json("api list --workspace acme")).toEqual({
+      apis: [
+        {
+          apiId: id,
+          name: "the api",
+          ipAllowList: [],
+          deleteProtection: false,
+          defaultPrefix: null,
+          defaultByteLength: null,
+          keyEncryption: false,
+          manager: null,
+          createdAt: 1,
+        },
+      ],
+      hasMore: false,
+    });
+    const { out } = await cli.run("api list --workspace acme");
+    expect(out[1]).toMatch(new RegExp(`^${id} +the api +none +off +none +none +off +- +1970`));
+  });
+});
+
+describe("api set", () => {
+  test("changes what is given and leaves the rest, also of an API that a manifest manages", async () => {
+    const id = await anApi("default", "dev/ApiKeyPolicy/shop/orders");
+    const before = await stored(id);
+    const first = await cli.json(
+      `api set --id ${id} --ip-allow-list 10.0.0.1,::1,10.0.0.1 --default-prefix acme_1 --default-byte-length 255`,
+    );
+    expect(first).toMatchObject({
+      apiId: id,
+      ipAllowList: ["10.0.0.1", "::1"],
+      deleteProtection: false,
+      defaultPrefix: "acme_1",
+      defaultByteLength: 255,
+    });
+    const second = await cli.json(`api set --id ${id} --delete-protection on --key-encryption on`);
+    expect(second).toEqual({ ...first, deleteProtection: true, keyEncryption: true });
+    const undo = "--ip-allow-list none --default-prefix none --default-byte-length none";
+    await cli.json(`api set --id ${id} ${undo} --delete-protection off --key-encryption off`);
+    expect(await stored(id)).toEqual({ ...before, updated_at: expect.any(Number) });
+    const { events } = await cli.json(`audit --target ${id} --event api.update`);
+    expect(events.map((row: { description: string }) => row.description).toReversed()).toEqual([
+      `Updated API ${id}: ipAllowList, defaultPrefix, defaultByteLength`,
+      `Updated API ${id}: deleteProtection, keyEncryption`,
+      `Updated API ${id}: ipAllowList, deleteProtection, defaultPrefix, defaultByteLength, keyEncryption`,
+    ]);
+  });
+
+  test("writes nothing, and no audit row, where all is so already", async () => {
+    const id = await anApi();
+    await cli.json(`api set --id ${id} --delete-protection off --ip-allow-list none`);
+    expect((await stored(id)).updated_at).toBeNull();
+    expect((await cli.run(`audit --target ${id}`)).notes).toEqual(["no events"]);
+  });
+
+  test("leaves a mark in the outbox, for all who remember the API", async () => {
+    const id = await anApi();
+    await cli.db.query("delete from outbox");
+    await cli.json(`api set --id ${id} --ip-allow-list ::1`);
+    expect((await cli.db.query("select kind, id from outbox")).rows).toEqual([{ kind: "api", id }]);
+  });
+
+  test.each([
+    { set: "", says: "nothing to set: give one of --ip-allow-list, --delete-protection" },
+    { set: "--ip-allow-list 10.0.0.0/8", says: '"10.0.0.0/8" is no IP address; ranges are not possible' },
+    { set: "--ip-allow-list 10.0.0.1,localhost", says: '"localhost" is no IP address; give such as 10.0.0.1 or ::1' },
+    { set: "--ip-allow-list ,", says: "names no address; none removes the list" },
+    {
+      set: `--ip-allow-list ${Array.from({ length: 257 }, (_, i) => `10.0.${i >> 8}.${i & 255}`).join()}`,
+      says: "at most 256",
+    },
+    { set: "--delete-protection yes", says: '--delete-protection wants on or off, got "yes"' },
+    { set: "--key-encryption 1", says: '--key-encryption wants on or off, got "1"' },
+    { set: "--default-prefix nine_char", says: "--default-prefix: a default prefix has 1 to 8" },
+    { set: "--default-prefix a-b", says: "--default-prefix: a default prefix has 1 to 8" },
+    { set: "--default-byte-length 15", says: "--default-byte-length wants a whole number from 16 to 255, or none" },
+    { set: "--default-byte-length 256", says: "--default-byte-length wants a whole number from 16 to 255, or none" },
+  ])("refuses '$set', and sets nothing of what stands beside it", async ({ set, says }) => {
+    const id = await anApi();
+    const more = set === "" ? "" : ` ${set}${set.includes("--delete") ? "" : " --delete-protection on"}`;
+    expect(await cli.failure(`api set --id ${id}${more}`, 2)).toContain(says);
+    expect(await stored(id)).toMatchObject({ delete_protection: false, updated_at: null });
+  });
+
+  test("finds no API that is unknown, deleted or of another workspace", async () => {
+    const [deleted, foreign] = [await anApi(), await anApi("acme")];
+    await cli.db.query("update apis set deleted_at = 1 where id = $1", [deleted]);
+    for (const id of ["api_unknown", deleted, foreign]) {
+      expect(await cli.failure(`api set --id ${id} --delete-protection on`, 1)).toContain(
+        `there is no API ${id} in workspace default; \`postern api list\` shows those that there are`,
+      );
+    }
+    expect((await stored(foreign)).delete_protection).toBe(false);
+  });
+});

@@ -1,0 +1,23 @@
+import { listApiSettings } from "../../../api-server/store/apis.ts";
+import { withWorkspace } from "../../administration.ts";
+import { defineCommand } from "../../command.ts";
+import { listShape } from "../../fields.ts";
+import { database, json, limit, workspace } from "../../options.ts";
+import { printList } from "../../output.ts";
+import { parseLimit } from "../../values.ts";
+import { apiFields } from "./fields.ts";
+
+export const apiList = defineCommand({
+  name: "api list",
+  summary: "list the APIs of a workspace with their settings, by id",
+  options: { workspace, limit, ...database, json },
+  answer: listShape("apis", apiFields),
+  run: async (options, io) => {
+    const max = parseLimit(options.limit);
+    const rows = await withWorkspace(options, ({ db }, { id: workspaceId }) =>
+      listApiSettings(db, { workspaceId, rowsMax: max + 1 }),
+    );
+    printList(io, options, { things: "apis", fields: apiFields, rows, max });
+    return 0;
+  },
+});

@@ -1,0 +1,98 @@
+import { changeApi, defaultPrefixProblem, ipAllowListProblem } from "../../../api-server/domain/administration/apis.ts";
+import type { ApiSettings } from "../../../api-server/store/apis.ts";
+import { notFound, withWorkspace } from "../../administration.ts";
+import { defineCommand, UsageError } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { database, json, splitList, workspace } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { parseSwitch, parseWhole } from "../../values.ts";
+import { apiFields } from "./fields.ts";
+
+/** What can be set, each option by itself: how its text becomes the setting. */
+const readers: { readonly [Option in SettingOption]: (text: string) => Partial<ApiSettings> } = {
+  "ip-allow-list": (text) => ({ ipAllowList: parseAddresses(text) }),
+  "delete-protection": (text) => ({ deleteProtection: parseSwitch("delete-protection", text) }),
+  "default-prefix": (text) => ({ defaultPrefix: parsePrefix(text) }),
+  "default-byte-length": (text) => ({
+    defaultByteLength:
+      text === "none" ? null : parseWhole("default-byte-length", text, { min: 16, max: 255, or: "none" }),
+  }),
+  "key-encryption": (text) => ({ keyEncryption: parseSwitch("key-encryption", text) }),
+};
+type SettingOption =
+  | "ip-allow-list"
+  | "delete-protection"
+  | "default-prefix"
+  | "default-byte-length"
+  | "key-encryption";
+
+export const apiSet = defineCommand({
+  name: "api set",
+  summary: "change the settings of an API that no procedure changes",
+  description: "What is not given stays as it is. Keys that exist keep their prefix and their length.",
+  options: {
+    id: { type: "string", placeholder: "ID", help: "id of the API, api_…", required: true },
+    "ip-allow-list": {
+      type: "string",
+      placeholder: "LIST|none",
+      help: "addresses that its keys may be used from, such as 10.0.0.1,::1",
+    },
+    "delete-protection": { type: "string", placeholder: "on|off", help: "whether `apis.deleteApi` is refused" },
+    "default-prefix": {
+      type: "string",
+      placeholder: "TEXT|none",
+      help: "what new keys begin with, unless they say so",
+    },
+    "default-byte-length": {
+      type: "string",
+      placeholder: "N|none",
+      help: "random bytes of new keys, 16 to 255; 16 when there is none",
+    },
+    "key-encryption": {
+      type: "string",
+      placeholder: "on|off",
+      help: "whether recoverable keys may be made; the api-servers need a key to encrypt with besides",
+    },
+    workspace,
+    ...database,
+    json,
+  },
+  answer: objectShape(apiFields),
+  run: async (options, io) => {
+    const { id: apiId } = options;
+    const names = Object.keys(readers) as SettingOption[];
+    const change: Partial<ApiSettings> = Object.assign(
+      {},
+      ...names.map((name) => {
+        const text = options[name];
+        return text === undefined ? {} : readers[name](text);
+      }),
+    );
+    if (Object.keys(change).length === 0) {
+      throw new UsageError(`nothing to set: give one of ${names.map((name) => `--${name}`).join(", ")}`);
+    }
+    const row = await withWorkspace(options, async (administrator, inWorkspace) => {
+      const changed = await changeApi(administrator, { workspaceId: inWorkspace.id, apiId, change });
+      if (changed === undefined) throw notFound(`API ${apiId}`, inWorkspace, "api list");
+      return changed;
+    });
+    printOne(io, options, { fields: apiFields, row });
+    return 0;
+  },
+});
+
+function parseAddresses(text: string): readonly string[] {
+  if (text === "none") return [];
+  const addresses = [...new Set(splitList(text))];
+  if (addresses.length === 0) throw new UsageError("--ip-allow-list names no address; none removes the list");
+  const problem = ipAllowListProblem(addresses);
+  if (problem !== undefined) throw new UsageError(`--ip-allow-list: ${problem}`);
+  return addresses;
+}
+
+function parsePrefix(text: string): string | null {
+  if (text === "none") return null;
+  const problem = defaultPrefixProblem(text);
+  if (problem !== undefined) throw new UsageError(`--default-prefix: ${problem}`);
+  return text;
+}

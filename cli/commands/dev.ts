@@ -1,0 +1,220 @@
+import { hostname } from "node:os";
+import { join, resolve } from "node:path";
+import type { Logger } from "pino";
+import { type ApiServer, start } from "../../api-server/start.ts";
+import { createMemoryEdge, type Edge, openRedisEdge } from "../../edge/open.ts";
+import { type Operator, startOperator } from "../../operator/start.ts";
+import { type Sidecar, startSidecar } from "../../sidecar/start.ts";
+import { defineCommand, type Io, UsageError } from "../command.ts";
+import { startDevControl } from "../dev-control.ts";
+import { findRunningDev, removeDevState, writeDevState } from "../dev-state.ts";
+import { startEmbeddedPostgres } from "../embedded-postgres.ts";
+import { keepEncryptionKeys, readEncryptionKeys } from "../encryption-keys.ts";
+import { databaseUrl, dataDir, encryptionKeysFile, json, redisPrefix, redisUrl } from "../options.ts";
+import { type Closers, runService } from "../process.ts";
+import { parseHttpUrl, parsePort } from "../values.ts";
+
+/*
+ * Everything in one process: the parts that a cluster runs as processes of their own, met at the same interfaces. Postgres
+ * is real all the same, and Redis is when REDIS_URL is set.
+ */
+
+const HOST = "127.0.0.1";
+/** How long the first reconcile of a policy may take before `dev` says that it goes on without a sidecar. */
+const FIRST_POLICY_DEADLINE_MS = 15_000;
+
+/** The line that `--json` prints, once, when everything is ready. */
+interface ReadyLine {
+  readonly apiUrl: string;
+  /** null without a policy in the manifests: there is nothing to enforce yet. */
+  readonly sidecarUrl: string | null;
+  readonly adminUrl: string | null;
+  readonly rootKey: string;
+  readonly pid: number;
+}
+
+export const dev = defineCommand({
+  name: "dev",
+  summary: "run all of Postern in one process, with an embedded Postgres",
+  description:
+    "Makes a root key at each start and revokes the one that the last start made; set POSTERN_ROOT_KEY (22 characters or more) to bring your own. Recoverable keys are encrypted with a key that is made in --data once, unless you bring your own. Logs go to standard error.",
+  options: {
+    manifests: { type: "string", placeholder: "DIR", help: "manifests to apply, and to follow as they are edited" },
+    upstream: {
+      type: "string",
+      placeholder: "URL",
+      help: "the app behind the sidecar",
+      default: "http://127.0.0.1:3000",
+      env: "POSTERN_UPSTREAM",
+    },
+    data: dataDir,
+    "api-port": { type: "string", placeholder: "PORT", help: "port of the API, 0 for a free one", default: "8080" },
+    "sidecar-port": {
+      type: "string",
+      placeholder: "PORT",
+      help: "port of the sidecar, 0 for a free one",
+      default: "8000",
+    },
+    "admin-port": { type: "string", placeholder: "PORT", help: "port of its probes and metrics", default: "0" },
+    policy: {
+      type: "string",
+      placeholder: "NAMESPACE/NAME",
+      help: "the ApiKeyPolicy that the sidecar enforces, when the manifests have several",
+    },
+    "database-url": databaseUrl,
+    "redis-url": redisUrl,
+    "redis-prefix": redisPrefix,
+    "encryption-keys-file": encryptionKeysFile,
+    json,
+  },
+  run: (options, io) => {
+    const data = resolve(options.data);
+    const running = findRunningDev(data);
+    if (running !== undefined) {
+      throw new UsageError(`process ${running.pid} runs on ${data} already; stop it, or give another --data`);
+    }
+    return runService({ name: "dev", env: io.env }, async ({ log, closers }) => {
+      const server = await startServer({ options, data, io, log, closers });
+      const gate = await startGate({ options, data, server, log, closers });
+      const ready = {
+        apiUrl: server.api.url,
+        sidecarUrl: gate?.url ?? null,
+        adminUrl: gate?.adminUrl ?? null,
+        rootKey: server.rootKey,
+        pid: process.pid,
+      };
+      announce(ready, options.json, io);
+    });
+  },
+});
+
+interface Options {
+  readonly manifests: string | undefined;
+  readonly upstream: string;
+  readonly policy: string | undefined;
+  readonly "api-port": string;
+  readonly "sidecar-port": string;
+  readonly "admin-port": string;
+  readonly "database-url": string | undefined;
+  readonly "redis-url": string | undefined;
+  readonly "redis-prefix": string;
+  readonly "encryption-keys-file": string | undefined;
+}
+
+interface Server {
+  readonly api: ApiServer;
+  readonly edge: Edge;
+  readonly workspaceId: string;
+  readonly rootKey: string;
+}
+
+async function startServer(parts: {
+  options: Options;
+  data: string;
+  io: Io;
+  log: Logger;
+  closers: Closers;
+}): Promise<Server> {
+  const { options, data, io, log, closers } = parts;
+  let url = options["database-url"];
+  if (url === undefined) {
+    log.info({ data }, "starting Postgres");
+    const postgres = await startEmbeddedPostgres({ dataDir: join(data, "postgres") });
+    closers.add("postgres", () => postgres.stop());
+    url = postgres.url;
+  }
+  writeDevState(data, { pid: process.pid, databaseUrl: url });
+  closers.add("dev.json", async () => removeDevState(data));
+  const redis = options["redis-url"];
+  const edge =
+    redis === undefined
+      ? createMemoryEdge()
+      : await openRedisEdge({ url: redis, prefix: options["redis-prefix"], clientName: "postern-dev" });
+  closers.add("edge", () => edge.close());
+  const api = await start({
+    databaseUrl: url,
+    edge,
+    host: HOST,
+    port: parsePort("api-port", options["api-port"]),
+    rootKey: io.env.POSTERN_ROOT_KEY,
+    encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env) ?? keepEncryptionKeys(data),
+    logger: log.child({ part: "api-server" }),
+  });
+  closers.add("api-server", () => api.close());
+  const control = await startDevControl({ refill: (date) => api.refill(date) });
+  closers.add("control", () => control.close());
+  writeDevState(data, { pid: process.pid, databaseUrl: url, control: control.state });
+  const { workspaceId, rootKey } = await api.devRootKey(io.env.POSTERN_ROOT_KEY);
+  return { api, edge, workspaceId, rootKey };
+}
+
+async function startGate(parts: {
+  options: Options;
+  data: string;
+  server: Server;
+  log: Logger;
+  closers: Closers;
+}): Promise<Sidecar | undefined> {
+  const { options, data, server, log, closers } = parts;
+  if (options.manifests === undefined) {
+    log.info("no --manifests: the API is served, and there is no sidecar");
+    return undefined;
+  }
+  const operator = await startOperator({
+    source: { kind: "directory", dir: resolve(options.manifests), stateDir: join(data, "operator") },
+    apiUrl: server.api.url,
+    rootKey: server.rootKey,
+    cluster: "dev",
+    logger: log.child({ part: "operator" }),
+  });
+  closers.add("operator", () => operator.close());
+  await operator.ready();
+  const policyId = await findPolicy(operator, options.policy);
+  if (policyId === undefined) {
+    log.warn("no ApiKeyPolicy is in force: mend the manifests and start again to get a sidecar");
+    return undefined;
+  }
+  const gate = await startSidecar({
+    edge: server.edge,
+    workspaceId: server.workspaceId,
+    policyId,
+    upstream: parseHttpUrl("upstream", options.upstream),
+    listen: { host: HOST, port: parsePort("sidecar-port", options["sidecar-port"]) },
+    admin: { host: HOST, port: parsePort("admin-port", options["admin-port"]) },
+    podId: hostname(),
+    region: "dev",
+    errorDocsUrl: server.api.url,
+    logger: log.child({ part: "sidecar" }),
+  });
+  closers.add("sidecar", () => gate.close());
+  return gate;
+}
+
+/** The id of the policy to enforce, once it is reconciled; undefined when none is within the deadline. */
+async function findPolicy(operator: Operator, wanted: string | undefined): Promise<string | undefined> {
+  const deadline = Date.now() + FIRST_POLICY_DEADLINE_MS;
+  for (;;) {
+    const policies = operator
+      .statuses()
+      .filter((object) => object.kind === "ApiKeyPolicy")
+      .filter((object) => wanted === undefined || `${object.namespace}/${object.name}` === wanted);
+    const inForce = policies.find((object) => typeof object.status?.policyId === "string");
+    if (inForce !== undefined) return String(inForce.status?.policyId);
+    if (policies.length === 0 || Date.now() > deadline) return undefined;
+    await new Promise((done) => setTimeout(done, 10));
+  }
+}
+
+function announce(ready: ReadyLine, asJson: boolean, io: Io): void {
+  if (asJson) {
+    io.out(JSON.stringify(ready));
+    return;
+  }
+  io.out("");
+  io.out("Postern is running.");
+  io.out(`  API       ${ready.apiUrl}/v2/…   (browse ${ready.apiUrl}/openapi.json)`);
+  io.out(`  sidecar   ${ready.sidecarUrl ?? "none: the manifests have no ApiKeyPolicy in force"}`);
+  if (ready.adminUrl !== null) io.out(`  probes    ${ready.adminUrl}/readyz, ${ready.adminUrl}/metrics`);
+  io.out(`  root key  ${ready.rootKey}   (shown this once)`);
+  io.out("");
+}

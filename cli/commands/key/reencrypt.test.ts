@@ -1,0 +1,73 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createKeyVault, type EncryptionKey } from "../../../api-server/domain/key-vault.ts";
+import { insertKeySecret, listKeySecrets } from "../../../api-server/store/key-secrets.ts";
+import { type Cli, openCli } from "../../test/cli.ts";
+
+const anEncryptionKey = (id: string): EncryptionKey => ({ id, secret: randomBytes(32) });
+const [old, current, lost] = [anEncryptionKey("old"), anEncryptionKey("current"), anEncryptionKey("lost")];
+const asText = (...keys: EncryptionKey[]): string =>
+  keys.map(({ id, secret }) => `${id}:${Buffer.from(secret).toString("base64")}`).join(",");
+
+let cli: Cli;
+let workspaceId: string;
+beforeAll(async () => {
+  cli = await openCli();
+  ({ workspaceId } = await cli.json("rootkey create --permissions api.*.create_api"));
+  await cli.db.query(
+    "insert into apis (id, workspace_id, key_space_id, name, created_at) values ('api_1', $1, 'ks_1', 'payments', 0)",
+    [workspaceId],
+  );
+});
+afterAll(() => cli.close());
+
+/** Stores a key whose string is its id, sealed by this encryption key. */
+async function store(keyId: string, sealedBy: EncryptionKey): Promise<void> {
+  await cli.db.query(
+    "insert into keys (id, workspace_id, api_id, hash, start, created_at) values ($1, $2, 'api_1', $1, '', 0)",
+    [keyId, workspaceId],
+  );
+  const owner = { workspaceId, keyId };
+  const sealed = createKeyVault([sealedBy], { randomBytes }).seal(owner, keyId);
+  await insertKeySecret(cli.db, { ...owner, sealed, createdAt: 0 });
+}
+
+const run = async (json: boolean, ...keys: EncryptionKey[]) => {
+  const { code, out } = await cli.run(`key reencrypt${json ? " --json" : ""}`, {
+    env: { POSTERN_ENCRYPTION_KEYS: asText(...keys) },
+  });
+  return { code, out: out.join("\n") };
+};
+
+test("moves every key to the first encryption key, says which ones are still in use, and does it once", async () => {
+  const ids = Array.from({ length: 1100 }, (_, i) => `key_${String(i).padStart(4, "0")}`);
+  for (const id of ids) await store(id, old);
+  const first = await run(true, current, old);
+  expect(first.code).toBe(0);
+  expect(JSON.parse(first.out)).toEqual({
+    encryptionKeyId: "current",
+    reencrypted: ids.length,
+    undecipherable: [],
+    inUse: ["current"],
+  });
+  const vault = createKeyVault([current], { randomBytes });
+  for (const row of await listKeySecrets(cli.db, { workspaceId, keyIds: ids })) {
+    const { key_id: keyId, encryption_key_id: encryptionKeyId, nonce, ciphertext } = row;
+    expect(vault.open({ workspaceId, keyId }, { encryptionKeyId, nonce, ciphertext })).toEqual({ key: keyId });
+  }
+  expect(JSON.parse((await run(true, current, old)).out)).toMatchObject({ reencrypted: 0 });
+});
+
+test("fails when a key cannot be decrypted, and names it to a person and to a machine", async () => {
+  await store("key_lost", lost);
+  expect(await run(true, current, old)).toMatchObject({ code: 1 });
+  const { code, out } = await run(false, current);
+  expect(code).toBe(1);
+  expect(out).toMatch(/undecipherable +key_lost/);
+  expect(out).toMatch(/still in use +current, lost/);
+  expect(await run(true, current, lost)).toMatchObject({ code: 0 });
+});
+
+test("wants encryption keys", async () => {
+  expect(await cli.failure("key reencrypt", 2)).toContain("POSTERN_ENCRYPTION_KEYS");
+});

@@ -1,0 +1,78 @@
+import { createKeyVault, type KeyVault } from "../../../api-server/domain/key-vault.ts";
+import { reencryptKeys } from "../../../api-server/domain/recoverable-keys.ts";
+import { countKeySecrets } from "../../../api-server/store/key-secrets.ts";
+import { withDatabase } from "../../administration.ts";
+import { defineCommand, UsageError } from "../../command.ts";
+import { readEncryptionKeys } from "../../encryption-keys.ts";
+import { type Fields, objectShape } from "../../fields.ts";
+import { database, encryptionKeysFile, json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+
+const BATCH = 500;
+/** More would bury what the message says. */
+const SHOWN_MAX = 10;
+
+interface Reencryption {
+  readonly encryptionKeyId: string;
+  readonly reencrypted: number;
+  readonly undecipherable: readonly string[];
+  readonly inUse: readonly string[];
+}
+
+const fields: Fields<Reencryption> = [
+  { name: "encryptionKeyId", title: "encryption key", value: (row) => row.encryptionKeyId },
+  { name: "reencrypted", title: "reencrypted", value: (row) => row.reencrypted },
+  {
+    name: "undecipherable",
+    title: "undecipherable",
+    value: (row) => row.undecipherable,
+    text: ({ undecipherable: ids }) =>
+      [...ids.slice(0, SHOWN_MAX), ...(ids.length > SHOWN_MAX ? [`and ${ids.length - SHOWN_MAX} more`] : [])].join(
+        ", ",
+      ) || "none",
+  },
+  {
+    name: "inUse",
+    title: "still in use",
+    value: (row) => row.inUse,
+    text: ({ inUse }) => inUse.join(", ") || "none",
+  },
+];
+
+export const keyReencrypt = defineCommand({
+  name: "key reencrypt",
+  summary: "encrypt all recoverable keys with the first encryption key",
+  description:
+    "The second step of replacing an encryption key: first put its successor before it and restart the api-servers, then run this, then take away those that are not in use any more. Safe to repeat, and to run while all goes on. Exit code 1 when none of the encryption keys decrypts some key; such keys stay as they are.",
+  options: { "encryption-keys-file": encryptionKeysFile, ...database, json },
+  answer: objectShape(fields),
+  run: async (options, io) => {
+    const encryptionKeys = readEncryptionKeys(options["encryption-keys-file"], io.env);
+    if (encryptionKeys === undefined) {
+      throw new UsageError("give --encryption-keys-file, or set POSTERN_ENCRYPTION_KEYS");
+    }
+    const row = await withDatabase(options, async ({ db, randomBytes }) => {
+      const vault = createKeyVault(encryptionKeys, { randomBytes });
+      const done = await reencryptAll(db, vault);
+      const inUse = (await countKeySecrets(db)).map((count) => count.encryption_key_id);
+      return { encryptionKeyId: vault.sealingKeyId, ...done, inUse };
+    });
+    printOne(io, options, { fields, row });
+    return row.undecipherable.length === 0 ? 0 : 1;
+  },
+});
+
+async function reencryptAll(
+  db: Parameters<typeof reencryptKeys>[0]["db"],
+  vault: KeyVault,
+): Promise<Pick<Reencryption, "reencrypted" | "undecipherable">> {
+  let reencrypted = 0;
+  const undecipherable: string[] = [];
+  for (let cursor: string | undefined = ""; cursor !== undefined; ) {
+    const batch = await reencryptKeys({ db, vault }, { after: cursor, max: BATCH });
+    reencrypted += batch.reencrypted;
+    undecipherable.push(...batch.undecipherable);
+    cursor = batch.cursor;
+  }
+  return { reencrypted, undecipherable };
+}

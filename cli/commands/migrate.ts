@@ -1,0 +1,15 @@
+import { migrate } from "../../api-server/store/migrate.ts";
+import { defineCommand } from "../command.ts";
+import { databaseUrl, required } from "../options.ts";
+
+export const migrateCommand = defineCommand({
+  name: "migrate",
+  summary: "bring the database to this version's schema",
+  description: "Safe to run at any time and from several places at once; the api-server does the same when it starts.",
+  options: { "database-url": databaseUrl },
+  run: async (options, io) => {
+    await migrate(required(options["database-url"], "give --database-url, or set DATABASE_URL"));
+    io.note("the database is at this version's schema");
+    return 0;
+  },
+});

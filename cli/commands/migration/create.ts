@@ -1,0 +1,46 @@
+import { createMigration, MIGRATION_NAME_LENGTH_MAX } from "../../../api-server/domain/administration/migrations.ts";
+import { MigrationAlgorithm } from "../../../core/keys/migration.ts";
+import { withWorkspace } from "../../administration.ts";
+import { defineCommand, UsageError } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { database, json, workspace } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { parseName } from "../../values.ts";
+import { migrationFields } from "./fields.ts";
+
+export const migrationCreate = defineCommand({
+  name: "migration create",
+  summary: "make a migration, for keys that were issued elsewhere",
+  description:
+    "Its id is the `migrationId` of keys.migrateKeys and keys.verifyKey. `sha256`: what is imported are hashes of whole keys. `prefixed`: of what follows the last underscore alone.",
+  options: {
+    name: {
+      type: "string",
+      placeholder: "TEXT",
+      help: "what it is called, such as where the keys come from",
+      required: true,
+    },
+    algorithm: {
+      type: "string",
+      placeholder: MigrationAlgorithm.options.join("|"),
+      help: "how the imported hashes were made",
+      required: true,
+    },
+    workspace,
+    ...database,
+    json,
+  },
+  answer: objectShape(migrationFields),
+  run: async (options, io) => {
+    const name = parseName("name", options.name, { lengthMax: MIGRATION_NAME_LENGTH_MAX });
+    const algorithm = MigrationAlgorithm.safeParse(options.algorithm);
+    if (!algorithm.success) {
+      throw new UsageError(`--algorithm wants ${MigrationAlgorithm.options.join(" or ")}, got "${options.algorithm}"`);
+    }
+    const row = await withWorkspace(options, (administrator, { id: workspaceId }) =>
+      createMigration(administrator, { workspaceId, name, algorithm: algorithm.data }),
+    );
+    printOne(io, options, { fields: migrationFields, row });
+    return 0;
+  },
+});

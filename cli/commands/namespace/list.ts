@@ -1,0 +1,30 @@
+import { listNamespaces } from "../../../api-server/store/namespaces.ts";
+import { withWorkspace } from "../../administration.ts";
+import { defineCommand } from "../../command.ts";
+import { listShape } from "../../fields.ts";
+import { database, json, limit, workspace } from "../../options.ts";
+import { printList } from "../../output.ts";
+import { parseLimit } from "../../values.ts";
+import { namespaceFields } from "./fields.ts";
+
+export const namespaceList = defineCommand({
+  name: "namespace list",
+  summary: "list the rate-limit namespaces of a workspace, by id",
+  options: {
+    search: { type: "string", placeholder: "TEXT", help: "those whose id or name contains it", default: "" },
+    workspace,
+    limit,
+    ...database,
+    json,
+  },
+  answer: listShape("namespaces", namespaceFields),
+  run: async (options, io) => {
+    const max = parseLimit(options.limit);
+    const { search } = options;
+    const rows = await withWorkspace(options, ({ db }, { id: workspaceId }) =>
+      listNamespaces(db, { workspaceId, cursor: "", search, rowsMax: max + 1 }),
+    );
+    printList(io, options, { things: "namespaces", fields: namespaceFields, rows, max });
+    return 0;
+  },
+});

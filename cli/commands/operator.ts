@@ -1,0 +1,61 @@
+import { startOperator } from "../../operator/start.ts";
+import { defineCommand } from "../command.ts";
+import { adminPort, required, splitList } from "../options.ts";
+import { runService } from "../process.ts";
+import { parseHttpUrl, parsePort } from "../values.ts";
+
+export const operator = defineCommand({
+  name: "operator",
+  summary: "reconcile manifests of a cluster or a directory",
+  description:
+    "Acts in the workspace of the root key in POSTERN_ROOT_KEY. Without --manifests it watches the cluster of --kubeconfig, or the one that it runs in.",
+  options: {
+    "api-url": { type: "string", placeholder: "URL", help: "the api-server", required: true, env: "POSTERN_API_URL" },
+    manifests: {
+      type: "string",
+      placeholder: "DIR",
+      help: "watch a directory instead of a cluster",
+      env: "POSTERN_MANIFESTS",
+    },
+    state: {
+      type: "string",
+      placeholder: "DIR",
+      help: "where a directory's state is kept",
+      default: ".postern/operator",
+      env: "POSTERN_STATE",
+    },
+    kubeconfig: { type: "string", placeholder: "FILE", help: "how to reach the cluster", env: "KUBECONFIG" },
+    namespaces: { type: "string", placeholder: "NAME,NAME", help: "watch these only", env: "POSTERN_NAMESPACES" },
+    cluster: {
+      type: "string",
+      placeholder: "NAME",
+      help: "name of the cluster, part of who manages an object",
+      default: "default",
+      env: "POSTERN_CLUSTER",
+    },
+    "leader-election": { type: "boolean", help: "let one replica of several work", env: "POSTERN_LEADER_ELECTION" },
+    "admin-port": { ...adminPort, default: "8002" },
+  },
+  run: (options, io) =>
+    runService({ name: "operator", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
+      const namespaces = splitList(options.namespaces);
+      const running = await startOperator({
+        source:
+          options.manifests === undefined
+            ? {
+                kind: "kubernetes",
+                ...(options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig }),
+                ...(namespaces.length === 0 ? {} : { namespaces }),
+              }
+            : { kind: "directory", dir: options.manifests, stateDir: options.state },
+        apiUrl: parseHttpUrl("api-url", options["api-url"]),
+        rootKey: required(io.env.POSTERN_ROOT_KEY, "set POSTERN_ROOT_KEY to the root key of the workspace"),
+        cluster: options.cluster,
+        leaderElection: options["leader-election"],
+        admin: { host: "0.0.0.0", port: parsePort("admin-port", options["admin-port"]) },
+        logger: log,
+      });
+      closers.add("operator", () => running.close());
+      log.info({ adminUrl: running.adminUrl }, "watching");
+    }),
+});

@@ -1,0 +1,82 @@
+import { createCreditService } from "../../../api-server/credits/postgres-credits.ts";
+import { runRefill } from "../../../api-server/credits/refill.ts";
+import type { Administrator } from "../../../api-server/domain/administration/administrator.ts";
+import { utcDate } from "../../../api-server/domain/credits.ts";
+import { openRedisEdge } from "../../../edge/open.ts";
+import { withDatabase } from "../../administration.ts";
+import { defineCommand } from "../../command.ts";
+import { refillInDev } from "../../dev-control.ts";
+import { findRunningDev } from "../../dev-state.ts";
+import { type Fields, objectShape } from "../../fields.ts";
+import { database, json, redisPrefix, redisUrl, required } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { openLog } from "../../process.ts";
+import { parseInstant } from "../../values.ts";
+
+interface Refill {
+  readonly date: string;
+  readonly refilled: number;
+}
+
+const refillFields: Fields<Refill> = [
+  { name: "date", title: "date", value: (row) => row.date },
+  { name: "refilled", title: "refilled", value: (row) => row.refilled },
+];
+
+export const refillRun = defineCommand({
+  name: "refill run",
+  summary: "refill the credits of every key that is due",
+  description:
+    "The api-servers do so by themselves each day. Safe to repeat: a key is refilled once for each date. What is left of credits is counted in Redis, so that it needs the Redis of the api-servers; a running `postern dev` does it itself.",
+  options: {
+    at: {
+      type: "string",
+      placeholder: "TIME",
+      help: "as if it were this time: 2026-12-31, 2026-12-31T18:00:00Z; its date in UTC counts. Now, when left out",
+    },
+    "redis-url": redisUrl,
+    "redis-prefix": redisPrefix,
+    ...database,
+    json,
+  },
+  answer: objectShape(refillFields),
+  run: async (options, io) => {
+    const { at } = options;
+    const nowMs = Date.now();
+    const date = utcDate(at === undefined ? nowMs : parseInstant("at", at, { nowMs, spans: "ahead" }));
+    const running = findRunningDev(options.data);
+    const isOfDev = running !== undefined && (options["database-url"] ?? running.databaseUrl) === running.databaseUrl;
+    const done =
+      isOfDev && running.control !== undefined
+        ? await refillInDev(running.control, date)
+        : await withDatabase(options, (administrator) =>
+            refillInRedis(administrator, {
+              date,
+              url: required(options["redis-url"], "credits are counted in Redis: give --redis-url, or set REDIS_URL"),
+              prefix: options["redis-prefix"],
+              log: openLog("refill", io.env),
+            }),
+          );
+    if (done === undefined) throw new Error("another process refills at this moment; try again when it has finished");
+    const row = { date, refilled: done.refilled };
+    const sentence = `refilled ${row.refilled} ${row.refilled === 1 ? "key" : "keys"} that were due by ${date}`;
+    printOne(io, options, { fields: refillFields, row, sentence });
+    return 0;
+  },
+});
+
+async function refillInRedis(
+  administrator: Administrator,
+  { date, url, prefix, log }: { date: string; url: string; prefix: string; log: ReturnType<typeof openLog> },
+): Promise<{ refilled: number } | undefined> {
+  const { db, nowMs } = administrator;
+  const edge = await openRedisEdge({ url, prefix, clientName: "postern-cli" });
+  try {
+    // Asked before anything is changed, and not only when the first key turns out to be due.
+    await edge.ping();
+    const credits = createCreditService({ db, store: edge.credits, nowMs, log });
+    return await runRefill({ ...administrator, credits }, { today: date });
+  } finally {
+    await edge.close();
+  }
+}

@@ -1,0 +1,16 @@
+import { changeRootKey } from "../../../api-server/domain/administration/root-keys.ts";
+import type { RootKeySummary } from "../../../api-server/store/root-keys.ts";
+import { notFound, type WorkspaceOptions, withWorkspace } from "../../administration.ts";
+
+/** The root key of `--id`, changed. Throws when the workspace has none of that id. */
+export async function changeOne(
+  options: WorkspaceOptions & { readonly id: string },
+  change: { enabled?: boolean; expiresAt?: number | null },
+): Promise<RootKeySummary> {
+  const { id: rootKeyId } = options;
+  return withWorkspace(options, async (administrator, workspace) => {
+    const row = await changeRootKey(administrator, { workspaceId: workspace.id, rootKeyId, ...change });
+    if (row === undefined) throw notFound(`root key ${rootKeyId}`, workspace, "rootkey list");
+    return row;
+  });
+}

@@ -1,0 +1,35 @@
+import { defineCommand } from "../../command.ts";
+import { instantText, objectShape } from "../../fields.ts";
+import { database, json, workspace } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { parseInstant } from "../../values.ts";
+import { changeOne } from "./change.ts";
+import { rootKeyFields } from "./fields.ts";
+import { id } from "./id-option.ts";
+
+export const rootkeyExpire = defineCommand({
+  name: "rootkey expire",
+  summary: "set when a root key stops working, or that it never does",
+  options: {
+    id,
+    expires: {
+      type: "string",
+      placeholder: "TIME|never",
+      help: "2026-12-31, 2026-12-31T18:00:00Z, 30d; what is past expires it at once",
+      required: true,
+    },
+    workspace,
+    ...database,
+    json,
+  },
+  answer: objectShape(rootKeyFields),
+  run: async (options, io) => {
+    const { expires } = options;
+    const how = { nowMs: Date.now(), spans: "ahead", or: "never" } as const;
+    const expiresAt = expires === "never" ? null : parseInstant("expires", expires, how);
+    const row = await changeOne(options, { expiresAt });
+    const sentence = `root key ${row.id} expires: ${instantText(row.expires_at, "never")}`;
+    printOne(io, options, { fields: rootKeyFields, row, sentence });
+    return 0;
+  },
+});

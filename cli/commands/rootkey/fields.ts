@@ -1,0 +1,31 @@
+import type { RootKeySummary } from "../../../api-server/store/root-keys.ts";
+import { type Fields, instantText } from "../../fields.ts";
+
+/** More than these are counted, not named. */
+const NAMED_MAX = 2;
+
+/** What is told of a root key: nothing that would let anybody use it. */
+export const rootKeyFields: Fields<RootKeySummary> = [
+  { name: "rootKeyId", title: "id", value: (row) => row.id },
+  { name: "workspaceId", value: (row) => row.workspace_id },
+  { name: "name", title: "name", value: (row) => row.name, shrinks: true },
+  { name: "start", title: "start", value: (row) => row.start, text: (row) => `${row.start}…` },
+  { name: "permissions", title: "permissions", value: (row) => row.permissions, text: permissionsText, shrinks: true },
+  { name: "enabled", title: "state", value: (row) => row.enabled, text: stateText },
+  {
+    name: "expires",
+    title: "expires",
+    value: (row) => row.expires_at,
+    text: (row) => instantText(row.expires_at, "never"),
+  },
+  { name: "createdAt", title: "created", value: (row) => row.created_at, text: (row) => instantText(row.created_at) },
+];
+
+function permissionsText({ permissions }: RootKeySummary): string {
+  return permissions.length > NAMED_MAX ? `${permissions.length} permissions` : permissions.join(", ");
+}
+
+function stateText({ enabled, expires_at: expiresAt }: RootKeySummary): string {
+  if (!enabled) return "disabled";
+  return expiresAt !== null && Date.now() > expiresAt ? "expired" : "enabled";
+}

@@ -1,0 +1,28 @@
+import { revokeRootKey } from "../../../api-server/domain/administration/root-keys.ts";
+import { notFound, withWorkspace } from "../../administration.ts";
+import { defineCommand } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { database, json, workspace } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { rootKeyFields } from "./fields.ts";
+import { id } from "./id-option.ts";
+
+export const rootkeyRevoke = defineCommand({
+  name: "rootkey revoke",
+  summary: "revoke a root key for good",
+  description:
+    "One that POSTERN_ROOT_KEY registers comes back at the next start of an api-server that has it: take it away there first.",
+  options: { id, workspace, ...database, json },
+  answer: objectShape(rootKeyFields),
+  run: async (options, io) => {
+    const { id: rootKeyId } = options;
+    const row = await withWorkspace(options, async (administrator, inWorkspace) => {
+      const revoked = await revokeRootKey(administrator, { workspaceId: inWorkspace.id, rootKeyId });
+      if (revoked === undefined) throw notFound(`root key ${rootKeyId}`, inWorkspace, "rootkey list");
+      return revoked;
+    });
+    const sentence = `root key ${row.id} is revoked: whoever uses it gets 401`;
+    printOne(io, options, { fields: rootKeyFields, row, sentence });
+    return 0;
+  },
+});

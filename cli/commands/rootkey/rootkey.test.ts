@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hashKey } from "../../../core/keys/key-string.ts";
+import { type Cli, openCli } from "../../test/cli.ts";
+
+let cli: Cli;
+beforeAll(async () => {
+  cli = await openCli();
+  await cli.json("workspace create --name acme");
+});
+afterAll(() => cli.close());
+
+const create = (more = "") => cli.json(`rootkey create --permissions api.*.create_api${more}`);
+const stored = async (rootKeyId: string) =>
+  (await cli.db.query("select * from root_keys where id = $1", [rootKeyId])).rows[0];
+
+describe("rootkey create", () => {
+  test("makes a key for the default workspace, which comes into being; the database has its hash alone", async () => {
+    const made = await create(",api.*.verify_key,api.*.verify_key --name billing --expires 2030-01-01");
+    expect(made).toEqual({
+      rootKeyId: expect.stringMatching(/^rk_/),
+      rootKey: expect.stringMatching(/^postern_\w{30,}$/),
+      workspaceId: expect.stringMatching(/^ws_/),
+      permissions: ["api.*.create_api", "api.*.verify_key"],
+      name: "billing",
+      expires: Date.UTC(2030, 0, 1),
+    });
+    const row = await stored(made.rootKeyId);
+    expect(row).toMatchObject({ hash: hashKey(made.rootKey), name: "billing", expires_at: Date.UTC(2030, 0, 1) });
+    expect(JSON.stringify(row)).not.toContain(made.rootKey);
+    const { events } = await cli.json(`audit --target ${made.rootKeyId}`);
+    expect(events).toMatchObject([
+      { event: "rootKey.create", actor: { type: "cli" }, targets: [{ type: "rootKey", name: "billing" }] },
+    ]);
+    expect(JSON.stringify(events)).not.toContain(made.rootKey);
+  });
+
+  test("shows a person the key this once", async () => {
+    const { out } = await cli.run("rootkey create --permissions api.*.create_api --workspace acme");
+    expect(out.join("\n")).toMatch(/^root key {5}postern_\w+ {3}\(shown this once\)$/m);
+  });
+
+  test.each([
+    { args: "--permissions ,", code: 2, says: "--permissions names none" },
+    {
+      args: `--permissions ${Array.from({ length: 1001 }, (_, i) => `api.${i}.read_api`).join()}`,
+      code: 2,
+      says: "--permissions names more than 1000",
+    },
+    { args: "--permissions api.*.fly", code: 2, says: '"api.*.fly": expected one of create_api' },
+    { args: "--permissions api.*.create_api --expires soon", code: 2, says: "--expires wants a time" },
+    { args: `--permissions api.*.create_api --name ${"x".repeat(256)}`, code: 2, says: "--name wants 1 to 255" },
+    { args: "--permissions api.*.create_api --workspace nobody", code: 1, says: "there is no workspace nobody" },
+  ] as const)("makes none of $args", async ({ args, code, says }) => {
+    const count = async () => (await cli.db.query("select count(*) as n from root_keys")).rows[0].n;
+    const before = await count();
+    expect(await cli.failure(`rootkey create ${args}`, code)).toContain(says);
+    expect(await count()).toBe(before);
+  });
+});
+
+describe("rootkey list", () => {
+  test("tells of each what it may and may not, the oldest first, and never its secret or hash", async () => {
+    const [first, second] = [
+      await create(" --workspace acme --name a"),
+      await create(" --workspace acme --expires 1h"),
+    ];
+    const { rootKeys, hasMore } = await cli.json("rootkey list --workspace acme");
+    expect(hasMore).toBe(false);
+    expect(rootKeys.at(-2)).toEqual({
+      rootKeyId: first.rootKeyId,
+      workspaceId: first.workspaceId,
+      name: "a",
+      start: first.rootKey.slice(0, "postern_".length + 4),
+      permissions: ["api.*.create_api"],
+      enabled: true,
+      expires: null,
+      createdAt: expect.any(Number),
+    });
+    const shown = await cli.run("rootkey list --workspace acme");
+    for (const text of [JSON.stringify(rootKeys), shown.out.join("\n")]) {
+      for (const { rootKey } of [first, second]) {
+        expect(text).not.toContain(rootKey);
+        expect(text).not.toContain(hashKey(rootKey));
+      }
+    }
+  });
+
+  test("fits a terminal and counts permissions where naming them would be long", async () => {
+    await cli.json("workspace create --name narrow");
+    await create(
+      ",api.*.read_api,api.*.verify_key --workspace narrow --name a-name-that-somebody-made-rather-long-indeed",
+    );
+    const { out } = await cli.run("rootkey list --workspace narrow", { columns: 140 });
+    expect(out[0]).toMatch(/^ID +NAME +START +PERMISSIONS +STATE +EXPIRES +CREATED$/);
+    expect(out[1]).toContain("3 permissions");
+    expect(Math.max(...out.map((line) => line.length))).toBeLessThanOrEqual(140);
+  });
+
+  test("says so when there are none", async () => {
+    await cli.json("workspace create --name empty");
+    expect(await cli.run("rootkey list --workspace empty")).toEqual({ code: 0, out: [], notes: ["no root keys"] });
+    const { out } = await cli.run("rootkey list --workspace empty --json");
+    expect(out).toEqual(['{"rootKeys":[],"hasMore":false}']);
+  });
+});
+
+describe("rootkey disable, enable, expire and revoke", () => {
+  test("change one key, and the log says what", async () => {
+    const { rootKeyId: id } = await create();
+    expect(await cli.json(`rootkey disable --id ${id}`)).toMatchObject({ rootKeyId: id, enabled: false });
+    expect((await stored(id)).enabled).toBe(false);
+    expect((await cli.run(`rootkey disable --id ${id}`)).out).toEqual([
+      `root key ${id} is disabled: whoever uses it gets 401`,
+    ]);
+    expect(await cli.json(`rootkey enable --id ${id}`)).toMatchObject({ enabled: true });
+    expect(await cli.json(`rootkey expire --id ${id} --expires 2020-01-01`)).toMatchObject({
+      expires: Date.UTC(2020, 0, 1),
+    });
+    const { out } = await cli.run("rootkey list");
+    expect(out.find((line) => line.startsWith(id))).toContain("expired");
+    expect(await cli.json(`rootkey expire --id ${id} --expires never`)).toMatchObject({ expires: null });
+    expect((await cli.run(`rootkey revoke --id ${id}`)).out).toEqual([
+      `root key ${id} is revoked: whoever uses it gets 401`,
+    ]);
+    expect((await stored(id)).deleted_at).toEqual(expect.any(Number));
+    const { events } = await cli.json(`audit --target ${id}`);
+    expect(events.map((row: { description: string }) => row.description).toReversed()).toEqual([
+      `Created root key ${id}`,
+      `Updated root key ${id}: disabled`,
+      `Updated root key ${id}: enabled`,
+      `Updated root key ${id}: expires ${Date.UTC(2020, 0, 1)}`,
+      `Updated root key ${id}: expires never`,
+      `Revoked root key ${id}`,
+    ]);
+  });
+
+  test.each(["disable", "enable", "expire --expires never", "revoke"])(
+    "%s finds no key that is revoked, unknown or of another workspace",
+    async (verb) => {
+      const revoked = (await create()).rootKeyId;
+      await cli.json(`rootkey revoke --id ${revoked}`);
+      const foreign = (await create(" --workspace acme")).rootKeyId;
+      for (const id of [revoked, "rk_unknown", foreign]) {
+        expect(await cli.failure(`rootkey ${verb} --id ${id}`, 1)).toContain(
+          `there is no root key ${id} in workspace default; \`postern rootkey list\` shows those that there are`,
+        );
+      }
+      expect(await stored(foreign)).toMatchObject({ enabled: true, expires_at: null, deleted_at: null });
+    },
+  );
+
+  test.each(["disable", "enable", "revoke", "expire --expires never"])("%s wants an id", async (verb) => {
+    expect(await cli.failure(`rootkey ${verb}`, 2)).toContain("--id is missing");
+  });
+
+  test("expire wants a time", async () => {
+    expect(await cli.failure("rootkey expire --id rk_x --expires 2026-02-30", 2)).toContain("--expires wants a time");
+  });
+});

@@ -1,0 +1,61 @@
+import { hostname } from "node:os";
+import { openRedisEdge } from "../../edge/open.ts";
+import { startSidecar } from "../../sidecar/start.ts";
+import { defineCommand } from "../command.ts";
+import { adminPort, docsUrl, listenHost, redisPrefix, redisUrl, region, required } from "../options.ts";
+import { runService } from "../process.ts";
+import { parseHttpUrl, parsePort } from "../values.ts";
+
+export const sidecar = defineCommand({
+  name: "sidecar",
+  summary: "guard an app: verify keys, enforce limits, forward",
+  description: "Starts also while Redis is away; it is ready once it holds a policy, and never opens without one.",
+  options: {
+    "redis-url": redisUrl,
+    "redis-prefix": redisPrefix,
+    workspace: {
+      type: "string",
+      placeholder: "ID",
+      help: "workspace of the policy",
+      required: true,
+      env: "POSTERN_WORKSPACE",
+    },
+    policy: { type: "string", placeholder: "ID", help: "policy to enforce", required: true, env: "POSTERN_POLICY" },
+    upstream: { type: "string", placeholder: "URL", help: "the app", required: true, env: "POSTERN_UPSTREAM" },
+    host: listenHost,
+    port: {
+      type: "string",
+      placeholder: "PORT",
+      help: "port for requests",
+      default: "8000",
+      env: "POSTERN_SIDECAR_PORT",
+    },
+    "admin-port": { ...adminPort, default: "8001" },
+    "pod-id": { type: "string", placeholder: "ID", help: "name of this pod in reports", env: "POSTERN_POD" },
+    "docs-url": { ...docsUrl, default: "" },
+    region,
+  },
+  run: (options, io) =>
+    runService({ name: "sidecar", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
+      const edge = await openRedisEdge({
+        url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
+        prefix: options["redis-prefix"],
+        clientName: "postern-sidecar",
+      });
+      closers.add("redis", () => edge.close());
+      const gate = await startSidecar({
+        edge,
+        workspaceId: options.workspace,
+        policyId: options.policy,
+        upstream: parseHttpUrl("upstream", options.upstream),
+        listen: { host: options.host, port: parsePort("port", options.port) },
+        admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
+        podId: options["pod-id"] ?? hostname(),
+        region: options.region,
+        errorDocsUrl: options["docs-url"],
+        logger: log,
+      });
+      closers.add("sidecar", () => gate.close());
+      log.info({ url: gate.url, adminUrl: gate.adminUrl }, "listening");
+    }),
+});

@@ -1,0 +1,34 @@
+import { createWorkspace, workspaceNameProblem } from "../../../api-server/domain/administration/workspaces.ts";
+import { withDatabase } from "../../administration.ts";
+import { defineCommand, UsageError } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { database, json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { workspaceFields } from "./fields.ts";
+import { parseQuota, quotaPerMinute } from "./quota-option.ts";
+
+export const workspaceCreate = defineCommand({
+  name: "workspace create",
+  summary: "make a workspace",
+  description:
+    "Whatever belongs to a workspace is kept apart from all others. Its first root key is made with `rootkey create`.",
+  options: {
+    name: { type: "string", placeholder: "NAME", help: "what it is called; no two have the same name", required: true },
+    "per-minute": { ...quotaPerMinute, default: "none" },
+    ...database,
+    json,
+  },
+  answer: objectShape(workspaceFields),
+  run: async (options, io) => {
+    const { name } = options;
+    const problem = workspaceNameProblem(name);
+    if (problem !== undefined) throw new UsageError(`--name: ${problem}`);
+    const quota = parseQuota(options["per-minute"]);
+    const row = await withDatabase(options, (administrator) =>
+      createWorkspace(administrator, { name, quotaPerMinute: quota }),
+    );
+    if (row === undefined) throw new Error(`there is a workspace ${name} already; give another --name`);
+    printOne(io, options, { fields: workspaceFields, row });
+    return 0;
+  },
+});

@@ -1,0 +1,24 @@
+import { changeWorkspace } from "../../../api-server/domain/administration/workspaces.ts";
+import { withWorkspace } from "../../administration.ts";
+import { defineCommand } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { database, json, namedWorkspace } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { workspaceFields } from "./fields.ts";
+
+export const workspaceDisable = defineCommand({
+  name: "workspace disable",
+  summary: "refuse every request with the workspace's root keys, and every key of it",
+  description:
+    "Root keys then get 403, keys verify as FORBIDDEN, and sidecars let none through. Nothing is deleted: `workspace enable` undoes it.",
+  options: { workspace: namedWorkspace, ...database, json },
+  answer: objectShape(workspaceFields),
+  run: async (options, io) => {
+    const row = await withWorkspace(options, (administrator, { id }) =>
+      changeWorkspace(administrator, { workspaceId: id, enabled: false }),
+    );
+    const sentence = `workspace ${row.name} (${row.id}) is disabled: its root keys get 403, its keys verify as FORBIDDEN`;
+    printOne(io, options, { fields: workspaceFields, row, sentence });
+    return 0;
+  },
+});

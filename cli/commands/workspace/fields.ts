@@ -1,0 +1,19 @@
+import type { WorkspaceRow } from "../../../api-server/store/workspaces.ts";
+import { type Fields, instantText } from "../../fields.ts";
+
+export const workspaceFields: Fields<WorkspaceRow> = [
+  { name: "workspaceId", title: "id", value: (row) => row.id },
+  { name: "name", title: "name", value: (row) => row.name },
+  {
+    name: "enabled",
+    title: "state",
+    value: (row) => row.enabled,
+    text: (row) => (row.enabled ? "enabled" : "disabled"),
+  },
+  { name: "quotaPerMinute", title: "quota", value: (row) => row.quota_per_minute, text: quotaText },
+  { name: "createdAt", title: "created", value: (row) => row.created_at, text: (row) => instantText(row.created_at) },
+];
+
+export function quotaText({ quota_per_minute: quota }: Pick<WorkspaceRow, "quota_per_minute">): string {
+  return quota === null ? "none" : `${quota} per minute`;
+}

@@ -1,0 +1,31 @@
+import { changeWorkspace } from "../../../api-server/domain/administration/workspaces.ts";
+import { withWorkspace } from "../../administration.ts";
+import { defineCommand } from "../../command.ts";
+import { objectShape } from "../../fields.ts";
+import { database, json, namedWorkspace } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { quotaText, workspaceFields } from "./fields.ts";
+import { parseQuota, quotaPerMinute } from "./quota-option.ts";
+
+export const workspaceQuota = defineCommand({
+  name: "workspace quota",
+  summary: "bound the requests per minute that a workspace may send to the API",
+  description:
+    "What is beyond it gets 429. Requests to guarded apps do not count: their limits stand in policies and on keys.",
+  options: {
+    workspace: namedWorkspace,
+    "per-minute": { ...quotaPerMinute, required: true },
+    ...database,
+    json,
+  },
+  answer: objectShape(workspaceFields),
+  run: async (options, io) => {
+    const quota = parseQuota(options["per-minute"]);
+    const row = await withWorkspace(options, (administrator, { id }) =>
+      changeWorkspace(administrator, { workspaceId: id, quotaPerMinute: quota }),
+    );
+    const sentence = `workspace ${row.name} (${row.id}) has the quota: ${quotaText(row)}`;
+    printOne(io, options, { fields: workspaceFields, row, sentence });
+    return 0;
+  },
+});

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Cli, openCli } from "../../test/cli.ts";
+
+let cli: Cli;
+beforeAll(async () => {
+  cli = await openCli();
+});
+afterAll(() => cli.close());
+
+const eventsOf = async (workspace: string): Promise<string[]> =>
+  (await cli.json(`audit --workspace ${workspace}`)).events.map((row: { description: string }) => row.description);
+
+describe("workspace create", () => {
+  test("makes one, which the list then has, and says who did it", async () => {
+    const made = await cli.json("workspace create --name acme");
+    expect(made).toEqual({
+      workspaceId: expect.stringMatching(/^ws_\w{16}$/),
+      name: "acme",
+      enabled: true,
+      quotaPerMinute: null,
+      createdAt: expect.any(Number),
+    });
+    const { workspaces, hasMore } = await cli.json("workspace list");
+    expect({ workspaces, hasMore }).toEqual({ workspaces: [made], hasMore: false });
+    const { events } = await cli.json("audit --workspace acme");
+    expect(events).toMatchObject([
+      {
+        event: "workspace.create",
+        actor: { type: "cli", id: "cli", name: expect.stringContaining("@") },
+        targets: [{ type: "workspace", id: made.workspaceId, name: "acme" }],
+      },
+    ]);
+  });
+
+  test("takes a quota at once", async () => {
+    expect(await cli.json("workspace create --name metered --per-minute 600")).toMatchObject({ quotaPerMinute: 600 });
+  });
+
+  test("shows a person what was made", async () => {
+    const { code, out } = await cli.run("workspace create --name shown");
+    expect(code).toBe(0);
+    expect(out).toEqual([
+      expect.stringMatching(/^id {7}ws_/),
+      "name     shown",
+      "state    enabled",
+      "quota    none",
+      expect.stringMatching(/^created {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/),
+    ]);
+  });
+
+  test("makes no second one of a name", async () => {
+    await cli.run("workspace create --name twice");
+    expect(await cli.failure("workspace create --name twice", 1)).toBe(
+      "postern workspace create: there is a workspace twice already; give another --name",
+    );
+    expect(await eventsOf("twice")).toHaveLength(1);
+  });
+
+  test.each(["ws_1", "-x", "x-", "a/b", "ä", "x".repeat(64)])("refuses the name %s", async (name) => {
+    expect(await cli.failure(`workspace create --name=${name}`, 2)).toContain("--name: a name has 1 to 63 letters");
+  });
+
+  test("wants a name", async () => {
+    expect(await cli.failure("workspace create", 2)).toContain("--name is missing");
+  });
+});
+
+describe("workspace list", () => {
+  test("is by name, and says when there are more than were asked for", async () => {
+    const { workspaces, hasMore } = await cli.json("workspace list --limit 1");
+    expect({ names: workspaces.map((row: { name: string }) => row.name), hasMore }).toEqual({
+      names: ["acme"],
+      hasMore: true,
+    });
+    const { out, notes } = await cli.run("workspace list --limit 1");
+    expect(out).toHaveLength(2);
+    expect(notes).toEqual(["there are more workspaces than these 1; --limit shows more"]);
+  });
+});
+
+describe("workspace disable, enable and quota", () => {
+  test("change what they say, by id or name, and nothing twice", async () => {
+    const { workspaceId } = await cli.json("workspace create --name changing");
+    const state = async () => {
+      const { rows } = await cli.db.query("select enabled, quota_per_minute from workspaces where id = $1", [
+        workspaceId,
+      ]);
+      return [rows[0]?.enabled, rows[0]?.quota_per_minute];
+    };
+    expect(await cli.json("workspace disable --workspace changing")).toMatchObject({ workspaceId, enabled: false });
+    expect(await state()).toEqual([false, null]);
+    const again = await cli.run(`workspace disable --workspace ${workspaceId}`);
+    expect(again.out[0]).toContain(`workspace changing (${workspaceId}) is disabled`);
+    await cli.json("workspace quota --workspace changing --per-minute 0");
+    expect(await state()).toEqual([false, 0]);
+    const enabled = await cli.run("workspace enable --workspace changing");
+    expect(enabled).toMatchObject({ code: 0, out: [`workspace changing (${workspaceId}) is enabled`] });
+    const unmetered = await cli.run("workspace quota --workspace changing --per-minute none");
+    expect(unmetered.out).toEqual([`workspace changing (${workspaceId}) has the quota: none`]);
+    expect(await state()).toEqual([true, null]);
+    await cli.json("workspace enable --workspace changing");
+    expect(await eventsOf("changing")).toEqual(
+      ["quota none", "enabled", "quota 0", "disabled"]
+        .map((what) => `Updated workspace ${workspaceId}: ${what}`)
+        .concat(`Created workspace ${workspaceId}`),
+    );
+  });
+
+  test.each(["-1", "1.5", "many", "1000000001"])("a quota of %s is refused", async (quota) => {
+    expect(await cli.failure(`workspace quota --workspace acme --per-minute=${quota}`, 2)).toContain(
+      "--per-minute wants a whole number from 0 to 1000000000, or none",
+    );
+  });
+
+  test.each(["disable", "enable", "quota --per-minute 1"])("%s wants a workspace that there is", async (verb) => {
+    expect(await cli.failure(`workspace ${verb}`, 2)).toContain("--workspace is missing");
+    expect(await cli.failure(`workspace ${verb} --workspace nobody`, 1)).toContain(
+      "there is no workspace nobody; `postern workspace list` shows those that there are",
+    );
+  });
+});

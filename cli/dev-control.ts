@@ -1,0 +1,68 @@
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { DevState } from "./dev-state.ts";
+
+/*
+ * A running `postern dev` keeps its counters in the process, where no other process reaches them. So what has to do with counters
+ * it does itself when another command asks it to: over a port of 127.0.0.1, with a token that stands in dev.json.
+ */
+
+export interface DevControl {
+  readonly state: NonNullable<DevState["control"]>;
+  close(): Promise<void>;
+}
+
+/** What `refill` gives: undefined while another process is at it. */
+type Refilled = { refilled: number } | undefined;
+
+const REFILL = /^\/refill\/(\d{4}-\d{2}-\d{2})$/;
+const ANSWER_DEADLINE_MS = 120_000;
+
+export async function startDevControl({
+  refill,
+}: {
+  refill: (date: string) => Promise<Refilled>;
+}): Promise<DevControl> {
+  const token = randomBytes(24).toString("base64url");
+  const expected = Buffer.from(`Bearer ${token}`);
+  const server = createServer(async (request, response) => {
+    const given = Buffer.from(request.headers.authorization ?? "");
+    const isAllowed = given.length === expected.length && timingSafeEqual(given, expected);
+    const [, date] = REFILL.exec(request.url ?? "") ?? [];
+    if (!isAllowed || request.method !== "POST" || date === undefined) {
+      response.writeHead(isAllowed ? 404 : 401).end();
+      return;
+    }
+    try {
+      response.end(JSON.stringify((await refill(date)) ?? null));
+    } catch (error) {
+      response.writeHead(500).end(error instanceof Error ? error.message : String(error));
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    state: { url: `http://127.0.0.1:${port}`, token },
+    async close() {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** Has a running `postern dev` refill what is due on a UTC date. Throws what it failed with. */
+export async function refillInDev({ url, token }: DevControl["state"], date: string): Promise<Refilled> {
+  const response = await fetch(`${url}/refill/${date}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}` },
+    signal: AbortSignal.timeout(ANSWER_DEADLINE_MS),
+  });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`the running postern dev failed: ${text || response.statusText}`);
+  return (JSON.parse(text) as Refilled | null) ?? undefined;
+}

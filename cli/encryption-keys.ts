@@ -1,0 +1,80 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ENCRYPTION_KEY_BYTES, type EncryptionKey } from "../api-server/domain/key-vault.ts";
+import { type Io, UsageError } from "./command.ts";
+
+/*
+ * The encryption keys for recoverable keys: `ID:BASE64`, separated by commas or lines, so that the same text is good for a
+ * variable and for a file that a Kubernetes Secret is mounted as. No message repeats what may be a secret.
+ */
+
+/** The first one encrypts, all decrypt. */
+export type EncryptionKeys = readonly [EncryptionKey, ...EncryptionKey[]];
+
+const VARIABLE = "POSTERN_ENCRYPTION_KEYS";
+const KEY_ID = /^[a-zA-Z0-9_-]{1,64}$/;
+/** With or without padding, in either alphabet of RFC 4648. */
+const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
+
+/** From the file or from the environment; undefined when neither names any. Throws `UsageError` that says what is wrong where. */
+export function readEncryptionKeys(file: string | undefined, env: Io["env"]): EncryptionKeys | undefined {
+  const text = env[VARIABLE];
+  const isInEnvironment = text !== undefined && text !== "";
+  if (file === undefined) return isInEnvironment ? parseEncryptionKeys(text, VARIABLE) : undefined;
+  if (isInEnvironment) throw new UsageError(`give ${VARIABLE} or --encryption-keys-file, not both`);
+  return parseEncryptionKeys(readFile(file), file);
+}
+
+/** @param source what the text is from, for the `UsageError` that is thrown when it is not as it should be. */
+export function parseEncryptionKeys(text: string, source: string): EncryptionKeys {
+  const entries = text
+    .split(/[,\n]/)
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== "");
+  const keys = entries.map((entry, index) => parseEntry(entry, `${source}, entry ${index + 1}`));
+  const [first, ...rest] = keys;
+  if (first === undefined) throw new UsageError(`${source} names no encryption key`);
+  if (new Set(keys.map(({ id }) => id)).size !== keys.length) {
+    throw new UsageError(`${source} names two encryption keys alike`);
+  }
+  return [first, ...rest];
+}
+
+function parseEntry(entry: string, where: string): EncryptionKey {
+  const colon = entry.indexOf(":");
+  const id = entry.slice(0, Math.max(0, colon));
+  const base64 = entry.slice(colon + 1);
+  if (!KEY_ID.test(id)) {
+    throw new UsageError(`${where}: expected ID:BASE64 with an id of 1 to 64 letters, digits, "_" and "-"`);
+  }
+  const secret = BASE64.test(base64) ? Buffer.from(base64, "base64") : Buffer.alloc(0);
+  if (secret.length !== ENCRYPTION_KEY_BYTES) {
+    throw new UsageError(
+      `${where}: ${id} wants ${ENCRYPTION_KEY_BYTES} bytes in base64; \`openssl rand -base64 ${ENCRYPTION_KEY_BYTES}\` makes some`,
+    );
+  }
+  return { id, secret };
+}
+
+function readFile(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const { code = "unknown error" } = error as NodeJS.ErrnoException;
+    throw new UsageError(`--encryption-keys-file ${file} cannot be read: ${code}`);
+  }
+}
+
+/**
+ * For `postern dev`, which nobody has to configure: a key that lives in its data directory, beside the database, and that only
+ * its owner may read. Made by the first start.
+ */
+export function keepEncryptionKeys(dataDir: string): EncryptionKeys {
+  const file = join(dataDir, "encryption-keys");
+  if (!existsSync(file)) {
+    mkdirSync(dataDir, { recursive: true });
+    writeFileSync(file, `dev:${randomBytes(ENCRYPTION_KEY_BYTES).toString("base64")}\n`, { mode: 0o600, flag: "wx" });
+  }
+  return parseEncryptionKeys(readFile(file), file);
+}

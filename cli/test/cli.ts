@@ -1,0 +1,86 @@
+import type { Pool } from "pg";
+import { expect } from "vitest";
+import { createPool } from "../../api-server/store/pool.ts";
+import { createTestDatabase } from "../../test/harness/postgres.ts";
+import type { Command } from "../command.ts";
+import { COMMANDS, runCommand } from "../commands.ts";
+
+export interface Ran {
+  readonly code: number;
+  /** Standard output, and standard error: a line each. */
+  readonly out: readonly string[];
+  readonly notes: readonly string[];
+}
+
+/** The command line on a database of its own: in this process, from the arguments to the exit code. */
+export interface Cli {
+  readonly databaseUrl: string;
+  /** Hands in the database, to see what became of it. */
+  readonly db: Pool;
+  /** The arguments are parted at spaces. */
+  run(args: string, more?: { columns?: number; env?: Record<string, string> }): Promise<Ran>;
+  /** With `--json`: what it printed. Throws unless it ended well, in one line, of the shape that its reference page shows. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
+  json(args: string): Promise<any>;
+  /** The one line with which it failed; throws when it did not fail, or not with this exit code. */
+  failure(args: string, code: 1 | 2): Promise<string>;
+  close(): Promise<void>;
+}
+
+export async function openCli(): Promise<Cli> {
+  const database = await createTestDatabase();
+  const db = createPool(database.url, { connectionsMax: 2 });
+
+  const run: Cli["run"] = async (args, { columns, env = {} } = {}) => {
+    const out: string[] = [];
+    const notes: string[] = [];
+    const code = await runCommand(args.split(" "), {
+      env: { DATABASE_URL: database.url, ...env },
+      out: (line) => void out.push(line),
+      note: (line) => void notes.push(line),
+      columns,
+    });
+    return { code, out, notes };
+  };
+
+  return {
+    databaseUrl: database.url,
+    db,
+    run,
+    async json(args) {
+      const ran = await run(`${args} --json`);
+      expect(ran).toMatchObject({ code: 0, notes: [] });
+      expect(ran.out).toHaveLength(1);
+      const printed: unknown = JSON.parse(ran.out[0] ?? "");
+      expect(outline(printed)).toBe((await commandOf(args)).answer);
+      return printed;
+    },
+    async failure(args, code) {
+      const ran = await run(args);
+      expect(ran).toMatchObject({ code, out: [] });
+      expect(ran.notes).toHaveLength(1);
+      expect(ran.notes[0]).not.toContain("\n");
+      return ran.notes[0] ?? "";
+    },
+    async close() {
+      await db.end();
+      await database.drop();
+    },
+  };
+}
+
+async function commandOf(args: string): Promise<Command> {
+  const row = COMMANDS.find(({ name }) => `${args} `.startsWith(`${name} `));
+  if (row === undefined) throw new Error(`there is no command for ${args}`);
+  return row.load();
+}
+
+/** As the reference writes it: a list by its first item, which has to be there, everything else by its names. */
+function outline(printed: unknown): string {
+  const entries = Object.entries(printed as Record<string, unknown>);
+  const isList = entries.length === 2 && entries[1]?.[0] === "hasMore";
+  const parts = entries.map(([name, value], index) =>
+    isList && index === 0 ? `"${name}":[${outline((value as unknown[])[0])}]` : `"${name}"`,
+  );
+  return `{${parts.join(",")}}`;
+}

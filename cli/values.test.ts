@@ -1,0 +1,69 @@
+import { describe, expect, test } from "vitest";
+import { UsageError } from "./command.ts";
+import { parseHttpUrl, parseInstant, parseLimit, parseName, parsePort, parseSwitch, parseWhole } from "./values.ts";
+
+test.each(["-1", "65536", "http", ""])("a port of %j is refused", (text) => {
+  expect(() => parsePort("port", text)).toThrow("--port wants a port");
+});
+
+test("an address keeps its origin alone, and must be http", () => {
+  expect(parseHttpUrl("upstream", "http://127.0.0.1:3000/")).toBe("http://127.0.0.1:3000");
+  expect(() => parseHttpUrl("upstream", "127.0.0.1:3000")).toThrow("--upstream wants an address");
+});
+
+describe("a whole number", () => {
+  test.each(["0", "16", "255"])("of %s is read", (text) => {
+    expect(parseWhole("n", text, { min: 0, max: 255 })).toBe(Number(text));
+  });
+  test.each(["-1", "256", "1.5", "1e2", "0x10", "", " 5", "five", "99999999999999999999"])("%j is none", (text) => {
+    expect(() => parseWhole("n", text, { min: 0, max: 255, or: "none" })).toThrow(
+      `--n wants a whole number from 0 to 255, or none, got "${text}"`,
+    );
+  });
+  test.each(["0", "10001"])("a limit of %s is none", (text) => expect(() => parseLimit(text)).toThrow(UsageError));
+});
+
+describe("an instant", () => {
+  const nowMs = Date.UTC(2026, 10, 21, 12);
+  const ahead = { nowMs, spans: "ahead" } as const;
+
+  test.each([
+    { text: "2026-12-31", ms: Date.UTC(2026, 11, 31) },
+    { text: "2028-02-29", ms: Date.UTC(2028, 1, 29) },
+    { text: "2026-12-31T18:00Z", ms: Date.UTC(2026, 11, 31, 18) },
+    { text: "2026-12-31T18:00:30.5+02:00", ms: Date.UTC(2026, 11, 31, 16, 0, 30, 500) },
+    { text: "90s", ms: nowMs + 90_000 },
+    { text: "30d", ms: nowMs + 30 * 86_400_000 },
+  ])("is read from $text", ({ text, ms }) => expect(parseInstant("at", text, ahead)).toBe(ms));
+
+  test("may lie a span back, where that is what is asked for", () => {
+    expect(parseInstant("since", "24h", { nowMs, spans: "back" })).toBe(nowMs - 86_400_000);
+  });
+
+  test.each([
+    "",
+    "soon",
+    "2026-02-29",
+    "2026-13-01",
+    "2026-12-31T25:00Z",
+    "2026-12-31T18:00",
+    "1795261700084",
+    "9999d9",
+    "2101-01-01",
+    "999999d",
+    "1969-12-31",
+  ])("is not %j", (text) => {
+    expect(() => parseInstant("at", text, { ...ahead, or: "never" })).toThrow(
+      /^--at wants a time such as .*, or never/,
+    );
+  });
+});
+
+test.each(["", "  ", "x".repeat(256), "a\u0000b", "a\nb", "\ud800"])("a name of %j is refused", (text) => {
+  expect(() => parseName("name", text, { lengthMax: 255 })).toThrow("--name wants 1 to 255 characters");
+});
+
+test("a switch is on or off and nothing else", () => {
+  expect([parseSwitch("s", "on"), parseSwitch("s", "off")]).toEqual([true, false]);
+  expect(() => parseSwitch("s", "true")).toThrow('--s wants on or off, got "true"');
+});

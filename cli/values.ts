@@ -1,0 +1,82 @@
+import { UsageError } from "./command.ts";
+
+/* What options may hold, read from their text. Each function throws a `UsageError` that says what was expected. */
+
+/** A port, 0 meaning any free one. */
+export function parsePort(option: string, text: string): number {
+  const port = Number(text);
+  if (text === "" || !Number.isInteger(port) || port < 0 || port > 65535) {
+    throw new UsageError(`--${option} wants a port from 0 to 65535, got "${text}"`);
+  }
+  return port;
+}
+
+/** The origin of an http or https address. */
+export function parseHttpUrl(option: string, text: string): string {
+  const url = URL.parse(text);
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
+    throw new UsageError(`--${option} wants an address such as http://127.0.0.1:3000, got "${text}"`);
+  }
+  return url.origin;
+}
+
+/** A whole number in decimal, from `min` to `max`. `or` names a word that is understood before, for the message. */
+export function parseWhole(option: string, text: string, range: { min: number; max: number; or?: string }): number {
+  const { min, max, or } = range;
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= min && number <= max) return number;
+  const word = or === undefined ? "" : `, or ${or}`;
+  throw new UsageError(`--${option} wants a whole number from ${min} to ${max}${word}, got "${text}"`);
+}
+
+/** How many a list may show at most. */
+const LIST_MAX = 10_000;
+
+/** `--limit` of a list. */
+export const parseLimit = (text: string): number => parseWhole("limit", text, { min: 1, max: LIST_MAX });
+
+/** A text of bounded length with nothing in it that cannot be stored or shown. */
+export function parseName(option: string, text: string, { lengthMax }: { lengthMax: number }): string {
+  const isPlain = text.trim() !== "" && text.length <= lengthMax && text.isWellFormed() && !/\p{Cc}/u.test(text);
+  if (isPlain) return text;
+  throw new UsageError(`--${option} wants 1 to ${lengthMax} characters, none of them a control character`);
+}
+
+/** `on` or `off`. */
+export function parseSwitch(option: string, text: string): boolean {
+  if (text !== "on" && text !== "off") throw new UsageError(`--${option} wants on or off, got "${text}"`);
+  return text === "on";
+}
+
+/** The end of the year 2099, where the API's instants end too. */
+const INSTANT_MAX_MS = 4_102_444_800_000;
+const DATE = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
+const SPAN = /^(\d{1,6})([smhd])$/;
+const SPAN_UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/**
+ * An instant in Unix ms: a date (midnight UTC) or an instant in ISO 8601 with its offset, or a span such as `90m` or `30d`, which
+ * counts from now on or, where `spans` says so, back.
+ */
+export function parseInstant(
+  option: string,
+  text: string,
+  { nowMs, spans, or }: { nowMs: number; spans: "ahead" | "back"; or?: string },
+): number {
+  const [, count, unit = ""] = SPAN.exec(text) ?? [];
+  const spanMs = Number(count) * (SPAN_UNIT_MS[unit] ?? Number.NaN);
+  const ms = Number.isNaN(spanMs) ? parseIso(text) : nowMs + (spans === "ahead" ? spanMs : -spanMs);
+  if (ms >= 0 && ms <= INSTANT_MAX_MS) return ms;
+  const word = or === undefined ? "" : `, or ${or}`;
+  throw new UsageError(
+    `--${option} wants a time such as 2026-12-31, 2026-12-31T18:00:00Z or 30d${word}, got "${text}"`,
+  );
+}
+
+function parseIso(text: string): number {
+  const [, date = ""] = DATE.exec(text) ?? [];
+  const midnight = new Date(`${date}T00:00:00Z`);
+  // Date.parse takes 30 February for 2 March.
+  if (Number.isNaN(midnight.getTime()) || midnight.toISOString().slice(0, 10) !== date) return Number.NaN;
+  return Date.parse(text);
+}

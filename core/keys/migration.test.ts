@@ -1,0 +1,42 @@
+import { hash } from "node:crypto";
+import { expect, test } from "vitest";
+import { lastOfEachHash, readPrefixedKey, storedHash } from "./migration.ts";
+
+const sha256 = (text: string): string => hash("sha256", text, "hex");
+
+test.each([
+  { key: "acme_abcdefgh_secret", long: "secret", start: "acme_abcd" },
+  { key: "acme_prod_abcdefgh_secret", long: "secret", start: "acme_prod_abcd" },
+  { key: "acme_ab_secret", long: "secret", start: "acme_ab_s" },
+  { key: "a__secret", long: "secret", start: "a__sec" },
+  { key: "__secret", long: "secret", start: "_sec" },
+  { key: "ä_ß_ü", long: "ü", start: "ä_ß_ü" },
+])("$key is looked up by the hash of $long, and shows $start", ({ key, long, start }) => {
+  expect(readPrefixedKey(key)).toEqual({ hash: sha256(long), start });
+});
+
+test.each(["", "secret", "acme_secret", "acme_abcdefgh_", "_", "__", "acme-abcdefgh-secret"])(
+  "%j is no key of this form",
+  (key) => expect(readPrefixedKey(key)).toBeUndefined(),
+);
+
+test("hexadecimal is stored in lower case, base64 and whatever else as it is", () => {
+  const hex = sha256("secret");
+  expect(storedHash("prefixed", hex.toUpperCase())).toBe(hex);
+  expect(storedHash("sha256", hex.toUpperCase())).toBe(hex.toUpperCase());
+  expect(storedHash("prefixed", "AbC")).toBe("AbC");
+});
+
+test("of entries with one hash the last counts, whose order is that of the first", () => {
+  const hex = sha256("secret");
+  const entries = [
+    { hash: hex, name: "first" },
+    { hash: "other", name: "between" },
+    { hash: hex.toUpperCase(), name: "last" },
+  ];
+  expect([...lastOfEachHash("prefixed", entries)]).toEqual([
+    [hex, entries[2]],
+    ["other", entries[1]],
+  ]);
+  expect(lastOfEachHash("sha256", entries).size).toBe(3);
+});

@@ -1,0 +1,27 @@
+const MINUTE_MS = 60_000;
+
+/**
+ * What a successor of a key begins with: everything before the last underscore of `start`, because the random part has none
+ * and a prefix may have several. undefined for a key without a prefix.
+ */
+export function successorPrefix(start: string): string | undefined {
+  const end = start.lastIndexOf("_");
+  return end < 1 ? undefined : start.slice(0, end);
+}
+
+/**
+ * When a key that has a successor expires, Unix ms: at once, or when `gracePeriodMs` is over, rounded up to the whole minute.
+ * Never later than it would have anyway.
+ */
+export function expiryOfPredecessor({
+  nowMs,
+  gracePeriodMs,
+  expiresMs,
+}: {
+  readonly nowMs: number;
+  readonly gracePeriodMs: number;
+  readonly expiresMs: number | undefined;
+}): number {
+  const endMs = gracePeriodMs === 0 ? nowMs : Math.ceil((nowMs + gracePeriodMs) / MINUTE_MS) * MINUTE_MS;
+  return Math.min(endMs, expiresMs ?? endMs);
+}

@@ -1,0 +1,55 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { COMMANDS } from "../../cli/commands.ts";
+import { makeClient } from "../faults/client.ts";
+import { openSystem } from "../faults/system.ts";
+
+/* The commands of docs/administration.md, run as they stand, one after the other, on one database. */
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const run = promisify(execFile);
+const lines = [...readFileSync(join(ROOT, "docs/administration.md"), "utf8").matchAll(/^postern .*$/gm)].map(
+  ([line]) => line,
+);
+
+test("every command of docs/administration.md does what it should", async () => {
+  const system = await openSystem();
+  const server = await system.api();
+  const env: Record<string, string | undefined> = {
+    ...process.env,
+    DATABASE_URL: system.databaseUrl,
+    REDIS_URL: system.redisUrl,
+    POSTERN_REDIS_PREFIX: system.prefix,
+    NAMESPACE: "logins",
+    POSTERN_ENCRYPTION_KEYS: `k1:${randomBytes(32).toString("base64")}`,
+  };
+  const shell = async (line: string): Promise<string> =>
+    (await run("sh", ["-c", line.replace(/^postern/, `${process.execPath} cli/main.ts`)], { cwd: ROOT, env })).stdout;
+
+  expect(lines.length).toBeGreaterThan(20);
+  for (const line of lines) {
+    if (line.startsWith("postern rootkey list")) {
+      // What a reader has by then: the id that `create` showed, and an API and a namespace that the root key made.
+      const grants = "api.*.create_api,ratelimit.*.limit,ratelimit.*.create_namespace";
+      const made = JSON.parse(await shell(`postern rootkey create --workspace acme --permissions ${grants} --json`));
+      const acme = makeClient(server.url, made.rootKey);
+      env.ROOT_KEY_ID = made.rootKeyId;
+      env.API_ID = (await acme.data("apis.createApi", { name: "acme" })).apiId;
+      await acme.data("ratelimit.limit", { namespace: "logins", identifier: "a", limit: 1, duration: 60_000 });
+    }
+    expect(await shell(line), line).not.toBe("");
+  }
+});
+
+test("docs/administration.md shows every command for what the API cannot do", () => {
+  const ofInstallation = COMMANDS.map(({ name }) => name).filter((name) => / |^audit$/.test(name));
+  expect(
+    ofInstallation.filter(
+      (name) => !lines.some((line) => line.startsWith(`postern ${name} `) || line === `postern ${name}`),
+    ),
+  ).toEqual([]);
+});
