@@ -1,66 +1,319 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { buildTestApp, type TestApp, type Workspace } from "./app.ts";
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildOpenApi } from "../plugins/openapi.ts";
+import { procedures } from "../v2/index.ts";
+import { buildTestApp, type Reply, type TestApp, type Workspace } from "./app.ts";
+import {
+  absent,
+  findReferences,
+  type OneOfEach,
+  type OpenApi,
+  oneOfEach,
+  type Reference,
+  valueIn,
+  withValue,
+} from "./references.ts";
+import { type MakeCall, sampleCallsOf } from "./sample-calls.ts";
+import { makeThings, OVERRIDDEN_LIMIT, type Things } from "./things.ts";
+
+/*
+ * A stranger with a root key of its own, which may do everything, tries every procedure with the names of another
+ * workspace's things. Made from the procedures' schemas: one that is added is tried without anybody thinking of it.
+ */
 
 let t: TestApp;
-let stranger: Workspace;
-let theirs: { apiId: string; keyId: string; key: string; identityId: string };
+let theirs: OneOfEach;
+let rowsBefore: string;
 beforeAll(async () => {
   t = await buildTestApp();
-  stranger = await t.makeWorkspace();
-  const { apiId } = await t.data("apis.createApi", { name: "theirs" });
-  const { keyId, key } = await t.data("keys.createKey", {
-    apiId,
-    externalId: "their_user",
-    permissions: ["their.slug"],
-  });
-  await t.data("permissions.createRole", { name: "their role" });
-  const { id } = (await t.data("keys.getKey", { keyId })).identity;
-  theirs = { apiId, keyId, key, identityId: id };
+  theirs = await oneOfEach(thingsOf(t.workspace));
+  rowsBefore = await dump(t.workspace.id);
 });
 afterAll(() => t.close());
 
-/** Every procedure that takes an id, with one that exists elsewhere and one that exists nowhere. */
-const CASES = [
-  { path: "apis.getApi", body: (id: string) => ({ apiId: id }), kind: "api" },
-  { path: "apis.updateApi", body: (id: string) => ({ apiId: id, name: "mine" }), kind: "api" },
-  { path: "apis.deleteApi", body: (id: string) => ({ apiId: id }), kind: "api" },
-  { path: "apis.listKeys", body: (id: string) => ({ apiId: id }), kind: "api" },
-  { path: "keys.createKey", body: (id: string) => ({ apiId: id }), kind: "api" },
-  { path: "keys.getKey", body: (id: string) => ({ keyId: id }), kind: "key" },
-  { path: "keys.updateKey", body: (id: string) => ({ keyId: id, enabled: false }), kind: "key" },
-  { path: "keys.deleteKey", body: (id: string) => ({ keyId: id, permanent: true }), kind: "key" },
-  { path: "identities.getIdentity", body: (id: string) => ({ identity: id }), kind: "identity" },
-] as const;
+const HOUR_MS = 3_600_000;
 
-test.each(CASES)("$path answers for another workspace's id as for none", async ({ path, body, kind }) => {
-  const foreign = { api: theirs.apiId, key: theirs.keyId, identity: theirs.identityId }[kind];
-  const missing = foreign.replace(/.{8}$/, "ZZZZZZZZ");
-  const [one, other] = await Promise.all(
-    [foreign, missing].map((id) => t.call(path, body(id), { rootKey: stranger.rootKey })),
+const thingsOf = ({ id, rootKey }: Workspace): Things =>
+  makeThings(t.deps.db, { workspaceId: id, ask: (path, body) => t.data(path, body, { rootKey }) });
+
+interface Stranger {
+  readonly id: string;
+  readonly own: Things;
+  call(path: string, body: unknown): Promise<Reply>;
+}
+
+/** Each time another one, which has nothing yet: what one has made says nothing about what the next one gets. */
+async function newStranger(): Promise<Stranger> {
+  const workspace = await t.makeWorkspace();
+  const { id, rootKey } = workspace;
+  return { id, own: thingsOf(workspace), call: (path, body) => t.call(path, body, { rootKey }) };
+}
+
+/**
+ * Where a foreign name is not 404, and why. What is answered is then the same as for a name that exists nowhere, unless it
+ * says so.
+ */
+const NOT_404: Readonly<Record<string, string>> = {
+  "keys.createKey externalId": "an identity is made",
+  "keys.createKey permissions": "permissions are made",
+  "keys.updateKey externalId": "an identity is made",
+  "keys.updateKey permissions": "permissions are made",
+  "keys.addPermissions permissions": "permissions are made",
+  "keys.setPermissions permissions": "permissions are made",
+  "keys.migrateKeys keys[].externalId": "an identity is made",
+  "keys.migrateKeys keys[].permissions": "permissions are made",
+  "keys.migrateKeys keys[].roles": "roles are made",
+  "keys.migrateKeys keys[].hash": "DIFFERS: a key has one owner, so its hash counts as failed wherever it is",
+  "keys.verifyKey key": "NOT_FOUND is an outcome",
+  "keys.verifyKey migrationId": "NOT_FOUND is an outcome",
+  "identities.createIdentity externalId": "each workspace has its own",
+  "permissions.createRole permissions": "permissions are made",
+  "permissions.setRolePermissions permissions": "permissions are made",
+  "ratelimit.limit namespace": "a namespace is made",
+  "ratelimit.multiLimit [].namespace": "a namespace is made",
+  "apis.listKeys externalId": "nobody's keys are none",
+  "policies.setPolicy policy.rules[].ratelimits[].scope.namespaceId": "a sidecar looks in its own workspace alone",
+};
+
+const referencesByPath = findReferences(buildOpenApi(procedures) as unknown as OpenApi);
+const paths = [...referencesByPath.keys()];
+
+describe.each(paths)("%s", (path) => {
+  const makers = Object.entries(sampleCallsOf(path)).map(([circumstance, makeCall]) => ({ circumstance, makeCall }));
+
+  test.each(makers)("tells a stranger of its own alone: $circumstance", async ({ makeCall }) => {
+    const { own, call } = await newStranger();
+    const reply = await call(path, (await makeCall(own)).body);
+    expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+    expectNoLeak(reply);
+  });
+
+  // A cursor is only a lower bound, which has tests of its own below.
+  const cases = (referencesByPath.get(path) ?? []).filter(({ field }) => field !== "cursor");
+  if (cases.length === 0) return;
+  test.each(cases)("a foreign $field is as one that exists nowhere", async (reference) => {
+    const exception = NOT_404[`${path} ${reference.field}`];
+    for (const makeCall of await makersWith(path, reference)) {
+      const tryWith = async (change: (value: string) => string): Promise<Tried[]> => {
+        const tried: Tried[] = [];
+        const { body: example } = await makeCall((await newStranger()).own);
+        for (const [index] of reference.values(theirs, example).entries()) {
+          const { own, call } = await newStranger();
+          const { body } = await makeCall(own);
+          const name = change(reference.values(theirs, body)[index] ?? "");
+          tried.push({ name, reply: await call(path, withValue(body, reference, name)) });
+        }
+        return tried;
+      };
+      const [foreign, missing] = [await tryWith((value) => value), await tryWith(absent)];
+      for (const [index, { name, reply }] of foreign.entries()) {
+        expectNoLeak(reply, name);
+        if (exception === undefined) expect(reply.status, JSON.stringify(reply.body)).toBe(404);
+        else expect(reply.status, `${exception}: ${JSON.stringify(reply.body)}`).not.toBe(404);
+        if (exception?.startsWith("DIFFERS") !== true)
+          expect(shapeOf({ name, reply })).toEqual(shapeOf(missing[index]));
+      }
+    }
+  });
+
+  test.each(makers)(
+    "another workspace's names in all its fields at once find nothing: $circumstance",
+    async ({ makeCall }) => {
+      const { own, call } = await newStranger();
+      let { body } = await makeCall(own);
+      const present = cases.filter((one) => valueIn(body, one) !== undefined);
+      for (const reference of present) body = withValue(body, reference, reference.values(theirs, body)[0] ?? "");
+      const sent = withTheirWords(body);
+      const reply = await call(path, sent);
+      expectNoLeak(reply, sent);
+      expect(reply.status).toBe(present.every(({ field }) => `${path} ${field}` in NOT_404) ? 200 : 404);
+    },
   );
-  expect(one?.status).toBe(404);
-  expect(JSON.stringify(one?.body.error).replaceAll(foreign, missing)).toBe(JSON.stringify(other?.body.error));
 });
 
-test("nothing of it has been touched", async () => {
-  expect(await t.data("keys.getKey", { keyId: theirs.keyId })).toMatchObject({ enabled: true });
-  expect(await t.data("apis.getApi", { apiId: theirs.apiId })).toMatchObject({ name: "theirs" });
-  expect((await t.data("keys.verifyKey", { key: theirs.key })).code).toBe("VALID");
-});
+/** With theirs, too, of what tells things apart within what another field names. */
+function withTheirWords(body: unknown): unknown {
+  if (Array.isArray(body)) return body.map(withTheirWords);
+  const words = { name: theirs.policy.name, identifier: theirs.override.identifier };
+  const own = Object.entries(body as object);
+  return Object.fromEntries(own.map(([name, value]) => [name, name in words ? words[name as "name"] : value]));
+}
 
-test("externalIds, slugs and role names of another workspace are not there", async () => {
-  const as = { rootKey: stranger.rootKey };
-  const { apiId } = await t.data("apis.createApi", { name: "own" }, as);
-  expect((await t.call("identities.getIdentity", { identity: "their_user" }, as)).status).toBe(404);
-  const role = await t.call("keys.createKey", { apiId, roles: ["their role"] }, as);
-  expect(role.body.error.type).toBe("https://docs.test/errors/role_not_found");
-  const { keyId } = await t.data(
-    "keys.createKey",
-    { apiId, externalId: "their_user", permissions: ["their.slug"] },
-    as,
+interface Tried {
+  readonly name: string;
+  readonly reply: Reply;
+}
+
+/** The calls that have the field; else the ordinary one, which then gets it. */
+async function makersWith(path: string, reference: Reference): Promise<MakeCall[]> {
+  const { own } = await newStranger();
+  const makers = Object.values(sampleCallsOf(path));
+  const bodies = await Promise.all(makers.map(async (makeCall) => (await makeCall(own)).body));
+  const having = makers.filter((_, index) => valueIn(bodies[index], reference) !== undefined);
+  return having.length > 0 ? having : [sampleCallsOf(path).always];
+}
+
+/** What is the same of two answers that differ in random ids, secrets and the name that was asked for alone. */
+const shapeOf = (tried: Tried | undefined): unknown => [
+  tried?.reply.status,
+  JSON.stringify(tried?.reply.body.error ?? tried?.reply.body.data)
+    .replaceAll(tried?.name ?? "", "<name>")
+    .replaceAll(/"[a-z]+_[A-Za-z0-9]{16}"/g, '"<id>"')
+    .replaceAll(/[a-z]+_[0-9a-f]{12}/g, "<text>")
+    .replaceAll(/"(key|hash|reset|createdAt)":("[^"]+"|\d+)/g, '"$1":"<new>"'),
+];
+
+/** Nothing of the other workspace is in an answer, what was sent itself aside. */
+function expectNoLeak({ body }: Reply, sent: unknown = ""): void {
+  const [text, known] = [JSON.stringify(body), JSON.stringify(sent)];
+  for (const value of textsIn(theirs)) if (!known.includes(value)) expect(text).not.toContain(value);
+}
+
+const textsIn = (one: unknown): string[] =>
+  typeof one === "string" ? [one] : Object.values(one as object).flatMap((member) => textsIn(member));
+
+test("every exception is one of a procedure and a field that there are", () => {
+  const fields = [...referencesByPath].flatMap(([path, references]) =>
+    references.map(({ field }) => `${path} ${field}`),
   );
-  const { identity } = await t.data("keys.getKey", { keyId }, as);
-  expect(identity.id).not.toBe(theirs.identityId);
-  const { rows } = await t.deps.db.query("select workspace_id from permissions where slug = 'their.slug'");
-  expect(rows).toHaveLength(2);
+  expect(Object.keys(NOT_404).filter((one) => !fields.includes(one))).toEqual([]);
 });
+
+test("a text field of a name that nobody has judged stops the tests, and says where to judge it", () => {
+  const schema = { type: "object", properties: { invoiceId: { type: "string" } } };
+  const post = { requestBody: { content: { "application/json": { schema } } } };
+  const document = { paths: { "/v2/bills.getBill": { post } }, components: { schemas: {} } };
+  expect(() => findReferences(document)).toThrow(
+    "bills.getBill takes invoiceId, and nobody has said whether that names a thing: list invoiceId in api-server/test/references.ts",
+  );
+});
+
+test("what was tried is what customers read about", async () => {
+  const served = (await t.app.inject({ method: "GET", url: "/openapi.json" })).json();
+  expect([...findReferences(served).keys()]).toEqual(paths);
+  expect(paths.toSorted()).toEqual(procedures.map(({ path }) => path).toSorted());
+});
+
+const withCursor = paths.filter((path) => referencesByPath.get(path)?.some(({ field }) => field === "cursor"));
+test.each(withCursor)(
+  "%s shows one's own alone with another workspace's cursor, and with one before everything",
+  async (path) => {
+    const { own, call } = await newStranger();
+    const bodies: unknown[] = [];
+    for (const makeCall of [...Array(3)].map(() => sampleCallsOf(path).always)) bodies.push((await makeCall(own)).body);
+    const body = bodies[0] as object;
+    const idsOf = ({ body: { data } }: Reply): string[] => data.map((item: object) => Object.values(item)[0]);
+    const all = idsOf(await call(path, body));
+    for (const cursor of ["", "!", ...textsIn(theirs)]) {
+      const reply = await call(path, { ...body, cursor });
+      expect(reply.status).toBe(200);
+      expectNoLeak(reply, cursor);
+      expect(idsOf(reply)).toEqual(all.filter((id) => id >= cursor));
+    }
+  },
+);
+
+test("externalIds, slugs and names of another workspace are free, and stand for things of one's own", async () => {
+  const { id, own, call } = await newStranger();
+  const { externalId, identityId } = theirs.identity;
+  const { slug, permissionId } = theirs.permission;
+  const { keyId } = await own.key({ externalId, permissions: [slug] });
+  const { identity } = (await call("keys.getKey", { keyId })).body.data;
+  expect(identity).toMatchObject({ externalId });
+  expect(identity.id).not.toBe(identityId);
+  const text = "select id from permissions where workspace_id = $1 and slug = $2";
+  const { rows } = await t.deps.db.query<{ id: string }>(text, [id, slug]);
+  expect(rows).toHaveLength(1);
+  expect(rows[0]?.id).not.toBe(permissionId);
+  expect((await call("permissions.createRole", { name: theirs.role.name })).status).toBe(200);
+  expect((await call("ratelimit.createNamespace", { name: theirs.override.namespace })).status).toBe(200);
+});
+
+test("neither the overrides nor the counters of another workspace's namespace count in one's own of the same name", async () => {
+  const { call } = await newStranger();
+  const { namespace, namespaceId, identifier } = theirs.override;
+  const body = { namespace, identifier, limit: 1, duration: HOUR_MS };
+  expect((await call("ratelimit.limit", body)).body.data).toEqual({
+    success: true,
+    limit: 1,
+    remaining: 0,
+    reset: expect.any(Number),
+  });
+  expect((await t.data("ratelimit.limit", body)).remaining).toBe(OVERRIDDEN_LIMIT - 1);
+  // It is another namespace, also where it was asked for by what is an id elsewhere.
+  await call("ratelimit.limit", { ...body, namespace: namespaceId });
+  for (const name of [namespace, namespaceId]) {
+    const { data } = (await call("ratelimit.getNamespace", { namespace: name })).body;
+    expect(data).toMatchObject({ name });
+    expect(data.id).not.toBe(namespaceId);
+  }
+});
+
+test("a manager's name in one workspace says nothing in another", async () => {
+  const headers = { "postern-manager": "main/Role/shop/editor" };
+  const create = (name: string, rootKey: string) => t.data("permissions.createRole", { name }, { rootKey, headers });
+  const [one, other] = [await t.makeWorkspace(), await t.makeWorkspace()];
+  const first = await create("editor", one.rootKey);
+  const second = await create("editor", other.rootKey);
+  expect(second.roleId).not.toBe(first.roleId);
+  const getObject = (id: string, rootKey: string) => t.call("managed.getObject", { kind: "role", id }, { rootKey });
+  expect((await getObject(first.roleId, other.rootKey)).status).toBe(404);
+  const foreign = await t.call("permissions.deleteRole", { role: first.roleId }, { rootKey: other.rootKey });
+  // Not 409: that it is managed would tell that it exists.
+  expect(foreign.status).toBe(404);
+});
+
+test("a secret of another workspace is no key, and no root key either", async () => {
+  const { own, call } = await newStranger();
+  const { key } = theirs.key;
+  expect((await call("keys.verifyKey", { key })).body.data).toEqual({ valid: false, code: "NOT_FOUND" });
+  expect((await call("keys.verifyKey", { key: t.workspace.rootKey })).body.data.code).toBe("NOT_FOUND");
+  expect((await t.call("keys.verifyKey", { key }, { rootKey: key })).status).toBe(401);
+  const [apiId, migrationId] = [await own.api(), await own.migration()];
+  const hash = createHash("sha256").update(key).digest("base64");
+  const migrated = await call("keys.migrateKeys", { apiId, migrationId, keys: [{ hash }] });
+  expect(migrated.body.data).toEqual({ migrated: [], failed: [hash] });
+});
+
+test("listing by the externalId of another workspace shows one's own keys of that name alone", async () => {
+  const { own, call } = await newStranger();
+  const { externalId } = theirs.identity;
+  const apiId = await own.api();
+  expect((await call("apis.listKeys", { apiId, externalId })).body.data).toEqual([]);
+  const { keyId } = await own.key({ apiId, externalId });
+  expect((await call("apis.listKeys", { apiId, externalId })).body.data).toMatchObject([{ keyId }]);
+});
+
+test("nothing of the other workspace has changed", async () => {
+  expect(await dump(t.workspace.id)).toBe(rowsBefore);
+  expect((await t.data("keys.verifyKey", { key: theirs.key.key })).code).toBe("VALID");
+});
+
+/** Tables without a workspace: what belongs to the installation. */
+const OF_NOBODY = new Set(["settings", "schema_migrations"]);
+
+/** All rows of a workspace in all tables, as text. */
+async function dump(workspaceId: string): Promise<string> {
+  const { rows: tables } = await t.deps.db.query<{ table_name: string; has_workspace: boolean }>(
+    `select t.table_name,
+            exists (select from information_schema.columns c
+                     where c.table_schema = t.table_schema and c.table_name = t.table_name and c.column_name = 'workspace_id')
+              as has_workspace
+       from information_schema.tables t
+      where t.table_schema = 'public' and t.table_type = 'BASE TABLE'
+      order by t.table_name`,
+  );
+  const parts: string[] = [];
+  for (const { table_name: table, has_workspace } of tables) {
+    if (OF_NOBODY.has(table)) continue;
+    const column = table === "workspaces" ? "id" : has_workspace ? "workspace_id" : undefined;
+    if (column === undefined)
+      throw new Error(`whose are the rows of ${table}? It has no workspace_id: say so in tenancy.test.ts`);
+    const { rows } = await t.deps.db.query(
+      `select to_jsonb(one)::text as row from ${table} one where ${column} = $1 order by 1`,
+      [workspaceId],
+    );
+    parts.push(table, ...rows.map(({ row }) => row));
+  }
+  return parts.join("\n");
+}

@@ -1,0 +1,135 @@
+/*
+ * What each procedure asks of a root key, as the interface promises it to customers: data to hold the procedures against.
+ *
+ * `api.<apiId>.read_api` stands for `api.*.read_api` or the same with the id; `api.*.create_api` for that alone.
+ */
+
+export interface Expected {
+  /** All of these, each time. */
+  readonly needs: readonly string[];
+  /** What more is needed, by the circumstance. The circumstances are those of `sample-calls.ts`. */
+  readonly also?: Readonly<Record<string, readonly string[]>>;
+  /**
+   * Fields of the body that are looked up before the permission is looked at: what they name is 404 for whoever may do
+   * nothing. All others say 403 first.
+   */
+  readonly lookedUpFirst?: readonly string[];
+  /**
+   * Refused before it is known which API this is about: the refusal names no id, and a permission for another API alone
+   * finds nothing, as if the key did not exist.
+   */
+  readonly hidesIds?: true;
+}
+
+const rbac = (action: string) => `rbac.*.${action}`;
+const api = (action: string) => `api.<apiId>.${action}`;
+const namespace = (action: string) => `ratelimit.<namespaceId>.${action}`;
+
+export const EXPECTED: Readonly<Record<string, Expected>> = {
+  "apis.createApi": { needs: ["api.*.create_api"] },
+  "apis.getApi": { needs: [api("read_api")] },
+  "apis.updateApi": { needs: [api("update_api")], lookedUpFirst: ["apiId"] },
+  "apis.deleteApi": { needs: [api("delete_api")] },
+  "apis.listKeys": {
+    needs: [api("read_key"), api("read_api")],
+    also: { decrypt: [api("decrypt_key")] },
+    lookedUpFirst: ["apiId"],
+  },
+
+  "keys.createKey": {
+    needs: [api("create_key")],
+    also: { recoverable: [api("encrypt_key")] },
+    lookedUpFirst: ["apiId"],
+  },
+  "keys.getKey": { needs: [api("read_key")], also: { decrypt: [api("decrypt_key")] }, lookedUpFirst: ["keyId"] },
+  "keys.whoami": { needs: [api("read_key")], lookedUpFirst: ["key"] },
+  "keys.verifyKey": { needs: [api("verify_key")], hidesIds: true },
+  "keys.updateKey": { needs: [api("update_key")], lookedUpFirst: ["keyId"] },
+  "keys.updateCredits": { needs: [api("update_key")], lookedUpFirst: ["keyId"] },
+  "keys.deleteKey": { needs: [api("delete_key")], lookedUpFirst: ["keyId"] },
+  "keys.rerollKey": {
+    needs: [api("create_key")],
+    also: { recoverable: [api("encrypt_key")] },
+    lookedUpFirst: ["keyId"],
+  },
+  "keys.migrateKeys": { needs: [api("create_key")] },
+  "keys.addPermissions": {
+    needs: [api("update_key"), rbac("add_permission_to_key")],
+    also: { newSlug: [rbac("create_permission")] },
+    lookedUpFirst: ["keyId"],
+  },
+  "keys.removePermissions": {
+    needs: [api("update_key"), rbac("remove_permission_from_key")],
+    lookedUpFirst: ["keyId"],
+  },
+  "keys.setPermissions": {
+    needs: [api("update_key"), rbac("add_permission_to_key"), rbac("remove_permission_from_key")],
+    also: { newSlug: [rbac("create_permission")] },
+    lookedUpFirst: ["keyId"],
+  },
+  "keys.addRoles": { needs: [api("update_key"), rbac("add_role_to_key")], lookedUpFirst: ["keyId"] },
+  "keys.removeRoles": { needs: [api("update_key")], lookedUpFirst: ["keyId"] },
+  "keys.setRoles": { needs: [api("update_key")], lookedUpFirst: ["keyId"] },
+
+  "identities.createIdentity": { needs: ["identity.*.create_identity"] },
+  "identities.getIdentity": { needs: ["identity.<identityId>.read_identity"], lookedUpFirst: ["identity"] },
+  "identities.listIdentities": { needs: ["identity.<identityId>.read_identity"] },
+  "identities.updateIdentity": { needs: ["identity.*.update_identity"] },
+  "identities.deleteIdentity": { needs: ["identity.*.delete_identity"] },
+
+  "ratelimit.limit": { needs: [namespace("limit")], also: { newNamespace: ["ratelimit.*.create_namespace"] } },
+  "ratelimit.multiLimit": { needs: [namespace("limit")], also: { newNamespace: ["ratelimit.*.create_namespace"] } },
+  "ratelimit.setOverride": { needs: [namespace("set_override")], lookedUpFirst: ["namespace"] },
+  "ratelimit.getOverride": { needs: [namespace("read_override")], lookedUpFirst: ["namespace"] },
+  "ratelimit.listOverrides": { needs: [namespace("read_override")], lookedUpFirst: ["namespace"] },
+  "ratelimit.deleteOverride": { needs: [namespace("delete_override")], lookedUpFirst: ["namespace"] },
+  "ratelimit.createNamespace": { needs: ["ratelimit.*.create_namespace"] },
+  "ratelimit.getNamespace": { needs: [namespace("read_namespace")], lookedUpFirst: ["namespace"] },
+  "ratelimit.listNamespaces": { needs: ["ratelimit.*.read_namespace"] },
+  "ratelimit.deleteNamespace": { needs: [namespace("delete_namespace")], lookedUpFirst: ["namespace"] },
+
+  "permissions.createPermission": { needs: [rbac("create_permission")] },
+  "permissions.getPermission": { needs: [rbac("read_permission")] },
+  "permissions.listPermissions": { needs: [rbac("read_permission")] },
+  "permissions.updatePermission": { needs: [rbac("update_permission")] },
+  "permissions.deletePermission": { needs: [rbac("delete_permission")] },
+  "permissions.createRole": {
+    needs: [rbac("create_role")],
+    also: {
+      permissions: [rbac("add_permission_to_role")],
+      newSlug: [rbac("add_permission_to_role"), rbac("create_permission")],
+    },
+  },
+  "permissions.getRole": { needs: [rbac("read_role")] },
+  "permissions.listRoles": { needs: [rbac("read_role")] },
+  "permissions.updateRole": { needs: [rbac("update_role")], lookedUpFirst: ["role"] },
+  "permissions.deleteRole": { needs: [rbac("delete_role")] },
+  "permissions.setRolePermissions": {
+    needs: [rbac("add_permission_to_role"), rbac("remove_permission_from_role")],
+    also: { newSlug: [rbac("create_permission")] },
+  },
+
+  "policies.setPolicy": { needs: [api("update_api")], lookedUpFirst: ["apiId", "policy.apiId"] },
+  "policies.getPolicy": { needs: [api("read_api")], lookedUpFirst: ["policyId", "apiId"] },
+  // Of the API of each policy that is shown.
+  "policies.listPolicies": {
+    needs: [],
+    also: { always: [api("read_api")], ofAllApis: [api("read_api")] },
+    lookedUpFirst: ["apiId"],
+  },
+  "policies.deletePolicy": { needs: [api("update_api")], lookedUpFirst: ["policyId"] },
+
+  "managed.getObject": {
+    needs: [],
+    also: {
+      always: [api("read_api")],
+      policy: [api("read_api")],
+      key: [api("read_key")],
+      role: [rbac("read_role")],
+      permission: [rbac("read_permission")],
+      namespace: [namespace("read_namespace")],
+      override: [namespace("read_override")],
+    },
+    lookedUpFirst: ["id"],
+  },
+};

@@ -1,0 +1,209 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { KeyThing, Things } from "./things.ts";
+
+/*
+ * Which fields of a request name things of the workspace, told by the names of the fields in the OpenAPI document, so that
+ * a new procedure cannot be forgotten: a text field of an unknown name is an error until it is listed here.
+ */
+
+/** One thing of every kind, in one workspace. */
+export interface OneOfEach {
+  readonly key: KeyThing;
+  readonly identity: { readonly identityId: string; readonly externalId: string };
+  readonly permission: { readonly permissionId: string; readonly slug: string };
+  readonly role: { readonly roleId: string; readonly name: string };
+  readonly override: {
+    readonly namespaceId: string;
+    readonly namespace: string;
+    readonly identifier: string;
+    readonly overrideId: string;
+  };
+  readonly policy: { readonly policyId: string; readonly apiId: string; readonly name: string };
+  readonly migrationId: string;
+}
+
+/** All hang together: the key has the identity, the permission and the role, and the role the permission. */
+export async function oneOfEach(things: Things): Promise<OneOfEach> {
+  const identity = await things.identity();
+  const permission = await things.permission();
+  const role = await things.role([permission.slug]);
+  const key = await things.key({
+    externalId: identity.externalId,
+    permissions: [permission.slug],
+    roles: [role.name],
+    ratelimits: [{ name: "requests", limit: 100, duration: 3_600_000 }],
+    credits: { remaining: 100, refill: { interval: "daily", amount: 10 } },
+  });
+  const [override, policy] = [await things.override(), await things.policy()];
+  return { key, identity, permission, role, override, policy, migrationId: await things.migration() };
+}
+
+/** The values of a field that name one of these things; each of them once. */
+type Names = (each: OneOfEach, body: unknown) => readonly string[];
+
+const OBJECT_IDS: Readonly<Record<string, (each: OneOfEach) => string>> = {
+  api: ({ key }) => key.apiId,
+  key: ({ key }) => key.keyId,
+  role: ({ role }) => role.roleId,
+  permission: ({ permission }) => permission.permissionId,
+  namespace: ({ override }) => override.namespaceId,
+  override: ({ override }) => override.overrideId,
+  policy: ({ policy }) => policy.policyId,
+};
+
+/** By the name of the field. */
+const REFERENCES: Readonly<Record<string, Names>> = {
+  apiId: ({ key }) => [key.apiId],
+  keyId: ({ key }) => [key.keyId],
+  key: ({ key }) => [key.key],
+  hash: ({ key }) => [createHash("sha256").update(key.key).digest("base64")],
+  identity: ({ identity }) => [identity.identityId, identity.externalId],
+  externalId: ({ identity }) => [identity.externalId],
+  permission: ({ permission }) => [permission.permissionId, permission.slug],
+  role: ({ role }) => [role.roleId, role.name],
+  roleId: ({ role }) => [role.roleId],
+  namespace: ({ override }) => [override.namespaceId, override.namespace],
+  namespaceId: ({ override }) => [override.namespaceId],
+  policyId: ({ policy }) => [policy.policyId],
+  migrationId: ({ migrationId }) => [migrationId],
+  cursor: ({ key }) => [key.keyId],
+  id: (each, body) => {
+    const id = OBJECT_IDS[(body as { kind: string }).kind];
+    if (id === undefined)
+      throw new Error(`api-server/test/references.ts has no id of the kind in ${JSON.stringify(body)}`);
+    return [id(each)];
+  },
+};
+
+/** The same of fields that are lists of texts. */
+const LIST_REFERENCES: Readonly<Record<string, Names>> = {
+  permissions: ({ permission }) => [permission.slug, permission.permissionId],
+  roles: ({ role }) => [role.name, role.roleId],
+};
+
+/** Text that names nothing, or something within what another field names. */
+const PLAIN: ReadonlySet<string> = new Set([
+  ...["name", "description", "slug", "prefix", "search", "tags", "uid", "identifier"],
+  // A permission query, which speaks of what the key holds.
+  "permissions",
+  // Of a compiled policy.
+  ...["exact", "scheme", "trustedProxies"],
+]);
+
+export interface Reference {
+  /** `keyId`, `keys[].roles`, `[].namespace`. */
+  readonly field: string;
+  readonly isList: boolean;
+  readonly values: Names;
+}
+
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly enum?: unknown;
+  readonly const?: unknown;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+}
+
+export interface OpenApi {
+  readonly paths: Readonly<
+    Record<
+      string,
+      { readonly post?: { readonly requestBody: { readonly content: Record<string, { schema: Schema }> } } }
+    >
+  >;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
+
+/** By path (`keys.getKey`): the fields that name things. Throws for a text field whose name is not known. */
+export function findReferences({ paths, components }: OpenApi): Map<string, readonly Reference[]> {
+  const byPath = new Map<string, readonly Reference[]>();
+  for (const [url, { post }] of Object.entries(paths)) {
+    const schema = post?.requestBody.content["application/json"]?.schema;
+    if (schema === undefined) continue;
+    const path = url.replace("/v2/", "");
+    const found = walk(schema, { path, name: "", at: "" });
+    byPath.set(path, [...new Map(found.map((one) => [one.field, one])).values()]);
+  }
+  return byPath;
+
+  function walk(node: Schema, where: Where): Reference[] {
+    const { name, at } = where;
+    if (node.$ref !== undefined) return walk(components.schemas[node.$ref.split("/").at(-1) ?? ""] ?? {}, where);
+    const alternatives = node.anyOf ?? node.oneOf;
+    if (alternatives !== undefined) return alternatives.flatMap((one) => walk(one, where));
+    if (node.properties !== undefined) {
+      return Object.entries(node.properties).flatMap(([member, one]) =>
+        walk(one, { ...where, name: member, at: at === "" ? member : `${at}.${member}` }),
+      );
+    }
+    if (node.items === undefined) return isText(node) ? leaf(REFERENCES, where, false) : [];
+    if (isText(resolve(node.items))) return leaf(LIST_REFERENCES, where, true);
+    return walk(node.items, { ...where, name, at: `${at}[]` });
+  }
+
+  function resolve(node: Schema): Schema {
+    return node.$ref === undefined ? node : (components.schemas[node.$ref.split("/").at(-1) ?? ""] ?? {});
+  }
+}
+
+interface Where {
+  readonly path: string;
+  readonly name: string;
+  readonly at: string;
+}
+
+const isText = ({ type, enum: values, const: value }: Schema): boolean =>
+  [type].flat().includes("string") && values === undefined && value === undefined;
+
+function leaf(known: Readonly<Record<string, Names>>, { path, name, at }: Where, isList: boolean): Reference[] {
+  const values = known[name];
+  if (values !== undefined) return [{ field: at, isList, values }];
+  if (PLAIN.has(name)) return [];
+  throw new Error(
+    `${path} takes ${at}, and nobody has said whether that names a thing: list ${name} in api-server/test/references.ts`,
+  );
+}
+
+/** The steps to what a field is in, and the last one. */
+function stepsOf(field: string): { steps: readonly string[]; last: string } {
+  const steps = field.split(/\.|(?=\[\])/).map((step) => (step === "[]" ? "0" : step));
+  return { steps: steps.slice(0, -1), last: steps.at(-1) ?? "" };
+}
+
+/** What the field is in; undefined where the body lacks that. */
+function holderOf(body: unknown, field: string): Record<string, unknown> | undefined {
+  let at = body as Record<string, unknown> | undefined;
+  for (const step of stepsOf(field).steps) at = at?.[step] as typeof at;
+  return typeof at === "object" ? at : undefined;
+}
+
+/** What the body has in the field. */
+export const valueIn = (body: unknown, { field }: Reference): unknown => holderOf(body, field)?.[stepsOf(field).last];
+
+/**
+ * A copy of the body with another value in a field, and in those that have to have the same. Throws where the body lacks
+ * what the field is in.
+ */
+export function withValue(body: unknown, reference: Reference, value: string): unknown {
+  const { field, isList } = reference;
+  const before = valueIn(body, reference);
+  const copy =
+    typeof before === "string"
+      ? JSON.parse(JSON.stringify(body), (_name, one) => (one === before ? value : one))
+      : structuredClone(body);
+  const holder = holderOf(copy, field);
+  if (holder === undefined) {
+    throw new Error(`no sample call has what ${field} is in: add one to api-server/test/sample-calls.ts`);
+  }
+  holder[stepsOf(field).last] = isList ? [value] : value;
+  return copy;
+}
+
+/** Of the same form, and nothing in any workspace has it for a name. */
+export const absent = (value: string): string =>
+  `${value.slice(0, value.endsWith("=") ? -9 : -8)}${ABSENT}${value.endsWith("=") ? "=" : ""}`;
+const ABSENT = randomBytes(4).toString("hex");

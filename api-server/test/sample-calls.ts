@@ -1,0 +1,276 @@
+import { createHash, randomBytes } from "node:crypto";
+import { policyBody, type Things } from "./things.ts";
+
+/*
+ * Calls that succeed for whoever may do everything, of every procedure: of each the ordinary one, `always`, and one for
+ * each circumstance that asks more of the root key. What a call needs is made anew for it, so calls do not disturb one another.
+ */
+
+export interface SampleCall {
+  readonly body: unknown;
+  /** Ids that may stand for the `*` of a permission in this call. */
+  readonly apiId?: string;
+  readonly namespaceId?: string;
+  readonly identityId?: string;
+}
+
+export type MakeCall = (things: Things) => Promise<SampleCall>;
+
+const HOUR_MS = 3_600_000;
+
+const newHash = (): string => createHash("sha256").update(randomBytes(16)).digest("base64");
+
+/** A call about one key of an API. */
+const ofKey =
+  (
+    rest: (things: Things) => object | Promise<object> = () => ({}),
+    make: Readonly<Record<string, unknown>> = {},
+  ): MakeCall =>
+  async (things) => {
+    const { apiId, keyId } = await things.key(make);
+    return { body: { keyId, ...(await rest(things)) }, apiId };
+  };
+
+const ofApi =
+  (rest: (things: Things) => object | Promise<object> = () => ({})): MakeCall =>
+  async (things) => {
+    const apiId = await things.api();
+    return { body: { apiId, ...(await rest(things)) }, apiId };
+  };
+
+const ofNamespace =
+  (rest: object = {}): MakeCall =>
+  async (things) => {
+    const { namespaceId, namespace } = await things.namespace();
+    return { body: { namespace, ...rest }, namespaceId };
+  };
+
+const ofOverride: MakeCall = async (things) => {
+  const { namespaceId, namespace, identifier } = await things.override();
+  return { body: { namespace, identifier }, namespaceId };
+};
+
+const ofIdentity =
+  (rest: object = {}): MakeCall =>
+  async (things) => {
+    const { identityId, externalId } = await things.identity();
+    return { body: { identity: externalId, ...rest }, identityId };
+  };
+
+const ofRole: MakeCall = async (things) => ({ body: { role: (await things.role()).name } });
+const ofPermission: MakeCall = async (things) => ({ body: { permission: (await things.permission()).slug } });
+
+const nothing: MakeCall = async () => ({ body: {} });
+
+const A_LIMIT = { identifier: "somebody", limit: 10, duration: HOUR_MS };
+
+const recoverableKey: MakeCall = async (things) => {
+  const apiId = await things.encryptingApi();
+  return { body: { apiId, recoverable: true }, apiId };
+};
+
+/** A key of an API that keeps encrypted copies. */
+const ofEncryptingApi =
+  (rest: object, make: Readonly<Record<string, unknown>> = {}): MakeCall =>
+  async (things) => {
+    const apiId = await things.encryptingApi();
+    const { keyId } = await things.key({ ...make, apiId });
+    return { body: { keyId, ...rest }, apiId };
+  };
+
+const roleNames = async (things: Things) => ({ roles: [(await things.role()).name] });
+const slugs = async (things: Things) => ({ permissions: [(await things.permission()).slug] });
+const newSlugs = (things: Things) => ({ permissions: [things.name("new.slug")] });
+
+const ruleWithNamespace = (namespaceId: string) => ({
+  access: "Key",
+  creditCost: 1,
+  ratelimits: [
+    {
+      scope: { kind: "namespace", namespaceId },
+      identifier: "key",
+      limit: 10,
+      durationMs: HOUR_MS,
+      cost: 1,
+      accuracy: "strict",
+    },
+  ],
+});
+
+/** By path, and of each by circumstance. The circumstances are those of `permissions-expected.ts`. */
+export const SAMPLE_CALLS: Readonly<Record<string, Readonly<Record<string, MakeCall>> & { always: MakeCall }>> = {
+  "apis.createApi": { always: async (things) => ({ body: { name: things.name("api") } }) },
+  "apis.getApi": { always: ofApi() },
+  "apis.updateApi": { always: ofApi((things) => ({ name: things.name("renamed") })) },
+  "apis.deleteApi": { always: ofApi() },
+  "apis.listKeys": {
+    always: async (things) => {
+      const { apiId } = await things.key();
+      return { body: { apiId }, apiId };
+    },
+    decrypt: async (things) => {
+      const apiId = await things.encryptingApi();
+      return { body: { apiId, decrypt: true }, apiId };
+    },
+  },
+
+  "keys.createKey": { always: ofApi(), recoverable: recoverableKey },
+  "keys.getKey": { always: ofKey(), decrypt: ofEncryptingApi({ decrypt: true }) },
+  "keys.whoami": {
+    always: async (things) => {
+      const { apiId, key } = await things.key();
+      return { body: { key }, apiId };
+    },
+  },
+  "keys.verifyKey": {
+    always: async (things) => {
+      const { apiId, key } = await things.key();
+      return { body: { key }, apiId };
+    },
+  },
+  "keys.updateKey": { always: ofKey(() => ({ name: "renamed" })) },
+  "keys.updateCredits": {
+    always: ofKey(() => ({ operation: "increment", value: 1 }), { credits: { remaining: 5 } }),
+  },
+  "keys.deleteKey": { always: ofKey(() => ({ permanent: true })) },
+  "keys.rerollKey": {
+    always: ofKey(() => ({ expiration: 0 })),
+    recoverable: ofEncryptingApi({ expiration: 0 }, { recoverable: true }),
+  },
+  "keys.migrateKeys": {
+    always: ofApi(async (things) => ({ migrationId: await things.migration(), keys: [{ hash: newHash() }] })),
+  },
+  "keys.addPermissions": { always: ofKey(slugs), newSlug: ofKey(newSlugs) },
+  "keys.removePermissions": { always: ofKey(slugs) },
+  "keys.setPermissions": { always: ofKey(slugs), newSlug: ofKey(newSlugs) },
+  "keys.addRoles": { always: ofKey(roleNames) },
+  "keys.removeRoles": { always: ofKey(roleNames) },
+  "keys.setRoles": { always: ofKey(roleNames) },
+
+  "identities.createIdentity": { always: async (things) => ({ body: { externalId: things.name("user") } }) },
+  "identities.getIdentity": { always: ofIdentity() },
+  // Every identity of the workspace has to be readable: this is the only one, where the workspace is this call's own.
+  "identities.listIdentities": {
+    always: async (things) => ({ body: {}, identityId: (await things.identity()).identityId }),
+  },
+  "identities.updateIdentity": { always: ofIdentity({ meta: { plan: "pro" } }) },
+  "identities.deleteIdentity": { always: ofIdentity() },
+
+  "ratelimit.limit": {
+    always: ofNamespace(A_LIMIT),
+    newNamespace: async (things) => ({ body: { namespace: things.name("new"), ...A_LIMIT } }),
+  },
+  "ratelimit.multiLimit": {
+    always: async (things) => {
+      const { namespaceId, namespace } = await things.namespace();
+      return { body: [{ namespace, ...A_LIMIT }], namespaceId };
+    },
+    newNamespace: async (things) => ({ body: [{ namespace: things.name("new"), ...A_LIMIT }] }),
+  },
+  "ratelimit.setOverride": { always: ofNamespace(A_LIMIT) },
+  "ratelimit.getOverride": { always: ofOverride },
+  "ratelimit.listOverrides": {
+    always: async (things) => {
+      const { namespaceId, namespace } = await things.override();
+      return { body: { namespace }, namespaceId };
+    },
+  },
+  "ratelimit.deleteOverride": { always: ofOverride },
+  "ratelimit.createNamespace": { always: async (things) => ({ body: { name: things.name("namespace") } }) },
+  "ratelimit.getNamespace": { always: ofNamespace() },
+  "ratelimit.listNamespaces": { always: nothing },
+  "ratelimit.deleteNamespace": { always: ofNamespace() },
+
+  "permissions.createPermission": {
+    always: async (things) => ({ body: { name: "Something", slug: things.name("slug") } }),
+  },
+  "permissions.getPermission": { always: ofPermission },
+  "permissions.listPermissions": { always: nothing },
+  "permissions.updatePermission": {
+    always: async (things) => ({ body: { permission: (await things.permission()).slug, name: "Renamed" } }),
+  },
+  "permissions.deletePermission": { always: ofPermission },
+  "permissions.createRole": {
+    always: async (things) => ({ body: { name: things.name("role") } }),
+    permissions: async (things) => ({ body: { name: things.name("role"), ...(await slugs(things)) } }),
+    newSlug: async (things) => ({ body: { name: things.name("role"), ...newSlugs(things) } }),
+  },
+  "permissions.getRole": { always: ofRole },
+  "permissions.listRoles": { always: nothing },
+  "permissions.updateRole": {
+    always: async (things) => ({ body: { role: (await things.role()).name, name: things.name("renamed") } }),
+  },
+  "permissions.deleteRole": { always: ofRole },
+  "permissions.setRolePermissions": {
+    always: async (things) => ({ body: { roleId: (await things.role()).roleId, ...(await slugs(things)) } }),
+    newSlug: async (things) => ({ body: { roleId: (await things.role()).roleId, ...newSlugs(things) } }),
+  },
+
+  "policies.setPolicy": {
+    always: async (things) => {
+      const apiId = await things.api();
+      return { body: policyBody(apiId, things.name("policy")), apiId };
+    },
+    sharedLimit: async (things) => {
+      const apiId = await things.api();
+      const { namespaceId } = await things.namespace();
+      return { body: policyBody(apiId, things.name("policy"), [ruleWithNamespace(namespaceId)]), apiId };
+    },
+  },
+  "policies.getPolicy": {
+    always: async (things) => {
+      const { apiId, policyId } = await things.policy();
+      return { body: { policyId }, apiId };
+    },
+    byName: async (things) => {
+      const { apiId, name } = await things.policy();
+      return { body: { apiId, name }, apiId };
+    },
+  },
+  "policies.listPolicies": {
+    always: async (things) => {
+      const { apiId } = await things.policy();
+      return { body: { apiId }, apiId };
+    },
+    // As with identities.listIdentities.
+    ofAllApis: async (things) => ({ body: {}, apiId: (await things.policy()).apiId }),
+  },
+  "policies.deletePolicy": {
+    always: async (things) => {
+      const { apiId, policyId } = await things.policy();
+      return { body: { policyId }, apiId };
+    },
+  },
+
+  "managed.getObject": {
+    always: async (things) => {
+      const apiId = await things.api();
+      return { body: { kind: "api", id: apiId }, apiId };
+    },
+    key: async (things) => {
+      const { apiId, keyId } = await things.key();
+      return { body: { kind: "key", id: keyId }, apiId };
+    },
+    policy: async (things) => {
+      const { apiId, policyId } = await things.policy();
+      return { body: { kind: "policy", id: policyId }, apiId };
+    },
+    role: async (things) => ({ body: { kind: "role", id: (await things.role()).roleId } }),
+    permission: async (things) => ({ body: { kind: "permission", id: (await things.permission()).permissionId } }),
+    namespace: async (things) => {
+      const { namespaceId } = await things.namespace();
+      return { body: { kind: "namespace", id: namespaceId }, namespaceId };
+    },
+    override: async (things) => {
+      const { namespaceId, overrideId } = await things.override();
+      return { body: { kind: "override", id: overrideId }, namespaceId };
+    },
+  },
+};
+
+/** The sample calls of a procedure. Throws when there are none: then this is the place to write them. */
+export function sampleCallsOf(path: string): Readonly<Record<string, MakeCall>> & { always: MakeCall } {
+  const calls = SAMPLE_CALLS[path];
+  if (calls === undefined) throw new Error(`${path} has no sample call: add one to api-server/test/sample-calls.ts`);
+  return calls;
+}

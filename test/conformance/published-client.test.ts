@@ -1,0 +1,215 @@
+import { APIError } from "@unkey/api/models/errors/apierror.js";
+import * as errors from "@unkey/api/models/errors/index.js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildOpenApi } from "../../api-server/plugins/openapi.ts";
+import { absent, findReferences, type OpenApi, valueIn, withValue } from "../../api-server/test/references.ts";
+import { sampleCallsOf } from "../../api-server/test/sample-calls.ts";
+import type { Things } from "../../api-server/test/things.ts";
+import { procedures } from "../../api-server/v2/index.ts";
+import { ERROR_KINDS } from "../../core/errors.ts";
+import { type Call, type Called, listProcedures, makeClient } from "./client.ts";
+import { type Server, startServer } from "./server.ts";
+
+/*
+ * The client that others have published for this interface (`@unkey/api`), pointed at a running server. It validates every
+ * answer with schemas of its own, and makes an error of its own class of each status that it knows.
+ */
+
+let server: Server;
+let rootKey: string;
+let things: Things;
+let call: Call;
+beforeAll(async () => {
+  server = await startServer();
+  ({ rootKey, things } = await server.workspace());
+  ({ call } = makeClient(server.url, rootKey));
+});
+afterAll(() => server.close());
+
+/** Services of the client that are no part of the interface which Postern serves, and why. */
+const OUTSIDE: Readonly<Record<string, string>> = {
+  analytics: "usage analytics are served by a later version",
+  apps: "running apps is another product",
+  deployments: "running apps is another product",
+  domains: "running apps is another product",
+  environments: "running apps is another product",
+  gateway: "the gateway of that other product; Postern's own is the sidecar, by manifests",
+  github: "running apps is another product",
+  internal: "running apps is another product",
+  portal: "pages for the customers of that other product",
+  projects: "running apps is another product",
+};
+
+const serviceOf = (path: string): string => path.slice(0, path.indexOf("."));
+const inside = listProcedures().filter((path) => !(serviceOf(path) in OUTSIDE));
+const referencesByPath = findReferences(buildOpenApi(procedures) as unknown as OpenApi);
+
+test("every procedure of the client is served, but for services that are named here with the reason", () => {
+  const served = new Set<string>(procedures.map(({ path }) => path));
+  expect(inside.filter((path) => !served.has(path))).toEqual([]);
+  const services = new Set(listProcedures().map(serviceOf));
+  expect(Object.keys(OUTSIDE).filter((service) => !services.has(service))).toEqual([]);
+});
+
+test("every procedure of the interface is in the client, but for our own additions", () => {
+  const missing = procedures.filter(({ path, addition }) => addition !== true && !inside.includes(path));
+  expect(missing.map(({ path }) => path)).toEqual([]);
+});
+
+/** By status: the class of error that the client has for it. */
+const CLASSES = {
+  400: errors.BadRequestErrorResponse,
+  401: errors.UnauthorizedErrorResponse,
+  403: errors.ForbiddenErrorResponse,
+  404: errors.NotFoundErrorResponse,
+  409: errors.ConflictErrorResponse,
+  410: errors.GoneErrorResponse,
+  412: errors.PreconditionFailedErrorResponse,
+  429: errors.TooManyRequestsErrorResponse,
+} as const;
+type Status = keyof typeof CLASSES | 413;
+
+/**
+ * Why the client, which knows the status from the answer in any case, cannot make its own class of an error of it. What its
+ * user then gets is an `APIError` with `statusCode` and `body`.
+ */
+function whyUntyped(path: string, status: Status): string | undefined {
+  if (path === "identities.deleteIdentity") {
+    return "it asks for application/json, which is what errors then are, and looks for application/problem+json";
+  }
+  if (status === 429) return "the same, for every procedure";
+  if (status === 413) return "it knows no such status, for any procedure";
+  return UNKNOWN_STATUSES[path]?.includes(status) === true ? "it knows no such status of this procedure" : undefined;
+}
+
+const UNKNOWN_STATUSES: Readonly<Record<string, readonly Status[]>> = {
+  "permissions.deleteRole": [404],
+  "apis.listKeys": [412],
+  "keys.createKey": [412],
+  "keys.getKey": [412],
+  "keys.rerollKey": [412],
+  "keys.verifyKey": [412],
+};
+
+/** Expects the error, as the client's own class where it can be, with all that the server said. */
+async function expectError(path: string, status: Status, body: unknown, by: Call = call): Promise<void> {
+  const error = await by(path, body).then(
+    ({ sent }) => Promise.reject(new Error(`${path} succeeded: ${JSON.stringify(sent)}`)),
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof errors.UnkeyError)) throw error;
+  expect([error.statusCode, error.body]).toEqual([status, expect.stringContaining(`"status":${status}`)]);
+  const untyped = whyUntyped(path, status);
+  if (untyped !== undefined || status === 413) {
+    // By its very class: were it another one, what is said above would not hold any more.
+    expect(error.constructor, untyped).toBe(APIError);
+    return;
+  }
+  expect(error).toBeInstanceOf(CLASSES[status]);
+  const { meta, error: said } = error as errors.NotFoundErrorResponse;
+  expect({ meta, error: said }).toEqual(JSON.parse(error.body));
+}
+
+/** Nothing was sent that the client does not know, and nothing is missing that it wants. */
+function expectWholly(path: string, { result, sent }: Called): void {
+  const { data, ...others } = sent as { data: unknown };
+  // The one success body that the client expects to be without `data`.
+  expect(result).toEqual(path === "identities.deleteIdentity" ? others : { data, ...others });
+}
+
+/** A body that its schema refuses: an empty text where there is one, else a page of no items. */
+function broken(body: unknown): unknown {
+  if (Array.isArray(body)) return body.map(broken);
+  const [name] = Object.entries(body as object).find(([, value]) => typeof value === "string") ?? [];
+  return name === undefined ? { ...(body as object), limit: 0 } : { ...(body as object), [name]: "" };
+}
+
+describe.each(inside.filter((path) => procedures.some((one) => one.path === path)))("%s", (path) => {
+  const errorStatuses = new Set<number>(
+    procedures.find((one) => one.path === path)?.errors.map((kind) => ERROR_KINDS[kind].status),
+  );
+
+  test.each(Object.entries(sampleCallsOf(path)))("succeeds: %s", async (_circumstance, makeCall) => {
+    expectWholly(path, await call(path, (await makeCall(things)).body));
+  });
+
+  test("400 for what the schema refuses", async () => {
+    await expectError(path, 400, broken((await sampleCallsOf(path).always(things)).body));
+  });
+
+  test("401 for a root key that there is not", async () => {
+    const { call } = makeClient(server.url, "nobody");
+    await expectError(path, 401, (await sampleCallsOf(path).always(things)).body, call);
+  });
+
+  test("403 for a root key that may do nothing", async () => {
+    const { call } = makeClient(server.url, await server.rootKey(things.workspaceId, []));
+    await expectError(path, 403, (await sampleCallsOf(path).always(things)).body, call);
+  });
+
+  test("429 when the workspace has used up its quota", async () => {
+    const { rootKey } = await server.workspace({ quotaPerMinute: 0 });
+    const { call } = makeClient(server.url, rootKey);
+    await expectError(path, 429, (await sampleCallsOf(path).always(things)).body, call);
+  });
+
+  if (!errorStatuses.has(404)) return;
+  const references = referencesByPath.get(path) ?? [];
+  test("404 for what does not exist", async () => {
+    const { body } = await sampleCallsOf(path).always(things);
+    const reference = references.find((one) => typeof valueIn(body, one) === "string");
+    if (reference === undefined) throw new Error(`the ordinary sample call of ${path} names nothing`);
+    await expectError(path, 404, withValue(body, reference, absent(String(valueIn(body, reference)))));
+  });
+});
+
+describe("409 for what there is already", () => {
+  test.each(["identities.createIdentity", "permissions.createPermission", "permissions.createRole"])(
+    "%s",
+    async (path) => {
+      const { body } = await sampleCallsOf(path).always(things);
+      await call(path, body);
+      await expectError(path, 409, body);
+    },
+  );
+});
+
+describe("410 for a namespace that was deleted", () => {
+  test.each(["ratelimit.limit", "ratelimit.multiLimit"])("%s", async (path) => {
+    const { body, namespaceId } = await sampleCallsOf(path).always(things);
+    await things.ask("ratelimit.deleteNamespace", { namespace: namespaceId });
+    await expectError(path, 410, body);
+  });
+});
+
+describe("412 for what something else stands against", () => {
+  test("apis.deleteApi with delete protection", async () => {
+    const apiId = await things.api();
+    await server.query("update apis set delete_protection = true where id = $1", [apiId]);
+    await expectError("apis.deleteApi", 412, { apiId });
+  });
+
+  test("keys.verifyKey with a limit that the key has not", async () => {
+    const { key } = await things.key();
+    await expectError("keys.verifyKey", 412, { key, ratelimits: [{ name: "unknown" }] });
+  });
+
+  test("recoverable keys where key encryption is off", async () => {
+    const { apiId, keyId } = await things.key();
+    await expectError("keys.createKey", 412, { apiId, recoverable: true });
+    await expectError("keys.getKey", 412, { keyId, decrypt: true });
+    await expectError("apis.listKeys", 412, { apiId, decrypt: true });
+    const recoverable = await sampleCallsOf("keys.rerollKey").recoverable?.(things);
+    await server.query("update apis set key_encryption = false where id = $1", [recoverable?.apiId]);
+    await expectError("keys.rerollKey", 412, recoverable?.body);
+  });
+});
+
+test("413 for a body of more than 10 MiB", async () => {
+  await expectError("apis.createApi", 413, { name: "n".repeat(11 * 1024 * 1024) });
+});
+
+test("a permission query that does not parse is the client's bad request, with the place", async () => {
+  const { key } = await things.key();
+  await expectError("keys.verifyKey", 400, { key, permissions: "a AND" });
+});
