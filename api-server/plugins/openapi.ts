@@ -163,8 +163,11 @@ function requestContent({ body }: AnyProcedure, schemas: DocumentSchemas): JsonS
   const [least, full] = [example("required"), example("all")];
   const examples =
     JSON.stringify(least) === JSON.stringify(full)
-      ? { full: { summary: "Every field", value: full } }
-      : { full: { summary: "Every field", value: full }, least: { summary: "Only what is required", value: least } };
+      ? { full: { summary: "Whole", value: full } }
+      : {
+          full: { summary: "With every field", value: full },
+          least: { summary: "Only what is required", value: least },
+        };
   return { schema, examples };
 }
 

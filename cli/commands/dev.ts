@@ -212,7 +212,7 @@ function announce(ready: ReadyLine, asJson: boolean, io: Io): void {
   }
   io.out("");
   io.out("Postern is running.");
-  io.out(`  API       ${ready.apiUrl}/v2/…   (browse ${ready.apiUrl}/openapi.json)`);
+  io.out(`  API       ${ready.apiUrl}/v2/…   (browse ${ready.apiUrl}/docs)`);
   io.out(`  sidecar   ${ready.sidecarUrl ?? "none: the manifests have no ApiKeyPolicy in force"}`);
   if (ready.adminUrl !== null) io.out(`  probes    ${ready.adminUrl}/readyz, ${ready.adminUrl}/metrics`);
   io.out(`  root key  ${ready.rootKey}   (shown this once)`);

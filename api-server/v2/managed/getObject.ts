@@ -34,7 +34,7 @@ const Kind = z.enum(["api", "role", "permission", "namespace", "override", "key"
 type Kind = z.output<typeof Kind>;
 
 const Body = z.strictObject({
-  kind: Kind.describe("What sort of object it is."),
+  kind: Kind.describe("What sort of object it is.").meta({ examples: ["role"] }),
   id: z
     .string()
     .min(1)
@@ -45,7 +45,7 @@ const Body = z.strictObject({
 type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
-  kind: Kind.describe("What was asked for."),
+  kind: Kind.describe("What was asked for.").meta({ examples: ["role"] }),
   id: z
     .string()
     .describe("Its id.")

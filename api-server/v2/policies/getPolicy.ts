@@ -9,11 +9,13 @@ import { onApi } from "../needed-permissions.ts";
 import { ApiId } from "../schemas.ts";
 import { describePolicy, PolicyHead, PolicyId, PolicyName } from "./schemas.ts";
 
-const Body = z.strictObject({
-  policyId: PolicyId.optional().describe("Id of the policy; or give `apiId` and `name`."),
-  apiId: ApiId.optional(),
-  name: PolicyName.optional(),
-});
+const Body = z
+  .strictObject({
+    policyId: PolicyId.optional().describe("Id of the policy; or give `apiId` and `name`."),
+    apiId: ApiId.optional(),
+    name: PolicyName.optional(),
+  })
+  .meta({ examples: [{ apiId: "api_9xKp3Rt6VwY1zAbC", name: "main/shop/orders" }] });
 type Body = z.output<typeof Body>;
 
 const Data = PolicyHead.extend({ policy: CompiledPolicy.describe("The policy as it was set.") });

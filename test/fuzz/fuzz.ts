@@ -1,0 +1,154 @@
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { makeKeyString } from "../../core/keys/key-string.ts";
+import { schemathesis } from "../harness/parts/schemathesis.ts";
+import { createTestDatabase } from "../harness/postgres.ts";
+import { startProcess } from "../harness/process.ts";
+import { createTestRedis } from "../harness/redis.ts";
+import { seed, toDictionaries } from "./seed.ts";
+
+/*
+ * Sends every procedure of an api-server of its own, over a real Postgres and a real Redis, what the OpenAPI document allows
+ * and what it does not, and holds the answers against the document.
+ */
+
+const ROOT = resolve(import.meta.dirname, "../..");
+
+const DELETES = "[.]delete[A-Z]";
+
+export interface FuzzOptions {
+  /** How many requests are made up for each procedure, beside those for each bound of each field. */
+  readonly examples: number;
+  /** The same seed makes up the same requests. */
+  readonly seed: number;
+  /** The one procedure to fuzz, `keys.createKey`; all when left out. */
+  readonly only?: string | undefined;
+  /** More arguments of Schemathesis. */
+  readonly args?: readonly string[];
+  /** Changes the document that the answers are held against, to see that this would be found. */
+  readonly falsify?: (document: FalsifiedDocument) => void;
+  /** Called with what is printed, as it comes. */
+  readonly onOutput?: (text: string) => void;
+}
+
+/** Of the document, as much as a test of the fuzzer changes. */
+export interface FalsifiedDocument {
+  readonly paths: Record<
+    string,
+    { post: { requestBody: { content: { "application/json": { schema: { properties: Record<string, object> } } } } } }
+  >;
+}
+
+export interface Fuzzed {
+  /** Nothing was found. */
+  readonly passed: boolean;
+  readonly output: string;
+  /** What the api-server logged as errors. */
+  readonly errors: readonly string[];
+}
+
+export async function fuzz({
+  examples,
+  seed: seedNumber,
+  only,
+  args = [],
+  falsify,
+  onOutput,
+}: FuzzOptions): Promise<Fuzzed> {
+  await using parts = new AsyncDisposableStack();
+  const command = await schemathesis();
+  const folder = await mkdtemp(join(tmpdir(), "postern-fuzz-"));
+  parts.defer(() => rm(folder, { recursive: true, force: true }));
+  const server = await startServer(parts);
+
+  const config = join(folder, "schemathesis.toml");
+  const seeded = toDictionaries(await seed(server.call, server.databaseUrl));
+  await writeFile(config, `${await readFile(join(import.meta.dirname, "schemathesis.toml"), "utf8")}\n${seeded}`);
+  const document = join(folder, "openapi.json");
+  await writeFile(document, JSON.stringify(await fetchDocument(server.url, falsify)));
+  let output = "";
+  const run = async (more: readonly string[]): Promise<boolean> => {
+    const child = spawn(
+      command.file,
+      [
+        ...command.args,
+        ...["--config-file", config, "run", document, "--url", server.url],
+        ...["--max-examples", String(examples), "--seed", String(seedNumber), "--no-color", ...args, ...more],
+      ],
+      { cwd: folder, env: { ...process.env, FUZZ_ROOT_KEY: server.rootKey }, stdio: ["ignore", "pipe", "pipe"] },
+    );
+    parts.defer(() => void child.kill());
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        output += text;
+        onOutput?.(text);
+      });
+    }
+    const [code] = (await once(child, "close")) as [number | null];
+    return code === 0;
+  };
+  // What deletes comes last: it would soon leave nothing for the others to find.
+  const runs =
+    only === undefined
+      ? [
+          ["--exclude-path-regex", DELETES],
+          ["--include-path-regex", DELETES],
+        ]
+      : [["--include-path", `/v2/${only}`]];
+  let passed = true;
+  for (const filter of runs) passed = (await run(filter)) && passed;
+  const errors = server.errors();
+  return { passed: passed && errors.length === 0, output, errors };
+}
+
+async function fetchDocument(url: string, falsify: FuzzOptions["falsify"]): Promise<FalsifiedDocument> {
+  const document = (await (await fetch(`${url}/openapi.json`)).json()) as FalsifiedDocument;
+  falsify?.(document);
+  return document;
+}
+
+async function startServer(parts: AsyncDisposableStack) {
+  const database = await createTestDatabase();
+  parts.defer(() => database.drop());
+  const redis = await createTestRedis();
+  parts.defer(() => redis.close());
+  const rootKey = makeKeyString({ prefix: "root", randomBytes: randomBytes(24) }).key;
+  const ready = /"msg":"ready".*\n/;
+  const child = await startProcess(
+    process.execPath,
+    ["cli/main.ts", "api-server", "--host", "127.0.0.1", "--port", "0"],
+    {
+      cwd: ROOT,
+      readyLine: ready,
+      env: {
+        DATABASE_URL: database.url,
+        REDIS_URL: redis.url,
+        POSTERN_REDIS_PREFIX: redis.prefix.replace(/:$/, ""),
+        POSTERN_ROOT_KEY: rootKey,
+        POSTERN_LOG_LEVEL: "info",
+        POSTERN_ENCRYPTION_KEYS: `fuzz:${randomBytes(32).toString("base64")}`,
+      },
+    },
+  );
+  parts.defer(async () => void (await child.stop()));
+  const lines = () => child.stderr().split("\n");
+  const { url } = JSON.parse(lines().find((line) => ready.test(`${line}\n`)) ?? "{}") as { url: string };
+
+  const call = async <Data>(procedure: string, body: unknown): Promise<Data> => {
+    const response = await fetch(`${url}/v2/${procedure}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    const reply = (await response.json()) as { data: Data };
+    if (!response.ok) throw new Error(`${procedure} answered ${response.status}: ${JSON.stringify(reply)}`);
+    return reply.data;
+  };
+  // pino's levels: 50 is an error.
+  const errors = () => lines().filter((line) => /"level":[56]0/.test(line));
+  return { url, databaseUrl: database.url, rootKey, call, errors };
+}
