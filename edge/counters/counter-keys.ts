@@ -5,13 +5,9 @@ import { counterName } from "./memory.ts";
 
 const REMEMBERED_MAX = 20_000;
 
-/**
- * The Redis key of a charge's counter. Remembered, because a caller who is counted once is mostly counted again: for the
- * very charge, which for a key's own limits lives as long as the key's record is cached, and by what makes a counter.
- */
+/** The Redis key of a charge's counter. Remembered, because a caller who is counted once is mostly counted again. */
 export class CounterKeys {
   readonly #keys: RedisKeys;
-  readonly #byCharge = new WeakMap<LimitCharge, string>();
   readonly #remembered = new BoundedCache<string, string>(REMEMBERED_MAX);
 
   constructor(keys: RedisKeys) {
@@ -19,15 +15,6 @@ export class CounterKeys {
   }
 
   of(charge: LimitCharge): string {
-    let key = this.#byCharge.get(charge);
-    if (key === undefined) {
-      key = this.#find(charge);
-      this.#byCharge.set(charge, key);
-    }
-    return key;
-  }
-
-  #find(charge: LimitCharge): string {
     const name = counterName(charge);
     const known = this.#remembered.get(name);
     if (known !== undefined) return known;

@@ -9,6 +9,7 @@ import {
   CountersUnavailable,
   type CreditCharge,
   type CreditOutcome,
+  type LimitCharge,
 } from "./contract.ts";
 import { CounterKeys } from "./counter-keys.ts";
 import { CONSUME, CONSUME_MANY } from "./scripts.ts";
@@ -24,18 +25,22 @@ interface Waiting {
 }
 
 /**
- * Decides all limits and the credits of a request in one call of one script on one Redis. What comes within one turn of the
- * event loop is sent together at its end, so that a request that is alone waits for nothing. Those that come while a reply
- * is awaited go together when it is there, as Nagle's algorithm has it, or as soon as they are many: under load this saves
- * most of the cost, and costs a request at most the wait for one reply more.
+ * Decides all limits and the credits of a request in one call of one script on one Redis. A request that is alone is sent at
+ * once. Under load, which is when the call before took several, what comes within one turn of the event loop is sent together
+ * at its end; and those that come while a reply is awaited go together when it is there, as Nagle's algorithm has it, or as
+ * soon as they are many. This saves most of the cost, and costs a request at most the wait for one reply more.
  */
 export class RedisCounters implements StrictCounters {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #counterKeys: CounterKeys;
+  /** By the charges of a request: for a key's own limits these live as long as the key's record is cached. */
+  readonly #commands = new WeakMap<readonly LimitCharge[], ConsumeCommand>();
   #waiting: Waiting[] = [];
   /** How many calls of a script are without a reply. */
   #underWay = 0;
+  /** How many requests the last call took. */
+  #together = 0;
 
   /** The connection belongs to the caller, who also closes it. */
   constructor(client: RedisClient, keys: RedisKeys) {
@@ -45,18 +50,21 @@ export class RedisCounters implements StrictCounters {
   }
 
   consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
-    const command = this.#command(request, options?.dryRun === true);
+    const command = this.#commandOf(request, options?.dryRun === true);
     return new Promise((resolve, reject) => {
       const count = this.#waiting.push({ command, resolve, reject });
       if (count === TOGETHER_MAX) this.#sendWaiting();
-      else if (count === 1 && this.#underWay === 0) this.#sendAtEndOfTurn();
+      else if (count === 1 && this.#underWay === 0) this.#sendSoon();
     });
   }
 
-  #sendAtEndOfTurn(): void {
-    setImmediate(() => {
-      if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendWaiting();
-    });
+  #sendSoon(): void {
+    if (this.#together <= 1) this.#sendWaiting();
+    else {
+      setImmediate(() => {
+        if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendWaiting();
+      });
+    }
   }
 
   async close(): Promise<void> {}
@@ -65,6 +73,7 @@ export class RedisCounters implements StrictCounters {
     const group = this.#waiting;
     this.#waiting = [];
     this.#underWay += 1;
+    this.#together = group.length;
     this.#send(group).then(
       (reply) => {
         this.#next();
@@ -79,7 +88,7 @@ export class RedisCounters implements StrictCounters {
 
   #next(): void {
     this.#underWay -= 1;
-    if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendAtEndOfTurn();
+    if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendSoon();
   }
 
   /** Gives what the script replies: numbers for one request, a text for several. Rejects, and never throws at once. */
@@ -92,11 +101,22 @@ export class RedisCounters implements StrictCounters {
     const argv: (string | number)[] = [];
     for (const { command } of group) argv.push(...command.keys);
     const numberOfKeys = argv.length;
-    for (const { command } of group) argv.push(`${command.keys.length} ${command.args.join(" ")} `);
+    for (const { command } of group) argv.push(command.text);
     return runScript(this.#client, CONSUME_MANY, numberOfKeys, argv);
   }
 
-  #command({ limits, credits }: ConsumeRequest, dryRun: boolean): ConsumeCommand {
+  #commandOf(request: ConsumeRequest, dryRun: boolean): ConsumeCommand {
+    const { limits, credits } = request;
+    if (dryRun || credits !== undefined) return this.#makeCommand(request, dryRun);
+    let command = this.#commands.get(limits);
+    if (command === undefined) {
+      command = this.#makeCommand(request, false);
+      this.#commands.set(limits, command);
+    }
+    return command;
+  }
+
+  #makeCommand({ limits, credits }: ConsumeRequest, dryRun: boolean): ConsumeCommand {
     const counterKeys: string[] = [];
     const charges: CounterCharge[] = [];
     const durations: number[] = [];
@@ -115,9 +135,11 @@ export class RedisCounters implements StrictCounters {
     const spends = credits !== undefined && !dryRun;
     const args = [counterKeys.length, dryRun ? "1" : "0", spends ? credits.cost : "", spends ? credits.keyId : ""];
     args.push(...durations, ...triples);
+    const keys = spends ? this.#withCredits(counterKeys, credits) : counterKeys;
     return {
-      keys: spends ? this.#withCredits(counterKeys, credits) : counterKeys,
+      keys,
       args,
+      text: `${keys.length} ${args.join(" ")} `,
       counterKeys,
       charges,
       spends,
@@ -132,13 +154,12 @@ export class RedisCounters implements StrictCounters {
   }
 }
 
-/** Reads the numbers that the script gives for each of the group, in order; a line is empty for one that failed by itself. */
+/** Reads the numbers that the script gives for each of the group, in order; null stands for one that failed by itself. */
 function settle(group: readonly Waiting[], reply: unknown): void {
-  const lines = typeof reply === "string" ? reply.split("\n") : undefined;
+  const replies = typeof reply === "string" ? (JSON.parse(reply) as (number[] | null)[]) : [reply as number[]];
   for (const [i, { command, resolve, reject }] of group.entries()) {
-    const line = lines?.[i];
-    const numbers = lines === undefined ? (reply as number[]) : line?.split(" ").map(Number);
-    if (line === "" || numbers === undefined) reject(new CountersUnavailable("counting in Redis: the script failed"));
+    const numbers = replies[i] ?? undefined;
+    if (numbers === undefined) reject(new CountersUnavailable("counting in Redis: the script failed"));
     else resolve(readConsumed(numbers, command));
   }
 }
@@ -146,6 +167,8 @@ function settle(group: readonly Waiting[], reply: unknown): void {
 interface ConsumeCommand {
   readonly keys: readonly string[];
   readonly args: readonly (string | number)[];
+  /** The same for CONSUME_MANY. */
+  readonly text: string;
   readonly counterKeys: readonly string[];
   readonly charges: readonly CounterCharge[];
   readonly spends: boolean;

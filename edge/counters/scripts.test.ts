@@ -120,12 +120,10 @@ test("a request that cannot be decided fails alone", async () => {
   ]);
 });
 
-test("what comes in one turn of the event loop goes together at its end; what comes before its reply goes next", async () => {
+test("a request that is alone is sent at once; those that come before its reply go together", async () => {
+  await Promise.all(consume(1));
   const sent = vi.spyOn(redis, "sendCommand");
-  const consume = (count: number) => Array.from({ length: count }, () => counters.consume({ limits: [aBystander] }));
-  const first = consume(5);
-  expect(sent).not.toHaveBeenCalled();
-  await setImmediate();
+  const first = consume(1);
   expect(sent).toHaveBeenCalledTimes(1);
   const others = consume(20);
   await setImmediate();
@@ -134,10 +132,28 @@ test("what comes in one turn of the event loop goes together at its end; what co
   expect(sent).toHaveBeenCalledTimes(2);
 });
 
-test("requests that have become many wait neither for the end of the turn nor for a reply", async () => {
+test("under load, what comes in one turn of the event loop goes together at its end", async () => {
+  await Promise.all(consume(3));
   const sent = vi.spyOn(redis, "sendCommand");
-  const all = Array.from({ length: 32 + 32 + 3 }, () => counters.consume({ limits: [aBystander] }));
+  const all = consume(5);
+  expect(sent).not.toHaveBeenCalled();
+  await setImmediate();
+  expect(sent).toHaveBeenCalledTimes(1);
+  await Promise.all(all);
+  await Promise.all(consume(1));
+  // That one was alone, so the next waits for nothing again.
+  const next = consume(1);
+  expect(sent).toHaveBeenCalledTimes(3);
+  await Promise.all(next);
+});
+
+test("requests that have become many wait neither for the end of the turn nor for a reply", async () => {
+  await Promise.all(consume(3));
+  const sent = vi.spyOn(redis, "sendCommand");
+  const all = consume(32 + 32 + 3);
   expect(sent).toHaveBeenCalledTimes(2);
   await Promise.all(all);
   expect(sent).toHaveBeenCalledTimes(3);
 });
+
+const consume = (count: number) => Array.from({ length: count }, () => counters.consume({ limits: [aBystander] }));

@@ -111,8 +111,8 @@ return consume(KEYS, ARGV)
  * than what is done in it. A request that cannot be decided does not keep the others from it.
  * KEYS: those of all requests. ARGV: for each request one text, because an argument costs the client more than a number in
  *       it: how many keys it has and then its arguments, each with a space after it.
- * Reply: one text, because thousands of little replies are a burden on the client: for each request a line with the numbers
- *        of CONSUME's reply and a space between, or an empty line when it failed.
+ * Reply: one text, because thousands of little replies are a burden on the client: a JSON array with the numbers of
+ *        CONSUME's reply for each request, or null for one that failed.
  */
 export const CONSUME_MANY = defineScript(`${CONSUME_ONE}
 local replies, key = {}, 0
@@ -126,13 +126,13 @@ for at = 1, #ARGV do
   key = key + key_count
   local decided, reply = pcall(consume, keys, args)
   if decided then
-    formats[#reply] = formats[#reply] or string.rep('%.0f ', #reply - 1) .. '%.0f'
+    formats[#reply] = formats[#reply] or '[' .. string.rep('%.0f,', #reply - 1) .. '%.0f]'
     replies[#replies + 1] = string.format(formats[#reply], unpack(reply))
   else
-    replies[#replies + 1] = ''
+    replies[#replies + 1] = 'null'
   end
 end
-return table.concat(replies, '\\n')
+return '[' .. table.concat(replies, ',') .. ']'
 `);
 
 /**
