@@ -35,8 +35,9 @@ export function createBodyReader(judge: Judge) {
 
     function end(error: Error | undefined): void {
       payload.off("data", onData).off("end", onEnd).off("error", onError);
-      if (error === undefined) done(null, Buffer.concat(chunks, length));
-      else done(error);
+      const [first] = chunks;
+      if (error !== undefined) done(error);
+      else done(null, first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks, length));
     }
 
     function refuse(error: Error): void {

@@ -15,8 +15,8 @@ const WAITING_MAX = 10_000;
 /** The first batch of a workspace in a round is small, because in the centre there are many workspaces. */
 const FIRST_BATCH_BYTES = 4 * 1024;
 const BATCH_BYTES = 160 * 1024;
-/** As many as a round of sending has under load. */
-const SPARES_MAX = 2;
+/** As many as are on their way or being filled under load. */
+const SPARES_MAX = 4;
 /** UTF-16 to UTF-8. */
 const BYTES_PER_UNIT_MAX = 3;
 const LINE_FEED = 0x0a;
