@@ -19,7 +19,15 @@ const RATELIMITS = `select json_agg(json_build_object('id', l.id, 'name', l.name
                                                       'durationMs', l.duration_ms, 'autoApply', l.auto_apply))
                       from ratelimits l`;
 
-const STATEMENTS: Readonly<Record<Exclude<RecordKind, "rootKey">, string>> = {
+/** What is asked for, as SQL: an array of workspaces and one of ids. */
+interface Asked {
+  readonly workspaces: string;
+  readonly ids: string;
+}
+
+type Statements = Readonly<Record<Exclude<RecordKind, "rootKey">, string>>;
+
+const writeStatements = ({ workspaces, ids }: Asked): Statements => ({
   key: `select k.workspace_id, k.hash as id,
                jsonb_strip_nulls(jsonb_build_object(
                  'keyId', k.id, 'workspaceId', k.workspace_id, 'apiId', k.api_id, 'keySpaceId', a.key_space_id,
@@ -34,13 +42,13 @@ const STATEMENTS: Readonly<Record<Exclude<RecordKind, "rootKey">, string>> = {
                || case when k.meta is null then '{}'::jsonb else jsonb_build_object('meta', k.meta) end as data
           from keys k
           join apis a on a.id = k.api_id
-         where k.workspace_id = any($1) and k.hash = any($2) and k.deleted_at is null`,
+         where k.workspace_id = any(${workspaces}) and k.hash = any(${ids}) and k.deleted_at is null`,
   identity: `select i.workspace_id, i.id,
                     jsonb_build_object('id', i.id, 'externalId', i.external_id,
                                        'ratelimits', coalesce((${RATELIMITS} where l.identity_id = i.id), '[]'))
                     || case when i.meta is null then '{}'::jsonb else jsonb_build_object('meta', i.meta) end as data
                from identities i
-              where i.workspace_id = any($1) and i.id = any($2) and i.deleted_at is null`,
+              where i.workspace_id = any(${workspaces}) and i.id = any(${ids}) and i.deleted_at is null`,
   role: `select r.workspace_id, r.id,
                 json_build_object('id', r.id, 'name', r.name,
                                   'permissions', coalesce((select json_agg(p.slug)
@@ -48,48 +56,55 @@ const STATEMENTS: Readonly<Record<Exclude<RecordKind, "rootKey">, string>> = {
                                                              join permissions p on p.id = rp.permission_id
                                                             where rp.role_id = r.id), '[]')) as data
            from roles r
-          where r.workspace_id = any($1) and r.id = any($2)`,
+          where r.workspace_id = any(${workspaces}) and r.id = any(${ids})`,
   api: `select a.workspace_id, a.id,
                jsonb_strip_nulls(jsonb_build_object(
                  'id', a.id, 'name', a.name,
                  'ipAllowList', case when cardinality(a.ip_allow_list) > 0 then to_jsonb(a.ip_allow_list) end)) as data
           from apis a
-         where a.workspace_id = any($1) and a.id = any($2) and a.deleted_at is null`,
+         where a.workspace_id = any(${workspaces}) and a.id = any(${ids}) and a.deleted_at is null`,
   workspace: `select w.id as workspace_id, w.id, json_build_object('id', w.id, 'enabled', w.enabled) as data
                 from workspaces w
-               where w.id = any($1) and w.id = any($2) and w.deleted_at is null`,
+               where w.id = any(${workspaces}) and w.id = any(${ids}) and w.deleted_at is null`,
   namespace: `select n.workspace_id, n.id,
                      json_build_object('id', n.id, 'name', n.name, 'deleted', n.deleted_at is not null) as data
                 from ratelimit_namespaces n
-               where n.workspace_id = any($1) and n.id = any($2)`,
+               where n.workspace_id = any(${workspaces}) and n.id = any(${ids})`,
   // A live one wins over deleted ones of the same name, of which the latest stands.
   namespaceName: `select distinct on (n.workspace_id, n.name) n.workspace_id, n.name as id,
                          json_build_object('id', n.id, 'name', n.name, 'deleted', n.deleted_at is not null) as data
                     from ratelimit_namespaces n
-                   where n.workspace_id = any($1) and n.name = any($2)
+                   where n.workspace_id = any(${workspaces}) and n.name = any(${ids})
                    order by n.workspace_id, n.name, n.deleted_at desc nulls first, n.id`,
   override: `select o.workspace_id, o.namespace_id || '/' || o.identifier as id,
                     json_build_object('id', o.id, 'identifier', o.identifier, 'limit', o.max_count,
                                       'durationMs', o.duration_ms, 'async', o.async) as data
-               from unnest($2::text[]) as wanted (id)
+               from unnest(${ids}) as wanted (id)
                join ratelimit_overrides o
                  on o.namespace_id = split_part(wanted.id, '/', 1)
                 and o.identifier = substr(wanted.id, position('/' in wanted.id) + 1)
-              where o.workspace_id = any($1) and o.deleted_at is null`,
+              where o.workspace_id = any(${workspaces}) and o.deleted_at is null`,
   overridePatterns: `select o.workspace_id, o.namespace_id as id,
                             json_build_object('patterns', json_agg(
                               json_build_object('id', o.id, 'identifier', o.identifier, 'limit', o.max_count,
                                                 'durationMs', o.duration_ms, 'async', o.async) order by o.id)) as data
                        from ratelimit_overrides o
-                      where o.workspace_id = any($1) and o.namespace_id = any($2) and o.deleted_at is null
+                      where o.workspace_id = any(${workspaces}) and o.namespace_id = any(${ids}) and o.deleted_at is null
                         and position('*' in o.identifier) > 0
                       group by o.workspace_id, o.namespace_id`,
   policy: `select p.workspace_id, p.id,
                   json_build_object('policyId', p.id, 'name', p.name, 'apiId', p.api_id, 'uid', p.uid,
                                     'generation', p.generation, 'version', p.version, 'policy', p.policy) as data
              from policies p
-            where p.workspace_id = any($1) and p.id = any($2) and p.deleted_at is null`,
-};
+            where p.workspace_id = any(${workspaces}) and p.id = any(${ids}) and p.deleted_at is null`,
+});
+
+const MANY = writeStatements({ workspaces: "$1::text[]", ids: "$2::text[]" });
+/**
+ * For one record: Postgres, which does not know how long an array will be, plans a statement with one anew each time, and that
+ * takes longer than to run it.
+ */
+const ONE = writeStatements({ workspaces: "array[$1]", ids: "array[$2]" });
 
 /**
  * The records of the refs, in their order; undefined for what is not there, which in Postgres is certain. Refs may be of several
@@ -102,8 +117,11 @@ export async function readRecords(db: Queryable, refs: readonly RecordRef[]): Pr
     if (kind === "rootKey") continue;
     const workspaceIds = [...new Set(ofKind.map((ref) => ref.workspaceId))];
     const ids = [...new Set(ofKind.map((ref) => ref.id))];
-    const text = STATEMENTS[kind];
-    const { rows } = await db.query<RecordRow>({ name: `read-records-${kind}`, text, values: [workspaceIds, ids] });
+    const query =
+      workspaceIds.length === 1 && ids.length === 1
+        ? { name: `read-record-${kind}`, text: ONE[kind], values: [workspaceIds[0], ids[0]] }
+        : { name: `read-records-${kind}`, text: MANY[kind], values: [workspaceIds, ids] };
+    const { rows } = await db.query<RecordRow>(query);
     for (const row of rows) found.set(place(kind, row.workspace_id, row.id), row.data);
   }
   return refs.map((ref) => found.get(place(ref.kind, ref.workspaceId, ref.id)));
