@@ -25,7 +25,7 @@ export const proxy: Section = async (environment, options) => {
   const limitedPolicy = await environment.createPolicy("limited", [STRICT]);
   const [bare, unchecked, verified, limited] = await Promise.all([
     environment.startChild("pass-through.ts", [environment.upstream.url]),
-    environment.startChild("unchecked-sidecar.ts", [environment.upstream.url]),
+    environment.startChild("unchecked-sidecar.ts", [environment.upstream.url, environment.workspaceId, plainPolicy]),
     environment.startSidecar(plainPolicy),
     environment.startSidecar(limitedPolicy),
   ]);

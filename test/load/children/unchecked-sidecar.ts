@@ -1,19 +1,23 @@
 import { pino } from "pino";
-import { createMemoryEdge } from "../../../edge/open.ts";
+import { openRedisEdge } from "../../../edge/open.ts";
 import { startSidecar } from "../../../sidecar/start.ts";
 
-/* The sidecar with its checks off: the proxy alone, which the checks are measured against. Usage: … UPSTREAM */
+/*
+ * A sidecar that is like any other, with the same connections and the same policy to follow, but for its checks, which are off:
+ * the proxy that the checks are measured against. Usage: … UPSTREAM WORKSPACE POLICY, with REDIS_URL
+ */
+const [upstream = "", workspaceId = "", policyId = ""] = process.argv.slice(2);
 const sidecar = await startSidecar({
-  edge: createMemoryEdge(),
-  workspaceId: "ws_bench",
-  policyId: "pol_bench",
-  upstream: process.argv[2] ?? "",
+  edge: await openRedisEdge({ url: process.env.REDIS_URL ?? "", clientName: "postern-sidecar" }),
+  workspaceId,
+  policyId,
+  upstream,
   listen: { host: "127.0.0.1", port: 0 },
   admin: { host: "127.0.0.1", port: 0 },
-  podId: "bench",
+  podId: "unchecked",
   region: "",
   errorDocsUrl: "",
-  logger: pino({ level: "warn" }, pino.destination(2)),
+  logger: pino({ level: "info" }, pino.destination(2)),
   checks: false,
 });
 console.log(sidecar.url);
