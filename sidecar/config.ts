@@ -29,7 +29,7 @@ export interface Address {
 }
 
 export interface Timeouts {
-  /** To reach the app. */
+  /** To reach the app; and to wait for a connection when all that may be open are taken. */
   readonly connectMs: number;
   /** From the whole request sent to the head of the app's answer. */
   readonly headersMs: number;
@@ -54,6 +54,8 @@ export interface Limits {
   readonly headBytesMax: number;
   /** Of a body that is refused: read to its end up to here, so that the client gets to read the answer. */
   readonly drainBytesMax: number;
+  /** Requests that are with the app at once. Upgraded connections are not counted. */
+  readonly upstreamConnectionsMax: number;
 }
 
 export const DEFAULT_TIMEOUTS: Timeouts = {
@@ -70,4 +72,9 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   counterMs: 50,
 };
 
-export const DEFAULT_LIMITS: Limits = { headBytesMax: 16 * 1024, drainBytesMax: 1024 * 1024 };
+export const DEFAULT_LIMITS: Limits = {
+  headBytesMax: 16 * 1024,
+  drainBytesMax: 1024 * 1024,
+  // Far more than an app serves at a time, unless it streams, and few enough for its backlog and file descriptors.
+  upstreamConnectionsMax: 1_000,
+};

@@ -49,7 +49,11 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     if (ref === undefined) counters.forgetDenials();
   });
 
-  const upstream = openUpstream(config.upstream, timeouts, limits.headBytesMax);
+  const upstream = openUpstream(config.upstream, {
+    timeouts,
+    headBytesMax: limits.headBytesMax,
+    connectionsMax: limits.upstreamConnectionsMax,
+  });
   const gate: GateParts = {
     workspaceId,
     projection,

@@ -48,28 +48,106 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-export function openUpstream(origin: string, timeouts: Timeouts, headBytesMax: number): Upstream {
-  const url = new URL(origin);
-  const pool = new Pool(url.origin, {
-    connectTimeout: timeouts.connectMs,
-    headersTimeout: timeouts.headersMs,
-    bodyTimeout: timeouts.bodyIdleMs,
-    maxHeaderSize: Math.max(headBytesMax, 64 * 1024),
-    pipelining: 1,
-    // An app that closes idle connections after 5 s (the default of Node's server) must not do so under a request.
-    keepAliveTimeout: 4_000,
-    keepAliveMaxTimeout: 600_000,
-    keepAliveTimeoutThreshold: 1_000,
-  });
-  return {
-    origin: url,
-    send(request, receiver) {
-      const sent = new PoolRequest(receiver);
-      const { method, target, headers, body } = request;
-      pool.dispatch({ method: method as Dispatcher.HttpMethod, path: target, headers, body }, sent);
-      return sent;
-    },
-    close: () => pool.destroy(),
+export interface UpstreamOptions {
+  readonly timeouts: Pick<Timeouts, "connectMs" | "headersMs" | "bodyIdleMs">;
+  readonly headBytesMax: number;
+  readonly connectionsMax: number;
+}
+
+export function openUpstream(origin: string, options: UpstreamOptions): Upstream {
+  return new PooledUpstream(new URL(origin), options);
+}
+
+/** A request that waits for a connection. */
+interface Waiting {
+  readonly request: UpstreamRequest;
+  readonly sinceMs: number;
+}
+
+/**
+ * At most `connectionsMax` requests are with the app; the others stand in a line of ours and not in the pool's, in which none
+ * has a deadline and those that were given up stay.
+ */
+class PooledUpstream implements Upstream {
+  readonly origin: URL;
+  readonly #pool: Dispatcher;
+  readonly #connectionsMax: number;
+  readonly #waitMs: number;
+  #active = 0;
+  /** The oldest first. */
+  readonly #waiting = new Map<PoolRequest, Waiting>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(origin: URL, { timeouts, headBytesMax, connectionsMax }: UpstreamOptions) {
+    this.origin = origin;
+    this.#connectionsMax = connectionsMax;
+    this.#waitMs = timeouts.connectMs;
+    this.#pool = new Pool(origin.origin, {
+      // One request may begin a moment before the connection of the one that made room for it is free.
+      connections: connectionsMax,
+      connectTimeout: timeouts.connectMs,
+      headersTimeout: timeouts.headersMs,
+      bodyTimeout: timeouts.bodyIdleMs,
+      maxHeaderSize: Math.max(headBytesMax, 64 * 1024),
+      pipelining: 1,
+      // An app that closes idle connections after 5 s (the default of Node's server) must not do so under a request.
+      keepAliveTimeout: 4_000,
+      keepAliveMaxTimeout: 600_000,
+      keepAliveTimeoutThreshold: 1_000,
+    });
+  }
+
+  send(request: UpstreamRequest, receiver: AnswerReceiver): Sent {
+    const sent = new PoolRequest(this, receiver);
+    if (this.#active < this.#connectionsMax) {
+      this.#dispatch(sent, request);
+    } else {
+      this.#waiting.set(sent, { request, sinceMs: performance.now() });
+      this.#timer ??= setTimeout(this.#giveUpLate, this.#waitMs);
+    }
+    return sent;
+  }
+
+  /** A request that was with the app is over: the next one may go. */
+  release(): void {
+    this.#active -= 1;
+    const [next] = this.#waiting;
+    if (next === undefined) return;
+    const [sent, { request }] = next;
+    this.#waiting.delete(sent);
+    this.#dispatch(sent, request);
+  }
+
+  /** false: it does not wait, but is with the app. */
+  leave(sent: PoolRequest): boolean {
+    return this.#waiting.delete(sent);
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    const waiting = [...this.#waiting.keys()];
+    this.#waiting.clear();
+    for (const sent of waiting) sent.fail("unreachable", new Error("closing"));
+    await this.#pool.destroy();
+  }
+
+  #dispatch(sent: PoolRequest, { method, target, headers, body }: UpstreamRequest): void {
+    this.#active += 1;
+    this.#pool.dispatch({ method: method as Dispatcher.HttpMethod, path: target, headers, body }, sent);
+  }
+
+  readonly #giveUpLate = (): void => {
+    this.#timer = undefined;
+    const nowMs = performance.now();
+    for (const [sent, { sinceMs }] of this.#waiting) {
+      const leftMs = sinceMs + this.#waitMs - nowMs;
+      if (leftMs > 0) {
+        this.#timer = setTimeout(this.#giveUpLate, Math.ceil(leftMs));
+        return;
+      }
+      this.#waiting.delete(sent);
+      sent.fail("timeout", new Error("no connection to the app became free"));
+    }
   };
 }
 
@@ -81,12 +159,19 @@ const TIMEOUT_CODES: ReadonlySet<string> = new Set([
 ]);
 
 class PoolRequest implements Sent, Dispatcher.DispatchHandler {
+  readonly #upstream: PooledUpstream;
   readonly #receiver: AnswerReceiver;
   #controller: Dispatcher.DispatchController | undefined;
   #isAborted = false;
+  #isOver = false;
 
-  constructor(receiver: AnswerReceiver) {
+  constructor(upstream: PooledUpstream, receiver: AnswerReceiver) {
+    this.#upstream = upstream;
     this.#receiver = receiver;
+  }
+
+  fail(failure: UpstreamFailure, error: Error): void {
+    this.#receiver.onFailure(failure, error);
   }
 
   resume(): void {
@@ -96,12 +181,13 @@ class PoolRequest implements Sent, Dispatcher.DispatchHandler {
   abort(): void {
     if (this.#isAborted) return;
     this.#isAborted = true;
-    this.#controller?.abort(new Error("given up"));
+    if (this.#upstream.leave(this)) this.fail("aborted", new Error("given up"));
+    else this.#controller?.abort(new Error("given up"));
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // Given up while it waited for a connection.
+    // Given up while its connection was made.
     if (this.#isAborted) controller.abort(new Error("given up"));
   }
 
@@ -119,12 +205,20 @@ class PoolRequest implements Sent, Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+    this.#release();
     this.#receiver.onEnd(trailers);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#release();
     const code = (error as { code?: string }).code ?? "";
     const failure = this.#isAborted ? "aborted" : TIMEOUT_CODES.has(code) ? "timeout" : "unreachable";
-    this.#receiver.onFailure(failure, error);
+    this.fail(failure, error);
+  }
+
+  #release(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#upstream.release();
   }
 }

@@ -2,6 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { ERROR_KINDS, type ErrorEntry, type ErrorKind, PublicError } from "../../core/errors.ts";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { Deps } from "../deps.ts";
+import { noteRarely } from "../domain/note-rarely.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
 import { readRootKeyHash } from "./auth.ts";
 
@@ -52,12 +53,16 @@ export type Observe = (request: FastifyRequest, status: number) => void;
 export type ErrorSender = (request: FastifyRequest, reply: FastifyReply, thrown: unknown) => void;
 
 /** Gives the function that answers a request with what was thrown, logging what only the operator may know. */
-export function createErrorSender(deps: Pick<Deps, "docsUrl" | "log">, observe: Observe): ErrorSender {
+export function createErrorSender(deps: Pick<Deps, "counters" | "docsUrl" | "log">, observe: Observe): ErrorSender {
   return (request, reply, thrown) => {
     const error = toPublicError(request, thrown);
     const { status } = ERROR_KINDS[error.kind];
     const requestId = request.id;
-    if (status >= 500) {
+    if (error.kind === "service_unavailable") {
+      // In an outage every request ends here, for the same reason.
+      const message = `service_unavailable at ${request.routeOptions.url}`;
+      noteRarely(deps, { reason: describeFailure(thrown), message });
+    } else if (status >= 500) {
       deps.log.error(
         { requestId, url: request.routeOptions.url, kind: error.kind, cause: describeFailure(thrown) },
         "request failed",

@@ -1,10 +1,12 @@
 import type { RecordKind, RecordRef, RecordWriter } from "../../edge/projection/contract.ts";
 import { deleteOutbox, listOutbox, nextProjectionVersion } from "../store/outbox.ts";
 import type { Queryable } from "../store/queryable.ts";
-import { readRecords } from "../store/records.ts";
+import { readSomeRecords } from "../store/records.ts";
 
 /** So many marks are carried at a time. */
 export const ROUND_MAX = 500;
+/** So much of what they name is in memory at once, whatever the size of a record; a single one may go beyond. */
+const READ_BYTES_MAX = 8 * 1024 * 1024;
 
 /** What records refer to is written before them, so that no reader finds a reference that leads nowhere. */
 const RANK: Readonly<Record<RecordKind, number>> = {
@@ -44,22 +46,29 @@ export async function carryRound({ db, writer, projectionId }: Projecting): Prom
   return marks.length;
 }
 
-/** Writes what these records are now, under a new version. */
+/**
+ * Writes what these records are now, under a new version. Large ones are written in several parts, all read in the one
+ * snapshot, so that what the version promises is true of each; and what others refer to is in an earlier part, or the same.
+ */
 export async function projectRecords(
   { db, writer, projectionId }: Projecting,
   refs: readonly RecordRef[],
 ): Promise<void> {
   const version = await nextProjectionVersion(db);
-  const sorted = refs.toSorted((a, b) => RANK[a.kind] - RANK[b.kind]);
-  const records = await inSnapshot(db, () => readRecords(db, sorted));
-  const writes = sorted.map((ref, index) => ({ ref, data: records[index] }));
-  await writer.write({ projectionId, version, writes });
+  await inSnapshot(db, async () => {
+    let left: readonly RecordRef[] = refs.toSorted((a, b) => RANK[a.kind] - RANK[b.kind]);
+    while (left.length > 0) {
+      const { writes, unread } = await readSomeRecords(db, left, { bytesMax: READ_BYTES_MAX });
+      await writer.write({ projectionId, version, writes });
+      left = unread;
+    }
+  });
 }
 
-async function inSnapshot<T>(db: Queryable, read: () => Promise<T>): Promise<T> {
+async function inSnapshot(db: Queryable, project: () => Promise<void>): Promise<void> {
   await db.query("begin isolation level repeatable read read only");
   try {
-    return await read();
+    await project();
   } finally {
     await db.query("commit");
   }

@@ -1,7 +1,9 @@
 import pg from "pg";
 import { expect, test } from "vitest";
+import { openLine } from "../../test/faults/line.ts";
 import { createEmptyDatabase } from "../../test/harness/postgres.ts";
-import { listMigrations, migrate } from "./migrate.ts";
+import { waitFor } from "../../test/harness/wait.ts";
+import { listMigrations, MIGRATION_LOCK, migrate } from "./migrate.ts";
 
 async function versionsOf(url: string): Promise<number[]> {
   const client = new pg.Client({ connectionString: url });
@@ -20,5 +22,26 @@ test("an empty database gets every migration once, also when several processes s
   await migrate(database.url);
   const expected = (await listMigrations()).map(({ version }) => version);
   expect(await versionsOf(database.url)).toEqual(expected);
+  await database.drop();
+});
+
+test("a connection that is lost fails the migration and nothing else", async () => {
+  const database = await createEmptyDatabase();
+  const line = await openLine(database.url);
+  const holder = new pg.Client({ connectionString: database.url });
+  await holder.connect();
+  await holder.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+  const through = new URL(database.url);
+  through.port = new URL(line.url).port;
+  const migrating = expect(migrate(through.href)).rejects.toThrow("Connection terminated");
+  await waitFor("it to wait for its turn", async () => {
+    const text = "select from pg_locks where locktype = 'advisory' and not granted and objid = $1";
+    return (await holder.query(text, [MIGRATION_LOCK])).rowCount === 1;
+  });
+  line.cut();
+  // An error that nobody listens to would fail the whole run.
+  await migrating;
+  await line.close();
+  await holder.end();
   await database.drop();
 });

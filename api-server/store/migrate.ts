@@ -6,7 +6,7 @@ const FOLDER = join(import.meta.dirname, "migrations");
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/;
 
 /** Any number that no other advisory lock of ours uses: two replicas that start at once migrate one after the other. */
-const MIGRATION_LOCK = 7_061_001;
+export const MIGRATION_LOCK = 7_061_001;
 
 interface Migration {
   readonly version: number;
@@ -19,8 +19,10 @@ interface Migration {
  */
 export async function migrate(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "postern-migrate" });
-  await client.connect();
+  // A connection that is lost fails the statement under way, or the next one; unheard, it would end the process besides.
+  client.on("error", () => undefined);
   try {
+    await client.connect();
     // Held by the session, so that it spans the transactions and ends with the connection, whatever happens.
     await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
     await client.query(`create table if not exists schema_migrations (
@@ -34,7 +36,7 @@ export async function migrate(databaseUrl: string): Promise<void> {
       if (!applied.has(migration.version)) await apply(client, migration);
     }
   } finally {
-    await client.end();
+    await client.end().catch(() => undefined);
   }
 }
 
@@ -60,7 +62,8 @@ async function apply(client: pg.Client, { version, fileName }: Migration): Promi
     await client.query("insert into schema_migrations (version, file_name) values ($1, $2)", [version, fileName]);
     await client.query("commit");
   } catch (error) {
-    await client.query("rollback");
+    // Over a lost connection it fails as well, and says less than what came before.
+    await client.query("rollback").catch(() => undefined);
     throw new Error(`migration ${fileName}`, { cause: error });
   }
 }

@@ -88,8 +88,10 @@ async function insert(table: string, row: Record<string, unknown>): Promise<void
 
 /** The record, checked to be exactly of its schema: nothing is missing, and nothing is left over. undefined: there is none. */
 async function read(kind: Kind, id: string, workspaceId = WORKSPACE): Promise<unknown> {
-  const [data] = await readRecords(db, [{ workspaceId, kind, id }]);
-  if (data === undefined) return undefined;
+  const batch = await createPostgresSource(db).read([{ workspaceId, kind, id }]);
+  const [record] = batch.usable ? batch.records : [];
+  if (record?.state !== "found") return undefined;
+  const { data } = record;
   const parsed = SCHEMAS[kind].parse(data);
   expect(data).toEqual(parsed);
   return data;
@@ -270,6 +272,19 @@ test("a policy's record is the policy as it was stored", async () => {
   expect(await read("policy", "pol_1")).toEqual(expected);
   await db.query("update policies set deleted_at = 5");
   expect(await read("policy", "pol_1")).toBeUndefined();
+});
+
+test("what is projected of a key and an identity is all but their meta", async () => {
+  await insert("identities", { id: "id_1", external_id: "user", meta: JSON.stringify(META) });
+  await aKey({ identity_id: "id_1", name: "one", meta: JSON.stringify(META) });
+  const refs = [
+    { workspaceId: WORKSPACE, kind: "key", id: "h1" },
+    { workspaceId: WORKSPACE, kind: "identity", id: "id_1" },
+  ] as const;
+  const [key, identity] = await readRecords(db, refs);
+  expect({ ...(key as object), meta: META }).toEqual(await read("key", "h1"));
+  expect({ ...(identity as object), meta: META }).toEqual(await read("identity", "id_1"));
+  expect([key, identity].some((record) => Object.hasOwn(record as object, "meta"))).toBe(false);
 });
 
 describe("whatever is read", () => {

@@ -1,10 +1,11 @@
-import type { RecordKind, RecordRef, RecordSource } from "../../edge/projection/contract.ts";
+import type { RecordKind, RecordRef, RecordSource, RecordWrite } from "../../edge/projection/contract.ts";
 import { isDatabaseUnavailable } from "./failures.ts";
 import type { Queryable } from "./queryable.ts";
 
 /*
  * The records of core/verification/records.ts as they are in Postgres now. The relay writes them to the shared store, and the
- * api-server verifies with them itself: both read them here, one statement per kind, however many are asked for.
+ * api-server verifies with them itself: both read them here, one statement per kind, however many are asked for. They
+ * differ in `meta` alone, which only the api-server's answers have.
  */
 
 /** A row of any of the statements below: which ref it answers, and the record as JSON. */
@@ -27,7 +28,10 @@ interface Asked {
 
 type Statements = Readonly<Record<Exclude<RecordKind, "rootKey">, string>>;
 
-const writeStatements = ({ workspaces, ids }: Asked): Statements => ({
+const metaOf = (table: string): string =>
+  `|| case when ${table}.meta is null then '{}'::jsonb else jsonb_build_object('meta', ${table}.meta) end`;
+
+const writeStatements = ({ workspaces, ids }: Asked, { withMeta }: { withMeta: boolean }): Statements => ({
   key: `select k.workspace_id, k.hash as id,
                jsonb_strip_nulls(jsonb_build_object(
                  'keyId', k.id, 'workspaceId', k.workspace_id, 'apiId', k.api_id, 'keySpaceId', a.key_space_id,
@@ -39,14 +43,14 @@ const writeStatements = ({ workspaces, ids }: Asked): Statements => ({
                                            where kp.key_id = k.id), '[]'),
                  'ratelimits', coalesce((${RATELIMITS} where l.key_id = k.id), '[]'),
                  'limited', exists (select from key_credits c where c.key_id = k.id)))
-               || case when k.meta is null then '{}'::jsonb else jsonb_build_object('meta', k.meta) end as data
+               ${withMeta ? metaOf("k") : ""} as data
           from keys k
           join apis a on a.id = k.api_id
          where k.workspace_id = any(${workspaces}) and k.hash = any(${ids}) and k.deleted_at is null`,
   identity: `select i.workspace_id, i.id,
                     jsonb_build_object('id', i.id, 'externalId', i.external_id,
                                        'ratelimits', coalesce((${RATELIMITS} where l.identity_id = i.id), '[]'))
-                    || case when i.meta is null then '{}'::jsonb else jsonb_build_object('meta', i.meta) end as data
+                    ${withMeta ? metaOf("i") : ""} as data
                from identities i
               where i.workspace_id = any(${workspaces}) and i.id = any(${ids}) and i.deleted_at is null`,
   role: `select r.workspace_id, r.id,
@@ -99,32 +103,105 @@ const writeStatements = ({ workspaces, ids }: Asked): Statements => ({
             where p.workspace_id = any(${workspaces}) and p.id = any(${ids}) and p.deleted_at is null`,
 });
 
-const MANY = writeStatements({ workspaces: "$1::text[]", ids: "$2::text[]" });
+const MANY: Asked = { workspaces: "$1::text[]", ids: "$2::text[]" };
 /**
  * For one record: Postgres, which does not know how long an array will be, plans a statement with one anew each time, and that
  * takes longer than to run it.
  */
-const ONE = writeStatements({ workspaces: "array[$1]", ids: "array[$2]" });
+const ONE: Asked = { workspaces: "array[$1]", ids: "array[$2]" };
+
+interface Reading {
+  /** What the names of the statements begin with. */
+  readonly name: string;
+  readonly one: Statements;
+  readonly many: Statements;
+}
+
+const reading = (name: string, options: { withMeta: boolean }): Reading => ({
+  name,
+  one: writeStatements(ONE, options),
+  many: writeStatements(MANY, options),
+});
+
+/** For pods, none of which decides by `meta`: it may have a mebibyte, and is nobody's business there. */
+const PROJECTED = reading("read-projected", { withMeta: false });
+/** For the api-server, which answers with it. */
+const WHOLE = reading("read-whole", { withMeta: true });
+
+/** Refs are all of the kind. */
+function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: readonly RecordRef[]) {
+  const workspaceIds = [...new Set(refs.map((ref) => ref.workspaceId))];
+  const ids = [...new Set(refs.map((ref) => ref.id))];
+  return workspaceIds.length === 1 && ids.length === 1
+    ? { name: `${name}-${kind}`, text: one[kind], values: [workspaceIds[0], ids[0]] }
+    : { name: `${name}-${kind}-many`, text: many[kind], values: [workspaceIds, ids] };
+}
+
+/** The same records as texts, `null` from the first on before which there are $3 bytes or more; they are counted in any order. */
+const sized = (statement: string): string =>
+  `select workspace_id, id, case when bytes_before < $3 then data end as data
+     from (select workspace_id, id, data,
+                  coalesce(sum(octet_length(data)) over (rows between unbounded preceding and 1 preceding), 0) as bytes_before
+             from (select workspace_id, id, data::text as data from (${statement}) as records offset 0) as texts) as sized`;
 
 /**
  * The records of the refs, in their order; undefined for what is not there, which in Postgres is certain. Refs may be of several
  * workspaces. Root keys have no record: undefined.
  */
-export async function readRecords(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
+async function readWhole(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
   const found = new Map<string, unknown>();
-  const byKind = Map.groupBy(refs, (ref) => ref.kind);
-  for (const [kind, ofKind] of byKind) {
+  for (const [kind, ofKind] of Map.groupBy(refs, (ref) => ref.kind)) {
     if (kind === "rootKey") continue;
-    const workspaceIds = [...new Set(ofKind.map((ref) => ref.workspaceId))];
-    const ids = [...new Set(ofKind.map((ref) => ref.id))];
-    const query =
-      workspaceIds.length === 1 && ids.length === 1
-        ? { name: `read-record-${kind}`, text: ONE[kind], values: [workspaceIds[0], ids[0]] }
-        : { name: `read-records-${kind}`, text: MANY[kind], values: [workspaceIds, ids] };
-    const { rows } = await db.query<RecordRow>(query);
+    const { rows } = await db.query<RecordRow>(queryOf(WHOLE, kind, ofKind));
     for (const row of rows) found.set(place(kind, row.workspace_id, row.id), row.data);
   }
   return refs.map((ref) => found.get(place(ref.kind, ref.workspaceId, ref.id)));
+}
+
+/** The same as they are projected, which is without `meta`. */
+export async function readRecords(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
+  const { writes } = await readSomeRecords(db, refs, { bytesMax: Number.MAX_SAFE_INTEGER });
+  const found = new Map(writes.map(({ ref, data }) => [place(ref.kind, ref.workspaceId, ref.id), data]));
+  return refs.map((ref) => found.get(place(ref.kind, ref.workspaceId, ref.id)));
+}
+
+/** Some of the records that were asked for, and the refs of those that are still to be read, in the order of the refs. */
+export interface SomeRecords {
+  readonly writes: readonly RecordWrite[];
+  readonly unread: readonly RecordRef[];
+}
+
+/**
+ * The records as they are projected, read until there are `bytesMax` bytes of JSON: the last record may go beyond, and
+ * there is one at least. No kind is begun before all of the kinds that come before it in `refs` are read.
+ */
+export async function readSomeRecords(
+  db: Queryable,
+  refs: readonly RecordRef[],
+  { bytesMax }: { bytesMax: number },
+): Promise<SomeRecords> {
+  const writes: RecordWrite[] = [];
+  const unread: RecordRef[] = [];
+  let bytesLeft = bytesMax;
+  for (const [kind, ofKind] of Map.groupBy(refs, (ref) => ref.kind)) {
+    if (bytesLeft <= 0) {
+      unread.push(...ofKind);
+    } else if (kind === "rootKey") {
+      writes.push(...ofKind.map((ref) => ({ ref, data: undefined })));
+    } else {
+      const { name, text, values } = queryOf(PROJECTED, kind, ofKind);
+      const query = { name, text: sized(text), values: [...values, bytesLeft] };
+      const { rows } = await db.query<RecordRow & { data: string | null }>(query);
+      const found = new Map(rows.map((row) => [place(kind, row.workspace_id, row.id), row.data]));
+      for (const ref of ofKind) {
+        const data = found.get(place(kind, ref.workspaceId, ref.id));
+        if (data === null) unread.push(ref);
+        else writes.push({ ref, data: data === undefined ? undefined : JSON.parse(data) });
+      }
+      for (const { data } of rows) bytesLeft = data === null ? 0 : bytesLeft - Buffer.byteLength(data);
+    }
+  }
+  return { writes, unread };
 }
 
 const place = (kind: RecordKind, workspaceId: string, id: string): string => `${kind} ${workspaceId} ${id}`;
@@ -134,7 +211,7 @@ export function createPostgresSource(db: Queryable): RecordSource {
   return {
     async read(refs) {
       try {
-        const records = await readRecords(db, refs);
+        const records = await readWhole(db, refs);
         return {
           usable: true,
           records: records.map((data) => (data === undefined ? GONE : { state: "found", version: 0, data })),

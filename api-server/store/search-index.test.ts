@@ -4,6 +4,9 @@ import { expect, test } from "vitest";
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { containing } from "./like.ts";
 import { migrate } from "./migrate.ts";
+import { listOverridePatterns } from "./overrides.ts";
+import type { Queryable } from "./queryable.ts";
+import { listRecordRefs, readRecords } from "./records.ts";
 
 async function withClient<T>({ url }: Pick<TestDatabase, "url">, work: (db: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });
@@ -72,4 +75,36 @@ test("who may not install extensions migrates all the same, without that index",
     await withClient(database, (db) => db.query(`drop owned by ${role}; drop role ${role}`));
     await database.drop();
   }
+});
+
+test("the few patterns among many overrides are found by an index of their own", async () => {
+  const database = await createTestDatabase();
+  await withClient(database, async (db) => {
+    await db.query("insert into workspaces (id, name, created_at) values ('ws', 'ws', 0)");
+    await db.query(
+      "insert into ratelimit_namespaces (id, workspace_id, name, created_at) values ('ns', 'ws', 'ns', 0)",
+    );
+    await db.query("set session_replication_role = replica");
+    await db.query(`insert into ratelimit_overrides
+                      (id, workspace_id, namespace_id, identifier, max_count, duration_ms, created_at)
+                    select 'o_' || i, 'ws', 'ns', case when i % 5000 = 0 then 'vip-' || i || '-*' else 'user-' || i end, 1, 1000, 0
+                      from generate_series(1, 20000) as i`);
+    await db.query("vacuum analyze ratelimit_overrides");
+    const asked: string[][] = [];
+    const explaining: Queryable = {
+      query: async ({ text, values }: { text: string; values: unknown[] }) => {
+        asked.push(await indexesOf(db, text, values));
+        return { rows: [], rowCount: 0 };
+      },
+    } as never;
+    await listOverridePatterns(explaining, { workspaceId: "ws", namespaceId: "ns" });
+    await readRecords(explaining, [{ workspaceId: "ws", kind: "overridePatterns", id: "ns" }]);
+    await listRecordRefs(explaining, { kind: "overridePatterns", after: "", max: 1000 });
+    expect(asked).toEqual([
+      ["ratelimit_overrides_patterns"],
+      ["ratelimit_overrides_patterns"],
+      ["ratelimit_overrides_patterns"],
+    ]);
+  });
+  await database.drop();
 });

@@ -20,7 +20,7 @@ import { parseHttpUrl, parsePort } from "../values.ts";
  */
 
 const HOST = "127.0.0.1";
-/** How long the first reconcile of a policy may take before `dev` says that it goes on without a sidecar. */
+/** How long the first reconcile of a policy, and then its way to the sidecar, may take before `dev` goes on without. */
 const FIRST_POLICY_DEADLINE_MS = 15_000;
 
 /** The line that `--json` prints, once, when everything is ready. */
@@ -187,7 +187,18 @@ async function startGate(parts: {
     logger: log.child({ part: "sidecar" }),
   });
   closers.add("sidecar", () => gate.close());
+  await untilReady(gate, log);
   return gate;
+}
+
+/** The policy is in Postgres; the gate has it when the relay has carried it to the edge. */
+async function untilReady({ adminUrl }: Sidecar, log: Logger): Promise<void> {
+  const deadline = Date.now() + FIRST_POLICY_DEADLINE_MS;
+  while ((await fetch(`${adminUrl}/readyz`)).status !== 200) {
+    if (Date.now() > deadline)
+      return log.warn("the sidecar has not got its policy yet: until then it refuses requests");
+    await new Promise((done) => setTimeout(done, 10));
+  }
 }
 
 /** The id of the policy to enforce, once it is reconciled; undefined when none is within the deadline. */

@@ -5,7 +5,15 @@ import * as z from "zod";
  * only while they hold. The time of the last transition moves with the status alone.
  */
 
-export const CONDITION_TYPES = ["Ready", "Reconciling", "Stalled", "Accepted", "Enforced", "Bypassable"] as const;
+export const CONDITION_TYPES = [
+  "Ready",
+  "Reconciling",
+  "Stalled",
+  "Accepted",
+  "Enforced",
+  "Bypassable",
+  "Stale",
+] as const;
 
 const REASON_LENGTH_MAX = 1024;
 const MESSAGE_LENGTH_MAX = 32_768;

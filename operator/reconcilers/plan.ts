@@ -23,6 +23,7 @@ export type Reason =
   | "DeleteProtected"
   | "NoPods"
   | "ReportsUnavailable"
+  | "PastStaleAfter"
   | "NetworkPolicyNone"
   | "NotSupported";
 
@@ -35,10 +36,12 @@ export interface Verdict {
 
 /** A condition beside those that every object has. */
 export interface FurtherCondition {
-  readonly type: "Accepted" | "Enforced" | "Bypassable";
+  readonly type: "Accepted" | "Enforced" | "Bypassable" | "Stale";
   readonly status: "True" | "False" | "Unknown";
   readonly reason: Reason;
   readonly message: string;
+  /** The condition is abnormal while True, and an Event tells when that begins and when it ends. */
+  readonly alerts?: true;
 }
 
 export interface Plan<Action> extends WorkResult {

@@ -115,7 +115,7 @@ async function conclude<Action>(
   drift?: string,
 ): Promise<WorkResult> {
   // The object may have been changed since: its status must speak of the generation that was looked at, and of no other.
-  const { status, event } = statusOf({
+  const { status, events } = statusOf({
     object: current(object, ctx),
     verdict: plan.verdict,
     conditions: plan.conditions ?? [],
@@ -124,7 +124,7 @@ async function conclude<Action>(
     resyncMs: ctx.resyncMs,
   });
   if (status !== undefined) await ctx.source.updateStatus(object, status);
-  if (event !== undefined) await ctx.source.recordEvent(object, event);
+  for (const event of events) await ctx.source.recordEvent(object, event);
   if (drift !== undefined) {
     const note = `The store differed from the manifest and was set right: ${drift}.`;
     await ctx.source.recordEvent(object, { type: "Warning", reason: "DriftCorrected", action: "Correct", note });

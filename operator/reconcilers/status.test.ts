@@ -27,14 +27,14 @@ test("Ready is always there; Reconciling and Stalled only while they hold", () =
 
 test("nothing is written while nothing changes", () => {
   const { status } = statusOf(input(ready("done")));
-  expect(statusOf({ ...input(ready("done"), status), nowMs: NOW_MS + 60_000 })).toEqual({});
+  expect(statusOf({ ...input(ready("done"), status), nowMs: NOW_MS + 60_000 })).toEqual({ events: [] });
 });
 
 test("the time of the last sync is written again when a resync has passed", () => {
   const { status } = statusOf(input(ready("done")));
   const later = statusOf({ ...input(ready("done"), status), nowMs: NOW_MS + 300_000 });
   expect(later.status).toMatchObject({ lastSyncTime: "2026-03-01T12:05:00Z" });
-  expect(later.event).toBeUndefined();
+  expect(later.events).toEqual([]);
 });
 
 test("the time of the transition moves with the condition's status alone", () => {
@@ -46,9 +46,9 @@ test("the time of the transition moves with the condition's status alone", () =>
 
 test("an Event tells of a transition, and not of what is known already", () => {
   const first = statusOf(input(stalled("Conflict", "taken")));
-  expect(first.event).toMatchObject({ type: "Warning", reason: "Conflict", note: "taken" });
-  expect(statusOf(input(stalled("Conflict", "taken by another"), first.status)).event).toBeUndefined();
-  expect(statusOf(input(ready("done"), first.status)).event).toMatchObject({ type: "Normal", reason: "Succeeded" });
+  expect(first.events).toMatchObject([{ type: "Warning", reason: "Conflict", note: "taken" }]);
+  expect(statusOf(input(stalled("Conflict", "taken by another"), first.status)).events).toEqual([]);
+  expect(statusOf(input(ready("done"), first.status)).events).toMatchObject([{ type: "Normal", reason: "Succeeded" }]);
 });
 
 test("a new generation is observed even when all else stays", () => {
@@ -80,4 +80,23 @@ test("while the API is away Reconciling is added once, and Ready is left alone",
   expect(typesOf(added)).toEqual(["Ready", "Reconciling"]);
   expect(added).toMatchObject({ conditions: [{ status: "True", reason: "Succeeded" }, { reason: "ApiUnavailable" }] });
   expect(withReconciling(anObject("Role", {}, { status: added }), away, NOW_MS)).toBeUndefined();
+});
+
+test("an Event tells when a condition that alerts begins to hold and when it ends, and is silent in between", () => {
+  const { status: before } = statusOf(input(ready("done")));
+  const look = (holds: boolean, status: unknown, message = "late") =>
+    statusOf({
+      ...input(ready("done"), status),
+      conditions: [
+        { type: "Stale", status: holds ? "True" : "False", reason: "PastStaleAfter", message, alerts: true },
+        { type: "Bypassable", status: "True", reason: "NotSupported", message: "no matter" },
+      ],
+    });
+  const fresh = look(false, before);
+  expect(fresh.events).toEqual([]);
+  const stale = look(true, fresh.status);
+  expect(stale.events).toEqual([{ type: "Warning", reason: "PastStaleAfter", action: "Stale", note: "late" }]);
+  expect(look(true, stale.status, "later still").events).toEqual([]);
+  expect(look(false, stale.status).events).toMatchObject([{ type: "Normal" }]);
+  expect((stale.status as { conditions: object[] }).conditions.at(-2)).not.toHaveProperty("alerts");
 });

@@ -29,8 +29,8 @@ export interface StatusInput {
 export interface NewStatus {
   /** undefined when nothing changed that is worth a write. */
   readonly status?: object;
-  /** For a transition of Ready: once, not at each look. */
-  readonly event?: ManifestEvent;
+  /** For transitions of Ready, and of conditions that alert: once, not at each look. */
+  readonly events: readonly ManifestEvent[];
 }
 
 /** The status that the verdict makes of the previous one, by the conventions of kstatus. */
@@ -51,7 +51,7 @@ export function statusOf({ object, verdict, conditions: further, own, nowMs, res
     if (holds) set({ type, status: "True", reason, message });
     else conditions = removeCondition(conditions, type);
   }
-  for (const condition of further) set(condition);
+  for (const { alerts: _, ...condition } of further) set(condition);
 
   const lastSyncTime = state === "Ready" ? `${new Date(nowMs).toISOString().slice(0, 19)}Z` : previous.lastSyncTime;
   const known = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
@@ -61,11 +61,11 @@ export function statusOf({ object, verdict, conditions: further, own, nowMs, res
     ...(lastSyncTime === undefined ? {} : { lastSyncTime }),
     conditions,
   };
-  const event = transition(previous.conditions, verdict);
+  const events = [transition(previous.conditions, verdict), ...further.map((one) => alert(previous.conditions, one))];
   const syncedMs = nowMs - Date.parse(previous.lastSyncTime ?? "");
   const isSame = isDeepStrictEqual({ ...(object.status as object), lastSyncTime }, { ...status, lastSyncTime });
-  if (isSame && !(syncedMs >= resyncMs * 0.8)) return {};
-  return { status, ...(event === undefined ? {} : { event }) };
+  if (isSame && !(syncedMs >= resyncMs * 0.8)) return { events: [] };
+  return { status, events: events.filter((event) => event !== undefined) };
 }
 
 /** While nothing is known to be wrong with what is in force, an API that is away does not make an object unready. */
@@ -105,4 +105,11 @@ function transition(previous: readonly Condition[], { state, reason, message }: 
   const status = state === "Ready" ? "True" : "False";
   if (old?.status === status && old.reason === reason) return undefined;
   return { type: state === "Stalled" ? "Warning" : "Normal", reason, action: "Reconcile", note: message };
+}
+
+function alert(previous: readonly Condition[], condition: FurtherCondition): ManifestEvent | undefined {
+  const { type, status, reason, message, alerts } = condition;
+  const was = previous.find((one) => one.type === type)?.status === "True";
+  if (alerts !== true || was === (status === "True")) return undefined;
+  return { type: status === "True" ? "Warning" : "Normal", reason, action: type, note: message };
 }

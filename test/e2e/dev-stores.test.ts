@@ -1,17 +1,30 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
+import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ADVISORY_LOCKS } from "../../api-server/store/advisory-locks.ts";
 import { createTestDatabase, type TestDatabase } from "../harness/postgres.ts";
 import { startProcess } from "../harness/process.ts";
 import { createTestRedis, type TestRedis } from "../harness/redis.ts";
+import { waitFor } from "../harness/wait.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
 let database: TestDatabase;
 let redis: TestRedis;
 let folder: string;
+const startDev = () => {
+  const args = ["cli/main.ts", "dev", "--json", "--data", folder, "--manifests", "examples/quickstart"];
+  return startProcess(process.execPath, [...args, "--api-port", "0", "--sidecar-port", "0"], {
+    cwd: ROOT,
+    readyLine: /^\{.*"apiUrl".*\}$/m,
+    env: { DATABASE_URL: database.url, REDIS_URL: redis.url, POSTERN_REDIS_PREFIX: redis.prefix.slice(0, -1) },
+  });
+};
+
 beforeAll(async () => {
   [database, redis] = await Promise.all([createTestDatabase(), createTestRedis()]);
   folder = mkdtempSync(join(tmpdir(), "postern-dev-stores-"));
@@ -22,12 +35,7 @@ afterAll(async () => {
 });
 
 test("postern dev works on the Postgres of DATABASE_URL and the Redis of REDIS_URL, and starts none of its own", async () => {
-  const args = ["cli/main.ts", "dev", "--json", "--data", folder, "--manifests", "examples/quickstart"];
-  const dev = await startProcess(process.execPath, [...args, "--api-port", "0", "--sidecar-port", "0"], {
-    cwd: ROOT,
-    readyLine: /^\{.*"apiUrl".*\}$/m,
-    env: { DATABASE_URL: database.url, REDIS_URL: redis.url, POSTERN_REDIS_PREFIX: redis.prefix.slice(0, -1) },
-  });
+  const dev = await startDev();
   const client = new Redis(redis.url);
   try {
     const { sidecarUrl } = JSON.parse(dev.stdout()) as { sidecarUrl: string };
@@ -38,5 +46,28 @@ test("postern dev works on the Postgres of DATABASE_URL and the Redis of REDIS_U
   } finally {
     client.disconnect();
     await dev.stop();
+  }
+});
+
+test("postern dev says that it is ready when its gate has the policy, however long that takes to reach it", async () => {
+  const db = new pg.Client({ connectionString: database.url });
+  await db.connect();
+  // While we hold the relay's lock nothing gets from Postgres to Redis.
+  await db.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.relay]);
+  await db.query("truncate policies");
+  const client = new Redis(redis.url);
+  const known = await client.keys(`${redis.prefix}*`);
+  if (known.length > 0) await client.del(known);
+  const starting = startDev();
+  try {
+    await waitFor("the policy to be in Postgres", async () => (await db.query("select from policies")).rowCount === 1);
+    expect(await Promise.race([starting.then(() => "ready"), sleep(1000, "not ready")])).toBe("not ready");
+    await db.query("select pg_advisory_unlock($1)", [ADVISORY_LOCKS.relay]);
+    const { sidecarUrl } = JSON.parse((await starting).stdout()) as { sidecarUrl: string };
+    expect((await fetch(`${sidecarUrl}/orders`, { method: "POST" })).status).toBe(401);
+  } finally {
+    await db.end();
+    client.disconnect();
+    await (await starting).stop();
   }
 });

@@ -1,5 +1,8 @@
+import type { ApiKeyPolicyStatus } from "../../../core/manifests/api-key-policy.ts";
+import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { FurtherCondition } from "../plan.ts";
 import type { DataPlane } from "./gather.ts";
+import { NEVER_HEARD_MS } from "./stale.ts";
 
 /** Whether the sidecars have the policy of now: what they report themselves, not what we hope. */
 export function enforced(dataPlane: DataPlane | undefined): FurtherCondition {
@@ -31,13 +34,35 @@ export function enforced(dataPlane: DataPlane | undefined): FurtherCondition {
 
 const LAG_STEP_MS = 5_000;
 
-/** For the status: the lag is rounded up to five seconds, so that its normal wavering is not a change to be written. */
-export function toDataPlaneStatus(dataPlane: DataPlane | undefined): DataPlane | undefined {
+/**
+ * For the status: the lag is rounded up to five seconds, so that its normal wavering is not a change to be written, and left
+ * out when it has no bound.
+ */
+export function toDataPlaneStatus(dataPlane: DataPlane | undefined): ApiKeyPolicyStatus["dataPlane"] {
   if (dataPlane === undefined) return undefined;
   const { pods, current, oldestLagMs } = dataPlane;
+  if (oldestLagMs >= NEVER_HEARD_MS) return { pods, current };
   return { pods, current, oldestLagMs: Math.ceil(oldestLagMs / LAG_STEP_MS) * LAG_STEP_MS };
 }
 
-/** Soon while sidecars follow; now and then to see that they still do. */
-export const refreshMs = ({ status, reason }: FurtherCondition): number =>
-  status === "False" && reason === "Progressing" ? 1_000 : 15_000;
+const REST_MS = 15_000;
+const SOON_MS = 2_000;
+const FOLLOWING_MS = 1_000;
+/** The longer something lasts, the less often it is looked at: every 2 s in the first minute, every 15 s after 450 s. */
+const LOOKS_PER_AGE = 30;
+
+/**
+ * Soon while pods are expected to come or to follow, but not for ever: no pods at all may be what is wanted, and a sidecar that
+ * cannot follow would be looked at each second. `previous` is the condition of the status so far.
+ */
+export function refreshMs(
+  { type, status, reason }: FurtherCondition,
+  { previous, nowMs }: { previous: readonly Condition[]; nowMs: number },
+): number {
+  if (status !== "False") return REST_MS;
+  const known = previous.find((one) => one.type === type);
+  const isSame = known?.status === status && known.reason === reason;
+  const ageMs = isSame ? nowMs - Date.parse(known.lastTransitionTime) : 0;
+  const soonMs = reason === "Progressing" ? FOLLOWING_MS : SOON_MS;
+  return Math.min(REST_MS, Math.max(soonMs, ageMs / LOOKS_PER_AGE));
+}

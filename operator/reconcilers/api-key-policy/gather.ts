@@ -1,5 +1,6 @@
 import { ApiKeyPolicySpec, ApiKeyPolicyStatus } from "../../../core/manifests/api-key-policy.ts";
 import { namespacesOf } from "../../../core/manifests/compile-policy.ts";
+import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { type Context, managerOf } from "../context.ts";
@@ -50,6 +51,9 @@ export interface ObservedPolicy {
   readonly claimants: readonly ManifestObject[];
   /** Whether the API has keys; asked for only where it decides about a deletion. */
   readonly hasKeys: boolean;
+  /** The conditions of the status so far. */
+  readonly previous: readonly Condition[];
+  readonly nowMs: number;
 }
 
 export async function gather(object: ManifestObject, learned: Learned, ctx: Context): Promise<ObservedPolicy> {
@@ -76,6 +80,8 @@ export async function gather(object: ManifestObject, learned: Learned, ctx: Cont
     namespaces: new Map(resolved),
     claimants: ctx.source.list("ApiKeyPolicy").filter((other) => isSameClaim(object, other)),
     hasKeys: wouldDeleteApi && (await hasKeys(api.apiId, ctx)),
+    previous: status.conditions ?? [],
+    nowMs: ctx.nowMs(),
   };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
+import { ApiKeyPolicySpec, ApiKeyPolicyStatus } from "../../../core/manifests/api-key-policy.ts";
 import { compilePolicy } from "../../../core/manifests/compile-policy.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import { aDeletedObject, anObject, managerOfIt } from "../../test/builders.ts";
@@ -9,6 +9,7 @@ import { enforced, toDataPlaneStatus } from "./enforced.ts";
 import type { ObservedPolicy, StoredApi, StoredPolicy } from "./gather.ts";
 import { planPolicy } from "./plan.ts";
 
+const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
 const manager = managerOfIt("ApiKeyPolicy");
 const spec = { api: { name: "orders" }, target: { port: 8080 }, rules: [{ permissions: "a AND b" }] };
 const api: StoredApi = { apiId: "api_12345678", name: "orders", manager };
@@ -46,6 +47,8 @@ function observed(more: Partial<ObservedPolicy> & { spec?: unknown } = {}): Obse
     namespaces: new Map(),
     claimants: [object],
     hasKeys: false,
+    previous: [],
+    nowMs: NOW_MS,
     ...more,
   };
 }
@@ -212,6 +215,89 @@ test.each([
   { name: "reports cannot be read", dataPlane: undefined, status: "Unknown", reason: "ReportsUnavailable" },
 ])("Enforced is $status when $name", ({ dataPlane, status, reason }) => {
   expect(enforced(dataPlane)).toMatchObject({ type: "Enforced", status, reason });
+});
+
+describe("sidecars that serve by old knowledge", () => {
+  const withLag = (oldestLagMs: number, onStale = {}) =>
+    planPolicy(
+      observed({
+        spec: { ...spec, onStale },
+        api,
+        stored: aPolicy({ policy: compiled({ ...spec, onStale }), dataPlane: { pods: 2, current: 2, oldestLagMs } }),
+      }),
+    );
+
+  test("make the policy Stale past spec.onStale.after, and not before", () => {
+    expect(condition(withLag(30_000), "Stale")).toMatchObject({ status: "False", reason: "Succeeded", alerts: true });
+    const late = condition(withLag(30_001), "Stale");
+    expect(late).toMatchObject({ status: "True", reason: "PastStaleAfter", alerts: true });
+    expect(late?.message).toContain("longer than the 30 s");
+    expect(condition(withLag(30_001, { after: "45s" }), "Stale")).toMatchObject({ status: "False" });
+  });
+
+  test("are told of with what they do then", () => {
+    expect(condition(withLag(40_000), "Stale")?.message).toContain(
+      "goes on serving the keys that it knows, up to 900 s",
+    );
+    const denied = condition(withLag(40_000, { action: "Deny" }), "Stale");
+    expect(denied?.message).toContain("refuses every request");
+  });
+
+  test("have a while to hear anything at all when they start", () => {
+    const never = { pods: 1, current: 1, oldestLagMs: Number.MAX_SAFE_INTEGER };
+    const lookedAt = (previous: ObservedPolicy["previous"]) =>
+      planPolicy(observed({ api, stored: aPolicy({ dataPlane: never }), previous }));
+    const since = (status: "Unknown" | "True", lastedMs: number) => {
+      const lastTransitionTime = new Date(NOW_MS - lastedMs).toISOString();
+      return [{ type: "Stale", status, reason: "Progressing", message: "", lastTransitionTime }] as const;
+    };
+    expect(condition(lookedAt([]), "Stale")).toMatchObject({ status: "Unknown" });
+    expect(condition(lookedAt(since("Unknown", 30_000)), "Stale")).toMatchObject({ status: "Unknown" });
+    expect(condition(lookedAt(since("Unknown", 31_000)), "Stale")).toMatchObject({ status: "True" });
+    expect(condition(lookedAt(since("True", 1_000)), "Stale")).toMatchObject({ status: "True" });
+    expect(lookedAt([]).status).toMatchObject({ dataPlane: { pods: 1, current: 1 } });
+    expect(() => ApiKeyPolicyStatus.parse(lookedAt([]).status)).not.toThrow();
+  });
+
+  test("are told of also while a new spec is not accepted", () => {
+    const object = anObject("ApiKeyPolicy", { ...spec, rules: "none" }, { generation: 2 });
+    const stored = aPolicy({ dataPlane: { pods: 1, current: 1, oldestLagMs: 60_000 } });
+    expect(condition(planPolicy(observed({ object, api, stored })), "Stale")).toMatchObject({ status: "True" });
+  });
+
+  test("leave the condition as it was while their reports cannot be read; of none there is nothing old", () => {
+    expect(
+      condition(planPolicy(observed({ api, stored: aPolicy({ dataPlane: undefined }) })), "Stale"),
+    ).toBeUndefined();
+    expect(condition(planPolicy(observed({ api, stored: aPolicy() })), "Stale")).toMatchObject({ reason: "NoPods" });
+  });
+});
+
+describe("a policy is looked at again", () => {
+  const NO_PODS = { pods: 0, current: 0, oldestLagMs: 0 };
+  const lookAgainMs = (dataPlane: StoredPolicy["dataPlane"], lastedS?: number, reason = "NoPods") => {
+    const lastTransitionTime = new Date(NOW_MS - (lastedS ?? 0) * 1000).toISOString();
+    const before = { type: "Enforced", status: "False", reason, message: "", lastTransitionTime } as const;
+    const previous = lastedS === undefined ? [] : [before];
+    return planPolicy(observed({ api, stored: aPolicy({ dataPlane }), previous })).requeueAfterMs;
+  };
+
+  test("every two seconds in the first minute without pods, then ever less often", () => {
+    expect([undefined, 0, 59, 120, 3600].map((lastedS) => lookAgainMs(NO_PODS, lastedS))).toEqual([
+      2000, 2000, 2000, 4000, 15_000,
+    ]);
+  });
+
+  test("every second while the first sidecars follow, but not for ever", () => {
+    const some = { pods: 3, current: 2, oldestLagMs: 10 };
+    expect(lookAgainMs(some, 3600)).toBe(1000);
+    expect(lookAgainMs(some, 20, "Progressing")).toBe(1000);
+    expect(lookAgainMs(some, 3600, "Progressing")).toBe(15_000);
+  });
+
+  test("now and then when all enforce it", () => {
+    expect(lookAgainMs({ pods: 3, current: 3, oldestLagMs: 10 }, 10)).toBe(15_000);
+  });
 });
 
 test("the wavering of a lag is no change of the status", () => {

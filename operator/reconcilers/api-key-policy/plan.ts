@@ -17,6 +17,7 @@ import {
 import { deletionPolicyOf, invalid } from "../spec.ts";
 import { enforced, refreshMs, toDataPlaneStatus } from "./enforced.ts";
 import type { ObservedPolicy, StoredPolicy } from "./gather.ts";
+import { stale } from "./stale.ts";
 
 export type PolicyAction =
   | { readonly type: "createApi"; readonly name: string }
@@ -44,7 +45,7 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   };
   const verdict = firstOf(observed, CHECKS);
   if (verdict !== undefined) {
-    const conditions = [accepted(verdict), enforcedInSpiteOf(verdict, stored)];
+    const conditions = [accepted(verdict), enforcedInSpiteOf(verdict, stored), ...staleness(observed)];
     return { actions: [], verdict, status, conditions, requeueAfterMs: CONFLICT_REQUEUE_MS };
   }
   const actions = actionsFor(observed);
@@ -56,8 +57,8 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
     actions,
     verdict: ready(`The store holds the policy as ${stored?.policyId ?? ""}.`),
     status,
-    conditions: [ACCEPTED, inForce, bypassable(observed)],
-    requeueAfterMs: refreshMs(inForce),
+    conditions: [ACCEPTED, inForce, bypassable(observed), ...staleness(observed)],
+    requeueAfterMs: refreshMs(inForce, observed),
   };
 }
 
@@ -188,6 +189,16 @@ const bypassable = ({ parsed: { spec } }: ObservedPolicy): FurtherCondition => (
           "This version writes no NetworkPolicy. Until one of your own opens only the sidecar's ports, traffic that does not pass the sidecar is not checked.",
       }),
 });
+
+/** By the policy that is in force, which need not be that of the manifest. */
+function staleness(observed: ObservedPolicy): FurtherCondition[] {
+  const { stored } = observed;
+  const found =
+    stored !== undefined && isOwn(observed, stored)
+      ? stale(stored.dataPlane, stored.policy.onStale, observed)
+      : undefined;
+  return found === undefined ? [] : [found];
+}
 
 const accepted = ({ reason, message }: Verdict): FurtherCondition => ({
   type: "Accepted",

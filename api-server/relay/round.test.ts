@@ -1,0 +1,90 @@
+import type { Pool } from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createMemoryEdge, type Edge } from "../../edge/open.ts";
+import type { RecordRef, RecordWriter } from "../../edge/projection/contract.ts";
+import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
+import { createPool } from "../store/pool.ts";
+import { carryRound } from "./round.ts";
+
+const MiB = 1024 * 1024;
+const APIS = 20;
+const WORKSPACE = "ws_round";
+
+let database: TestDatabase;
+let db: Pool;
+let edge: Edge;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  // A round wants one connection.
+  db = createPool(database.url, { connectionsMax: 1 });
+  edge = createMemoryEdge();
+  await edge.writer.begin("prj", []);
+  await edge.writer.complete("prj", []);
+});
+afterAll(async () => {
+  await edge.close();
+  await db.end();
+  await database.drop();
+});
+
+interface Part {
+  readonly version: number;
+  readonly bytes: number;
+  readonly refs: readonly RecordRef[];
+}
+
+/** Writes what it is given, and notes it; after each part, `between` happens. */
+function noting(parts: Part[], between: () => Promise<void>): RecordWriter {
+  const write: RecordWriter["write"] = async (batch) => {
+    const bytes = batch.writes.reduce((sum, { data }) => sum + Buffer.byteLength(JSON.stringify(data ?? null)), 0);
+    parts.push({ version: batch.version, bytes, refs: batch.writes.map(({ ref }) => ref) });
+    await edge.writer.write(batch);
+    await between();
+  };
+  return new Proxy(edge.writer, {
+    get: (target, name) => (name === "write" ? write : Reflect.get(target, name).bind(target)),
+  });
+}
+
+test("large records are carried a few at a time, all of one moment and one version, what keys refer to first", async () => {
+  await db.query("insert into workspaces (id, name, created_at) values ($1, 'round', 1)", [WORKSPACE]);
+  // The key refers to an API whose mark comes after its own.
+  await db.query("set session_replication_role = replica");
+  await db.query(
+    "insert into keys (id, workspace_id, api_id, hash, start, created_at) values ('key', $1, 'api_20', 'h', 's', 1)",
+    [WORKSPACE],
+  );
+  await db.query("set session_replication_role = origin");
+  await db.query("update keys set name = 'at first'");
+  await db.query(
+    `insert into apis (id, workspace_id, key_space_id, name, created_at)
+     select 'api_' || i, $1, 'ks_' || i, repeat('x', $2), 1 from generate_series(1, $3) as i`,
+    [WORKSPACE, MiB, APIS],
+  );
+  const other = createPool(database.url, { connectionsMax: 1 });
+  const parts: Part[] = [];
+  const writer = noting(parts, async () => {
+    await other.query("update apis set name = 'changed meanwhile'");
+    await other.query("update keys set name = 'changed meanwhile'");
+  });
+
+  const carried = await carryRound({ db, writer, projectionId: "prj" });
+
+  expect(carried).toBeGreaterThan(APIS);
+  expect(parts.length).toBeGreaterThanOrEqual(3);
+  for (const { bytes } of parts) expect(bytes).toBeLessThan(10 * MiB);
+  expect(new Set(parts.map(({ version }) => version)).size).toBe(1);
+  const kinds = parts.flatMap(({ refs }) => refs.map(({ kind }) => kind));
+  expect(kinds.filter((kind) => kind === "api")).toHaveLength(APIS);
+  expect(kinds.indexOf("key")).toBeGreaterThan(kinds.lastIndexOf("api"));
+  const read = await edge.source.read([{ workspaceId: WORKSPACE, kind: "key", id: "h" }]);
+  expect(read).toMatchObject({ usable: true, records: [{ state: "found", data: { keyId: "key" } }] });
+  expect(JSON.stringify(read)).not.toContain("meanwhile");
+
+  // The change of meanwhile has marks of its own, which this round left alone.
+  await carryRound({ db, writer: edge.writer, projectionId: "prj" });
+  const again = await edge.source.read([{ workspaceId: WORKSPACE, kind: "key", id: "h" }]);
+  expect(JSON.stringify(again)).toContain("meanwhile");
+  await other.end();
+});

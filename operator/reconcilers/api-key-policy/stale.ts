@@ -1,0 +1,42 @@
+import type { Condition } from "../../../core/manifests/conditions.ts";
+import type { CompiledPolicy } from "../../../core/policies/policy.ts";
+import type { FurtherCondition } from "../plan.ts";
+import type { DataPlane } from "./gather.ts";
+
+/** What the API says of a sidecar that has heard nothing yet: as a number, it has no bound. */
+export const NEVER_HEARD_MS = Number.MAX_SAFE_INTEGER;
+
+/**
+ * Whether a sidecar serves by older knowledge than the policy in force allows (`onStale.after`). undefined when nobody can
+ * tell: what was last known then stays in the status, and no Event is made twice of it.
+ */
+export function stale(
+  dataPlane: DataPlane | undefined,
+  onStale: CompiledPolicy["onStale"],
+  { previous, nowMs }: { previous: readonly Condition[]; nowMs: number },
+): FurtherCondition | undefined {
+  if (dataPlane === undefined) return undefined;
+  const { pods, oldestLagMs } = dataPlane;
+  const afterS = onStale.afterMs / 1000;
+  if (pods === 0) {
+    const message = "No sidecar has reported on this policy lately.";
+    return { type: "Stale", status: "False", reason: "NoPods", message, alerts: true };
+  }
+  if (oldestLagMs <= onStale.afterMs) {
+    const message = `No sidecar is behind by more than the ${afterS} s of spec.onStale.after.`;
+    return { type: "Stale", status: "False", reason: "Succeeded", message, alerts: true };
+  }
+  const known = previous.find(({ type }) => type === "Stale");
+  const waitedMs = known?.status === "Unknown" ? nowMs - Date.parse(known.lastTransitionTime) : 0;
+  // Every sidecar begins so, and hears of the last change within a second or two.
+  if (oldestLagMs >= NEVER_HEARD_MS && known?.status !== "True" && waitedMs <= onStale.afterMs) {
+    const message = "A sidecar has not heard yet how current what it knows is.";
+    return { type: "Stale", status: "Unknown", reason: "Progressing", message, alerts: true };
+  }
+  const does =
+    onStale.action === "Deny"
+      ? "refuses every request"
+      : `goes on serving the keys that it knows, up to ${onStale.denyAfterMs / 1000} s`;
+  const message = `A sidecar has heard of no changes for longer than the ${afterS} s of spec.onStale.after, and ${does}. See status.dataPlane.oldestLagMs, and whether the relay and Redis work.`;
+  return { type: "Stale", status: "True", reason: "PastStaleAfter", message, alerts: true };
+}
