@@ -62,7 +62,7 @@ async function refillKey(deps: RefillDeps, row: RefillRow, today: string): Promi
         return { ...current, remaining: refilledAmount({ remaining, amount, times }) };
       });
       // Only now the row is locked: somebody else may have been first since the page was read.
-      const lastRefillOn = await findLastRefill(tx, { keyId: key.keyId });
+      const lastRefillOn = await findLastRefill(tx, key);
       if (lastRefillOn !== row.last_refill_on) throw new Overtaken();
       await setLastRefill(tx, { keyIds: [key.keyId], today });
       await insertAuditEvents(tx, auditContext(deps, key.workspaceId, updatedAt), [

@@ -42,18 +42,18 @@ export interface ImportParts {
 
 export async function ensureImportParts(tx: PoolClient, call: Acting, keys: readonly Naming[]): Promise<ImportParts> {
   const events: AuditEvent[] = [];
-  const { permissions, events: made } = await ensurePermissions(
-    tx,
-    call,
-    keys.flatMap((key) => key.permissions ?? []),
-  );
-  events.push(...made);
   const roleNames = new Set(keys.flatMap((key) => key.roles ?? []));
+  const slugs = keys.flatMap((key) => key.permissions ?? []);
   const externalIds = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
+  // Roles, permissions, identities: who makes several of them does so in this order, lest two wait for one another.
+  const roles = await ensureRoles(tx, call, { names: [...roleNames], events });
+  const { permissions, events: made } = await ensurePermissions(tx, call, slugs);
+  for (const event of made) events.push(event);
+  const identityIds = await ensureIdentities(tx, call, { externalIds: [...externalIds], events });
   return {
+    identityIds,
     permissions: new Map(permissions.map(({ id, slug }) => [slug.toLowerCase(), { id, name: slug }])),
-    roles: await ensureRoles(tx, call, { names: [...roleNames], events }),
-    identityIds: await ensureIdentities(tx, call, { externalIds: [...externalIds], events }),
+    roles,
     events,
   };
 }
@@ -77,7 +77,7 @@ async function ensureRoles(
       createdAt: deps.nowMs(),
       roles: unknown.map((name) => ({ id: makeId("role", deps.randomBytes(16)), name })),
     });
-    events.push(...inserted.map(roleCreated));
+    for (const role of inserted) events.push(roleCreated(role));
   }
   throw new Error(`roles could not be made in ${ATTEMPTS_MAX} attempts`);
 }
@@ -100,8 +100,11 @@ async function ensureIdentities(
       createdAt: deps.nowMs(),
       identities: unknown.map((externalId) => ({ id: makeId("identity", deps.randomBytes(16)), externalId })),
     });
-    for (const { id, external_id } of inserted) ids.set(external_id, id);
-    events.push(...inserted.map(({ id, external_id: externalId }) => identityCreated({ id, externalId })));
+    // One by one: they may be more than a call can have arguments.
+    for (const { id, external_id: externalId } of inserted) {
+      ids.set(externalId, id);
+      events.push(identityCreated({ id, externalId }));
+    }
   }
   throw new Error(`identities could not be made in ${ATTEMPTS_MAX} attempts`);
 }

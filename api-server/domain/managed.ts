@@ -33,8 +33,21 @@ export function guardManaged(
   return row.manager ?? (adopt ? manager : null);
 }
 
-/** True for a call that lets its object go: a delete then leaves the object where it is, unmanaged. */
-export const isRelease = ({ management }: Managing): boolean => management.manager !== undefined && management.release;
+/**
+ * What a delete does to an object, with the row locked: a call that lets its object go leaves it where it is, unmanaged. There
+ * is nothing to do, and nothing to log, when nobody manages it.
+ * @throws PublicError 409 `managed_elsewhere`.
+ */
+export async function deleteOrRelease(
+  { management }: Managing,
+  row: { readonly manager: string | null },
+  objectLabel: string,
+  acts: { readonly remove: () => Promise<void>; readonly release: () => Promise<void> },
+): Promise<void> {
+  guardManaged({ management }, row, objectLabel);
+  if (management.manager === undefined || !management.release) await acts.remove();
+  else if (row.manager !== null) await acts.release();
+}
 
 /** The manager that an object gets when this call creates it. */
 export const creatingManager = ({ management }: Managing): string | null => management.manager ?? null;

@@ -6,6 +6,7 @@ import type { AuditEvent } from "../store/audit.ts";
 import { insertPermissionsForSlugs, listPermissionsBySlug, type PermissionRow } from "../store/permissions.ts";
 import type { Queryable } from "../store/queryable.ts";
 import { listRolesByName, type RoleRow } from "../store/roles.ts";
+import { roleNotFound } from "./not-found.ts";
 
 /** As often as a permission may vanish between being seen and being read before we give up. */
 const ATTEMPTS_MAX = 5;
@@ -79,7 +80,7 @@ export async function ensurePermissions(
       createdAt: call.deps.nowMs(),
       permissions: missing.map((slug) => ({ id: makeId("permission", call.deps.randomBytes(16)), slug })),
     });
-    created.push(...inserted);
+    for (const permission of inserted) created.push(permission);
   }
   throw new Error(`permissions could not be made in ${ATTEMPTS_MAX} attempts`);
 }
@@ -91,21 +92,15 @@ export const permissionCreated = ({ id, slug }: Pick<PermissionRow, "id" | "slug
 });
 
 /**
- * The roles of these names, whose case does not count, in the order of their names; and a name that no role of the
- * workspace has, if there is one. Roles are never made on the way.
+ * The roles of these names, whose case does not count, in the order of their names. Roles are never made on the way.
+ * @throws PublicError 404 when the workspace has no role of one of the names.
  */
-export async function findRolesByName(
-  db: Queryable,
-  workspaceId: string,
-  names: readonly string[],
-): Promise<{ readonly roles: readonly RoleRow[]; readonly unknown: string | undefined }> {
-  if (names.length === 0) return { roles: [], unknown: undefined };
-  const asked = await listRolesByName(db, { workspaceId, names });
+export async function getRolesByName(db: Queryable, workspaceId: string, names: readonly string[]): Promise<RoleRow[]> {
+  if (names.length === 0) return [];
   const roles = new Map<string, RoleRow>();
-  let unknown: string | undefined;
-  for (const row of asked) {
-    if (row.id === null) unknown ??= row.asked;
-    else roles.set(row.id, { id: row.id, name: row.name, description: row.description, manager: row.manager });
+  for (const { asked, ...role } of await listRolesByName(db, { workspaceId, names })) {
+    if (role.id === null) throw roleNotFound(asked);
+    roles.set(role.id, role);
   }
-  return { roles: [...roles.values()], unknown };
+  return [...roles.values()];
 }

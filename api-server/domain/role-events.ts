@@ -34,3 +34,9 @@ export const roleUpdated = (role: Role, what: string): AuditEvent => ({
   description: `${what} role ${role.id}`,
   targets: [{ type: "role", id: role.id, name: role.name }],
 });
+
+export const roleDeleted = ({ id, name }: Role): AuditEvent => ({
+  event: "role.delete",
+  description: `Deleted role ${id}`,
+  targets: [{ type: "role", id, name }],
+});

@@ -141,12 +141,6 @@ export async function copyKeyGrants(
   await tx.query({ name: "copy-key-grants", text, values: [workspaceId, fromKeyId, toKeyId] });
 }
 
-/** Lets the key go: it stays, and nobody manages it any more. */
-export async function releaseKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<void> {
-  const text = "update keys set manager = null where workspace_id = $1 and id = $2";
-  await tx.query({ name: "release-key", text, values: [workspaceId, keyId] });
-}
-
 /** Marks it deleted: analytics and the audit log go on knowing it. */
 export async function deleteKey(
   tx: Queryable,

@@ -143,9 +143,12 @@ export async function listRefillCandidates(
 }
 
 /** When the key was last refilled, `YYYY-MM-DD`; to be read under the lock of its row. */
-export async function findLastRefill(tx: Queryable, { keyId }: { keyId: string }): Promise<string | undefined> {
-  const text = "select last_refill_on from key_credits where key_id = $1 and refill_amount is not null";
-  const { rows } = await tx.query<{ last_refill_on: string }>({ name: "find-last-refill", text, values: [keyId] });
+export async function findLastRefill(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<string | undefined> {
+  const text = `select last_refill_on
+                  from key_credits
+                 where workspace_id = $1 and key_id = $2 and refill_amount is not null`;
+  const values = [workspaceId, keyId];
+  const { rows } = await tx.query<{ last_refill_on: string }>({ name: "find-last-refill", text, values });
   return rows[0]?.last_refill_on;
 }
 

@@ -47,7 +47,7 @@ export async function findPermission(
   return rows[0];
 }
 
-/** As `findPermission`; nobody else changes the row until the transaction ends. */
+/** As `findPermission`; nobody else changes the row until the transaction ends. It can be given away meanwhile, as a role can. */
 export async function lockPermission(
   tx: Queryable,
   { workspaceId, permission }: { workspaceId: string; permission: string },
@@ -57,7 +57,7 @@ export async function lockPermission(
                  where workspace_id = $1 and (id = $2 or lower(slug) = lower($2))
                  order by (id = $2) desc
                  limit 1
-                   for update`;
+                   for no key update`;
   const { rows } = await tx.query<PermissionRow>({ name: "lock-permission", text, values: [workspaceId, permission] });
   return rows[0];
 }

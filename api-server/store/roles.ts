@@ -27,7 +27,10 @@ export async function findRole(
   return rows[0];
 }
 
-/** As `findRole`; nobody else changes the row until the transaction ends. */
+/**
+ * As `findRole`; nobody else changes the row until the transaction ends. Keys can be given the role meanwhile, for its id
+ * stays: a stronger lock would have them wait, and those who make permissions wait in a circle. Who deletes it waits for them.
+ */
 export async function lockRole(
   tx: Queryable,
   { workspaceId, role }: { workspaceId: string; role: string },
@@ -37,17 +40,17 @@ export async function lockRole(
                  where workspace_id = $1 and (id = $2 or lower(name) = lower($2))
                  order by (id = $2) desc
                  limit 1
-                   for update`;
+                   for no key update`;
   const { rows } = await tx.query<RoleRow>({ name: "lock-role", text, values: [workspaceId, role] });
   return rows[0];
 }
 
-/** By id alone; nobody else changes the row until the transaction ends. */
+/** As `lockRole`, by id alone. */
 export async function lockRoleById(tx: Queryable, { workspaceId, roleId }: RoleRef): Promise<RoleRow | undefined> {
   const text = `select id, name, description, manager
                   from roles
                  where workspace_id = $1 and id = $2
-                   for update`;
+                   for no key update`;
   const { rows } = await tx.query<RoleRow>({ name: "lock-role-by-id", text, values: [workspaceId, roleId] });
   return rows[0];
 }

@@ -243,6 +243,15 @@ describe.each(CASES)("$title", (one) => {
     });
   }
 
+  if (remove !== undefined)
+    test("a delete with release of an unmanaged one leaves it, and writes nothing", async () => {
+      const made = await make(one);
+      const rows = (await api.audit()).length;
+      expect((await send((remove as NonNullable<typeof remove>)(made), as(aManager(), RELEASE))).status).toBe(200);
+      expect(await api.audit()).toHaveLength(rows);
+      expect(await managerOf(kind, made.id)).toBeUndefined();
+    });
+
   if (change !== undefined)
     test("a change with adopt takes an unmanaged one over", async () => {
       const made = await make(one);
@@ -341,4 +350,13 @@ test.each([
   { kind: "role", id: "r".repeat(256) },
 ])("managed.getObject refuses $kind $id", async (body) => {
   expect((await api.call("managed.getObject", body)).status).toBe(400);
+});
+
+test("of twenty keys without a name that one manager creates at once, one is made", async () => {
+  const manager = aManager();
+  const create = () => api.call("keys.createKey", { apiId }, as(manager));
+  // So that all of them have a connection, and none begins much later than the others.
+  await Promise.all(Array.from({ length: 20 }, () => api.call("keys.createKey", { apiId })));
+  const statuses = (await Promise.all(Array.from({ length: 20 }, create))).map(({ status }) => status);
+  expect(statuses.toSorted()).toEqual([200, ...Array(19).fill(409)]);
 });

@@ -19,6 +19,8 @@ export interface Expected {
    * finds nothing, as if the key did not exist.
    */
   readonly hidesIds?: true;
+  /** Who holds the permission for nothing at all is refused before anything is read: that refusal names no id either. */
+  readonly strangersLearnNoId?: true;
 }
 
 const rbac = (action: string) => `rbac.*.${action}`;
@@ -73,7 +75,7 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
 
   "identities.createIdentity": { needs: ["identity.*.create_identity"] },
   "identities.getIdentity": { needs: ["identity.<identityId>.read_identity"], lookedUpFirst: ["identity"] },
-  "identities.listIdentities": { needs: ["identity.<identityId>.read_identity"] },
+  "identities.listIdentities": { needs: ["identity.<identityId>.read_identity"], strangersLearnNoId: true },
   "identities.updateIdentity": { needs: ["identity.*.update_identity"] },
   "identities.deleteIdentity": { needs: ["identity.*.delete_identity"] },
 

@@ -56,7 +56,7 @@ describe.each(procedures.map(({ path }) => path))("%s", (path) => {
   });
 
   test.each(Object.entries(sampleCallsOf(path)))("asks for exactly that: %s", async (circumstance, makeCall) => {
-    const { needs, also, hidesIds = false } = expected as Expected;
+    const { needs, also, hidesIds = false, strangersLearnNoId = false } = expected as Expected;
     const needed = [...needs, ...(also?.[circumstance] ?? [])];
     const things = await emptyWorkspace();
     const { workspaceId } = things;
@@ -79,7 +79,8 @@ describe.each(procedures.map(({ path }) => path))("%s", (path) => {
         expect([refused.status, refused.body.error?.title], `with ${held.join(", ")}`).toEqual([403, "Forbidden"]);
         const { detail } = refused.body.error;
         expect(detail).toContain(withStar(missing));
-        if (!hidesIds) expect(detail).toContain(withId(missing, call) ?? withStar(missing));
+        const learnsId = !hidesIds && (!strangersLearnNoId || held.includes(forOther));
+        if (learnsId) expect(detail).toContain(withId(missing, call) ?? withStar(missing));
         for (const tuple of others) expect(detail).not.toContain(tuple);
       }
     }

@@ -106,6 +106,15 @@ describe("apis.updateApi", () => {
     expect(await statusOf("apis.updateApi", { apiId: "api_missing0" }, { rootKey })).toBe(404);
     expect(await statusOf("apis.updateApi", { apiId }, { rootKey })).toBe(403);
   });
+
+  test("writes nothing to the audit log when nothing changes", async () => {
+    const apiId = await createApi();
+    const { name } = await t.data("apis.getApi", { apiId });
+    const rows = (await t.audit()).length;
+    expect(await t.data("apis.updateApi", { apiId })).toEqual({});
+    expect(await t.data("apis.updateApi", { apiId, name })).toEqual({});
+    expect(await t.audit()).toHaveLength(rows);
+  });
 });
 
 describe("a managed API", () => {

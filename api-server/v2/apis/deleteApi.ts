@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
-import { guardManaged, isRelease } from "../../domain/managed.ts";
+import { deleteOrRelease } from "../../domain/managed.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { deleteApi as deleteApiRow, lockApi, updateApi } from "../../store/apis.ts";
@@ -29,22 +29,24 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
   const { apiId } = body;
   const { workspaceId } = caller;
   call.require(apiPermission("delete_api", apiId));
-  return inTransaction(deps, async (tx) => {
+  await inTransaction(deps, async (tx) => {
     const api = await lockApi(tx, { workspaceId, apiId });
     if (api === undefined) throw apiNotFound(apiId);
-    guardManaged(call, api, `The API ${apiId}`);
     const { name } = api;
     const targets = [{ type: "api" as const, id: apiId, name }];
-    if (isRelease(call)) {
-      await updateApi(tx, { workspaceId, apiId, name, manager: null, updatedAt: deps.nowMs() });
-      await insertAudit(tx, call, [{ event: "api.update", description: `Released API ${apiId}`, targets }]);
-      return {};
-    }
-    if (api.delete_protection) {
-      throw new PublicError("protected_resource", `The API ${apiId} has delete protection; switch it off first.`);
-    }
-    await deleteApiRow(tx, { workspaceId, apiId, deletedAt: deps.nowMs() });
-    await insertAudit(tx, call, [{ event: "api.delete", description: `Deleted API ${apiId}`, targets }]);
-    return {};
+    await deleteOrRelease(call, api, `The API ${apiId}`, {
+      remove: async () => {
+        if (api.delete_protection) {
+          throw new PublicError("protected_resource", `The API ${apiId} has delete protection; switch it off first.`);
+        }
+        await deleteApiRow(tx, { workspaceId, apiId, deletedAt: deps.nowMs() });
+        await insertAudit(tx, call, [{ event: "api.delete", description: `Deleted API ${apiId}`, targets }]);
+      },
+      release: async () => {
+        await updateApi(tx, { workspaceId, apiId, name, manager: null, updatedAt: deps.nowMs() });
+        await insertAudit(tx, call, [{ event: "api.update", description: `Released API ${apiId}`, targets }]);
+      },
+    });
   });
+  return {};
 }

@@ -43,6 +43,7 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
     call.require(apiPermission("update_api", apiId));
     const manager = guardManaged(call, api, `The API ${apiId}`);
     const name = body.name ?? api.name;
+    if (name === api.name && manager === api.manager) return {};
     await adopting(call, "apis_manager", () =>
       updateApiRow(tx, { workspaceId, apiId, name, manager, updatedAt: deps.nowMs() }),
     );

@@ -161,4 +161,16 @@ describe("permission", () => {
     expect(await statusWith(["identity.id_1.read_identity"])).toBe(200);
     expect(await statusWith(["identity.*.create_identity"])).toBe(403);
   });
+
+  test("of no sort: the refusal names no identity", async () => {
+    const { id: workspaceId, rootKey } = await t.makeWorkspace();
+    const id = await create("hidden", { rootKey });
+    const stranger = { rootKey: await t.rootKey(["identity.*.create_identity"], { workspaceId }) };
+    for (const body of [{}, { search: "hidden" }]) {
+      const { error } = (await t.call("identities.listIdentities", body, stranger)).body;
+      expect(error.status).toBe(403);
+      expect(error.detail).toContain("identity.*.read_identity");
+      expect(error.detail).not.toContain(id);
+    }
+  });
 });

@@ -32,6 +32,10 @@ async function handle(call: Call<Body>): Promise<Page<IdentityOut>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "", search } = body;
   const { workspaceId } = caller;
+  // Whoever may read none at all is told so before anything is looked for, and learns no id.
+  if (!holdsForSome({ type: "identity", action: "read_identity" }, caller.permissions)) {
+    call.require(identityPermission("read_identity"));
+  }
   // One row more than is shown: it tells that there is a next page, and where that begins.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {
@@ -40,9 +44,6 @@ async function handle(call: Call<Body>): Promise<Page<IdentityOut>> {
   });
   const shown = rows.slice(0, limit);
   for (const { id } of shown) call.require(identityPermission("read_identity", id));
-  if (shown.length === 0 && !holdsForSome({ type: "identity", action: "read_identity" }, caller.permissions)) {
-    call.require(identityPermission("read_identity"));
-  }
   const identityIds = shown.map(({ id }) => id);
   const limits =
     identityIds.length === 0 ? [] : await listRatelimitsOfIdentities(deps.db, { workspaceId, identityIds });

@@ -1,8 +1,7 @@
 import * as z from "zod";
 import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/key-links.ts";
-import { roleNotFound } from "../../domain/not-found.ts";
-import { findRolesByName } from "../../domain/permission-links.ts";
+import { getRolesByName } from "../../domain/permission-links.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import type { RoleRow } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
@@ -35,8 +34,7 @@ async function handle(call: Call<Body>): Promise<RoleOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
     const key = await lockKeyToLink(tx, call, rbacPermission("add_role_to_key"));
-    const { roles, unknown } = await findRolesByName(tx, caller.workspaceId, body.roles);
-    if (unknown !== undefined) throw roleNotFound(unknown);
+    const roles = await getRolesByName(tx, caller.workspaceId, body.roles);
     const wanted = (held: readonly RoleRow[]) => [...held, ...roles];
     return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted }));
   });

@@ -13,8 +13,8 @@ import type { KeyVault } from "../../domain/key-vault.ts";
 import { creatingManager } from "../../domain/managed.ts";
 import { drawKey } from "../../domain/new-key.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
-import { apiNotFound, roleNotFound } from "../../domain/not-found.ts";
-import { ensurePermissions, findRolesByName } from "../../domain/permission-links.ts";
+import { apiNotFound } from "../../domain/not-found.ts";
+import { ensurePermissions, getRolesByName } from "../../domain/permission-links.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { type ApiRow, findApi } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
@@ -104,8 +104,7 @@ async function insertEverything(
 ): Promise<NewKey> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  const { roles, unknown } = await findRolesByName(tx, workspaceId, body.roles ?? []);
-  if (unknown !== undefined) throw roleNotFound(unknown);
+  const roles = await getRolesByName(tx, workspaceId, body.roles ?? []);
   await refuseSecondOfManager(tx, call);
   const permissions = await ensurePermissions(tx, call, body.permissions ?? []);
   const identity = body.externalId === undefined ? undefined : await ensureIdentity(tx, call, body.externalId);

@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
-import { guardManaged, isRelease } from "../../domain/managed.ts";
+import { deleteOrRelease } from "../../domain/managed.ts";
 import { keyNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
-import { deleteKey as deleteKeyRow, purgeKey, releaseKey } from "../../store/key-changes.ts";
+import { deleteKey as deleteKeyRow, purgeKey, touchKey } from "../../store/key-changes.ts";
 import { lockKey } from "../../store/keys.ts";
 import { onApi } from "../needed-permissions.ts";
 import { Empty, KeyId } from "../schemas.ts";
@@ -41,24 +41,26 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
     const key = await lockKey(tx, ref);
     if (key === undefined) throw keyNotFound(keyId);
     call.require(apiPermission("delete_key", key.api_id));
-    guardManaged(call, key, `The key ${keyId}`);
     const targets = [
       { type: "key" as const, id: keyId, name: key.name ?? undefined },
       { type: "api" as const, id: key.api_id },
     ];
-    if (isRelease(call)) {
-      await releaseKey(tx, ref);
-      await insertAudit(tx, call, [{ event: "key.update", description: `Released key ${keyId}`, targets }]);
-      return;
-    }
-    // The shared counter goes in either case: what it says is left is kept in the row of a key that is only marked.
-    if (key.remaining !== null) await changeCredits((current) => (body.permanent ? undefined : current));
-    if (body.permanent) {
-      await purgeKey(tx, ref);
-    } else {
-      await deleteKeyRow(tx, { ...ref, deletedAt: deps.nowMs() });
-    }
-    await insertAudit(tx, call, [{ event: "key.delete", description: `Deleted key ${keyId}`, targets }]);
+    await deleteOrRelease(call, key, `The key ${keyId}`, {
+      remove: async () => {
+        // The shared counter goes in either case: what it says is left is kept in the row of a key that is only marked.
+        if (key.remaining !== null) await changeCredits((current) => (body.permanent ? undefined : current));
+        if (body.permanent) {
+          await purgeKey(tx, ref);
+        } else {
+          await deleteKeyRow(tx, { ...ref, deletedAt: deps.nowMs() });
+        }
+        await insertAudit(tx, call, [{ event: "key.delete", description: `Deleted key ${keyId}`, targets }]);
+      },
+      release: async () => {
+        await touchKey(tx, { ...ref, manager: null, updatedAt: deps.nowMs() });
+        await insertAudit(tx, call, [{ event: "key.update", description: `Released key ${keyId}`, targets }]);
+      },
+    });
   });
   return {};
 }

@@ -135,7 +135,7 @@ async function insertSuccessor(
       refillAmount: credits.refillAmount,
       refillDay: credits.refillDay,
       // A refill that the old key still had to get is due to this one as well.
-      lastRefillOn: (await findLastRefill(tx, { keyId: old.id })) ?? utcDate(createdAt),
+      lastRefillOn: (await findLastRefill(tx, { workspaceId, keyId: old.id })) ?? utcDate(createdAt),
     },
     permissionIds: [],
     roleIds: [],

@@ -1,7 +1,6 @@
 import * as z from "zod";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/key-links.ts";
-import { roleNotFound } from "../../domain/not-found.ts";
-import { findRolesByName } from "../../domain/permission-links.ts";
+import { getRolesByName } from "../../domain/permission-links.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { onApi } from "../needed-permissions.ts";
@@ -36,8 +35,7 @@ async function handle(call: Call<Body>): Promise<RoleOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
     const key = await lockKeyToLink(tx, call);
-    const { roles, unknown } = await findRolesByName(tx, caller.workspaceId, body.roles);
-    if (unknown !== undefined) throw roleNotFound(unknown);
+    const roles = await getRolesByName(tx, caller.workspaceId, body.roles);
     const wanted = () => roles;
     return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted }));
   });

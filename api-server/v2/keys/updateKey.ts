@@ -10,8 +10,8 @@ import { invalidField } from "../../domain/invalid-field.ts";
 import { keyUpdated } from "../../domain/key-events.ts";
 import { adopting, guardManaged } from "../../domain/managed.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
-import { keyNotFound, roleNotFound } from "../../domain/not-found.ts";
-import { ensurePermissions, findRolesByName } from "../../domain/permission-links.ts";
+import { keyNotFound } from "../../domain/not-found.ts";
+import { ensurePermissions, getRolesByName } from "../../domain/permission-links.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { replaceKeyPermissions, replaceKeyRoles, updateKey as updateKeyRow } from "../../store/key-changes.ts";
@@ -129,8 +129,7 @@ async function updateParts(
   const events: AuditEvent[] = [];
 
   if (body.roles !== undefined) {
-    const { roles, unknown } = await findRolesByName(tx, workspaceId, body.roles);
-    if (unknown !== undefined) throw roleNotFound(unknown);
+    const roles = await getRolesByName(tx, workspaceId, body.roles);
     await replaceKeyRoles(tx, { ...ref, roleIds: roles.map(({ id }) => id) });
   }
   if (body.permissions !== undefined) {

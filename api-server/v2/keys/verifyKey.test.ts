@@ -477,6 +477,7 @@ describe("the client's address", () => {
     const proxied = await buildTestApp({ trustedProxies: ["127.0.0.1", "10.1.0.0/16"] });
     const { apiId: own } = await proxied.data("apis.createApi", { name: "abc" });
     await proxied.deps.db.query("update apis set ip_allow_list = '{203.0.113.7, 2001:db8::1}' where id = $1", [own]);
+    proxied.deps.projection.drop([{ workspaceId: proxied.workspace.id, kind: "api", id: own }]);
     const { key } = await proxied.data("keys.createKey", { apiId: own });
     const from = async (forwarded: string) =>
       (await proxied.data("keys.verifyKey", { key }, { headers: { "x-forwarded-for": forwarded } })).code;
@@ -491,6 +492,7 @@ describe("the client's address", () => {
     await proxied.close();
     const { apiId: direct } = await t.data("apis.createApi", { name: "abc" });
     await t.deps.db.query("update apis set ip_allow_list = '{203.0.113.7}' where id = $1", [direct]);
+    t.deps.projection.drop([{ workspaceId: t.workspace.id, kind: "api", id: direct }]);
     const { key: directKey } = await t.data("keys.createKey", { apiId: direct });
     const reply = await t.data("keys.verifyKey", { key: directKey }, { headers: { "x-forwarded-for": "203.0.113.7" } });
     expect(reply.code).toBe("FORBIDDEN");

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { rbacPermission } from "../../../core/permissions/root-key.ts";
-import { guardManaged, isRelease } from "../../domain/managed.ts";
+import { deleteOrRelease } from "../../domain/managed.ts";
 import { permissionNotFound } from "../../domain/not-found.ts";
 import { permissionDeleted, permissionUpdated } from "../../domain/permission-events.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -29,18 +29,19 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   call.require(rbacPermission("delete_permission"));
-  return inTransaction(deps, async (tx) => {
+  await inTransaction(deps, async (tx) => {
     const permission = await lockPermission(tx, { workspaceId, permission: body.permission });
     if (permission === undefined) throw permissionNotFound(body.permission);
-    guardManaged(call, permission, `The permission ${permission.id}`);
-    if (isRelease(call)) {
-      if (permission.manager === null) return {};
-      await updatePermission(tx, { workspaceId, ...permission, manager: null });
-      await insertAudit(tx, call, [permissionUpdated(permission, "Released")]);
-      return {};
-    }
-    await deletePermissionRow(tx, { workspaceId, permissionId: permission.id });
-    await insertAudit(tx, call, [permissionDeleted(permission)]);
-    return {};
+    await deleteOrRelease(call, permission, `The permission ${permission.id}`, {
+      remove: async () => {
+        await deletePermissionRow(tx, { workspaceId, permissionId: permission.id });
+        await insertAudit(tx, call, [permissionDeleted(permission)]);
+      },
+      release: async () => {
+        await updatePermission(tx, { workspaceId, ...permission, manager: null });
+        await insertAudit(tx, call, [permissionUpdated(permission, "Released")]);
+      },
+    });
   });
+  return {};
 }

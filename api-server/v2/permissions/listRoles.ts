@@ -2,11 +2,11 @@ import * as z from "zod";
 import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { readPage } from "../../domain/search.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { listPermissionsOfRoles } from "../../store/permissions.ts";
 import { listRoles as listRoleRows, searchRoles } from "../../store/roles.ts";
 import { onRbac } from "../needed-permissions.ts";
 import { PageLimit, Search } from "../schemas.ts";
-import { RoleOut, ShortCursor, toRoleOut } from "./schemas.ts";
+import { describeRoles } from "./role-reply.ts";
+import { RoleOut, ShortCursor } from "./schemas.ts";
 
 const Body = z.strictObject({
   limit: PageLimit,
@@ -38,9 +38,5 @@ async function handle(call: Call<Body>): Promise<Page<RoleOut>> {
     all: (db) => listRoleRows(db, page),
     fitting: (db, part) => searchRoles(db, { ...page, search: part }),
   });
-  const shown = rows.slice(0, limit);
-  const roleIds = shown.map(({ id }) => id);
-  const permissions = roleIds.length === 0 ? [] : await listPermissionsOfRoles(deps.db, { workspaceId, roleIds });
-  const byRole = Map.groupBy(permissions, (one) => one.role_id);
-  return { items: shown.map((role) => toRoleOut(role, byRole.get(role.id) ?? [])), cursor: rows[limit]?.id };
+  return { items: await describeRoles(deps.db, workspaceId, rows.slice(0, limit)), cursor: rows[limit]?.id };
 }

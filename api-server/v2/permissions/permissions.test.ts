@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { lockPermission } from "../../store/permissions.ts";
+import { lockRoleById } from "../../store/roles.ts";
 import { buildTestApp, type CallOptions, type Reply, type TestApp } from "../../test/app.ts";
 
 let t: TestApp;
@@ -64,6 +66,22 @@ describe("updatePermission", () => {
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
   });
+});
+
+test("a key is given a role and a permission while they are being changed, and does not wait for that", async () => {
+  const { roleId } = await t.data("permissions.createRole", { name: "busy.role" });
+  const { permissionId } = await t.data("permissions.createPermission", { name: "busy", slug: "busy.permission" });
+  const { id: workspaceId } = t.workspace;
+  const holder = await t.deps.db.connect();
+  try {
+    await holder.query("begin");
+    await lockRoleById(holder, { workspaceId, roleId });
+    await lockPermission(holder, { workspaceId, permission: permissionId });
+    await t.data("keys.createKey", { apiId, roles: ["busy.role"], permissions: ["busy.permission"] });
+  } finally {
+    await holder.query("rollback");
+    holder.release();
+  }
 });
 
 describe("deletePermission", () => {

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
-import { guardManaged, isRelease } from "../../domain/managed.ts";
+import { deleteOrRelease } from "../../domain/managed.ts";
 import { policyNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
@@ -30,23 +30,24 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { policyId } = body;
   const { workspaceId } = caller;
-  return inTransaction(deps, async (tx) => {
+  await inTransaction(deps, async (tx) => {
     const policy = await lockPolicy(tx, { workspaceId, policyId });
     if (policy === undefined) throw policyNotFound(policyId);
     call.require(apiPermission("update_api", policy.api_id));
-    guardManaged(call, policy, `The policy ${policyId}`);
     const targets = [
       { type: "policy" as const, id: policyId, name: policy.name },
       { type: "api" as const, id: policy.api_id },
     ];
-    if (isRelease(call)) {
-      if (policy.manager === null) return {};
-      await updatePolicyManager(tx, { workspaceId, policyId, manager: null });
-      await insertAudit(tx, call, [{ event: "policy.update", description: `Released policy ${policyId}`, targets }]);
-      return {};
-    }
-    await deletePolicyRow(tx, { workspaceId, policyId, deletedAt: deps.nowMs() });
-    await insertAudit(tx, call, [{ event: "policy.delete", description: `Deleted policy ${policyId}`, targets }]);
-    return {};
+    await deleteOrRelease(call, policy, `The policy ${policyId}`, {
+      remove: async () => {
+        await deletePolicyRow(tx, { workspaceId, policyId, deletedAt: deps.nowMs() });
+        await insertAudit(tx, call, [{ event: "policy.delete", description: `Deleted policy ${policyId}`, targets }]);
+      },
+      release: async () => {
+        await updatePolicyManager(tx, { workspaceId, policyId, manager: null });
+        await insertAudit(tx, call, [{ event: "policy.update", description: `Released policy ${policyId}`, targets }]);
+      },
+    });
   });
+  return {};
 }

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { SeenPodReport } from "../../../edge/pods/contract.ts";
 import type { Deps } from "../../deps.ts";
+import { noteRarely } from "../../domain/note-rarely.ts";
 import type { PolicyHeadRow } from "../../store/policies.ts";
 
 /* The fields that the procedures of policies.* share (api/v2 section 24.2). */
@@ -68,7 +69,7 @@ export async function describePolicy(deps: Deps, workspaceId: string, row: Polic
 
 /** undefined when nothing is known: changing policies must go on while the shared store is away. */
 async function findDataPlane(
-  { pods, log }: Deps,
+  { pods, counters, log }: Deps,
   workspaceId: string,
   { id, version }: PolicyHeadRow,
 ): Promise<DataPlane | undefined> {
@@ -76,7 +77,9 @@ async function findDataPlane(
   try {
     reports = await pods.list({ workspaceId, policyId: id });
   } catch (error) {
-    log.warn({ err: error, policyId: id }, "reports of sidecars cannot be read");
+    // The operator asks for every policy, again and again.
+    const reason = error instanceof Error ? error.message : String(error);
+    noteRarely({ counters, log }, { reason, message: "reports of sidecars cannot be read" });
     return undefined;
   }
   return {

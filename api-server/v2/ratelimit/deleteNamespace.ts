@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
-import { guardManaged, isRelease } from "../../domain/managed.ts";
+import { deleteOrRelease } from "../../domain/managed.ts";
 import { deleteNamespaceWithOverrides } from "../../domain/namespaces.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -30,22 +30,21 @@ export const deleteNamespace = defineProcedure({
 async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  return inTransaction(deps, async (tx) => {
+  await inTransaction(deps, async (tx) => {
     const namespace = await lockNamespace(tx, { workspaceId, namespace: body.namespace });
     if (namespace === undefined) throw namespaceNotFound(body.namespace);
     const { id, name } = namespace;
     call.require(ratelimitPermission("delete_namespace", id));
-    guardManaged(call, namespace, `The rate-limit namespace ${id}`);
-    if (isRelease(call)) {
-      if (namespace.manager === null) return {};
-      const targets = [{ type: "ratelimitNamespace" as const, id, name }];
-      await updateNamespaceManager(tx, { workspaceId, id, manager: null });
-      await insertAudit(tx, call, [
-        { event: "ratelimitNamespace.update", description: `Released rate-limit namespace ${id}`, targets },
-      ]);
-      return {};
-    }
-    await deleteNamespaceWithOverrides(tx, auditContext(call), namespace);
-    return {};
+    await deleteOrRelease(call, namespace, `The rate-limit namespace ${id}`, {
+      remove: () => deleteNamespaceWithOverrides(tx, auditContext(call), namespace),
+      release: async () => {
+        const targets = [{ type: "ratelimitNamespace" as const, id, name }];
+        await updateNamespaceManager(tx, { workspaceId, id, manager: null });
+        await insertAudit(tx, call, [
+          { event: "ratelimitNamespace.update", description: `Released rate-limit namespace ${id}`, targets },
+        ]);
+      },
+    });
   });
+  return {};
 }

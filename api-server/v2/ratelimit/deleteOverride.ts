@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
-import { guardManaged, isRelease } from "../../domain/managed.ts";
+import { deleteOrRelease } from "../../domain/managed.ts";
 import { namespaceNotFound, overrideNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
@@ -29,38 +29,32 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { identifier } = body;
   const { workspaceId } = caller;
-  return inTransaction(deps, async (tx) => {
+  await inTransaction(deps, async (tx) => {
     const namespace = await holdNamespace(tx, { workspaceId, namespace: body.namespace });
     if (namespace === undefined) throw namespaceNotFound(body.namespace);
     call.require(ratelimitPermission("delete_override", namespace.id));
     const override = await lockOverride(tx, { workspaceId, namespaceId: namespace.id, identifier });
     if (override === undefined) throw overrideNotFound(identifier);
     const { id } = override;
-    guardManaged(call, override, `The override ${id}`);
     const targets = [
       { type: "ratelimitOverride" as const, id, name: identifier },
       { type: "ratelimitNamespace" as const, id: namespace.id, name: namespace.name },
     ];
-    if (isRelease(call)) {
-      if (override.manager === null) return {};
-      await updateOverride(tx, {
-        workspaceId,
-        id,
-        limit: override.max_count,
-        durationMs: override.duration_ms,
-        async: override.async,
-        manager: null,
-        updatedAt: deps.nowMs(),
-      });
-      await insertAudit(tx, call, [
-        { event: "ratelimit.set_override", description: `Released override ${id}`, targets },
-      ]);
-      return {};
-    }
-    await deleteOverrideRow(tx, { workspaceId, id, deletedAt: deps.nowMs() });
-    await insertAudit(tx, call, [
-      { event: "ratelimit.delete_override", description: `Deleted override ${id}`, targets },
-    ]);
-    return {};
+    await deleteOrRelease(call, override, `The override ${id}`, {
+      remove: async () => {
+        await deleteOverrideRow(tx, { workspaceId, id, deletedAt: deps.nowMs() });
+        await insertAudit(tx, call, [
+          { event: "ratelimit.delete_override", description: `Deleted override ${id}`, targets },
+        ]);
+      },
+      release: async () => {
+        const { max_count: limit, duration_ms: durationMs, async } = override;
+        await updateOverride(tx, { workspaceId, id, limit, durationMs, async, manager: null, updatedAt: deps.nowMs() });
+        await insertAudit(tx, call, [
+          { event: "ratelimit.set_override", description: `Released override ${id}`, targets },
+        ]);
+      },
+    });
   });
+  return {};
 }

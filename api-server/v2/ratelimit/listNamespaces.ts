@@ -1,19 +1,17 @@
 import * as z from "zod";
+import { readPage } from "../../domain/search.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { listNamespaces as listNamespaceRows } from "../../store/namespaces.ts";
 import { onNamespaces } from "../needed-permissions.ts";
-import { Cursor, PageLimit } from "../schemas.ts";
+import { Cursor, PageLimit, Search } from "../schemas.ts";
 import { NamespaceOut, toNamespaceOut } from "./schemas.ts";
 
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.optional(),
-  search: z
-    .string()
-    .max(256)
-    .optional()
-    .describe("Part of the id or name, whatever its case.")
-    .meta({ examples: ["email"] }),
+  search: Search.describe("Part of the id or name, whatever its case.")
+    .meta({ examples: ["email"] })
+    .optional(),
 });
 type Body = z.output<typeof Body>;
 
@@ -30,15 +28,14 @@ export const listNamespaces = defineListProcedure({
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Body>): Promise<Page<NamespaceOut>> {
-  const { limit, cursor = "", search = "" } = body;
-  require("ratelimit.*.read_namespace");
+async function handle(call: Call<Body>): Promise<Page<NamespaceOut>> {
+  const { limit, cursor = "", search } = call.body;
+  call.require("ratelimit.*.read_namespace");
   // One row more than is shown: it tells that there is a next page, and where that begins.
-  const rows = await listNamespaceRows(deps.db, {
-    workspaceId: caller.workspaceId,
-    cursor,
-    search: search.trim(),
-    rowsMax: limit + 1,
+  const page = { workspaceId: call.caller.workspaceId, cursor, rowsMax: limit + 1 };
+  const rows = await readPage(call, search, {
+    all: (db) => listNamespaceRows(db, { ...page, search: "" }),
+    fitting: (db, part) => listNamespaceRows(db, { ...page, search: part }),
   });
   return { items: rows.slice(0, limit).map(toNamespaceOut), cursor: rows[limit]?.id };
 }
