@@ -1,3 +1,4 @@
+import { EXPIRES_MAX_MS } from "../core/keys/expires-max.ts";
 import { UsageError } from "./command.ts";
 
 /* What options may hold, read from their text. Each function throws a `UsageError` that says what was expected. */
@@ -48,8 +49,6 @@ export function parseSwitch(option: string, text: string): boolean {
   return text === "on";
 }
 
-/** The end of the year 2099, where the API's instants end too. */
-const INSTANT_MAX_MS = 4_102_444_800_000;
 const DATE = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;
 const SPAN = /^(\d{1,6})([smhd])$/;
 const SPAN_UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -66,7 +65,7 @@ export function parseInstant(
   const [, count, unit = ""] = SPAN.exec(text) ?? [];
   const spanMs = Number(count) * (SPAN_UNIT_MS[unit] ?? Number.NaN);
   const ms = Number.isNaN(spanMs) ? parseIso(text) : nowMs + (spans === "ahead" ? spanMs : -spanMs);
-  if (ms >= 0 && ms <= INSTANT_MAX_MS) return ms;
+  if (ms >= 0 && ms <= EXPIRES_MAX_MS) return ms;
   const word = or === undefined ? "" : `, or ${or}`;
   throw new UsageError(
     `--${option} wants a time such as 2026-12-31, 2026-12-31T18:00:00Z or 30d${word}, got "${text}"`,

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { EXPIRES_MAX_MS } from "../../core/keys/expires-max.ts";
 
 /*
  * The field types that procedures share (api/v2 section 6). Bounds, descriptions and examples stand here once; validation and
@@ -6,8 +7,6 @@ import * as z from "zod";
  */
 
 const META_MEMBERS_MAX = 100;
-/** 1 January 2100. */
-const EXPIRES_MAX = 4_102_444_800_000;
 
 const idPattern = /^[a-zA-Z0-9_]+$/;
 
@@ -87,7 +86,7 @@ export const Meta = z
 export const Expires = z
   .int()
   .min(0)
-  .max(EXPIRES_MAX)
+  .max(EXPIRES_MAX_MS)
   .describe("When the key expires, Unix milliseconds. A past time makes it expired at once.")
   .meta({ examples: [1_893_456_000_000] });
 

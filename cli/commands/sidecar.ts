@@ -4,7 +4,7 @@ import { startSidecar } from "../../sidecar/start.ts";
 import { defineCommand } from "../command.ts";
 import { adminPort, docsUrl, listenHost, redisPrefix, redisUrl, region, required } from "../options.ts";
 import { runService } from "../process.ts";
-import { parseHttpUrl, parsePort } from "../values.ts";
+import { parseHttpUrl, parsePort, parseWhole } from "../values.ts";
 
 export const sidecar = defineCommand({
   name: "sidecar",
@@ -32,6 +32,13 @@ export const sidecar = defineCommand({
     },
     "admin-port": { ...adminPort, default: "8001" },
     "pod-id": { type: "string", placeholder: "ID", help: "name of this pod in reports", env: "POSTERN_POD" },
+    "upstream-connections": {
+      type: "string",
+      placeholder: "COUNT",
+      help: "requests that may be with the app at once; others wait for a moment, and are then answered 504",
+      default: "1000",
+      env: "POSTERN_UPSTREAM_CONNECTIONS",
+    },
     "docs-url": { ...docsUrl, default: "" },
     region,
   },
@@ -50,6 +57,12 @@ export const sidecar = defineCommand({
         upstream: parseHttpUrl("upstream", options.upstream),
         listen: { host: options.host, port: parsePort("port", options.port) },
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
+        limits: {
+          upstreamConnectionsMax: parseWhole("upstream-connections", options["upstream-connections"], {
+            min: 1,
+            max: 1_000_000,
+          }),
+        },
         podId: options["pod-id"] ?? hostname(),
         region: options.region,
         errorDocsUrl: options["docs-url"],

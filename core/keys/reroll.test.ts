@@ -24,6 +24,12 @@ test.each([
   { name: "an earlier expiry stays", gracePeriodMs: 60_000, expiresMs: 100_000, expected: 100_000 },
   { name: "an expiry in the past stays", gracePeriodMs: 0, expiresMs: 5, expected: 5 },
   { name: "an expiry of 0 stays", gracePeriodMs: 0, expiresMs: 0, expected: 0 },
+  {
+    name: "nothing expires after the last instant that the API knows",
+    gracePeriodMs: 4_102_444_800_000,
+    expiresMs: undefined,
+    expected: 4_102_444_800_000,
+  },
   { name: "a later expiry is drawn nearer", gracePeriodMs: 1, expiresMs: 120_001, expected: 120_000 },
 ])("$name", ({ gracePeriodMs, expiresMs, expected }) => {
   expect(expiryOfPredecessor({ nowMs, gracePeriodMs, expiresMs })).toBe(expected);

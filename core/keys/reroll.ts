@@ -1,3 +1,5 @@
+import { EXPIRES_MAX_MS } from "./expires-max.ts";
+
 const MINUTE_MS = 60_000;
 
 /**
@@ -11,7 +13,7 @@ export function successorPrefix(start: string): string | undefined {
 
 /**
  * When a key that has a successor expires, Unix ms: at once, or when `gracePeriodMs` is over, rounded up to the whole minute.
- * Never later than it would have anyway.
+ * Never later than it would have anyway, nor later than any key may.
  */
 export function expiryOfPredecessor({
   nowMs,
@@ -23,5 +25,5 @@ export function expiryOfPredecessor({
   readonly expiresMs: number | undefined;
 }): number {
   const endMs = gracePeriodMs === 0 ? nowMs : Math.ceil((nowMs + gracePeriodMs) / MINUTE_MS) * MINUTE_MS;
-  return Math.min(endMs, expiresMs ?? endMs);
+  return Math.min(endMs, expiresMs ?? EXPIRES_MAX_MS);
 }

@@ -1,5 +1,6 @@
 import type { PoolClient } from "pg";
 import * as z from "zod";
+import { EXPIRES_MAX_MS } from "../../../core/keys/expires-max.ts";
 import { expiryOfPredecessor, successorPrefix } from "../../../core/keys/reroll.ts";
 import { allOf, apiPermission } from "../../../core/permissions/root-key.ts";
 import type { CreditRow } from "../../credits/service.ts";
@@ -21,15 +22,13 @@ import { onApi } from "../needed-permissions.ts";
 import { KeyId } from "../schemas.ts";
 import { NewKey } from "./new-key-reply.ts";
 
-const EXPIRATION_MAX = 4_102_444_800_000;
-
 /** Members that are not known are ignored here. */
 const Body = z.object({
   keyId: KeyId,
   expiration: z
     .int()
     .min(0)
-    .max(EXPIRATION_MAX)
+    .max(EXPIRES_MAX_MS)
     .describe("For how long the old key may still be used, in ms from now, rounded up to the minute. 0: not at all.")
     .meta({ examples: [86_400_000] }),
 });
