@@ -22,7 +22,7 @@ export interface OneOfEach {
   readonly migrationId: string;
 }
 
-/** All hang together: the key has the identity, the permission and the role, and the role the permission. */
+/** All hang together: the key has the identity, the permission and the role, the role the permission, its API the policy. */
 export async function oneOfEach(things: Things): Promise<OneOfEach> {
   const identity = await things.identity();
   const permission = await things.permission();
@@ -34,7 +34,7 @@ export async function oneOfEach(things: Things): Promise<OneOfEach> {
     ratelimits: [{ name: "requests", limit: 100, duration: 3_600_000 }],
     credits: { remaining: 100, refill: { interval: "daily", amount: 10 } },
   });
-  const [override, policy] = [await things.override(), await things.policy()];
+  const [override, policy] = [await things.override(), await things.policy(key.apiId)];
   return { key, identity, permission, role, override, policy, migrationId: await things.migration() };
 }
 

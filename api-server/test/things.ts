@@ -29,7 +29,8 @@ export interface Things {
   role(permissions?: readonly string[]): Promise<{ roleId: string; name: string }>;
   namespace(): Promise<{ namespaceId: string; namespace: string }>;
   override(): Promise<{ namespaceId: string; namespace: string; identifier: string; overrideId: string }>;
-  policy(): Promise<{ apiId: string; policyId: string; name: string }>;
+  /** In an API of its own when none is given. */
+  policy(apiId?: string): Promise<{ apiId: string; policyId: string; name: string }>;
   /** What no procedure makes: written as the command line writes it. */
   migration(): Promise<string>;
   /** An API whose keys can be recoverable, which no procedure makes either. */
@@ -81,8 +82,8 @@ export function makeThings(db: Pool, { workspaceId, ask }: { workspaceId: string
       const body = { namespace: where.namespaceId, identifier, limit: OVERRIDDEN_LIMIT, duration: HOUR_MS };
       return { ...where, identifier, overrideId: (await ask("ratelimit.setOverride", body)).overrideId };
     },
-    policy: async () => {
-      const apiId = await api();
+    policy: async (given) => {
+      const apiId = given ?? (await api());
       const body = policyBody(apiId, name("policy"));
       return { apiId, name: body.name, policyId: (await ask("policies.setPolicy", body)).policyId };
     },
