@@ -11,7 +11,6 @@ import { type ReadinessCheck, registerHealth } from "./plugins/health.ts";
 import { registerMetrics } from "./plugins/metrics.ts";
 import { registerOpenApi } from "./plugins/openapi.ts";
 import { registerArrival, registerProcedures } from "./plugins/pipeline.ts";
-import { BODY_BYTES_MAX } from "./plugins/read-body.ts";
 import { createRequestIds } from "./plugins/request-ids.ts";
 import { procedures } from "./v2/index.ts";
 
@@ -38,7 +37,6 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   const nextRequestId = createRequestIds(deps);
   const app = fastify({
     logger: false,
-    bodyLimit: BODY_BYTES_MAX,
     // A client's own request id is not used.
     requestIdHeader: false,
     genReqId: nextRequestId,

@@ -40,19 +40,18 @@ export type Settled =
 const CREDIT_POLL_MS = 20;
 
 /** Throws nothing for a store that is away; anything else that fails is a fault of ours. */
-export async function count(
+export function count(
   parts: CountingParts,
   policy: CompiledPolicy,
   workspaceId: string,
   charges: Charges,
 ): Promise<Settled> {
-  const limits = await withOverrides(parts.projection, workspaceId, charges);
-  return limits === undefined ? countWithoutStore(parts, policy, charges) : consume(parts, policy, charges, limits);
+  // Most charges have no limits of namespaces: then nothing has to be looked up first.
+  if (charges.shared.length === 0) return consume(parts, policy, charges, charges.named);
+  return withOverrides(parts.projection, workspaceId, charges).then((limits) =>
+    limits === undefined ? countWithoutStore(parts, policy, charges) : consume(parts, policy, charges, limits),
+  );
 }
-
-/** The same for charges without limits of namespaces, which are most: nothing has to be looked up first. */
-export const countNamed = (parts: CountingParts, policy: CompiledPolicy, charges: Charges): Promise<Settled> =>
-  consume(parts, policy, charges, charges.named);
 
 function consume(
   parts: CountingParts,

@@ -4,7 +4,7 @@ import type { Code } from "../core/verification/codes.ts";
 import type { KeyView } from "../core/verification/key-view.ts";
 import type { ShownLimit } from "./answers.ts";
 import { type Charges, planCharges } from "./charges.ts";
-import { type CountingParts, count, countNamed } from "./counting.ts";
+import { type CountingParts, count } from "./counting.ts";
 import { judgeFreshness } from "./freshness.ts";
 import type { PolicyInForce } from "./policy-in-force.ts";
 
@@ -105,9 +105,7 @@ function countAndSettle(
   view: KeyView,
   charges: Charges,
 ): Promise<Verdict> {
-  const counted =
-    charges.shared.length === 0 ? countNamed(parts, policy, charges) : count(parts, policy, parts.workspaceId, charges);
-  return counted.then((settled) => {
+  return count(parts, policy, parts.workspaceId, charges).then((settled) => {
     if ("unavailable" in settled) return { code: undefined, unavailable: settled.unavailable };
     const { code, shown, retryAfterS, spentCredits } = settled;
     return { code, view, shown, retryAfterS, spentCredits };

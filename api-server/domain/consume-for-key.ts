@@ -22,8 +22,8 @@ type Consuming = Pick<Deps, "counters" | "credits" | "log">;
 
 /**
  * Charges a key's limits and credits. A credit counter that is not loaded is loaded and asked once more, for the credits
- * alone: the limits have been charged by then. A key whose credits are changed all the time is charged in between. While the shared store is away, limits alone are decided in this process;
- * credits are not.
+ * alone: the limits have been charged by then. A key whose credits are changed all the time is charged in between. While the
+ * shared store is away, limits alone are decided in this process; credits are not.
  * @throws PublicError 500 `service_unavailable` when the credits cannot be counted, and CountersUnavailable.
  */
 export async function consumeForKey(deps: Consuming, charges: KeyCharges): Promise<KeyConsumed> {

@@ -80,15 +80,11 @@ export function createErrorSender(deps: Pick<Deps, "counters" | "docsUrl" | "log
 
 /** What fastify itself refuses, by its code. */
 const FRAMEWORK_KINDS: Readonly<Record<string, ErrorKind>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: "request_body_too_large",
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: "request_body_unreadable",
   FST_ERR_BAD_URL: "not_found",
   FST_ERR_ASYNC_CONSTRAINT: "not_found",
 };
 
 const FRAMEWORK_DETAILS: Partial<Record<ErrorKind, string>> = {
-  request_body_too_large: "The body is larger than 10,485,760 bytes.",
-  request_body_unreadable: "The body could not be read to its end.",
   not_found: "There is nothing at this path.",
 };
 

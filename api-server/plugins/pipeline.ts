@@ -13,7 +13,7 @@ import type { ErrorSender } from "./errors.ts";
 import { type JsonSchema, responseSchema } from "./json-schema.ts";
 import { readManagement, UNMANAGED } from "./management.ts";
 import { chargeQuota } from "./quota.ts";
-import { BODY_BYTES_MAX, createBodyReader, UNJUDGED_BYTES_MAX } from "./read-body.ts";
+import { createBodyReader, UNJUDGED_BYTES_MAX } from "./read-body.ts";
 import { compileBody } from "./validation.ts";
 
 /*
@@ -57,7 +57,7 @@ export function registerProcedures(
   for (const procedure of procedures) {
     app.post(
       `/v2/${procedure.path}`,
-      { bodyLimit: BODY_BYTES_MAX, schema: { response: { 200: successSchema(procedure) } } },
+      { schema: { response: { 200: successSchema(procedure) } } },
       serve(parts, rootKeys, procedure),
     );
   }

@@ -8,7 +8,7 @@ import { PublicError } from "../../core/errors.ts";
  * (api/v2 section 2).
  */
 
-export const BODY_BYTES_MAX = 10_485_760;
+const BODY_BYTES_MAX = 10_485_760;
 
 /** So much is kept of anybody's body. One up to this size is also parsed before the root key is looked up. */
 export const UNJUDGED_BYTES_MAX = 262_144;

@@ -31,7 +31,10 @@ export interface CreditCharge {
 }
 
 export interface ConsumeRequest {
-  /** All or nothing. Two charges on one counter see each other's cost. The list is not changed afterwards: what was made of it is remembered. */
+  /**
+   * All or nothing. Two charges on one counter see each other's cost. The list is not changed afterwards: what was made of
+   * it is remembered.
+   */
   readonly limits: readonly LimitCharge[];
   /** Spent last, only when every limit passed; limits stay consumed when credits refuse. */
   readonly credits?: CreditCharge | undefined;
