@@ -13,8 +13,9 @@ import {
 } from "../../core/verification/records.ts";
 import type { RecordKind, RecordRef } from "../../edge/projection/contract.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
+import { insertKeys, insertOtherKinds, insertWorkspace, keyRow } from "../../test/harness/rows.ts";
 import { createPool } from "./pool.ts";
-import { createPostgresSource, LISTED_KINDS, listRecordRefs, readRecords } from "./records.ts";
+import { countRecordRefs, createPostgresSource, LISTED_KINDS, listRecordRefs, readRecords } from "./records.ts";
 
 /* Each record as it is read from Postgres, against the schema in core that its readers parse it with, in every state. */
 
@@ -337,35 +338,35 @@ describe("whatever is read", () => {
   });
 
   test("is listed once, over pages of any size, with what keys refer to before the keys", async () => {
-    for (let i = 0; i < 5; i++) {
-      await aKey({ id: `key_${i}`, hash: `h${i}` });
-      await insert("ratelimit_namespaces", { id: `rlns_${i}`, name: `n${i}`, ...(i === 0 ? { deleted_at: 5 } : {}) });
-      await insert("ratelimit_overrides", {
-        id: `rlor_${i}`,
-        namespace_id: `rlns_${i}`,
-        identifier: "a*",
-        max_count: 1,
-        duration_ms: 1,
-      });
+    const [own, other] = [await insertWorkspace(db, "own"), await insertWorkspace(db, "other")];
+    const expected: Record<string, number> = { workspace: 4, api: 33, key: 59, policy: 30, role: 30, identity: 30 };
+    for (const rows of [own, other]) {
+      await insertKeys(db, rows, { to: 30 });
+      await insertOtherKinds(db, rows, 15);
     }
-    await db.query("update keys set deleted_at = 5 where id = 'key_0'");
+    await db.query("update keys set deleted_at = 5 where id = $1", [keyRow(own, 7).id]);
+    await db.query("update identities set deleted_at = 5 where external_id = 'u3'");
+    await db.query("update ratelimit_namespaces set deleted_at = 5 where name = 's3'");
     const listed = async (max: number) => {
       const names: string[] = [];
       for (const kind of LISTED_KINDS) {
+        let ofKind = 0;
         for (let after: string | undefined = ""; after !== undefined; ) {
           const page: Awaited<ReturnType<typeof listRecordRefs>> = await listRecordRefs(db, { kind, after, max });
-          names.push(...page.refs.map((ref) => `${ref.kind} ${ref.id}`));
+          names.push(...page.refs.map((ref) => `${ref.kind} ${ref.workspaceId} ${ref.id}`));
+          ofKind += page.refs.length;
+          // A page and a count of what it covers come from two statements, which must agree.
+          expect(await countRecordRefs(db, { kind, after, upTo: page.cursor }), kind).toBe(page.refs.length);
           after = page.cursor;
         }
+        if (expected[kind] !== undefined) expect(ofKind, kind).toBe(expected[kind]);
       }
       return names;
     };
     const all = await listed(1000);
-    expect(await listed(1)).toEqual(all);
-    expect(await listed(2)).toEqual(all);
+    for (const max of [1, 2, 7]) expect(await listed(max)).toEqual(all);
     expect(new Set(all).size).toBe(all.length);
-    expect(all).not.toContain("key h0");
-    expect(all.filter((name) => name.startsWith("key"))).toHaveLength(4);
+    expect(all).not.toContain(`key ${own.workspaceId} ${keyRow(own, 7).hash}`);
     expect(all.findIndex((name) => name.startsWith("key"))).toBeGreaterThan(
       all.findLastIndex((name) => name.startsWith("api")),
     );

@@ -237,13 +237,37 @@ export async function listRecordRefs(
   db: Queryable,
   { kind, after, max }: { kind: ListedKind; after: string; max: number },
 ): Promise<RefPage> {
-  const { rows } = await db.query<{ workspace_id: string; id: string; cursor: string }>({
+  const { workspace, id, cursor, from, where } = LISTS[kind];
+  const { rows } = await db.query<{ workspace_id: string; ref_id: string; next_after: string }>({
     name: `list-record-refs-${kind}`,
-    text: LISTS[kind],
+    text: `select ${workspace} as workspace_id, ${id} as ref_id, ${cursor} as next_after
+             from ${from}
+            where ${cursor} > $1 and ${where}
+            order by ${cursor}
+            limit $2`,
     values: [after, max],
   });
-  const refs = rows.map((row) => ({ workspaceId: row.workspace_id, kind, id: row.id }));
-  return { refs, cursor: rows.length < max ? undefined : rows.at(-1)?.cursor };
+  const refs = rows.map((row) => ({ workspaceId: row.workspace_id, kind, id: row.ref_id }));
+  return { refs, cursor: rows.length < max ? undefined : rows.at(-1)?.next_after };
+}
+
+/**
+ * How many records of a kind lie after one cursor, up to and with another (undefined: to the end). Counted without paging and
+ * without order, so that it can tell whether a page left something out.
+ */
+export async function countRecordRefs(
+  db: Queryable,
+  { kind, after, upTo }: { kind: ListedKind; after: string; upTo: string | undefined },
+): Promise<number> {
+  const { cursor, from, where } = LISTS[kind];
+  const { rows } = await db.query<{ count: number }>({
+    name: `count-record-refs-${kind}`,
+    text: `select count(*) as count
+             from ${from}
+            where ${cursor} > $1 and ($2::text is null or ${cursor} <= $2) and ${where}`,
+    values: [after, upTo ?? null],
+  });
+  return rows[0]?.count ?? 0;
 }
 
 /** In the order in which a projection is made: what others refer to comes first. */
@@ -260,23 +284,42 @@ export const LISTED_KINDS = [
 ] as const satisfies readonly RecordKind[];
 export type ListedKind = (typeof LISTED_KINDS)[number];
 
+/**
+ * Where the refs of a kind come from, as SQL. `cursor` is what they are paged by, and sorted by: one expression for both, over
+ * a unique index. It need not be the ref's id: keys are named by their hash and paged by their id.
+ */
+interface Listed {
+  readonly workspace: string;
+  readonly id: string;
+  readonly cursor: string;
+  readonly from: string;
+  readonly where: string;
+}
+
+const entities = (table: string, where = "true"): Listed => ({
+  workspace: "t.workspace_id",
+  id: "t.id",
+  cursor: "t.id",
+  from: `${table} t`,
+  where,
+});
+
 /** Deleted APIs and identities are listed too: their tombstones tell 'gone' from 'not known'. */
-const LISTS: Readonly<Record<ListedKind, string>> = {
-  workspace: "select id as workspace_id, id, id as cursor from workspaces where id > $1 order by id limit $2",
-  api: "select workspace_id, id, id as cursor from apis where id > $1 order by id limit $2",
-  namespace: "select workspace_id, id, id as cursor from ratelimit_namespaces where id > $1 order by id limit $2",
-  role: "select workspace_id, id, id as cursor from roles where id > $1 order by id limit $2",
-  identity: "select workspace_id, id, id as cursor from identities where id > $1 order by id limit $2",
-  overridePatterns: `select distinct workspace_id, namespace_id as id, namespace_id as cursor
-                       from ratelimit_overrides
-                      where namespace_id > $1 and deleted_at is null and position('*' in identifier) > 0
-                      order by namespace_id
-                      limit $2`,
-  override: `select workspace_id, namespace_id || '/' || identifier as id, id as cursor
-               from ratelimit_overrides
-              where id > $1 and deleted_at is null
-              order by id
-              limit $2`,
-  key: `select workspace_id, hash as id, id as cursor from keys where id > $1 and deleted_at is null order by id limit $2`,
-  policy: `select workspace_id, id, id as cursor from policies where id > $1 and deleted_at is null order by id limit $2`,
+const LISTS: Readonly<Record<ListedKind, Listed>> = {
+  workspace: { ...entities("workspaces"), workspace: "t.id" },
+  api: entities("apis"),
+  namespace: entities("ratelimit_namespaces"),
+  role: entities("roles"),
+  identity: entities("identities"),
+  overridePatterns: entities(
+    "ratelimit_namespaces",
+    `exists (select from ratelimit_overrides o
+              where o.namespace_id = t.id and o.deleted_at is null and position('*' in o.identifier) > 0)`,
+  ),
+  override: {
+    ...entities("ratelimit_overrides", "t.deleted_at is null"),
+    id: "t.namespace_id || '/' || t.identifier",
+  },
+  key: { ...entities("keys", "t.deleted_at is null"), id: "t.hash" },
+  policy: entities("policies", "t.deleted_at is null"),
 };
