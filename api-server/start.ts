@@ -61,7 +61,9 @@ export interface ApiServer {
 /** Starts everything that an api-server is. Throws when the database cannot be reached or migrated, or the port is taken. */
 export async function start(config: ApiServerConfig): Promise<ApiServer> {
   const { logger: log } = config;
-  await migrate(config.databaseUrl);
+  await migrate(config.databaseUrl, {
+    onBlocked: (blocked) => log.warn(blocked, "a migration did not get its locks in time; it tries again"),
+  });
   const db = createPool(config.databaseUrl, {
     applicationName: "postern-api-server",
     onIdleError: (error) => {

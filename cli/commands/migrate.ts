@@ -8,7 +8,10 @@ export const migrateCommand = defineCommand({
   description: "Safe to run at any time and from several places at once; the api-server does the same when it starts.",
   options: { "database-url": databaseUrl },
   run: async (options, io) => {
-    await migrate(required(options["database-url"], "give --database-url, or set DATABASE_URL"));
+    await migrate(required(options["database-url"], "give --database-url, or set DATABASE_URL"), {
+      onBlocked: ({ fileName }) =>
+        io.note(`${fileName} did not get its locks in time, because of a long transaction; it tries again`),
+    });
     io.note("the database is at this version's schema");
     return 0;
   },
