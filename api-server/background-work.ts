@@ -1,4 +1,4 @@
-import type { Registry } from "prom-client";
+import { Counter, type Registry } from "prom-client";
 import type { Edge } from "../edge/open.ts";
 import type { Closeable } from "../edge/projection/contract.ts";
 import { createLoopFailures, startLoop } from "./background.ts";
@@ -32,6 +32,11 @@ export function startBackgroundWork(parts: {
   let { workspaceIds } = parts;
   let isClosing = false;
   let refilledOn: string | undefined;
+  const refillFailures = new Counter({
+    name: "postern_refill_failures_total",
+    help: "Keys that a run could not refill; the next one tries again",
+    registers: [metrics],
+  });
   const common = { log, failures: createLoopFailures(metrics) };
   const writeBehind = () => writeSpentBehind({ db, store: edge.credits, workspaceIds });
   const events = takeByTurns(edge.events);
@@ -66,10 +71,10 @@ export function startBackgroundWork(parts: {
       const today = utcDate(nowMs());
       if (refilledOn === today) return false;
       const done = await runRefill(deps, { today, isClosing: () => isClosing });
-      if (done !== undefined) {
-        refilledOn = today;
-        log.info({ today, ...done }, "refilled credits");
-      }
+      if (done === undefined) return false;
+      refillFailures.inc(done.failed);
+      if (done.failed === 0) refilledOn = today;
+      if (done.refilled > 0 || done.failed === 0) log.info({ today, ...done }, "refilled credits");
       return false;
     }),
   ];

@@ -11,7 +11,7 @@ import { openProjection } from "../edge/projection/projection.ts";
 import { buildApp } from "./app.ts";
 import { startBackgroundWork } from "./background-work.ts";
 import { createCreditService } from "./credits/postgres-credits.ts";
-import { runRefill } from "./credits/refill.ts";
+import { type RefillRun, runRefill } from "./credits/refill.ts";
 import type { Deps } from "./deps.ts";
 import { DEFAULT_WORKSPACE, ensureWorkspace, registerRootKey, replaceDevRootKey } from "./domain/bootstrap.ts";
 import { utcDate } from "./domain/credits.ts";
@@ -51,7 +51,7 @@ export interface ApiServer {
   /** Whether this process is the one that relays. */
   isRelaying(): boolean;
   /** Refills what is due on a UTC date (`YYYY-MM-DD`), today when left out. undefined: another process is at it. */
-  refill(today?: string): Promise<{ refilled: number } | undefined>;
+  refill(today?: string): Promise<RefillRun | undefined>;
   /** For `postern dev`: the root key of this start. The one that the last start made is revoked. */
   devRootKey(given: string | undefined): Promise<{ workspaceId: string; rootKey: string }>;
   /** Stops taking requests, finishes those under way, writes what is still to be written. */

@@ -2,6 +2,7 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { RefillRun } from "../api-server/credits/refill.ts";
 import type { DevState } from "./dev-state.ts";
 
 /*
@@ -15,7 +16,7 @@ export interface DevControl {
 }
 
 /** What `refill` gives: undefined while another process is at it. */
-type Refilled = { refilled: number } | undefined;
+type Refilled = RefillRun | undefined;
 
 const REFILL = /^\/refill\/(\d{4}-\d{2}-\d{2})$/;
 const ANSWER_DEADLINE_MS = 120_000;

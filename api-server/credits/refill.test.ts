@@ -115,7 +115,7 @@ test("disabled and expired keys are refilled, deleted and unlimited ones and tho
   const [disabled, expired] = [await aKey({ last, enabled: false }), await aKey({ last, expiresAt: 1 })];
   const [deleted, plain] = [await aKey({ last, deletedAt: 1 }), await aKey({ last })];
   await db.query("update key_credits set refill_amount = null where key_id = $1", [plain]);
-  expect(await api.refill("2042-06-02")).toEqual({ refilled: 2 });
+  expect(await api.refill("2042-06-02")).toEqual({ refilled: 2, failed: 0 });
   expect(await remaining(disabled)).toBe(13);
   expect(await remaining(expired)).toBe(13);
   expect(await remaining(deleted)).toBe(3);
@@ -139,6 +139,23 @@ test("what was spent in the shared counter and not yet written behind is spent; 
   await api.refill("2042-08-02");
   expect((await spend(13)).credits).toEqual({ status: "spent", remaining: 0 });
   await db.query("delete from keys where id = $1", [keyId]);
+});
+
+test("a key that cannot be refilled keeps no later one from it, is counted, and gets its credits from the next run", async () => {
+  const last = "2042-09-01";
+  const [first, unlucky, later] = [await aKey({ last }), await aKey({ last, remaining: 7 }), await aKey({ last })];
+  // Postgres refuses the number that this key alone would get.
+  await db.query("alter table key_credits add constraint unlucky check (granted <> 17) not valid");
+  try {
+    expect(await api.refill("2042-09-02")).toEqual({ refilled: 2, failed: 1 });
+  } finally {
+    await db.query("alter table key_credits drop constraint unlucky");
+  }
+  expect([await remaining(first), await remaining(unlucky), await remaining(later)]).toEqual([13, 7, 13]);
+  expect(await api.refill("2042-09-02")).toEqual({ refilled: 1, failed: 0 });
+  expect(await remaining(unlucky)).toBe(17);
+  expect(await audits(unlucky)).toHaveLength(1);
+  await db.query("delete from keys where id = any($1)", [[first, unlucky, later]]);
 });
 
 test("more keys than fit into one page are all refilled, and by two runs at once each of them once", async () => {

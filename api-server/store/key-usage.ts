@@ -28,11 +28,11 @@ export async function raiseLastUsed(
   await tx.query({ name: "raise-last-used", text, values });
 }
 
-/** The key was changed at this time. */
-export async function touchKey(
+/** The key was changed at this time; who manages it stays as it is. */
+export async function raiseUpdatedAt(
   tx: Queryable,
   { workspaceId, keyId, updatedAt }: { workspaceId: string; keyId: string; updatedAt: number },
 ): Promise<void> {
   const text = "update keys set updated_at = $3 where workspace_id = $1 and id = $2";
-  await tx.query({ name: "touch-key", text, values: [workspaceId, keyId, updatedAt] });
+  await tx.query({ name: "raise-updated-at", text, values: [workspaceId, keyId, updatedAt] });
 }

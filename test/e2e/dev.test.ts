@@ -181,7 +181,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
         ["cli/main.ts", "refill", "run", "--json", "--at", tomorrow, "--data", join(folder, "data")],
         { cwd: ROOT, env: { ...process.env, DATABASE_URL: "", REDIS_URL: "" } },
       );
-      expect(JSON.parse(stdout)).toEqual({ date: tomorrow, refilled: 1 });
+      expect(JSON.parse(stdout)).toEqual({ date: tomorrow, refilled: 1, failed: 0 });
       expect(await verify()).toBe(11);
     } finally {
       await stopped(child);

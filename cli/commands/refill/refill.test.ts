@@ -44,15 +44,31 @@ test("refill run refills what is due at that time, once, and says how many keys"
   });
   expect(await left()).toBe(13);
   const again = await refill("--at 2041-03-02 --json");
-  expect(again.out).toEqual(['{"date":"2041-03-02","refilled":0}']);
+  expect(again.out).toEqual(['{"date":"2041-03-02","refilled":0,"failed":0}']);
   expect(await left()).toBe(13);
   expect((await cli.json("audit --target key_1")).events).toMatchObject([
     { event: "key.update", actor: { type: "system" } },
   ]);
 });
 
+test("refill run that could not refill a key says how many, and exits with 1", async () => {
+  await cli.db.query("alter table key_credits add constraint unlucky check (granted < 10) not valid");
+  try {
+    const { code, out, notes } = await refill("--at 2041-03-02 --json");
+    expect(code).toBe(1);
+    expect(out).toEqual(['{"date":"2041-03-02","refilled":0,"failed":1}']);
+    expect(notes.join()).toContain("1 of the keys that were due could not be refilled");
+  } finally {
+    await cli.db.query("alter table key_credits drop constraint unlucky");
+  }
+  expect((await refill("--at 2041-03-02")).code).toBe(0);
+  expect(await left()).toBe(13);
+});
+
 test("refill run goes by the date in UTC", async () => {
-  expect((await refill("--at 2041-03-01T23:30:00-01:00 --json")).out).toEqual(['{"date":"2041-03-02","refilled":1}']);
+  expect((await refill("--at 2041-03-01T23:30:00-01:00 --json")).out).toEqual([
+    '{"date":"2041-03-02","refilled":1,"failed":0}',
+  ]);
 });
 
 test("refill run starts from what was truly spent, which only Redis knows yet", async () => {

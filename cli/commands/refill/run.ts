@@ -1,5 +1,5 @@
 import { createCreditService } from "../../../api-server/credits/postgres-credits.ts";
-import { runRefill } from "../../../api-server/credits/refill.ts";
+import { type RefillRun, runRefill } from "../../../api-server/credits/refill.ts";
 import type { Administrator } from "../../../api-server/domain/administration/administrator.ts";
 import { utcDate } from "../../../api-server/domain/credits.ts";
 import { openRedisEdge } from "../../../edge/open.ts";
@@ -13,14 +13,14 @@ import { printOne } from "../../output.ts";
 import { openLog } from "../../process.ts";
 import { parseInstant } from "../../values.ts";
 
-interface Refill {
+interface Refill extends RefillRun {
   readonly date: string;
-  readonly refilled: number;
 }
 
 const refillFields: Fields<Refill> = [
   { name: "date", title: "date", value: (row) => row.date },
   { name: "refilled", title: "refilled", value: (row) => row.refilled },
+  { name: "failed", title: "failed", value: (row) => row.failed },
 ];
 
 export const refillRun = defineCommand({
@@ -58,9 +58,11 @@ export const refillRun = defineCommand({
             }),
           );
     if (done === undefined) throw new Error("another process refills at this moment; try again when it has finished");
-    const row = { date, refilled: done.refilled };
+    const row = { date, ...done };
     const sentence = `refilled ${row.refilled} ${row.refilled === 1 ? "key" : "keys"} that were due by ${date}`;
     printOne(io, options, { fields: refillFields, row, sentence });
+    if (row.failed > 0)
+      throw new Error(`${row.failed} of the keys that were due could not be refilled; the log says why`);
     return 0;
   },
 });
@@ -68,14 +70,14 @@ export const refillRun = defineCommand({
 async function refillInRedis(
   administrator: Administrator,
   { date, url, prefix, log }: { date: string; url: string; prefix: string; log: ReturnType<typeof openLog> },
-): Promise<{ refilled: number } | undefined> {
+): Promise<RefillRun | undefined> {
   const { db, nowMs } = administrator;
   const edge = await openRedisEdge({ url, prefix, clientName: "postern-cli" });
   try {
     // Asked before anything is changed, and not only when the first key turns out to be due.
     await edge.ping();
     const credits = createCreditService({ db, store: edge.credits, nowMs, log });
-    return await runRefill({ ...administrator, credits }, { today: date });
+    return await runRefill({ ...administrator, credits, log }, { today: date });
   } finally {
     await edge.close();
   }
