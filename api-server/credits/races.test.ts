@@ -139,6 +139,25 @@ test("updateKey and refills of the same key at the same time never wait for one 
   expect(await deadlocks()).toBe(before);
 }, 60_000);
 
+test("on one set of connections changes go on after a refill, and a refill goes on after changes", async () => {
+  const keys = await Promise.all(
+    Array.from({ length: 20 }, () => createKey({ remaining: 100, refill: { interval: "daily", amount: 10 } })),
+  );
+  const ids = keys.map(({ keyId }) => keyId);
+  await db.query("update key_credits set refill_amount = null where key_id <> all($1)", [ids]);
+  const changeAll = () =>
+    Promise.all(
+      [...ids, ...ids, ...ids].map((keyId) => call("keys.updateCredits", { keyId, operation: "increment", value: 1 })),
+    );
+  await db.query("update key_credits set last_refill_on = '2052-01-01' where key_id = any($1)", [ids]);
+  expect(await api.refill("2052-01-02")).toEqual({ refilled: 20, failed: 0 });
+  await changeAll();
+  expect(await api.refill("2052-01-03")).toEqual({ refilled: 20, failed: 0 });
+  await changeAll();
+  for (const keyId of ids) expect(await stored(keyId)).toMatchObject({ granted: 126 });
+  await db.query("delete from keys where id = any($1)", [ids]);
+}, 60_000);
+
 test("two write-behinds, and two ingesters, of the same keys in any order never wait for one another in a circle", async () => {
   const ids = Array.from({ length: 300 }, (_, i) => `key_circle_${i}`);
   await db.query(

@@ -1,9 +1,10 @@
-import pg from "pg";
+import type pg from "pg";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { CreditStore } from "../../edge/credits/contract.ts";
 import { type Closeable, ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
 import { tryLock } from "../store/advisory-locks.ts";
+import { createNamedClient } from "../store/named-client.ts";
 import { countOutbox, nextProjectionVersion, OUTBOX_CHANNEL } from "../store/outbox.ts";
 import { customTypes } from "../store/pool.ts";
 import { findTimeline } from "../store/timeline.ts";
@@ -116,7 +117,7 @@ class RelayLoop implements Relay {
 
   /** One connection's worth of relaying; false at once when somebody else leads. */
   async #session(): Promise<boolean> {
-    const db = new pg.Client({
+    const db = createNamedClient({
       connectionString: this.#options.databaseUrl,
       application_name: "postern-relay",
       connectionTimeoutMillis: 5000,

@@ -1,4 +1,5 @@
 import pg from "pg";
+import { NamedClient } from "./named-client.ts";
 
 const INT8 = 20;
 const INT8_ARRAY = 1016;
@@ -30,6 +31,7 @@ export interface PoolOptions {
 /** Opens a pool whose int8 are Numbers and whose dates are text. Connects on first use; `end()` closes it. */
 export function createPool(databaseUrl: string, options: PoolOptions = {}): pg.Pool {
   const pool = new pg.Pool({
+    Client: NamedClient,
     connectionString: databaseUrl,
     max: options.connectionsMax ?? 10,
     application_name: options.applicationName ?? "postern",
