@@ -6,8 +6,8 @@ import { loadRequested, writeSpentBehind } from "./credits/loops.ts";
 import { runRefill } from "./credits/refill.ts";
 import type { Deps } from "./deps.ts";
 import { utcDate } from "./domain/credits.ts";
-import { takeByTurns } from "./ingest/by-turns.ts";
-import { ingestBatch, keepPartitions } from "./ingest/ingest.ts";
+import { keepPartitions } from "./ingest/ingest.ts";
+import { Ingester } from "./ingest/ingester.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
@@ -39,8 +39,7 @@ export function startBackgroundWork(parts: {
   });
   const common = { log, failures: createLoopFailures(metrics) };
   const writeBehind = () => writeSpentBehind({ db, store: edge.credits, workspaceIds });
-  const events = takeByTurns(edge.events);
-  const ingest = () => ingestBatch({ db, events, workspaceIds, nowMs });
+  const ingester = new Ingester({ db, source: edge.events, nowMs, log, metrics });
   const loop = (name: string, everyMs: number, work: () => Promise<boolean | undefined>) =>
     startLoop({ name, everyMs, work, ...common });
 
@@ -62,7 +61,7 @@ export function startBackgroundWork(parts: {
     loop("workspaces", WORKSPACES_EVERY_MS, refreshWorkspaces),
     loop("credit-loads", LOAD_EVERY_MS, () => loadRequested({ store: edge.credits, credits, workspaceIds })),
     loop("credit-write-behind", WRITE_BEHIND_EVERY_MS, writeBehind),
-    loop("ingest", INGEST_EVERY_MS, ingest),
+    loop("ingest", INGEST_EVERY_MS, () => ingester.round(workspaceIds)),
     loop("partitions", PARTITIONS_EVERY_MS, async () => {
       await keepPartitions(db, nowMs());
       return false;
@@ -80,7 +79,7 @@ export function startBackgroundWork(parts: {
   ];
   const drain = async () => {
     await edge.sink.flush();
-    while (await ingest());
+    while (await ingester.round(workspaceIds, { all: true }));
     while (await writeBehind());
   };
   return { loops, drain };

@@ -301,7 +301,7 @@ describe("events", () => {
   const events: UsageEvent[] = [];
   const take = async () => {
     await gate.edge.sink.flush();
-    await gate.edge.events.take([WORKSPACE], 1000, async (taken) => void events.push(...taken));
+    await gate.edge.events.take(WORKSPACE, async (taken) => void events.push(...taken));
     return events.splice(0);
   };
   afterEach(take);

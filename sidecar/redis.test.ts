@@ -65,7 +65,7 @@ describe("over a shared Redis", () => {
 
     await Promise.all([here.sink.flush(), there.sink.flush()]);
     const events: UsageEvent[] = [];
-    await here.events.take([WORKSPACE], 100, async (taken) => void events.push(...taken));
+    await here.events.take(WORKSPACE, async (taken) => void events.push(...taken));
     const outcomes = events.map((event) => (event.type === "verification" ? event.outcome : ""));
     expect(outcomes.filter((outcome) => outcome !== "DISABLED").sort()).toEqual(
       expect.arrayContaining(["RATE_LIMITED", "VALID", "VALID", "VALID"]),

@@ -4,11 +4,10 @@ import type { RatelimitEvent, UsageEvent, VerificationEvent } from "../../edge/e
 import { MemoryEventStream } from "../../edge/events/memory.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { createPool } from "../store/pool.ts";
-import { ingestBatch, keepPartitions, storeEvents } from "./ingest.ts";
+import { keepPartitions, storeEvents, storeTaken } from "./ingest.ts";
 
 const NOW_MS = Date.UTC(2042, 5, 15, 12, 34, 56, 789);
 const DAY_MS = 86_400_000;
-const nowMs = () => NOW_MS;
 
 let database: TestDatabase;
 let db: Pool;
@@ -85,7 +84,8 @@ async function lastUsed(keyId: string): Promise<number | null> {
   return rows[0]?.at ?? null;
 }
 
-const take = (stream: MemoryEventStream) => ingestBatch({ db, events: stream, workspaceIds: ["ws_a", "ws_b"], nowMs });
+const take = (stream: MemoryEventStream) =>
+  stream.take("ws_a", async (events) => void (await storeTaken(db, events, NOW_MS)));
 
 describe("an event", () => {
   test("is stored with all that it says", async () => {
@@ -140,7 +140,7 @@ describe("an event", () => {
     const events = [aVerification(), aVerification(), aRatelimit()];
     const lines = Buffer.from(events.map((event) => `${JSON.stringify(event)}\n`).join(""));
     stream.append({ workspaceId: "ws_a", lines, count: events.length });
-    const dying = stream.take(["ws_a"], 100, async (taken) => {
+    const dying = stream.take("ws_a", async (taken) => {
       await storeEvents(db, taken, NOW_MS);
       throw new Error("died before it could acknowledge");
     });
@@ -148,7 +148,7 @@ describe("an event", () => {
     expect(await stored(events)).toHaveLength(3);
     await take(stream);
     expect(await stored(events)).toHaveLength(3);
-    expect(await stream.take(["ws_a"], 100, async () => undefined)).toBe(0);
+    expect((await take(stream)).entries).toBe(0);
   });
 
   test("of a day whose partition is not there yet makes one; what is older than the retention, or of next week, is left out", async () => {

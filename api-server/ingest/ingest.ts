@@ -1,9 +1,9 @@
 import type { Pool, PoolClient } from "pg";
-import type { EventSource, TakenEvents, UsageEvent, VerificationEvent } from "../../edge/events/contract.ts";
+import type { TakenEvents, UsageEvent, VerificationEvent } from "../../edge/events/contract.ts";
 import { utcDate } from "../domain/credits.ts";
 import { insertEventLines } from "../store/event-lines.ts";
 import { insertRatelimitEvents, insertVerificationEvents } from "../store/events.ts";
-import { isDatabaseUnavailable, isRetryable } from "../store/failures.ts";
+import { failureCode, isDatabaseUnavailable, isRetryable } from "../store/failures.ts";
 import { raiseLastUsed } from "../store/key-usage.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../store/partitions.ts";
 import { inUnmarkedTransaction } from "../store/unmarked-transaction.ts";
@@ -13,35 +13,61 @@ import { inUnmarkedTransaction } from "../store/unmarked-transaction.ts";
  * acknowledged only after the commit.
  */
 
-const BATCH = 2000;
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 /** Days of raw events that are kept. */
 export const RETENTION_DAYS = 35;
 const DAYS_AHEAD = 2;
 const ATTEMPTS_MAX = 3;
+/** Transactions that one portion may waste on events that the database refuses. */
+const ATTEMPTS_AT_POISON = 30;
+/** One workspace's rows that another transaction holds locked do not keep the other workspaces' events waiting for long. */
+const BOUNDS = "set local lock_timeout = '2s'; set local statement_timeout = '10s'";
 
-/** Takes one batch of events. Gives true when there may be more. */
-export async function ingestBatch(deps: {
-  db: Pool;
-  events: EventSource;
-  workspaceIds: readonly string[];
-  nowMs: () => number;
-}): Promise<boolean> {
-  const taken = await deps.events.take(deps.workspaceIds, BATCH, (events) => storeTaken(deps.db, events, deps.nowMs()));
-  return taken >= BATCH;
-}
-
-/** Writes events as a whole, and when the database does not take them so, looks at each. */
-async function storeTaken(db: Pool, events: TakenEvents, nowMs: number): Promise<void> {
+/**
+ * Writes the events of one workspace as a whole, and when the database does not take them so, looks at each. Returns how many
+ * could not be stored in any way. Throws when it is not the events' fault: the database is away, or rows are locked.
+ */
+export async function storeTaken(db: Pool, events: TakenEvents, nowMs: number): Promise<number> {
   const { workspaceId, lines } = events;
   try {
-    await insertEventLines(db, { workspaceId, lines, ...keptTimes(nowMs) });
+    await inPlainTransaction(db, (tx) => insertEventLines(tx, { workspaceId, lines, ...keptTimes(nowMs) }));
+    return 0;
   } catch (error) {
-    if (isDatabaseUnavailable(error)) throw error;
-    await storeEvents(db, events, nowMs);
+    if (!isOfTheEvents(error)) throw error;
+    return storeWhatCan(db, [...events], nowMs, { attempts: ATTEMPTS_AT_POISON });
   }
 }
+
+/** Halves what is refused until it is one event, which is left out; after so many refusals, all that is refused is. */
+async function storeWhatCan(
+  db: Pool,
+  events: readonly UsageEvent[],
+  nowMs: number,
+  left: { attempts: number },
+): Promise<number> {
+  try {
+    await storeEvents(db, events, nowMs);
+    return 0;
+  } catch (error) {
+    left.attempts -= 1;
+    if (!isOfTheEvents(error)) throw error;
+    if (events.length === 1 || left.attempts <= 0) return events.length;
+    const half = Math.ceil(events.length / 2);
+    const first = await storeWhatCan(db, events.slice(0, half), nowMs, left);
+    return first + (await storeWhatCan(db, events.slice(half), nowMs, left));
+  }
+}
+
+/** Lock not available, query cancelled: what was asked took too long, which is the rows' fault or the database's. */
+const TOOK_TOO_LONG: ReadonlySet<string | undefined> = new Set(["55P03", "57014"]);
+
+const isOfTheEvents = (error: unknown): boolean =>
+  !isDatabaseUnavailable(error) && !isRetryable(error) && !TOOK_TOO_LONG.has(failureCode(error));
+
+/** Whether the database is away for all workspaces, as opposed to slow or refusing for one. */
+export const isAwayForAll = (error: unknown): boolean =>
+  isDatabaseUnavailable(error) && !TOOK_TOO_LONG.has(failureCode(error));
 
 const keptTimes = (nowMs: number) => ({
   afterMs: nowMs - RETENTION_DAYS * DAY_MS,
@@ -97,7 +123,10 @@ interface LastUse {
 async function inPlainTransaction(db: Pool, work: (tx: PoolClient) => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await inUnmarkedTransaction(db, work);
+      return await inUnmarkedTransaction(db, async (tx) => {
+        await tx.query(BOUNDS);
+        await work(tx);
+      });
     } catch (error) {
       if (attempt === ATTEMPTS_MAX || !isRetryable(error)) throw error;
     }

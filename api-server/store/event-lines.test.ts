@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { MemoryEventStream } from "../../edge/events/memory.ts";
 import { anEvent } from "../../test/contracts/edge/an-event.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
-import { ingestBatch, keepPartitions } from "../ingest/ingest.ts";
+import { keepPartitions, storeTaken } from "../ingest/ingest.ts";
 import { insertEventLines } from "./event-lines.ts";
 import { createPool } from "./pool.ts";
 
@@ -65,6 +65,6 @@ test.each([
   const good = [anEvent({ timeMs: NOW_MS }), anEvent({ timeMs: NOW_MS })];
   const [first, second] = good.map((event) => JSON.stringify(event));
   stream.append({ workspaceId: "ws_1", lines: Buffer.from(`${first}\n${line}\n${second}\n`), count: 3 });
-  await ingestBatch({ db, events: stream, workspaceIds: ["ws_1"], nowMs: () => NOW_MS });
+  await stream.take("ws_1", async (events) => void (await storeTaken(db, events, NOW_MS)));
   expect(await ids()).toEqual(expect.arrayContaining(good.map(({ id }) => id)));
 });

@@ -13,10 +13,12 @@ export async function inUnmarkedTransaction<T>(db: Pool, work: (tx: PoolClient) 
     await tx.query("commit");
     return result;
   } catch (error) {
-    failure = error instanceof Error ? error : new Error(String(error));
-    await tx.query("rollback").catch(() => undefined);
+    await tx.query("rollback").catch((cause: unknown) => {
+      failure = new Error("rollback failed", { cause });
+    });
     throw error;
   } finally {
+    // A client that could not even roll back is of no use to anybody: the pool closes it.
     tx.release(failure);
   }
 }

@@ -67,11 +67,56 @@ export interface TakenEvents extends Iterable<UsageEvent> {
   readonly lines: string;
 }
 
-/** The ingester's side: at least once, so the handler must not mind an event that it has seen before. */
+/** What lies in the stream of one workspace, not stored yet. */
+export interface StreamDepth {
+  readonly workspaceId: string;
+  /** Each is one event or a batch of them. */
+  readonly entries: number;
+  /** About, as the store reckons its memory. */
+  readonly bytes: number;
+  /** How long the oldest entry has lain there, ms. */
+  readonly ageMs: number;
+}
+
+export interface StreamsSeen {
+  /** Those that have entries. */
+  readonly depths: readonly StreamDepth[];
+  /** Those that were no streams, and have been removed. */
+  readonly setAside: readonly { readonly workspaceId: string; readonly type: string }[];
+  /** Those of which the store could not say, and why. */
+  readonly failed: readonly { readonly workspaceId: string; readonly error: Error }[];
+}
+
+export interface Portion {
+  /** Entries that were read; 0 when there was none that no other reader holds. */
+  readonly entries: number;
+  /** Entries among them that were no events, or too large for any. */
+  readonly unreadable: number;
+}
+
+/**
+ * The ingester's side: at least once, so the handler must not mind an event that it has seen before. What lies in a stream was
+ * written by pods, so each call is about one workspace, and what fails for one says nothing of the others.
+ */
 export interface EventSource {
+  /** Asks for all of them at once. Throws `EventsUnavailable`. */
+  look(workspaceIds: readonly string[]): Promise<StreamsSeen>;
   /**
-   * Reads up to `max` entries that nobody else has taken (or that a dead reader left), hands them over by workspace, and
-   * acknowledges when `handle` returns. Gives how many.
+   * Hands over a portion of bounded size that no other reader has taken (or that a dead reader left), and acknowledges it when
+   * `handle` returns. When that throws, so does this, and the portion is handed over again by the next call. Throws
+   * `StreamRefused` when the store answers that this workspace's stream cannot be read, and `EventsUnavailable`.
    */
-  take(workspaceIds: readonly string[], max: number, handle: (events: TakenEvents) => Promise<void>): Promise<number>;
+  take(workspaceId: string, handle: (events: TakenEvents) => Promise<void>): Promise<Portion>;
+  /** Leaves the readers of the streams. What was handed over and not acknowledged is another reader's to take. */
+  close(): Promise<void>;
+}
+
+/** The store refuses what was asked of one workspace's stream: something else than a stream of events is there. */
+export class StreamRefused extends Error {
+  override name = "StreamRefused";
+}
+
+/** The store of events cannot be reached, for any workspace. */
+export class EventsUnavailable extends Error {
+  override name = "EventsUnavailable";
 }

@@ -1,4 +1,4 @@
-import type { VerificationEvent } from "../../../edge/events/contract.ts";
+import type { EventSource, UsageEvent, VerificationEvent } from "../../../edge/events/contract.ts";
 import { aName } from "./edges.ts";
 
 export const anEvent = (event: Partial<VerificationEvent> = {}): VerificationEvent => ({
@@ -18,3 +18,12 @@ export const anEvent = (event: Partial<VerificationEvent> = {}): VerificationEve
   latencyMs: 1.25,
   ...event,
 });
+
+/** Takes all that lies there for these workspaces, portion by portion. */
+export async function takeAll(source: EventSource, workspaceIds: readonly string[]): Promise<UsageEvent[]> {
+  const taken: UsageEvent[] = [];
+  for (const workspaceId of workspaceIds) {
+    while ((await source.take(workspaceId, async (events) => void taken.push(...events))).entries > 0);
+  }
+  return taken;
+}

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { UsageEvent } from "../../../edge/events/contract.ts";
 import type { Edge } from "../../../edge/open.ts";
 import { waitFor } from "../../harness/wait.ts";
-import { anEvent } from "./an-event.ts";
+import { anEvent, takeAll } from "./an-event.ts";
 import { aName, EDGES, type OpenedEdge } from "./edges.ts";
 
 describe.each(EDGES)("events $name", ({ open }) => {
@@ -14,12 +14,6 @@ describe.each(EDGES)("events $name", ({ open }) => {
     edge = opened.edge;
   });
   afterAll(() => opened.close());
-
-  const takeAll = async (workspaceIds: string[], from: Edge = edge): Promise<UsageEvent[]> => {
-    const taken: UsageEvent[] = [];
-    while ((await from.events.take(workspaceIds, 100, async (events) => void taken.push(...events))) > 0);
-    return taken;
-  };
 
   test("what was added is taken once, whole, and by workspace", async () => {
     const workspaceId = aName("ws");
@@ -42,16 +36,16 @@ describe.each(EDGES)("events $name", ({ open }) => {
     const elsewhere = anEvent({ workspaceId: aName("ws") });
     for (const event of [...events, elsewhere]) edge.sink.add(event);
     await edge.sink.flush();
-    expect(await takeAll([workspaceId])).toEqual(events);
-    expect(await takeAll([workspaceId])).toEqual([]);
-    expect(await takeAll([workspaceId, elsewhere.workspaceId])).toEqual([elsewhere]);
+    expect(await takeAll(edge.events, [workspaceId])).toEqual(events);
+    expect(await takeAll(edge.events, [workspaceId])).toEqual([]);
+    expect(await takeAll(edge.events, [workspaceId, elsewhere.workspaceId])).toEqual([elsewhere]);
   });
 
   test("events are sent by themselves within moments", async () => {
     const event = anEvent({ workspaceId: aName("ws") });
     edge.sink.add(event);
     const taken = await waitFor("the event", async () => {
-      const events = await takeAll([event.workspaceId]);
+      const events = await takeAll(edge.events, [event.workspaceId]);
       return events.length > 0 && events;
     });
     expect(taken).toEqual([event]);
@@ -63,17 +57,43 @@ describe.each(EDGES)("events $name", ({ open }) => {
     for (const event of events) edge.sink.add(event);
     await edge.sink.flush();
     const another = await opened.openAnother();
-    const [first, second] = await Promise.all([takeAll([workspaceId]), takeAll([workspaceId], another)]);
+    const [first, second] = await Promise.all([
+      takeAll(edge.events, [workspaceId]),
+      takeAll(another.events, [workspaceId]),
+    ]);
     const ids = [...first, ...second].map(({ id }) => id).sort();
     expect(ids).toEqual(events.map(({ id }) => id).sort());
     expect(edge.sink.dropped()).toBe(0);
   });
 
-  test("a take gives no more than it was asked for", async () => {
-    const workspaceIds = [aName("ws"), aName("ws")];
-    for (let i = 0; i < 10; i++) edge.sink.add(anEvent({ workspaceId: workspaceIds[i % 2] ?? "" }));
+  test("a look tells how much lies where, and how long it has lain there", async () => {
+    const [full, empty] = [aName("ws"), aName("ws")];
+    for (let i = 0; i < 10; i++) edge.sink.add(anEvent({ workspaceId: full }));
     await edge.sink.flush();
-    expect(await edge.events.take(workspaceIds, 7, async () => {})).toBe(7);
-    expect(await edge.events.take(workspaceIds, 7, async () => {})).toBe(3);
+    const seen = await waitFor("it to grow old", async () => {
+      const look = await edge.events.look([empty, full]);
+      return (look.depths[0]?.ageMs ?? 0) >= 50 && look;
+    });
+    expect(seen).toMatchObject({ depths: [{ workspaceId: full }], setAside: [], failed: [] });
+    expect(seen.depths[0]?.entries).toBeGreaterThan(0);
+    expect(seen.depths[0]?.bytes).toBeGreaterThan(1000);
+    expect(seen.depths[0]?.ageMs).toBeLessThan(60_000);
+    expect(await takeAll(edge.events, [full])).toHaveLength(10);
+    expect((await edge.events.look([empty, full])).depths).toEqual([]);
+  });
+
+  test("what the handler refuses is handed over again, at once, and one workspace's refusal is not another's", async () => {
+    const [refused, other] = [aName("ws"), aName("ws")];
+    const events = [anEvent({ workspaceId: refused }), anEvent({ workspaceId: refused })];
+    const elsewhere = anEvent({ workspaceId: other });
+    for (const event of [...events, elsewhere]) edge.sink.add(event);
+    await edge.sink.flush();
+    const failing = edge.events.take(refused, () => Promise.reject(new Error("no")));
+    await expect(failing).rejects.toThrow("no");
+    expect(await takeAll(edge.events, [other])).toEqual([elsewhere]);
+    const later = anEvent({ workspaceId: refused });
+    edge.sink.add(later);
+    await edge.sink.flush();
+    expect(await takeAll(edge.events, [refused])).toEqual([...events, later]);
   });
 });

@@ -1,11 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { CountersUnavailable, type LimitCharge } from "../../../edge/counters/contract.ts";
-import { RedisEventSource } from "../../../edge/events/redis.ts";
 import { openRedisEdge } from "../../../edge/open.ts";
 import { openProjection } from "../../../edge/projection/projection.ts";
-import { connectRedis, detectCluster } from "../../../edge/redis/connect.ts";
+import { detectCluster } from "../../../edge/redis/connect.ts";
 import { waitFor } from "../../harness/wait.ts";
-import { anEvent } from "./an-event.ts";
+import { anEvent, takeAll } from "./an-event.ts";
 import { aName } from "./edges.ts";
 import { useOwnEdge } from "./own-edge.ts";
 import { aWorkspace } from "./projected.ts";
@@ -127,49 +126,6 @@ describe("counting and events when Redis fails", () => {
     await another.close();
   });
 
-  test("events that a dead reader took are handed out again, and those of a failed handler too", async () => {
-    const workspaceId = aName("ws");
-    const event = anEvent({ workspaceId });
-    own.edge.sink.add(event);
-    await own.edge.sink.flush();
-    const failing = own.edge.events.take([workspaceId], 10, () => Promise.reject(new Error("no database")));
-    await expect(failing).rejects.toThrow("no database");
-    const client = connectRedis({ url: own.redis.url, clientName: "other" });
-    await waitFor("the connection", () => client.status === "ready");
-    const other = new RedisEventSource(client, { keys: own.keys, consumer: "other", claimAfterMs: 100 });
-    const taken: unknown[] = [];
-    const take = () => other.take([workspaceId], 10, async (events) => void taken.push(...events));
-    await waitFor("the event", async () => (await take()) > 0);
-    expect(taken).toEqual([event]);
-    expect(await own.raw.xlen(own.keys.events(workspaceId))).toBe(0);
-    client.disconnect();
-  });
-
-  test("what is no event of its workspace is skipped, and does not stop the others", async () => {
-    const workspaceId = aName("ws");
-    const stream = own.keys.events(workspaceId);
-    await own.raw.xadd(stream, "*", "e", "not json");
-    await own.raw.xadd(stream, "*", "e", JSON.stringify({ type: "verification", workspaceId: "ws_victim" }));
-    await own.raw.xadd(stream, "*", "other", "1");
-    const good = anEvent({ workspaceId });
-    await own.raw.xadd(stream, "*", "e", JSON.stringify(good));
-    const taken: unknown[] = [];
-    await own.edge.events.take([workspaceId], 10, async (events) => void taken.push(...events));
-    expect(taken).toEqual([good]);
-    expect(await own.raw.xlen(stream)).toBe(0);
-  });
-
-  test("events wait while Redis is away, up to a bound, and are counted beyond it", async () => {
-    const workspaceId = aName("ws");
-    await own.redis.kill("SIGKILL");
-    for (let i = 0; i < 10_050; i++) own.edge.sink.add(anEvent({ workspaceId }));
-    await own.edge.sink.flush();
-    expect(own.edge.sink.dropped()).toBe(50);
-    await own.redis.restart();
-    await own.connected();
-    await waitFor("the events", async () => (await own.raw.xlen(own.keys.events(workspaceId))) === 10_000);
-  });
-
   test("a user confined to the keys of one workspace can do all that a sidecar does, and nothing beyond", async () => {
     const { workspaceId } = own.ws;
     const user = `u${workspaceId}`;
@@ -191,7 +147,7 @@ describe("counting and events when Redis fails", () => {
     expect(await own.edge.pods.list(report)).toHaveLength(1);
     confined.sink.add(anEvent({ workspaceId }));
     await confined.sink.flush();
-    expect(await own.edge.events.take([workspaceId], 10, async () => {})).toBe(1);
+    expect(await takeAll(own.edge.events, [workspaceId])).toHaveLength(1);
     expect(await confined.source.read([aWorkspace().refs.key])).toMatchObject({ usable: false });
     await projection.close();
     await confined.close();

@@ -1,0 +1,211 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
+import type { Pool } from "pg";
+import { pino } from "pino";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type Edge, openRedisEdge } from "../../edge/open.ts";
+import { RedisKeys } from "../../edge/redis/keys.ts";
+import { anEvent } from "../../test/contracts/edge/an-event.ts";
+import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
+import { type OwnRedis, startOwnRedis } from "../../test/harness/redis.ts";
+import { waitFor } from "../../test/harness/wait.ts";
+import { type ApiServer, start } from "../start.ts";
+import { createPool } from "../store/pool.ts";
+
+/*
+ * One workspace's Redis user can write anything under its own prefix. Whatever that is, another workspace's events go on
+ * being stored. The attacker's id sorts first, so that its turn comes first.
+ */
+
+const ATTACKER = "ws_a_attacker";
+const VICTIM = "ws_z_victim";
+const BOUND_MS = 5_000;
+
+let database: TestDatabase;
+let db: Pool;
+let redis: OwnRedis;
+let raw: Redis;
+let edge: Edge;
+let api: ApiServer;
+const lines: string[] = [];
+const stream = new RedisKeys().events(ATTACKER);
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = createPool(database.url, { connectionsMax: 2 });
+  for (const id of [ATTACKER, VICTIM]) {
+    await db.query("insert into workspaces (id, name, created_at) values ($1, $1, 1)", [id]);
+  }
+  redis = await startOwnRedis();
+  raw = new Redis(redis.url);
+  edge = await openRedisEdge({ url: redis.url, clientName: "hostile-test" });
+  const logger = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+  api = await start({ databaseUrl: database.url, edge, host: "127.0.0.1", port: 0, logger });
+});
+
+afterAll(async () => {
+  await api.close();
+  await edge.close();
+  raw.disconnect();
+  await redis.stop();
+  await db.end();
+  await database.drop();
+});
+
+beforeEach(async () => {
+  await raw.del(stream);
+  lines.length = 0;
+});
+
+async function isStored(id: string): Promise<boolean> {
+  const { rowCount } = await db.query("select from verification_events where id = $1", [id]);
+  return rowCount === 1;
+}
+
+/** Adds an event and resolves when it is in Postgres. */
+async function expectStored(workspaceId: string): Promise<void> {
+  const event = anEvent({ workspaceId, timeMs: Date.now() });
+  edge.sink.add(event);
+  await edge.sink.flush();
+  await waitFor(`an event of ${workspaceId}`, () => isStored(event.id), { deadlineMs: BOUND_MS });
+}
+
+async function metric(name: string): Promise<number> {
+  const text = await (await fetch(`${api.url}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
+}
+
+const line = (changes: object) =>
+  JSON.stringify({ ...anEvent({ workspaceId: ATTACKER, timeMs: Date.now() }), ...changes });
+
+describe("the stream's key is of another type", () => {
+  test.each<[string, () => Promise<unknown>]>([
+    ["string", () => raw.set(stream, "no stream")],
+    ["list", () => raw.lpush(stream, "a")],
+    ["hash", () => raw.hset(stream, "e", "a")],
+    ["set", () => raw.sadd(stream, "a")],
+    ["sorted set", () => raw.zadd(stream, 1, "a")],
+  ])("%s: the others go on, it is removed, counted and logged, and its own events come again", async (_, write) => {
+    const before = await metric("postern_events_set_aside_total");
+    await write();
+    await expectStored(VICTIM);
+    await expectStored(ATTACKER);
+    expect(await metric("postern_events_set_aside_total")).toBe(before + 1);
+    expect(lines.join("")).toContain(ATTACKER);
+    expect(lines.join("")).not.toContain(VICTIM);
+  });
+});
+
+describe("entries that cannot be stored", () => {
+  test.each<[string, () => (string | Buffer)[][]]>([
+    ["other fields", () => [["x", "y"], ["x", "y", "e", line({})], Array.from({ length: 5_000 }, (_, i) => `${i}`)]],
+    ["an empty field", () => [["e", ""]]],
+    [
+      "no JSON, a NUL, halves of characters",
+      () => [
+        ["e", "\u0000"],
+        ["e", "{"],
+        ["e", Buffer.from([0xff, 0xfe, 0x80])],
+      ],
+    ],
+    [
+      "NULs inside of JSON",
+      () => [
+        ["e", line({ tags: ["a\u0000b"] })],
+        ["e", line({ externalId: "\u0000" })],
+      ],
+    ],
+    ["lone surrogates", () => [["e", line({ externalId: "\ud800" }).replace("\ud800", "\\ud800")]]],
+    [
+      "JSON that leaves its line",
+      () => [
+        ["e", `${line({})}],[`],
+        ["e", `${"[".repeat(30_000)}${"]".repeat(30_000)}`],
+      ],
+    ],
+    [
+      "years that have no partition",
+      () => [
+        ["e", line({ timeMs: Date.UTC(275_000, 1, 1) })],
+        ["e", line({ timeMs: 9e15 })],
+      ],
+    ],
+    [
+      "numbers out of range",
+      () => [
+        ["e", line({}).replace('"spentCredits":1', '"spentCredits":1e400')],
+        ["e", line({ latencyMs: -1 })],
+      ],
+    ],
+    ["the other workspace's name", () => [["e", line({ workspaceId: VICTIM })]]],
+    ["ten megabytes, many times", () => Array.from({ length: 8 }, () => ["e", "x".repeat(10_000_000)])],
+    ["ids as long as they like", () => [["e", line({ id: "i".repeat(60_000) })]]],
+  ])("%s", async (_, entries) => {
+    for (const fields of entries()) await raw.xadd(stream, "*", ...fields);
+    await expectStored(VICTIM);
+    await expectStored(ATTACKER);
+    await waitFor("the stream to be empty", async () => (await raw.xlen(stream)) === 0);
+  });
+});
+
+test("the same event many times is stored once", async () => {
+  const event = anEvent({ workspaceId: ATTACKER, timeMs: Date.now() });
+  for (let i = 0; i < 50; i++) await raw.xadd(stream, "*", "e", JSON.stringify(event));
+  await expectStored(VICTIM);
+  await waitFor("it to be stored", () => isStored(event.id));
+});
+
+test("a group that is destroyed again and again", async () => {
+  const until = performance.now() + 1_500;
+  const destroying = (async () => {
+    while (performance.now() < until) {
+      await raw.xadd(stream, "*", "e", line({}));
+      await raw.xgroup("DESTROY", stream, "ingest");
+      await sleep(1);
+    }
+  })();
+  await expectStored(VICTIM);
+  await destroying;
+  await expectStored(VICTIM);
+  await expectStored(ATTACKER);
+});
+
+test("an id at the end of all ids does not keep the attacker's own events out for good", async () => {
+  await raw.xadd(stream, "18446744073709551615-18446744073709551614", "e", line({}));
+  await raw.xadd(stream, "18446744073709551615-18446744073709551615", "e", line({}));
+  await expectStored(VICTIM);
+  await waitFor("the stream to be usable", async () => (await raw.xlen(stream)) === 0);
+  await expectStored(ATTACKER);
+});
+
+test("a flood: the other gets its turn long before it is through", async () => {
+  const event = line({});
+  const flood = raw.pipeline();
+  for (let i = 0; i < 50_000; i++) flood.xadd(stream, "*", "e", event.replace("ev_", `ev_${i}_`));
+  await flood.exec();
+  await expectStored(VICTIM);
+  expect(await raw.xlen(stream)).toBeGreaterThan(10_000);
+});
+
+test("a row of the attacker's that another transaction holds locked", async () => {
+  await db.query(
+    "insert into apis (id, workspace_id, key_space_id, name, created_at) values ('api_1', $1, 'ks', 'x', 1)",
+    [ATTACKER],
+  );
+  await db.query(
+    "insert into keys (id, workspace_id, api_id, hash, start, created_at) values ('key_1', $1, 'api_1', 'h', 's', 1)",
+    [ATTACKER],
+  );
+  const holder = createPool(database.url, { connectionsMax: 1 });
+  try {
+    await holder.query("begin");
+    await holder.query("select from keys where id = 'key_1' for update");
+    await raw.xadd(stream, "*", "e", line({ keyId: "key_1" }));
+    await waitFor("it to be taken", async () => ((await raw.xpending(stream, "ingest")) as unknown[])[0] === 1);
+    await expectStored(VICTIM);
+    await holder.query("rollback");
+  } finally {
+    await holder.end();
+  }
+  await waitFor("the stream to be empty", async () => (await raw.xlen(stream)) === 0, { deadlineMs: 15_000 });
+});

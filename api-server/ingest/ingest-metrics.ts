@@ -1,0 +1,75 @@
+import { Counter, Gauge, type Registry } from "prom-client";
+import type { StreamDepth } from "../../edge/events/contract.ts";
+
+interface Seen {
+  readonly entries: number;
+  readonly bytes: number;
+  /** Of `performance.now()`: when the oldest entry was written. */
+  readonly sinceMs: number;
+}
+
+/** What is exported of the ingestion: sums over all workspaces, because a label for each would be one too many. */
+export class IngestMetrics {
+  readonly #seen = new Map<string, Seen>();
+  readonly #failures: Counter;
+  readonly #leftOut: Counter;
+  readonly #setAside: Counter;
+
+  constructor(registry: Registry) {
+    const registers = [registry];
+    const counter = (name: string, help: string) => new Counter({ name, help, registers });
+    this.#failures = counter(
+      "postern_events_failed_turns_total",
+      "Turns of a workspace in which no event could be stored",
+    );
+    this.#leftOut = counter(
+      "postern_events_unreadable_total",
+      "Entries and events that could not be understood, and were left out",
+    );
+    this.#setAside = counter(
+      "postern_events_set_aside_total",
+      "Keys that were removed because they were no stream of events",
+    );
+    const sum = (name: string, help: string, read: (seen: Seen) => number) =>
+      this.#gauge(registry, { name, help }, (all) => all.reduce((total, seen) => total + read(seen), 0));
+    sum("postern_events_waiting_entries", "Entries in the streams of events, each a batch", (seen) => seen.entries);
+    sum("postern_events_waiting_bytes", "Memory of the streams of events, about", (seen) => seen.bytes);
+    this.#gauge(
+      registry,
+      { name: "postern_events_lag_seconds", help: "Age of the oldest event that is not stored" },
+      (all) => all.reduce((oldest, { sinceMs }) => Math.max(oldest, (performance.now() - sinceMs) / 1000), 0),
+    );
+  }
+
+  /** What a look at these workspaces found. */
+  looked(workspaceIds: readonly string[], depths: readonly StreamDepth[]): void {
+    for (const id of workspaceIds) this.#seen.delete(id);
+    const nowMs = performance.now();
+    for (const { workspaceId, entries, bytes, ageMs } of depths) {
+      this.#seen.set(workspaceId, { entries, bytes, sinceMs: nowMs - ageMs });
+    }
+  }
+
+  failed(): void {
+    this.#failures.inc();
+  }
+
+  leftOut(count: number): void {
+    this.#leftOut.inc(count);
+  }
+
+  setAside(): void {
+    this.#setAside.inc();
+  }
+
+  #gauge(registry: Registry, about: { name: string; help: string }, read: (all: readonly Seen[]) => number): void {
+    const seen = this.#seen;
+    new Gauge({
+      ...about,
+      registers: [registry],
+      collect() {
+        this.set(read([...seen.values()]));
+      },
+    });
+  }
+}

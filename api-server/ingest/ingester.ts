@@ -1,0 +1,101 @@
+import type { Pool } from "pg";
+import type { Logger } from "pino";
+import type { Registry } from "prom-client";
+import { type EventSource, EventsUnavailable, type TakenEvents } from "../../edge/events/contract.ts";
+import { isAwayForAll, storeTaken } from "./ingest.ts";
+import { IngestMetrics } from "./ingest-metrics.ts";
+import { type Turns, WorkspaceTurns } from "./turns.ts";
+
+/*
+ * Carries events from the streams into Postgres, in rounds: one look at all streams that are due, then for each that has
+ * something one turn, which stores one portion. What fails for one workspace is its own: it is counted, logged now and then,
+ * and that one waits longer for its next turn. A round ends early only when a store is away for all.
+ */
+
+export interface IngesterOptions {
+  readonly db: Pool;
+  readonly source: EventSource;
+  /** Unix ms: decides which days are kept. */
+  readonly nowMs: () => number;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
+
+export class Ingester {
+  readonly #options: IngesterOptions;
+  readonly #metrics: IngestMetrics;
+  readonly #turns: Turns = new WorkspaceTurns();
+
+  constructor(options: IngesterOptions) {
+    this.#options = options;
+    this.#metrics = new IngestMetrics(options.metrics);
+  }
+
+  /**
+   * One round. Returns whether a workspace has more to store at once. With `all`, also those are looked at whose turn has not
+   * come yet. Throws when Postgres or the store of events cannot be reached.
+   */
+  async round(workspaceIds: readonly string[], { all = false }: { all?: boolean } = {}): Promise<boolean> {
+    const due = all ? [...workspaceIds] : this.#turns.due(workspaceIds, performance.now());
+    if (due.length === 0) return false;
+    const { depths, setAside, failed } = await this.#options.source.look(due);
+    this.#metrics.looked(due, depths);
+    for (const { workspaceId, type } of setAside) this.#noteSetAside(workspaceId, type);
+    for (const { workspaceId, error } of failed) this.#noteFailure(workspaceId, error);
+    const asking = new Set(depths.map(({ workspaceId }) => workspaceId));
+    const troubled = new Set([...setAside, ...failed].map(({ workspaceId }) => workspaceId));
+    for (const id of due) {
+      if (!asking.has(id) && !troubled.has(id)) this.#turns.ended(id, "nothing", performance.now());
+    }
+    let isMore = false;
+    for (const workspaceId of due) {
+      if (asking.has(workspaceId)) isMore = (await this.#turn(workspaceId)) || isMore;
+    }
+    return isMore;
+  }
+
+  async #turn(workspaceId: string): Promise<boolean> {
+    const { source } = this.#options;
+    this.#turns.began(workspaceId);
+    try {
+      const { entries, unreadable } = await source.take(workspaceId, (events) => this.#store(events));
+      this.#metrics.leftOut(unreadable);
+      this.#turns.ended(workspaceId, entries > 0 ? "stored" : "nothing", performance.now());
+      return entries > 0;
+    } catch (error) {
+      if (isForAll(error)) throw error;
+      this.#noteFailure(workspaceId, error);
+      return false;
+    }
+  }
+
+  async #store(events: TakenEvents): Promise<void> {
+    const { db, nowMs } = this.#options;
+    this.#metrics.leftOut(await storeTaken(db, events, nowMs()));
+  }
+
+  #noteFailure(workspaceId: string, error: unknown): void {
+    this.#metrics.failed();
+    const failures = this.#turns.ended(workspaceId, "failed", performance.now());
+    if (isWorthALine(failures)) {
+      this.#options.log.warn(
+        { err: error, workspaceId, failures },
+        "events of a workspace could not be stored; the others go on",
+      );
+    }
+  }
+
+  #noteSetAside(workspaceId: string, type: string): void {
+    this.#metrics.setAside();
+    const times = this.#turns.ended(workspaceId, "failed", performance.now());
+    if (isWorthALine(times)) {
+      this.#options.log.warn({ workspaceId, type }, "the key of a workspace's events was no stream and was removed");
+    }
+  }
+}
+
+/** Of failures in a row: the first, the second, the fourth and so on, because an attacker can go on for ever. */
+const isWorthALine = (failures: number): boolean => Number.isInteger(Math.log2(failures));
+
+/** Whether every other workspace would fail alike. */
+const isForAll = (error: unknown): boolean => error instanceof EventsUnavailable || isAwayForAll(error);

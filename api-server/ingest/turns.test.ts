@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { nextTurn, startingAfter, WorkspaceTurns } from "./turns.ts";
+
+test.each([
+  { name: "the one after the last comes first", ids: ["a", "b", "c"], last: "b", order: ["c", "a", "b"] },
+  { name: "after the last of all comes the first", ids: ["a", "b", "c"], last: "c", order: ["a", "b", "c"] },
+  { name: "without a last one they are as they are", ids: ["b", "a"], last: undefined, order: ["b", "a"] },
+  { name: "one that is gone leaves no one out", ids: ["a", "c"], last: "b", order: ["a", "c"] },
+])("$name", ({ ids, last, order }) => expect(startingAfter(ids, last)).toEqual(order));
+
+test("a workspace that has something is due at once, one that has nothing ever later, up to a second", () => {
+  const turns = new WorkspaceTurns();
+  turns.ended("ws_full", "stored", 0);
+  for (let nowMs = 0; nowMs <= 10_000; nowMs += 100) {
+    if (turns.due(["ws_empty"], nowMs).length > 0) turns.ended("ws_empty", "nothing", nowMs);
+  }
+  expect(turns.due(["ws_full", "ws_empty"], 10_050)).toEqual(["ws_full"]);
+  expect(turns.due(["ws_empty"], 11_000)).toEqual(["ws_empty"]);
+});
+
+test("failing delays a turn up to half a minute, and one success makes it forgotten", () => {
+  let turn = nextTurn(undefined, "failed", 0);
+  expect(turn).toEqual({ dueAtMs: 200, delayMs: 200, failures: 1 });
+  for (let i = 0; i < 20; i++) turn = nextTurn(turn, "failed", 0);
+  expect(turn).toEqual({ dueAtMs: 30_000, delayMs: 30_000, failures: 21 });
+  expect(nextTurn(turn, "nothing", 0).delayMs).toBe(1_000);
+  expect(nextTurn(turn, "stored", 5)).toEqual({ dueAtMs: 5, delayMs: 0, failures: 0 });
+});
+
+test("what it remembers of workspaces that are gone is forgotten", () => {
+  const turns = new WorkspaceTurns();
+  for (let i = 0; i < 1_000; i++) turns.ended(`ws_${i}`, "failed", 0);
+  turns.due(["ws_1"], 0);
+  expect(turns.ended("ws_2", "failed", 0)).toBe(1);
+  expect(turns.ended("ws_1", "failed", 0)).toBe(2);
+});

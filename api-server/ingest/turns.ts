@@ -1,0 +1,64 @@
+/*
+ * Whose events are looked for when. A workspace that had something is looked at again in the next round, one that has nothing
+ * less and less often, and one that fails later still: a stranger's broken stream costs the others little.
+ */
+
+const SOON_MS = 200;
+const IDLE_MAX_MS = 1_000;
+const FAILING_MAX_MS = 30_000;
+
+export type TurnEnd = "stored" | "nothing" | "failed";
+
+export interface Turns {
+  /** Those whose time has come, from the one after the last that had a turn, round to that. */
+  due(workspaceIds: readonly string[], nowMs: number): string[];
+  began(workspaceId: string): void;
+  /** Returns how many turns in a row have failed. */
+  ended(workspaceId: string, how: TurnEnd, nowMs: number): number;
+}
+
+interface Turn {
+  readonly dueAtMs: number;
+  readonly delayMs: number;
+  readonly failures: number;
+}
+
+/** How a turn that ended so goes on from the one before. */
+export function nextTurn(last: Turn | undefined, how: TurnEnd, nowMs: number): Turn {
+  if (how === "stored") return { dueAtMs: nowMs, delayMs: 0, failures: 0 };
+  const failures = how === "failed" ? (last?.failures ?? 0) + 1 : 0;
+  const doubled = Math.max(SOON_MS, 2 * (last?.delayMs ?? 0));
+  const delayMs = Math.min(how === "failed" ? FAILING_MAX_MS : IDLE_MAX_MS, doubled);
+  return { dueAtMs: nowMs + delayMs, delayMs, failures };
+}
+
+/** The same ids, from the one after `id` round to that; as they are when it is not among them. */
+export function startingAfter(ids: readonly string[], id: string | undefined): string[] {
+  const at = id === undefined ? 0 : ids.indexOf(id) + 1;
+  return [...ids.slice(at), ...ids.slice(0, at)];
+}
+
+export class WorkspaceTurns implements Turns {
+  readonly #turns = new Map<string, Turn>();
+  #lastId: string | undefined;
+
+  due(workspaceIds: readonly string[], nowMs: number): string[] {
+    // Those of workspaces that are gone are forgotten.
+    if (this.#turns.size > 2 * workspaceIds.length + 100) {
+      const known = new Set(workspaceIds);
+      for (const id of this.#turns.keys()) if (!known.has(id)) this.#turns.delete(id);
+    }
+    const due = workspaceIds.filter((id) => (this.#turns.get(id)?.dueAtMs ?? 0) <= nowMs);
+    return startingAfter(due, this.#lastId);
+  }
+
+  began(workspaceId: string): void {
+    this.#lastId = workspaceId;
+  }
+
+  ended(workspaceId: string, how: TurnEnd, nowMs: number): number {
+    const turn = nextTurn(this.#turns.get(workspaceId), how, nowMs);
+    this.#turns.set(workspaceId, turn);
+    return turn.failures;
+  }
+}
