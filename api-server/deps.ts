@@ -24,6 +24,6 @@ export interface Deps {
   /** Where `error.type` points: `{docsUrl}/errors/<kind>`. */
   readonly docsUrl: string;
   readonly region: string;
-  /** True while changes take longer to reach the pods than the promised bound; answers to changes then say so. */
-  readonly propagationDelayed: () => boolean;
+  /** True while a workspace's changes take longer to reach the pods than the promised bound; answers to changes then say so. */
+  readonly propagationDelayed: (workspaceId: string) => boolean;
 }

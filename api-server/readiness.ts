@@ -32,9 +32,10 @@ export function readinessChecks({
     {
       name: "propagation",
       check: async () => {
-        const stalenessMs = projection.stalenessMs();
-        if (stalenessMs > PROPAGATION_BOUND_MS) {
-          throw new Error(`changes take ${Math.round(stalenessMs / 1000)} s and more to reach the pods`);
+        // Of the feed, not of the worst workspace: one tenant's bulk change says nothing about this replica.
+        const { ms } = projection.feedStaleness();
+        if (ms > PROPAGATION_BOUND_MS) {
+          throw new Error(`changes take ${Math.round(ms / 1000)} s and more to reach the pods`);
         }
       },
     },
@@ -55,8 +56,20 @@ export function exportGauges(
         this.set(read());
       },
     });
-  gauge("postern_projection_staleness_seconds", "Age of the newest knowledge of changes", () =>
-    Number.isFinite(projection.stalenessMs()) ? projection.stalenessMs() / 1000 : -1,
+  // An alert wants to hear of the first workspace for which the promise is broken; what it is compared with says whether it
+  // is one workspace's bulk change or the relay.
+  gauge(
+    "postern_projection_staleness_seconds",
+    "Age of the knowledge of the workspace where it is oldest; -1 unknown",
+    () => toSeconds(projection.stalenessMs()),
+  );
+  gauge("postern_projection_feed_staleness_seconds", "The same of all workspaces that do not lag; -1 unknown", () =>
+    toSeconds(projection.feedStaleness().ms),
+  );
+  gauge(
+    "postern_projection_lagging_workspaces",
+    "Workspaces whose changes are delivered later than the others'",
+    () => projection.feedStaleness().laggingWorkspaces,
   );
   gauge("postern_events_dropped", "Usage events that could not be sent, since the start", () => edge.sink.dropped());
   gauge("postern_local_over_admitted", "Units admitted beyond async limits, since the start", () =>
@@ -65,3 +78,5 @@ export function exportGauges(
   gauge("postern_postgres_connections", "Connections to Postgres in the pool", () => db.totalCount);
   gauge("postern_postgres_waiting", "Requests that wait for a connection to Postgres", () => db.waitingCount);
 }
+
+const toSeconds = (ms: number): number => (Number.isFinite(ms) ? ms / 1000 : -1);

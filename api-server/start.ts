@@ -136,7 +136,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
       return config.docsUrl ?? url;
     },
     region: config.region ?? "",
-    propagationDelayed: () => projection.stalenessMs() > PROPAGATION_BOUND_MS,
+    propagationDelayed: (workspaceId) => projection.stalenessMs(workspaceId) > PROPAGATION_BOUND_MS,
   };
 
   const app = await buildApp(deps, {

@@ -37,6 +37,11 @@ export class BoundedCache<K, V> {
     return this.#entries.delete(key);
   }
 
+  /** In no particular order, and without marking them as read. */
+  *values(): Iterable<V> {
+    for (const { value } of this.#entries.values()) yield value;
+  }
+
   clear(): void {
     this.#entries.clear();
   }

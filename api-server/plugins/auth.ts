@@ -7,7 +7,7 @@ import { findRootKey, type RootKeyRow } from "../store/root-keys.ts";
 
 /*
  * Root keys (api/v2 section 3). What is cached of one, its absence included, is dropped when the change stream says that it
- * or its workspace changed, and is not used while that stream is behind by more than the promised bound.
+ * or its workspace changed, and is not used while that stream is behind by more than the promised bound for its workspace.
  */
 
 /** Within this time a revoked root key stops working everywhere. */
@@ -101,7 +101,12 @@ export function createRootKeys({ db, projection }: Pick<Deps, "db" | "projection
   }
 
   return {
-    peek: (hash) => (projection.stalenessMs() > STALE_MS_MAX ? undefined : (found.get(hash) ?? absent.get(hash))),
+    peek: (hash) => {
+      const known = found.get(hash);
+      // Whose an absent one would be is not known, so its absence is as old as the oldest knowledge.
+      const stalenessMs = projection.stalenessMs(known?.caller.workspaceId);
+      return stalenessMs > STALE_MS_MAX ? undefined : (known ?? absent.get(hash));
+    },
     find: (hash) => pending.get(hash) ?? ask(hash),
   };
 }

@@ -70,6 +70,8 @@ interface Arrived {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly rootKeyHash: string;
+  /** Whose root key it came with; known when that was admitted. */
+  workspaceId: string | undefined;
 }
 
 function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure) {
@@ -89,6 +91,7 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
   function callHandler(arrived: Arrived, rootKey: RootKey, body: unknown, management: Management): Answer {
     const { request } = arrived;
     const { caller } = rootKey;
+    arrived.workspaceId = caller.workspaceId;
     const call: Call<unknown> = {
       body,
       caller,
@@ -123,8 +126,8 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
   }
 
   /** Steps 3 to 7. Throws at once, or later, whatever the first failing step throws. */
-  function run(request: FastifyRequest, reply: FastifyReply): Answer {
-    const arrived: Arrived = { request, reply, rootKeyHash: readRootKeyHash(request.headers.authorization) };
+  function run(arrived: Arrived): Answer {
+    const { request } = arrived;
     // Looked up, not judged: what is wrong with the body is said before what is wrong with the root key.
     const known = rootKeys.peek(arrived.rootKeyHash);
     const bytes = request.body as Buffer | undefined;
@@ -140,11 +143,15 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
   return (request: FastifyRequest, reply: FastifyReply): void => {
     const exchange: Exchange = { request, reply, startedMs: request.startedMs, slot: -1 };
     deadlines.begin(exchange);
+    let arrived: Arrived | undefined;
 
     function succeed(data: unknown): void {
       if (!deadlines.end(exchange)) return;
       observe(request, 200);
-      if (changes && deps.propagationDelayed()) reply.header("Postern-Propagation", "delayed");
+      const workspaceId = arrived?.workspaceId;
+      if (changes && workspaceId !== undefined && deps.propagationDelayed(workspaceId)) {
+        reply.header("Postern-Propagation", "delayed");
+      }
       if (data instanceof DataJson) reply.header("content-type", JSON_TYPE).send(toBodyText(data, request.id));
       else if (procedure.paginated === true) reply.send(toListBody(data as Page<unknown>, request.id));
       else reply.send(toBody(data, request.id));
@@ -154,7 +161,9 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
     }
 
     try {
-      const answer = run(request, reply);
+      const rootKeyHash = readRootKeyHash(request.headers.authorization);
+      arrived = { request, reply, rootKeyHash, workspaceId: undefined };
+      const answer = run(arrived);
       if (answer instanceof DataJson) succeed(answer);
       else answer.then(succeed, fail);
     } catch (error) {

@@ -343,13 +343,18 @@ describe("the workspace's quota", () => {
   });
 });
 
-test("answers to changes say so while changes take long to reach the pods; others do not", async () => {
-  const slow = await buildTestApp({ deps: () => ({ propagationDelayed: () => true }) });
+test("answers to changes say so while that workspace's changes take long to reach the pods; others do not", async () => {
+  const delayed = new Set<string>();
+  const slow = await buildTestApp({ deps: () => ({ propagationDelayed: (workspaceId) => delayed.has(workspaceId) }) });
   try {
+    const other = await slow.makeWorkspace();
+    delayed.add(slow.workspace.id);
     const created = await slow.call("apis.createApi", { name: "abc" });
     expect(created.headers["postern-propagation"]).toBe("delayed");
     const read = await slow.call("apis.getApi", { apiId: created.body.data.apiId });
     expect(read.headers["postern-propagation"]).toBeUndefined();
+    const others = await slow.call("apis.createApi", { name: "abc" }, { rootKey: other.rootKey });
+    expect([others.status, others.headers["postern-propagation"]]).toEqual([200, undefined]);
   } finally {
     await slow.close();
   }

@@ -16,20 +16,29 @@ import type { NamespaceRecord, OverrideRecord } from "../../core/verification/re
  * `namespaceName` leads from a name to the namespace, and `rootKey` is a root key: the central server alone reads these
  * two, so they travel on its feed but are never written to a store that pods can read.
  */
-export type RecordKind =
-  | "key"
-  | "identity"
-  | "role"
-  | "api"
-  | "workspace"
-  | "namespace"
-  | "override"
-  | "overridePatterns"
-  | "policy"
-  | "namespaceName"
-  | "rootKey";
+export const RECORD_KINDS = [
+  "key",
+  "identity",
+  "role",
+  "api",
+  "workspace",
+  "namespace",
+  "override",
+  "overridePatterns",
+  "policy",
+  "namespaceName",
+  "rootKey",
+] as const;
+
+export type RecordKind = (typeof RECORD_KINDS)[number];
 
 export const CENTRAL_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["namespaceName", "rootKey"]);
+
+/**
+ * What keys refer to. Their tombstones stay: a key may go on naming an API that was deleted long ago, and a reader takes
+ * 'missing' for 'not known', which would make that key unusable for good.
+ */
+export const REFERRED_KINDS: ReadonlySet<RecordKind> = new Set(["identity", "role", "api", "workspace"]);
 
 /**
  * Names one record. `id` is: for keys and root keys the hash (base64 SHA-256); for `override` what `overrideRecordId`
@@ -72,6 +81,9 @@ export interface RecordSource {
 /** `central` is the feed of all workspaces, which api-server replicas follow. */
 export type FeedId = { readonly workspaceId: string } | "central";
 
+/** What can be read from a store that others write to, and not be believed. */
+export type RefusedKind = "mark" | "record" | "entry" | "heartbeat";
+
 export interface FeedListener {
   /** The record changed: forget what is cached of it. */
   onChange(ref: RecordRef): void;
@@ -80,8 +92,14 @@ export interface FeedListener {
    * in time: what is read under it is not usable any more, and the relay will make a new one.
    */
   onReset(reason: string, distrusted?: string): void;
-  /** Everything committed before `asOfMs` (clock of the shared store) has been delivered on this feed. */
-  onHeartbeat(asOfMs: number): void;
+  /**
+   * Everything committed before `asOfMs` (clock of the shared store) has been delivered on this feed, except for the
+   * workspaces in `lagging`: of these, everything committed before their own, earlier time. The feed of one workspace names
+   * none: its time is that workspace's own.
+   */
+  onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void;
+  /** Something on the feed was not believed; what that led to was told before. */
+  onRefused?(what: RefusedKind, problem: string): void;
 }
 
 export interface Closeable {
@@ -91,7 +109,10 @@ export interface Closeable {
 export interface ChangeFeed {
   /** Starts following from now; entries that come while it starts are not lost. Reconnects by itself until closed. */
   follow(feed: FeedId, listener: FeedListener): Promise<Closeable>;
-  /** The shared store's clock, estimated from a monotonic one so that it never runs behind; undefined when not known yet. */
+  /**
+   * The shared store's clock, Unix ms with fractions, estimated from a monotonic one so that it never runs behind; undefined
+   * when not known yet. It goes back when that clock was set back.
+   */
   storeNowMs(): number | undefined;
 }
 
@@ -155,8 +176,20 @@ export interface Projection extends Closeable {
   findNamespaceByName(workspaceId: string, name: string): Promise<Lookup<NamespaceRecord>>;
   /** Forgets records at once (own writes); reads of them that are under way are used once and not kept. */
   drop(refs: readonly RecordRef[]): void;
-  /** How old the newest knowledge may be: now − T of the last heartbeat that was processed. Infinity before the first. */
-  stalenessMs(): number;
+  /**
+   * Forgets everything, for a transaction that changed more records than are worth listing. Unlike after a reset of the feed,
+   * nothing of before is used again, also not while the source is not usable; reads under way are used once and not kept.
+   */
+  forgetAll(): void;
+  /**
+   * How old the newest knowledge of a workspace may be, ms; without one, of the workspace of which it is oldest. Everything
+   * committed longer ago has been processed. Infinity before the first heartbeat. Never smaller than it is.
+   */
+  stalenessMs(workspaceId?: string): number;
+  /** The same of every workspace but those that lag behind the others, and how many those are. */
+  feedStaleness(): { readonly ms: number; readonly laggingWorkspaces: number };
+  /** How much of what was read was not believed since the start, by what it was. */
+  refused(): Readonly<Record<RefusedKind, number>>;
   /** How many entries each cache holds, for the metrics. */
   cacheSizes(): { readonly keys: number; readonly records: number; readonly absences: number };
   /** Called after a record was dropped because it changed, and with undefined after everything was dropped. */

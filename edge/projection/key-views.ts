@@ -69,6 +69,10 @@ export class KeyViews {
     if (kind === "key") this.#views.delete(id);
   }
 
+  forgetAll(): void {
+    this.#views.clear();
+  }
+
   /** A view from before the last reset, of which no part is known to have changed. */
   #fallback(workspaceId: string, hash: string): Lookup<KeyView> | undefined {
     const cached = this.#views.get(hash);

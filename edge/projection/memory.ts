@@ -6,6 +6,7 @@ import {
   type FeedId,
   type FeedListener,
   ProjectionChanged,
+  REFERRED_KINDS,
   type ReadBatch,
   type ReadRecord,
   type RecordRef,
@@ -14,7 +15,7 @@ import {
   type RecordWriter,
   type StoreState,
 } from "./contract.ts";
-import { REFERRED_KINDS, TOMBSTONE_KEPT_MS } from "./redis-writer.ts";
+import { TOMBSTONE_KEPT_MS } from "./redis-writer.ts";
 
 interface Kept {
   readonly version: number;

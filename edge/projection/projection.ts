@@ -13,7 +13,9 @@ import {
   type RecordKind,
   type RecordRef,
   type RecordSource,
+  type RefusedKind,
 } from "./contract.ts";
+import { Freshness } from "./freshness.ts";
 import { KeyViews } from "./key-views.ts";
 import { type Outcome, RecordCache } from "./record-cache.ts";
 
@@ -25,11 +27,11 @@ export interface ProjectionLimits {
   readonly records?: number;
   /** 20,000. */
   readonly absences?: number;
-  /** Cached absence is not believed when the feed is behind by more: 30 s. */
+  /** Cached absence is not believed when the feed is behind by more for its workspace: 30 s. */
   readonly absenceStaleMs?: number;
   /**
-   * When the feed is behind by more, `peekKey` gives nothing and the source is asked each time; what is cached is used
-   * only when the source is unusable. For the api-server, whose source is the truth. Never, when left out.
+   * When the feed is behind by more for a workspace, `peekKey` returns nothing of it and the source is asked each time; what
+   * is cached is used only when the source is unusable. For the api-server, whose source is the truth. Never, when left out.
    */
   readonly bypassAfterMs?: number;
 }
@@ -50,18 +52,20 @@ export async function openProjection(options: ProjectionOptions): Promise<Projec
 
 class CachedProjection implements Projection, FeedListener {
   readonly #feed: ChangeFeed;
+  readonly #freshness: Freshness;
   readonly #cache: RecordCache;
   readonly #views: KeyViews;
   readonly #bypassAfterMs: number;
   readonly #listeners = new Set<(ref: RecordRef | undefined) => void>();
+  readonly #refused: Record<RefusedKind, number> = { mark: 0, record: 0, entry: 0, heartbeat: 0 };
   #following: Closeable | undefined;
-  #asOfMs: number | undefined;
 
   constructor({ source, feed, limits = {} }: ProjectionOptions) {
     const { views = 20_000, records = 50_000, absences = 20_000, absenceStaleMs = 30_000 } = limits;
     this.#feed = feed;
     this.#bypassAfterMs = limits.bypassAfterMs ?? Number.POSITIVE_INFINITY;
-    const believesAbsence = () => this.stalenessMs() <= absenceStaleMs;
+    this.#freshness = new Freshness({ storeNowMs: () => feed.storeNowMs() });
+    const believesAbsence = (workspaceId: string) => this.stalenessMs(workspaceId) <= absenceStaleMs;
     this.#cache = new RecordCache({ source, records, absences, believesAbsence });
     this.#views = new KeyViews(this.#cache, views);
   }
@@ -79,17 +83,20 @@ class CachedProjection implements Projection, FeedListener {
     for (const listener of this.#listeners) listener(undefined);
   }
 
-  onHeartbeat(asOfMs: number): void {
-    // A store that went back in time does not make us know less than we did.
-    this.#asOfMs = Math.max(asOfMs, this.#asOfMs ?? 0);
+  onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void {
+    if (!this.#freshness.hear(asOfMs, lagging)) this.onRefused("heartbeat");
+  }
+
+  onRefused(what: RefusedKind): void {
+    this.#refused[what] += 1;
   }
 
   peekKey(workspaceId: string, hash: string): KeyView | undefined {
-    return this.#bypasses() ? undefined : this.#views.peek(workspaceId, hash);
+    return this.#bypasses(workspaceId) ? undefined : this.#views.peek(workspaceId, hash);
   }
 
   findKey(workspaceId: string, hash: string): Promise<Lookup<KeyView>> {
-    return this.#views.find(workspaceId, hash, this.#bypasses());
+    return this.#views.find(workspaceId, hash, this.#bypasses(workspaceId));
   }
 
   findPolicy(workspaceId: string, policyId: string): Promise<Lookup<PolicyRecord>> {
@@ -107,7 +114,7 @@ class CachedProjection implements Projection, FeedListener {
   async findOverride(workspaceId: string, namespaceId: string, identifier: string): Promise<Lookup<OverrideRecord>> {
     const ref = (kind: RecordKind, id: string) => ({ workspaceId, kind, id });
     const refs = [ref("override", overrideRecordId(namespaceId, identifier)), ref("overridePatterns", namespaceId)];
-    const outcomes = await this.#cache.get(refs, this.#bypasses());
+    const outcomes = await this.#cache.get(refs, this.#bypasses(workspaceId));
     const [exact, patterns] = refs.map((each, i) => this.#toLookup<unknown>(each, outcomes[i]));
     if (exact?.status !== "absent") return (exact ?? UNREAD) as Lookup<OverrideRecord>;
     if (patterns?.status !== "found") return (patterns ?? UNREAD) as Lookup<OverrideRecord>;
@@ -127,10 +134,22 @@ class CachedProjection implements Projection, FeedListener {
     return { keys: this.#views.size, ...this.#cache.sizes };
   }
 
-  stalenessMs(): number {
-    const nowMs = this.#feed.storeNowMs();
-    if (nowMs === undefined || this.#asOfMs === undefined) return Number.POSITIVE_INFINITY;
-    return Math.max(0, nowMs - this.#asOfMs);
+  forgetAll(): void {
+    this.#cache.forgetAll();
+    this.#views.forgetAll();
+    for (const listener of this.#listeners) listener(undefined);
+  }
+
+  stalenessMs(workspaceId?: string): number {
+    return this.#freshness.stalenessMs(workspaceId);
+  }
+
+  feedStaleness(): { ms: number; laggingWorkspaces: number } {
+    return this.#freshness.ofFeed();
+  }
+
+  refused(): Readonly<Record<RefusedKind, number>> {
+    return this.#refused;
   }
 
   onDropped(listener: (ref: RecordRef | undefined) => void): void {
@@ -142,12 +161,12 @@ class CachedProjection implements Projection, FeedListener {
     await this.#following?.close();
   }
 
-  #bypasses(): boolean {
-    return this.#bypassAfterMs !== Number.POSITIVE_INFINITY && this.stalenessMs() > this.#bypassAfterMs;
+  #bypasses(workspaceId: string): boolean {
+    return this.#bypassAfterMs !== Number.POSITIVE_INFINITY && this.stalenessMs(workspaceId) > this.#bypassAfterMs;
   }
 
   async #find<T>(ref: RecordRef): Promise<Lookup<T>> {
-    const [outcome] = await this.#cache.get([ref], this.#bypasses());
+    const [outcome] = await this.#cache.get([ref], this.#bypasses(ref.workspaceId));
     return this.#toLookup<T>(ref, outcome);
   }
 

@@ -1,5 +1,5 @@
 import { BoundedCache } from "../bounded-cache.ts";
-import type { ReadBatch, RecordRef, RecordSource } from "./contract.ts";
+import { REFERRED_KINDS, type ReadBatch, type RecordRef, type RecordSource } from "./contract.ts";
 import { readRecordData } from "./record-schemas.ts";
 
 /*
@@ -41,8 +41,8 @@ export interface RecordCacheOptions {
   readonly source: RecordSource;
   readonly records: number;
   readonly absences: number;
-  /** Whether the feed is near enough for cached absence to be believed. */
-  readonly believesAbsence: () => boolean;
+  /** Whether the feed is near enough, for this workspace, for cached absence to be believed. */
+  readonly believesAbsence: (workspaceId: string) => boolean;
 }
 
 const GONE: CachedRecord = { state: "gone", value: undefined, generation: -1, isLive: false };
@@ -101,6 +101,13 @@ export class RecordCache {
     this.#inFlight.clear();
   }
 
+  /** Unlike a reset: what was cached is not live any more, so that nothing falls back on it. */
+  forgetAll(): void {
+    this.reset(undefined);
+    for (const record of this.#records.values()) record.isLive = false;
+    this.#records.clear();
+  }
+
   /**
    * What is known or can be read of each record, in order; what has to be read is read in one batch, and never twice at the
    * same time. `bypass` reads everything anew. All refs are of one workspace.
@@ -132,7 +139,7 @@ export class RecordCache {
   #freshAbsence(ref: RecordRef): Outcome | undefined {
     const absence = this.#absences.get(recordName(ref));
     if (absence === undefined || absence.generation !== this.#generation) return undefined;
-    return this.#options.believesAbsence() ? absence.outcome : undefined;
+    return this.#options.believesAbsence(ref.workspaceId) ? absence.outcome : undefined;
   }
 
   #join(ref: RecordRef, bypass: boolean): Promise<Outcome> | undefined {
@@ -182,7 +189,7 @@ export class RecordCache {
       before.isLive = false;
       this.#changes += 1;
     }
-    if (outcome.kind === "record" && (outcome.record.state === "found" || isReferred(ref))) {
+    if (outcome.kind === "record" && (outcome.record.state === "found" || REFERRED_KINDS.has(ref.kind))) {
       this.#absences.delete(name);
       const evicted = this.#records.set(name, outcome.record);
       if (evicted === undefined) return;
@@ -192,13 +199,9 @@ export class RecordCache {
     }
     this.#records.delete(name);
     // A record that others refer to and that is missing is not absent but unknown, so there is nothing to keep.
-    if (!isReferred(ref)) this.#absences.set(name, { outcome, generation: this.#generation });
+    if (!REFERRED_KINDS.has(ref.kind)) this.#absences.set(name, { outcome, generation: this.#generation });
   }
 }
-
-/** Kinds that keys refer to: 'gone' and 'missing' mean different things there. */
-const isReferred = ({ kind }: RecordRef): boolean =>
-  kind === "identity" || kind === "role" || kind === "api" || kind === "workspace";
 
 const recordName = (ref: RecordRef): string => `${ref.kind}:${ref.workspaceId}/${ref.id}`;
 

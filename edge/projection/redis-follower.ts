@@ -2,7 +2,8 @@ import type { Redis } from "ioredis";
 import { connectForBlocking, type RedisClient, reconnectDelayMs } from "../redis/connect.ts";
 import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
 import { runScript, within } from "../redis/script.ts";
-import type { FeedId, FeedListener, RecordKind } from "./contract.ts";
+import type { FeedId, FeedListener } from "./contract.ts";
+import { readFeedEntry } from "./feed-entry.ts";
 import { POSITION } from "./scripts.ts";
 
 /*
@@ -136,23 +137,26 @@ export class Follower {
 
   #deliver([entryId, fields]: Entry): void {
     const { listener } = this.#options;
-    const entry = readFields(fields);
-    const n = Number(entry.n);
+    const entry = readFeedEntry(fields);
     const known = this.#position;
-    this.#position = { projectionId: entry.p ?? "", n, entryId };
-    if (known === undefined || known.projectionId !== entry.p) listener.onReset("another projection");
+    if (entry.kind === "unreadable") {
+      // It may have been a change. The numbers go on from the last one that could be read, so that a hole is still seen.
+      if (known !== undefined) this.#position = { ...known, entryId };
+      listener.onReset(`an entry cannot be read: ${entry.problem}`);
+      listener.onRefused?.("entry", entry.problem);
+      return;
+    }
+    const { projectionId, n } = entry;
+    this.#position = { projectionId, n, entryId };
+    if (known === undefined || known.projectionId !== projectionId) listener.onReset("another projection");
     else if (n <= known.n) listener.onReset("the store has gone back in time", known.projectionId);
     else if (n !== known.n + 1) listener.onReset(`changes ${known.n + 1} to ${n - 1} were missed`);
-    if (entry.k === "heartbeat") listener.onHeartbeat(Number(entry.t));
-    else if (entry.k !== undefined && entry.k !== "begin" && entry.i !== undefined) {
-      const workspaceId = this.#workspaceId ?? entry.w ?? "";
-      listener.onChange({ workspaceId, kind: entry.k as RecordKind, id: entry.i });
+    if (entry.kind === "change") {
+      const workspaceId = this.#workspaceId ?? entry.workspaceId ?? "";
+      listener.onChange({ workspaceId, kind: entry.recordKind, id: entry.id });
+    } else if (entry.kind === "heartbeat") {
+      if (entry.said === undefined) listener.onRefused?.("heartbeat", "its times cannot be read");
+      else listener.onHeartbeat(entry.said.asOfMs, entry.said.lagging);
     }
   }
-}
-
-function readFields(fields: readonly string[]): Partial<Record<"p" | "n" | "k" | "w" | "i" | "t", string>> {
-  const entry: Record<string, string> = {};
-  for (let at = 0; at + 1 < fields.length; at += 2) entry[fields[at] ?? ""] = fields[at + 1] ?? "";
-  return entry;
 }

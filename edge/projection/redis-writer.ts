@@ -4,7 +4,7 @@ import { runScript, runScripts, type ScriptCall } from "../redis/script.ts";
 import {
   CENTRAL_ONLY_KINDS,
   ProjectionChanged,
-  type RecordKind,
+  REFERRED_KINDS,
   type RecordWrite,
   type RecordWriter,
   type StoreState,
@@ -13,12 +13,6 @@ import { ANNOUNCE, BEGIN, CHANGES_MAX, COMPLETE, HEARTBEAT, SET_FIELD, SET_RECOR
 
 /** So long a tombstone keeps a slow relay from bringing a record back. */
 export const TOMBSTONE_KEPT_MS = 24 * 60 * 60 * 1000;
-
-/**
- * What keys refer to. Their tombstones stay: a key may go on naming an API that was deleted long ago, and a reader takes
- * 'missing' for 'not known', which would make that key unusable for good.
- */
-export const REFERRED_KINDS: ReadonlySet<RecordKind> = new Set(["identity", "role", "api", "workspace"]);
 
 const WRITES_PER_BATCH = 200;
 const ENTRIES_PER_CALL = 500;

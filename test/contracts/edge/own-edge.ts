@@ -65,6 +65,13 @@ export class OwnEdge {
     await this.edge.writer.heartbeat(this.projectionId, await this.edge.writer.nowMs(), [this.ws.workspaceId]);
   }
 
+  /** Writes an entry with the next number into a feed, past the writer. */
+  async append(feed: string, fields: Readonly<Record<string, string>>): Promise<void> {
+    const n = await this.raw.hincrby(this.keys.mark(feed), "head", 1);
+    const entry = { p: this.projectionId, n: String(n), ...fields };
+    await this.raw.xadd(this.keys.changes(feed), "*", ...Object.entries(entry).flat());
+  }
+
   openProjection() {
     const { edge, ws } = this;
     return openProjection({ source: edge.source, feed: edge.feed, follow: { workspaceId: ws.workspaceId } });

@@ -195,6 +195,44 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toBeUndefined();
   });
 
+  test("when everything is forgotten nothing of before is used again, also not while the source is not usable", async () => {
+    await find();
+    await projection.findKey(ws.workspaceId, "unknown");
+    let told = 0;
+    projection.onDropped((ref) => {
+      if (ref === undefined) told += 1;
+    });
+    source.isBroken = true;
+    projection.forgetAll();
+    expect(told).toBe(1);
+    expect(peek()).toBeUndefined();
+    expect(await find()).toEqual({ status: "unusable", reason: "broken" });
+    expect(await projection.findKey(ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
+    expect(projection.cacheSizes()).toEqual({ keys: 0, records: 0, absences: 0 });
+    source.isBroken = false;
+    expect(await find()).toMatchObject({ status: "found", value: { roles: ["editor"] } });
+    expect(peek()).toBeDefined();
+  });
+
+  test.each([1, 2])(
+    "reading %i of a key is used once and not kept when everything is forgotten during it",
+    async (which) => {
+      let release = which === 1 ? source.hold() : undefined;
+      const before = find();
+      await waitFor("the first reading", () => source.reads === 1);
+      if (which === 2) {
+        release = source.hold();
+        await waitFor("the second reading", () => source.reads === 2);
+      }
+      projection.forgetAll();
+      release?.();
+      expect(await before).toMatchObject({ status: "found" });
+      expect(peek()).toBeUndefined();
+      source.isBroken = true;
+      expect(await find()).toEqual({ status: "unusable", reason: "broken" });
+    },
+  );
+
   test("after a new projection has begun everything is read anew, and until then known keys are served as stale", async () => {
     await find();
     await projection.findKey(ws.workspaceId, "unknown");
@@ -256,6 +294,16 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     await waitFor("the heartbeat", () => projection.stalenessMs() < 4_000);
     const nowMs = await edge.writer.nowMs();
     expect(projection.stalenessMs()).toBeGreaterThanOrEqual(nowMs - asOfMs - 1);
+  });
+
+  test("a heartbeat of the future counts for nothing but the count of those refused", async () => {
+    const asOfMs = await edge.writer.nowMs();
+    await edge.writer.heartbeat(projectionId, asOfMs + 3_600_000, [ws.workspaceId]);
+    await waitFor("the refusal", () => projection.refused().heartbeat === 1);
+    await waitFor("some staleness", () => projection.stalenessMs() > 0);
+    await edge.writer.heartbeat(projectionId, asOfMs, [ws.workspaceId]);
+    const laterMs = 60;
+    await waitFor("its age", () => projection.stalenessMs() > laterMs);
   });
 
   test("the override of an identifier is its own, else the best pattern", async () => {

@@ -1,4 +1,10 @@
-import type { FeedListener, ReadBatch, RecordRef, RecordSource } from "../../../edge/projection/contract.ts";
+import type {
+  FeedListener,
+  ReadBatch,
+  RecordRef,
+  RecordSource,
+  RefusedKind,
+} from "../../../edge/projection/contract.ts";
 
 /** A listener that writes down what it is told, in order, as short texts. */
 export class Recording implements FeedListener {
@@ -12,8 +18,13 @@ export class Recording implements FeedListener {
     this.told.push(distrusted === undefined ? `reset: ${reason}` : `reset: ${reason} (${distrusted})`);
   }
 
-  onHeartbeat(asOfMs: number): void {
-    this.told.push(`heartbeat ${asOfMs}`);
+  onHeartbeat(asOfMs: number, lagging: ReadonlyMap<string, number> = new Map()): void {
+    const behind = [...lagging].map(([workspaceId, ms]) => ` ${workspaceId}=${ms}`);
+    this.told.push(`heartbeat ${asOfMs}${behind.join("")}`);
+  }
+
+  onRefused(what: RefusedKind): void {
+    this.told.push(`refused ${what}`);
   }
 
   resets(): string[] {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { ProjectionChanged } from "../../../edge/projection/contract.ts";
+import { openProjection } from "../../../edge/projection/projection.ts";
 import { waitFor } from "../../harness/wait.ts";
 import { useOwnEdge } from "./own-edge.ts";
 import { aWorkspace } from "./projected.ts";
-import { Recording } from "./recording.ts";
+import { GatedSource, Recording } from "./recording.ts";
 
 /** What only a Redis can do to a projection: be emptied, restarted, lose connections, or be written to behind our back. */
 describe("a projection whose Redis fails", () => {
@@ -37,6 +38,69 @@ describe("a projection whose Redis fails", () => {
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(0, 2) });
     await waitFor("both changes", () => listener.told.filter((text) => /^(workspace|api)/.test(text)).length === 2);
     expect(listener.resets()).toEqual([expect.stringMatching(/changes \d+ to \d+ were missed/)]);
+    await following.close();
+  });
+
+  test("a workspace that lags on the central feed is as stale as its own time says, and passed by alone", async () => {
+    const other = aWorkspace();
+    await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: other.writes });
+    const source = new GatedSource(own.edge.source);
+    const limits = { bypassAfterMs: 1_000, absenceStaleMs: 1_000 };
+    const central = await openProjection({ source, feed: own.edge.feed, follow: "central", limits });
+    for (const { workspaceId, hash } of [own.ws, other]) {
+      await central.findKey(workspaceId, hash);
+      await central.findKey(workspaceId, "unknown");
+    }
+    const lateMs = await own.edge.writer.nowMs();
+    const beat = async () => {
+      const t = String(await own.edge.writer.nowMs());
+      await own.append("_central", {
+        k: "heartbeat",
+        t,
+        l: `${own.ws.workspaceId}=${lateMs} ws_elsewhere=${lateMs - 1}`,
+      });
+    };
+    const peeks = () =>
+      [own.ws, other].map(({ workspaceId, hash }) => central.peekKey(workspaceId, hash) !== undefined);
+    expect(peeks()).toEqual([true, true]);
+    await waitFor("the late one alone to be passed by", async () => {
+      await beat();
+      const [late, prompt] = peeks();
+      return prompt && !late;
+    });
+    const { ms, laggingWorkspaces } = central.feedStaleness();
+    expect(laggingWorkspaces).toBe(2);
+    expect(central.stalenessMs()).toBeGreaterThan(central.stalenessMs(other.workspaceId));
+    expect(central.stalenessMs(own.ws.workspaceId)).toBeGreaterThan(Math.max(ms, 1_000));
+    await waitFor("the late one's absences alone to be asked for again", async () => {
+      await beat();
+      const before = source.reads;
+      await central.findKey(other.workspaceId, "unknown");
+      const ofPrompt = source.reads - before;
+      await central.findKey(own.ws.workspaceId, "unknown");
+      return ofPrompt === 0 && source.reads - before === 1;
+    });
+    await own.beat();
+    await waitFor("the late one to be like the others", () => peeks().every(Boolean));
+    await central.close();
+  });
+
+  test("a heartbeat that cannot be read counts for nobody, and everything else goes on", async () => {
+    const listener = new Recording();
+    const following = await own.edge.feed.follow("central", listener);
+    const t = String(await own.edge.writer.nowMs());
+    const before = listener.told.length;
+    await own.append("_central", { k: "heartbeat", t, l: `ws_a=${t} ws_a=${t}` });
+    await own.append("_central", { k: "heartbeat", t: "1e400" });
+    await own.append("_central", { k: "heartbeat" });
+    await own.append("_central", { k: "key", w: "ws_a", i: "hash" });
+    await waitFor("the change", () => listener.told.includes("key ws_a hash"));
+    expect(listener.told.slice(before)).toEqual([
+      "refused heartbeat",
+      "refused heartbeat",
+      "refused heartbeat",
+      "key ws_a hash",
+    ]);
     await following.close();
   });
 

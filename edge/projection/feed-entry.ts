@@ -1,0 +1,84 @@
+import { RECORD_KINDS, type RecordKind } from "./contract.ts";
+
+/*
+ * One entry of a change stream in Redis: fields p (projection id), n (number), k (what it is), and
+ *
+ *   a change      k = a record kind, i = the record's id, w = its workspace (needed on the central feed), v = its version
+ *   a heartbeat   k = "heartbeat", t = the time, and on the central feed perhaps l: the workspaces that lag
+ *   a beginning   k = "begin", n = 0
+ *
+ * Other processes write to the stream, of other releases too, so nothing of it is believed before it was looked at.
+ */
+
+export type FeedEntry =
+  | { readonly kind: "begin" | "unknown"; readonly projectionId: string; readonly n: number }
+  | {
+      readonly kind: "change";
+      readonly projectionId: string;
+      readonly n: number;
+      /** undefined on the feed of one workspace, whose own it is. */
+      readonly workspaceId: string | undefined;
+      readonly recordKind: RecordKind;
+      readonly id: string;
+    }
+  | {
+      readonly kind: "heartbeat";
+      readonly projectionId: string;
+      readonly n: number;
+      /** undefined: what the heartbeat says cannot be read. It has its number all the same. */
+      readonly said: HeartbeatTimes | undefined;
+    }
+  /** Not even its place can be read: it may have been a change. */
+  | { readonly kind: "unreadable"; readonly problem: string };
+
+export interface HeartbeatTimes {
+  readonly asOfMs: number;
+  readonly lagging: ReadonlyMap<string, number>;
+}
+
+/** `fields` are names and values in turns, as Redis lists them. The last of two equal names counts. */
+export function readFeedEntry(fields: readonly string[]): FeedEntry {
+  const texts = new Map<string, string>();
+  for (let at = 0; at + 1 < fields.length; at += 2) texts.set(fields[at] ?? "", fields[at + 1] ?? "");
+  const [projectionId = "", name = ""] = [texts.get("p"), texts.get("k")];
+  const n = readWhole(texts.get("n"));
+  if (!isProjectionId(projectionId)) return { kind: "unreadable", problem: "p is no projection id" };
+  if (n === undefined) return { kind: "unreadable", problem: "n is no number" };
+  const place = { projectionId, n };
+  if (name === "begin") return { kind: "begin", ...place };
+  if (name === "heartbeat") return { kind: "heartbeat", ...place, said: readTimes(texts.get("t"), texts.get("l")) };
+  const recordKind = RECORD_KINDS.find((kind) => kind === name);
+  const id = texts.get("i");
+  if (recordKind !== undefined) {
+    if (id === undefined) return { kind: "unreadable", problem: `a change of a ${recordKind} names none` };
+    return { kind: "change", ...place, workspaceId: texts.get("w"), recordKind, id };
+  }
+  // A kind of a later release: of what this one does not know, it has cached nothing.
+  if (/^[a-zA-Z]{1,32}$/.test(name)) return { kind: "unknown", ...place };
+  return { kind: "unreadable", problem: "k is no kind of record" };
+}
+
+/** A whole number that is exact as a double, in the digits that the relay writes; undefined for anything else. */
+export function readWhole(text: string | null | undefined): number | undefined {
+  return text != null && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+export const isProjectionId = (text: string): boolean => /^\S{1,64}$/.test(text);
+
+function readTimes(time: string | undefined, laggingText: string | undefined): HeartbeatTimes | undefined {
+  const asOfMs = readWhole(time);
+  const lagging = asOfMs === undefined ? undefined : readLagging(laggingText, asOfMs);
+  return asOfMs === undefined || lagging === undefined ? undefined : { asOfMs, lagging };
+}
+
+/** `<workspace>=<time> …`, one space between, no workspace twice, no time after the heartbeat's. undefined: not to be believed. */
+function readLagging(text: string | undefined, asOfMs: number): ReadonlyMap<string, number> | undefined {
+  const lagging = new Map<string, number>();
+  for (const part of text ? text.split(" ") : []) {
+    const equals = part.indexOf("=");
+    const [workspaceId, ms] = [part.slice(0, Math.max(0, equals)), readWhole(part.slice(equals + 1))];
+    if (workspaceId === "" || ms === undefined || ms > asOfMs || lagging.has(workspaceId)) return undefined;
+    lagging.set(workspaceId, ms);
+  }
+  return lagging;
+}

@@ -1,0 +1,140 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { AHEAD_MAX_MS, Freshness } from "./freshness.ts";
+
+let storeMs: number | undefined;
+let monotonicMs: number;
+let freshness: Freshness;
+
+beforeEach(() => {
+  [storeMs, monotonicMs] = [1_760_000_000_000, 7_000];
+  freshness = new Freshness({ storeNowMs: () => storeMs, monotonicMs: () => monotonicMs });
+});
+
+/** Both clocks go on. */
+function pass(ms: number): void {
+  monotonicMs += ms;
+  if (storeMs !== undefined) storeMs += ms;
+}
+
+const now = (): number => storeMs ?? 0;
+const lagging = (...entries: [string, number][]) => new Map(entries);
+
+describe("the age of what is known", () => {
+  test("is not known before the first heartbeat, then grows with the time since what that one names", () => {
+    expect(freshness.stalenessMs()).toBe(Number.POSITIVE_INFINITY);
+    freshness.hear(now() - 300);
+    pass(1_000);
+    expect(freshness.stalenessMs()).toBe(1_300);
+    expect(freshness.stalenessMs("ws_any")).toBe(1_300);
+  });
+
+  test("does not grow by a heartbeat that names an older time", () => {
+    freshness.hear(now() - 300);
+    freshness.hear(now() - 9_000);
+    expect(freshness.stalenessMs()).toBe(300);
+  });
+
+  test("is judged when the store's clock becomes known, and not before", () => {
+    const before = now();
+    storeMs = undefined;
+    expect(freshness.hear(before - 100)).toBe(true);
+    expect(freshness.stalenessMs()).toBe(Number.POSITIVE_INFINITY);
+    storeMs = before;
+    expect(freshness.stalenessMs()).toBe(100);
+    storeMs = undefined;
+    freshness.hear(before + 60_000);
+    storeMs = before;
+    expect(freshness.stalenessMs()).toBe(100);
+  });
+});
+
+describe("a clock that changes", () => {
+  test("set back while nothing is heard does not make what is known younger", () => {
+    freshness.hear(now());
+    storeMs = now() - 20_000;
+    for (const sinceMs of [1_000, 10_000, 20_000, 40_000]) {
+      pass(sinceMs - (monotonicMs - 7_000));
+      expect(freshness.stalenessMs()).toBe(sinceMs);
+    }
+  });
+
+  test("set back lets the heartbeats of the new clock count at once, although they name earlier times", () => {
+    freshness.hear(now());
+    storeMs = now() - 20_000;
+    pass(3_000);
+    freshness.hear(now() - 200);
+    expect(freshness.stalenessMs()).toBe(200);
+    pass(1_000);
+    expect(freshness.stalenessMs()).toBe(1_200);
+  });
+
+  test("that is ahead makes what was heard before it older, never younger", () => {
+    freshness.hear(now());
+    storeMs = now() + 20_000;
+    expect(freshness.stalenessMs()).toBe(20_000);
+    freshness.hear(now() - 100);
+    expect(freshness.stalenessMs()).toBe(100);
+  });
+
+  test("counts the time in which the machine slept and its own clock stood still", () => {
+    freshness.hear(now());
+    storeMs = now() + 600_000;
+    expect(freshness.stalenessMs()).toBe(600_000);
+  });
+});
+
+describe("a heartbeat of the future", () => {
+  test("is refused, and the next true one counts", () => {
+    freshness.hear(now() - 4_000);
+    expect(freshness.hear(now() + AHEAD_MAX_MS + 1)).toBe(false);
+    expect(freshness.hear(now() + 1e12)).toBe(false);
+    expect(freshness.stalenessMs()).toBe(4_000);
+    expect(freshness.hear(now() - 10)).toBe(true);
+    expect(freshness.stalenessMs()).toBe(10);
+  });
+
+  test("that is only a little ahead counts as of now, and no longer", () => {
+    expect(freshness.hear(now() + AHEAD_MAX_MS)).toBe(true);
+    expect(freshness.stalenessMs()).toBe(0);
+    pass(30_000);
+    expect(freshness.stalenessMs()).toBe(30_000);
+  });
+});
+
+describe("workspaces that lag behind the others", () => {
+  test("have their own age; the worst is what is said of all, and the feed's is that of the others", () => {
+    freshness.hear(now(), lagging(["ws_a", now() - 50_000], ["ws_b", now() - 500]));
+    pass(100);
+    expect(["ws_a", "ws_b", "ws_c"].map((id) => freshness.stalenessMs(id))).toEqual([50_100, 600, 100]);
+    expect(freshness.stalenessMs()).toBe(50_100);
+    expect(freshness.ofFeed()).toEqual({ ms: 100, laggingWorkspaces: 2 });
+  });
+
+  test("keep what was delivered of them before they lagged", () => {
+    freshness.hear(now());
+    pass(1_000);
+    freshness.hear(now(), lagging(["ws_a", now() - 50_000]));
+    expect(freshness.stalenessMs("ws_a")).toBe(1_000);
+    pass(1_000);
+    freshness.hear(now(), lagging(["ws_a", now() - 52_000]));
+    expect(freshness.stalenessMs("ws_a")).toBe(2_000);
+    expect(freshness.stalenessMs("ws_b")).toBe(0);
+  });
+
+  test("are like the others again with the first heartbeat that does not name them", () => {
+    freshness.hear(now(), lagging(["ws_a", now() - 50_000], ["ws_b", now() - 40_000]));
+    pass(1_000);
+    freshness.hear(now(), lagging(["ws_b", now() - 41_000]));
+    expect(freshness.stalenessMs("ws_a")).toBe(0);
+    expect(freshness.stalenessMs("ws_b")).toBe(41_000);
+    expect(freshness.ofFeed().laggingWorkspaces).toBe(1);
+    freshness.hear(now());
+    expect(freshness.ofFeed().laggingWorkspaces).toBe(0);
+  });
+
+  test("are not forgotten because a heartbeat of the future does not name them", () => {
+    freshness.hear(now(), lagging(["ws_a", now() - 50_000]));
+    freshness.hear(now() + 60_000);
+    expect(freshness.stalenessMs("ws_a")).toBe(50_000);
+  });
+});
