@@ -494,6 +494,28 @@ export interface paths {
       };
     };
   };
+  /** Find what a manifest manages. */
+  "/v2/managed.findObject": {
+    post: {
+      requestBody: { content: { "application/json": {
+        kind: "api" | "role" | "permission" | "namespace" | "override" | "policy";
+        manager: string;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: {
+            kind: "api" | "role" | "permission" | "namespace" | "override" | "policy";
+            id: string;
+            manager: string;
+            async?: boolean | undefined;
+            namespaceId?: string | undefined;
+          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
   /** Tell who manages an object. */
   "/v2/managed.getObject": {
     post: {

@@ -8,6 +8,9 @@ import { isUniqueViolation } from "../store/unique-violation.ts";
  * mistakes between two writers, not against attackers: any root key with the permission may send the header.
  */
 
+/** `<cluster>/<kind>/<namespace>/<name>` of a manifest. */
+export const MANAGER = /^[a-zA-Z0-9._-]{1,253}(?:\/[a-zA-Z0-9._-]{1,253}){3}$/;
+
 type Managing = Pick<Call<unknown>, "management">;
 
 /**

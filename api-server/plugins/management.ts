@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { PublicError } from "../../core/errors.ts";
+import { MANAGER } from "../domain/managed.ts";
 import type { Management } from "../procedure.ts";
-
-const MANAGER = /^[a-zA-Z0-9._-]{1,253}(?:\/[a-zA-Z0-9._-]{1,253}){3}$/;
 
 /** Of a call without such headers, or of one that does not care for them. */
 export const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };

@@ -304,6 +304,71 @@ describe.each(CASES)("$title", (one) => {
   });
 });
 
+describe.each(CASES.filter(({ kind }) => kind !== "key"))("managed.findObject of $title", (one) => {
+  const { kind, remove } = one;
+  const find = (manager: string, options?: object) => api.call("managed.findObject", { kind, manager }, options);
+
+  test("finds what the manager has, and nothing once that is released or deleted", async () => {
+    const manager = aManager();
+    const made = await make(one, manager);
+    // Another manager's, and one that nobody manages, so that the first of the table will not do.
+    await make(one, aManager());
+    await make(one);
+    const reply = await find(manager);
+    expect(reply.status).toBe(200);
+    expect(reply.body.data).toMatchObject({ kind, id: made.id, manager });
+    if (remove === undefined) return;
+    const { path, body } = remove(made);
+    await api.data(path, body, as(manager, RELEASE));
+    expect((await find(manager)).status).toBe(404);
+
+    const again = await make(one, manager);
+    const removal = remove(again);
+    await api.data(removal.path, removal.body, as(manager));
+    expect((await find(manager)).status).toBe(404);
+  });
+
+  test("says 404 before 403, and the same of a missing and of a foreign one", async () => {
+    const manager = aManager();
+    await make(one, manager);
+    const other = await api.makeWorkspace();
+    const ask = async (asked: string, rootKey: string) => {
+      const reply = await find(asked, { rootKey });
+      expect(reply.status).toBe(404);
+      return JSON.stringify(reply.body.error).replaceAll(asked, "MANAGER");
+    };
+    const rootKey = await api.rootKey(["identity.*.read_identity"]);
+    expect(await ask(manager, other.rootKey)).toBe(await ask(aManager(), rootKey));
+    const reply = await find(manager, { rootKey });
+    expect(reply.status).toBe(403);
+    expect(reply.body.error.detail).toMatch(/read_(api|role|permission|namespace|override)/);
+  });
+});
+
+test("managed.findObject tells an override's namespace and whether it is counted in each process", async () => {
+  const manager = aManager();
+  const body = { namespace: "overrides", identifier: unique(), limit: 1, duration: 1000, async: true };
+  const { overrideId } = await api.data("ratelimit.setOverride", body, as(manager));
+  const { id: namespaceId } = await api.data("ratelimit.getNamespace", { namespace: "overrides" });
+  expect(await api.data("managed.findObject", { kind: "override", manager })).toEqual({
+    kind: "override",
+    id: overrideId,
+    manager,
+    async: true,
+    namespaceId,
+  });
+});
+
+test.each([
+  { kind: "key", manager: "main/Key/shop/a" },
+  { kind: "role", manager: "main/Role/shop" },
+  { kind: "role", manager: "main/Role/shop/a/b" },
+  { kind: "role", manager: "main/Role//a" },
+  { kind: "role", manager: "main/Role/shop/a b" },
+])("managed.findObject refuses $kind of $manager", async (body) => {
+  expect((await api.call("managed.findObject", body)).status).toBe(400);
+});
+
 describe("createNamespace", () => {
   const createNamespace = (name: string, options?: object) => api.call("ratelimit.createNamespace", { name }, options);
 

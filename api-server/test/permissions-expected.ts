@@ -134,4 +134,16 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
     },
     lookedUpFirst: ["id"],
   },
+  "managed.findObject": {
+    needs: [],
+    also: {
+      always: [api("read_api")],
+      policy: [api("read_api")],
+      role: [rbac("read_role")],
+      permission: [rbac("read_permission")],
+      namespace: [namespace("read_namespace")],
+      override: [namespace("read_override")],
+    },
+    lookedUpFirst: ["manager"],
+  },
 };

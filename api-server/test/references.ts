@@ -20,6 +20,8 @@ export interface OneOfEach {
   };
   readonly policy: { readonly policyId: string; readonly apiId: string; readonly name: string };
   readonly migrationId: string;
+  /** The managers of further things, by the kind of what they manage. */
+  readonly managers: Readonly<Record<string, string>>;
 }
 
 /** All hang together: the key has the identity, the permission and the role, the role the permission, its API the policy. */
@@ -35,7 +37,19 @@ export async function oneOfEach(things: Things): Promise<OneOfEach> {
     credits: { remaining: 100, refill: { interval: "daily", amount: 10 } },
   });
   const [override, policy] = [await things.override(), await things.policy(key.apiId)];
-  return { key, identity, permission, role, override, policy, migrationId: await things.migration() };
+  const migrationId = await things.migration();
+  return { key, identity, permission, role, override, policy, migrationId, managers: await managersOfEach(things) };
+}
+
+async function managersOfEach(things: Things): Promise<Record<string, string>> {
+  return {
+    api: await things.manage("apis", await things.api()),
+    role: await things.manage("roles", (await things.role()).roleId),
+    permission: await things.manage("permissions", (await things.permission()).permissionId),
+    namespace: await things.manage("ratelimit_namespaces", (await things.namespace()).namespaceId),
+    override: await things.manage("ratelimit_overrides", (await things.override()).overrideId),
+    policy: await things.manage("policies", (await things.policy()).policyId),
+  };
 }
 
 /** The values of a field that name one of these things; each of them once. */
@@ -72,6 +86,12 @@ const REFERENCES: Readonly<Record<string, Names>> = {
     if (id === undefined)
       throw new Error(`api-server/test/references.ts has no id of the kind in ${JSON.stringify(body)}`);
     return [id(each)];
+  },
+  manager: ({ managers }, body) => {
+    const manager = managers[(body as { kind: string }).kind];
+    if (manager === undefined)
+      throw new Error(`api-server/test/references.ts has no manager of the kind in ${JSON.stringify(body)}`);
+    return [manager];
   },
 };
 

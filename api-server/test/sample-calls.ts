@@ -266,6 +266,34 @@ export const SAMPLE_CALLS: Readonly<Record<string, Readonly<Record<string, MakeC
       return { body: { kind: "override", id: overrideId }, namespaceId };
     },
   },
+  "managed.findObject": {
+    always: async (things) => {
+      const apiId = await things.api();
+      return { body: { kind: "api", manager: await things.manage("apis", apiId) }, apiId };
+    },
+    policy: async (things) => {
+      const { apiId, policyId } = await things.policy();
+      return { body: { kind: "policy", manager: await things.manage("policies", policyId) }, apiId };
+    },
+    role: async (things) => {
+      const { roleId } = await things.role();
+      return { body: { kind: "role", manager: await things.manage("roles", roleId) } };
+    },
+    permission: async (things) => {
+      const { permissionId } = await things.permission();
+      return { body: { kind: "permission", manager: await things.manage("permissions", permissionId) } };
+    },
+    namespace: async (things) => {
+      const { namespaceId } = await things.namespace();
+      const manager = await things.manage("ratelimit_namespaces", namespaceId);
+      return { body: { kind: "namespace", manager }, namespaceId };
+    },
+    override: async (things) => {
+      const { namespaceId, overrideId } = await things.override();
+      const manager = await things.manage("ratelimit_overrides", overrideId);
+      return { body: { kind: "override", manager }, namespaceId };
+    },
+  },
 };
 
 /** The sample calls of a procedure. Throws when there are none: then this is the place to write them. */

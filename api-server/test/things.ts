@@ -17,6 +17,14 @@ export interface KeyThing {
   readonly key: string;
 }
 
+export type ManagedTable =
+  | "apis"
+  | "roles"
+  | "permissions"
+  | "ratelimit_namespaces"
+  | "ratelimit_overrides"
+  | "policies";
+
 export interface Things {
   readonly workspaceId: string;
   readonly ask: Ask;
@@ -31,6 +39,8 @@ export interface Things {
   override(): Promise<{ namespaceId: string; namespace: string; identifier: string; overrideId: string }>;
   /** In an API of its own when none is given. */
   policy(apiId?: string): Promise<{ apiId: string; policyId: string; name: string }>;
+  /** Gives an object a manager, whose name is answered. As it would be had it been made with the header. */
+  manage(table: ManagedTable, id: string): Promise<string>;
   /** What no procedure makes: written as the command line writes it. */
   migration(): Promise<string>;
   /** An API whose keys can be recoverable, which no procedure makes either. */
@@ -86,6 +96,12 @@ export function makeThings(db: Pool, { workspaceId, ask }: { workspaceId: string
       const apiId = given ?? (await api());
       const body = policyBody(apiId, name("policy"));
       return { apiId, name: body.name, policyId: (await ask("policies.setPolicy", body)).policyId };
+    },
+    manage: async (table, id) => {
+      const manager = `main/Kind/shop/${name("object")}`;
+      const text = `update ${table} set manager = $3 where workspace_id = $1 and id = $2`;
+      await db.query(text, [workspaceId, id, manager]);
+      return manager;
     },
     migration: async () => {
       const id = name("migration");

@@ -24,6 +24,7 @@ import { updateCredits } from "./keys/updateCredits.ts";
 import { updateKey } from "./keys/updateKey.ts";
 import { verifyKey } from "./keys/verifyKey.ts";
 import { whoami } from "./keys/whoami.ts";
+import { findObject } from "./managed/findObject.ts";
 import { getObject } from "./managed/getObject.ts";
 import { createPermission } from "./permissions/createPermission.ts";
 import { createRole } from "./permissions/createRole.ts";
@@ -103,5 +104,6 @@ export const procedures: readonly AnyProcedure[] = [
   getPolicy,
   listPolicies,
   deletePolicy,
+  findObject,
   getObject,
 ];

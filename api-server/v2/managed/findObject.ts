@@ -1,0 +1,91 @@
+import * as z from "zod";
+import { MANAGER } from "../../domain/managed.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findApiIdByManager } from "../../store/apis.ts";
+import { findNamespaceIdByManager } from "../../store/namespaces.ts";
+import { findOverrideIdByManager } from "../../store/overrides.ts";
+import { findPermissionByManager } from "../../store/permissions.ts";
+import { findPolicyByManager } from "../../store/policies.ts";
+import type { Queryable } from "../../store/queryable.ts";
+import { findRoleByManager } from "../../store/roles.ts";
+import {
+  CLAIMED_ERRORS,
+  CLAIMED_PERMISSIONS,
+  ClaimedKind,
+  findManagedObject,
+  managedNotFound,
+} from "./managed-kinds.ts";
+
+const Manager = z
+  .string()
+  .max(1015)
+  .regex(MANAGER)
+  .describe("`<cluster>/<kind>/<namespace>/<name>` of a manifest.")
+  .meta({ examples: ["main/Role/shop/editor"] });
+
+const Body = z.strictObject({
+  kind: ClaimedKind.describe("What sort of object it is.").meta({ examples: ["role"] }),
+  manager: Manager,
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  kind: ClaimedKind.describe("What was asked for.").meta({ examples: ["role"] }),
+  id: z
+    .string()
+    .describe("Id of the object.")
+    .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
+  manager: Manager,
+  async: z.boolean().optional().describe("Of an override: whether it is counted in each process."),
+  namespaceId: z
+    .string()
+    .optional()
+    .describe("Of an override: the id of its namespace.")
+    .meta({ examples: ["rlns_3hJk8Lm2Np5Qr9St"] }),
+});
+type Data = z.input<typeof Data>;
+
+export const findObject = defineProcedure({
+  path: "managed.findObject",
+  summary: "Find what a manifest manages",
+  description:
+    "A manager has one object of a kind at most. Keys cannot be found so: a manager may have several. The answer is the store's: whoever relies on it need not believe what a manifest says of itself.",
+  permissions: CLAIMED_PERMISSIONS,
+  errors: CLAIMED_ERRORS,
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { kind, manager } = body;
+  const { workspaceId } = caller;
+  const notFound = () => managedNotFound(kind, `of the manager ${manager}`);
+  const id = await FIND_ID[kind](deps.db, { workspaceId, manager });
+  if (id === undefined) throw notFound();
+  const found = await findManagedObject(deps.db, kind, { workspaceId, id });
+  // Deleted, or taken over, between the two statements.
+  if (found?.manager !== manager) throw notFound();
+  call.require(found.required);
+  const { async, namespaceId } = found;
+  return {
+    kind,
+    id,
+    manager,
+    ...(async === undefined ? {} : { async }),
+    ...(namespaceId === undefined ? {} : { namespaceId }),
+  };
+}
+
+type ManagerRef = { readonly workspaceId: string; readonly manager: string };
+
+const FIND_ID: Readonly<Record<ClaimedKind, (db: Queryable, ref: ManagerRef) => Promise<string | undefined>>> = {
+  api: findApiIdByManager,
+  role: async (db, ref) => (await findRoleByManager(db, ref))?.id,
+  permission: async (db, ref) => (await findPermissionByManager(db, ref))?.id,
+  namespace: findNamespaceIdByManager,
+  override: findOverrideIdByManager,
+  policy: async (db, ref) => (await findPolicyByManager(db, ref))?.id,
+};
