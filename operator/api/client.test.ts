@@ -111,6 +111,13 @@ test("a 404 that is not the API's own is no answer of it", async () => {
   await expect(api.call("permissions.createRole", create)).rejects.toThrow(ApiUnavailable);
 });
 
+test("a procedure that the API does not know is not an object that is not there", async () => {
+  const { api, requests } = await serve([failure(404, "not_found")]);
+  const call = api.call("managed.findObject", { kind: "role", manager: "test/Role/shop/editor" });
+  await expect(call).rejects.toThrow("the API does not know managed.findObject: it is older than this operator");
+  expect(requests).toHaveLength(1);
+});
+
 test("a server that does not answer in time is given up", async () => {
   const { api } = await serve([], { timeoutMs: 50 });
   await expect(api.call("permissions.createRole", create)).rejects.toThrow("the API is not reachable");

@@ -72,6 +72,9 @@ const REACTIONS: Readonly<Record<number, Reaction>> = {
   504: "retry",
 };
 
+/** The kind of the 404 for a path that there is not, and of no other. */
+const UNKNOWN_PROCEDURE = "not_found";
+
 const ATTEMPTS_MAX = 3;
 const RETRY_MS = 150;
 /** Past this the object waits in the queue instead of in a worker. */
@@ -133,6 +136,11 @@ async function outcomeOf(procedure: string, send: () => Promise<RawAnswer>): Pro
   const kind = error?.error?.type?.split("/").at(-1) ?? "";
   const detail = error?.error?.detail ?? "";
   const reaction = REACTIONS[status] ?? "unavailable";
+  if (kind === UNKNOWN_PROCEDURE) {
+    // It must not read as "there is no such object": a deletion would then leave behind what it was to clean up.
+    const message = `the API does not know ${procedure}: it is older than this operator, or not our API`;
+    return { error: new ApiUnavailable(message), mayRetry: false };
+  }
   if (reaction === "refusal" && kind !== "") return { refusal: { status, kind, detail } };
   return {
     error: new ApiUnavailable(`${procedure} answered ${status} ${kind}${status < 500 && detail ? `: ${detail}` : ""}`),

@@ -1,33 +1,76 @@
-import { RatelimitNamespaceSpec, RatelimitNamespaceStatus } from "../../core/manifests/ratelimit-namespace.ts";
+import { RatelimitNamespaceSpec } from "../../core/manifests/ratelimit-namespace.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import { labelOf } from "./claims.ts";
+import { type Context, managedBy, managerOf } from "./context.ts";
 import { progressing, stalled, type Verdict } from "./plan.ts";
-import { parseStatus } from "./spec.ts";
+import { findNamespace, nameIn } from "./ratelimit-namespace/gather.ts";
+import { findOwned } from "./stored.ts";
+
+/*
+ * References to a rate-limit namespace. Which one an object stands for is the store's word: the one that it manages there. What the
+ * object says of itself (its status, its annotations, a name that others have too) gives no right to anything.
+ */
 
 /** What an object that refers to a RatelimitNamespace can know of it: the store's id, or why not yet. */
 export type ResolvedNamespace = { readonly namespaceId: string } | { readonly verdict: Verdict };
 
-/** Pure: `from` is the Kubernetes namespace of the object that refers to it. */
-export function resolveNamespace(target: ManifestObject, from: string): ResolvedNamespace {
-  if (!mayRefer(target, from)) {
-    const message = `${labelOf(target)} does not allow objects of the namespace ${from} to refer to it. Add ${from} to its spec.allowedNamespaces.`;
-    return { verdict: stalled("NotAllowed", message) };
-  }
-  const { namespaceId, conditions = [] } = parseStatus(RatelimitNamespaceStatus, target);
-  if (target.metadata.deletionTimestamp !== undefined) {
-    return { verdict: progressing("DependencyNotReady", `${labelOf(target)} is being deleted.`) };
-  }
-  if (namespaceId === undefined) {
-    const why = conditions.find(({ type }) => type === "Ready")?.reason;
-    const message = `${labelOf(target)} is not ready yet${why === undefined ? "" : ` (${why})`}.`;
-    return { verdict: progressing("DependencyNotReady", message) };
-  }
-  return { namespaceId };
+/** Of a RatelimitNamespace object; `from` is the Kubernetes namespace of the object that refers to it. */
+export async function resolveNamespace(
+  target: ManifestObject,
+  from: string,
+  ctx: Pick<Context, "api" | "cluster">,
+): Promise<ResolvedNamespace> {
+  const refused = refusalOf(target, from);
+  if (refused !== undefined) return { verdict: refused };
+  const owned = await findOwned(ctx.api, "namespace", managerOf(ctx, target));
+  if (owned !== undefined) return { namespaceId: owned.id };
+  return { verdict: progressing("DependencyNotReady", `${labelOf(target)} is not ready yet.`) };
 }
 
-/** Objects of the same Kubernetes namespace always may. */
-function mayRefer({ metadata, spec }: ManifestObject, from: string): boolean {
+/** By its name in the store: of the object that manages it, which may not allow it, or one that was made through the API. */
+export async function resolveNamespaceByName(
+  name: string,
+  from: string,
+  ctx: Pick<Context, "api" | "cluster" | "source">,
+): Promise<ResolvedNamespace> {
+  const stored = await findNamespace(name, ctx);
+  // An id beats a name when one namespace's name is another's id.
+  if (stored === undefined || stored.name !== name) return { verdict: notThere(name, from, ctx) };
+  const { namespaceId, manager } = stored;
+  if (manager === undefined) return { namespaceId };
+  const target = managedBy(ctx, "RatelimitNamespace", manager);
+  if (target === undefined) {
+    const message = `The rate-limit namespace ${name} is managed by ${manager}, whose allowedNamespaces cannot be seen from here.`;
+    return { verdict: stalled("NotAllowed", message) };
+  }
+  const refused = refusalOf(target, from);
+  return refused === undefined ? { namespaceId } : { verdict: refused };
+}
+
+/** Whether an object of the Kubernetes namespace `from` may refer to this RatelimitNamespace; those of its own always may. */
+export function mayRefer({ metadata, spec }: ManifestObject, from: string): boolean {
   if (metadata.namespace === from) return true;
   const parsed = RatelimitNamespaceSpec.safeParse(spec);
   return parsed.success && parsed.data.allowedNamespaces.includes(from);
+}
+
+/** Pure. Why objects of the Kubernetes namespace `from` cannot use it now; undefined when they can. */
+export function refusalOf(target: ManifestObject, from: string): Verdict | undefined {
+  if (!mayRefer(target, from)) {
+    const message = `${labelOf(target)} does not allow objects of the namespace ${from} to refer to it. Add ${from} to its spec.allowedNamespaces.`;
+    return stalled("NotAllowed", message);
+  }
+  if (target.metadata.deletionTimestamp === undefined) return undefined;
+  return progressing("DependencyNotReady", `${labelOf(target)} is being deleted.`);
+}
+
+function notThere(name: string, from: string, { source }: Pick<Context, "source">): Verdict {
+  const claimant = source
+    .list("RatelimitNamespace")
+    .find((object) => nameIn(object.spec) === name && mayRefer(object, from));
+  const message =
+    claimant === undefined
+      ? `There is no rate-limit namespace ${name}. Create a RatelimitNamespace with that spec.name, or correct the rule.`
+      : `${labelOf(claimant)} is not ready yet.`;
+  return progressing("DependencyNotReady", message);
 }

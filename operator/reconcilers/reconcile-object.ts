@@ -14,17 +14,13 @@ import { statusOf, wasReady, whileUnavailable, withReconciling } from "./status.
  * and loses it when nothing of it is left.
  */
 
-/** Ids that an action brought to light; the next look begins with them. */
-export type Learned = Readonly<Record<string, string>>;
-
 export interface Applied {
-  readonly learned?: Learned;
   readonly refusal?: Refusal;
 }
 
 export interface KindSteps<Observed, Action> {
   readonly kind: Kind;
-  readonly gather: (object: ManifestObject, learned: Learned, ctx: Context) => Promise<Observed>;
+  readonly gather: (object: ManifestObject, ctx: Context) => Promise<Observed>;
   readonly plan: (observed: Observed) => Plan<Action>;
   readonly apply: (action: Action, object: ManifestObject, ctx: Context) => Promise<Applied>;
   /** For the Event that tells of drift: what the action sets right. */
@@ -40,7 +36,6 @@ export async function reconcileObject<Observed, Action>(
   key: ObjectKey,
   ctx: Context,
 ): Promise<WorkResult> {
-  let learned: Learned = {};
   let drift: string | undefined;
   for (let pass = 1; pass <= PASSES_MAX; pass++) {
     const object = ctx.source.get(steps.kind, key);
@@ -50,18 +45,17 @@ export async function reconcileObject<Observed, Action>(
     if (isDeleting && !isOurs) return {};
     if (isDeleting && object.metadata.annotations[ABANDON_ANNOTATION] === "true") return await abandon(object, ctx);
     try {
-      const plan = steps.plan(await steps.gather(object, learned, ctx));
+      const plan = steps.plan(await steps.gather(object, ctx));
       if (plan.released) return await letGo(object, ctx);
       const hasCounterpart = plan.actions.length > 0 || plan.verdict.state === "Ready";
       // Before anything is made for it. What was planned holds still; only the object in hand is an old one now.
       if (!isOurs && hasCounterpart) await ctx.source.setFinalizers(object, [...object.metadata.finalizers, FINALIZER]);
       if (plan.actions.length === 0) return await conclude(object, plan, ctx, drift);
       if (pass === 1 && !isDeleting && wasReady(object)) drift = plan.actions.map(steps.describe).join("; ");
-      const outcome = await applyAll(steps, plan.actions, object, ctx);
-      if (outcome.verdict !== undefined) {
-        return await conclude(object, { ...plan, verdict: outcome.verdict, requeueAfterMs: CONFLICT_REQUEUE_MS }, ctx);
+      const verdict = await applyAll(steps, plan.actions, object, ctx);
+      if (verdict !== undefined) {
+        return await conclude(object, { ...plan, verdict, requeueAfterMs: CONFLICT_REQUEUE_MS }, ctx);
       }
-      learned = { ...learned, ...outcome.learned };
     } catch (error) {
       if (error instanceof ApiUnavailable) await reportUnavailable(object, error, ctx);
       throw error;
@@ -70,25 +64,24 @@ export async function reconcileObject<Observed, Action>(
   return { requeueAfterMs: BUSY_REQUEUE_MS };
 }
 
+/** Until one is refused for good: then what that means for the object. */
 async function applyAll<Observed, Action>(
   steps: KindSteps<Observed, Action>,
   actions: readonly Action[],
   object: ManifestObject,
   ctx: Context,
-): Promise<{ learned: Learned; verdict?: Verdict }> {
-  let learned: Learned = {};
+): Promise<Verdict | undefined> {
   for (const action of actions) {
     const applied = await steps.apply(action, object, ctx);
     if (applied.refusal !== undefined) {
       const verdict = verdictOn(applied.refusal);
       // Such as something that is gone since we looked: the next look tells what to do instead.
       if (verdict === undefined) throw new Error(`${steps.describe(action)}: ${applied.refusal.detail}`);
-      return { learned, verdict };
+      return verdict;
     }
-    learned = { ...learned, ...applied.learned };
     ctx.log.info({ object: labelOf(object), generation: object.metadata.generation }, steps.describe(action));
   }
-  return { learned };
+  return undefined;
 }
 
 /** Refusals that trying again does not mend, by their kind. */

@@ -22,15 +22,6 @@ const inSpec = ({ location, message }: ManifestProblem): ManifestProblem => ({
   message,
 });
 
-/** The kind's own part of a status; nothing when it is missing, or not of this version. */
-export function parseStatus<Schema extends z.ZodType>(
-  schema: Schema,
-  object: ManifestObject,
-): Partial<z.output<Schema>> {
-  const parsed = schema.safeParse(object.status);
-  return parsed.success ? (parsed.data as Partial<z.output<Schema>>) : {};
-}
-
 /** Also of a spec that does not parse otherwise: an object must be deletable whatever state it is in. */
 export function deletionPolicyOf(object: ManifestObject, byDefault: DeletionPolicy): DeletionPolicy {
   const { deletionPolicy } = (object.spec ?? {}) as { deletionPolicy?: unknown };

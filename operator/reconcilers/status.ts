@@ -94,6 +94,9 @@ export function withReconciling(object: ManifestObject, verdict: Verdict, nowMs:
   return changed === conditions ? undefined : { ...(object.status as object), conditions: changed };
 }
 
+/** The conditions that the object's own status had so far: for what is told of a transition, and for nothing that decides. */
+export const conditionsOf = (object: ManifestObject): readonly Condition[] => previousOf(object).conditions;
+
 function previousOf({ status }: ManifestObject): z.output<typeof Previous> {
   const parsed = Previous.safeParse(status ?? {});
   // A status that somebody else broke is written anew.

@@ -181,6 +181,58 @@ test("a status that somebody else broke, or emptied, is written anew", async () 
   expect((await untilReason(world, role("broken-status"), "Succeeded")).roleId).toBe(roleId);
 });
 
+test("whoever may write statuses in one namespace alone reaches nothing of another's", async () => {
+  const inOther = (kind: string, name: string, spec: Record<string, unknown>): TestManifest => ({
+    kind,
+    metadata: { name, namespace: world.other },
+    spec,
+  });
+  // The victim's: a namespace of the store, with an override.
+  const theirs = manifest("RatelimitNamespace", "theirs", { name: "theirs" });
+  await world.apply(theirs);
+  const { namespaceId } = await untilReason(world, theirs, "Succeeded");
+
+  // A user who may write in the other namespace, statuses too, and nowhere else: RBAC says so, not this test.
+  const user = "mallory";
+  const as = (...args: string[]) => world.kubernetes.kubectl(["--as", user, "-n", world.other, ...args]);
+  const grant = ["--verb=*", "--resource=ratelimitnamespaces.postern.dev,ratelimitnamespaces.postern.dev/status"];
+  const inNamespace = ["-n", world.other];
+  await world.kubernetes.kubectl([...inNamespace, "create", "role", user, ...grant]);
+  await world.kubernetes.kubectl([...inNamespace, "create", "rolebinding", user, `--role=${user}`, `--user=${user}`]);
+
+  const own = inOther("RatelimitNamespace", "own", { name: "own" });
+  await world.apply(own);
+  const { namespaceId: ownId } = await untilReason(world, own, "Succeeded");
+  const forged = JSON.stringify({ status: { namespaceId } });
+  const patch = [
+    "patch",
+    resourceOf("RatelimitNamespace"),
+    "own",
+    "--subresource=status",
+    "--type=merge",
+    "-p",
+    forged,
+  ];
+  expect(await as(...patch)).toMatchObject({ exitCode: 0 });
+  expect((await world.kubernetes.kubectl(["--as", user, "-n", world.namespace, ...patch])).stderr).toMatch(
+    /forbidden/i,
+  );
+  expect((await world.status(own))?.namespaceId).toBe(namespaceId);
+
+  const override = inOther("RatelimitOverride", "everything", {
+    namespaceRef: { name: "own" },
+    identifier: "*",
+    limit: 0,
+    duration: "1h",
+  });
+  await world.apply(override);
+  expect((await untilReason(world, override, "Succeeded")).namespaceId).toBe(ownId);
+  expect((await world.call("ratelimit.listOverrides", { namespace: namespaceId })).data).toEqual([]);
+  await waitFor("the status to be the operator's word again", async () => {
+    return (await world.status(own))?.namespaceId === ownId;
+  });
+});
+
 test("with the API away objects that were Ready stay so, new ones say why they wait, and all heal when it is back", async () => {
   const own = await startOwnKubernetes();
   const store = await openStore();

@@ -8,9 +8,8 @@ export async function apply(action: PolicyAction, object: ManifestObject, ctx: C
   const { api } = ctx;
   const management = managementOf(ctx, object);
   switch (action.type) {
-    case "createApi": {
-      return toApplied(await api.call("apis.createApi", { name: action.name }, management), ({ apiId }) => ({ apiId }));
-    }
+    case "createApi":
+      return toApplied(await api.call("apis.createApi", { name: action.name }, management));
     case "renameApi": {
       const { apiId, name } = action;
       return toApplied(await api.call("apis.updateApi", { apiId, name }, management));
@@ -18,8 +17,7 @@ export async function apply(action: PolicyAction, object: ManifestObject, ctx: C
     case "setPolicy": {
       const { type: _, policy, ...body } = action;
       // Its name says that it is this object's, so that one without a manager can only be left over from it.
-      const answer = await api.call("policies.setPolicy", { ...body, policy }, { ...management, adopt: true });
-      return toApplied(answer, ({ policyId }) => ({ policyId }));
+      return toApplied(await api.call("policies.setPolicy", { ...body, policy }, { ...management, adopt: true }));
     }
     case "deletePolicy":
       return toApplied(await api.call("policies.deletePolicy", { policyId: action.policyId }, management));

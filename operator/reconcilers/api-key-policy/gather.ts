@@ -1,15 +1,13 @@
-import { ApiKeyPolicySpec, ApiKeyPolicyStatus } from "../../../core/manifests/api-key-policy.ts";
+import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import { namespacesOf } from "../../../core/manifests/compile-policy.ts";
 import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import type { ManifestObject } from "../../source/contract.ts";
-import { type Context, managerOf } from "../context.ts";
-import { type ResolvedNamespace, resolveNamespace } from "../namespace-ref.ts";
-import { progressing, stalled } from "../plan.ts";
-import { findNamespace, nameIn } from "../ratelimit-namespace/gather.ts";
-import type { Learned } from "../reconcile-object.ts";
-import { deletionPolicyOf, type ParsedSpec, parseSpec, parseStatus } from "../spec.ts";
-import { findManaged, foundOr404 } from "../stored.ts";
+import { type Context, managedBy, managerOf } from "../context.ts";
+import { type ResolvedNamespace, resolveNamespaceByName } from "../namespace-ref.ts";
+import { deletionPolicyOf, type ParsedSpec, parseSpec } from "../spec.ts";
+import { conditionsOf } from "../status.ts";
+import { findManaged, findOwned, foundOr404 } from "../stored.ts";
 
 export interface StoredApi {
   readonly apiId: string;
@@ -40,7 +38,7 @@ export interface ObservedPolicy {
   readonly manager: string;
   /** `<cluster>/<namespace>/<name>` */
   readonly policyName: string;
-  /** The API that this object made, or the one that the spec names by its id. */
+  /** The API that this object made or has its policy in, by the store's word; else the one that the spec names by its id. */
   readonly api: StoredApi | undefined;
   /** Of an API that another object of this source made: that object. */
   readonly apiOwner: ManifestObject | undefined;
@@ -56,31 +54,37 @@ export interface ObservedPolicy {
   readonly nowMs: number;
 }
 
-export async function gather(object: ManifestObject, learned: Learned, ctx: Context): Promise<ObservedPolicy> {
+export async function gather(object: ManifestObject, ctx: Context): Promise<ObservedPolicy> {
   const parsed = parseSpec(ApiKeyPolicySpec, object);
   const manager = managerOf(ctx, object);
   const { namespace, name } = object.metadata;
   const policyName = `${ctx.cluster}/${namespace}/${name}`;
-  const status = parseStatus(ApiKeyPolicyStatus, object);
-  const apiId = learned.apiId ?? status.apiId ?? apiIn(object).id;
+  const [ownApi, ownPolicy] = await Promise.all([
+    findOwned(ctx.api, "api", manager),
+    findOwned(ctx.api, "policy", manager),
+  ]);
+  const known = ownPolicy === undefined ? undefined : await findPolicy({ policyId: ownPolicy.id }, ctx);
+  const apiId = ownApi?.id ?? known?.policy.apiId ?? apiIn(object).id;
   const api = apiId === undefined ? undefined : await findApi(apiId, ctx);
-  const stored = await findPolicy({ policyId: learned.policyId ?? status.policyId, apiId, name: policyName }, ctx);
+  const stored = known ?? (apiId === undefined ? undefined : await findPolicy({ apiId, name: policyName }, ctx));
   const isDeleting = object.metadata.deletionTimestamp !== undefined;
   const wouldDeleteApi = isDeleting && api?.manager === manager && deletionPolicyOf(object, "Orphan") === "Delete";
   const names = parsed.spec === undefined || isDeleting ? [] : namespacesOf(parsed.spec);
-  const resolved = await Promise.all(names.map(async (one) => [one, await resolveByName(one, object, ctx)] as const));
+  const resolved = await Promise.all(
+    names.map(async (one) => [one, await resolveNamespaceByName(one, namespace, ctx)] as const),
+  );
   return {
     object,
     parsed,
     manager,
     policyName,
     api,
-    apiOwner: api?.manager === undefined ? undefined : findOwner(api.manager, ctx),
+    apiOwner: api?.manager === undefined ? undefined : managedBy(ctx, "ApiKeyPolicy", api.manager),
     stored,
     namespaces: new Map(resolved),
     claimants: ctx.source.list("ApiKeyPolicy").filter((other) => isSameClaim(object, other)),
     hasKeys: wouldDeleteApi && (await hasKeys(api.apiId, ctx)),
-    previous: status.conditions ?? [],
+    previous: conditionsOf(object),
     nowMs: ctx.nowMs(),
   };
 }
@@ -94,13 +98,10 @@ async function findApi(apiId: string, { api }: Context): Promise<StoredApi | und
 }
 
 async function findPolicy(
-  { policyId, apiId, name }: { policyId: string | undefined; apiId: string | undefined; name: string },
+  named: { readonly policyId: string } | { readonly apiId: string; readonly name: string },
   { api }: Context,
 ): Promise<StoredPolicy | undefined> {
-  const byId = policyId === undefined ? undefined : foundOr404(await api.call("policies.getPolicy", { policyId }));
-  const isThisOne = byId?.name === name;
-  const found =
-    isThisOne || apiId === undefined ? byId : foundOr404(await api.call("policies.getPolicy", { apiId, name }));
+  const found = foundOr404(await api.call("policies.getPolicy", named));
   const managed = found === undefined ? undefined : await findManaged(api, "policy", found.policyId);
   if (found === undefined || managed === undefined) return undefined;
   const { uid, generation, version, policy, dataPlane } = found;
@@ -114,27 +115,6 @@ async function findPolicy(
     manager: managed.manager,
     dataPlane,
   };
-}
-
-/** By its name in the store: of an object first, which may not allow it; else one that was made through the API. */
-async function resolveByName(name: string, { metadata }: ManifestObject, ctx: Context): Promise<ResolvedNamespace> {
-  const named = ctx.source.list("RatelimitNamespace").filter(({ spec }) => nameIn(spec) === name);
-  const resolved = named.map((target) => resolveNamespace(target, metadata.namespace));
-  const best = resolved.find((one) => "namespaceId" in one) ?? resolved[0];
-  if (best !== undefined) return best;
-  const stored = await findNamespace(name, ctx);
-  if (stored === undefined || stored.name !== name) {
-    const message = `There is no rate-limit namespace ${name}. Create a RatelimitNamespace with that spec.name, or correct the rule.`;
-    return { verdict: progressing("DependencyNotReady", message) };
-  }
-  if (stored.manager === undefined) return { namespaceId: stored.namespaceId };
-  const message = `The rate-limit namespace ${name} is managed by ${stored.manager}, whose allowedNamespaces cannot be seen from here.`;
-  return { verdict: stalled("NotAllowed", message) };
-}
-
-function findOwner(manager: string, { source, cluster }: Context): ManifestObject | undefined {
-  const [of, kind, namespace = "", name = ""] = manager.split("/");
-  return of === cluster && kind === "ApiKeyPolicy" ? source.get("ApiKeyPolicy", { namespace, name }) : undefined;
 }
 
 async function hasKeys(apiId: string, { api }: Context): Promise<boolean> {

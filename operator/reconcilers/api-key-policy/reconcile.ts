@@ -19,7 +19,7 @@ const steps: KindSteps<ObservedPolicy, PolicyAction> = {
 
 export const reconcilePolicy = (key: ObjectKey, ctx: Context): Promise<WorkResult> => reconcileObject(steps, key, ctx);
 
-/** Policies that limit in a namespace that changed, that use an API whose maker changed, or that claim its name. */
+/** Policies that limit in a namespace that changed, that may use the API of a maker that changed, or that claim its name. */
 export function policiesConcernedBy(change: ManifestChange, { source }: Pick<Context, "source">): ObjectKey[] {
   const policies = source.list("ApiKeyPolicy");
   if (change.kind === "RatelimitNamespace") {
@@ -28,16 +28,18 @@ export function policiesConcernedBy(change: ManifestChange, { source }: Pick<Con
   }
   if (change.kind !== "ApiKeyPolicy") return [];
   const changed = [change.before, change.after].filter((object) => object !== undefined);
+  const isGrant = text(grantsOf(change.before)) !== text(grantsOf(change.after));
   return policies
-    .filter((policy) => changed.some((object) => isSameClaim(object, policy) || usesApiOf(policy, object)))
+    .filter((policy) => changed.some((object) => isSameClaim(object, policy)) || (isGrant && usesForeignApi(policy)))
     .map(keyOf);
 }
 
-function usesApiOf(policy: ManifestObject, maker: ManifestObject): boolean {
-  const { apiId } = (maker.status ?? {}) as { apiId?: unknown };
-  const { id } = apiIn(policy);
-  return id !== undefined && id === apiId && policy.metadata.uid !== maker.metadata.uid;
-}
+/** Which object made the API that a policy names by its id only the store knows, so all such policies are looked at. */
+const usesForeignApi = (policy: ManifestObject): boolean => apiIn(policy).id !== undefined;
+
+const grantsOf = (maker: ManifestObject | undefined): unknown =>
+  (maker?.spec as { allowedNamespaces?: unknown } | undefined)?.allowedNamespaces;
+const text = (value: unknown): string => JSON.stringify(value ?? null);
 
 /** Also of a spec that does not parse: too many hints do no harm. */
 function namespaceNamesOf({ spec }: ManifestObject): string[] {

@@ -10,8 +10,7 @@ export async function apply(action: NamespaceAction, object: ManifestObject, ctx
     case "create":
     case "adopt": {
       const management = managementOf(ctx, object, { adopt: action.type === "adopt" });
-      const answer = await api.call("ratelimit.createNamespace", { name: action.name }, management);
-      return toApplied(answer, ({ namespaceId }) => ({ namespaceId }));
+      return toApplied(await api.call("ratelimit.createNamespace", { name: action.name }, management));
     }
     case "delete":
     case "release": {

@@ -1,9 +1,8 @@
-import { RatelimitNamespaceSpec, RatelimitNamespaceStatus } from "../../../core/manifests/ratelimit-namespace.ts";
+import { RatelimitNamespaceSpec } from "../../../core/manifests/ratelimit-namespace.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { type Context, managerOf } from "../context.ts";
-import type { Learned } from "../reconcile-object.ts";
-import { type ParsedSpec, parseSpec, parseStatus } from "../spec.ts";
-import { findManaged, foundOr404 } from "../stored.ts";
+import { type ParsedSpec, parseSpec } from "../spec.ts";
+import { findManaged, findOwned, foundOr404 } from "../stored.ts";
 
 export interface StoredNamespace {
   readonly namespaceId: string;
@@ -15,17 +14,17 @@ export interface ObservedNamespace {
   readonly object: ManifestObject;
   readonly parsed: ParsedSpec<RatelimitNamespaceSpec>;
   readonly manager: string;
-  /** The namespace that this object manages, if it has one; else the live one of the wanted name. */
+  /** The namespace that this object manages, by the store's word, if it has one; else the live one of the wanted name. */
   readonly stored: StoredNamespace | undefined;
   /** All RatelimitNamespace objects that claim the same name, this one too. */
   readonly claimants: readonly ManifestObject[];
 }
 
-export async function gather(object: ManifestObject, learned: Learned, ctx: Context): Promise<ObservedNamespace> {
+export async function gather(object: ManifestObject, ctx: Context): Promise<ObservedNamespace> {
   const parsed = parseSpec(RatelimitNamespaceSpec, object);
   const manager = managerOf(ctx, object);
-  const namespaceId = learned.namespaceId ?? parseStatus(RatelimitNamespaceStatus, object).namespaceId;
-  const known = namespaceId === undefined ? undefined : await findNamespace(namespaceId, ctx);
+  const owned = await findOwned(ctx.api, "namespace", manager);
+  const known = owned === undefined ? undefined : await findNamespace(owned.id, ctx);
   const own = known?.manager === manager ? known : undefined;
   const name = nameIn(object.spec);
   const named = own === undefined && name !== undefined ? await findNamespace(name, ctx) : undefined;

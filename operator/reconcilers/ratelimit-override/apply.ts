@@ -8,8 +8,7 @@ export async function apply(action: OverrideAction, object: ManifestObject, ctx:
   const { namespaceId: namespace, identifier } = action;
   if (action.type === "set") {
     const body = { namespace, identifier, limit: action.limit, duration: action.durationMs, async: action.async };
-    const answer = await ctx.api.call("ratelimit.setOverride", body, managementOf(ctx, object));
-    return toApplied(answer, ({ overrideId }) => ({ overrideId }));
+    return toApplied(await ctx.api.call("ratelimit.setOverride", body, managementOf(ctx, object)));
   }
   const management = managementOf(ctx, object, { release: action.type === "release" });
   return toApplied(await ctx.api.call("ratelimit.deleteOverride", { namespace, identifier }, management));

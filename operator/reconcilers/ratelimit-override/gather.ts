@@ -1,12 +1,11 @@
-import { RatelimitOverrideSpec, RatelimitOverrideStatus } from "../../../core/manifests/ratelimit-override.ts";
+import { RatelimitOverrideSpec } from "../../../core/manifests/ratelimit-override.ts";
 import type { ObjectKey } from "../../runtime/object-key.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { type Context, managerOf } from "../context.ts";
-import { type ResolvedNamespace, resolveNamespace } from "../namespace-ref.ts";
+import { mayRefer, type ResolvedNamespace, resolveNamespace } from "../namespace-ref.ts";
 import { progressing } from "../plan.ts";
-import type { Learned } from "../reconcile-object.ts";
-import { type ParsedSpec, parseSpec, parseStatus } from "../spec.ts";
-import { findManaged, foundOr404 } from "../stored.ts";
+import { type ParsedSpec, parseSpec } from "../spec.ts";
+import { findManaged, findOwned, foundOr404, type Owned } from "../stored.ts";
 
 export interface StoredOverride {
   readonly overrideId: string;
@@ -25,37 +24,46 @@ export interface ObservedOverride {
   readonly namespace: ResolvedNamespace;
   /** The override for this very identifier in the namespace. */
   readonly stored: StoredOverride | undefined;
-  /** Another one that this object manages: of before its identifier or namespace changed. */
+  /** Another one that this object manages, by the store's word: of before its identifier or namespace changed. */
   readonly former: StoredOverride | undefined;
-  /** All RatelimitOverride objects for the same identifier of the same namespace, this one too. */
+  /** All RatelimitOverride objects that are for the same identifier of the same namespace and may be, this one too. */
   readonly claimants: readonly ManifestObject[];
 }
 
-export async function gather(object: ManifestObject, learned: Learned, ctx: Context): Promise<ObservedOverride> {
+export async function gather(object: ManifestObject, ctx: Context): Promise<ObservedOverride> {
   const parsed = parseSpec(RatelimitOverrideSpec, object);
   const manager = managerOf(ctx, object);
-  const status = parseStatus(RatelimitOverrideStatus, object);
-  const namespace = resolve(object, ctx);
+  const target = targetOf(object, ctx);
+  const namespace = await resolve(object, target, ctx);
   const { identifier } = claimOf(object) ?? {};
-  const namespaceId = "namespaceId" in namespace ? namespace.namespaceId : status.namespaceId;
   const stored =
-    namespaceId === undefined || identifier === undefined
-      ? undefined
-      : await findOverride({ namespaceId, identifier }, ctx);
-  const ownId = learned.overrideId ?? status.overrideId;
+    "namespaceId" in namespace && identifier !== undefined
+      ? await findOverride({ namespaceId: namespace.namespaceId, identifier }, ctx)
+      : undefined;
+  const owned = await findOwned(ctx.api, "override", manager);
   const former =
-    ownId === undefined || status.namespaceId === undefined || ownId === stored?.overrideId
-      ? undefined
-      : await findById({ namespaceId: status.namespaceId, overrideId: ownId, manager }, ctx);
+    owned === undefined || owned.id === stored?.overrideId ? undefined : await readOwned(owned, manager, ctx);
   const claim = JSON.stringify(claimOf(object));
-  const claimants = ctx.source.list("RatelimitOverride").filter((other) => JSON.stringify(claimOf(other)) === claim);
+  const claimants = ctx.source
+    .list("RatelimitOverride")
+    .filter((other) => JSON.stringify(claimOf(other)) === claim)
+    // One that may not be there has no claim: it would keep out those that may.
+    .filter(({ metadata }) => target === undefined || mayRefer(target, metadata.namespace));
   return { object, parsed, manager, namespace, stored, former, claimants };
 }
 
-function resolve(object: ManifestObject, { source }: Context): ResolvedNamespace {
+function targetOf(object: ManifestObject, { source }: Context): ManifestObject | undefined {
   const ref = namespaceRefOf(object);
-  const target = ref === undefined ? undefined : source.get("RatelimitNamespace", ref);
-  if (target !== undefined) return resolveNamespace(target, object.metadata.namespace);
+  return ref === undefined ? undefined : source.get("RatelimitNamespace", ref);
+}
+
+async function resolve(
+  object: ManifestObject,
+  target: ManifestObject | undefined,
+  ctx: Context,
+): Promise<ResolvedNamespace> {
+  if (target !== undefined) return await resolveNamespace(target, object.metadata.namespace, ctx);
+  const ref = namespaceRefOf(object);
   const which = ref === undefined ? "that is referred to" : `${ref.namespace}/${ref.name}`;
   const message = `There is no RatelimitNamespace ${which}. Create it, or correct spec.namespaceRef.`;
   return { verdict: progressing("DependencyNotReady", message) };
@@ -84,18 +92,19 @@ async function withManager(
   return { overrideId, namespaceId, identifier, limit, durationMs: duration, async, manager };
 }
 
-/** An override by its id, if it is this manager's. */
-async function findById(
-  { namespaceId, overrideId, manager }: { namespaceId: string; overrideId: string; manager: string },
+/** What the store says that the manager has, with all that it holds. */
+async function readOwned(
+  { id, namespaceId, async = false }: Owned,
+  manager: string,
   { api }: Context,
 ): Promise<StoredOverride | undefined> {
-  const managed = await findManaged(api, "override", overrideId);
-  if (managed?.manager !== manager) return undefined;
+  if (namespaceId === undefined) return undefined;
   // A page begins with the row whose id is the cursor (api/v2 section 8).
-  const body = { namespace: namespaceId, cursor: overrideId, limit: 1 };
-  const page = foundOr404(await api.call("ratelimit.listOverrides", body));
-  const found = page?.find((override) => override.overrideId === overrideId);
-  return found === undefined ? undefined : await withManager(found, namespaceId, api);
+  const page = foundOr404(await api.call("ratelimit.listOverrides", { namespace: namespaceId, cursor: id, limit: 1 }));
+  const found = page?.find(({ overrideId }) => overrideId === id);
+  if (found === undefined) return undefined;
+  const { identifier, limit, duration } = found;
+  return { overrideId: id, namespaceId, identifier, limit, durationMs: duration, async, manager };
 }
 
 export function namespaceRefOf({ spec, metadata }: ManifestObject): ObjectKey | undefined {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { RatelimitOverrideSpec } from "../../../core/manifests/ratelimit-override.ts";
 import { aDeletedObject, anObject, managerOfIt } from "../../test/builders.ts";
-import { resolveNamespace } from "../namespace-ref.ts";
+import { refusalOf } from "../namespace-ref.ts";
 import { progressing } from "../plan.ts";
 import { parseSpec } from "../spec.ts";
 import type { ObservedOverride, StoredOverride } from "./gather.ts";
@@ -100,34 +100,33 @@ test("deleted, it takes its override and a former one with it, by its deletion p
 });
 
 describe("a reference to a RatelimitNamespace", () => {
-  const target = (more: { allowedNamespaces?: string[] } = {}, status: unknown = { namespaceId: "rlns_1" }) =>
-    anObject("RatelimitNamespace", { name: "public", ...more }, { status });
+  const target = (more: { allowedNamespaces?: string[] } = {}) =>
+    anObject("RatelimitNamespace", { name: "public", ...more });
 
   test.each([
-    { name: "is allowed from its own namespace", of: target(), from: "shop", gives: { namespaceId: "rlns_1" } },
+    { name: "is allowed from its own namespace", of: target(), from: "shop", refused: undefined },
     {
       name: "is not allowed from another",
       of: target(),
       from: "lab",
-      gives: { verdict: { state: "Stalled", reason: "NotAllowed" } },
+      refused: { state: "Stalled", reason: "NotAllowed" },
     },
+    { name: "unless it says so", of: target({ allowedNamespaces: ["lab"] }), from: "lab", refused: undefined },
     {
-      name: "unless it says so",
-      of: target({ allowedNamespaces: ["lab"] }),
+      name: "is not allowed by a spec that does not parse, whatever it lists",
+      of: anObject("RatelimitNamespace", { allowedNamespaces: ["lab"], unknown: true }),
       from: "lab",
-      gives: { namespaceId: "rlns_1" },
-    },
-    {
-      name: "waits until that is ready",
-      of: target({}, {}),
-      from: "shop",
-      gives: { verdict: { state: "Progressing", reason: "DependencyNotReady" } },
+      refused: { state: "Stalled", reason: "NotAllowed" },
     },
     {
       name: "leads nowhere while that is being deleted",
-      of: { ...aDeletedObject("RatelimitNamespace", { name: "public" }), status: { namespaceId: "rlns_1" } },
+      of: aDeletedObject("RatelimitNamespace", { name: "public" }),
       from: "shop",
-      gives: { verdict: { reason: "DependencyNotReady" } },
+      refused: { state: "Progressing", reason: "DependencyNotReady" },
     },
-  ])("$name", ({ of, from, gives }) => expect(resolveNamespace(of, from)).toMatchObject(gives));
+  ])("$name", ({ of, from, refused }) => {
+    const refusal = refusalOf(of, from);
+    if (refused === undefined) expect(refusal).toBeUndefined();
+    else expect(refusal).toMatchObject(refused);
+  });
 });

@@ -10,9 +10,7 @@ export async function apply(action: RoleAction, object: ManifestObject, ctx: Con
     case "create": {
       const { name, description, permissions } = action;
       const body = { name, permissions: [...permissions], ...(description === undefined ? {} : { description }) };
-      return toApplied(await api.call("permissions.createRole", body, managementOf(ctx, object)), ({ roleId }) => ({
-        roleId,
-      }));
+      return toApplied(await api.call("permissions.createRole", body, managementOf(ctx, object)));
     }
     case "update": {
       const { roleId, name, description, adopt } = action;

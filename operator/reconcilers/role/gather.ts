@@ -1,9 +1,8 @@
-import { RoleSpec, RoleStatus } from "../../../core/manifests/role.ts";
+import { RoleSpec } from "../../../core/manifests/role.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { type Context, managerOf } from "../context.ts";
-import type { Learned } from "../reconcile-object.ts";
-import { type ParsedSpec, parseSpec, parseStatus } from "../spec.ts";
-import { findManaged, foundOr404 } from "../stored.ts";
+import { type ParsedSpec, parseSpec } from "../spec.ts";
+import { findManaged, findOwned, foundOr404 } from "../stored.ts";
 
 export interface StoredRole {
   readonly roleId: string;
@@ -18,17 +17,17 @@ export interface ObservedRole {
   readonly object: ManifestObject;
   readonly parsed: ParsedSpec<RoleSpec>;
   readonly manager: string;
-  /** The role that this object manages, if it has one; else the one of the wanted name. */
+  /** The role that this object manages, by the store's word, if it has one; else the one of the wanted name. */
   readonly stored: StoredRole | undefined;
   /** All Role objects that claim the same name, this one too. */
   readonly claimants: readonly ManifestObject[];
 }
 
-export async function gather(object: ManifestObject, learned: Learned, ctx: Context): Promise<ObservedRole> {
+export async function gather(object: ManifestObject, ctx: Context): Promise<ObservedRole> {
   const parsed = parseSpec(RoleSpec, object);
   const manager = managerOf(ctx, object);
-  const roleId = learned.roleId ?? parseStatus(RoleStatus, object).roleId;
-  const known = roleId === undefined ? undefined : await findRole(roleId, ctx);
+  const owned = await findOwned(ctx.api, "role", manager);
+  const known = owned === undefined ? undefined : await findRole(owned.id, ctx);
   const own = known?.manager === manager ? known : undefined;
   const name = parsed.spec?.name ?? nameIn(object.spec);
   const named = own === undefined && name !== undefined ? await findRole(name, ctx) : undefined;

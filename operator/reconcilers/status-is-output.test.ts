@@ -1,0 +1,33 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+/*
+ * A status is what the operator says, never what it goes by: a user who may write one object's status could otherwise name what
+ * is another's. What an object has in the store is asked of the store, by manager (stored.ts, `findOwned`).
+ */
+
+/** They write statuses, and read an object's own for its conditions: what was told already. */
+const WRITERS = new Set(["status.ts", "reconcile-object.ts"]);
+
+test("no reconciler reads a status, its own or another object's", () => {
+  const files = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
+    .filter((name) => !WRITERS.has(name));
+  expect(files.length).toBeGreaterThan(15);
+  const readers = files.filter((name) => readsStatus(readFileSync(join(import.meta.dirname, name), "utf8")));
+  expect(readers).toEqual([]);
+});
+
+/** `object.status` and `const { status } = object`; a condition has a status too, which is compared with a word. */
+const readsStatus = (text: string): boolean =>
+  /\b(?:object|target|owner|maker|other|policy|manifest|metadata|change|after|before)\??\.status\b/.test(text) ||
+  /\{[^{}]*\bstatus\b[^{}]*\}\s*(?::\s*ManifestObject|=\s*(?:object|target|owner|maker|other|manifest)\b)/.test(text) ||
+  /\bApiKeyPolicyStatus\.|\bRoleStatus\b|\bRatelimitNamespaceStatus\b|\bRatelimitOverrideStatus\b/.test(text);
+
+test.each([
+  "const { apiId } = (maker.status ?? {}) as { apiId?: unknown };",
+  "const { namespaceId } = parseStatus(RatelimitNamespaceStatus, target);",
+  "function of({ spec, status }: ManifestObject) {",
+  "const { spec, status } = target;",
+])("which would be seen in %s", (text) => expect(readsStatus(text)).toBe(true));

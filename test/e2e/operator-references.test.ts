@@ -1,0 +1,424 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { stringify } from "yaml";
+import * as z from "zod";
+import { API_VERSION, KINDS, type Kind } from "../../core/manifests/index.ts";
+import { createStoreApi } from "../../operator/api/client.ts";
+import type { Context } from "../../operator/reconcilers/context.ts";
+import { RECONCILERS } from "../../operator/reconcilers/index.ts";
+import { createDirectorySource, type DirectorySource } from "../../operator/source/directory.ts";
+import { waitFor } from "../harness/wait.ts";
+import { conditionOf, openStore, type Status, type Store, type TestManifest } from "./operator-world.ts";
+
+/*
+ * Somebody with every right in the namespace dev, and none in prod, tries each way in which one object can name another. They
+ * can write any spec, any annotation and, what is no input at all, any status. Nothing of prod may change or stop working.
+ *
+ * Each round stands alone: its names are its own, the store and the source are shared.
+ */
+
+let store: Store;
+let source: DirectorySource;
+let ctx: Context;
+let dir: string;
+let stop: () => Promise<void>;
+
+beforeAll(async () => {
+  const root = await mkdtemp(join(tmpdir(), "postern-references-"));
+  dir = join(root, "manifests");
+  await mkdir(dir);
+  store = await openStore();
+  const log = pino({ level: process.env.TEST_LOG ?? "silent" }, pino.destination(2));
+  source = createDirectorySource({ dir, stateDir: join(root, "state"), log });
+  await source.start(() => undefined);
+  const api = createStoreApi({ url: store.server.url, rootKey: store.rootKey });
+  ctx = { source, api, cluster: "test", resyncMs: 300_000, nowMs: Date.now, log };
+  stop = async () => {
+    await source.close();
+    await store.close();
+    await rm(root, { recursive: true, force: true });
+  };
+});
+afterAll(() => stop?.());
+
+type Name = Pick<TestManifest, "kind" | "metadata">;
+
+const manifest = (
+  kind: Kind,
+  namespace: "prod" | "dev",
+  name: string,
+  spec: Record<string, unknown>,
+  annotations?: Record<string, string>,
+): TestManifest => ({
+  kind,
+  metadata: { name, namespace, ...(annotations === undefined ? {} : { annotations }) },
+  spec,
+});
+
+const objectOf = ({ kind, metadata: { namespace, name } }: Name) => source.get(kind as Kind, { namespace, name });
+const fileOf = ({ kind, metadata: { namespace, name } }: Name) => join(dir, `${kind}-${namespace}-${name}.yaml`);
+const labelOf = ({ kind, metadata: { namespace, name } }: Name) => `${kind} ${namespace}/${name}`;
+
+/** Writes the manifest and waits until the source has it. */
+async function apply(one: TestManifest): Promise<void> {
+  await writeFile(fileOf(one), stringify({ apiVersion: API_VERSION, ...one }));
+  await waitFor(`${labelOf(one)} to be read`, async () => {
+    const object = objectOf(one);
+    const isSame = JSON.stringify(object?.spec) === JSON.stringify(one.spec);
+    return isSame && object?.metadata.deletionTimestamp === undefined;
+  });
+}
+
+async function remove(one: Name): Promise<void> {
+  await rm(fileOf(one));
+  await waitFor(`${labelOf(one)} to be deleted`, async () => {
+    const object = objectOf(one);
+    return object === undefined || object.metadata.deletionTimestamp !== undefined;
+  });
+}
+
+async function reconcile(one: Name): Promise<Status> {
+  const reconciler = RECONCILERS.find(({ kind }) => kind === one.kind);
+  if (reconciler === undefined) throw new Error(`no reconciler of ${one.kind}`);
+  // What throws is tried again later; here it counts as not done.
+  await reconciler.reconcile(one.metadata, ctx).catch(() => undefined);
+  return statusIn(one);
+}
+
+const statusIn = (one: Name): Status => (objectOf(one)?.status ?? {}) as Status;
+
+const readyOf = (status: Status) => conditionOf(status, "Ready");
+
+async function applied(one: TestManifest): Promise<Status> {
+  await apply(one);
+  return await reconcile(one);
+}
+
+let rounds = 0;
+
+/** What prod has: one of each kind, with everything that could be named. */
+interface Prod {
+  readonly suffix: string;
+  readonly objects: readonly TestManifest[];
+  /** The ids that prod's statuses tell, for which dev's are forged. */
+  readonly ids: Readonly<Record<string, unknown>>;
+  /** Everything that the store has of prod. */
+  read(): Promise<unknown>;
+}
+
+async function openProd(): Promise<Prod> {
+  const suffix = `r${++rounds}`;
+  const role = manifest("Role", "prod", `role-${suffix}`, { name: `role-${suffix}`, permissions: [`p.${suffix}`] });
+  const namespace = manifest("RatelimitNamespace", "prod", `limits-${suffix}`, { name: `limits-${suffix}` });
+  const override = manifest("RatelimitOverride", "prod", `override-${suffix}`, {
+    namespaceRef: { name: namespace.metadata.name },
+    identifier: "acme",
+    limit: 5,
+    duration: "1h",
+  });
+  const policy = manifest("ApiKeyPolicy", "prod", `policy-${suffix}`, {
+    api: { name: `api-${suffix}` },
+    target: { port: 80 },
+    rules: [{ ratelimits: [{ namespace: `limits-${suffix}`, identifier: "key", limit: 1, duration: "60s" }] }],
+  });
+  const objects = [role, namespace, override, policy];
+  for (const one of objects) expect(readyOf(await applied(one)), labelOf(one)).toMatchObject({ status: "True" });
+  const ids: Record<string, unknown> = {};
+  for (const one of objects) {
+    const { conditions: _, observedGeneration: __, lastSyncTime: ___, ...own } = statusIn(one);
+    Object.assign(ids, own);
+  }
+  const { roleId, namespaceId, policyId, apiId } = ids;
+  const read = async () => {
+    const calls: Array<[string, object]> = [
+      ["permissions.getRole", { role: roleId }],
+      ["ratelimit.getNamespace", { namespace: namespaceId }],
+      ["ratelimit.listOverrides", { namespace: namespaceId }],
+      ["policies.getPolicy", { policyId }],
+      ["policies.listPolicies", { apiId }],
+      ["apis.getApi", { apiId }],
+      ["managed.getObject", { kind: "role", id: roleId }],
+      ["managed.getObject", { kind: "namespace", id: namespaceId }],
+      ["managed.getObject", { kind: "override", id: ids.overrideId }],
+      ["managed.getObject", { kind: "api", id: apiId }],
+      ["managed.getObject", { kind: "policy", id: policyId }],
+    ];
+    return await Promise.all(calls.map(async ([procedure, body]) => [procedure, await store.call(procedure, body)]));
+  };
+  return { suffix, objects, ids, read };
+}
+
+/** A status that says of the object what is true of prod's alone: all of prod's ids, and Ready at this very generation. */
+async function forgeStatus(one: Name, { ids }: Prod): Promise<void> {
+  const object = objectOf(one);
+  if (object === undefined) return;
+  const observedGeneration = object.metadata.generation;
+  const condition = { type: "Ready", status: "True", reason: "Succeeded", message: "", observedGeneration };
+  const lastTransitionTime = "2026-01-01T00:00:00Z";
+  await source.updateStatus(object, {
+    ...ids,
+    observedGeneration,
+    conditions: [{ ...condition, lastTransitionTime }],
+  });
+}
+
+/** Whatever a careless reader might take for a statement about who manages the object. */
+const forgedAnnotations = ({ objects, ids }: Prod, kind: Kind): Record<string, string> => {
+  const rightful = objects.find((one) => one.kind === kind) ?? objects[0];
+  const manager = `test/${kind}/prod/${rightful?.metadata.name}`;
+  return {
+    "postern.dev/manager": manager,
+    "postern.dev/managed-by": manager,
+    "postern.dev/namespace": "prod",
+    "postern.dev/workspace": "ws_other",
+    "postern.dev/id": String(ids.namespaceId),
+    "postern.dev/adopt": "override",
+    "postern.dev/allowed-namespaces": "dev",
+  };
+};
+
+interface Scenario {
+  /** What dev writes, in this order. Every object of it gets every forgery. */
+  readonly dev: (prod: Prod) => readonly TestManifest[];
+  /** Of the last of them; undefined when it rightly gets what is dev's own. */
+  readonly reason: "NotAllowed" | "Conflict" | "DependencyNotReady" | undefined;
+}
+
+const devNamespace = (name: string, storeName = name) =>
+  manifest("RatelimitNamespace", "dev", name, { name: storeName, deletionPolicy: "Delete" });
+const devOverride = (name: string, namespaceRef: object, identifier = "*") =>
+  manifest("RatelimitOverride", "dev", name, { namespaceRef, identifier, limit: 0, duration: "1h" });
+const devPolicy = (name: string, spec: Record<string, unknown>) =>
+  manifest("ApiKeyPolicy", "dev", name, { target: { port: 80 }, deletionPolicy: "Delete", ...spec });
+
+/** Every field of a spec by which an object names something that is not part of it. */
+const REFERENCES: Readonly<Record<string, Readonly<Record<string, Scenario>>>> = {
+  "RatelimitOverride namespaceRef.name": {
+    "its own namespace, which passes itself off as prod's": {
+      dev: ({ suffix }) => [devNamespace(`mine-${suffix}`), devOverride(`mine-${suffix}`, { name: `mine-${suffix}` })],
+      reason: undefined,
+    },
+    "its own namespace, which claims the name of prod's and has nothing in the store": {
+      dev: ({ suffix }) => [
+        devNamespace(`same-${suffix}`, `limits-${suffix}`),
+        devOverride(`same-${suffix}`, { name: `same-${suffix}` }),
+      ],
+      reason: "DependencyNotReady",
+    },
+  },
+  "RatelimitOverride namespaceRef.namespace": {
+    "prod's namespace, which does not allow it": {
+      dev: ({ suffix }) => [devOverride(`far-${suffix}`, { name: `limits-${suffix}`, namespace: "prod" })],
+      reason: "NotAllowed",
+    },
+  },
+  "RatelimitOverride identifier": {
+    "the identifier of prod's override": {
+      dev: ({ suffix }) => [devOverride(`taken-${suffix}`, { name: `limits-${suffix}`, namespace: "prod" }, "acme")],
+      reason: "NotAllowed",
+    },
+  },
+  "RatelimitNamespace name": {
+    "the name of prod's namespace": {
+      dev: ({ suffix }) => [devNamespace(`claim-${suffix}`, `limits-${suffix}`)],
+      reason: "Conflict",
+    },
+    "the id of prod's namespace": {
+      dev: ({ suffix, ids }) => [devNamespace(`by-id-${suffix}`, String(ids.namespaceId))],
+      reason: undefined,
+    },
+  },
+  "Role name": {
+    "the name of prod's role": {
+      dev: ({ suffix }) => [
+        manifest("Role", "dev", `claim-${suffix}`, { name: `role-${suffix}`, permissions: ["*"], adopt: "override" }),
+      ],
+      reason: "Conflict",
+    },
+    "the id of prod's role": {
+      dev: ({ suffix, ids }) => [manifest("Role", "dev", `by-id-${suffix}`, { name: ids.roleId, permissions: ["*"] })],
+      reason: undefined,
+    },
+  },
+  "Role permissions[]": {
+    "the permissions of prod's role, which are words of the workspace": {
+      dev: ({ suffix }) => [
+        manifest("Role", "dev", `words-${suffix}`, { name: `words-${suffix}`, permissions: [`p.${suffix}`] }),
+      ],
+      reason: undefined,
+    },
+  },
+  "ApiKeyPolicy api.name": {
+    "the name of prod's API, which makes another API": {
+      dev: ({ suffix }) => [devPolicy(`named-${suffix}`, { api: { name: `api-${suffix}` } })],
+      reason: undefined,
+    },
+  },
+  "ApiKeyPolicy api.id": {
+    "prod's API, which does not allow it": {
+      dev: ({ suffix, ids }) => [devPolicy(`foreign-${suffix}`, { api: { id: ids.apiId } })],
+      reason: "NotAllowed",
+    },
+  },
+  "ApiKeyPolicy rules[].ratelimits[].namespace": {
+    "prod's namespace, which does not allow it": {
+      dev: ({ suffix }) => [
+        devPolicy(`limited-${suffix}`, {
+          api: { name: `limited-${suffix}` },
+          rules: [{ ratelimits: [{ namespace: `limits-${suffix}`, identifier: "key", limit: 1, duration: "60s" }] }],
+        }),
+      ],
+      reason: "NotAllowed",
+    },
+    "prod's namespace, with an object of its own that claims the same name": {
+      dev: ({ suffix }) => [
+        devNamespace(`double-${suffix}`, `limits-${suffix}`),
+        devPolicy(`double-${suffix}`, {
+          api: { name: `double-${suffix}` },
+          rules: [{ ratelimits: [{ namespace: `limits-${suffix}`, identifier: "key", limit: 1, duration: "60s" }] }],
+        }),
+      ],
+      reason: "NotAllowed",
+    },
+  },
+};
+
+/** Texts of a spec that name nothing outside of the object. */
+const PLAIN: ReadonlySet<string> = new Set([
+  ...["Role description"],
+  ...["RatelimitOverride duration", "RatelimitNamespace allowedNamespaces[]", "ApiKeyPolicy allowedNamespaces[]"],
+  // Pods are looked for in the policy's own namespace alone.
+  ...["ApiKeyPolicy selector.matchLabels.*", "ApiKeyPolicy target.port", "ApiKeyPolicy target.protocol"],
+  ...["ApiKeyPolicy credentials[].header.name", "ApiKeyPolicy credentials[].header.scheme"],
+  ...["ApiKeyPolicy credentials[].query.name", "ApiKeyPolicy onStale.after", "ApiKeyPolicy onStale.denyAfter"],
+  ...["ApiKeyPolicy clientAddress.trustedProxies[]", "ApiKeyPolicy rules[].permissions"],
+  ...["ApiKeyPolicy rules[].match.path.prefix", "ApiKeyPolicy rules[].match.path.exact"],
+  ...["ApiKeyPolicy rules[].ratelimits[].name", "ApiKeyPolicy rules[].ratelimits[].duration"],
+]);
+
+interface JsonSchema {
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly additionalProperties?: JsonSchema | boolean;
+  readonly items?: JsonSchema;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly oneOf?: readonly JsonSchema[];
+}
+
+/** The paths of all texts that can be written in a spec, such as `rules[].ratelimits[].namespace`. */
+function textsOf(schema: JsonSchema, at = ""): string[] {
+  const alternatives = schema.anyOf ?? schema.oneOf;
+  if (alternatives !== undefined) return alternatives.flatMap((one) => textsOf(one, at));
+  const member = (name: string) => (at === "" ? name : `${at}.${name}`);
+  const { properties = {}, additionalProperties, items } = schema;
+  return [
+    ...Object.entries(properties).flatMap(([name, one]) => textsOf(one, member(name))),
+    ...(typeof additionalProperties === "object" ? textsOf(additionalProperties, member("*")) : []),
+    ...(items === undefined ? [] : textsOf(items, `${at}[]`)),
+    ...(schema.type === "string" && schema.enum === undefined ? [at] : []),
+  ];
+}
+
+const texts = new Set(
+  KINDS.flatMap(({ kind, specSchema }) =>
+    textsOf(z.toJSONSchema(specSchema, { io: "input", unrepresentable: "any" }) as JsonSchema).map(
+      (path) => `${kind} ${path}`,
+    ),
+  ),
+);
+
+test("of every text in a spec somebody has said whether it names another object, and each that does is tried", () => {
+  const judged = [...Object.keys(REFERENCES), ...PLAIN];
+  expect([...texts].filter((one) => !judged.includes(one))).toEqual([]);
+  expect(judged.filter((one) => !texts.has(one))).toEqual([]);
+});
+
+const cases = Object.entries(REFERENCES).flatMap(([reference, scenarios]) =>
+  Object.entries(scenarios).map(([title, scenario]) => ({ reference, title, ...scenario })),
+);
+
+describe.each(cases)("$reference: $title", ({ dev, reason }) => {
+  async function attack(prod: Prod, forge: { status: boolean; annotations: boolean }): Promise<TestManifest[]> {
+    const objects = dev(prod).map((one) =>
+      forge.annotations
+        ? manifest(one.kind as Kind, "dev", one.metadata.name, one.spec, forgedAnnotations(prod, one.kind as Kind))
+        : one,
+    );
+    for (const one of objects) await apply(one);
+    // Several rounds, so that what one object learns reaches the next; the forger is as quick as the operator.
+    for (let round = 0; round < 3; round++) {
+      for (const one of objects) {
+        if (forge.status) for (const each of objects) await forgeStatus(each, prod);
+        await reconcile(one);
+      }
+    }
+    return objects;
+  }
+
+  test.each([
+    { name: "a spec alone", forge: { status: false, annotations: false } },
+    { name: "a forged status", forge: { status: true, annotations: false } },
+    { name: "forged annotations", forge: { status: false, annotations: true } },
+  ])("$name gets nothing of prod's, neither by being there nor by being deleted", async ({ forge }) => {
+    const prod = await openProd();
+    const before = await prod.read();
+    const objects = await attack(prod, forge);
+    expect(await prod.read()).toEqual(before);
+    const last = objects.at(-1) as TestManifest;
+    const status = await reconcile(last);
+    if (reason === undefined) expect(readyOf(status)).toMatchObject({ status: "True" });
+    else expect(readyOf(status)).toMatchObject({ status: "False", reason });
+    // Its own ids, or none: a forged one does not stay.
+    for (const id of ["roleId", "overrideId", "policyId"]) expect(status[id]).not.toBe(prod.ids[id]);
+    for (const one of prod.objects) {
+      expect(readyOf(await reconcile(one)), labelOf(one)).toMatchObject({ status: "True" });
+    }
+
+    for (const one of objects.toReversed()) {
+      await remove(one);
+      if (forge.status) await forgeStatus(one, prod);
+      await reconcile(one);
+      expect(objectOf(one), `${labelOf(one)} is let go`).toBeUndefined();
+    }
+    expect(await prod.read()).toEqual(before);
+  });
+});
+
+test("an override that may not be there does not stand in the way of the one that may, however much older it is", async () => {
+  const prod = await openProd();
+  const ref = { name: `limits-${prod.suffix}`, namespace: "prod" };
+  const squatter = devOverride(`older-${prod.suffix}`, ref, "wanted");
+  expect(readyOf(await applied(squatter))).toMatchObject({ reason: "NotAllowed" });
+  const rightful = manifest("RatelimitOverride", "prod", `younger-${prod.suffix}`, {
+    namespaceRef: { name: ref.name },
+    identifier: "wanted",
+    limit: 9,
+    duration: "1h",
+  });
+  expect(readyOf(await applied(rightful))).toMatchObject({ status: "True" });
+});
+
+test("an object whose status is lost, as after a restored backup, finds and cleans up what it has in the store", async () => {
+  const prod = await openProd();
+  for (const one of prod.objects) {
+    const object = objectOf(one);
+    if (object !== undefined) await source.updateStatus(object, {});
+  }
+  for (const one of prod.objects) expect(readyOf(await reconcile(one))).toMatchObject({ status: "True" });
+  const [role, namespace, override] = prod.objects as [TestManifest, TestManifest, TestManifest];
+  for (const one of [override, namespace, role]) {
+    const object = objectOf(one);
+    if (object !== undefined) await source.updateStatus(object, {});
+    await remove(one);
+    await reconcile(one);
+    expect(objectOf(one)).toBeUndefined();
+  }
+  expect(await store.call("permissions.getRole", { role: prod.ids.roleId })).toMatchObject({ status: 404 });
+  expect(await store.call("ratelimit.getNamespace", { namespace: prod.ids.namespaceId })).toMatchObject({
+    status: 404,
+  });
+});
