@@ -110,6 +110,11 @@ export const ERROR_KINDS = {
     "Bad Gateway",
     "The gate let the request through, but the app behind it could not be reached or broke off before it answered.",
   ),
+  upstream_invalid_answer: row(
+    502,
+    "Bad Gateway",
+    "The gate let the request through, but the app behind it answered in a way that is not HTTP/1.1 or cannot be passed on.",
+  ),
   verification_unavailable: row(
     503,
     "Service Unavailable",

@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import { isFinalStatus, writableReason } from "./answer-head.ts";
 import { pushLimitHeaders, type ShownLimit } from "./answers.ts";
+import { guardRun, type OnFault } from "./guard.ts";
 import type { Admission, Ongoing, OngoingSet } from "./ongoing.ts";
 import { drainBody, type RequestBody } from "./request-body.ts";
 import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamRequest } from "./upstream.ts";
@@ -22,6 +24,7 @@ export interface ForwardParts {
   readonly bodyIdleMs: number;
   readonly drainBytesMax: number;
   readonly isClosing: () => boolean;
+  readonly onFault: OnFault;
   /** Answers for an app that did not. */
   readonly onUpstreamFailure: (
     res: ServerResponse,
@@ -99,6 +102,12 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   }
 
   onHead(status: number, statusText: string | undefined, headers: IncomingHttpHeaders): void {
+    if (!isFinalStatus(status)) {
+      this.#leave();
+      this.#sent?.abort();
+      this.#fail("unusable");
+      return;
+    }
     const { requestId, shown } = this.#extras;
     const res = this.#res;
     const out: string[] = [];
@@ -123,16 +132,17 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     }
     if (this.#parts.isClosing()) res.shouldKeepAlive = false;
     this.#answered = true;
-    if (statusText === undefined || statusText === "") res.writeHead(status, out);
-    else res.writeHead(status, statusText, out);
+    const reason = writableReason(statusText);
+    if (reason === undefined) res.writeHead(status, out);
+    else res.writeHead(status, reason, out);
     // Node keeps the head back to send it with the first data. When none comes along with it, that may be a long time.
-    if (hasContent && this.#left !== 0) process.nextTick(flushHead, this);
+    if (hasContent && this.#left !== 0) process.nextTick(guardRun, this.#flushHead, this.#parts.onFault);
   }
 
   /** Sends the head by itself, unless data came along with it. */
-  flushHead(): void {
+  readonly #flushHead = (): void => {
     if (!this.#hasData && !this.#isOver) this.#res.flushHeaders();
-  }
+  };
 
   onData(chunk: Buffer): boolean {
     const res = this.#res;
@@ -223,8 +233,6 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     this.#sent?.abort();
   };
 }
-
-const flushHead = (forwarding: Forwarding): void => forwarding.flushHead();
 
 function namedInConnection(connection: string | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined || connection === "keep-alive" || connection === "close") return undefined;

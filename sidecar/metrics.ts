@@ -34,7 +34,9 @@ export class Metrics {
   /** Open connections and streams that were ended because their key was no longer good. */
   cut = 0;
   readonly counterFailures = { limits: 0, credits: 0 };
-  readonly upstreamFailures = { unreachable: 0, timeout: 0, stalled: 0 };
+  readonly upstreamFailures = { unreachable: 0, unusable: 0, timeout: 0, stalled: 0 };
+  /** Errors that should not have been thrown: those that ended one exchange, and those that only the process itself caught. */
+  readonly faults = { exchange: 0, stray: 0 };
   readonly latencyBuckets = new Float64Array(BUCKETS.length + 1);
   latencySumS = 0;
 
@@ -120,6 +122,12 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   );
   add("counter", "postern_sidecar_upstream_failures_total", "Requests that the app did not answer.", () =>
     byLabel("why", metrics.upstreamFailures),
+  );
+  add(
+    "counter",
+    "postern_sidecar_faults_total",
+    "Faults of the sidecar itself, each of which ended one exchange.",
+    () => byLabel("where", metrics.faults),
   );
   add("counter", "postern_sidecar_events_dropped_total", "Verification events that were lost.", readings.eventsDropped);
   add("counter", "postern_sidecar_over_admitted_total", "Units let in beyond local limits.", readings.overAdmitted);

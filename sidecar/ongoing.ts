@@ -1,4 +1,5 @@
 import type { Slots, Slotted } from "../edge/slots.ts";
+import { guardRun, type OnFault } from "./guard.ts";
 
 /*
  * Requests and connections that are under way, looked through once a second: which stay open so long that their key has
@@ -37,8 +38,9 @@ export function watchOngoing(options: {
   recheckMs: number;
   isStillValid: (admission: Admission) => Promise<boolean>;
   onCut: () => void;
+  onFault: OnFault;
 }): () => void {
-  const { ongoing, recheckMs, isStillValid, onCut } = options;
+  const { ongoing, recheckMs, isStillValid, onCut, onFault } = options;
 
   async function recheck(one: Ongoing, admission: Admission): Promise<void> {
     if ((await isStillValid(admission)) || one.slot === -1) return;
@@ -46,15 +48,17 @@ export function watchOngoing(options: {
     one.cut();
   }
 
+  function look(one: Ongoing, nowMs: number): void {
+    one.breakIfStalled(nowMs);
+    if (one.admission === undefined || nowMs - one.checkedMs < recheckMs) return;
+    one.checkedMs = nowMs;
+    recheck(one, one.admission).catch(onFault);
+  }
+
   const timer = setInterval(
     () => {
       const nowMs = performance.now();
-      for (const one of ongoing) {
-        one.breakIfStalled(nowMs);
-        if (one.admission === undefined || nowMs - one.checkedMs < recheckMs) continue;
-        one.checkedMs = nowMs;
-        void recheck(one, one.admission);
-      }
+      for (const one of ongoing) guardRun(() => look(one, nowMs), onFault);
     },
     Math.min(LOOK_MS, recheckMs),
   );

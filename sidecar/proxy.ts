@@ -36,7 +36,8 @@ export interface GateParts extends VerifyParts, ForwardParts {
   readonly nextId: () => string;
   readonly region: string;
   readonly docsUrl: string;
-  readonly onFault: (error: unknown, requestId: string) => void;
+  /** Counts and logs what should not have been thrown. Never throws itself. */
+  readonly onFault: (error: unknown, requestId?: string) => void;
 }
 
 /** How a request goes on when it is let through. */
@@ -89,7 +90,16 @@ export class Exchange implements Admission {
     this.requestId = `req_${this.#idEnding}`;
   }
 
+  /** Never throws: what fails here fails this request alone. */
   begin(): void {
+    try {
+      this.#begin();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #begin(): void {
     const inForce = this.#gate.policy();
     const head = (inForce?.readHead ?? readAnyHead)(this.#req.rawHeaders, this.#req.httpVersion);
     this.#head = head;
@@ -228,8 +238,15 @@ export class Exchange implements Admission {
 
   #fail(error: unknown): void {
     this.#gate.onFault(error, this.requestId);
-    if (this.#res.headersSent) this.#res.destroy();
-    else this.#refuse("UNAVAILABLE", internalProblem);
+    try {
+      if (!this.#res.headersSent) {
+        this.#refuse("UNAVAILABLE", internalProblem);
+        return;
+      }
+    } catch (answerError) {
+      this.#gate.onFault(answerError, this.requestId);
+    }
+    this.#req.socket.destroy();
   }
 
   #observe(decision: Decision): void {

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import { type Problem, rawProblem } from "./answers.ts";
 import type { Limits, Timeouts } from "./config.ts";
 import { Forwarding } from "./forward.ts";
+import { guardedMessages, guardServer } from "./guard.ts";
 import { compileHeadReader } from "./head.ts";
 import { answerProblem, EXPECTANT, Exchange, type GateParts, type Passage, REQUEST } from "./proxy.ts";
 import { RequestBody } from "./request-body.ts";
@@ -33,12 +34,14 @@ export function createGateServer({ gate, timeouts, limits, checks }: ServerOptio
     insecureHTTPParser: false,
     // Said here, in the shape of all other problems.
     requireHostHeader: false,
+    ...guardedMessages(gate.onFault),
     // Any other upgrade is not made, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate. Node before 24.9 has
     // no such option; there, `onUpgrade` refuses them.
     ...{ shouldUpgradeCallback: isWebSocket },
   });
   // Headers beyond this count would be dropped in silence, credentials and identity headers among them. Size is the bound.
   server.maxHeadersCount = 0;
+  guardServer(server, gate.onFault);
 
   if (checks) {
     const begin = (passage: Passage) => (req: IncomingMessage, res: ServerResponse) =>
@@ -122,7 +125,8 @@ function onUpgrade(gate: GateParts, timeouts: Timeouts, req: IncomingMessage, so
       const onFailure = (failure: UpstreamFailure): void =>
         answerUpstreamFailure(gate, res, failure, { requestId, shown, passage });
       const { headersMs } = timeouts;
-      const parts = { origin: gate.upstream.origin, ongoing: gate.ongoing, headersMs, onFailure };
+      const { upstream, ongoing, onFault } = gate;
+      const parts = { origin: upstream.origin, ongoing, headersMs, onFailure, onFault };
       openUpgrade(parts, { req, res, socket, head }, upgrade);
     },
   };
@@ -133,6 +137,10 @@ function onUpgrade(gate: GateParts, timeouts: Timeouts, req: IncomingMessage, so
 const UPSTREAM_PROBLEMS: Readonly<Record<UpstreamFailure | "stalled", Problem>> = {
   unreachable: { kind: "upstream_unreachable", detail: "The app behind the gate cannot be reached." },
   aborted: { kind: "upstream_unreachable", detail: "The app behind the gate cannot be reached." },
+  unusable: {
+    kind: "upstream_invalid_answer",
+    detail: "The app behind the gate answered in a way that cannot be passed on.",
+  },
   timeout: { kind: "upstream_timeout", detail: "The app behind the gate did not answer in time." },
   stalled: { kind: "request_timeout", detail: "The rest of the body did not come in time.", location: "body" },
 };

@@ -3,6 +3,7 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { MemoryCounters, MemoryStore } from "../edge/counters/memory.ts";
 import { openProjection } from "../edge/projection/projection.ts";
+import { Rarely } from "../edge/rarely.ts";
 import { Slots } from "../edge/slots.ts";
 import { createAdminServer, type Readiness } from "./admin.ts";
 import { type Address, DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } from "./config.ts";
@@ -21,7 +22,14 @@ export interface Sidecar {
   readonly adminUrl: string;
   /** Lets requests under way finish for a bounded time, then ends everything. The edge stays open: it is its opener's. */
   close(): Promise<void>;
+  /** For errors that reach the process itself: counted and logged, like those that the gate catches. */
+  noteStrayFault(error: unknown): void;
 }
+
+const FAULT_MESSAGES = {
+  exchange: "a request or connection failed by a fault of the gate, and was ended",
+  stray: "an error was caught by nothing else; the gate goes on",
+} as const;
 
 /**
  * Starts the gate. It listens also when the shared store or the policy is not there yet: until then requests that need a
@@ -49,10 +57,18 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     if (ref === undefined) counters.forgetDenials();
   });
 
+  const rarely = new Rarely();
+  const noteFault = (where: "exchange" | "stray", error: unknown, requestId?: string): void => {
+    metrics.faults[where] += 1;
+    const faults = rarely.note(where);
+    if (faults !== undefined) logger.error({ err: error, requestId, faults }, FAULT_MESSAGES[where]);
+  };
+
   const upstream = openUpstream(config.upstream, {
     timeouts,
     headBytesMax: limits.headBytesMax,
     connectionsMax: limits.upstreamConnectionsMax,
+    onFault: (error) => noteFault("exchange", error),
   });
   const gate: GateParts = {
     workspaceId,
@@ -84,7 +100,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     nextId,
     region: config.region,
     docsUrl: config.errorDocsUrl,
-    onFault: (error, requestId) => logger.error({ err: error, requestId }, "a request could not be decided"),
+    onFault: (error, requestId) => noteFault("exchange", error, requestId),
   };
 
   const readiness = (): Readiness => {
@@ -149,6 +165,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     onCut: () => {
       metrics.cut += 1;
     },
+    onFault: gate.onFault,
   });
 
   async function close(): Promise<void> {
@@ -171,7 +188,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   try {
     const url = await listen(server, config.listen);
     const adminUrl = await listen(admin, config.admin);
-    return { url, adminUrl, close };
+    return { url, adminUrl, close, noteStrayFault: (error) => noteFault("stray", error) };
   } catch (error) {
     await close();
     throw error;

@@ -1,10 +1,12 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { isFinalStatus, writableReason } from "./answer-head.ts";
 import { pushLimitHeaders } from "./answers.ts";
+import { guardEmits, guardSocket, type OnFault } from "./guard.ts";
 import type { Ongoing, OngoingSet } from "./ongoing.ts";
 import type { UpgradeRequest } from "./proxy.ts";
-import type { UpstreamFailure } from "./upstream.ts";
+import { failureOf, type UpstreamFailure } from "./upstream.ts";
 
 /*
  * An upgrade (WebSocket) after it was let in: asked of the app, and from its 101 on two sockets joined in both directions.
@@ -22,7 +24,8 @@ export interface UpgradeParts {
   readonly origin: URL;
   readonly ongoing: OngoingSet;
   readonly headersMs: number;
-  readonly onFailure: (failure: UpstreamFailure, error: Error | undefined) => void;
+  readonly onFailure: (failure: UpstreamFailure) => void;
+  readonly onFault: OnFault;
 }
 
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -43,17 +46,27 @@ export function openUpgrade(
   client: { req: IncomingMessage; res: ServerResponse; socket: Duplex; head: Buffer },
   { target, headers, requestId, shown, admission, startedMs }: UpgradeRequest,
 ): void {
-  const { origin, ongoing } = parts;
+  const { origin, ongoing, onFault } = parts;
   const { req, res, socket, head } = client;
   const asked: ClientRequest = httpRequest({
     method: req.method,
     path: target,
     headers: [...headers, "Connection", "Upgrade", "Upgrade", "websocket"],
     // No agent pools it. Half open: the app ending its direction must not end the client's.
-    createConnection: () =>
-      connect({ host: hostOf(origin), port: portOf(origin), allowHalfOpen: true, timeout: parts.headersMs }),
+    createConnection: () => {
+      const { headersMs: timeout } = parts;
+      const appSocket = connect({ host: hostOf(origin), port: portOf(origin), allowHalfOpen: true, timeout });
+      guardSocket(appSocket, onFault);
+      return appSocket;
+    },
     timeout: parts.headersMs,
   });
+  const breakOff = ({ error }: { error: unknown }): void => {
+    onFault(error);
+    asked.destroy();
+    socket.destroy();
+  };
+  guardEmits(asked, breakOff);
   const ongoingAsk: Ongoing = {
     slot: -1,
     startedMs,
@@ -96,15 +109,22 @@ export function openUpgrade(
   asked.on("error", (error) => {
     if (isSettled) return;
     settle();
-    parts.onFailure(hasTimedOut ? "timeout" : "unreachable", error);
+    parts.onFailure(hasTimedOut ? "timeout" : failureOf(error));
   });
   asked.on("response", (answer) => {
     settle();
+    guardEmits(answer, breakOff);
+    const { statusCode = 0, statusMessage } = answer;
+    if (!isFinalStatus(statusCode)) {
+      asked.destroy();
+      parts.onFailure("unusable");
+      return;
+    }
     const out = endToEnd(answer.rawHeaders);
     if (answer.headers["x-request-id"] === undefined) out.push("X-Request-Id", requestId);
     if (shown !== undefined) pushLimitHeaders(out, shown);
     res.shouldKeepAlive = false;
-    res.writeHead(answer.statusCode ?? 502, answer.statusMessage, out);
+    res.writeHead(statusCode, writableReason(statusMessage), out);
     answer.on("error", () => res.destroy());
     res.on("close", () => answer.destroy());
     answer.pipe(res);
@@ -115,7 +135,7 @@ export function openUpgrade(
     out.push("Upgrade", answer.headers.upgrade ?? "websocket", "X-Request-Id", requestId);
     if (shown !== undefined) pushLimitHeaders(out, shown);
     res.detachSocket(socket as Socket);
-    let text = `HTTP/1.1 101 ${answer.statusMessage || "Switching Protocols"}\r\n`;
+    let text = `HTTP/1.1 101 ${writableReason(answer.statusMessage) ?? "Switching Protocols"}\r\n`;
     for (let i = 0; i < out.length; i += 2) text += `${out[i]}: ${out[i + 1]}\r\n`;
     socket.write(`${text}\r\n`, "latin1");
     if (appHead.length > 0) socket.write(appHead);

@@ -2,8 +2,10 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 // The pool alone: the package's entry loads fetch, WebSocket and caches too, which costs each pod 50 ms and 8 MB.
+import buildConnector from "undici/lib/core/connect.js";
 import Pool from "undici/lib/dispatcher/pool.js";
 import type { Timeouts } from "./config.ts";
+import { guardSocket, type OnFault } from "./guard.ts";
 
 /*
  * The way to the app. Everything the rest of the sidecar knows of it is this interface, so that the client behind it can
@@ -21,13 +23,13 @@ export interface UpstreamRequest {
 
 /**
  * `unreachable`: no connection, or it broke before the head of the answer. `timeout`: none came in time.
- * `aborted`: we gave up ourselves.
+ * `unusable`: there is an answer, but not one that can be passed on. `aborted`: we gave up ourselves.
  */
-export type UpstreamFailure = "unreachable" | "timeout" | "aborted";
+export type UpstreamFailure = "unreachable" | "unusable" | "timeout" | "aborted";
 
 /** Who takes the answer: one `onHead`, then data, then one `onEnd`; or at any point one `onFailure`, and nothing after it. */
 export interface AnswerReceiver {
-  /** `headers` have lower-case names. Informational answers (1xx) are not passed on. */
+  /** `status` is any that three digits can say; `headers` have lower-case names. */
   onHead(status: number, statusText: string | undefined, headers: IncomingHttpHeaders): void;
   /** false: pause, until `resume` is called. */
   onData(chunk: Buffer): boolean;
@@ -52,6 +54,7 @@ export interface UpstreamOptions {
   readonly timeouts: Pick<Timeouts, "connectMs" | "headersMs" | "bodyIdleMs">;
   readonly headBytesMax: number;
   readonly connectionsMax: number;
+  readonly onFault: OnFault;
 }
 
 export function openUpstream(origin: string, options: UpstreamOptions): Upstream {
@@ -70,6 +73,7 @@ interface Waiting {
  */
 class PooledUpstream implements Upstream {
   readonly origin: URL;
+  readonly onFault: OnFault;
   readonly #pool: Dispatcher;
   readonly #connectionsMax: number;
   readonly #waitMs: number;
@@ -78,14 +82,15 @@ class PooledUpstream implements Upstream {
   readonly #waiting = new Map<PoolRequest, Waiting>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(origin: URL, { timeouts, headBytesMax, connectionsMax }: UpstreamOptions) {
+  constructor(origin: URL, { timeouts, headBytesMax, connectionsMax, onFault }: UpstreamOptions) {
     this.origin = origin;
+    this.onFault = onFault;
     this.#connectionsMax = connectionsMax;
     this.#waitMs = timeouts.connectMs;
     this.#pool = new Pool(origin.origin, {
       // One request may begin a moment before the connection of the one that made room for it is free.
       connections: connectionsMax,
-      connectTimeout: timeouts.connectMs,
+      connect: guardedConnector(timeouts.connectMs, onFault),
       headersTimeout: timeouts.headersMs,
       bodyTimeout: timeouts.bodyIdleMs,
       maxHeaderSize: Math.max(headBytesMax, 64 * 1024),
@@ -151,12 +156,31 @@ class PooledUpstream implements Upstream {
   };
 }
 
-/** Codes of undici; whatever is not named here means that the app could not be reached or broke off. */
-const TIMEOUT_CODES: ReadonlySet<string> = new Set([
-  "UND_ERR_CONNECT_TIMEOUT",
-  "UND_ERR_HEADERS_TIMEOUT",
-  "UND_ERR_BODY_TIMEOUT",
-]);
+/** Opens connections to the app whose listeners, which are undici's, cannot end the process. */
+function guardedConnector(timeoutMs: number, onFault: OnFault): ReturnType<typeof buildConnector> {
+  const connect = buildConnector({ timeout: timeoutMs, allowH2: false });
+  return (options, callback) =>
+    connect(options, (...outcome) => {
+      const [, socket] = outcome;
+      // With an error there is none, whatever the types say of `null`.
+      if (socket) guardSocket(socket, onFault);
+      callback(...outcome);
+    });
+}
+
+/** Codes of undici, and of llhttp (`HPE_…`); whatever is not named here means that the app could not be reached or broke off. */
+const FAILURES: Readonly<Record<string, UpstreamFailure>> = {
+  UND_ERR_CONNECT_TIMEOUT: "timeout",
+  UND_ERR_HEADERS_TIMEOUT: "timeout",
+  UND_ERR_BODY_TIMEOUT: "timeout",
+  UND_ERR_HEADERS_OVERFLOW: "unusable",
+};
+
+/** What an error of a client library says about the app. */
+export function failureOf(error: Error): UpstreamFailure {
+  const { code = "" } = error as { code?: string };
+  return FAILURES[code] ?? (code.startsWith("HPE_") ? "unusable" : "unreachable");
+}
 
 class PoolRequest implements Sent, Dispatcher.DispatchHandler {
   readonly #upstream: PooledUpstream;
@@ -171,7 +195,7 @@ class PoolRequest implements Sent, Dispatcher.DispatchHandler {
   }
 
   fail(failure: UpstreamFailure, error: Error): void {
-    this.#receiver.onFailure(failure, error);
+    this.#guard(() => this.#receiver.onFailure(failure, error));
   }
 
   resume(): void {
@@ -197,23 +221,35 @@ class PoolRequest implements Sent, Dispatcher.DispatchHandler {
     headers: IncomingHttpHeaders,
     statusText?: string,
   ): void {
-    if (status >= 200) this.#receiver.onHead(status, statusText, headers);
+    // Informational: the final one follows.
+    if (status >= 100 && status < 200) return;
+    this.#guard(() => this.#receiver.onHead(status, statusText, headers));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (!this.#receiver.onData(chunk)) controller.pause();
+    this.#guard(() => {
+      if (!this.#receiver.onData(chunk)) controller.pause();
+    });
   }
 
   onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
     this.#release();
-    this.#receiver.onEnd(trailers);
+    this.#guard(() => this.#receiver.onEnd(trailers));
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#release();
-    const code = (error as { code?: string }).code ?? "";
-    const failure = this.#isAborted ? "aborted" : TIMEOUT_CODES.has(code) ? "timeout" : "unreachable";
-    this.fail(failure, error);
+    this.fail(this.#isAborted ? "aborted" : failureOf(error), error);
+  }
+
+  /** What the receiver throws is a fault of ours, and no news of the app: it ends this exchange. */
+  #guard(receive: () => void): void {
+    try {
+      receive();
+    } catch (error) {
+      this.#upstream.onFault(error);
+      this.#controller?.abort(error instanceof Error ? error : new Error(String(error)));
+    }
   }
 
   #release(): void {
