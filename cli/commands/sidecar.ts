@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { openRedisEdge } from "../../edge/open.ts";
 import { startSidecar } from "../../sidecar/start.ts";
 import { defineCommand } from "../command.ts";
+import { surviveStrayErrors } from "../last-resort.ts";
 import { adminPort, docsUrl, listenHost, redisPrefix, redisUrl, region, required } from "../options.ts";
 import { runService } from "../process.ts";
 import { parseHttpUrl, parsePort, parseWhole } from "../values.ts";
@@ -69,6 +70,8 @@ export const sidecar = defineCommand({
         logger: log,
       });
       closers.add("sidecar", () => gate.close());
+      // Not before: what fails while it starts is to end it.
+      surviveStrayErrors({ log, onFault: gate.noteStrayFault });
       log.info({ url: gate.url, adminUrl: gate.adminUrl }, "listening");
     }),
 });

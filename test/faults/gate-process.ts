@@ -1,12 +1,9 @@
-import { resolve } from "node:path";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { aPolicy, call, startApp, withKey } from "../harness/gate.ts";
-import { type RunningProcess, startProcess } from "../harness/process.ts";
-import { waitFor } from "../harness/wait.ts";
+import type { RunningProcess } from "../harness/process.ts";
+import { spawnSidecar } from "../harness/sidecar-process.ts";
 import type { Api } from "./client.ts";
 import type { System } from "./system.ts";
-
-const ROOT = resolve(import.meta.dirname, "../..");
 
 /** A sidecar in a process of its own, and the app that it guards. */
 export interface GateProcess {
@@ -24,27 +21,13 @@ export async function spawnGate(
   const body = { apiId, name: "test/faults/gate", uid: "uid-1", generation: 1, policy: aPolicy({ apiId, ...policy }) };
   const { policyId } = await api.data("policies.setPolicy", body);
   const app = system.closing(await startApp());
-  const child = await startProcess(process.execPath, ["cli/main.ts", "sidecar"], {
-    cwd: ROOT,
-    readyLine: /"msg":"listening".*\n/,
-    env: {
-      REDIS_URL: system.redisUrl,
-      POSTERN_REDIS_PREFIX: system.prefix,
-      POSTERN_WORKSPACE: await system.workspaceId(),
-      POSTERN_POLICY: policyId,
-      POSTERN_UPSTREAM: app.url,
-      POSTERN_HOST: "127.0.0.1",
-      POSTERN_SIDECAR_PORT: "0",
-      POSTERN_ADMIN_PORT: "0",
-    },
+  const { process, port } = await spawnSidecar({
+    REDIS_URL: system.redisUrl,
+    POSTERN_REDIS_PREFIX: system.prefix,
+    POSTERN_WORKSPACE: await system.workspaceId(),
+    POSTERN_POLICY: policyId,
+    POSTERN_UPSTREAM: app.url,
   });
-  system.closing({ close: () => child.stop() });
-  const line = child
-    .stderr()
-    .split("\n")
-    .find((one) => one.includes('"msg":"listening"'));
-  const { url, adminUrl } = JSON.parse(line ?? "{}");
-  const [port, adminPort] = [url, adminUrl].map((one) => Number(new URL(one).port)) as [number, number];
-  await waitFor("the sidecar to be ready", async () => (await call(adminPort, { path: "/readyz" })).status === 200);
-  return { status: async (key) => (await call(port, withKey(key))).status, process: child };
+  system.closing({ close: () => process.stop() });
+  return { status: async (key) => (await call(port, withKey(key))).status, process };
 }

@@ -1,0 +1,11 @@
+/* For `node --import`: every SIGUSR2 becomes an error that no code of the process catches, by turns thrown and rejected. */
+let count = 0;
+process.on("SIGUSR2", () => {
+  count += 1;
+  const error = new Error(`stray error ${count}`);
+  if (count % 2 === 0) void Promise.reject(error);
+  else
+    setImmediate(() => {
+      throw error;
+    });
+});

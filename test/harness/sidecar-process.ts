@@ -1,0 +1,85 @@
+import { resolve } from "node:path";
+import type { CompiledPolicy } from "../../core/policies/policy.ts";
+import { type Edge, openRedisEdge } from "../../edge/open.ts";
+import { aPolicy, call, POLICY, Records, WORKSPACE } from "./gate.ts";
+import { type RunningProcess, startProcess } from "./process.ts";
+import { createTestRedis } from "./redis.ts";
+import { waitFor } from "./wait.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+
+export interface SidecarProcess {
+  readonly process: RunningProcess;
+  readonly port: number;
+  readonly adminPort: number;
+}
+
+/** The sidecar as it runs in a pod, ready to decide: `env` has to say which policy, store and app. Its caller stops it. */
+export async function spawnSidecar(env: Record<string, string>, nodeArgs: string[] = []): Promise<SidecarProcess> {
+  const child = await startProcess(process.execPath, [...nodeArgs, "cli/main.ts", "sidecar"], {
+    cwd: ROOT,
+    readyLine: /"msg":"listening".*\n/,
+    env: { POSTERN_HOST: "127.0.0.1", POSTERN_SIDECAR_PORT: "0", POSTERN_ADMIN_PORT: "0", ...env },
+  });
+  const line = child
+    .stderr()
+    .split("\n")
+    .find((one) => one.includes('"msg":"listening"'));
+  const { url, adminUrl } = JSON.parse(line ?? "{}");
+  const [port, adminPort] = [url, adminUrl].map((one) => Number(new URL(one).port)) as [number, number];
+  await waitFor("the sidecar to be ready", async () => (await call(adminPort, { path: "/readyz" })).status === 200);
+  return { process: child, port, adminPort };
+}
+
+export interface GuardedApp extends SidecarProcess {
+  readonly edge: Edge;
+  readonly records: Records;
+  metrics(): Promise<string>;
+  /** Ends the process and what was written for it. */
+  close(): Promise<void>;
+}
+
+/** A sidecar process of a test's own, in front of the app at `upstream`, with records written as the relay writes them. */
+export async function guardApp(options: {
+  upstream: string;
+  policy?: Partial<CompiledPolicy>;
+  nodeArgs?: string[];
+}): Promise<GuardedApp> {
+  const redis = await createTestRedis();
+  const prefix = redis.prefix.replace(/:$/, "");
+  const edge = await openRedisEdge({ url: redis.url, prefix, clientName: "test-relay" });
+  await waitFor("the store to be there", () => edge.ping().then(() => true));
+  const records = new Records(edge);
+  await records.begin();
+  await records.putPolicy(aPolicy(options.policy));
+  await records.complete();
+  const beat = setInterval(() => void records.heartbeat().catch(() => undefined), 500);
+  const closeStore = async (): Promise<void> => {
+    clearInterval(beat);
+    await edge.close();
+    await redis.close();
+  };
+  const env = {
+    REDIS_URL: redis.url,
+    POSTERN_REDIS_PREFIX: prefix,
+    POSTERN_WORKSPACE: WORKSPACE,
+    POSTERN_POLICY: POLICY,
+    POSTERN_UPSTREAM: options.upstream,
+  };
+  try {
+    const sidecar = await spawnSidecar(env, options.nodeArgs);
+    return {
+      ...sidecar,
+      edge,
+      records,
+      metrics: async () => (await call(sidecar.adminPort, { path: "/metrics" })).body,
+      close: async () => {
+        await sidecar.process.stop();
+        await closeStore();
+      },
+    };
+  } catch (error) {
+    await closeStore();
+    throw error;
+  }
+}
