@@ -120,6 +120,11 @@ export const ERROR_KINDS = {
     "Service Unavailable",
     "The gate in front of the app cannot decide about the request now: its policy is not loaded yet, or what it knows of keys, limits or credits is missing or too old. Nothing is said about the key. Try again.",
   ),
+  upstream_busy: row(
+    503,
+    "Service Unavailable",
+    "The gate let the request through, but all places at the app behind it are taken, or the client's address holds its share of them. The app was not asked. Try again.",
+  ),
   upstream_timeout: row(
     504,
     "Gateway Timeout",

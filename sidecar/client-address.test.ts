@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compileClientAddress } from "./client-address.ts";
+import { compileClientAddress, networkOf } from "./client-address.ts";
 
 const behindProxies = compileClientAddress({
   from: "forwardedFor",
@@ -58,4 +58,17 @@ test("from the connection the header does not count", () => {
 
 test("a policy that does not say has no client address", () => {
   expect(compileClientAddress(undefined)).toBeUndefined();
+});
+
+test.each([
+  ["192.0.2.7", "192.0.2.7"],
+  ["::ffff:192.0.2.7", "192.0.2.7"],
+  ["2001:DB8::1", "2001:db8:0:0::/64"],
+  ["2001:db8:0:0:ffff::1%eth0", "2001:db8:0:0::/64"],
+  ["2001:db8:0:1::1", "2001:db8:0:1::/64"],
+  ["unknown", "unknown"],
+  ["un:known", "un:known"],
+  ["", ""],
+])("clients at %s are told apart as %s", (address, network) => {
+  expect(networkOf(address)).toBe(network);
 });

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import type { CompiledPolicy } from "../core/policies/policy.ts";
-import { withoutPort } from "../core/verification/ip-address.ts";
+import { canonicalIp, withoutPort } from "../core/verification/ip-address.ts";
 
 /** Finds the client's address from the connection's and the X-Forwarded-For values, joined with commas if there were several. */
 export type FindClientAddress = (connectionIp: string, forwardedFor: string | undefined) => string;
@@ -40,6 +40,17 @@ function withoutMapping(address: string): string {
   if (!address.startsWith(MAPPED)) return address;
   const rest = address.slice(MAPPED.length);
   return isIP(rest) === 4 ? rest : address;
+}
+
+/**
+ * The address by which clients are told apart when something scarce is shared: of IPv6 the first 64 bits, because whoever has
+ * one address there has all that begin like it.
+ */
+export function networkOf(address: string): string {
+  if (!address.includes(":")) return address;
+  const canonical = canonicalIp(address);
+  if (canonical === undefined || !canonical.includes(":")) return canonical ?? address;
+  return `${canonical.split(":", 4).join(":")}::/64`;
 }
 
 const isTrusted = (trusted: BlockList, address: string): boolean =>

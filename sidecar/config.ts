@@ -33,8 +33,10 @@ export interface Timeouts {
   readonly connectMs: number;
   /** From the whole request sent to the head of the app's answer. */
   readonly headersMs: number;
-  /** Without a byte of a body moving, in either direction. */
+  /** Without a byte of the app's answer, or of it going out to the client. */
   readonly bodyIdleMs: number;
+  /** Without a byte of a request's body while the app waits for it. */
+  readonly requestBodyIdleMs: number;
   /** For a client to send the head of a request. */
   readonly requestHeadMs: number;
   /** How long a client's connection may be idle between requests. */
@@ -54,14 +56,24 @@ export interface Limits {
   readonly headBytesMax: number;
   /** Of a body that is refused: read to its end up to here, so that the client gets to read the answer. */
   readonly drainBytesMax: number;
-  /** Requests that are with the app at once. Upgraded connections are not counted. */
+  /** Requests that are with the app at once. */
   readonly upstreamConnectionsMax: number;
+  /** Connections that are upgraded, or being upgraded, at once. */
+  readonly upgradesMax: number;
+  /** What one client address alone may hold of either, over 0 up to 1; fewer while others hold some. At 1 addresses do not count. */
+  readonly addressShare: number;
+  /** A request's body of no more than this, as its Content-Length says, is with the app only when all of it is here. */
+  readonly wholeBodyBytesMax: number;
+  /** Bytes per second of a request's body while the app waits for it, over each `requestBodyIdleMs`. 0 sets no floor. */
+  readonly bodyBytesPerSecondMin: number;
 }
 
 export const DEFAULT_TIMEOUTS: Timeouts = {
   connectMs: 5_000,
   headersMs: 300_000,
   bodyIdleMs: 300_000,
+  // A client that has begun has its body at hand, unless it makes it as it sends; networks that lose packets recover in less.
+  requestBodyIdleMs: 10_000,
   requestHeadMs: 30_000,
   // Longer than the idle time of common load balancers, so that it is they who close and no request meets a closed door.
   keepAliveMs: 75_000,
@@ -77,4 +89,12 @@ export const DEFAULT_LIMITS: Limits = {
   drainBytesMax: 1024 * 1024,
   // Far more than an app serves at a time, unless it streams, and few enough for its backlog and file descriptors.
   upstreamConnectionsMax: 1_000,
+  // Idle for the most part, so there may be more of them; each costs two file descriptors and some 30 KB.
+  upgradesMax: 10_000,
+  // One client cannot shut out the others, and a proxy before the gate whose clients cannot be told apart still gets half.
+  addressShare: 0.5,
+  // Nearly all bodies of APIs. What waits for places is at most a packet or two per connection.
+  wholeBodyBytesMax: 16 * 1024,
+  // Slower than any modem; what drips on purpose is slower still.
+  bodyBytesPerSecondMin: 240,
 };

@@ -3,11 +3,13 @@ import { isFinalStatus, writableReason } from "./answer-head.ts";
 import { pushLimitHeaders, type ShownLimit } from "./answers.ts";
 import { guardRun, type OnFault } from "./guard.ts";
 import type { Admission, Ongoing, OngoingSet } from "./ongoing.ts";
-import { drainBody, type RequestBody } from "./request-body.ts";
+import { type BodyParts, drainBody, type RequestBody } from "./request-body.ts";
 import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamRequest } from "./upstream.ts";
 
 /*
  * One request on its way to the app, and the answer on its way back, both streamed.
+ *
+ *   gathering ──a small body whole, or the first bytes of another──► sent
  *
  *   sent ──head──► answering ──end──► over
  *    │                 │
@@ -18,7 +20,7 @@ import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamRequest }
  * A client that goes away ends it from any state. The answer is never buffered: a client that does not read pauses the app.
  */
 
-export interface ForwardParts {
+export interface ForwardParts extends BodyParts {
   readonly upstream: Upstream;
   readonly ongoing: OngoingSet;
   readonly bodyIdleMs: number;
@@ -93,12 +95,18 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     this.checkedMs = startedMs;
   }
 
-  send(request: UpstreamRequest): void {
+  /** With the app from when there is something to send: at once without a body. */
+  send(request: Omit<UpstreamRequest, "body">): void {
     const res = this.#res;
     if (res.destroyed) return;
     this.#parts.ongoing.add(this);
     res.on("close", this.#onClose);
-    this.#sent = this.#parts.upstream.send(request, this);
+    if (this.#body === null) this.#sendWith(request, null);
+    else this.#body.whenThere((body) => this.#sendWith(request, body));
+  }
+
+  #sendWith({ method, target, headers, address }: Omit<UpstreamRequest, "body">, body: UpstreamRequest["body"]): void {
+    this.#sent = this.#parts.upstream.send({ method, target, headers, address, body }, this);
   }
 
   onHead(status: number, statusText: string | undefined, headers: IncomingHttpHeaders): void {
@@ -187,8 +195,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   breakIfStalled(nowMs: number): void {
     const idleMs = this.#parts.bodyIdleMs;
     const isReadStalled = this.#pausedMs > 0 && nowMs - this.#pausedMs > idleMs;
-    const body = this.#body;
-    const isSendStalled = body !== null && !body.destroyed && body.isHungry && nowMs - body.movedMs > idleMs;
+    const isSendStalled = this.#body?.isTooSlow(nowMs) === true;
     if (!isReadStalled && !isSendStalled) return;
     this.#leave();
     this.#sent?.abort();
@@ -212,7 +219,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     const { req } = this.#res;
     if (this.#body === null || req.complete) return;
     // The app answered before it had read everything.
-    this.#body.destroy();
+    this.#body.drop();
     drainBody(req, this.#parts.drainBytesMax);
   }
 
@@ -224,6 +231,8 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   #leave(): void {
     this.#isOver = true;
     this.#pausedMs = 0;
+    // Whatever ended the request, a body that is still to come no longer starts it.
+    if (this.#sent === undefined) this.#body?.drop();
     this.#parts.ongoing.remove(this);
   }
 

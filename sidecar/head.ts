@@ -58,6 +58,8 @@ export interface Head {
   /** Why the framing cannot be trusted; the connection is closed then. */
   readonly malformed: string | undefined;
   readonly hasBody: boolean;
+  /** As Content-Length says; undefined without one. */
+  readonly bodyLength: number | undefined;
   /** From headers: that of the first location in the policy's order. */
   readonly credential: string | undefined;
   /** Place of `credential` in the policy's order. */
@@ -158,7 +160,9 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
 
     if (connection !== undefined) forwarded = withoutNamed(forwarded, connection);
     const hasBody = codings > 0 || (lengths > 0 && length !== "0");
-    return { forwarded, malformed, hasBody, credential, credentialAt, duplicateCredential, forwardedFor };
+    // The parser let only digits through.
+    const bodyLength = lengths > 0 ? Number(length) : undefined;
+    return { forwarded, malformed, hasBody, bodyLength, credential, credentialAt, duplicateCredential, forwardedFor };
   };
 }
 

@@ -34,7 +34,7 @@ export class Metrics {
   /** Open connections and streams that were ended because their key was no longer good. */
   cut = 0;
   readonly counterFailures = { limits: 0, credits: 0 };
-  readonly upstreamFailures = { unreachable: 0, unusable: 0, timeout: 0, stalled: 0 };
+  readonly upstreamFailures = { unreachable: 0, unusable: 0, timeout: 0, busy: 0, stalled: 0 };
   /** Errors that should not have been thrown: those that ended one exchange, and those that only the process itself caught. */
   readonly faults = { exchange: 0, stray: 0 };
   readonly latencyBuckets = new Float64Array(BUCKETS.length + 1);
@@ -59,6 +59,7 @@ export interface Readings {
   readonly policyGone: () => boolean;
   readonly ready: () => boolean;
   readonly ongoing: () => number;
+  readonly places: () => Readonly<Record<string, number>>;
   readonly eventsDropped: () => number;
   readonly overAdmitted: () => number;
   readonly cacheSizes: () => Readonly<Record<string, number>>;
@@ -144,6 +145,9 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   );
   add("gauge", "postern_sidecar_ready", "1 while requests can be decided.", () => Number(readings.ready()));
   add("gauge", "postern_sidecar_ongoing", "Requests and connections under way.", readings.ongoing);
+  add("gauge", "postern_sidecar_places", "Places at the app: taken, waited for, and taken by upgrades.", () =>
+    byLabel("state", readings.places()),
+  );
   add("gauge", "postern_sidecar_cache_entries", "What the caches hold.", () => byLabel("cache", readings.cacheSizes()));
   add("counter", "process_cpu_seconds_total", "CPU time used.", () => {
     const { user, system } = process.cpuUsage();

@@ -15,10 +15,12 @@ import {
   sendProblem,
   unavailableProblem,
 } from "./answers.ts";
+import { networkOf } from "./client-address.ts";
 import { Forwarding, type ForwardParts } from "./forward.ts";
 import { compileHeadReader, type Head } from "./head.ts";
 import type { Decision, Metrics } from "./metrics.ts";
 import type { Admission } from "./ongoing.ts";
+import type { Places } from "./places.ts";
 import type { PolicyInForce } from "./policy-in-force.ts";
 import { type PreparedKey, prepareKey } from "./prepared-key.ts";
 import { drainBody, RequestBody } from "./request-body.ts";
@@ -36,6 +38,8 @@ export interface GateParts extends VerifyParts, ForwardParts {
   readonly nextId: () => string;
   readonly region: string;
   readonly docsUrl: string;
+  /** For connections that are upgraded, or being upgraded. */
+  readonly upgrades: Places;
   /** Counts and logs what should not have been thrown. Never throws itself. */
   readonly onFault: (error: unknown, requestId?: string) => void;
 }
@@ -53,6 +57,8 @@ export interface UpgradeRequest {
   readonly requestId: string;
   readonly shown: ShownLimit | undefined;
   readonly admission: Admission;
+  /** Among whose requests and connections places are shared. */
+  readonly address: string;
   readonly startedMs: number;
 }
 
@@ -78,6 +84,8 @@ export class Exchange implements Admission {
   #decidedMs = 0;
   #head: Head | undefined;
   #target = "";
+  /** The client's, as the policy finds it; the connection's when it does not say. */
+  #address = "";
   #shown: ShownLimit | undefined;
 
   constructor(gate: GateParts, req: IncomingMessage, res: ServerResponse, passage: Passage) {
@@ -115,6 +123,9 @@ export class Exchange implements Admission {
   }
 
   #applyPolicy(inForce: PolicyInForce, head: Head): void {
+    const connectionIp = this.#req.socket.remoteAddress ?? "";
+    const clientIp = inForce.findClientAddress?.(connectionIp, head.forwardedFor);
+    this.#address = networkOf(clientIp ?? connectionIp);
     const url = this.#req.url ?? "";
     const target = checkTarget(url, inForce.targetOptions);
     if ("refused" in target) {
@@ -138,7 +149,7 @@ export class Exchange implements Admission {
       this.#refuseOrAudit(inForce, "MISSING_KEY", missingKeyProblem);
     } else {
       this.hash = hashKey(credential);
-      this.clientIp = inForce.findClientAddress?.(this.#req.socket.remoteAddress ?? "", head.forwardedFor);
+      this.clientIp = clientIp;
       this.#verify(inForce, rule, this.hash);
     }
   }
@@ -184,7 +195,8 @@ export class Exchange implements Admission {
 
   #pass(decision: Decision): void {
     this.#observe(decision);
-    const { forwarded: headers, hasBody } = this.#head as Head;
+    const { forwarded: headers, hasBody, bodyLength } = this.#head as Head;
+    const address = this.#address;
     headers.push("X-Postern-Request-Id", this.requestId);
     const passage = this.#passage;
     if (passage.kind === "upgrade") {
@@ -194,15 +206,16 @@ export class Exchange implements Admission {
         requestId: this.requestId,
         shown: this.#shown,
         admission: this,
+        address,
         startedMs: this.#startedMs,
       });
       return;
     }
     if (passage.kind === "expectant") this.#res.writeContinue();
-    const body = hasBody ? new RequestBody(this.#req) : null;
+    const body = hasBody ? new RequestBody(this.#gate, this.#req, bodyLength) : null;
     const extras = { requestId: this.requestId, shown: this.#shown, admission: this };
     const forwarding = new Forwarding(this.#gate, this.#res, body, extras, this.#startedMs);
-    forwarding.send({ method: this.method, target: this.#target, headers, body });
+    forwarding.send({ method: this.method, target: this.#target, headers, address });
   }
 
   /** Audit mode lets through what it cannot or would not let through, without saying who it is. */

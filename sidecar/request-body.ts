@@ -1,57 +1,153 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
+import { BodyPace, type PaceLimits } from "./body-pace.ts";
+import { guardRun, type OnFault } from "./guard.ts";
 
-/**
- * The body of a request on its way to the app. It stands between the two because a client library ends the stream it is
- * given, and ending an `IncomingMessage` closes the connection on which the answer has yet to be sent.
+/*
+ * The body of a request on its way to the app.
+ *
+ *   gathering ──all of a small one──► handed over whole
+ *       │
+ *       └──first bytes of another───► handed over as a stream
+ *
+ * Nothing is handed over before there is something to send: a head that promises a body costs its sender nothing, and a
+ * place at the app is taken with what is handed over.
  */
-export class RequestBody extends Readable {
-  readonly #request: IncomingMessage;
-  /** `performance.now()` of the last byte that came, or at which the app was last ready for more. */
-  movedMs = performance.now();
-  /** The app wants more than the client has sent. */
-  isHungry = false;
 
-  constructor(request: IncomingMessage) {
-    super({ highWaterMark: 64 * 1024 });
+export interface BodyLimits extends PaceLimits {
+  /** A body whose Content-Length is no more than this is gathered whole. */
+  readonly wholeBytesMax: number;
+}
+
+export interface BodyParts {
+  readonly bodyLimits: BodyLimits;
+  readonly onFault: OnFault;
+}
+
+export class RequestBody {
+  readonly #parts: BodyParts;
+  readonly #request: IncomingMessage;
+  readonly #isSmall: boolean;
+  readonly #pace: BodyPace;
+  #onThere: ((body: Buffer | Readable) => void) | undefined;
+  /** What came in this turn, or all that came of a small one. */
+  #pieces: Buffer[] = [];
+  #stream: BodyStream | undefined;
+  /** Somebody waits for more than the client has sent. */
+  #isWaiting = true;
+
+  /** `length` as Content-Length says; undefined with chunks. */
+  constructor(parts: BodyParts, request: IncomingMessage, length: number | undefined) {
+    const { bodyLimits } = parts;
+    this.#parts = parts;
     this.#request = request;
-    // Whoever sends the body may have gone by the time that the client breaks off.
-    this.on("error", () => {});
+    this.#isSmall = length !== undefined && length <= bodyLimits.wholeBytesMax;
+    this.#pace = new BodyPace(bodyLimits, performance.now());
+  }
+
+  /** Begins to read. `onThere` is called once, when there is something to send; never, when the client breaks off before. */
+  whenThere(onThere: (body: Buffer | Readable) => void): void {
+    this.#onThere = onThere;
+    const request = this.#request;
     request.on("data", this.#onData);
     request.on("end", this.#onEnd);
     request.on("error", this.#onBroken);
     request.on("close", this.#onBroken);
-    request.pause();
   }
 
-  override _read(): void {
-    this.isHungry = true;
-    this.movedMs = performance.now();
-    this.#request.resume();
+  /** To be asked about once a second. */
+  isTooSlow(nowMs: number): boolean {
+    return this.#pace.isTooSlow(nowMs, this.#isWaiting);
   }
 
-  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+  /** Takes nothing any more. What the client still sends is for others to read. */
+  drop(): void {
+    this.#isWaiting = false;
+    this.#onThere = undefined;
+    this.#pieces = [];
     this.#request.off("data", this.#onData);
     this.#request.off("end", this.#onEnd);
     this.#request.off("close", this.#onBroken);
-    callback(error);
+    this.#stream?.destroy();
   }
 
-  readonly #onData = (chunk: Buffer): void => {
-    this.movedMs = performance.now();
-    if (this.push(chunk)) return;
-    this.isHungry = false;
-    this.#request.pause();
+  readonly #onData = (piece: Buffer): void => {
+    const { length } = this.#pieces;
+    this.#pieces.push(piece);
+    // All that the parser finds in one packet comes in one turn, and goes on as one piece: chunks may be of a single byte.
+    if (length === 0 && !this.#isSmall) process.nextTick(guardRun, this.#flush, this.#parts.onFault);
+    if (this.#isSmall) this.#pace.moved(piece.length, performance.now());
+  };
+
+  readonly #flush = (): void => {
+    if (this.#pieces.length === 0) return;
+    const bytes = this.#takePieces();
+    this.#pace.moved(bytes.length, performance.now());
+    const isFirst = this.#stream === undefined;
+    this.#stream ??= new BodyStream(this);
+    if (!this.#stream.push(bytes)) {
+      this.#isWaiting = false;
+      this.#request.pause();
+    }
+    if (isFirst) this.#handOver(this.#stream);
   };
 
   readonly #onEnd = (): void => {
-    this.isHungry = false;
-    this.push(null);
+    if (!this.#isSmall) this.#flush();
+    this.#isWaiting = false;
+    if (this.#stream === undefined) this.#handOver(this.#takePieces());
+    else this.#stream.push(null);
   };
 
   readonly #onBroken = (): void => {
-    if (!this.#request.complete) this.destroy(new Error("the client broke off"));
+    if (this.#request.complete) return;
+    this.#isWaiting = false;
+    this.#stream?.destroy(new Error("the client broke off"));
   };
+
+  #takePieces(): Buffer {
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    const [first] = pieces;
+    return pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces);
+  }
+
+  #handOver(body: Buffer | Readable): void {
+    const onThere = this.#onThere;
+    this.#onThere = undefined;
+    onThere?.(body);
+  }
+
+  /** The app has room for more. */
+  want(): void {
+    if (!this.#isWaiting) this.#pace.waitFrom(performance.now());
+    this.#isWaiting = true;
+    this.#request.resume();
+  }
+}
+
+/**
+ * Stands between the client's message and the app because a client library ends the stream it is given, and ending an
+ * `IncomingMessage` closes the connection on which the answer has yet to be sent.
+ */
+class BodyStream extends Readable {
+  readonly #body: RequestBody;
+
+  constructor(body: RequestBody) {
+    super({ highWaterMark: 64 * 1024 });
+    this.#body = body;
+    // Whoever sends the body may have gone by the time that the client breaks off.
+    this.on("error", () => {});
+  }
+
+  override _read(): void {
+    this.#body.want();
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#body.drop();
+    callback(error);
+  }
 }
 
 const DRAIN_IDLE_MS = 10_000;

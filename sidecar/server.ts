@@ -103,10 +103,10 @@ const readAnyHead = compileHeadReader([]);
 
 function passUnchecked(gate: GateParts, req: IncomingMessage, res: ServerResponse): void {
   const head = readAnyHead(req.rawHeaders, req.httpVersion);
-  const body = head.hasBody ? new RequestBody(req) : null;
+  const body = head.hasBody ? new RequestBody(gate, req, head.bodyLength) : null;
   const extras = { requestId: undefined, shown: undefined, admission: undefined };
   const forwarding = new Forwarding(gate, res, body, extras, performance.now());
-  forwarding.send({ method: req.method ?? "", target: req.url ?? "", headers: head.forwarded, body });
+  forwarding.send({ method: req.method ?? "", target: req.url ?? "", headers: head.forwarded, address: "" });
 }
 
 function onUpgrade(gate: GateParts, timeouts: Timeouts, req: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -121,9 +121,15 @@ function onUpgrade(gate: GateParts, timeouts: Timeouts, req: IncomingMessage, so
   const passage: Passage = {
     kind: "upgrade",
     open: (upgrade) => {
-      const { requestId, shown } = upgrade;
+      const { requestId, shown, address } = upgrade;
       const onFailure = (failure: UpstreamFailure): void =>
         answerUpstreamFailure(gate, res, failure, { requestId, shown, passage });
+      if (socket.destroyed) return;
+      if (!gate.upgrades.tryTake(address)) {
+        onFailure("busy");
+        return;
+      }
+      socket.once("close", () => gate.upgrades.release(address));
       const { headersMs } = timeouts;
       const { upstream, ongoing, onFault } = gate;
       const parts = { origin: upstream.origin, ongoing, headersMs, onFailure, onFault };
@@ -142,6 +148,7 @@ const UPSTREAM_PROBLEMS: Readonly<Record<UpstreamFailure | "stalled", Problem>> 
     detail: "The app behind the gate answered in a way that cannot be passed on.",
   },
   timeout: { kind: "upstream_timeout", detail: "The app behind the gate did not answer in time." },
+  busy: { kind: "upstream_busy", detail: "No place at the app behind the gate became free in time.", retryAfterS: 1 },
   stalled: { kind: "request_timeout", detail: "The rest of the body did not come in time.", location: "body" },
 };
 

@@ -10,6 +10,7 @@ import { type Address, DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } fr
 import { judgeFreshness } from "./freshness.ts";
 import { exposeMetrics, Metrics } from "./metrics.ts";
 import { type OngoingSet, watchOngoing } from "./ongoing.ts";
+import { Places } from "./places.ts";
 import { startPodReports } from "./pod-reports.ts";
 import { followPolicy } from "./policy-follower.ts";
 import { type GateParts, isStillValid } from "./proxy.ts";
@@ -68,8 +69,11 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     timeouts,
     headBytesMax: limits.headBytesMax,
     connectionsMax: limits.upstreamConnectionsMax,
+    addressShare: limits.addressShare,
     onFault: (error) => noteFault("exchange", error),
   });
+  // Nobody waits for one: an upgraded connection stays for long.
+  const upgrades = new Places({ max: limits.upgradesMax, share: limits.addressShare, waitMs: 0 });
   const gate: GateParts = {
     workspaceId,
     projection,
@@ -88,7 +92,13 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     },
     upstream,
     ongoing,
+    upgrades,
     bodyIdleMs: timeouts.bodyIdleMs,
+    bodyLimits: {
+      idleMs: timeouts.requestBodyIdleMs,
+      bytesPerSecondMin: limits.bodyBytesPerSecondMin,
+      wholeBytesMax: limits.wholeBodyBytesMax,
+    },
     drainBytesMax: limits.drainBytesMax,
     isClosing: () => isClosing,
     onUpstreamFailure: (res, failure, requestId, shown) => {
@@ -135,6 +145,10 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
       policyGone: () => follower.isGone,
       ready: () => readiness().ready,
       ongoing: () => ongoing.size,
+      places: () => {
+        const { taken, waiting } = upstream.places;
+        return { taken, waiting, upgraded: upgrades.taken };
+      },
       eventsDropped: () => edge.sink.dropped(),
       overAdmitted: () => counters.overAdmitted(),
       cacheSizes: () => projection.cacheSizes(),

@@ -190,16 +190,17 @@ describe("bodies of requests", () => {
       req.on("data", (chunk) => pieces.push(String(chunk)));
       req.on("end", () => res.end());
     });
-    for (const headers of [{ "Transfer-Encoding": "chunked" }, { "Content-Length": "6" }]) {
+    const rest = "two".padEnd(100_000, " ");
+    for (const headers of [{ "Transfer-Encoding": "chunked" }, { "Content-Length": "100003" }]) {
       pieces.length = 0;
       const req = request({ port: gate.port, host: "127.0.0.1", agent: false, method: "POST", headers });
       req.write("one");
       await waitFor("the first piece", () => pieces.join("") === "one");
-      req.end("two");
+      req.end(rest);
       await once(req, "response").then(([res]) => (res as IncomingMessage).resume());
-      expect(pieces.join("")).toBe("onetwo");
+      expect(pieces.join("")).toBe(`one${rest}`);
     }
-    expect(framings).toEqual(["chunked", "6"]);
+    expect(framings).toEqual(["chunked", "100003"]);
   });
 
   test.each(["GET", "DELETE", "PUT", "OPTIONS", "PROPFIND"])("are passed on with %s", async (method) => {
@@ -380,8 +381,8 @@ describe("ends", () => {
   });
 
   test("a body that stops in the middle: 408, and the app is left", async () => {
-    await openTo((req) => void req.resume(), { timeouts: { bodyIdleMs: 100 } });
-    const head = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf";
+    await openTo((req) => void req.resume(), { timeouts: { requestBodyIdleMs: 100 } });
+    const head = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nhalf";
     expect((await sendRaw(gate.port, head)).status).toBe(408);
   });
 });

@@ -35,7 +35,7 @@ async function openToHolding(
 }
 
 test("a burst opens no more connections to the app than allowed, and all of it is answered", async () => {
-  const { held, sockets } = await openToHolding({ config: { limits: { upstreamConnectionsMax: 5 } } });
+  const { held, sockets } = await openToHolding({ config: { limits: { upstreamConnectionsMax: 5, addressShare: 1 } } });
   const answers = Array.from({ length: 60 }, (_, i) => call(gate.port, { path: `/${i}` }));
   for (let answered = 0; answered < 60; answered += 5) {
     await waitFor("five to be under way", () => held.length === 5);
@@ -45,7 +45,7 @@ test("a burst opens no more connections to the app than allowed, and all of it i
   expect(sockets.size).toBeLessThanOrEqual(5);
 });
 
-test("who gets no connection in the time to connect is told so, and never reaches the app", async () => {
+test("who gets no place in the time to connect is told so, and never reaches the app", async () => {
   const { held, paths } = await openToHolding({
     config: { limits: { upstreamConnectionsMax: 1 } },
     timeouts: { connectMs: 200 },
@@ -56,8 +56,8 @@ test("who gets no connection in the time to connect is told so, and never reache
     call(gate.port, { path: "/second" }),
     call(gate.port, { path: "/third" }),
   ]);
-  expect([second.status, third.status]).toEqual([504, 504]);
-  expect(kindOf(second)).toBe("upstream_timeout");
+  expect([second.status, third.status]).toEqual([503, 503]);
+  expect(kindOf(second)).toBe("upstream_busy");
   held[0]?.end("done");
   expect((await first).status).toBe(200);
   const later = call(gate.port, { path: "/later" });

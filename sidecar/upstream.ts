@@ -6,6 +6,7 @@ import buildConnector from "undici/lib/core/connect.js";
 import Pool from "undici/lib/dispatcher/pool.js";
 import type { Timeouts } from "./config.ts";
 import { guardSocket, type OnFault } from "./guard.ts";
+import { type PlaceSeeker, Places } from "./places.ts";
 
 /*
  * The way to the app. Everything the rest of the sidecar knows of it is this interface, so that the client behind it can
@@ -18,14 +19,18 @@ export interface UpstreamRequest {
   readonly target: string;
   /** Names and values by turns. Content-Length as it is, no hop-by-hop headers. */
   readonly headers: string[];
-  readonly body: Readable | null;
+  /** A whole body, or one that begins to come. Nothing to wait for should stand at its beginning: it is given a place. */
+  readonly body: Buffer | Readable | null;
+  /** Among whose requests the places at the app are shared. */
+  readonly address: string;
 }
 
 /**
  * `unreachable`: no connection, or it broke before the head of the answer. `timeout`: none came in time.
- * `unusable`: there is an answer, but not one that can be passed on. `aborted`: we gave up ourselves.
+ * `unusable`: there is an answer, but not one that can be passed on. `busy`: no place at the app became free, and it was never
+ * asked. `aborted`: we gave up ourselves.
  */
-export type UpstreamFailure = "unreachable" | "unusable" | "timeout" | "aborted";
+export type UpstreamFailure = "unreachable" | "unusable" | "timeout" | "busy" | "aborted";
 
 /** Who takes the answer: one `onHead`, then data, then one `onEnd`; or at any point one `onFailure`, and nothing after it. */
 export interface AnswerReceiver {
@@ -46,6 +51,7 @@ export interface Sent {
 export interface Upstream {
   readonly origin: URL;
   send(request: UpstreamRequest, receiver: AnswerReceiver): Sent;
+  readonly places: Places;
   /** Waits for nothing: what is under way is broken off. */
   close(): Promise<void>;
 }
@@ -54,6 +60,8 @@ export interface UpstreamOptions {
   readonly timeouts: Pick<Timeouts, "connectMs" | "headersMs" | "bodyIdleMs">;
   readonly headBytesMax: number;
   readonly connectionsMax: number;
+  /** What one client address alone may hold of the connections. */
+  readonly addressShare: number;
   readonly onFault: OnFault;
 }
 
@@ -61,33 +69,21 @@ export function openUpstream(origin: string, options: UpstreamOptions): Upstream
   return new PooledUpstream(new URL(origin), options);
 }
 
-/** A request that waits for a connection. */
-interface Waiting {
-  readonly request: UpstreamRequest;
-  readonly sinceMs: number;
-}
-
 /**
- * At most `connectionsMax` requests are with the app; the others stand in a line of ours and not in the pool's, in which none
- * has a deadline and those that were given up stay.
+ * At most `connectionsMax` requests are with the app; the others wait for a place of ours and not in the pool's line, in which
+ * none has a deadline and those that were given up stay.
  */
 class PooledUpstream implements Upstream {
   readonly origin: URL;
   readonly onFault: OnFault;
-  readonly #pool: Dispatcher;
-  readonly #connectionsMax: number;
-  readonly #waitMs: number;
-  #active = 0;
-  /** The oldest first. */
-  readonly #waiting = new Map<PoolRequest, Waiting>();
-  #timer: NodeJS.Timeout | undefined;
+  readonly pool: Dispatcher;
+  readonly places: Places;
 
-  constructor(origin: URL, { timeouts, headBytesMax, connectionsMax, onFault }: UpstreamOptions) {
+  constructor(origin: URL, { timeouts, headBytesMax, connectionsMax, addressShare, onFault }: UpstreamOptions) {
     this.origin = origin;
     this.onFault = onFault;
-    this.#connectionsMax = connectionsMax;
-    this.#waitMs = timeouts.connectMs;
-    this.#pool = new Pool(origin.origin, {
+    this.places = new Places({ max: connectionsMax, share: addressShare, waitMs: timeouts.connectMs });
+    this.pool = new Pool(origin.origin, {
       // One request may begin a moment before the connection of the one that made room for it is free.
       connections: connectionsMax,
       connect: guardedConnector(timeouts.connectMs, onFault),
@@ -103,57 +99,15 @@ class PooledUpstream implements Upstream {
   }
 
   send(request: UpstreamRequest, receiver: AnswerReceiver): Sent {
-    const sent = new PoolRequest(this, receiver);
-    if (this.#active < this.#connectionsMax) {
-      this.#dispatch(sent, request);
-    } else {
-      this.#waiting.set(sent, { request, sinceMs: performance.now() });
-      this.#timer ??= setTimeout(this.#giveUpLate, this.#waitMs);
-    }
+    const sent = new PoolRequest(this, request, receiver);
+    this.places.seek(sent);
     return sent;
   }
 
-  /** A request that was with the app is over: the next one may go. */
-  release(): void {
-    this.#active -= 1;
-    const [next] = this.#waiting;
-    if (next === undefined) return;
-    const [sent, { request }] = next;
-    this.#waiting.delete(sent);
-    this.#dispatch(sent, request);
-  }
-
-  /** false: it does not wait, but is with the app. */
-  leave(sent: PoolRequest): boolean {
-    return this.#waiting.delete(sent);
-  }
-
   async close(): Promise<void> {
-    clearTimeout(this.#timer);
-    const waiting = [...this.#waiting.keys()];
-    this.#waiting.clear();
-    for (const sent of waiting) sent.fail("unreachable", new Error("closing"));
-    await this.#pool.destroy();
+    this.places.close();
+    await this.pool.destroy();
   }
-
-  #dispatch(sent: PoolRequest, { method, target, headers, body }: UpstreamRequest): void {
-    this.#active += 1;
-    this.#pool.dispatch({ method: method as Dispatcher.HttpMethod, path: target, headers, body }, sent);
-  }
-
-  readonly #giveUpLate = (): void => {
-    this.#timer = undefined;
-    const nowMs = performance.now();
-    for (const [sent, { sinceMs }] of this.#waiting) {
-      const leftMs = sinceMs + this.#waitMs - nowMs;
-      if (leftMs > 0) {
-        this.#timer = setTimeout(this.#giveUpLate, Math.ceil(leftMs));
-        return;
-      }
-      this.#waiting.delete(sent);
-      sent.fail("timeout", new Error("no connection to the app became free"));
-    }
-  };
 }
 
 /** Opens connections to the app whose listeners, which are undici's, cannot end the process. */
@@ -182,16 +136,31 @@ export function failureOf(error: Error): UpstreamFailure {
   return FAILURES[code] ?? (code.startsWith("HPE_") ? "unusable" : "unreachable");
 }
 
-class PoolRequest implements Sent, Dispatcher.DispatchHandler {
+class PoolRequest implements Sent, PlaceSeeker, Dispatcher.DispatchHandler {
+  readonly address: string;
   readonly #upstream: PooledUpstream;
   readonly #receiver: AnswerReceiver;
+  /** undefined from when it is with the app, which then holds what it needs of it. */
+  #request: UpstreamRequest | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #isAborted = false;
   #isOver = false;
 
-  constructor(upstream: PooledUpstream, receiver: AnswerReceiver) {
+  constructor(upstream: PooledUpstream, request: UpstreamRequest, receiver: AnswerReceiver) {
     this.#upstream = upstream;
+    this.#request = request;
     this.#receiver = receiver;
+    this.address = request.address;
+  }
+
+  onPlace(): void {
+    const { method, target, headers, body } = this.#request as UpstreamRequest;
+    this.#request = undefined;
+    this.#upstream.pool.dispatch({ method: method as Dispatcher.HttpMethod, path: target, headers, body }, this);
+  }
+
+  onNoPlace(): void {
+    this.fail("busy", new Error("no place at the app became free"));
   }
 
   fail(failure: UpstreamFailure, error: Error): void {
@@ -205,8 +174,9 @@ class PoolRequest implements Sent, Dispatcher.DispatchHandler {
   abort(): void {
     if (this.#isAborted) return;
     this.#isAborted = true;
-    if (this.#upstream.leave(this)) this.fail("aborted", new Error("given up"));
-    else this.#controller?.abort(new Error("given up"));
+    const error = new Error("given up");
+    if (this.#upstream.places.leave(this)) this.fail("aborted", error);
+    else this.#controller?.abort(error);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -255,6 +225,6 @@ class PoolRequest implements Sent, Dispatcher.DispatchHandler {
   #release(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#upstream.release();
+    this.#upstream.places.release(this.address);
   }
 }

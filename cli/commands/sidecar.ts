@@ -7,6 +7,8 @@ import { adminPort, docsUrl, listenHost, redisPrefix, redisUrl, region, required
 import { runService } from "../process.ts";
 import { parseHttpUrl, parsePort, parseWhole } from "../values.ts";
 
+const PLACES = { min: 1, max: 1_000_000 };
+
 export const sidecar = defineCommand({
   name: "sidecar",
   summary: "guard an app: verify keys, enforce limits, forward",
@@ -36,9 +38,37 @@ export const sidecar = defineCommand({
     "upstream-connections": {
       type: "string",
       placeholder: "COUNT",
-      help: "requests that may be with the app at once; others wait for a moment, and are then answered 504",
+      help: "requests that may be with the app at once; others wait for a moment, and are then answered 503",
       default: "1000",
       env: "POSTERN_UPSTREAM_CONNECTIONS",
+    },
+    upgrades: {
+      type: "string",
+      placeholder: "COUNT",
+      help: "connections that may be upgraded (WebSocket) at once; others are answered 503",
+      default: "10000",
+      env: "POSTERN_UPGRADES",
+    },
+    "address-share": {
+      type: "string",
+      placeholder: "PERCENT",
+      help: "what one client address alone may hold of either; 100 when all clients come from one proxy",
+      default: "50",
+      env: "POSTERN_ADDRESS_SHARE",
+    },
+    "body-idle": {
+      type: "string",
+      placeholder: "SECONDS",
+      help: "how long the app waits for more of a request's body before it is answered 408",
+      default: "10",
+      env: "POSTERN_BODY_IDLE",
+    },
+    "body-rate": {
+      type: "string",
+      placeholder: "BYTES",
+      help: "bytes per second that a request's body has to bring while the app waits for it; 0 sets no floor",
+      default: "240",
+      env: "POSTERN_BODY_RATE",
     },
     "docs-url": { ...docsUrl, default: "" },
     region,
@@ -58,11 +88,12 @@ export const sidecar = defineCommand({
         upstream: parseHttpUrl("upstream", options.upstream),
         listen: { host: options.host, port: parsePort("port", options.port) },
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
+        timeouts: { requestBodyIdleMs: 1000 * parseWhole("body-idle", options["body-idle"], { min: 1, max: 86_400 }) },
         limits: {
-          upstreamConnectionsMax: parseWhole("upstream-connections", options["upstream-connections"], {
-            min: 1,
-            max: 1_000_000,
-          }),
+          upstreamConnectionsMax: parseWhole("upstream-connections", options["upstream-connections"], PLACES),
+          upgradesMax: parseWhole("upgrades", options.upgrades, PLACES),
+          addressShare: parseWhole("address-share", options["address-share"], { min: 1, max: 100 }) / 100,
+          bodyBytesPerSecondMin: parseWhole("body-rate", options["body-rate"], { min: 0, max: 1_000_000 }),
         },
         podId: options["pod-id"] ?? hostname(),
         region: options.region,

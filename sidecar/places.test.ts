@@ -1,0 +1,132 @@
+import { expect, test, vi } from "vitest";
+import { type PlaceSeeker, Places } from "./places.ts";
+
+const OPTIONS = { max: 100, share: 0.5, waitMs: 60_000 };
+
+interface Asking extends PlaceSeeker {
+  state: "waits" | "has a place" | "was told no";
+}
+const seekerOf = (address: string): Asking => ({
+  address,
+  state: "waits",
+  onPlace() {
+    this.state = "has a place";
+  },
+  onNoPlace() {
+    this.state = "was told no";
+  },
+});
+function seek(places: Places, address: string): Asking {
+  const seeker = seekerOf(address);
+  places.seek(seeker);
+  return seeker;
+}
+const takeAll = (places: Places, address: string): number => {
+  let taken = 0;
+  while (places.tryTake(address)) taken += 1;
+  return taken;
+};
+
+test.each([
+  { share: 0.5, alone: 50 },
+  { share: 0.75, alone: 75 },
+  { share: 0.1, alone: 10 },
+  { share: 1, alone: 100 },
+])("an address that is alone gets a share of $share: $alone of 100", ({ share, alone }) => {
+  expect(takeAll(new Places({ ...OPTIONS, share }), "a")).toBe(alone);
+});
+
+test.each([1, 2, 3])("of %i places one can be had", (max) => {
+  expect(takeAll(new Places({ ...OPTIONS, max }), "a")).toBeGreaterThanOrEqual(1);
+});
+
+test("the more the others hold, the fewer an address gets, and a new one always finds a place", () => {
+  const places = new Places(OPTIONS);
+  const got = Array.from({ length: 5 }, (_, i) => takeAll(places, `greedy ${i}`));
+  expect(got).toEqual([50, 25, 13, 6, 3]);
+  expect(places.tryTake("new")).toBe(true);
+});
+
+test("never more than all are taken, and a place given back can be taken again", () => {
+  const places = new Places({ ...OPTIONS, max: 3, share: 1 });
+  expect(takeAll(places, "a")).toBe(3);
+  expect(places.tryTake("b")).toBe(false);
+  places.release("a");
+  expect([places.tryTake("b"), places.tryTake("b"), places.taken]).toEqual([true, false, 3]);
+});
+
+test("who waits is served in turns by address, and within one by age", () => {
+  const places = new Places({ ...OPTIONS, max: 1 });
+  places.tryTake("x");
+  const order: string[] = [];
+  for (const [address, n] of [
+    ["many", 1],
+    ["many", 2],
+    ["many", 3],
+    ["few", 1],
+    ["few", 2],
+  ] as const) {
+    places.seek({ address, onPlace: () => order.push(`${address} ${n}`), onNoPlace: () => {} });
+  }
+  places.release("x");
+  for (let i = 0; i < 4; i++) places.release(order.at(-1)?.split(" ")[0] ?? "");
+  expect(order).toEqual(["many 1", "few 1", "many 2", "few 2", "many 3"]);
+  expect([places.taken, places.waiting]).toEqual([1, 0]);
+});
+
+test("an address over its share waits while places are free, and gets one when enough are", () => {
+  const places = new Places(OPTIONS);
+  takeAll(places, "greedy");
+  for (let i = 0; i < 20; i++) expect(places.tryTake(`other ${i}`)).toBe(true);
+  const late = seek(places, "greedy");
+  places.release("greedy");
+  // It holds 49, and 31 are free.
+  expect(late.state).toBe("waits");
+  expect(seek(places, "other 20").state).toBe("has a place");
+  for (let i = 0; i <= 18; i++) places.release(`other ${i}`);
+  expect(late.state).toBe("waits");
+  places.release("other 19");
+  expect(late.state).toBe("has a place");
+});
+
+test("one that left is passed over", () => {
+  const places = new Places({ ...OPTIONS, max: 1 });
+  places.tryTake("x");
+  const [gone, next] = [seek(places, "a"), seek(places, "a")];
+  expect([places.leave(gone), places.leave(gone)]).toEqual([true, false]);
+  places.release("x");
+  expect([gone.state, next.state]).toEqual(["waits", "has a place"]);
+  expect(places.leave(next)).toBe(false);
+});
+
+test("a place that is given back at once, ten thousand times, serves all who wait", () => {
+  const places = new Places({ ...OPTIONS, max: 1 });
+  places.tryTake("x");
+  let served = 0;
+  const onPlace = (): void => {
+    served += 1;
+    places.release("a");
+  };
+  for (let i = 0; i < 10_000; i++) places.seek({ address: "a", onPlace, onNoPlace: () => {} });
+  places.release("x");
+  expect([served, places.taken, places.waiting]).toEqual([10_000, 0, 0]);
+});
+
+test("who waits too long is told, the oldest first; at the end everybody is", () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  try {
+    const places = new Places({ max: 1, share: 0.5, waitMs: 1_000 });
+    places.tryTake("x");
+    const first = seek(places, "a");
+    vi.advanceTimersByTime(600);
+    const second = seek(places, "b");
+    vi.advanceTimersByTime(500);
+    expect([first.state, second.state]).toEqual(["was told no", "waits"]);
+    places.close();
+    expect([second.state, places.waiting]).toEqual(["was told no", 0]);
+    places.release("x");
+    expect([places.taken, vi.getTimerCount()]).toEqual([0, 0]);
+  } finally {
+    vi.useRealTimers();
+  }
+});
