@@ -169,7 +169,7 @@ describe("permission", () => {
     for (const body of [{}, { search: "hidden" }]) {
       const { error } = (await t.call("identities.listIdentities", body, stranger)).body;
       expect(error.status).toBe(403);
-      expect(error.detail).toContain("identity.*.read_identity");
+      expect(error.detail).toContain("identity.*.read_identity or identity.<id>.read_identity");
       expect(error.detail).not.toContain(id);
     }
   });

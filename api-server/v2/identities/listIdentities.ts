@@ -32,9 +32,9 @@ async function handle(call: Call<Body>): Promise<Page<IdentityOut>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "", search } = body;
   const { workspaceId } = caller;
-  // Whoever may read none at all is told so before anything is looked for, and learns no id.
+  // Whoever may read none at all is told so before anything is looked for: both forms that would do, and no id.
   if (!holdsForSome({ type: "identity", action: "read_identity" }, caller.permissions)) {
-    call.require(identityPermission("read_identity"));
+    call.require(identityPermission("read_identity", "<id>"));
   }
   // One row more than is shown: it tells that there is a next page, and where that begins.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };
