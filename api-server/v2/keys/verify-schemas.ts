@@ -17,7 +17,8 @@ import {
  * The request and the answer of keys.verifyKey (api/v2 sections 13.4 and 12.1).
  */
 
-const RequestedRatelimit = z.strictObject({
+/** Members that are not known are ignored here. */
+const RequestedRatelimit = z.object({
   name: z
     .string()
     .min(3)
