@@ -14,6 +14,7 @@ const WORKSPACES_EVERY_MS = 1000;
 const LOAD_EVERY_MS = 50;
 const WRITE_BEHIND_EVERY_MS = 500;
 const INGEST_EVERY_MS = 200;
+const EVENTS_BUDGET_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
 const PARTITIONS_EVERY_MS = 3_600_000;
 
@@ -22,6 +23,8 @@ export function startBackgroundWork(parts: {
   deps: Deps;
   edge: Edge;
   metrics: Registry;
+  /** That all streams of events together may take in their store. */
+  eventsBytesMax: number;
   workspaceIds: readonly string[];
 }): {
   loops: Closeable[];
@@ -39,7 +42,7 @@ export function startBackgroundWork(parts: {
   });
   const common = { log, failures: createLoopFailures(metrics) };
   const writeBehind = () => writeSpentBehind({ db, store: edge.credits, workspaceIds });
-  const ingester = new Ingester({ db, source: edge.events, nowMs, log, metrics });
+  const ingester = new Ingester({ db, source: edge.events, bytesMax: parts.eventsBytesMax, nowMs, log, metrics });
   const loop = (name: string, everyMs: number, work: () => Promise<boolean | undefined>) =>
     startLoop({ name, everyMs, work, ...common });
 
@@ -62,6 +65,10 @@ export function startBackgroundWork(parts: {
     loop("credit-loads", LOAD_EVERY_MS, () => loadRequested({ store: edge.credits, credits, workspaceIds })),
     loop("credit-write-behind", WRITE_BEHIND_EVERY_MS, writeBehind),
     loop("ingest", INGEST_EVERY_MS, () => ingester.round(workspaceIds)),
+    loop("events-budget", EVENTS_BUDGET_EVERY_MS, async () => {
+      await ingester.keepBudget(workspaceIds);
+      return false;
+    }),
     loop("partitions", PARTITIONS_EVERY_MS, async () => {
       await keepPartitions(db, nowMs());
       return false;

@@ -26,6 +26,7 @@ import { createPostgresSource } from "./store/records.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
 
 const COUNTERS_TIMEOUT_MS = 1000;
+const EVENTS_BYTES_MAX = 256 * 1024 * 1024;
 
 export interface ApiServerConfig {
   readonly databaseUrl: string;
@@ -41,6 +42,8 @@ export interface ApiServerConfig {
   readonly trustedProxies?: readonly string[] | undefined;
   /** A root key from outside, registered for the default workspace with every grant. */
   readonly rootKey?: string | undefined;
+  /** That all streams of events together may take in their store; 256 MiB when left out. */
+  readonly eventsBytesMax?: number | undefined;
   /** For recoverable keys: the first one encrypts, all decrypt. None, when left out. */
   readonly encryptionKeys?: readonly [EncryptionKey, ...EncryptionKey[]] | undefined;
 }
@@ -159,7 +162,13 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     newProjectionId: () => makeId("projection", randomBytes(24)),
   });
   running.loops.push(relay);
-  const background = startBackgroundWork({ deps, edge, metrics, workspaceIds: await listWorkspaceIds(db) });
+  const background = startBackgroundWork({
+    deps,
+    edge,
+    metrics,
+    eventsBytesMax: config.eventsBytesMax ?? EVENTS_BYTES_MAX,
+    workspaceIds: await listWorkspaceIds(db),
+  });
   running.loops.push(...background.loops);
   running.drain = background.drain;
 

@@ -47,6 +47,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   const keys = new RedisKeys(options.prefix);
   const feed = new RedisChangeFeed({ client, keys, url, clientName });
   const sink = new BufferedSink({ send: (batch) => appendToRedis(client, keys, batch) });
+  const events = new RedisEventSource(client, { keys, consumer: `${clientName}-${randomUUID()}` });
   const opened: EdgeCounters[] = [];
   await Promise.allSettled([client, counting].map((each) => within(CONNECT_WAIT_MS, ready(each))));
   return {
@@ -61,7 +62,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
     },
     credits: new RedisCreditStore(client, keys),
     sink,
-    events: new RedisEventSource(client, { keys, consumer: `${clientName}-${randomUUID()}` }),
+    events,
     pods: new RedisPodReports(client, keys),
     ping: async () => {
       await within(PING_TIMEOUT_MS, client.ping());
@@ -73,7 +74,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
       return evictionPolicy === undefined ? {} : { evictionPolicy };
     },
     close: async () => {
-      const closing = [sink.close(), feed.close(), ...opened.map((counters) => counters.close())];
+      const closing = [sink.close(), events.close(), feed.close(), ...opened.map((counters) => counters.close())];
       await Promise.allSettled([within(CLOSE_WAIT_MS, Promise.allSettled(closing))]);
       client.disconnect();
       counting.disconnect();

@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from "prom-client";
-import type { StreamDepth } from "../../edge/events/contract.ts";
+import type { KeptBudget, StreamDepth } from "../../edge/events/contract.ts";
 
 interface Seen {
   readonly entries: number;
@@ -14,6 +14,8 @@ export class IngestMetrics {
   readonly #failures: Counter;
   readonly #leftOut: Counter;
   readonly #setAside: Counter;
+  readonly #trimmed: Counter;
+  readonly #budget: Gauge;
 
   constructor(registry: Registry) {
     const registers = [registry];
@@ -30,6 +32,15 @@ export class IngestMetrics {
       "postern_events_set_aside_total",
       "Keys that were removed because they were no stream of events",
     );
+    this.#trimmed = counter(
+      "postern_events_trimmed_total",
+      "Entries removed unread, because a writer did not keep to its room",
+    );
+    this.#budget = new Gauge({
+      name: "postern_events_budget_bytes",
+      help: "What all streams of events may take; 0 in an api-server that does not share it out",
+      registers,
+    });
     const sum = (name: string, help: string, read: (seen: Seen) => number) =>
       this.#gauge(registry, { name, help }, (all) => all.reduce((total, seen) => total + read(seen), 0));
     sum("postern_events_waiting_entries", "Entries in the streams of events, each a batch", (seen) => seen.entries);
@@ -60,6 +71,11 @@ export class IngestMetrics {
 
   setAside(): void {
     this.#setAside.inc();
+  }
+
+  kept(budget: KeptBudget | undefined): void {
+    this.#budget.set(budget?.totalBytes ?? 0);
+    this.#trimmed.inc(budget?.trimmed ?? 0);
   }
 
   #gauge(registry: Registry, about: { name: string; help: string }, read: (all: readonly Seen[]) => number): void {

@@ -15,6 +15,8 @@ import { type Turns, WorkspaceTurns } from "./turns.ts";
 export interface IngesterOptions {
   readonly db: Pool;
   readonly source: EventSource;
+  /** That all streams of events together may take in their store. */
+  readonly bytesMax: number;
   /** Unix ms: decides which days are kept. */
   readonly nowMs: () => number;
   readonly log: Logger;
@@ -52,6 +54,12 @@ export class Ingester {
       if (asking.has(workspaceId)) isMore = (await this.#turn(workspaceId)) || isMore;
     }
     return isMore;
+  }
+
+  /** Shares out the memory for events anew. Throws when their store cannot be reached. */
+  async keepBudget(workspaceIds: readonly string[]): Promise<void> {
+    const { source, bytesMax } = this.#options;
+    this.#metrics.kept(await source.keepWithin(workspaceIds, bytesMax));
   }
 
   async #turn(workspaceId: string): Promise<boolean> {

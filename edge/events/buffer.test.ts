@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { waitFor } from "../../test/harness/wait.ts";
-import { BufferedSink, type EventBatch } from "./buffer.ts";
+import { BufferedSink, type EventBatch, type Sent } from "./buffer.ts";
 import type { VerificationEvent } from "./contract.ts";
 
 let count = 0;
@@ -25,13 +25,15 @@ const anEvent = (changes: Partial<VerificationEvent> = {}): VerificationEvent =>
 /** A store that keeps copies, because a batch's bytes are used again once it is sent. */
 function aStore() {
   const stored: VerificationEvent[] = [];
-  const store = { stored, isAway: false, calls: 0 };
-  const send = async ({ lines, count: expected }: EventBatch): Promise<void> => {
+  const store = { stored, isAway: false, isFull: false, calls: 0 };
+  const send = async ({ lines, count: expected }: EventBatch): Promise<Sent> => {
     store.calls += 1;
     if (store.isAway) throw new Error("away");
+    if (store.isFull) return "refused";
     const events = lines.toString().trimEnd().split("\n");
     expect(events).toHaveLength(expected);
     stored.push(...events.map((line) => JSON.parse(line) as VerificationEvent));
+    return "stored";
   };
   return { store, send };
 }
@@ -77,7 +79,7 @@ test("many are sent at once, in few batches, whole and in order, again and again
   await sink.flush();
   await waitFor("all of them", () => store.stored.length === events.length);
   expect(store.stored).toEqual(events);
-  expect(store.calls).toBeLessThan(30);
+  expect(store.calls).toBeLessThan(60);
 });
 
 test("an event that is larger than a batch is a batch of its own", async () => {
@@ -87,4 +89,36 @@ test("an event that is larger than a batch is a batch of its own", async () => {
   for (const event of events) sink.add(event);
   await sink.flush();
   expect(store.stored).toEqual(events);
+});
+
+test("what the store has no room for is dropped at once and counted, and does not come again", async () => {
+  const { store, send } = aStore();
+  sink = new BufferedSink({ send });
+  store.isFull = true;
+  for (let i = 0; i < 10; i++) sink.add(anEvent());
+  await sink.flush();
+  expect(sink.dropped()).toBe(10);
+  store.isFull = false;
+  const later = anEvent();
+  sink.add(later);
+  await sink.flush();
+  expect(store.stored).toEqual([later]);
+  expect(sink.dropped()).toBe(10);
+});
+
+test("where many workspaces wait, one that floods does not take the others' places", async () => {
+  const { store, send } = aStore();
+  store.isAway = true;
+  sink = new BufferedSink({ send, waitingMax: 1_000 });
+  for (let i = 0; i < 3_000; i++) sink.add(anEvent({ workspaceId: "ws_flooding" }));
+  const others = Array.from({ length: 300 }, (_, i) => anEvent({ workspaceId: `ws_${i % 3}` }));
+  for (const event of others) sink.add(event);
+  for (let i = 0; i < 3_000; i++) sink.add(anEvent({ workspaceId: "ws_flooding" }));
+  await sink.flush();
+  store.isAway = false;
+  await sink.flush();
+  const stored = new Set(store.stored.map(({ id }) => id));
+  expect(others.filter(({ id }) => stored.has(id))).toHaveLength(300);
+  expect(stored.size + sink.dropped()).toBe(6_300);
+  expect(stored.size).toBeGreaterThan(500);
 });

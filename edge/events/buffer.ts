@@ -3,7 +3,8 @@ import type { LineSink, UsageEvent } from "./contract.ts";
 /*
  * Collects events as lines of JSON and sends them 200 ms after the first or when there are 500. One round of sending is
  * under way at a time; what cannot be sent waits for the next (an event has an id, so that sending it twice is harmless).
- * Only so many wait: beyond that new ones are dropped and counted.
+ * Only so many wait: beyond that new ones are dropped and counted, or older ones of a workspace that has more of them
+ * waiting. What the store has no room for is dropped and counted at once: it would only keep others' from waiting.
  *
  * They wait as bytes, not as objects: hundreds of objects that outlive a collection of young garbage, again and again, cost
  * a sidecar more than writing them down does.
@@ -14,7 +15,8 @@ const SEND_AT = 500;
 const WAITING_MAX = 10_000;
 /** The first batch of a workspace in a round is small, because in the centre there are many workspaces. */
 const FIRST_BATCH_BYTES = 4 * 1024;
-const BATCH_BYTES = 160 * 1024;
+/** A batch is an entry of the stream; the reader takes entries of up to 80 KiB. */
+const BATCH_BYTES = 64 * 1024;
 /** As many as are on their way or being filled under load. */
 const SPARES_MAX = 4;
 /** UTF-16 to UTF-8. */
@@ -28,9 +30,12 @@ export interface EventBatch {
   readonly count: number;
 }
 
+/** Refused: there is no room for the workspace's events. */
+export type Sent = "stored" | "refused";
+
 export interface BufferOptions {
   /** Rejects when it is not known that all were stored. */
-  readonly send: (batch: EventBatch) => Promise<void>;
+  readonly send: (batch: EventBatch) => Promise<Sent>;
   readonly waitingMax?: number;
 }
 
@@ -42,7 +47,7 @@ interface OpenBatch {
 }
 
 export class BufferedSink implements LineSink {
-  readonly #send: (batch: EventBatch) => Promise<void>;
+  readonly #send: (batch: EventBatch) => Promise<Sent>;
   readonly #waitingMax: number;
   /** By workspace: what is still added to. */
   #open = new Map<string, OpenBatch>();
@@ -50,6 +55,8 @@ export class BufferedSink implements LineSink {
   /** Buffers that have been sent, for the next batches: under load they would else be made and thrown away all the time. */
   readonly #spares: Buffer[] = [];
   #waiting = 0;
+  /** By workspace: how many of them. */
+  readonly #waitingOf = new Map<string, number>();
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
@@ -67,7 +74,7 @@ export class BufferedSink implements LineSink {
   }
 
   addLine(workspaceId: string, line: string): void {
-    if (this.#isClosed || this.#waiting >= this.#waitingMax) {
+    if (this.#isClosed || (this.#waiting >= this.#waitingMax && !this.#makeRoomFor(workspaceId))) {
       this.#dropped += 1;
       return;
     }
@@ -75,7 +82,7 @@ export class BufferedSink implements LineSink {
     batch.length += batch.bytes.write(line, batch.length);
     batch.bytes[batch.length++] = LINE_FEED;
     batch.count += 1;
-    this.#waiting += 1;
+    this.#count(workspaceId, 1);
     if (this.#waiting >= SEND_AT && this.#mayHurry && this.#sending === undefined) void this.flush();
     else this.#schedule();
   }
@@ -100,8 +107,31 @@ export class BufferedSink implements LineSink {
     clearTimeout(this.#timer);
     this.#dropped += this.#waiting;
     this.#waiting = 0;
+    this.#waitingOf.clear();
     this.#open.clear();
     this.#full = [];
+  }
+
+  #count(workspaceId: string, events: number): void {
+    this.#waiting += events;
+    const waiting = (this.#waitingOf.get(workspaceId) ?? 0) + events;
+    if (waiting > 0) this.#waitingOf.set(workspaceId, waiting);
+    else this.#waitingOf.delete(workspaceId);
+  }
+
+  /** Drops the oldest batch of the workspace that has most waiting, unless this one has its equal part of them already. */
+  #makeRoomFor(workspaceId: string): boolean {
+    const workspaces = this.#waitingOf.size + (this.#waitingOf.has(workspaceId) ? 0 : 1);
+    if ((this.#waitingOf.get(workspaceId) ?? 0) >= this.#waitingMax / workspaces) return false;
+    const [most] = [...this.#waitingOf].reduce((a, b) => (b[1] > a[1] ? b : a));
+    const at = this.#full.findIndex((batch) => batch.workspaceId === most);
+    const dropped = at === -1 ? this.#open.get(most) : this.#full.splice(at, 1)[0];
+    // All of them are being sent.
+    if (dropped === undefined || most === workspaceId) return false;
+    if (at === -1) this.#open.delete(most);
+    this.#count(most, -dropped.count);
+    this.#dropped += dropped.count;
+    return true;
   }
 
   #batchFor(workspaceId: string, bytes: number): OpenBatch {
@@ -130,12 +160,14 @@ export class BufferedSink implements LineSink {
     this.#open.clear();
     const outcomes = await Promise.allSettled(round.map(async (batch) => this.#send(toEventBatch(batch))));
     for (const [at, batch] of round.entries()) {
-      if (outcomes[at]?.status === "rejected") {
+      const outcome = outcomes[at];
+      if (outcome?.status === "rejected") {
         // They go on waiting; `dropped` counts those for which there is no room in the end.
         this.#full.push(batch);
         continue;
       }
-      this.#waiting -= batch.count;
+      if (outcome?.value === "refused") this.#dropped += batch.count;
+      this.#count(batch.workspaceId, -batch.count);
       if (batch.bytes.length === BATCH_BYTES && this.#spares.length < SPARES_MAX) this.#spares.push(batch.bytes);
     }
     this.#mayHurry = this.#full.length === 0;

@@ -47,7 +47,7 @@ export interface EventSink extends Closeable {
   add(event: UsageEvent): void;
   /** Sends what is waiting now. */
   flush(): Promise<void>;
-  /** Events dropped since the start because the buffer was full or the store could not be reached. */
+  /** Events dropped since the start: the store had no room for them, or could not be reached and the buffer was full. */
   dropped(): number;
 }
 
@@ -94,6 +94,13 @@ export interface Portion {
   readonly unreadable: number;
 }
 
+export interface KeptBudget {
+  /** That all streams together may take now. */
+  readonly totalBytes: number;
+  /** Entries that were removed unread, because a writer did not keep to its room. */
+  readonly trimmed: number;
+}
+
 /**
  * The ingester's side: at least once, so the handler must not mind an event that it has seen before. What lies in a stream was
  * written by pods, so each call is about one workspace, and what fails for one says nothing of the others.
@@ -107,6 +114,11 @@ export interface EventSource {
    * `StreamRefused` when the store answers that this workspace's stream cannot be read, and `EventsUnavailable`.
    */
   take(workspaceId: string, handle: (events: TakenEvents) => Promise<void>): Promise<Portion>;
+  /**
+   * Shares out the memory that all streams together may take, `bytesMax` or what the store has for them. undefined when
+   * another process does. Throws when the store cannot be reached.
+   */
+  keepWithin(workspaceIds: readonly string[], bytesMax: number): Promise<KeptBudget | undefined>;
   /** Leaves the readers of the streams. What was handed over and not acknowledged is another reader's to take. */
   close(): Promise<void>;
 }

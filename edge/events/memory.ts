@@ -1,26 +1,37 @@
-import type { EventBatch } from "./buffer.ts";
-import type { EventSource, Portion, StreamDepth, StreamsSeen, TakenEvents } from "./contract.ts";
+import type { EventBatch, Sent } from "./buffer.ts";
+import type { EventSource, KeptBudget, Portion, StreamDepth, StreamsSeen, TakenEvents } from "./contract.ts";
 import { EventLines } from "./schema.ts";
 
-const KEPT_MAX = 100_000;
+const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 const PORTION_MAX = 2_000;
 
-/** The stream between a sink and an ingester of one process. Capped: the oldest make room, as they do in Redis. */
+interface Line {
+  readonly line: string;
+  /** Of `performance.now()`. */
+  readonly atMs: number;
+}
+
+/** The stream between a sink and an ingester of one process. What would make a workspace's part too large is refused. */
 export class MemoryEventStream implements EventSource {
-  /** By workspace: the lines, and when they came (of `performance.now()`). */
-  readonly #kept = new Map<string, { readonly line: string; readonly atMs: number }[]>();
-  readonly #keptMax: number;
+  readonly #kept = new Map<string, Line[]>();
+  #bytesMax = KEPT_BYTES_MAX;
 
-  constructor(keptMax: number = KEPT_MAX) {
-    this.#keptMax = keptMax;
-  }
-
-  append({ workspaceId, lines }: EventBatch): void {
+  append({ workspaceId, lines }: EventBatch): Sent {
     const kept = this.#kept.get(workspaceId) ?? [];
     this.#kept.set(workspaceId, kept);
+    // Half of all is for whoever needs it, the other half in equal parts each one's own.
+    const wanted = bytesOf(kept) + lines.length;
+    const own = this.#bytesMax / 2 / this.#kept.size;
+    const total = [...this.#kept.values()].reduce((sum, each) => sum + bytesOf(each), lines.length);
+    if (wanted > own && total > this.#bytesMax / 2) return "refused";
     const atMs = performance.now();
     for (const line of lines.toString().split("\n")) if (line !== "") kept.push({ line, atMs });
-    if (kept.length > this.#keptMax) kept.splice(0, kept.length - this.#keptMax);
+    return "stored";
+  }
+
+  async keepWithin(_: readonly string[], bytesMax: number): Promise<KeptBudget> {
+    this.#bytesMax = Math.min(bytesMax, KEPT_BYTES_MAX);
+    return { totalBytes: this.#bytesMax, trimmed: 0 };
   }
 
   async look(workspaceIds: readonly string[]): Promise<StreamsSeen> {
@@ -28,8 +39,12 @@ export class MemoryEventStream implements EventSource {
     for (const workspaceId of workspaceIds) {
       const kept = this.#kept.get(workspaceId);
       if (kept === undefined || kept.length === 0) continue;
-      const bytes = kept.reduce((sum, { line }) => sum + line.length, 0);
-      depths.push({ workspaceId, entries: kept.length, bytes, ageMs: performance.now() - (kept[0]?.atMs ?? 0) });
+      depths.push({
+        workspaceId,
+        entries: kept.length,
+        bytes: bytesOf(kept),
+        ageMs: performance.now() - (kept[0]?.atMs ?? 0),
+      });
     }
     return { depths, setAside: [], failed: [] };
   }
@@ -48,3 +63,5 @@ export class MemoryEventStream implements EventSource {
 
   async close(): Promise<void> {}
 }
+
+const bytesOf = (lines: readonly Line[]): number => lines.reduce((sum, { line }) => sum + line.length, 0);

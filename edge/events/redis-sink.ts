@@ -1,30 +1,41 @@
 import type { RedisClient } from "../redis/connect.ts";
 import type { RedisKeys } from "../redis/keys.ts";
 import { defineScript, runScript, within } from "../redis/script.ts";
-import type { EventBatch } from "./buffer.ts";
+import type { EventBatch, Sent } from "./buffer.ts";
 
-const STREAM_MAX = 1_000_000;
 const SEND_TIMEOUT_MS = 5_000;
+/** What a workspace may write before an api-server has given it room. */
+export const FIRST_ROOM_BYTES = 128 * 1024;
+/** What an entry takes besides its text, and what an allocator rounds up to at most. */
+export const ENTRY_COST_BYTES = 512;
+export const COST_PER_BYTE = 1.25;
 
 /**
- * KEYS: the stream. ARGV: how many entries it keeps, about; the events, a line of JSON each, which holds no line feed. A
- * script, so that a batch is one command; one argument, because framing hundreds of them costs a sidecar more than the JSON.
+ * Appends one entry, a batch of events with a line of JSON each, if there is room. KEYS: the stream, the room. ARGV: the room
+ * of those who have none yet, what an entry costs, what a byte costs, the events. Reply: 1 appended, 0 no room.
+ * What is counted is a guess that errs upwards; an api-server compares it with the memory in use, and corrects the room.
  */
 const APPEND = defineScript(`
-local count = 0
-for event in string.gmatch(ARGV[2], '[^\\n]+') do
-  redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', 'e', event)
-  count = count + 1
+local room = redis.pcall('GET', KEYS[2])
+room = type(room) == 'string' and tonumber(room) or false
+if not room then
+  room = tonumber(ARGV[1])
+  redis.call('SET', KEYS[2], ARGV[1])
 end
-return count
+local cost = math.ceil(#ARGV[4] * tonumber(ARGV[3])) + tonumber(ARGV[2])
+-- Not a number is not less either.
+if not (room >= cost) then return 0 end
+redis.call('XADD', KEYS[1], '*', 'e', ARGV[4])
+redis.call('DECRBY', KEYS[2], string.format('%.0f', cost))
+return 1
 `);
 
 /** Appends a batch to the stream of its workspace. Throws when the store does not answer. */
-export async function appendToRedis(
-  client: RedisClient,
-  keys: RedisKeys,
-  { workspaceId, lines }: EventBatch,
-  streamMax: number = STREAM_MAX,
-): Promise<void> {
-  await within(SEND_TIMEOUT_MS, runScript(client, APPEND, 1, [keys.events(workspaceId), streamMax, lines]));
+export async function appendToRedis(client: RedisClient, keys: RedisKeys, batch: EventBatch): Promise<Sent> {
+  const { workspaceId, lines } = batch;
+  const withoutLast = lines.subarray(0, -1);
+  const args = [FIRST_ROOM_BYTES, ENTRY_COST_BYTES, COST_PER_BYTE, withoutLast];
+  const named = [keys.events(workspaceId), keys.eventsRoom(workspaceId)];
+  const reply = await within(SEND_TIMEOUT_MS, runScript(client, APPEND, 2, [...named, ...args]));
+  return reply === 1 ? "stored" : "refused";
 }

@@ -4,18 +4,21 @@ import { defineScript, runScript, type Script } from "../redis/script.ts";
 import {
   type EventSource,
   EventsUnavailable,
+  type KeptBudget,
   type Portion,
   type StreamDepth,
   StreamRefused,
   type StreamsSeen,
   type TakenEvents,
 } from "./contract.ts";
+import { RedisEventBudget } from "./redis-budget.ts";
+import { COST_PER_BYTE, ENTRY_COST_BYTES } from "./redis-sink.ts";
 import { EventLines } from "./schema.ts";
 
 /*
  * Reads the streams of events as one of the consumer group `ingest`. Entries are acknowledged and removed after the handler
  * has returned. What it refused, this reader reads again at its next turn; what a reader left that died is claimed by
- * another after a minute.
+ * another after a minute. A reader is removed from its groups when it closes, and by others when it was killed.
  *
  * Pods write these streams, and a compromised one anything at all: another type of key, no events, entries of any size and
  * id, no group. So a script reads one entry at a time until the portion is full, which bounds what one call can cost;
@@ -25,6 +28,8 @@ import { EventLines } from "./schema.ts";
 const GROUP = "ingest";
 /** An entry that a reader holds for longer was left by a dead one. */
 const CLAIM_AFTER_MS = 60_000;
+/** A reader that was not seen for so many times as long is gone; one that lives and is removed all the same comes again. */
+const GONE_AFTER_CLAIMS = 5;
 /** Of events that one turn takes, about: some 1,500 of them, which Postgres stores in less than a tenth of a second. */
 const PORTION_BYTES = 512 * 1024;
 /** A batch, or 20 tags of 512 characters, each written as an escape of six, and room for the rest. */
@@ -65,7 +70,7 @@ return seen
  * KEYS: the stream. ARGV: the group, the reader, '>' for entries that are new or '0' for those that this reader
  * holds, how many bytes are enough, how many an entry may have, how many entries are enough.
  * Reply: how many entries, how many of them were no events, their ids with a space between, the events with a line feed
- * between; nil when there are none.
+ * between, how many bytes these have; nil when there are none.
  */
 const TAKE = defineScript(`
 local ids, events, bytes, unreadable, from = {}, {}, 0, 0, ARGV[3]
@@ -95,7 +100,7 @@ for _ = 1, tonumber(ARGV[6]) do
   if bytes >= tonumber(ARGV[4]) then break end
 end
 if #ids == 0 then return false end
-return {#ids, unreadable, table.concat(ids, ' '), table.concat(events, '\\n')}
+return {#ids, unreadable, table.concat(ids, ' '), table.concat(events, '\\n'), bytes}
 `);
 
 /**
@@ -109,7 +114,29 @@ return #claimed[2]
 `);
 
 /**
- * Acknowledges entries and removes them. KEYS: the stream. ARGV: the group, the ids with a space between.
+ * Removes readers that hold nothing: the one that leaves, and those that have not been seen for long. In one step, because a
+ * reader that was removed while it holds entries would take them with it. KEYS: streams. ARGV: the group, the reader that
+ * leaves ('' for none), after how many ms a reader counts as gone. Reply: how many were removed.
+ */
+const TIDY = defineScript(`
+local removed = 0
+for _, key in ipairs(KEYS) do
+  local readers = redis.pcall('XINFO', 'CONSUMERS', key, ARGV[1])
+  for _, reader in ipairs(readers.err and {} or readers) do
+    local is = {}
+    for f = 1, #reader, 2 do is[reader[f]] = reader[f + 1] end
+    if is.pending == 0 and (is.name == ARGV[2] or is.idle > tonumber(ARGV[3])) then
+      redis.call('XGROUP', 'DELCONSUMER', key, ARGV[1], is.name)
+      removed = removed + 1
+    end
+  end
+end
+return removed
+`);
+
+/**
+ * Acknowledges entries and removes them, which makes room. KEYS: the stream, the room. ARGV: the group, the ids with a space
+ * between, how much room they make.
  * An entry with an id from the far future, when it is gone, would still keep every later one out or make it look young
  * for ever: an empty stream that has seen one begins anew.
  */
@@ -118,6 +145,7 @@ local ids = {}
 for id in string.gmatch(ARGV[2], '%S+') do ids[#ids + 1] = id end
 redis.call('XACK', KEYS[1], ARGV[1], unpack(ids))
 local removed = redis.call('XDEL', KEYS[1], unpack(ids))
+if removed > 0 then redis.pcall('INCRBY', KEYS[2], ARGV[3]) end
 if redis.call('XLEN', KEYS[1]) == 0 then
   local stream = redis.call('XINFO', 'STREAM', KEYS[1])
   for f = 1, #stream, 2 do
@@ -134,6 +162,8 @@ export interface RedisEventSourceOptions {
   readonly keys: RedisKeys;
   /** Of this process alone. */
   readonly consumer: string;
+  /** Whether counters are in the same Redis; true when left out. */
+  readonly isShared?: boolean;
   readonly claimAfterMs?: number;
 }
 
@@ -151,13 +181,18 @@ export class RedisEventSource implements EventSource {
   readonly #consumer: string;
   readonly #claimAfterMs: number;
   readonly #readings = new Map<string, Reading>();
+  readonly #budget: RedisEventBudget;
+  /** Those whose streams had something since the room was last shared out. */
+  #active = new Set<string>();
 
   /** The connection belongs to the caller, who also closes it. */
-  constructor(client: RedisClient, { keys, consumer, claimAfterMs = CLAIM_AFTER_MS }: RedisEventSourceOptions) {
+  constructor(client: RedisClient, options: RedisEventSourceOptions) {
+    const { keys, consumer, isShared = true, claimAfterMs = CLAIM_AFTER_MS } = options;
     this.#client = client;
     this.#keys = keys;
     this.#consumer = consumer;
     this.#claimAfterMs = claimAfterMs;
+    this.#budget = new RedisEventBudget(client, { keys, holder: consumer, isShared });
   }
 
   async look(workspaceIds: readonly string[]): Promise<StreamsSeen> {
@@ -180,11 +215,29 @@ export class RedisEventSource implements EventSource {
     if (taken === undefined) return { entries: 0, unreadable: 0 };
     reading.holds = true;
     if (taken.events !== "") await handle(new EventLines(workspaceId, taken.events));
-    await this.#ask(FINISH, stream, [GROUP, taken.ids]);
+    const madeRoom = Math.ceil(taken.bytes * COST_PER_BYTE) + taken.entries * ENTRY_COST_BYTES;
+    await this.#ask(FINISH, stream, [GROUP, taken.ids, madeRoom], [this.#keys.eventsRoom(workspaceId)]);
     return { entries: taken.entries, unreadable: taken.unreadable };
   }
 
-  async close(): Promise<void> {}
+  async keepWithin(workspaceIds: readonly string[], bytesMax: number): Promise<KeptBudget | undefined> {
+    const active = this.#active;
+    this.#active = new Set();
+    return this.#budget.keep(workspaceIds, { wantedBytes: bytesMax, active });
+  }
+
+  /** Leaves every group that it has read in, and the budget. */
+  async close(): Promise<void> {
+    const streams = [...this.#readings.keys()].map((id) => this.#keys.events(id));
+    const size = isCluster(this.#client) ? 1 : LOOK_MAX;
+    const work: Promise<unknown>[] = [this.#budget.leave()];
+    for (let at = 0; at < streams.length; at += size) {
+      const group = streams.slice(at, at + size);
+      const args = [...group, GROUP, this.#consumer, this.#claimAfterMs * GONE_AFTER_CLAIMS];
+      work.push(runScript(this.#client, TIDY, group.length, args));
+    }
+    await Promise.all(work);
+  }
 
   async #lookAt(workspaceIds: readonly string[]): Promise<StreamsSeen> {
     const depths: StreamDepth[] = [];
@@ -200,6 +253,7 @@ export class RedisEventSource implements EventSource {
       else {
         const ageMs = Math.max(0, Number(nowMs) - Number(firstId.split("-")[0]));
         depths.push({ workspaceId, entries, bytes: Number(is), ageMs });
+        this.#active.add(workspaceId);
       }
     }
     return { depths, setAside, failed };
@@ -228,8 +282,8 @@ export class RedisEventSource implements EventSource {
     const args = [GROUP, this.#consumer, from, PORTION_BYTES, ENTRY_BYTES_MAX, ENTRIES_MAX];
     const reply = await this.#ask(TAKE, stream, args);
     if (reply === null) return undefined;
-    const [entries, unreadable, ids, events] = reply as [number, number, string, string];
-    return { entries, unreadable, ids, events };
+    const [entries, unreadable, ids, events, bytes] = reply as [number, number, string, string, number];
+    return { entries, unreadable, ids, events, bytes };
   }
 
   /** Looks for what dead readers left, half as often as an entry has to lie before it counts as left. */
@@ -239,11 +293,18 @@ export class RedisEventSource implements EventSource {
     const reply = await this.#ask(CLAIM, stream, [GROUP, this.#consumer, this.#claimAfterMs, ENTRIES_MAX]);
     if (reply === 0) reading.claimedAtMs = nowMs;
     else reading.holds = true;
+    await this.#ask(TIDY, stream, [GROUP, "", this.#claimAfterMs * GONE_AFTER_CLAIMS]);
   }
 
   /** Where the store was emptied, or somebody destroyed the group, that is made and the script run again. */
-  async #ask(script: Script, stream: string, args: readonly (string | number)[]): Promise<unknown> {
-    const run = () => answered(runScript(this.#client, script, 1, [stream, ...args]));
+  async #ask(
+    script: Script,
+    stream: string,
+    args: readonly (string | number)[],
+    otherKeys: readonly string[] = [],
+  ): Promise<unknown> {
+    const argv = [stream, ...otherKeys, ...args];
+    const run = () => answered(runScript(this.#client, script, 1 + otherKeys.length, argv));
     try {
       return await run();
     } catch (error) {
@@ -275,4 +336,5 @@ interface Taken {
   readonly ids: string;
   /** With a line feed between. */
   readonly events: string;
+  readonly bytes: number;
 }

@@ -93,6 +93,16 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:events`;
   }
 
+  /** How many bytes may be added to the events: in their slot, so that one script reads and writes both. */
+  eventsRoom(workspaceId: string): string {
+    return `${this.#prefix}:${workspaceId}:events-room:{${this.events(workspaceId)}}`;
+  }
+
+  /** Which process shares out the room for events. */
+  eventsKeeper(): string {
+    return `${this.#prefix}:${CENTRAL}:events-keeper`;
+  }
+
   pods(workspaceId: string, policyId: string): string {
     return `${this.#prefix}:${workspaceId}:pods:{${policyId}}`;
   }

@@ -53,6 +53,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
 
   test("thousands are taken in portions, none lost and none twice", async () => {
     const workspaceId = aName("ws");
+    await edge.events.keepWithin([workspaceId], 64 * 1024 * 1024);
     const events = Array.from({ length: 2_345 }, () => anEvent({ workspaceId }));
     for (const event of events) edge.sink.add(event);
     await edge.sink.flush();
@@ -95,5 +96,29 @@ describe.each(EDGES)("events $name", ({ open }) => {
     edge.sink.add(later);
     await edge.sink.flush();
     expect(await takeAll(edge.events, [refused])).toEqual([...events, later]);
+  });
+
+  test("what a workspace has no room for is refused and counted, and another's events are stored all the same", async () => {
+    const [flooding, quiet] = [aName("ws"), aName("ws")];
+    await edge.events.keepWithin([flooding, quiet], 1024 * 1024);
+    const another = await opened.openAnother();
+    const droppedBefore = another.sink.dropped();
+    for (let i = 0; i < 6_000; i++) {
+      another.sink.add(anEvent({ workspaceId: flooding }));
+      if (i % 500 === 499) await another.sink.flush();
+    }
+    const dropped = another.sink.dropped() - droppedBefore;
+    expect(dropped).toBeGreaterThan(2_000);
+    const event = anEvent({ workspaceId: quiet });
+    another.sink.add(event);
+    await another.sink.flush();
+    expect(await takeAll(edge.events, [quiet])).toEqual([event]);
+    const { depths } = await edge.events.look([flooding]);
+    expect(depths[0]?.bytes).toBeLessThan(1024 * 1024);
+    expect(await takeAll(edge.events, [flooding])).toHaveLength(6_000 - dropped);
+    // What was read has made room.
+    another.sink.add(anEvent({ workspaceId: flooding }));
+    await another.sink.flush();
+    expect(await takeAll(edge.events, [flooding])).toHaveLength(1);
   });
 });

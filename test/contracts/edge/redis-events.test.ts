@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { RedisEventSource } from "../../../edge/events/redis-source.ts";
-import { connectRedis } from "../../../edge/redis/connect.ts";
+import { openRedisEdge } from "../../../edge/open.ts";
+import { connectRedis, keySlot } from "../../../edge/redis/connect.ts";
+import { RedisKeys } from "../../../edge/redis/keys.ts";
 import { waitFor } from "../../harness/wait.ts";
-import { anEvent } from "./an-event.ts";
+import { anEvent, takeAll } from "./an-event.ts";
 import { aName } from "./edges.ts";
 import { useOwnEdge } from "./own-edge.ts";
 
@@ -52,6 +54,92 @@ describe("events over a Redis that others write to, and that goes away", () => {
     expect(own.edge.sink.dropped()).toBe(50);
     await own.redis.restart();
     await own.connected();
-    await waitFor("the events", async () => (await own.raw.xlen(own.keys.events(workspaceId))) === 10_000);
+    const room = await waitFor("room", () => own.edge.events.keepWithin([workspaceId], 64 * 1024 * 1024));
+    expect(room).toEqual({ totalBytes: 64 * 1024 * 1024, trimmed: 0 });
+    await own.edge.sink.flush();
+    const taken = await takeAll(own.edge.events, [workspaceId]);
+    // Some may have been sent, and refused, before there was room.
+    expect(taken.length + own.edge.sink.dropped()).toBe(10_050);
+    expect(taken.length).toBeGreaterThan(0);
+  });
+
+  test("readers that close or were killed are gone from the group, and those that hold something stay", async () => {
+    const workspaceId = aName("ws");
+    const stream = own.keys.events(workspaceId);
+    const readers = async () => ((await own.raw.xinfo("CONSUMERS", stream, "ingest")) as unknown[]).length;
+    const add = async () => {
+      own.edge.sink.add(anEvent({ workspaceId }));
+      await own.edge.sink.flush();
+    };
+    for (let start = 0; start < 5; start++) {
+      await add();
+      const edge = await openRedisEdge({ url: own.redis.url, clientName: "reader" });
+      expect(await takeAll(edge.events, [workspaceId])).toHaveLength(1);
+      expect(await readers()).toBe(1);
+      await edge.close();
+      expect(await readers()).toBe(0);
+    }
+    const client = connectRedis({ url: own.redis.url, clientName: "other" });
+    await waitFor("the connection", () => client.status === "ready");
+    const open = (consumer: string) => new RedisEventSource(client, { keys: own.keys, consumer, claimAfterMs: 100 });
+    await add();
+    const killed = open("killed");
+    await killed.take(workspaceId, () => Promise.reject(new Error("no"))).catch(() => undefined);
+    await open("left").close();
+    await killed.close();
+    expect(await readers()).toBe(1);
+    const living = open("living");
+    await waitFor("the killed one's to be taken", async () => (await takeAll(living, [workspaceId])).length === 1);
+    await waitFor("the killed one to be removed", async () => {
+      await add();
+      await takeAll(living, [workspaceId]);
+      return (await readers()) === 1;
+    });
+    client.disconnect();
+  });
+
+  test("one process at a time shares out the room, and another one goes on when it is gone", async () => {
+    const workspaceId = aName("ws");
+    const other = await openRedisEdge({ url: own.redis.url, clientName: "other" });
+    expect(await own.edge.events.keepWithin([workspaceId], 1_000_000)).toBeDefined();
+    expect(await other.events.keepWithin([workspaceId], 1_000_000)).toBeUndefined();
+    expect(await own.edge.events.keepWithin([workspaceId], 1_000_000)).toBeDefined();
+    expect(await own.raw.pttl(own.keys.eventsKeeper())).toBeGreaterThan(1_000);
+    await own.raw.del(own.keys.eventsKeeper());
+    expect(await other.events.keepWithin([workspaceId], 1_000_000)).toBeDefined();
+    await other.close();
+  });
+
+  test("a writer that does not count is cut back, a forged or foreign room is made anew, and the others keep theirs", async () => {
+    const [honest, hostile] = [aName("ws"), aName("ws")];
+    const TOTAL = 4 * 1024 * 1024;
+    const keep = () => own.edge.events.keepWithin([honest, hostile], TOTAL);
+    await keep();
+    const before = Number(await own.raw.get(own.keys.eventsRoom(honest)));
+    for (const forged of [() => own.raw.set(own.keys.eventsRoom(hostile), "9".repeat(15)), () => makeList(hostile)]) {
+      await own.raw.del(own.keys.eventsRoom(hostile));
+      await forged();
+      for (let i = 0; i < 300; i++) await own.raw.xadd(own.keys.events(hostile), "*", "e", "x".repeat(30_000));
+      await own.edge.events.look([honest, hostile]);
+      expect((await keep())?.trimmed).toBeGreaterThan(100);
+      await own.edge.events.look([honest, hostile]);
+      await keep();
+      expect(Number(await own.raw.call("MEMORY", "USAGE", own.keys.events(hostile), "SAMPLES", "0"))).toBeLessThan(
+        TOTAL,
+      );
+      expect(Number(await own.raw.get(own.keys.eventsRoom(hostile)))).toBeLessThan(TOTAL);
+      expect(Number(await own.raw.get(own.keys.eventsRoom(honest)))).toBe(before);
+    }
+    own.edge.sink.add(anEvent({ workspaceId: honest }));
+    await own.edge.sink.flush();
+    expect(own.edge.sink.dropped()).toBe(0);
+  });
+
+  const makeList = (workspaceId: string) => own.raw.lpush(own.keys.eventsRoom(workspaceId), "1");
+
+  test("the room is in the slot of the stream", () => {
+    for (const keys of [new RedisKeys(), new RedisKeys("a:b")]) {
+      expect(keySlot(keys.eventsRoom("ws_1"))).toBe(keySlot(keys.events("ws_1")));
+    }
   });
 });

@@ -1,0 +1,128 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type StreamUse, shareRoom, trimOver } from "./budget.ts";
+
+const TOTAL = 1_000_000;
+
+const aUse = (workspaceId: string, bytes: number, roomBytes: number): StreamUse => ({ workspaceId, bytes, roomBytes });
+
+/** Streams as they develop: written to as far as their room allows, read, and shared out again and again. */
+class World {
+  readonly streams = new Map<string, { bytes: number; roomBytes: number }>();
+
+  uses(): StreamUse[] {
+    return [...this.streams].map(([workspaceId, stream]) => ({ workspaceId, ...stream }));
+  }
+
+  share(uses: readonly StreamUse[] = this.uses()): void {
+    for (const [id, change] of shareRoom(TOTAL, uses)) this.at(id).roomBytes += change;
+  }
+
+  write(id: string, bytes: number): boolean {
+    const stream = this.at(id);
+    if (stream.roomBytes < bytes) return false;
+    stream.roomBytes -= bytes;
+    stream.bytes += bytes;
+    return true;
+  }
+
+  read(id: string): void {
+    const stream = this.at(id);
+    stream.roomBytes += stream.bytes;
+    stream.bytes = 0;
+  }
+
+  bytes(): number {
+    return this.uses().reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  at(id: string): { bytes: number; roomBytes: number } {
+    const stream = this.streams.get(id) ?? { bytes: 0, roomBytes: 0 };
+    this.streams.set(id, stream);
+    return stream;
+  }
+}
+
+const aStep = fc.oneof(
+  fc.record({ do: fc.constant("write" as const), who: fc.nat(7), part: fc.double({ min: 0, max: 1, noNaN: true }) }),
+  fc.record({ do: fc.constant("read" as const), who: fc.nat(7) }),
+  fc.record({ do: fc.constant("come" as const), who: fc.nat(7) }),
+  // Between what is measured and what is changed by it the writers go on.
+  fc.record({ do: fc.constant("share" as const), writes: fc.array(fc.nat(7)) }),
+);
+
+test("whoever writes as much as they may, and whenever: all streams together never take more than the total", () => {
+  fc.assert(
+    fc.property(fc.array(aStep, { maxLength: 60 }), (steps) => {
+      const world = new World();
+      for (const step of steps) {
+        if (step.do === "come") world.at(`ws_${step.who}`);
+        else if (step.do === "write")
+          world.write(`ws_${step.who}`, Math.floor(world.at(`ws_${step.who}`).roomBytes * step.part));
+        else if (step.do === "read") world.read(`ws_${step.who}`);
+        else {
+          const measured = world.uses();
+          for (const who of step.writes) world.write(`ws_${who}`, world.at(`ws_${who}`).roomBytes);
+          world.share(measured);
+        }
+        expect(world.bytes()).toBeLessThanOrEqual(TOTAL);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("one that floods gets all of the common half, and leaves each other one its own part", () => {
+  const world = new World();
+  for (const id of ["ws_a", "ws_b", "ws_c", "ws_d"]) world.at(id);
+  for (let round = 0; round < 20; round++) {
+    world.share();
+    while (world.write("ws_a", 1_000));
+  }
+  expect(world.at("ws_a").bytes).toBeGreaterThan(0.6 * TOTAL);
+  for (const id of ["ws_b", "ws_c", "ws_d"]) expect(world.at(id).roomBytes).toBeGreaterThan(0.12 * TOTAL);
+});
+
+test("a second one that needs more gets half of the common half, as the first is read", () => {
+  const world = new World();
+  for (const id of ["ws_a", "ws_b"]) world.at(id);
+  for (let round = 0; round < 20; round++) {
+    world.share();
+    while (world.write("ws_a", 1_000));
+  }
+  for (let round = 0; round < 30; round++) {
+    world.share();
+    while (world.write("ws_b", 1_000));
+    const first = world.at("ws_a");
+    const read = Math.min(first.bytes, 20_000);
+    first.bytes -= read;
+    first.roomBytes += read;
+    while (world.write("ws_a", 1_000));
+  }
+  expect(world.at("ws_b").bytes).toBeGreaterThan(0.45 * TOTAL);
+});
+
+test("when nothing is missing nothing changes", () => {
+  const world = new World();
+  for (const id of ["ws_a", "ws_b", "ws_c"]) world.at(id);
+  world.share();
+  expect(shareRoom(TOTAL, world.uses()).size).toBe(0);
+  world.write("ws_a", 100_000);
+  world.share();
+  world.read("ws_a");
+  expect(shareRoom(TOTAL, world.uses()).size).toBe(0);
+});
+
+test("a smaller total, and a room that a pod has forged, are taken away", () => {
+  const changes = shareRoom(TOTAL, [aUse("ws_honest", 0, TOTAL / 4), aUse("ws_forged", 0, 1e12)]);
+  expect(changes.get("ws_forged")).toBeLessThan(-0.99e12);
+  expect(changes.get("ws_honest") ?? 0).toBe(0);
+});
+
+test("only what is over the total goes, and only of those that take more than their part", () => {
+  expect(trimOver(TOTAL, [aUse("ws_a", TOTAL, 0)])).toEqual([]);
+  const trims = trimOver(TOTAL, [aUse("ws_a", 100_000, 0), aUse("ws_b", 1_900_000, 0)]);
+  expect(trims).toHaveLength(1);
+  expect(trims[0]?.workspaceId).toBe("ws_b");
+  expect(1_900_000 * (trims[0]?.keptPart ?? 1)).toBeCloseTo(900_000);
+});
