@@ -3,11 +3,12 @@ import { type FastifyInstance, type FastifyRequest, fastify } from "fastify";
 import { Registry } from "prom-client";
 import { PublicError } from "../core/errors.ts";
 import type { Deps } from "./deps.ts";
+import { HEALTHY, type Health } from "./health.ts";
 import { createDeadlines } from "./plugins/deadline.ts";
 import { registerDocsPage } from "./plugins/docs-page.ts";
 import { registerErrorPages } from "./plugins/error-pages.ts";
 import { createErrorSender, errorBody, registerRefusals } from "./plugins/errors.ts";
-import { type ReadinessCheck, registerHealth } from "./plugins/health.ts";
+import { registerHealth } from "./plugins/health.ts";
 import { registerMetrics } from "./plugins/metrics.ts";
 import { registerOpenApi } from "./plugins/openapi.ts";
 import { registerArrival, registerProcedures } from "./plugins/pipeline.ts";
@@ -15,8 +16,8 @@ import { createRequestIds } from "./plugins/request-ids.ts";
 import { procedures } from "./v2/index.ts";
 
 export interface AppOptions {
-  /** What `/readyz` asks; none: always ready. */
-  readonly readinessChecks?: readonly ReadinessCheck[];
+  /** What `/readyz` tells; always well when left out. */
+  readonly health?: () => Health;
   /** Addresses or ranges of proxies in front, whose `X-Forwarded-For` is believed. */
   readonly trustedProxies?: readonly string[];
   /** A request that takes longer is answered with 408. */
@@ -64,7 +65,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
 
   registerArrival(app);
   registerRefusals(app, sendError);
-  registerHealth(app, options.readinessChecks ?? [], observe);
+  registerHealth(app, options.health ?? (() => HEALTHY), observe);
   registerErrorPages(app, sendError);
   registerOpenApi(app, procedures);
   registerDocsPage(app);

@@ -17,8 +17,10 @@ import { DEFAULT_WORKSPACE, ensureWorkspace, registerRootKey, replaceDevRootKey 
 import { utcDate } from "./domain/credits.ts";
 import { createKeyVault, type EncryptionKey } from "./domain/key-vault.ts";
 import { prepareDrain } from "./drain.ts";
+import { exportGauges } from "./gauges.ts";
+import { PROPAGATION_BOUND_MS } from "./health.ts";
+import { watchHealth } from "./health-watch.ts";
 import { keepPartitions } from "./ingest/ingest.ts";
-import { exportGauges, PROPAGATION_BOUND_MS, readinessChecks } from "./readiness.ts";
 import { startRelay } from "./relay/relay.ts";
 import { migrate } from "./store/migrate.ts";
 import { createPool } from "./store/pool.ts";
@@ -142,8 +144,10 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     propagationDelayed: (workspaceId) => projection.stalenessMs(workspaceId) > PROPAGATION_BOUND_MS,
   };
 
+  const health = await watchHealth({ databaseUrl: config.databaseUrl, edge, projection, log, metrics });
+  running.loops.push(health);
   const app = await buildApp(deps, {
-    readinessChecks: readinessChecks({ db, edge, projection }),
+    health: health.current,
     metrics,
     ...(config.trustedProxies === undefined || config.trustedProxies.length === 0
       ? {}

@@ -1,12 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-
-/** One thing that must hold before traffic is welcome. `check` throws, with the reason, when it does not. */
-export interface ReadinessCheck {
-  readonly name: string;
-  check(): Promise<void>;
-}
-
-const CHECK_MS_MAX = 2000;
+import { DEGRADATIONS, type Health } from "../health.ts";
 
 const LIVENESS_SCHEMA = {
   type: "object",
@@ -17,10 +10,13 @@ const LIVENESS_SCHEMA = {
   },
 };
 
-/** `/v2/liveness` is part of the API (section 19); `/livez` and `/readyz` are for the probes of the cluster. */
+/**
+ * `/v2/liveness` is part of the API (section 19); `/livez` and `/readyz` are for the probes of the cluster. `?verbose` lists what is
+ * wrong though the replica serves.
+ */
 export function registerHealth(
   app: FastifyInstance,
-  checks: readonly ReadinessCheck[],
+  health: () => Health,
   observe: (request: FastifyRequest, status: number) => void,
 ): void {
   app.get("/v2/liveness", { schema: { response: { 200: LIVENESS_SCHEMA } } }, (request, reply) => {
@@ -28,25 +24,11 @@ export function registerHealth(
     reply.send({ data: { message: "OK" }, meta: { requestId: request.id } });
   });
   app.get("/livez", async () => ({ status: "ok" }));
-  app.get("/readyz", async (_request, reply) => {
-    const results = await Promise.all(checks.map(run));
-    const ready = results.every(({ ok }) => ok);
+  app.get<{ Querystring: { verbose?: string } }>("/readyz", async (request, reply) => {
+    const { ready, degradations } = health();
+    const status = ready ? "ready" : "not ready";
     reply.status(ready ? 200 : 503);
-    return { status: ready ? "ready" : "not ready", checks: results };
+    if (request.query.verbose === undefined) return { status };
+    return { status, degradations: degradations.map((reason) => ({ reason, meaning: DEGRADATIONS[reason] })) };
   });
-}
-
-async function run({ name, check }: ReadinessCheck): Promise<{ name: string; ok: boolean; reason?: string }> {
-  let timer: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${CHECK_MS_MAX} ms`)), CHECK_MS_MAX);
-  });
-  try {
-    await Promise.race([check(), tooLate]);
-    return { name, ok: true };
-  } catch (error) {
-    return { name, ok: false, reason: error instanceof Error ? error.message : String(error) };
-  } finally {
-    clearTimeout(timer);
-  }
 }

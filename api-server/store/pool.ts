@@ -24,6 +24,8 @@ export interface PoolOptions {
   /** Connections at most. */
   readonly connectionsMax?: number;
   readonly applicationName?: string;
+  /** How long connecting, or waiting for a connection of the pool, may take; 5 s when left out. */
+  readonly connectMsMax?: number;
   /** An idle connection was lost. The pool replaces it by itself; the error is only to be logged. */
   readonly onIdleError?: (error: Error) => void;
 }
@@ -35,7 +37,7 @@ export function createPool(databaseUrl: string, options: PoolOptions = {}): pg.P
     connectionString: databaseUrl,
     max: options.connectionsMax ?? 10,
     application_name: options.applicationName ?? "postern",
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: options.connectMsMax ?? 5_000,
     // A statement that outlives the request that asked for it (60 s) serves nobody.
     statement_timeout: 60_000,
     keepAlive: true,

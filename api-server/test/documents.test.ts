@@ -1,15 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ERROR_KINDS } from "../../core/errors.ts";
+import { DEGRADATIONS, HEALTHY, type Health } from "../health.ts";
 import { procedures } from "../v2/index.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
 let t: TestApp;
-let ready = true;
+let health: Health = HEALTHY;
 beforeAll(async () => {
-  const check = async () => {
-    if (!ready) throw new Error("the store is away");
-  };
-  t = await buildTestApp({ readinessChecks: [{ name: "store", check }] });
+  t = await buildTestApp({ health: () => health });
 });
 afterAll(() => t.close());
 
@@ -21,14 +19,19 @@ describe("health", () => {
     expect(response.json()).toEqual({ data: { message: "OK" }, meta: { requestId: expect.stringMatching(/^req_/) } });
   });
 
-  test("/readyz says which check fails, /livez does not mind", async () => {
-    expect((await get("/readyz")).statusCode).toBe(200);
-    ready = false;
+  test("/readyz says whether to send traffic, and what is wrong to whoever asks; /livez does not mind", async () => {
+    expect((await get("/readyz")).json()).toEqual({ status: "ready" });
+    expect((await get("/readyz?verbose")).json()).toEqual({ status: "ready", degradations: [] });
+    health = { ready: true, degradations: ["store-away"] };
+    const degraded = await get("/readyz?verbose");
+    expect(degraded.statusCode).toBe(200);
+    expect(degraded.json().degradations).toEqual([{ reason: "store-away", meaning: DEGRADATIONS["store-away"] }]);
+    health = { ready: false, degradations: ["postgres-away", "propagation-late"] };
     const response = await get("/readyz");
     expect(response.statusCode).toBe(503);
-    expect(response.json().checks).toEqual([{ name: "store", ok: false, reason: "the store is away" }]);
+    expect(response.json()).toEqual({ status: "not ready" });
     expect((await get("/livez")).statusCode).toBe(200);
-    ready = true;
+    health = HEALTHY;
   });
 
   test("/metrics counts requests by procedure and status", async () => {

@@ -68,15 +68,13 @@ test("a policy whose action is Deny refuses at the first bound", async () => {
   expect(await gate.status(key)).toBe(503);
 });
 
-test("while nobody relays an api-server is not ready, says why, and marks its answers to changes", async () => {
+test("while nobody relays an api-server serves, says what is late, and marks its answers to changes", async () => {
   const system = await openSystem();
   const elsewhere = await system.db.connect();
   await elsewhere.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.relay]);
   const api = await system.api();
-  const readiness = await fetch(`${api.url}/readyz`);
-  expect(readiness.status).toBe(503);
-  const failing = ((await readiness.json()) as { checks: Array<{ name: string; ok: boolean }> }).checks;
-  expect(failing.filter(({ ok }) => !ok).map(({ name }) => name)).toEqual(["propagation"]);
+  expect(await api.isReady()).toBe(true);
+  expect(await api.degradations()).toEqual(["propagation-late"]);
   const change = () =>
     fetch(`${api.url}/v2/apis.createApi`, {
       method: "POST",
@@ -86,6 +84,6 @@ test("while nobody relays an api-server is not ready, says why, and marks its an
   expect((await change()).headers.get("postern-propagation")).toBe("delayed");
 
   elsewhere.release(true);
-  await waitFor("somebody to relay", () => api.isReady());
+  await waitFor("somebody to relay", () => api.isWhole());
   expect((await change()).headers.get("postern-propagation")).toBe(null);
 });

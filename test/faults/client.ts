@@ -17,6 +17,10 @@ export interface Api {
   code(key: string): Promise<string>;
   /** What the readiness probe says. */
   isReady(): Promise<boolean>;
+  /** What it says is wrong though it serves. */
+  degradations(): Promise<string[]>;
+  /** Whether it is ready and nothing is wrong: the store answers, and changes arrive. */
+  isWhole(): Promise<boolean>;
 }
 
 /** A customer of the api-server at `url`; a call without a root key uses `ownRootKey`. */
@@ -34,12 +38,19 @@ export function makeClient(url: string, ownRootKey: string): Api {
     if (reply.status !== 200) throw new Error(`${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`);
     return reply.body.data;
   };
+  const degradations: Api["degradations"] = async () => {
+    const answer = await fetch(`${url}/readyz?verbose`);
+    const found = (await answer.json()) as { degradations: Array<{ reason: string }> };
+    return found.degradations.map(({ reason }) => reason);
+  };
   return {
     url,
     call,
     data,
     code: async (key) => (await data("keys.verifyKey", { key })).code,
     isReady: async () => (await fetch(`${url}/readyz`)).status === 200,
+    degradations,
+    isWhole: async () => (await fetch(`${url}/readyz`)).status === 200 && (await degradations()).length === 0,
   };
 }
 

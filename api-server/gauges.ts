@@ -2,45 +2,6 @@ import type { Pool } from "pg";
 import { Gauge, type Registry } from "prom-client";
 import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
-import type { ReadinessCheck } from "./plugins/health.ts";
-
-/** The promise: so long a change may take to be enforced everywhere. */
-export const PROPAGATION_BOUND_MS = 30_000;
-
-/** What must hold before an api-server is sent traffic: its stores answer, and keep what they are given; changes arrive. */
-export function readinessChecks({
-  db,
-  edge,
-  projection,
-}: {
-  db: Pool;
-  edge: Edge;
-  projection: Projection;
-}): ReadinessCheck[] {
-  return [
-    { name: "postgres", check: async () => void (await db.query("select 1")) },
-    { name: "store", check: () => edge.ping() },
-    {
-      name: "store-eviction",
-      check: async () => {
-        const { evictionPolicy = "noeviction" } = await edge.info();
-        if (evictionPolicy !== "noeviction") {
-          throw new Error(`Redis evicts keys (maxmemory-policy ${evictionPolicy}); set it to noeviction`);
-        }
-      },
-    },
-    {
-      name: "propagation",
-      check: async () => {
-        // Of the feed, not of the worst workspace: one tenant's bulk change says nothing about this replica.
-        const { ms } = projection.feedStaleness();
-        if (ms > PROPAGATION_BOUND_MS) {
-          throw new Error(`changes take ${Math.round(ms / 1000)} s and more to reach the pods`);
-        }
-      },
-    },
-  ];
-}
 
 /** What the stores and caches look like from this process, read when the metrics are. */
 export function exportGauges(

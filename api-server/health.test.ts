@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { judgeHealth, type Observation } from "./health.ts";
+
+const observed = (changes: Partial<Observation> = {}): Observation => ({
+  postgresAwayMs: 0,
+  storeAnswers: true,
+  storeEvicts: false,
+  feedStalenessMs: 800,
+  stalenessMs: 900,
+  eventsDroppedLately: false,
+  ...changes,
+});
+const NEVER = Number.POSITIVE_INFINITY;
+
+test.each<{ name: string; seen: Partial<Observation>; ready: boolean; degradations: string[] }>([
+  { name: "all is well", seen: {}, ready: true, degradations: [] },
+  { name: "the store is away", seen: { storeAnswers: false }, ready: true, degradations: ["store-away"] },
+  { name: "the store evicts", seen: { storeEvicts: true }, ready: true, degradations: ["store-evicts"] },
+  { name: "events were dropped", seen: { eventsDroppedLately: true }, ready: true, degradations: ["events-dropped"] },
+  {
+    name: "nothing is known of changes, and Postgres answers",
+    seen: { feedStalenessMs: NEVER, stalenessMs: NEVER, storeAnswers: false },
+    ready: true,
+    degradations: ["store-away", "propagation-late"],
+  },
+  {
+    name: "one workspace lags behind, and Postgres has just gone",
+    seen: { stalenessMs: 90_000, postgresAwayMs: 1 },
+    ready: true,
+    degradations: ["postgres-away", "propagation-late"],
+  },
+  {
+    name: "Postgres is away within the bound",
+    seen: { postgresAwayMs: 30_000, feedStalenessMs: 30_000, stalenessMs: 30_000 },
+    ready: true,
+    degradations: ["postgres-away"],
+  },
+  {
+    name: "Postgres is away and what is known is too old",
+    seen: { postgresAwayMs: 5_000, feedStalenessMs: 30_001, stalenessMs: 30_001 },
+    ready: false,
+    degradations: ["postgres-away", "propagation-late"],
+  },
+  {
+    name: "Postgres is away for this replica alone, past the bound",
+    seen: { postgresAwayMs: 30_001 },
+    ready: false,
+    degradations: ["postgres-away"],
+  },
+])("$name", ({ seen, ready, degradations }) => {
+  expect(judgeHealth(observed(seen))).toEqual({ ready, degradations });
+});

@@ -1,0 +1,112 @@
+import { expect, onTestFinished, test } from "vitest";
+import { ADVISORY_LOCKS } from "../../api-server/store/advisory-locks.ts";
+import { call } from "../harness/gate.ts";
+import { waitFor } from "../harness/wait.ts";
+import { makeKey } from "./client.ts";
+import { openLine } from "./line.ts";
+import { type Service, startService } from "./service.ts";
+import { openSystem, type SpawnedApi, type System } from "./system.ts";
+
+/*
+ * Clients reach replicas by an address that leads only to those that say they are ready. What a replica could still answer is of no
+ * use to anybody once all of them say that they are not.
+ */
+
+/** Two api-servers behind one address, both ready, and how a customer verifies a key there. */
+async function openReplicas(system: System, databaseUrl: string) {
+  const env = { DATABASE_URL: databaseUrl };
+  const replicas = await Promise.all([system.spawnApi(env), system.spawnApi(env)]);
+  const service = system.closing(await startService(replicas.map(({ url }) => url)));
+  await waitFor("both to be ready", () => service.endpoints().length === 2);
+  return { replicas, service };
+}
+
+/** A request on a connection of its own, as each new client makes one. */
+async function verify(system: System, { port }: Service, key: string) {
+  const answer = await call(port, {
+    method: "POST",
+    path: "/v2/keys.verifyKey",
+    headers: { authorization: `Bearer ${system.rootKey}`, "content-type": "application/json" },
+    body: JSON.stringify({ key }),
+  });
+  return { status: answer.status, body: JSON.parse(answer.body) };
+}
+
+/** Waits until the replica has heard of every change that was made before this call. */
+async function hearsEverything(replica: SpawnedApi): Promise<void> {
+  const askedAt = Date.now();
+  await waitFor("the replica to hear of all changes", async () => {
+    const text = await (await fetch(`${replica.url}/metrics`)).text();
+    const seconds = Number(/^postern_projection_staleness_seconds (\S+)$/m.exec(text)?.[1]);
+    return seconds >= 0 && Date.now() - seconds * 1000 > askedAt;
+  });
+}
+
+const everyone = async (replicas: readonly SpawnedApi[], reason: string): Promise<boolean> =>
+  (await Promise.all(replicas.map((replica) => replica.degradations()))).every((reasons) => reasons.includes(reason));
+
+test("Redis is gone: clients that go where readiness leads them get their keys verified, known ones and new ones", async () => {
+  const system = await openSystem({ ownRedis: true });
+  const { replicas, service } = await openReplicas(system, system.databaseUrl);
+  const { apiId, key } = await makeKey(replicas[0]);
+  expect((await verify(system, service, key)).body.data.code).toBe("VALID");
+
+  await system.redis.kill("SIGKILL");
+  await waitFor("both to say so", () => everyone(replicas, "store-away"));
+  const { key: made } = await replicas[1].data("keys.createKey", { apiId });
+  for (const each of [key, made, key, made, "nobody-has-this-key"]) {
+    const { status, body } = await verify(system, service, each);
+    expect([status, body.data?.code]).toEqual([200, each === key || each === made ? "VALID" : "NOT_FOUND"]);
+  }
+  expect(service.endpoints()).toHaveLength(2);
+  expect(await (await fetch(`${replicas[0].url}/metrics`)).text()).toMatch(
+    /^postern_degraded\{reason="store-away"\} 1$/m,
+  );
+  await waitFor("the log to say so", () => replicas[0].process.stderr().includes('"degradation":"store-away"'));
+
+  await system.redis.restart();
+  await waitFor("both to be whole again", async () => !(await everyone(replicas, "store-away")));
+});
+
+test("Postgres is gone: what the replicas know they answer for as long as it counts as fresh", async () => {
+  const system = await openSystem();
+  const line = system.closing(await openLine(system.databaseUrl));
+  const through = new URL(system.databaseUrl);
+  through.port = new URL(line.url).port;
+  const { replicas, service } = await openReplicas(system, through.href);
+  const { apiId, key } = await makeKey(replicas[0]);
+  const stranger = (await replicas[0].data("keys.createKey", { apiId })).key;
+  // The word of a change takes what was read before it out of the caches.
+  await Promise.all(replicas.map(hearsEverything));
+  for (const replica of replicas) expect(await replica.code(key)).toBe("VALID");
+
+  line.cut();
+  await waitFor("both to say so", () => everyone(replicas, "postgres-away"));
+  for (let i = 0; i < 4; i++)
+    expect((await verify(system, service, key)).body).toMatchObject({ data: { code: "VALID" } });
+  const unknown = await verify(system, service, stranger);
+  expect([unknown.status, unknown.body.error?.type]).toEqual([500, expect.stringContaining("/service_unavailable")]);
+  line.mend();
+  await waitFor("both to be whole again", async () => !(await everyone(replicas, "postgres-away")));
+  expect((await verify(system, service, stranger)).body.data?.code).toBe("VALID");
+});
+
+test("a replica that has neither Postgres nor fresh knowledge is not ready, and its connections go elsewhere", async () => {
+  const system = await openSystem();
+  // Nobody relays, so that nothing anybody knows counts as fresh.
+  const elsewhere = await system.db.connect();
+  onTestFinished(() => elsewhere.release(true));
+  await elsewhere.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.relay]);
+  const line = system.closing(await openLine(system.databaseUrl));
+  const through = new URL(system.databaseUrl);
+  through.port = new URL(line.url).port;
+  const [cut, whole] = await Promise.all([system.spawnApi({ DATABASE_URL: through.href }), system.spawnApi()]);
+  const service = system.closing(await startService([cut.url, whole.url]));
+  await waitFor("both to be ready, if late", () => service.endpoints().length === 2);
+  expect(await everyone([cut, whole], "propagation-late")).toBe(true);
+  const { key } = await makeKey(whole);
+  line.cut();
+  await waitFor("one to be left", () => service.endpoints().length === 1);
+  for (let i = 0; i < 3; i++) expect((await verify(system, service, key)).body.data?.code).toBe("VALID");
+  expect(await cut.degradations()).toEqual(["postgres-away", "propagation-late"]);
+});

@@ -1,0 +1,58 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** One address for several replicas, as a Kubernetes Service is one. */
+export interface Service {
+  readonly port: number;
+  /** The URLs of the replicas that get connections now. */
+  endpoints(): readonly string[];
+  close(): Promise<void>;
+}
+
+const PROBE_EVERY_MS = 100;
+/** What a kubelet waits for, and how often in a row a replica has to fail, unless told otherwise. */
+const PROBE_MS_MAX = 1_000;
+const FAILURES_MAX = 3;
+
+/** Leads each connection to the next replica whose `/readyz` answers 200 in time, and hangs up when there is none. */
+export async function startService(urls: readonly string[]): Promise<Service> {
+  let isClosed = false;
+  let next = 0;
+  const ready = new Set<string>();
+  const probe = async (url: string): Promise<void> => {
+    let failures = 0;
+    while (!isClosed) {
+      const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(PROBE_MS_MAX) }).catch(() => undefined);
+      failures = answer?.status === 200 ? 0 : failures + 1;
+      if (failures === 0) ready.add(url);
+      if (failures >= FAILURES_MAX) ready.delete(url);
+      await answer?.text().catch(() => undefined);
+      await sleep(PROBE_EVERY_MS);
+    }
+  };
+  const probing = Promise.all(urls.map(probe));
+  const endpoints = () => urls.filter((url) => ready.has(url));
+  const server = createServer((near) => {
+    const targets = endpoints();
+    const target = targets[next++ % targets.length];
+    near.on("error", () => undefined);
+    if (target === undefined) return void near.destroy();
+    const far = connect({ host: "127.0.0.1", port: Number(new URL(target).port) });
+    far.on("error", () => near.destroy());
+    near.pipe(far).pipe(near);
+    near.on("close", () => far.destroy());
+    far.on("close", () => near.destroy());
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    endpoints,
+    close: async () => {
+      isClosed = true;
+      server.close();
+      await probing;
+    },
+  };
+}
