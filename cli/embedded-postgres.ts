@@ -43,7 +43,7 @@ interface RunAs {
 }
 
 /**
- * Starts Postgres on the files in `dataDir`, making them when there are none, on a free port of 127.0.0.1.
+ * Starts Postgres on the files in `dataDir`, making them when there are none, on `port` of 127.0.0.1, or on a free one.
  * `settings` are such as `fsync=off`. `plainPasswords` spares thousands of short connections the deliberate slowness of
  * SCRAM. Throws when the platform has no binaries or the server does not start.
  */
@@ -51,6 +51,7 @@ export async function startEmbeddedPostgres(options: {
   dataDir: string;
   settings?: readonly string[];
   plainPasswords?: boolean;
+  port?: number;
 }): Promise<EmbeddedPostgres> {
   const runAs = userInfo().uid === 0 ? unprivilegedUser() : undefined;
   const home = runAs === undefined ? resolve(options.dataDir) : reachableDataDir(resolve(options.dataDir));
@@ -67,7 +68,7 @@ export async function startEmbeddedPostgres(options: {
     initialise({ bin, cluster, secretFile, auth, runAs });
   }
   await stopLeftover(cluster);
-  const port = await freePort();
+  const port = options.port ?? (await freePort());
   const settings = [
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
