@@ -1,0 +1,137 @@
+import { once } from "node:events";
+import { createWriteStream, type WriteStream } from "node:fs";
+import type { Change, KeyKind, Verdict } from "./model.ts";
+import type { FaultKind } from "./plan.ts";
+
+/*
+ * Everything that was sent and answered. Times are Unix ms of this machine, on which all parts run: `sentMs` is taken before
+ * the call and `answeredMs` after it, so what happened lies between the two.
+ */
+
+/** A call that changes a key. */
+export interface ChangeEntry {
+  readonly type: "change";
+  /** Sent as the user agent, which the audit log keeps. */
+  readonly id: string;
+  readonly workspace: string;
+  /** The key's name. */
+  readonly key: string;
+  readonly change: Change;
+  readonly via: string;
+  readonly sentMs: number;
+  readonly answeredMs: number;
+  /** `unknown`: no answer, or one that says that something failed: it may have happened, also later. */
+  readonly outcome: "acknowledged" | "refused" | "unknown";
+  readonly status?: number | undefined;
+  readonly requestId?: string | undefined;
+}
+
+/** A call that adds to a key's credits. */
+export interface GrantEntry extends Omit<ChangeEntry, "type" | "change"> {
+  readonly type: "grant";
+  readonly credits: number;
+}
+
+export type Answer =
+  | Verdict
+  | "limited"
+  | "exhausted"
+  /** It cannot be decided now, and the answer says so. */
+  | "unavailable"
+  /** No answer. */
+  | "none"
+  /** An answer that no procedure has. */
+  | "odd";
+
+/** A call that asks about a key. */
+export interface AskEntry {
+  readonly type: "ask";
+  readonly workspace: string;
+  readonly key: string;
+  readonly keyKind: KeyKind;
+  readonly process: string;
+  /** How often the process had been started. */
+  readonly incarnation: number;
+  readonly guarded: boolean;
+  /** Credits that are spent when it is valid. */
+  readonly cost: number;
+  readonly sentMs: number;
+  readonly answeredMs: number;
+  readonly answer: Answer;
+  readonly status?: number | undefined;
+  readonly requestId?: string | undefined;
+  readonly detail?: string | undefined;
+}
+
+/** What a process says of the age of its knowledge. */
+export interface SampleEntry {
+  readonly type: "sample";
+  readonly process: string;
+  readonly incarnation: number;
+  readonly sentMs: number;
+  readonly answeredMs: number;
+  /** undefined: it knows nothing yet. */
+  readonly stalenessMs: number | undefined;
+}
+
+export interface FaultEntry {
+  readonly type: "fault";
+  readonly kind: FaultKind;
+  /** The part's name. */
+  readonly target: string;
+  readonly startedMs: number;
+  readonly endedMs: number;
+  /** Why it was not done: its part was away already. */
+  readonly skipped?: string | undefined;
+}
+
+export type Entry = ChangeEntry | GrantEntry | AskEntry | SampleEntry | FaultEntry;
+
+/** What the judges look at. */
+export interface Recorded {
+  readonly changes: readonly ChangeEntry[];
+  readonly grants: readonly GrantEntry[];
+  readonly asks: readonly AskEntry[];
+  readonly samples: readonly SampleEntry[];
+  readonly faults: readonly FaultEntry[];
+}
+
+/** Keeps entries for the judges, and writes each as a line of JSON. */
+export class Journal implements Recorded {
+  readonly changes: ChangeEntry[] = [];
+  readonly grants: GrantEntry[] = [];
+  readonly asks: AskEntry[] = [];
+  readonly samples: SampleEntry[] = [];
+  readonly faults: FaultEntry[] = [];
+  readonly #file: WriteStream;
+
+  constructor(file: string) {
+    this.#file = createWriteStream(file);
+  }
+
+  add(entry: Entry): void {
+    switch (entry.type) {
+      case "change":
+        this.changes.push(entry);
+        break;
+      case "grant":
+        this.grants.push(entry);
+        break;
+      case "ask":
+        this.asks.push(entry);
+        break;
+      case "sample":
+        this.samples.push(entry);
+        break;
+      case "fault":
+        this.faults.push(entry);
+        break;
+    }
+    this.#file.write(`${JSON.stringify(entry)}\n`);
+  }
+
+  async close(): Promise<void> {
+    this.#file.end();
+    if (!this.#file.closed) await once(this.#file, "close");
+  }
+}

@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import {
+  admissibleEras,
+  applyChange,
+  type Change,
+  eras,
+  expectedVerdict,
+  type History,
+  type KeyState,
+} from "./model.ts";
+
+const made: KeyState = { exists: true, enabled: true, expired: false, permitted: true, note: 0 };
+
+test.each([
+  { change: { kind: "disable" }, state: { ...made, enabled: false }, open: "refused", guarded: "refused" },
+  { change: { kind: "expire" }, state: { ...made, expired: true }, open: "refused", guarded: "refused" },
+  { change: { kind: "forbid" }, state: { ...made, permitted: false }, open: "valid", guarded: "forbidden" },
+  { change: { kind: "note", note: 3 }, state: { ...made, note: 3 }, open: "valid", guarded: "valid" },
+] as const)("after $change.kind", ({ change, state, open, guarded }) => {
+  expect(applyChange(made, change)).toEqual(state);
+  expect(expectedVerdict(state, { guarded: false })).toBe(open);
+  expect(expectedVerdict(state, { guarded: true })).toBe(guarded);
+});
+
+const history = (...changes: Array<[sentMs: number, acknowledgedMs: number | undefined, change: Change]>): History => ({
+  key: "key-1",
+  workspace: "main",
+  changes: changes.map(([sentMs, acknowledgedMs, change], n) => {
+    return { id: String(n), change, via: "api-1", sentMs, acknowledgedMs };
+  }),
+});
+
+const changed = history([100, 110, { kind: "create", permitted: true }], [200, 210, { kind: "disable" }]);
+
+test("there is an era before the first change and one after each", () => {
+  expect(eras(changed).map(({ state }) => [state.exists, state.enabled])).toEqual([
+    [false, true],
+    [true, true],
+    [true, false],
+  ]);
+});
+
+test.each([
+  { name: "before anything was sent", asked: { sentMs: 50, answeredMs: 60, knewUpToMs: 0 }, admissible: [0] },
+  { name: "while it was being made", asked: { sentMs: 50, answeredMs: 105, knewUpToMs: 0 }, admissible: [0, 1] },
+  { name: "known to be made", asked: { sentMs: 150, answeredMs: 160, knewUpToMs: 140 }, admissible: [1] },
+  { name: "known to the very instant", asked: { sentMs: 150, answeredMs: 160, knewUpToMs: 110 }, admissible: [0, 1] },
+  { name: "nothing known", asked: { sentMs: 300, answeredMs: 310, knewUpToMs: 0 }, admissible: [0, 1, 2] },
+  { name: "all known", asked: { sentMs: 300, answeredMs: 310, knewUpToMs: 290 }, admissible: [2] },
+])("$name: $admissible", ({ asked, admissible }) => {
+  const all = eras(changed).map(({ begun }) => begun);
+  const found = admissibleEras(changed, { process: "sidecar-1", ...asked });
+  expect(found.map(({ begun }) => all.indexOf(begun))).toEqual(admissible);
+});
+
+test("the process that acknowledged a change knows of it at once", () => {
+  const asked = { process: "api-1", sentMs: 220, answeredMs: 230, knewUpToMs: Number.NEGATIVE_INFINITY };
+  expect(admissibleEras(changed, asked)).toHaveLength(1);
+  expect(admissibleEras(changed, { ...asked, sentMs: 205 })).toHaveLength(2);
+});

@@ -1,0 +1,110 @@
+/*
+ * What a key is after each of its changes, and which of those states an answer about it may reflect. Changes of one key are
+ * sent one after the other, and none after one whose outcome is not known.
+ */
+
+/** `plain` keys are changed; the others never are, but for what they may still spend. */
+export type KeyKind = "plain" | "limited" | "credited";
+
+export interface KeyState {
+  readonly exists: boolean;
+  readonly enabled: boolean;
+  readonly expired: boolean;
+  /** Holds the permission that the guarded path needs. */
+  readonly permitted: boolean;
+  /** Grows with each note. */
+  readonly note: number;
+}
+
+export const ABSENT: KeyState = { exists: false, enabled: true, expired: false, permitted: false, note: 0 };
+
+export type Change =
+  | { readonly kind: "create"; readonly permitted: boolean }
+  | { readonly kind: "enable" | "disable" | "expire" | "unexpire" | "permit" | "forbid" | "delete" | "purge" }
+  | { readonly kind: "note"; readonly note: number };
+
+export function applyChange(state: KeyState, change: Change): KeyState {
+  switch (change.kind) {
+    case "create":
+      return { ...ABSENT, exists: true, permitted: change.permitted };
+    case "enable":
+    case "disable":
+      return { ...state, enabled: change.kind === "enable" };
+    case "expire":
+    case "unexpire":
+      return { ...state, expired: change.kind === "expire" };
+    case "permit":
+    case "forbid":
+      return { ...state, permitted: change.kind === "permit" };
+    case "note":
+      return { ...state, note: change.note };
+    case "delete":
+    case "purge":
+      return ABSENT;
+  }
+}
+
+/** A change that was sent and not refused. */
+export interface SentChange {
+  /** Under which the audit log has it. */
+  readonly id: string;
+  readonly change: Change;
+  /** The api-server that was asked. */
+  readonly via: string;
+  readonly sentMs: number;
+  /** undefined: no answer came, so it may have happened, also later. */
+  readonly acknowledgedMs: number | undefined;
+}
+
+export interface History {
+  /** The key's name. */
+  readonly key: string;
+  readonly workspace: string;
+  readonly changes: readonly SentChange[];
+}
+
+/** What a key is answered with, as far as all doors say the same. */
+export type Verdict = "valid" | "refused" | "forbidden";
+
+export function expectedVerdict(state: KeyState, { guarded }: { guarded: boolean }): Verdict {
+  if (!state.exists || !state.enabled || state.expired) return "refused";
+  return guarded && !state.permitted ? "forbidden" : "valid";
+}
+
+/** A state with the change that led to it (undefined: there was no key) and the one that led out of it. */
+export interface Era {
+  readonly state: KeyState;
+  readonly begun: SentChange | undefined;
+  readonly ended: SentChange | undefined;
+}
+
+export function eras({ changes }: History): Era[] {
+  let state = ABSENT;
+  const result: Era[] = [{ state, begun: undefined, ended: changes[0] }];
+  for (const [at, begun] of changes.entries()) {
+    state = applyChange(state, begun.change);
+    result.push({ state, begun, ended: changes[at + 1] });
+  }
+  return result;
+}
+
+export interface Asked {
+  readonly process: string;
+  readonly sentMs: number;
+  readonly answeredMs: number;
+  /** The process had said before it was asked that it knew of everything up to then; -Infinity when it had not. */
+  readonly knewUpToMs: number;
+}
+
+/**
+ * The eras that the answer may reflect: begun before it was given, and not known to be over. A change is known to the process
+ * that acknowledged it at once, to the others when they say that they know what was acknowledged by then.
+ */
+export function admissibleEras(history: History, asked: Asked): Era[] {
+  return eras(history).filter(({ begun, ended }) => {
+    if (begun !== undefined && begun.sentMs > asked.answeredMs) return false;
+    if (ended?.acknowledgedMs === undefined) return true;
+    if (ended.via === asked.process && ended.acknowledgedMs < asked.sentMs) return false;
+    return ended.acknowledgedMs >= asked.knewUpToMs;
+  });
+}

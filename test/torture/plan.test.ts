@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { FAULT_KINDS, makePlan } from "./plan.ts";
+import { Random } from "./random.ts";
+
+const plan = (seed: string, minutes = 1, kinds: Parameters<typeof makePlan>[1]["kinds"] = FAULT_KINDS) =>
+  makePlan(new Random(seed), { durationMs: minutes * 60_000, kinds });
+
+test("the same seed gives the same plan, another one another", () => {
+  expect(plan("7")).toEqual(plan("7"));
+  expect(plan("8")).not.toEqual(plan("7"));
+});
+
+test.each(["1", "2", "3", "4", "5"])(
+  "a minute of seed %s has each kind of fault, and all are over at its end",
+  (seed) => {
+    const { faults, durationMs } = plan(seed);
+    expect(new Set(faults.map(({ kind }) => kind))).toEqual(new Set(FAULT_KINDS));
+    for (const { atMs, forMs } of faults) expect(atMs + forMs).toBeLessThanOrEqual(durationMs);
+  },
+);
+
+test("an hour has each kind about as often", () => {
+  const counts = new Map<string, number>();
+  for (const { kind } of plan("1", 60).faults) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  const sorted = [...counts.values()].sort((a, b) => a - b);
+  expect(sorted.at(-1)).toBeLessThanOrEqual((sorted[0] ?? 0) + 1);
+  expect(sorted[0]).toBeGreaterThan(20);
+});
+
+test("only the kinds that are asked for, and none when none are", () => {
+  expect(new Set(plan("1", 5, ["attack", "stop-redis"]).faults.map(({ kind }) => kind)).size).toBe(2);
+  expect(plan("1", 5, []).faults).toEqual([]);
+});
