@@ -1,0 +1,85 @@
+import type { Pool } from "pg";
+import { PERMISSION } from "./load/keys.ts";
+import type { KeyState } from "./model.ts";
+
+/*
+ * What Postgres says when everything is over.
+ */
+
+export interface FinalKey {
+  readonly workspace: string;
+  readonly state: KeyState;
+}
+
+export interface AuditCount {
+  /** The user agent of the call. */
+  readonly id: string;
+  readonly event: string;
+  readonly count: number;
+}
+
+export interface FinalEvent {
+  readonly requestId: string;
+  readonly count: number;
+}
+
+export interface Final {
+  /** By the key's name. One that is deleted has the state of a key that never was. */
+  readonly keys: ReadonlyMap<string, FinalKey>;
+  readonly audit: readonly AuditCount[];
+  /** Request ids that more than one usage event has. */
+  readonly repeatedEvents: readonly FinalEvent[];
+  readonly eventCount: number;
+  /** Left, by the key's name, as an api-server reads it. */
+  readonly credits: ReadonlyMap<string, number>;
+}
+
+type FromPostgres = Omit<Final, "credits">;
+
+export async function readFinal(db: Pool): Promise<FromPostgres> {
+  return {
+    keys: await readKeys(db),
+    audit: await readAudit(db),
+    repeatedEvents: await readRepeatedEvents(db),
+    eventCount: await countEvents(db),
+  };
+}
+
+async function readKeys(db: Pool): Promise<Map<string, FinalKey>> {
+  const text = `select k.name, w.name as workspace, k.deleted_at is null as exists, k.enabled,
+                       k.expires_at is not null as expired, coalesce((k.meta ->> 'note')::int, 0) as note,
+                       exists (select from key_permissions kp
+                                 join permissions p on p.id = kp.permission_id
+                                where kp.key_id = k.id and p.slug = $1) as permitted
+                  from keys k
+                  join workspaces w on w.id = k.workspace_id`;
+  const { rows } = await db.query<KeyState & { name: string; workspace: string }>(text, [PERMISSION]);
+  return new Map(
+    rows.map(({ name, workspace, exists, enabled, expired, permitted, note }) => [
+      name,
+      { workspace, state: { exists, enabled, expired, permitted, note } },
+    ]),
+  );
+}
+
+async function readAudit(db: Pool): Promise<AuditCount[]> {
+  const text = `select a.user_agent as id, a.event, count(*)::int as count
+                  from audit_log a
+                 where starts_with(a.user_agent, 'torture/client-')
+                 group by a.user_agent, a.event`;
+  return (await db.query<AuditCount>(text)).rows;
+}
+
+async function readRepeatedEvents(db: Pool): Promise<FinalEvent[]> {
+  const text = `select e.request_id as "requestId", count(*)::int as count
+                  from verification_events e
+                 group by e.request_id
+                having count(*) > 1
+                 limit 100`;
+  return (await db.query<FinalEvent>(text)).rows;
+}
+
+async function countEvents(db: Pool): Promise<number> {
+  const { rows } = await db.query<{ count: number }>("select count(*)::int as count from verification_events");
+  return rows[0]?.count ?? 0;
+}

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import type { AskEntry } from "../journal.ts";
+import { aCase, aFault, anAsk } from "./a-case.ts";
+import { judgeAnswers, slowestMendMs } from "./answers.ts";
+import { MEND_MS } from "./faults.ts";
+
+const faults = [aFault("stop-redis", 10, 12)];
+const count = (...asks: AskEntry[]) => judgeAnswers(aCase({ asks, faults })).length;
+const after = 12 + MEND_MS / 1000;
+
+test.each(["unavailable", "none"] as const)("%s is right during a fault and shortly after it alone", (answer) => {
+  expect(count(anAsk(9, answer))).toBe(1);
+  expect(count(anAsk(11, answer))).toBe(0);
+  expect(count(anAsk(after - 1, answer))).toBe(0);
+  expect(count(anAsk(after + 1, answer))).toBe(1);
+  // Sent before it, answered in it.
+  expect(count(anAsk(9, answer, { answeredMs: anAsk(10, answer).sentMs }))).toBe(0);
+});
+
+test("an answer that no procedure has is never right", () => {
+  expect(count(anAsk(11, "odd"))).toBe(1);
+});
+
+test("a counted request in twenty may meet a store that is slow", () => {
+  const counted = (seconds: number, answer: AskEntry["answer"]) => anAsk(seconds, answer, { keyKind: "limited" });
+  const good = Array.from({ length: 19 }, (_, n) => counted(n / 10, "valid"));
+  expect(count(...good, counted(3, "unavailable"))).toBe(0);
+  expect(count(...good, counted(3, "unavailable"), counted(4, "unavailable"))).toBe(2);
+});
+
+test("the slowest mending is told from the end of the last fault", () => {
+  const asks = [anAsk(11, "none"), anAsk(15, "unavailable"), anAsk(20, "valid")];
+  expect(slowestMendMs(aCase({ asks, faults }))).toBe(3000);
+});

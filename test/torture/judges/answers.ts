@@ -1,0 +1,47 @@
+import type { Answer, AskEntry } from "../journal.ts";
+import { happened, MEND_MS, spellsOf, touches } from "./faults.ts";
+import type { Case, Violation } from "./judge.ts";
+
+const UNDECIDED: ReadonlySet<Answer> = new Set(["unavailable", "none"]);
+
+/**
+ * Counted requests get 503 when the store takes longer than 50 ms, which a machine with more work than cores may bring about.
+ * So many of them, in a hundred, are put down to that.
+ */
+const SLOW_PERCENT = 5;
+
+/** Every question gets an answer that says something about the key, but during a fault and shortly after it. */
+export function judgeAnswers({ recorded }: Case): Violation[] {
+  const spells = spellsOf(recorded.faults, { mendMs: MEND_MS });
+  const calm = recorded.asks.filter(({ sentMs, answeredMs }) => !touches(spells, sentMs, answeredMs));
+  const undecided = calm.filter(({ answer }) => UNDECIDED.has(answer));
+  const isCounted = ({ keyKind }: AskEntry) => keyKind !== "plain";
+  const counted = undecided.filter(isCounted);
+  const isSlow = counted.length * 100 <= SLOW_PERCENT * calm.filter(isCounted).length;
+  return [
+    ...recorded.asks.filter(({ answer }) => answer === "odd"),
+    ...undecided.filter((ask) => !isCounted(ask)),
+    ...(isSlow ? [] : counted),
+  ].map((ask) => ({
+    judge: "answers",
+    what: `${ask.process} answered ${ask.answer} (${ask.detail}), ${ask.answer === "odd" ? "which no procedure has" : "with no fault near"}`,
+    atMs: ask.sentMs,
+    evidence: { ask },
+  }));
+}
+
+/** How long after the end of the last fault somebody was still told that it could not be decided, at most, ms. */
+export function slowestMendMs({ recorded }: Case): number {
+  const faults = happened(recorded.faults);
+  const lateMs = (ask: AskEntry): number => {
+    const ends = faults.filter(({ startedMs }) => startedMs <= ask.sentMs).map(({ endedMs }) => endedMs);
+    return Math.max(0, ask.sentMs - Math.max(...ends));
+  };
+  return Math.max(
+    0,
+    ...recorded.asks
+      .filter(({ answer }) => UNDECIDED.has(answer))
+      .map(lateMs)
+      .filter(Number.isFinite),
+  );
+}

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import type { AskEntry, FaultEntry, GrantEntry } from "../journal.ts";
+import { CREDITS } from "../load/keys.ts";
+import { aCase, aFault, aGrant, anAsk } from "./a-case.ts";
+import { judgeCredits } from "./credits.ts";
+
+const spend = (times: number, answer: AskEntry["answer"] = "valid", fromS = 0): AskEntry[] =>
+  Array.from({ length: times }, (_, n) => anAsk(fromS + n / 100, answer, { keyKind: "credited" }));
+
+function count(
+  asks: readonly AskEntry[],
+  left: number | undefined,
+  { grants = [], faults = [] }: { grants?: GrantEntry[]; faults?: FaultEntry[] } = {},
+): number {
+  const credits = new Map(left === undefined ? [] : [["key-1", left]]);
+  return judgeCredits(aCase({ asks, grants, faults }, { credits })).length;
+}
+
+test("all credits may be spent, and not one more", () => {
+  expect(count(spend(CREDITS), 0)).toBe(0);
+  expect(count(spend(CREDITS + 1), 0)).toBe(1);
+});
+
+test("what is left agrees with what was spent", () => {
+  expect(count(spend(10), CREDITS - 10)).toBe(0);
+  expect(count(spend(10), CREDITS - 9)).toBe(1);
+  expect(count(spend(10), CREDITS - 11)).toBe(1);
+  expect(count(spend(10), undefined)).toBe(1);
+});
+
+test("a request that got no decision may have spent", () => {
+  const asks = [...spend(10), ...spend(2, "unavailable"), ...spend(1, "none"), ...spend(5, "exhausted")];
+  expect([count(asks, CREDITS - 10), count(asks, CREDITS - 13), count(asks, CREDITS - 14)]).toEqual([0, 0, 1]);
+});
+
+test("a grant counts when it was acknowledged; without an answer it may count", () => {
+  const grants = [aGrant(1, 50), aGrant(2, 7, { outcome: "unknown" }), aGrant(3, 900, { outcome: "refused" })];
+  expect(count(spend(10), CREDITS + 40, { grants })).toBe(0);
+  expect(count(spend(10), CREDITS + 47, { grants })).toBe(0);
+  expect(count(spend(10), CREDITS + 48, { grants })).toBe(1);
+  expect(count(spend(10), CREDITS + 39, { grants })).toBe(1);
+});
+
+test("a loss of Redis forgets what was spent in the seconds before it, and no more", () => {
+  const faults = [aFault("flush-redis", 20, 20)];
+  const [early, late] = [spend(10, "valid", 5), spend(10, "valid", 18)];
+  expect(count([...early, ...late], CREDITS - 10, { faults })).toBe(0);
+  expect(count([...early, ...late], CREDITS - 9, { faults })).toBe(1);
+});
+
+test("what could not be written while Postgres was away is forgotten with it", () => {
+  const faults = [aFault("abort-postgres", 8, 12), aFault("restart-redis-empty", 14, 15)];
+  expect(count(spend(10, "valid", 7), CREDITS, { faults })).toBe(0);
+  expect(count(spend(10, "valid", 3), CREDITS, { faults })).toBe(1);
+});

@@ -1,0 +1,74 @@
+import type { AskEntry, FaultEntry, GrantEntry } from "../journal.ts";
+import { CREDITS } from "../load/keys.ts";
+import { losses, spellsOf, touches } from "./faults.ts";
+import type { Case, Violation } from "./judge.ts";
+
+/** What was spent is written to Postgres at least once a second; twice that, and the moment it takes. */
+const WRITE_BEHIND_MS = 3_000;
+/** After a store is back, the writing has to catch up. */
+const MEND_MS = 5_000;
+
+/**
+ * Credits spent and acknowledged are never more than were granted. Where Redis is lost, so is what was spent since the last
+ * writing: that much more may be spent. What is left at the end agrees with what was spent.
+ */
+export function judgeCredits({ recorded, final }: Case): Violation[] {
+  const keys = new Set(recorded.asks.filter(({ keyKind }) => keyKind === "credited").map(({ key }) => key));
+  return [...keys].flatMap((key): Violation[] => {
+    const asks = recorded.asks.filter((ask) => ask.key === key && ask.cost > 0);
+    const grants = recorded.grants.filter((grant) => grant.key === key);
+    const left = final.credits.get(key);
+    const sums = sumsOf({ asks, grants, faults: recorded.faults });
+    const violation = (what: string): Violation => {
+      return { judge: "credits", what: `${key}: ${what}`, atMs: 0, evidence: { key, left, ...sums } };
+    };
+    const { grantedMin, grantedMax, spent, maybeSpent, forgotten } = sums;
+    if (spent > grantedMax + forgotten) return [violation(`${spent} credits spent of ${grantedMax}`)];
+    if (left === undefined) return [violation("nothing says how many are left")];
+    if (left > grantedMax - spent + forgotten) return [violation(`${left} left, although ${spent} were spent`)];
+    if (left < grantedMin - spent - maybeSpent) return [violation(`${left} left, although only ${spent} were spent`)];
+    return [];
+  });
+}
+
+export interface CreditSums {
+  readonly grantedMin: number;
+  /** With the grants that got no answer. */
+  readonly grantedMax: number;
+  /** By requests that were answered. */
+  readonly spent: number;
+  /** By requests without an answer, or with one that says that it cannot be decided. */
+  readonly maybeSpent: number;
+  /** What losses of Redis may have forgotten. */
+  readonly forgotten: number;
+}
+
+function sumsOf(of: {
+  asks: readonly AskEntry[];
+  grants: readonly GrantEntry[];
+  faults: readonly FaultEntry[];
+}): CreditSums {
+  const add = (list: readonly number[]) => list.reduce((sum, each) => sum + each, 0);
+  const granted = (outcomes: readonly string[]) =>
+    CREDITS + add(of.grants.filter(({ outcome }) => outcomes.includes(outcome)).map(({ credits }) => credits));
+  const spentBy = (asks: readonly AskEntry[]) => add(asks.map(({ cost }) => cost));
+  const isSpent = ({ answer }: AskEntry) => answer === "valid";
+  const maybe = of.asks.filter(({ answer }) => answer === "none" || answer === "unavailable");
+  const lost = losses(of.faults).map((loss) => ({ fromMs: lastWritten(loss, of.faults), toMs: loss.endedMs }));
+  const forgotten = of.asks.filter((ask) => isSpent(ask) && touches(lost, ask.sentMs, ask.answeredMs));
+  return {
+    grantedMin: granted(["acknowledged"]),
+    grantedMax: granted(["acknowledged", "unknown"]),
+    spent: spentBy(of.asks.filter(isSpent)),
+    maybeSpent: spentBy(maybe),
+    forgotten: spentBy(forgotten),
+  };
+}
+
+/** Since when what was spent may not have been written: a moment before the loss, or before the faults that led up to it. */
+function lastWritten(loss: FaultEntry, faults: readonly FaultEntry[]): number {
+  const writers = spellsOf(faults, { mendMs: MEND_MS, isMeant: ({ kind }) => !kind.includes("sidecar") });
+  const fromMs = loss.startedMs - WRITE_BEHIND_MS;
+  const spell = writers.findLast((each) => each.fromMs <= loss.startedMs && each.toMs >= fromMs);
+  return Math.min(fromMs, (spell?.fromMs ?? fromMs) - WRITE_BEHIND_MS);
+}

@@ -1,0 +1,49 @@
+import type { FaultEntry, SampleEntry } from "../journal.ts";
+import { happened, MEND_MS } from "./faults.ts";
+import type { Case, Violation } from "./judge.ts";
+
+/** A relay that stands still is replaced within this time. */
+const TAKEOVER_MS = 10_000;
+const SPARE_MS = 5_000;
+
+/**
+ * Knowledge is no older than the faults explain: of the time for which nothing arrived, all but a moment lies in a fault or
+ * shortly after one. An api-server that is away, or stands still, explains no more than it takes another to relay.
+ */
+export function judgeFreshness({ recorded }: Case): Violation[] {
+  const excused = happened(recorded.faults)
+    .map(excuse)
+    .sort((a, b) => a.fromMs - b.fromMs);
+  const worst = new Map<string, Violation>();
+  for (const sample of recorded.samples) {
+    const unexplainedMs = unexplained(sample, excused);
+    if (unexplainedMs <= SPARE_MS) continue;
+    const name = `${sample.process} ${sample.incarnation}`;
+    if (worst.has(name)) continue;
+    const what = `${sample.process} was stale by ${sample.stalenessMs} ms, of which no fault explains ${unexplainedMs}`;
+    worst.set(name, { judge: "freshness", what, atMs: sample.sentMs, evidence: { sample } });
+  }
+  return [...worst.values()];
+}
+
+function excuse({ kind, startedMs, endedMs }: FaultEntry): { fromMs: number; toMs: number } {
+  const isOneOfSeveral = kind.endsWith("api-server");
+  const untilMs = isOneOfSeveral ? Math.min(endedMs, startedMs + TAKEOVER_MS) : endedMs;
+  return { fromMs: startedMs, toMs: untilMs + MEND_MS };
+}
+
+function unexplained(
+  { sentMs, stalenessMs }: SampleEntry,
+  excused: ReadonlyArray<{ fromMs: number; toMs: number }>,
+): number {
+  if (stalenessMs === undefined) return 0;
+  let atMs = sentMs - stalenessMs;
+  let unexplainedMs = 0;
+  for (const { fromMs, toMs } of excused) {
+    if (toMs < atMs) continue;
+    if (fromMs >= sentMs) break;
+    unexplainedMs += Math.max(0, fromMs - atMs);
+    atMs = Math.max(atMs, toMs);
+  }
+  return unexplainedMs + Math.max(0, sentMs - atMs);
+}

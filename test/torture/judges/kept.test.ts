@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { aCase, aChange, created, found } from "./a-case.ts";
+import { judgeKept } from "./kept.ts";
+
+const note = (seconds: number, n: number) => aChange(seconds, { kind: "note", note: n });
+
+test.each([
+  { name: "a key that was made is not there", changes: [created(0)], state: undefined, violations: 1 },
+  { name: "a key is as it was made", changes: [created(0)], state: found(), violations: 0 },
+  {
+    name: "the last note is lost",
+    changes: [created(0), note(1, 1), note(2, 2)],
+    state: found({ note: 1 }),
+    violations: 1,
+  },
+  {
+    name: "a deleted key is there",
+    changes: [created(0), aChange(1, { kind: "delete" })],
+    state: found(),
+    violations: 1,
+  },
+  {
+    name: "a deleted key is marked so",
+    changes: [created(0), aChange(1, { kind: "delete" })],
+    state: found({ exists: false }),
+    violations: 0,
+  },
+  {
+    name: "a permission that was taken is there",
+    changes: [created(0), aChange(1, { kind: "forbid" })],
+    state: found(),
+    violations: 1,
+  },
+  {
+    name: "a key was changed though nobody did so",
+    changes: [created(0)],
+    state: found({ enabled: false }),
+    violations: 1,
+  },
+])("$name: $violations", ({ changes, state, violations }) => {
+  const keys = new Map(state === undefined ? [] : [["key-1", state]]);
+  expect(judgeKept(aCase({ changes }, { keys }))).toHaveLength(violations);
+});
+
+test("whether a change without an answer happened, its row in the audit log tells", () => {
+  const unknown = aChange(1, { kind: "disable" }, { outcome: "unknown" });
+  const count = (enabled: boolean, isInAudit: boolean) => {
+    const audit = isInAudit ? [{ id: unknown.id, event: "key.update", count: 1 }] : [];
+    const keys = new Map([["key-1", found({ enabled })]]);
+    return judgeKept(aCase({ changes: [created(0), unknown] }, { keys, audit })).length;
+  };
+  expect([count(true, false), count(false, true)]).toEqual([0, 0]);
+  expect([count(true, true), count(false, false)]).toEqual([1, 1]);
+});
+
+test("a change that is refused though nobody else changes the key is a violation, and did not happen", () => {
+  const refused = aChange(1, { kind: "disable" }, { outcome: "refused", status: 404 });
+  const [violation, ...more] = judgeKept(
+    aCase({ changes: [created(0), refused] }, { keys: new Map([["key-1", found()]]) }),
+  );
+  expect(violation?.what).toContain("404");
+  expect(more).toEqual([]);
+});

@@ -1,0 +1,55 @@
+import { ABSENT, applyChange, type History, type KeyState } from "../model.ts";
+import type { Case, Violation } from "./judge.ts";
+
+/**
+ * Nothing acknowledged is lost: each key is in Postgres as its changes leave it. Whether one without an answer happened, its row
+ * in the audit log tells, for that is written with it or not at all.
+ */
+export function judgeKept(of: Case): Violation[] {
+  const { histories, final, recorded } = of;
+  const inAudit = new Set(final.audit.map(({ id }) => id));
+  const lost = [...histories.values()].flatMap((history): Violation[] => {
+    const wanted = finalState(history, inAudit);
+    const found = final.keys.get(history.key)?.state;
+    if (isSame(wanted, found)) return [];
+    const last = history.changes.at(-1);
+    return [
+      {
+        judge: "kept",
+        what: `${history.key} is not in Postgres as its changes leave it`,
+        atMs: last?.sentMs ?? 0,
+        evidence: { key: history.key, wanted, found, changes: history.changes },
+      },
+    ];
+  });
+  // Nobody else changes these keys, so a refusal says that one was not found as it had been left.
+  const refused = recorded.changes
+    .filter(({ outcome }) => outcome === "refused")
+    .map((entry) => ({
+      judge: "kept",
+      what: `a change of ${entry.key} was refused with ${entry.status}`,
+      atMs: entry.sentMs,
+      evidence: { entry },
+    }));
+  return [...lost, ...refused];
+}
+
+function finalState({ changes }: History, inAudit: ReadonlySet<string>): KeyState {
+  let state = ABSENT;
+  for (const { id, change, acknowledgedMs } of changes) {
+    if (acknowledgedMs !== undefined || inAudit.has(id)) state = applyChange(state, change);
+  }
+  return state;
+}
+
+/** Of a key that is gone nothing else counts. */
+function isSame(wanted: KeyState, found: KeyState | undefined): boolean {
+  if (!wanted.exists) return found === undefined || !found.exists;
+  return (
+    found?.exists === true &&
+    found.enabled === wanted.enabled &&
+    found.expired === wanted.expired &&
+    found.permitted === wanted.permitted &&
+    found.note === wanted.note
+  );
+}

@@ -1,0 +1,40 @@
+import type { AskEntry } from "../journal.ts";
+import { LIMIT, LIMIT_WINDOW_MS } from "../load/keys.ts";
+import { losses, spellsOf, touches } from "./faults.ts";
+import type { Case, Violation } from "./judge.ts";
+
+/** After Redis is back, each process has to find that out. */
+const MEND_MS = 5_000;
+/** Clocks: Redis counts by its own, which is this machine's, to the millisecond. */
+const EDGE_MS = 2;
+
+/**
+ * Strict limits are never over in an aligned window. Where the store was lost in it, counting began anew; where it was away,
+ * each process that was asked counted for itself: then one more window's worth for each loss and each process.
+ */
+export function judgeLimits({ recorded }: Case): Violation[] {
+  const { faults } = recorded;
+  const away = spellsOf(faults, { mendMs: MEND_MS, isMeant: ({ kind }) => kind.includes("redis") });
+  const lost = losses(faults);
+  const windows = new Map<string, AskEntry[]>();
+  for (const ask of recorded.asks) {
+    if (ask.answer !== "valid" || ask.keyKind !== "limited") continue;
+    const window = Math.floor((ask.sentMs - EDGE_MS) / LIMIT_WINDOW_MS);
+    // One that may have been counted in the next window is left out.
+    if (Math.floor((ask.answeredMs + EDGE_MS) / LIMIT_WINDOW_MS) !== window) continue;
+    const place = `${ask.key} ${window}`;
+    windows.set(place, [...(windows.get(place) ?? []), ask]);
+  }
+  return [...windows.values()].flatMap((asks): Violation[] => {
+    const [first] = asks;
+    if (first === undefined) return [];
+    const fromMs = Math.floor(first.sentMs / LIMIT_WINDOW_MS) * LIMIT_WINDOW_MS;
+    const toMs = fromMs + LIMIT_WINDOW_MS;
+    const lossCount = lost.filter(({ startedMs, endedMs }) => startedMs <= toMs && endedMs >= fromMs).length;
+    const processes = touches(away, fromMs, toMs) ? new Set(asks.map(({ process }) => process)).size : 0;
+    const bound = LIMIT * (1 + lossCount + processes);
+    if (asks.length <= bound) return [];
+    const what = `${asks.length} requests let in where ${bound} are the most`;
+    return [{ judge: "limits", what, atMs: fromMs, evidence: { key: first.key, lossCount, processes } }];
+  });
+}

@@ -1,0 +1,71 @@
+import { ABSENT, type KeyKind, type KeyState } from "../model.ts";
+import type { Random } from "../random.ts";
+import type { WorkspaceName } from "../world/world.ts";
+
+/** How many requests a limited key is let through in a window, by a limit that applies by itself. */
+export const LIMIT = 20;
+export const LIMIT_WINDOW_MS = 5_000;
+/** What a credited key begins with. */
+export const CREDITS = 200;
+/** What the guarded path needs. */
+export const PERMISSION = "orders.write";
+
+/** A key as the clients of its workspace know it. */
+export interface LoadKey {
+  /** Unique over all workspaces. It stays when the key is changed. */
+  readonly name: string;
+  readonly workspace: WorkspaceName;
+  readonly kind: KeyKind;
+  readonly secret: string;
+  readonly keyId: string;
+  /** After all changes that were acknowledged. */
+  state: KeyState;
+  /** A change got no answer: nobody changes the key any more. */
+  uncertain: boolean;
+  /** A change is under way. */
+  busy: boolean;
+}
+
+const RECENT_MAX = 200;
+/** Changes that still may be on their way. */
+const RECENT_MS = 20_000;
+
+/** All keys that somebody can present, and those changed last: what is asked about them tells most. */
+export class Keys {
+  readonly all: LoadKey[] = [];
+  readonly #byKind = new Map<string, LoadKey[]>();
+  readonly #recent: Array<{ key: LoadKey; atMs: number }> = [];
+
+  add(key: Omit<LoadKey, "state" | "uncertain" | "busy">, state: KeyState = { ...ABSENT, exists: true }): LoadKey {
+    const added: LoadKey = { ...key, state, uncertain: false, busy: false };
+    this.all.push(added);
+    this.of(key.workspace, key.kind).push(added);
+    return added;
+  }
+
+  of(workspace: WorkspaceName, kind: KeyKind): LoadKey[] {
+    const place = `${workspace} ${kind}`;
+    let list = this.#byKind.get(place);
+    if (list === undefined) {
+      list = [];
+      this.#byKind.set(place, list);
+    }
+    return list;
+  }
+
+  noteChange(key: LoadKey): void {
+    this.#recent.push({ key, atMs: Date.now() });
+    if (this.#recent.length > RECENT_MAX) this.#recent.shift();
+  }
+
+  /** A key of the workspaces to ask about. */
+  pick(random: Random, workspaces: readonly WorkspaceName[]): LoadKey | undefined {
+    if (random.chance(0.7)) {
+      const since = Date.now() - RECENT_MS;
+      const recent = this.#recent.filter(({ key, atMs }) => atMs > since && workspaces.includes(key.workspace));
+      if (recent.length > 0) return random.pick(recent).key;
+    }
+    const list = this.of(random.pick(workspaces), "plain");
+    return list.length === 0 ? undefined : random.pick(list);
+  }
+}
