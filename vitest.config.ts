@@ -2,7 +2,12 @@ import { defineConfig } from "vitest/config";
 
 // Tests that start whole processes of ours, kill parts or follow the documentation come last and one file at a time:
 // they measure time, and two of them side by side would measure one another.
-const WHOLE = ["test/e2e/**/*.test.ts", "test/faults/**/*.test.ts", "test/docs/**/*.test.ts"];
+const WHOLE = [
+  "test/e2e/**/*.test.ts",
+  "test/faults/**/*.test.ts",
+  "test/torture/torture.test.ts",
+  "test/docs/**/*.test.ts",
+];
 const NEVER = ["**/node_modules/**", "**/dist/**"];
 
 export default defineConfig({

@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Journal } from "../journal.ts";
+import type { Random } from "../random.ts";
+import type { Part } from "../world/part.ts";
+import type { WorkspaceName, World } from "../world/world.ts";
+import { ask } from "./calls.ts";
+import type { Http } from "./http.ts";
+import type { Keys } from "./keys.ts";
+import { sample } from "./samples.ts";
+
+/*
+ * Those who present keys. Each process has its own, so that one that stands still keeps nobody from asking the others.
+ */
+
+const ASK_PAUSE_MS = 30;
+const SAMPLE_PAUSE_MS = 300;
+const BURST_PAUSE_MS = 250;
+/** More than a window lets through, over a few bursts. */
+const BURST = 6;
+
+export interface AskerOptions {
+  readonly random: Random;
+  readonly http: Http;
+  readonly journal: Journal;
+  readonly keys: Keys;
+  readonly world: World;
+  readonly signal: AbortSignal;
+}
+
+/** A process, and the workspaces that it answers for. */
+export interface Door {
+  readonly part: Part;
+  readonly workspaces: readonly WorkspaceName[];
+}
+
+/** The attacker's workspace is asked about at the api-servers, which read the truth. */
+export const doors = ({ apiServers, sidecars }: World): Door[] => [
+  ...apiServers.map((part) => ({ part, workspaces: ["main", "second", "attacker"] as const })),
+  ...sidecars.map(({ part, workspace }) => ({ part, workspaces: [workspace] })),
+];
+
+/** Asks one process about plain keys, above all those changed a moment ago. */
+export async function runAsker(
+  { random, http, journal, keys, world, signal }: AskerOptions,
+  door: Door,
+): Promise<void> {
+  while (!signal.aborted) {
+    const key = keys.pick(random, door.workspaces);
+    if (key !== undefined) {
+      const workspace = world.workspaces[key.workspace];
+      journal.add(await ask(http, { part: door.part, workspace, key, guarded: random.chance(0.4) }));
+    }
+    await sleep(random.pauseMs(ASK_PAUSE_MS));
+  }
+}
+
+/** Presents the limited and the credited keys of a workspace at every process that knows it, some at once. */
+export async function runSpender(
+  { random, http, journal, keys, world, signal }: AskerOptions,
+  name: WorkspaceName,
+): Promise<void> {
+  const workspace = world.workspaces[name];
+  const parts = doors(world).filter(({ workspaces }) => workspaces.includes(name));
+  while (!signal.aborted) {
+    const list = keys.of(name, random.chance(0.5) ? "limited" : "credited");
+    if (list.length === 0) return;
+    const key = random.pick(list);
+    const burst = Array.from({ length: BURST }, async () => {
+      const { part } = random.pick(parts);
+      journal.add(await ask(http, { part, workspace, key, guarded: false }));
+    });
+    await Promise.all(burst);
+    await sleep(random.pauseMs(BURST_PAUSE_MS));
+  }
+}
+
+/** Writes down what a process says of the age of its knowledge, again and again. */
+export async function runSampler({ http, journal, signal }: AskerOptions, part: Part): Promise<void> {
+  while (!signal.aborted) {
+    await sample(http, part, journal);
+    await sleep(SAMPLE_PAUSE_MS);
+  }
+}

@@ -1,0 +1,58 @@
+import { Redis } from "ioredis";
+import type { Random } from "../random.ts";
+import type { World } from "../world/world.ts";
+
+/*
+ * A tenant whose Redis user is in wrong hands: it may write anything below its own prefix, and does.
+ */
+
+const USER = "attacker";
+const PASSWORD = "known-to-the-attacker";
+const FLOOD = 4_000;
+const TIMEOUT_MS = 3_000;
+
+/** Throws when Redis is away. */
+export async function attack(world: World, random: Random): Promise<void> {
+  const { id } = world.workspaces.attacker;
+  const prefix = `ps:${id}`;
+  await world.redis.raw.acl("SETUSER", USER, "on", `>${PASSWORD}`, `~${prefix}:*`, "+@all", "-@dangerous");
+  const url = new URL(world.redis.url);
+  [url.username, url.password] = [USER, PASSWORD];
+  const options = { retryStrategy: () => null, commandTimeout: TIMEOUT_MS, enableReadyCheck: false };
+  const redis = new Redis(url.href, options).on("error", () => undefined);
+  try {
+    await replaceTypes(redis, { prefix, id, random });
+    await flood(redis, prefix, random);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** Other types where lists, sets, hashes and streams are expected. */
+async function replaceTypes(
+  redis: Redis,
+  { prefix, id, random }: { prefix: string; id: string; random: Random },
+): Promise<void> {
+  const places = ["events", "cr-load", "cr-dirty", `changes:{${id}}`, `mark:{${id}}`, "w"];
+  for (const place of random.shuffled(places).slice(0, 4)) {
+    const key = `${prefix}:${place}`;
+    const made = redis.multi().del(key);
+    if (random.chance(0.5)) made.set(key, "\0not what it was\xff");
+    else made.lpush(key, "1", "\0");
+    await made.exec();
+  }
+}
+
+/** Much, and nothing of it what it should be. Where the type is right, it is accepted. */
+async function flood(redis: Redis, prefix: string, random: Random): Promise<void> {
+  const batch = redis.pipeline();
+  for (let n = 0; n < FLOOD; n++) {
+    const name = random.chance(0.5) ? `key_nobody_${n}` : `\0${n}\xff`;
+    batch.sadd(`${prefix}:cr-load`, name);
+    batch.sadd(`${prefix}:cr-dirty`, name);
+    if (n % 10 === 0) batch.hset(`${prefix}:cr:{${name}}`, { rev: "x", granted: "-1", spent: "1e400", open: "maybe" });
+    batch.xadd(`${prefix}:events`, "*", "e", random.chance(0.5) ? "{" : `{"type":"verification","id":"${n}\0"}`);
+  }
+  // Each answer may be that the type is another one.
+  await batch.exec();
+}

@@ -1,0 +1,135 @@
+import type { Answer, AskEntry } from "../journal.ts";
+import type { Part } from "../world/part.ts";
+import type { Workspace } from "../world/world.ts";
+import { type Http, type Result, readJson } from "./http.ts";
+import { type LoadKey, PERMISSION } from "./keys.ts";
+
+/*
+ * The calls of the load, and what an answer means.
+ */
+
+/** Longer than a healthy answer takes, shorter than a stopped process sleeps. */
+const CHANGE_TIMEOUT_MS = 10_000;
+const ASK_TIMEOUT_MS = 6_000;
+
+export interface ProcedureCall {
+  readonly part: Part;
+  readonly workspace: Workspace;
+  readonly procedure: string;
+  readonly body: unknown;
+  /** The user agent, which the audit log keeps. */
+  readonly id: string;
+  readonly timeoutMs?: number;
+}
+
+export function callProcedure(http: Http, call: ProcedureCall): Promise<Result> {
+  return http.send({
+    method: "POST",
+    url: `${call.part.url}/v2/${call.procedure}`,
+    headers: {
+      authorization: `Bearer ${call.workspace.rootKey}`,
+      "content-type": "application/json",
+      "user-agent": call.id,
+    },
+    body: JSON.stringify(call.body),
+    timeoutMs: call.timeoutMs ?? CHANGE_TIMEOUT_MS,
+  });
+}
+
+interface Body {
+  readonly data?: { readonly code?: string };
+  readonly meta?: { readonly requestId?: string };
+  readonly error?: { readonly type?: string; readonly detail?: string };
+}
+
+/** What became of a change. `service_unavailable` may have happened: the answer of the commit may have been lost. */
+export function outcomeOf(result: Result): {
+  outcome: "acknowledged" | "refused" | "unknown" | "unsent";
+  status?: number;
+  requestId?: string | undefined;
+} {
+  if (result.kind === "unsent") return { outcome: "unsent" };
+  if (result.kind !== "answered") return { outcome: "unknown" };
+  const { status, text } = result;
+  const requestId = readJson<Body>(text)?.meta?.requestId;
+  const outcome = status === 200 ? "acknowledged" : status < 500 && status !== 408 ? "refused" : "unknown";
+  return { outcome, status, requestId };
+}
+
+const ANSWERS: Readonly<Record<string, Answer>> = {
+  VALID: "valid",
+  NOT_FOUND: "refused",
+  DISABLED: "refused",
+  EXPIRED: "refused",
+  INSUFFICIENT_PERMISSIONS: "forbidden",
+  RATE_LIMITED: "limited",
+  USAGE_EXCEEDED: "exhausted",
+};
+
+const KINDS: Readonly<Record<string, Answer>> = {
+  unauthorized: "refused",
+  forbidden: "forbidden",
+  rate_limited: "limited",
+  usage_exceeded: "exhausted",
+  verification_unavailable: "unavailable",
+  upstream_unreachable: "unavailable",
+  upstream_timeout: "unavailable",
+};
+
+type Read = Pick<AskEntry, "answer" | "status" | "requestId" | "detail">;
+
+/** What an api-server says of a key. */
+export function readVerification(result: Result): Read {
+  if (result.kind !== "answered") return { answer: "none", detail: result.why };
+  const { status } = result;
+  const body = readJson<Body>(result.text);
+  const requestId = body?.meta?.requestId;
+  if (status === 200) return { answer: ANSWERS[body?.data?.code ?? ""] ?? "odd", requestId, detail: body?.data?.code };
+  const kind = kindOf(body);
+  const answer = kind === "service_unavailable" ? "unavailable" : "odd";
+  return { answer, status, requestId, detail: `${kind}: ${body?.error?.detail}` };
+}
+
+/** What a sidecar answers, whose app says 200. */
+export function readGate(result: Result): Read {
+  if (result.kind !== "answered") return { answer: "none", detail: result.why };
+  const requestId = String(result.headers["x-request-id"] ?? "");
+  const { status } = result;
+  if (status === 200) return { answer: "valid", requestId };
+  const body = readJson<Body>(result.text);
+  const kind = kindOf(body);
+  return { answer: KINDS[kind] ?? "odd", status, requestId, detail: `${kind}: ${body?.error?.detail}` };
+}
+
+const kindOf = (body: Body | undefined): string => body?.error?.type?.split("/").at(-1) ?? "no kind";
+
+/** Asks a process about a key. `cost`: credits, which limited keys have; the guarded path costs none. */
+export async function ask(
+  http: Http,
+  options: { part: Part; workspace: Workspace; key: LoadKey; guarded: boolean },
+): Promise<AskEntry> {
+  const { part, workspace, key, guarded } = options;
+  const { incarnation } = part;
+  const isApi = part.name.startsWith("api-");
+  const cost = guarded ? 0 : 1;
+  const result = isApi
+    ? await callProcedure(http, {
+        part,
+        workspace,
+        procedure: "keys.verifyKey",
+        body: { key: key.secret, credits: { cost }, ...(guarded ? { permissions: PERMISSION } : {}) },
+        id: "torture/ask",
+        timeoutMs: ASK_TIMEOUT_MS,
+      })
+    : await http.send({
+        method: "GET",
+        url: `${part.url}${guarded ? "/guarded" : "/"}`,
+        headers: { authorization: `Bearer ${key.secret}` },
+        timeoutMs: ASK_TIMEOUT_MS,
+      });
+  const read = isApi ? readVerification(result) : readGate(result);
+  const { sentMs, answeredMs } = result;
+  const of = { workspace: key.workspace, key: key.name, keyKind: key.kind };
+  const at = { process: part.name, incarnation, guarded, cost };
+  return { type: "ask", ...of, ...at, sentMs, answeredMs, ...read };
+}

@@ -1,0 +1,179 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { FaultEntry, Journal } from "../journal.ts";
+import type { FaultKind, Plan, PlannedFault } from "../plan.ts";
+import type { Random } from "../random.ts";
+import type { Part } from "../world/part.ts";
+import type { World } from "../world/world.ts";
+import { attack } from "./attacker.ts";
+import { callProcedure } from "./calls.ts";
+import type { Http } from "./http.ts";
+import { sample } from "./samples.ts";
+import { BULK_PERMISSIONS, bulkPermission } from "./seed.ts";
+
+/*
+ * Carries out the plan. Faults overlap as the plan has them, but one part suffers one at a time: a second one that comes
+ * meanwhile is left out, and the journal says so.
+ */
+
+const BULK_TIMEOUT_MS = 30_000;
+/** An api-server waits for its stores when it starts; they may be away. */
+const START_ATTEMPTS_MAX = 5;
+
+export interface FaultOptions {
+  readonly world: World;
+  readonly http: Http;
+  readonly journal: Journal;
+  readonly random: Random;
+  readonly signal: AbortSignal;
+  readonly onFault: (fault: PlannedFault) => void;
+}
+
+/** Resolves when every fault is over. Throws when a part could not be brought back. */
+export async function runFaults(plan: Plan, options: FaultOptions): Promise<void> {
+  const runner = new FaultRunner(options);
+  const startedMs = performance.now();
+  const running: Array<Promise<void>> = [];
+  for (const fault of plan.faults) {
+    await sleep(Math.max(0, fault.atMs - (performance.now() - startedMs)), undefined, {
+      signal: options.signal,
+    }).catch(() => undefined);
+    if (options.signal.aborted) break;
+    options.onFault(fault);
+    running.push(runner.run(fault));
+  }
+  await Promise.all(running);
+}
+
+interface Prepared {
+  /** The part that suffers. */
+  readonly target: string;
+  /** `begin` says when the store, or the part, is really hit. */
+  readonly carryOut: (begin: () => void) => Promise<void>;
+}
+
+class FaultRunner {
+  readonly #options: FaultOptions;
+  readonly #suffering = new Set<string>();
+  #bulkChanges = 0;
+
+  constructor(options: FaultOptions) {
+    this.#options = options;
+  }
+
+  async run(fault: PlannedFault): Promise<void> {
+    const { journal } = this.#options;
+    const { target, carryOut } = await this.#prepare(fault);
+    let startedMs = Date.now();
+    const entry = (more: { skipped?: string }): FaultEntry => {
+      return { type: "fault", kind: fault.kind, target, startedMs, endedMs: Date.now(), ...more };
+    };
+    if (this.#suffering.has(target)) return journal.add(entry({ skipped: `${target} is away already` }));
+    this.#suffering.add(target);
+    try {
+      await carryOut(() => {
+        startedMs = Date.now();
+      });
+      journal.add(entry({}));
+    } catch (error) {
+      if (!CLIENT_FAULTS.has(fault.kind)) throw new Error(`${fault.kind} of ${target}`, { cause: error });
+      journal.add(entry({ skipped: String(error) }));
+    } finally {
+      this.#suffering.delete(target);
+    }
+  }
+
+  async #prepare(fault: PlannedFault): Promise<Prepared> {
+    const { world, random } = this.#options;
+    const { redis, postgres } = world;
+    const { kind, forMs } = fault;
+    const onRedis = (carryOut: Prepared["carryOut"]): Prepared => ({ target: "redis", carryOut });
+    switch (kind) {
+      case "kill-api-server":
+      case "kill-sidecar": {
+        const part = await this.#choose(fault);
+        return { target: part.name, carryOut: () => killAndStart(part, forMs) };
+      }
+      case "stop-api-server":
+      case "stop-sidecar": {
+        const part = await this.#choose(fault);
+        return { target: part.name, carryOut: () => standStill(part, forMs) };
+      }
+      case "flush-redis":
+        return onRedis(async () => void (await redis.raw.flushall()));
+      case "restart-redis-with-aof":
+        return onRedis(() => redis.restartWithAof(forMs));
+      case "restart-redis-empty":
+        return onRedis(() => redis.restartEmpty(forMs));
+      case "restart-redis-from-snapshot":
+        return onRedis((begin) => redis.restartFromSnapshot(forMs, begin));
+      case "stop-redis":
+        return onRedis(() => standStill(redis, forMs));
+      case "abort-postgres":
+        return {
+          target: "postgres",
+          carryOut: async () => {
+            await postgres.abort();
+            await sleep(forMs);
+            await postgres.restart();
+          },
+        };
+      case "bulk-change":
+        return { target: "attacker's keys", carryOut: () => this.#changeInBulk() };
+      case "attack":
+        return { target: "attacker's prefix", carryOut: () => attack(world, random) };
+    }
+  }
+
+  async #choose({ kind, target }: PlannedFault): Promise<Part> {
+    const { world, http } = this.#options;
+    const list = kind.endsWith("sidecar") ? world.sidecars.map(({ part }) => part) : world.apiServers;
+    const at = typeof target === "number" ? Math.min(list.length - 1, Math.floor(target * list.length)) : 0;
+    const fallback = list[at];
+    if (fallback === undefined) throw new Error(`there is nothing to ${kind}`);
+    if (target !== "leader") return fallback;
+    const states = await Promise.all(list.map((part) => sample(http, part)));
+    return list[states.findIndex((state) => state?.leads === true)] ?? fallback;
+  }
+
+  /** Deletes a permission that every key of the attacker's workspace holds: thousands of links, in one statement. */
+  async #changeInBulk(): Promise<void> {
+    const { world, http, random } = this.#options;
+    const permission = bulkPermission(this.#bulkChanges++ % BULK_PERMISSIONS);
+    const result = await callProcedure(http, {
+      part: random.pick(world.apiServers),
+      workspace: world.workspaces.attacker,
+      procedure: "permissions.deletePermission",
+      body: { permission },
+      id: "torture/bulk",
+      timeoutMs: BULK_TIMEOUT_MS,
+    });
+    if (result.kind !== "answered") throw new Error(result.why);
+    if (result.status !== 200) throw new Error(`${result.status}: ${result.text}`);
+  }
+}
+
+/** They are calls like others, and meet the other faults. */
+const CLIENT_FAULTS: ReadonlySet<FaultKind> = new Set(["bulk-change", "attack", "flush-redis"]);
+
+async function killAndStart(part: Part, downMs: number): Promise<void> {
+  await part.kill();
+  await sleep(downMs);
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await part.start();
+    } catch (error) {
+      // Like a kubelet: what ends because a store is away at its start is started again.
+      if (attempt === START_ATTEMPTS_MAX) throw error;
+      await sleep(500);
+    }
+  }
+}
+
+async function standStill(part: { pause(): void; resume(): void }, forMs: number): Promise<void> {
+  part.pause();
+  try {
+    await sleep(forMs);
+  } finally {
+    part.resume();
+  }
+}

@@ -1,0 +1,109 @@
+import type { Answer } from "./journal.ts";
+import { slowestMendMs } from "./judges/answers.ts";
+import type { Case, Violation } from "./judges/judge.ts";
+import { JUDGES } from "./judges/judges.ts";
+import { type Delays, revocationDelays } from "./judges/revoked.ts";
+
+/* What a run was, in numbers. */
+
+export interface Report {
+  readonly seed: number;
+  readonly minutes: number;
+  /** With the journal and the logs of all processes. */
+  readonly folder: string;
+  readonly keys: number;
+  readonly changes: Readonly<Record<"acknowledged" | "refused" | "unknown", number>>;
+  readonly answers: Readonly<Partial<Record<Answer, number>>>;
+  readonly swept: number;
+  readonly events: number;
+  /** By kind: how many were done. */
+  readonly faults: Readonly<Record<string, number>>;
+  readonly skippedFaults: number;
+  readonly revocations: Delays;
+  readonly stalenessMaxMs: number;
+  readonly slowestMendMs: number;
+  readonly quietAfterMs: number;
+  readonly tookMs: number;
+  /** By judge. */
+  readonly violationCounts: Readonly<Record<string, number>>;
+  readonly violations: readonly Violation[];
+}
+
+export function makeReport(options: {
+  seed: number;
+  minutes: number;
+  folder: string;
+  of: Case;
+  violations: readonly Violation[];
+  quietAfterMs: number;
+  tookMs: number;
+}): Report {
+  const { of, violations, ...rest } = options;
+  const { changes, grants, asks, samples, faults } = of.recorded;
+  const outcomes = countBy([...changes, ...grants], ({ outcome }) => outcome);
+  const staleness = samples.map(({ stalenessMs }) => stalenessMs ?? 0);
+  return {
+    ...rest,
+    keys: of.histories.size,
+    changes: { acknowledged: 0, refused: 0, unknown: 0, ...outcomes },
+    answers: countBy(asks, ({ answer }) => answer),
+    swept: of.sweep.length,
+    events: of.final.eventCount,
+    faults: countBy(
+      faults.filter(({ skipped }) => skipped === undefined),
+      ({ kind }) => kind,
+    ),
+    skippedFaults: faults.filter(({ skipped }) => skipped !== undefined).length,
+    revocations: revocationDelays(of),
+    stalenessMaxMs: Math.round(staleness.reduce((max, each) => Math.max(max, each), 0)),
+    slowestMendMs: slowestMendMs(of),
+    violationCounts: {
+      ...Object.fromEntries(Object.keys(JUDGES).map((name) => [name, 0])),
+      ...countBy(violations, ({ judge }) => judge),
+    },
+    violations,
+  };
+}
+
+function countBy<T>(list: readonly T[], name: (one: T) => string): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const one of list) counts[name(one)] = (counts[name(one)] ?? 0) + 1;
+  return counts;
+}
+
+const SHOWN_MAX = 3;
+
+/** The report for a person. */
+export function toTable(report: Report): string {
+  const { revocations, changes } = report;
+  const list = (counts: Readonly<Record<string, number>>) =>
+    Object.entries(counts)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(", ");
+  const rows: Array<[string, string]> = [
+    ["seed", `${report.seed}, ${report.minutes} min of load, ${Math.round(report.tookMs / 1000)} s in all`],
+    ["keys", String(report.keys)],
+    ["changes", list(changes)],
+    ["answers", list(report.answers as Record<string, number>)],
+    ["faults", `${list(report.faults)}${report.skippedFaults > 0 ? ` (${report.skippedFaults} left out)` : ""}`],
+    [
+      "revocations",
+      `${revocations.count} seen; let in afterwards for p50 ${revocations.p50Ms} ms, p99 ${revocations.p99Ms} ms, max ${revocations.maxMs} ms`,
+    ],
+    ["staleness", `at most ${report.stalenessMaxMs} ms`],
+    [
+      "mending",
+      `no decision up to ${report.slowestMendMs} ms after a fault; quiet after ${report.quietAfterMs.toFixed(0)} ms`,
+    ],
+    ["at the end", `${report.swept} answers compared with Postgres, ${report.events} events`],
+    ["violations", list(report.violationCounts)],
+  ];
+  const table = rows.map(([name, text]) => `${name.padEnd(12)} ${text}`).join("\n");
+  const shown = Object.keys(report.violationCounts).flatMap((judge) =>
+    report.violations
+      .filter((violation) => violation.judge === judge)
+      .slice(0, SHOWN_MAX)
+      .map(({ what, evidence }) => `\n${judge}: ${what}\n  ${JSON.stringify(evidence)}`),
+  );
+  return table + shown.join("");
+}
