@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import { Gauge, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 
@@ -32,6 +32,19 @@ export function exportGauges(
     "Workspaces whose changes are delivered later than the others'",
     () => projection.feedStaleness().laggingWorkspaces,
   );
+  gauge("postern_projection_source_usable", "0 when the last read of records from Postgres was not usable", () =>
+    Number(projection.sourceState().usable),
+  );
+  new Counter({
+    name: "postern_projection_refused_total",
+    help: "What was read from the change stream or the records and could not be believed",
+    labelNames: ["what"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [what, count] of Object.entries(projection.refused())) this.inc({ what }, count);
+    },
+  });
   gauge("postern_events_dropped", "Usage events that could not be sent, since the start", () => edge.sink.dropped());
   gauge("postern_local_over_admitted", "Units admitted beyond async limits, since the start", () =>
     counters.overAdmitted(),

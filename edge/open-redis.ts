@@ -12,6 +12,7 @@ import { appendToRedis } from "./events/redis-sink.ts";
 import { RedisEventSource } from "./events/redis-source.ts";
 import type { Edge, EdgeCounters } from "./open.ts";
 import { RedisPodReports } from "./pods/redis.ts";
+import { KnownHeads } from "./projection/known-heads.ts";
 import { RedisChangeFeed } from "./projection/redis-feed.ts";
 import { RedisRecordSource } from "./projection/redis-source.ts";
 import { RedisRecordWriter } from "./projection/redis-writer.ts";
@@ -45,7 +46,8 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   const client = connectRedis({ url, clientName }).on("error", onError);
   const counting = connectRedis({ url, clientName: `${clientName}-counters` });
   const keys = new RedisKeys(options.prefix);
-  const feed = new RedisChangeFeed({ client, keys, url, clientName });
+  const heads = new KnownHeads();
+  const feed = new RedisChangeFeed({ client, keys, url, clientName, heads });
   const sink = new BufferedSink({ send: (batch) => appendToRedis(client, keys, batch) });
   const events = new RedisEventSource(client, { keys, consumer: `${clientName}-${randomUUID()}` });
   const opened: EdgeCounters[] = [];
@@ -53,7 +55,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   return {
     kind: "redis",
     writer: new RedisRecordWriter(client, keys),
-    source: new RedisRecordSource(client, keys),
+    source: new RedisRecordSource(client, keys, heads),
     feed,
     counters: ({ timeoutMs, extraPoll = false }) => {
       const counters = makeCounters(counting, keys, { timeoutMs, extraPoll });

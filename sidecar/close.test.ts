@@ -75,5 +75,7 @@ test("the admin port serves probes and metrics, and nothing else", async () => {
   const metrics = await gate.metrics();
   expect(metrics).toContain('postern_sidecar_decision_seconds_bucket{le="+Inf"}');
   expect(metrics).toMatch(/postern_sidecar_staleness_seconds \d/);
+  expect(metrics).toMatch(/postern_sidecar_source_usable 1/);
+  expect(metrics).toMatch(/postern_sidecar_refused_total\{what="heartbeat"\} 0/);
   await gate.close();
 });

@@ -54,6 +54,8 @@ export class Metrics {
 /** Read when Prometheus asks. */
 export interface Readings {
   readonly stalenessS: () => number;
+  readonly sourceUsable: () => boolean;
+  readonly refused: () => Readonly<Record<string, number>>;
   readonly policyVersion: () => number;
   readonly policyGeneration: () => number;
   readonly policyGone: () => boolean;
@@ -137,6 +139,12 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
     "postern_sidecar_staleness_seconds",
     "Age of the newest knowledge; +Inf before the first.",
     readings.stalenessS,
+  );
+  add("gauge", "postern_sidecar_source_usable", "0 when the last read of records from the store was not usable.", () =>
+    Number(readings.sourceUsable()),
+  );
+  add("counter", "postern_sidecar_refused_total", "What was read from the store and could not be believed.", () =>
+    byLabel("what", readings.refused()),
   );
   add("gauge", "postern_sidecar_policy_version", "Version of the policy in force; 0 for none.", readings.policyVersion);
   add("gauge", "postern_sidecar_policy_generation", "Generation of its manifest.", readings.policyGeneration);

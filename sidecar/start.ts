@@ -130,6 +130,8 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
         policy: policy ?? null,
         freshness: freshness ?? null,
         stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
+        // Known keys are served without it, so it does not decide; but who looks shall see it.
+        source: projection.sourceState(),
         closing: isClosing,
       },
     };
@@ -140,6 +142,8 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     readiness,
     metrics: exposeMetrics(metrics, {
       stalenessS: () => projection.stalenessMs() / 1000,
+      sourceUsable: () => projection.sourceState().usable,
+      refused: () => projection.refused(),
       policyVersion: () => follower.current?.record.version ?? 0,
       policyGeneration: () => follower.current?.record.generation ?? 0,
       policyGone: () => follower.isGone,

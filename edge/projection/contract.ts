@@ -54,23 +54,29 @@ export interface RecordRef {
 /** `<namespace id>/<identifier>`: a namespace id contains no slash, so the first one parts the two. */
 export const overrideRecordId = (namespaceId: string, identifier: string): string => `${namespaceId}/${identifier}`;
 
-/** A record, the word that there is none any more (`gone`: a tombstone), or that nothing is known of it (`missing`). */
+/**
+ * A record, the word that there is none any more (`gone`: a tombstone), that nothing is known of it (`missing`), or that
+ * something is there that is no record (`unreadable`), which must not be taken for any of the others.
+ */
 export type ReadRecord =
   | { readonly state: "found"; readonly version: number; readonly data: unknown }
   | { readonly state: "gone" }
-  | { readonly state: "missing" };
+  | { readonly state: "missing" }
+  | { readonly state: "unreadable"; readonly problem: string };
 
 /**
- * `usable: false`: the store is unreachable, or a record is missing in a projection that is not complete, so that absence
- * means nothing. `projectionId` is what a store that is projected into was read under.
+ * `usable: false`: the store is unreachable, has gone back in time, or a record is missing in a projection that is not
+ * complete, so that absence means nothing.
  */
 export type ReadBatch =
-  | { readonly usable: true; readonly records: readonly ReadRecord[]; readonly projectionId?: string }
+  | { readonly usable: true; readonly records: readonly ReadRecord[] }
   | {
       readonly usable: false;
       readonly reason: string;
       /** In a projection that is not complete: what is there all the same, which is right; 'missing' here means nothing. */
-      readonly partial?: { readonly records: readonly ReadRecord[]; readonly projectionId: string };
+      readonly partial?: readonly ReadRecord[];
+      /** The mark is there, and is none. */
+      readonly refused?: "mark";
     };
 
 /** Raw reads, in the order of the refs, all of one workspace. Never throws for an unreachable store: `usable: false`. */
@@ -88,10 +94,10 @@ export interface FeedListener {
   /** The record changed: forget what is cached of it. */
   onChange(ref: RecordRef): void;
   /**
-   * Entries were missed, or the projection was made anew: forget everything. `distrusted` is a projection that went back
-   * in time: what is read under it is not usable any more, and the relay will make a new one.
+   * Entries were missed, the projection was made anew, or the store has gone back in time: forget everything. While a store
+   * that went back is not projected anew no heartbeat is told, so that nothing which is read from it looks fresh.
    */
-  onReset(reason: string, distrusted?: string): void;
+  onReset(reason: string): void;
   /**
    * Everything committed before `asOfMs` (clock of the shared store) has been delivered on this feed, except for the
    * workspaces in `lagging`: of these, everything committed before their own, earlier time. The feed of one workspace names
@@ -164,6 +170,8 @@ export type Lookup<T> =
   | { readonly status: "absent" }
   | { readonly status: "unusable"; readonly reason: string };
 
+export type SourceState = { readonly usable: true } | { readonly usable: false; readonly reason: string };
+
 /** The cached, freshness-aware reader that decisions are made from. One per process. */
 export interface Projection extends Closeable {
   /** What is cached of a key, without any I/O: the hot path. undefined when it has to be looked up. */
@@ -188,6 +196,8 @@ export interface Projection extends Closeable {
   stalenessMs(workspaceId?: string): number;
   /** The same of every workspace but those that lag behind the others, and how many those are. */
   feedStaleness(): { readonly ms: number; readonly laggingWorkspaces: number };
+  /** Whether the last read from the source could be used. One that could not is repeated with each heartbeat. */
+  sourceState(): SourceState;
   /** How much of what was read was not believed since the start, by what it was. */
   refused(): Readonly<Record<RefusedKind, number>>;
   /** How many entries each cache holds, for the metrics. */

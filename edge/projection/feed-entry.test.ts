@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { readFeedEntry } from "./feed-entry.ts";
 
 /** The fields of an entry, in an order that is not the writer's. */
-const read = (fields: Record<string, string>) => readFeedEntry(Object.entries(fields).reverse().flat());
+const read = (fields: Record<string, string>, isCentral = true) =>
+  readFeedEntry(Object.entries(fields).reverse().flat(), { isCentral });
 
 const place = { p: "prj_1", n: "12" };
 const placed = { projectionId: "prj_1", n: 12 };
@@ -23,30 +24,36 @@ test("a change, a heartbeat and a beginning are read", () => {
   expect(read({ ...place, k: "begin" })).toEqual({ ...placed, kind: "begin" });
 });
 
+test("a change on the feed of one workspace need not say whose it is", () => {
+  expect(read({ ...place, k: "role", i: "role_1" }, false)).toMatchObject({ kind: "change", recordKind: "role" });
+});
+
 test("a kind of record that a later release has is passed over", () => {
   expect(read({ ...place, k: "certificate", i: "c_1" })).toEqual({ ...placed, kind: "unknown" });
 });
 
 test.each([
   { name: "no fields", fields: {} },
-  { name: "no number", fields: { p: "prj_1", k: "key", i: "x" } },
+  { name: "no number", fields: { p: "prj_1", k: "key", i: "x", w: "ws_1" } },
   ...["1e400", "NaN", "-1", "", " 1", "0x10", "1.5", "9".repeat(16)].map((n) => ({
     name: `n = ${JSON.stringify(n)}`,
-    fields: { ...place, n, k: "key", i: "x" },
+    fields: { ...place, n, k: "key", i: "x", w: "ws_1" },
   })),
-  { name: "no projection id", fields: { n: "12", k: "key", i: "x" } },
-  { name: "a projection id with a space", fields: { ...place, p: "a b", k: "key", i: "x" } },
-  { name: "a projection id that is too long", fields: { ...place, p: "p".repeat(65), k: "key", i: "x" } },
+  { name: "no projection id", fields: { n: "12", k: "key", i: "x", w: "ws_1" } },
+  { name: "a projection id with a space", fields: { ...place, p: "a b", k: "key", i: "x", w: "ws_1" } },
+  { name: "a projection id that is too long", fields: { ...place, p: "p".repeat(65), k: "key", i: "x", w: "ws_1" } },
   { name: "no kind", fields: { ...place, i: "x" } },
   { name: "a kind with a NUL", fields: { ...place, k: "key\0", i: "x" } },
-  { name: "a change without an id", fields: { ...place, k: "key" } },
+  { name: "a change without an id", fields: { ...place, k: "key", w: "ws_1" } },
+  { name: "a change of no workspace", fields: { ...place, k: "key", i: "x" } },
 ])("an entry with $name cannot be read, and may have been a change", ({ fields }) => {
   expect(read(fields as Record<string, string>)).toMatchObject({ kind: "unreadable" });
 });
 
 test("fields without a value, and a hundred thousand of them, do no harm", () => {
-  expect(readFeedEntry(["p"])).toMatchObject({ kind: "unreadable" });
-  expect(readFeedEntry(Array.from({ length: 200_001 }, (_, i) => `x${i}`))).toMatchObject({ kind: "unreadable" });
+  const many = Array.from({ length: 200_001 }, (_, i) => `x${i}`);
+  expect(readFeedEntry(["p"], { isCentral: true })).toMatchObject({ kind: "unreadable" });
+  expect(readFeedEntry(many, { isCentral: true })).toMatchObject({ kind: "unreadable" });
 });
 
 describe("the workspaces that lag", () => {

@@ -16,8 +16,8 @@ export type FeedEntry =
       readonly kind: "change";
       readonly projectionId: string;
       readonly n: number;
-      /** undefined on the feed of one workspace, whose own it is. */
-      readonly workspaceId: string | undefined;
+      /** "" on the feed of one workspace, which says it already. */
+      readonly workspaceId: string;
       readonly recordKind: RecordKind;
       readonly id: string;
     }
@@ -37,7 +37,7 @@ export interface HeartbeatTimes {
 }
 
 /** `fields` are names and values in turns, as Redis lists them. The last of two equal names counts. */
-export function readFeedEntry(fields: readonly string[]): FeedEntry {
+export function readFeedEntry(fields: readonly string[], { isCentral }: { isCentral: boolean }): FeedEntry {
   const texts = new Map<string, string>();
   for (let at = 0; at + 1 < fields.length; at += 2) texts.set(fields[at] ?? "", fields[at + 1] ?? "");
   const [projectionId = "", name = ""] = [texts.get("p"), texts.get("k")];
@@ -51,7 +51,9 @@ export function readFeedEntry(fields: readonly string[]): FeedEntry {
   const id = texts.get("i");
   if (recordKind !== undefined) {
     if (id === undefined) return { kind: "unreadable", problem: `a change of a ${recordKind} names none` };
-    return { kind: "change", ...place, workspaceId: texts.get("w"), recordKind, id };
+    const workspaceId = texts.get("w") ?? "";
+    if (isCentral && workspaceId === "") return { kind: "unreadable", problem: "a change names no workspace" };
+    return { kind: "change", ...place, workspaceId, recordKind, id };
   }
   // A kind of a later release: of what this one does not know, it has cached nothing.
   if (/^[a-zA-Z]{1,32}$/.test(name)) return { kind: "unknown", ...place };

@@ -114,15 +114,14 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
       return { usable: false, reason: "records of this kind are not kept here" };
     }
     const workspace = this.#workspaces.get(first.workspaceId);
-    const projectionId = this.#projectionId;
-    if (projectionId === undefined || workspace === undefined) {
+    if (this.#projectionId === undefined || workspace === undefined) {
       return { usable: false, reason: "nothing is projected" };
     }
     const records = refs.map((ref) => this.#get(workspace, ref));
     if (!workspace.isComplete && records.some((record) => record.state === "missing")) {
-      return { usable: false, reason: "the projection is not complete yet", partial: { records, projectionId } };
+      return { usable: false, reason: "the projection is not complete yet", partial: records };
     }
-    return { usable: true, records, projectionId };
+    return { usable: true, records };
   }
 
   async follow(feed: FeedId, listener: FeedListener): Promise<Closeable> {

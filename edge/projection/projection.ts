@@ -14,6 +14,7 @@ import {
   type RecordRef,
   type RecordSource,
   type RefusedKind,
+  type SourceState,
 } from "./contract.ts";
 import { Freshness } from "./freshness.ts";
 import { KeyViews } from "./key-views.ts";
@@ -58,15 +59,19 @@ class CachedProjection implements Projection, FeedListener {
   readonly #bypassAfterMs: number;
   readonly #listeners = new Set<(ref: RecordRef | undefined) => void>();
   readonly #refused: Record<RefusedKind, number> = { mark: 0, record: 0, entry: 0, heartbeat: 0 };
+  /** What a feed of one workspace is tried with; undefined on the central one. */
+  readonly #ownWorkspace: readonly RecordRef[] | undefined;
   #following: Closeable | undefined;
 
-  constructor({ source, feed, limits = {} }: ProjectionOptions) {
+  constructor({ source, feed, follow, limits = {} }: ProjectionOptions) {
     const { views = 20_000, records = 50_000, absences = 20_000, absenceStaleMs = 30_000 } = limits;
     this.#feed = feed;
+    if (follow !== "central") this.#ownWorkspace = [{ ...follow, kind: "workspace", id: follow.workspaceId }];
     this.#bypassAfterMs = limits.bypassAfterMs ?? Number.POSITIVE_INFINITY;
     this.#freshness = new Freshness({ storeNowMs: () => feed.storeNowMs() });
     const believesAbsence = (workspaceId: string) => this.stalenessMs(workspaceId) <= absenceStaleMs;
-    this.#cache = new RecordCache({ source, records, absences, believesAbsence });
+    const onRefused = (what: RefusedKind) => this.onRefused(what);
+    this.#cache = new RecordCache({ source, records, absences, believesAbsence, onRefused });
     this.#views = new KeyViews(this.#cache, views);
   }
 
@@ -78,13 +83,16 @@ class CachedProjection implements Projection, FeedListener {
     this.drop([ref]);
   }
 
-  onReset(_reason: string, distrusted?: string): void {
-    this.#cache.reset(distrusted);
+  onReset(): void {
+    this.#cache.reset();
     for (const listener of this.#listeners) listener(undefined);
+    // A gate without traffic, too, has to learn whether the store can be read now.
+    void this.#cache.lookAgain(this.#ownWorkspace);
   }
 
   onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void {
     if (!this.#freshness.hear(asOfMs, lagging)) this.onRefused("heartbeat");
+    void this.#cache.lookAgain();
   }
 
   onRefused(what: RefusedKind): void {
@@ -146,6 +154,10 @@ class CachedProjection implements Projection, FeedListener {
 
   feedStaleness(): { ms: number; laggingWorkspaces: number } {
     return this.#freshness.ofFeed();
+  }
+
+  sourceState(): SourceState {
+    return this.#cache.sourceState;
   }
 
   refused(): Readonly<Record<RefusedKind, number>> {

@@ -1,5 +1,12 @@
 import { BoundedCache } from "../bounded-cache.ts";
-import { REFERRED_KINDS, type ReadBatch, type RecordRef, type RecordSource } from "./contract.ts";
+import {
+  REFERRED_KINDS,
+  type ReadBatch,
+  type RecordRef,
+  type RecordSource,
+  type RefusedKind,
+  type SourceState,
+} from "./contract.ts";
 import { readRecordData } from "./record-schemas.ts";
 
 /*
@@ -25,7 +32,13 @@ export interface CachedRecord {
 export type Outcome =
   | { readonly kind: "record"; readonly record: CachedRecord }
   | { readonly kind: "missing" }
-  | { readonly kind: "unusable"; readonly reason: string };
+  /** `isRefused`: there is something, and it is no record of its kind. */
+  | { readonly kind: "unusable"; readonly reason: string; readonly isRefused?: true };
+
+interface FailedRead {
+  readonly refs: readonly RecordRef[];
+  readonly reason: string;
+}
 
 interface InFlight {
   readonly outcome: Promise<Outcome>;
@@ -43,6 +56,7 @@ export interface RecordCacheOptions {
   readonly absences: number;
   /** Whether the feed is near enough, for this workspace, for cached absence to be believed. */
   readonly believesAbsence: (workspaceId: string) => boolean;
+  readonly onRefused: (what: RefusedKind) => void;
 }
 
 const GONE: CachedRecord = { state: "gone", value: undefined, generation: -1, isLive: false };
@@ -52,7 +66,8 @@ export class RecordCache {
   readonly #records: BoundedCache<string, CachedRecord>;
   readonly #absences: BoundedCache<string, Absence>;
   readonly #inFlight = new Map<string, InFlight>();
-  #distrusted: string | undefined;
+  #failed: FailedRead | undefined;
+  #isLookingAgain = false;
   #generation = 0;
   #changes = 0;
 
@@ -64,6 +79,18 @@ export class RecordCache {
 
   get sizes(): { records: number; absences: number } {
     return { records: this.#records.size, absences: this.#absences.size };
+  }
+
+  get sourceState(): SourceState {
+    return this.#failed === undefined ? { usable: true } : { usable: false, reason: this.#failed.reason };
+  }
+
+  /** Reads again what could not be read the last time, only to learn whether it can be now. */
+  async lookAgain(refs = this.#failed?.refs): Promise<void> {
+    if (refs === undefined || this.#isLookingAgain) return;
+    this.#isLookingAgain = true;
+    await this.#read(refs);
+    this.#isLookingAgain = false;
   }
 
   /** Grows with each reset. */
@@ -92,10 +119,9 @@ export class RecordCache {
     }
   }
 
-  reset(distrusted: string | undefined): void {
+  reset(): void {
     this.#generation += 1;
     this.#changes += 1;
-    this.#distrusted = distrusted ?? this.#distrusted;
     this.#absences.clear();
     for (const reading of this.#inFlight.values()) reading.isDirty = true;
     this.#inFlight.clear();
@@ -103,7 +129,7 @@ export class RecordCache {
 
   /** Unlike a reset: what was cached is not live any more, so that nothing falls back on it. */
   forgetAll(): void {
-    this.reset(undefined);
+    this.reset();
     for (const record of this.#records.values()) record.isLive = false;
     this.#records.clear();
   }
@@ -148,13 +174,7 @@ export class RecordCache {
 
   #startReading(refs: readonly RecordRef[]): Promise<Outcome>[] {
     const generation = this.#generation;
-    const batch = this.#options.source.read(refs).then(
-      (read) => this.#trusted(read),
-      (error: unknown): ReadBatch => ({
-        usable: false,
-        reason: error instanceof Error ? error.message : String(error),
-      }),
-    );
+    const batch = this.#read(refs);
     return refs.map((ref, i) => {
       const name = recordName(ref);
       const reading: InFlight = {
@@ -162,6 +182,7 @@ export class RecordCache {
         outcome: batch.then((read) => {
           if (this.#inFlight.get(name) === reading) this.#inFlight.delete(name);
           const outcome = outcomeOf(ref, read, i, generation);
+          if (outcome.kind === "unusable" && outcome.isRefused === true) this.#options.onRefused("record");
           if (!reading.isDirty) this.#keep(ref, outcome);
           else if (outcome.kind === "record") outcome.record.isLive = false;
           return outcome;
@@ -175,10 +196,16 @@ export class RecordCache {
     });
   }
 
-  #trusted(read: ReadBatch): ReadBatch {
-    const projectionId = read.usable ? read.projectionId : read.partial?.projectionId;
-    if (projectionId === undefined || projectionId !== this.#distrusted) return read;
-    return { usable: false, reason: "the store has gone back in time" };
+  async #read(refs: readonly RecordRef[]): Promise<ReadBatch> {
+    let batch: ReadBatch;
+    try {
+      batch = await this.#options.source.read(refs);
+    } catch (error) {
+      batch = { usable: false, reason: error instanceof Error ? error.message : String(error) };
+    }
+    this.#failed = batch.usable ? undefined : { refs, reason: batch.reason };
+    if (!batch.usable && batch.refused !== undefined) this.#options.onRefused(batch.refused);
+    return batch;
   }
 
   #keep(ref: RecordRef, outcome: Outcome): void {
@@ -206,12 +233,19 @@ export class RecordCache {
 const recordName = (ref: RecordRef): string => `${ref.kind}:${ref.workspaceId}/${ref.id}`;
 
 function outcomeOf(ref: RecordRef, batch: ReadBatch, place: number, generation: number): Outcome {
-  const read = batch.usable ? batch.records[place] : batch.partial?.records[place];
+  const read = batch.usable ? batch.records[place] : batch.partial?.[place];
   if (read === undefined || read.state === "missing") {
     return batch.usable ? { kind: "missing" } : { kind: "unusable", reason: batch.reason };
   }
   if (read.state === "gone") return { kind: "record", record: { ...GONE, generation, isLive: true } };
+  if (read.state === "unreadable") return refuse(ref, read.problem);
   const data = readRecordData(ref.kind, read.data);
-  if (!data.success) return { kind: "unusable", reason: `the ${ref.kind} record cannot be read: ${data.problem}` };
+  if (!data.success) return refuse(ref, data.problem);
   return { kind: "record", record: { state: "found", value: data.value, generation, isLive: true } };
 }
+
+const refuse = ({ kind }: RecordRef, problem: string): Outcome => ({
+  kind: "unusable",
+  reason: `the ${kind} record cannot be read: ${problem}`,
+  isRefused: true,
+});

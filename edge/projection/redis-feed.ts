@@ -2,19 +2,29 @@ import type { RedisClient } from "../redis/connect.ts";
 import type { RedisKeys } from "../redis/keys.ts";
 import { StoreClock } from "../redis/store-clock.ts";
 import type { ChangeFeed, Closeable, FeedId, FeedListener } from "./contract.ts";
+import type { KnownHeads } from "./known-heads.ts";
 import { Follower } from "./redis-follower.ts";
 
 /** What was not found in this time goes on being looked for, but whoever starts is not kept waiting. */
 const START_WAIT_MS = 1_000;
 
+export interface RedisFeedOptions {
+  readonly client: RedisClient;
+  readonly keys: RedisKeys;
+  readonly url: string;
+  readonly clientName: string;
+  /** Shared with what reads records from the same store. */
+  readonly heads: KnownHeads;
+}
+
 export class RedisChangeFeed implements ChangeFeed {
-  readonly #options: { client: RedisClient; keys: RedisKeys; url: string; clientName: string };
+  readonly #options: RedisFeedOptions;
   readonly #clock: StoreClock;
   readonly #followers = new Set<Follower>();
   #clockStarted: Promise<void> | undefined;
 
   /** `client` measures the clock and stays the caller's; each follower has a connection of its own to `url`. */
-  constructor(options: { client: RedisClient; keys: RedisKeys; url: string; clientName: string }) {
+  constructor(options: RedisFeedOptions) {
     this.#options = options;
     this.#clock = new StoreClock(options.client);
   }

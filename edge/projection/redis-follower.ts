@@ -3,7 +3,8 @@ import { connectForBlocking, type RedisClient, reconnectDelayMs } from "../redis
 import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
 import { runScript, within } from "../redis/script.ts";
 import type { FeedId, FeedListener } from "./contract.ts";
-import { readFeedEntry } from "./feed-entry.ts";
+import { type FeedEntry, isProjectionId, readFeedEntry, readWhole } from "./feed-entry.ts";
+import type { KnownHeads } from "./known-heads.ts";
 import { POSITION } from "./scripts.ts";
 
 /*
@@ -13,8 +14,14 @@ import { POSITION } from "./scripts.ts";
  *
  * Position is (projection id, n, id of the last entry). It is taken before anything else is read, and kept over a lost
  * connection: what was missed meanwhile is read from there. The listener is told to forget everything when that cannot be:
- * another projection, a hole in the numbers, numbers that went back, or a start so late that it had begun without us.
- * Never: a change that the listener is not told of, without a reset.
+ * another projection, a hole in the numbers (entries are cut off after a while), numbers that went back, an entry that cannot
+ * be read, or a start so late that it had begun without us.
+ *
+ * A projection whose numbers went back is distrusted (known-heads.ts) until another one begins. Its changes are still told;
+ * its heartbeats are not, so that staleness grows.
+ *
+ * Never: a change that the listener is not told of, without a reset; a heartbeat while what is read is not believed; a
+ * position taken from something that could not be read.
  */
 
 const BLOCK_MS = 2_000;
@@ -37,15 +44,20 @@ export interface FollowerOptions {
   readonly clientName: string;
   readonly feed: FeedId;
   readonly listener: FeedListener;
+  readonly heads: KnownHeads;
 }
 
 export class Follower {
   readonly #options: FollowerOptions;
   readonly #workspaceId: string | undefined;
+  /** Under which the heads of this feed are known. */
+  readonly #name: string;
   readonly #markKey: string;
   readonly #changesKey: string;
   #position: Position | undefined;
   #connection: Redis | undefined;
+  /** The projection of which the listener knows that it went back. */
+  #toldDistrusted: string | undefined;
   #isLate = false;
   #isClosed = false;
   #running: Promise<void> = Promise.resolve();
@@ -55,9 +67,9 @@ export class Follower {
     this.#options = options;
     const { feed, keys } = options;
     this.#workspaceId = feed === "central" ? undefined : feed.workspaceId;
-    const name = this.#workspaceId ?? CENTRAL;
-    this.#markKey = keys.mark(name);
-    this.#changesKey = keys.changes(name);
+    this.#name = this.#workspaceId ?? CENTRAL;
+    this.#markKey = keys.mark(this.#name);
+    this.#changesKey = keys.changes(this.#name);
   }
 
   /** Resolves when the position is known, or after `waitMs`; then the listener is reset when it is known at last. */
@@ -87,8 +99,11 @@ export class Follower {
         onPositioned();
         attempt = 0;
         while (!this.#isClosed) await this.#read(connection);
-      } catch {
-        // Reported by what it leads to: no heartbeat arrives, and the staleness that policies act on grows.
+      } catch (error) {
+        // What it leads to is seen: no heartbeat arrives, and the staleness that policies act on grows. That the mark or the
+        // stream is of a wrong type will not pass by itself, so it is told.
+        const problem = error instanceof Error ? error.message : String(error);
+        if (problem.includes("WRONGTYPE")) this.#options.listener.onRefused?.("mark", problem);
       } finally {
         this.#connection?.disconnect();
       }
@@ -106,23 +121,33 @@ export class Follower {
 
   /** Compares where we are with what the store says, and begins anew where the two do not fit. */
   async #takePosition(connection: Redis): Promise<void> {
+    const { listener, heads } = this.#options;
+    const before = heads.known(this.#name);
     const asked = runScript(connection, POSITION, 2, [this.#markKey, this.#changesKey]);
-    const [projectionId = "", head, asOfMs, entryId = "0-0"] = (await within(ANSWER_MS, asked)) as string[];
-    const found = { projectionId, n: Number(head || 0), entryId };
+    const found = readPosition(await within(ANSWER_MS, asked));
+    if ("problem" in found) {
+      listener.onRefused?.("mark", found.problem);
+      throw new Error(`the mark cannot be read: ${found.problem}`);
+    }
+    const { projectionId, n } = found;
     const known = this.#position;
+    const isNone = projectionId === "";
+    if (!isNone && !heads.judge(this.#name, { projectionId, head: n }, before)) {
+      if (known?.projectionId !== projectionId || n < known.n) this.#position = found;
+      // It goes on being distrusted when it is looked at again, which is no news.
+      if (this.#toldDistrusted !== projectionId) listener.onReset(WENT_BACK);
+      this.#toldDistrusted = projectionId;
+      return;
+    }
     if (known === undefined) {
       this.#position = found;
-      if (this.#isLate) this.#options.listener.onReset("following the changes begins only now");
+      if (this.#isLate) listener.onReset("following the changes begins only now");
     } else if (known.projectionId !== projectionId) {
       this.#position = found;
-      this.#options.listener.onReset(projectionId === "" ? "the projection is gone" : "another projection");
-    } else if (found.n < known.n) {
-      this.#position = found;
-      this.#options.listener.onReset("the store has gone back in time", projectionId);
-      return;
+      listener.onReset(isNone ? "the projection is gone" : "another projection");
     } else return;
     // Nothing is cached of before this position, so all that was projected until then counts as delivered.
-    if (asOfMs) this.#options.listener.onHeartbeat(Number(asOfMs));
+    if (found.asOfMs !== undefined) listener.onHeartbeat(found.asOfMs);
   }
 
   async #read(connection: Redis): Promise<void> {
@@ -131,32 +156,65 @@ export class Follower {
     const reply = (await within(ANSWER_MS, asked)) as [string, Entry[]][] | null;
     const entries = reply?.[0]?.[1];
     // The relay writes each second. Silence may mean that the store was emptied, which says nothing by itself.
-    if (entries === undefined) await this.#takePosition(connection);
-    else for (const entry of entries) this.#deliver(entry);
+    if (entries === undefined) return this.#takePosition(connection);
+    let isReset = false;
+    for (const [entryId, fields] of entries) {
+      const told = this.#advance(entryId, readFeedEntry(fields, { isCentral: this.#workspaceId === undefined }));
+      // Nothing is read between two entries of one reply, so the first reset stands for all.
+      if (told.reset !== undefined && !isReset) this.#options.listener.onReset(told.reset);
+      isReset ||= told.reset !== undefined;
+      this.#deliver(told.entry);
+    }
   }
 
-  #deliver([entryId, fields]: Entry): void {
-    const { listener } = this.#options;
-    const entry = readFeedEntry(fields);
+  /** Moves the position past an entry. Returns the entry, and why everything has to be forgotten if it has to be. */
+  #advance(entryId: string, entry: FeedEntry): { entry: FeedEntry; reset?: string } {
+    const { heads } = this.#options;
     const known = this.#position;
     if (entry.kind === "unreadable") {
       // It may have been a change. The numbers go on from the last one that could be read, so that a hole is still seen.
-      if (known !== undefined) this.#position = { ...known, entryId };
-      listener.onReset(`an entry cannot be read: ${entry.problem}`);
-      listener.onRefused?.("entry", entry.problem);
-      return;
+      this.#position = { projectionId: "", n: 0, ...known, entryId };
+      return { entry, reset: `an entry cannot be read: ${entry.problem}` };
     }
     const { projectionId, n } = entry;
     this.#position = { projectionId, n, entryId };
-    if (known === undefined || known.projectionId !== projectionId) listener.onReset("another projection");
-    else if (n <= known.n) listener.onReset("the store has gone back in time", known.projectionId);
-    else if (n !== known.n + 1) listener.onReset(`changes ${known.n + 1} to ${n - 1} were missed`);
-    if (entry.kind === "change") {
-      const workspaceId = this.#workspaceId ?? entry.workspaceId ?? "";
+    if (known?.projectionId === projectionId && n <= known.n) heads.distrust(this.#name, projectionId);
+    else heads.hear(this.#name, { projectionId, head: n });
+    if (known?.projectionId !== projectionId) return { entry, reset: "another projection" };
+    if (n <= known.n) return { entry, reset: WENT_BACK };
+    if (n !== known.n + 1) return { entry, reset: `changes ${known.n + 1} to ${n - 1} were missed` };
+    return { entry };
+  }
+
+  #deliver(entry: FeedEntry): void {
+    const { listener, heads } = this.#options;
+    if (entry.kind === "unreadable") listener.onRefused?.("entry", entry.problem);
+    else if (entry.kind === "change") {
+      const workspaceId = this.#workspaceId ?? entry.workspaceId;
       listener.onChange({ workspaceId, kind: entry.recordKind, id: entry.id });
     } else if (entry.kind === "heartbeat") {
       if (entry.said === undefined) listener.onRefused?.("heartbeat", "its times cannot be read");
+      else if (heads.isDistrusted(this.#name, entry.projectionId)) listener.onRefused?.("heartbeat", WENT_BACK);
       else listener.onHeartbeat(entry.said.asOfMs, entry.said.lagging);
     }
   }
+}
+
+const WENT_BACK = "the store has gone back in time";
+
+interface FoundPosition extends Position {
+  /** undefined when there was no heartbeat yet. */
+  readonly asOfMs: number | undefined;
+}
+
+/** What the script POSITION replied. A projection id of "" is that there is no projection. */
+function readPosition(reply: unknown): FoundPosition | { readonly problem: string } {
+  if (!Array.isArray(reply) || reply.some((part) => typeof part !== "string"))
+    return { problem: "it is no list of texts" };
+  const [projectionId = "", head = "", asOf = "", entryId = ""] = reply as string[];
+  const n = projectionId === "" ? 0 : readWhole(head);
+  if (projectionId !== "" && !isProjectionId(projectionId)) return { problem: "no projection id" };
+  if (n === undefined) return { problem: "its head is no number" };
+  // A time that cannot be read is that of no heartbeat; the next one will do.
+  return { projectionId, n, entryId, asOfMs: readWhole(asOf) };
 }

@@ -1,23 +1,35 @@
 import { isCluster, type RedisClient } from "../redis/connect.ts";
-import type { RedisKeys } from "../redis/keys.ts";
+import type { RecordPlace, RedisKeys } from "../redis/keys.ts";
 import { within } from "../redis/script.ts";
 import { CENTRAL_ONLY_KINDS, type ReadBatch, type ReadRecord, type RecordRef, type RecordSource } from "./contract.ts";
+import { isProjectionId, readWhole } from "./feed-entry.ts";
+import type { KnownHeads } from "./known-heads.ts";
 
 const READ_TIMEOUT_MS = 1_000;
+/** Far more than the largest record. What is longer is not fetched: others can write to the store. */
+export const RECORD_BYTES_MAX = 8 * 1024 * 1024;
+
+const MARK_FIELDS = ["projectionId", "complete", "previousId", "head"] as const;
 
 /**
  * Reads records together with the mark of their workspace, before and after: what is missing is missing only if the
- * projection was complete all the while. A record that is there under the mark's projection is right in any case. One of
- * another projection was not written in this one, so it counts as missing.
+ * projection was complete all the while. A record that is there under the mark's projection is right in any case, and so is
+ * one of the projection that the mark names as the previous one, as long as this one is not complete. A record of another
+ * projection was not written in this one, so it counts as missing.
+ *
+ * A mark that says less than this process has seen of its feed is that of a store which has gone back in time: then nothing
+ * is usable. Each record is judged by itself: one of the wrong type, or that is none, does not keep the others from being read.
  */
 export class RedisRecordSource implements RecordSource {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
+  readonly #heads: KnownHeads;
 
-  /** The connection belongs to the caller, who also closes it. */
-  constructor(client: RedisClient, keys: RedisKeys) {
+  /** The connection belongs to the caller, who also closes it. `heads` is shared with what follows the same store. */
+  constructor(client: RedisClient, keys: RedisKeys, heads: KnownHeads) {
     this.#client = client;
     this.#keys = keys;
+    this.#heads = heads;
   }
 
   async read(refs: readonly RecordRef[]): Promise<ReadBatch> {
@@ -26,66 +38,128 @@ export class RedisRecordSource implements RecordSource {
     if (refs.some((ref) => CENTRAL_ONLY_KINDS.has(ref.kind))) {
       return { usable: false, reason: "records of this kind are not kept in Redis" };
     }
-    let replies: { before: Mark; texts: (string | null)[]; after: Mark };
+    const { workspaceId } = first;
+    const known = this.#heads.known(workspaceId);
+    let replies: Reply[];
     try {
-      replies = await within(READ_TIMEOUT_MS, this.#readRaw(first.workspaceId, refs));
+      replies = await within(READ_TIMEOUT_MS, this.#ask(workspaceId, refs));
     } catch (error) {
       return { usable: false, reason: `Redis: ${error instanceof Error ? error.message : String(error)}` };
     }
-    const { before, texts, after } = replies;
-    const [projectionId] = before;
-    if (projectionId == null) return { usable: false, reason: "nothing is projected" };
-    if (after[0] !== projectionId) return { usable: false, reason: "the projection is being made anew" };
-    const records = texts.map((text) => parseRecord(text, projectionId));
-    const isComplete = before[1] === "1" && after[1] === "1";
-    if (!isComplete && records.some((record) => record.state === "missing")) {
-      return { usable: false, reason: "the projection is not complete yet", partial: { records, projectionId } };
+    const [before, after] = [readMark(replies[0]), readMark(replies.at(-1))];
+    if (before === undefined || after === undefined) return { usable: false, reason: "nothing is projected" };
+    if ("problem" in before) return unreadableMark(before.problem);
+    if ("problem" in after) return unreadableMark(after.problem);
+    // In both orders: the store may have been restarted in between.
+    const isTrusted = this.#heads.judge(workspaceId, before, known) && this.#heads.judge(workspaceId, after, before);
+    if (!isTrusted) return { usable: false, reason: "the store has gone back in time" };
+    if (after.projectionId !== before.projectionId) {
+      return { usable: false, reason: "the projection is being made anew" };
     }
-    return { usable: true, records, projectionId };
+    const records = replies.slice(1, -1).map((reply) => readRecord(reply, before));
+    if (!(before.isComplete && after.isComplete) && records.some((record) => record.state === "missing")) {
+      return { usable: false, reason: "the projection is not complete yet", partial: records };
+    }
+    return { usable: true, records };
   }
 
-  async #readRaw(workspaceId: string, refs: readonly RecordRef[]) {
-    const mark = this.#keys.mark(workspaceId);
+  /** The mark, each record, and the mark again. */
+  async #ask(workspaceId: string, refs: readonly RecordRef[]): Promise<Reply[]> {
+    const mark: Command = ["hmget", this.#keys.mark(workspaceId), ...MARK_FIELDS];
     const places = refs.map((ref) => this.#keys.record(ref));
-    if (isCluster(this.#client)) {
-      const cluster = this.#client;
-      const before = await cluster.hmget(mark, "projectionId", "complete");
-      const texts = await Promise.all(
-        places.map(({ key, field }) => (field === undefined ? cluster.get(key) : cluster.hget(key, field))),
-      );
-      return { before, texts, after: await cluster.hmget(mark, "projectionId", "complete") };
+    const tooLong = await this.#findTooLong(places);
+    const fetches = places.filter((place) => !tooLong.has(place)).map(fetch);
+    const replies = await this.#send([mark], fetches, [mark]);
+    const texts = replies.slice(1, -1).values();
+    const records = places.map((place) => (tooLong.has(place) ? TOO_LONG : texts.next().value));
+    return [replies[0], ...records, replies.at(-1)].map((reply) => reply ?? { problem: "no reply" });
+  }
+
+  /** There is no command that fetches a part of a field, as there is for a string. */
+  async #findTooLong(places: readonly RecordPlace[]): Promise<ReadonlySet<RecordPlace>> {
+    const fields = places.filter(({ field }) => field !== undefined);
+    if (fields.length === 0) return new Set();
+    const lengths = await this.#send(fields.map(({ key, field = "" }): Command => ["hstrlen", key, field]));
+    return new Set(fields.filter((_, i) => Number(lengths[i]?.value ?? 0) > RECORD_BYTES_MAX));
+  }
+
+  /** Each group is executed after the one before it. Throws when the connection fails, not when the store refuses a command. */
+  async #send(...groups: (readonly Command[])[]): Promise<Reply[]> {
+    const client = this.#client;
+    if (!isCluster(client)) {
+      const replies = (await client.pipeline(groups.flat().map((command) => [...command])).exec()) ?? [];
+      return replies.map(([error, value]) => (error === null ? { value } : refused(error)));
     }
-    const pipeline = this.#client.pipeline().hmget(mark, "projectionId", "complete");
-    for (const { key, field } of places) {
-      if (field === undefined) pipeline.get(key);
-      else pipeline.hget(key, field);
+    const replies: Reply[] = [];
+    for (const group of groups) {
+      const sent = group.map(([name, ...args]) => client.call(name, ...args));
+      replies.push(...(await Promise.all(sent.map((each) => each.then((value) => ({ value }), refused)))));
     }
-    const replies = (await pipeline.hmget(mark, "projectionId", "complete").exec()) ?? [];
-    const values = replies.map(([error, value]) => {
-      if (error !== null) throw error;
-      return value;
-    });
-    return {
-      before: values[0] as Mark,
-      texts: values.slice(1, -1) as (string | null)[],
-      after: values[values.length - 1] as Mark,
-    };
+    return replies;
   }
 }
 
-type Mark = (string | null)[];
+type Command = readonly [name: string, ...args: string[]];
 
-/** `<projection id> <version> <json>`; no JSON is a tombstone. */
-function parseRecord(text: string | null, projectionId: string): ReadRecord {
-  if (text === null || !text.startsWith(`${projectionId} `)) return { state: "missing" };
-  const space = text.indexOf(" ", projectionId.length + 1);
-  const json = text.slice(space + 1);
-  if (json === "") return { state: "gone" };
-  const version = Number(text.slice(projectionId.length + 1, space));
+type Reply =
+  | { readonly value: unknown; readonly problem?: never }
+  | { readonly value?: never; readonly problem: string };
+
+const TOO_LONG: Reply = { problem: `longer than ${RECORD_BYTES_MAX} bytes` };
+
+/** One byte more than a record may have shows that it has more. The range of a string that is not there is empty. */
+const fetch = ({ key, field }: RecordPlace): Command =>
+  field === undefined ? ["getrange", key, "0", String(RECORD_BYTES_MAX)] : ["hget", key, field];
+
+/** What the store says of one command is that command's problem; a lost connection is everybody's. */
+function refused(error: unknown): Reply {
+  if (error instanceof Error && error.name === "ReplyError") return { problem: error.message };
+  throw error;
+}
+
+const unreadableMark = (problem: string): ReadBatch => ({
+  usable: false,
+  reason: `the mark cannot be read: ${problem}`,
+  refused: "mark",
+});
+
+interface Mark {
+  readonly projectionId: string;
+  readonly isComplete: boolean;
+  readonly previousId: string | undefined;
+  readonly head: number;
+}
+
+/** undefined: there is none. */
+function readMark(reply: Reply | undefined): Mark | undefined | { readonly problem: string } {
+  const values = reply?.value;
+  if (!Array.isArray(values)) return { problem: reply?.problem ?? "no reply" };
+  const [projectionId, complete, previousId, head] = values as (string | null)[];
+  if (projectionId === null) return undefined;
+  const known = readWhole(head);
+  if (projectionId === undefined || !isProjectionId(projectionId)) return { problem: "no projection id" };
+  if (known === undefined) return { problem: "its head is no number" };
+  return { projectionId, isComplete: complete === "1", previousId: previousId ?? undefined, head: known };
+}
+
+/** `<projection id> <version> <JSON>`; no JSON is a tombstone. */
+function readRecord({ value, problem }: Reply, mark: Mark): ReadRecord {
+  if (problem !== undefined) return { state: "unreadable", problem };
+  if (value === null || value === "") return { state: "missing" };
+  if (typeof value !== "string") return { state: "unreadable", problem: "no text" };
+  if (value.length * 3 > RECORD_BYTES_MAX && Buffer.byteLength(value) > RECORD_BYTES_MAX) {
+    return { state: "unreadable", problem: TOO_LONG.problem ?? "" };
+  }
+  // What is not of this form was not written by us, and must not read as 'there is none'.
+  const [head = "", projectionId = "", digits] = /^(\S{1,64}) (\d+) /.exec(value) ?? [];
+  const version = readWhole(digits);
+  if (version === undefined) return { state: "unreadable", problem: "it does not begin like a record" };
+  const isPrevious = !mark.isComplete && projectionId === mark.previousId;
+  if (projectionId !== mark.projectionId && !isPrevious) return { state: "missing" };
+  if (value.length === head.length) return { state: "gone" };
   try {
-    return { state: "found", version, data: JSON.parse(json) };
+    return { state: "found", version, data: JSON.parse(value.slice(head.length)) };
   } catch {
-    // Found, and not to be understood: the schema of its kind will refuse it, which must not read as 'there is none'.
-    return { state: "found", version, data: undefined };
+    return { state: "unreadable", problem: "no JSON" };
   }
 }

@@ -13,6 +13,9 @@ export interface Gate {
   status(key: string, path?: string): Promise<number>;
   /** What the readiness probe says of the staleness, ms; null before the first heartbeat. */
   stalenessMs(): Promise<number | null>;
+  /** What it says of the store that it reads records from. */
+  source(): Promise<unknown>;
+  metrics(): Promise<string>;
   readonly edge: Edge;
   close(): Promise<void>;
 }
@@ -57,6 +60,8 @@ export async function startGate(system: System, api: Api, { apiId, policy = {}, 
     edge,
     status: async (key, path = "/") => (await call(port, { path, ...withKey(key) })).status,
     stalenessMs: async () => JSON.parse((await readyz()).body).stalenessMs,
+    metrics: async () => (await call(adminPort, { path: "/metrics" })).body,
+    source: async () => JSON.parse((await readyz()).body).source,
     close: () => sidecar.close(),
   };
 }

@@ -14,8 +14,8 @@ export class Recording implements FeedListener {
     this.told.push(`${ref.kind} ${ref.workspaceId} ${ref.id}`);
   }
 
-  onReset(reason: string, distrusted?: string): void {
-    this.told.push(distrusted === undefined ? `reset: ${reason}` : `reset: ${reason} (${distrusted})`);
+  onReset(reason: string): void {
+    this.told.push(`reset: ${reason}`);
   }
 
   onHeartbeat(asOfMs: number, lagging: ReadonlyMap<string, number> = new Map()): void {

@@ -162,14 +162,19 @@ describe("a projection whose Redis fails", () => {
     await own.redis.restart({ signal: "SIGKILL" });
     await own.connected();
     expect((await own.edge.writer.state()).runId).not.toBe(runId);
-    expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({
-      usable: true,
-      records: [{ state: "found" }],
-    });
-    await waitFor("the feed to notice", async () => {
-      const looked = await projection.findKey(own.ws.workspaceId, own.ws.hash);
-      return looked.status === "unusable" && looked.reason.includes("back in time");
-    });
+    // At once, whether or not the follower has noticed: the mark says less than is known.
+    const wentBack = { usable: false, reason: "the store has gone back in time" };
+    expect(await own.edge.source.read([own.ws.refs.key])).toEqual(wentBack);
+    expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "unusable" });
+    await waitFor("the feed to notice", () => projection.sourceState().usable === false);
+
+    // Later entries bring the head past what was known. The record is still that of the snapshot, and still not believed.
+    const agedMs = projection.stalenessMs();
+    for (let i = 0; i < 8; i++) await own.beat();
+    expect(await own.edge.source.read([own.ws.refs.key])).toEqual(wentBack);
+    await waitFor("the heartbeats to be refused", () => projection.refused().heartbeat >= 8);
+    expect(projection.stalenessMs()).toBeGreaterThan(agedMs);
+    expect(projection.sourceState()).toEqual(wentBack);
     await own.edge.writer.begin("prj_anew", [own.ws.workspaceId]);
     await own.edge.writer.write({ projectionId: "prj_anew", version: 3, writes: own.ws.writes.slice(0, -1) });
     await own.edge.writer.complete("prj_anew", [own.ws.workspaceId]);
@@ -177,6 +182,10 @@ describe("a projection whose Redis fails", () => {
       "the new one",
       async () => (await projection.findKey(own.ws.workspaceId, own.ws.hash)).status === "absent",
     );
+    await own.edge.writer.heartbeat("prj_anew", await own.edge.writer.nowMs(), [own.ws.workspaceId]);
+    await waitFor("the source to be usable, and fresh", () => {
+      return projection.sourceState().usable && projection.stalenessMs() < agedMs;
+    });
     await projection.close();
   });
 

@@ -1,0 +1,84 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Edge } from "../../../edge/open.ts";
+import type { RecordRef } from "../../../edge/projection/contract.ts";
+import { RedisKeys } from "../../../edge/redis/keys.ts";
+import { type OwnRedis, startOwnRedis } from "../../harness/redis.ts";
+import { aName, type OpenedEdge, openOn } from "./edges.ts";
+import { aWorkspace } from "./projected.ts";
+
+/** While a projection is made, records of the one that its mark names as the previous one may be used as they are. */
+describe.each([{ cluster: false }, { cluster: true }])(
+  "a projection that has a previous one (cluster: $cluster)",
+  ({ cluster }) => {
+    const keys = new RedisKeys();
+    let redis: OwnRedis;
+    let raw: Redis;
+    let opened: OpenedEdge;
+    let edge: Edge;
+    let ws: ReturnType<typeof aWorkspace>;
+    let [previousId, projectionId] = ["", ""];
+
+    beforeAll(async () => {
+      redis = await startOwnRedis({ cluster, args: cluster ? ["--cluster-announce-ip", "127.0.0.1"] : [] });
+      opened = await openOn(`${redis.url}${cluster ? "?cluster=true" : ""}`, "ps", redis.stop);
+      edge = opened.edge;
+      raw = new Redis(redis.url);
+    });
+    afterAll(async () => {
+      raw.disconnect();
+      await opened.close();
+    });
+
+    const state = async (ref: RecordRef) => {
+      const batch = await edge.source.read([ref]);
+      return batch.usable ? batch.records[0]?.state : `not usable: ${batch.reason}`;
+    };
+    const INCOMPLETE = "not usable: the projection is not complete yet";
+
+    /** A projection with a role that is gone, and a second one begun after it, in which only the API is written. */
+    beforeEach(async () => {
+      ws = aWorkspace();
+      [previousId, projectionId] = [aName("prj_z"), aName("prj_a")];
+      await edge.writer.begin(previousId, [ws.workspaceId]);
+      const writes = ws.writes.map((write) => (write.ref.kind === "role" ? { ...write, data: undefined } : write));
+      await edge.writer.write({ projectionId: previousId, version: 9, writes });
+      await edge.writer.complete(previousId, [ws.workspaceId]);
+      await edge.writer.begin(projectionId, [ws.workspaceId]);
+      const api = { ref: ws.refs.api, data: { id: ws.apiId, name: "anew" } };
+      await edge.writer.write({ projectionId, version: 2, writes: [api] });
+    });
+    const allow = (id: string) => raw.hset(keys.mark(ws.workspaceId), "previousId", id);
+
+    test("uses none of its records before the mark allows it", async () => {
+      expect(await state(ws.refs.key)).toBe(INCOMPLETE);
+      await allow(aName("prj_other"));
+      expect(await state(ws.refs.key)).toBe(INCOMPLETE);
+    });
+
+    test("then takes found for found and gone for gone; its own records come first, and missing is never absent", async () => {
+      await allow(previousId);
+      expect([await state(ws.refs.key), await state(ws.refs.role)]).toEqual(["found", "gone"]);
+      const { key, role, api } = ws.refs;
+      expect(await edge.source.read([key, role, api])).toMatchObject({
+        usable: true,
+        records: [{ data: { keyId: ws.keyId } }, { state: "gone" }, { data: { name: "anew" } }],
+      });
+      expect(await state(ws.ref("key", "unknown"))).toBe(INCOMPLETE);
+      expect(await edge.source.read([key, ws.ref("role", "unknown")])).toMatchObject({
+        usable: false,
+        partial: [{ state: "found" }, { state: "missing" }],
+      });
+    });
+
+    test("and is no longer asked about once the new one is complete", async () => {
+      await allow(previousId);
+      await edge.writer.complete(projectionId, [ws.workspaceId]);
+      expect([await state(ws.refs.key), await state(ws.refs.role), await state(ws.refs.api)]).toEqual([
+        "missing",
+        "missing",
+        "found",
+      ]);
+    });
+  },
+);
