@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import { isFinalStatus, writableReason } from "./answer-head.ts";
-import { pushLimitHeaders, type ShownLimit } from "./answers.ts";
+import { type Additions, passableHead, passableTrailers } from "./answer-head.ts";
 import { guardRun, type OnFault } from "./guard.ts";
 import type { Admission, Ongoing, OngoingSet } from "./ongoing.ts";
 import { type BodyParts, drainBody, type RequestBody } from "./request-body.ts";
@@ -28,42 +27,20 @@ export interface ForwardParts extends BodyParts {
   readonly isClosing: () => boolean;
   readonly onFault: OnFault;
   /** Answers for an app that did not. */
-  readonly onUpstreamFailure: (
-    res: ServerResponse,
-    failure: UpstreamFailure | "stalled",
-    requestId: string | undefined,
-    shown: ShownLimit | undefined,
-  ) => void;
+  readonly onUpstreamFailure: (res: ServerResponse, failed: Failed, additions: Additions) => void;
 }
 
-export interface Extras {
-  /** Set on the answer; undefined where nothing is checked. */
-  readonly requestId: string | undefined;
-  readonly shown: ShownLimit | undefined;
+export interface Failed {
+  readonly failure: UpstreamFailure | "stalled";
+  /** For the log; quotes nothing of what was sent. */
+  readonly why: string;
+}
+
+/** What is set on the answer; `requestId` is undefined where nothing is checked. */
+export interface Extras extends Additions {
   readonly admission: Admission | undefined;
 }
 
-/** What is not passed back, or only under conditions (RFC 9110, 7.6.1). */
-const HOP_BY_HOP: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
-const LIMIT_HEADERS: ReadonlySet<string> = new Set(["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"]);
-/** RFC 9110, 6.5.1: these say how a message is read, and are not believed when they come after it. */
-const NEVER_TRAILERS: ReadonlySet<string> = new Set([
-  ...HOP_BY_HOP,
-  "content-length",
-  "host",
-  "content-type",
-  "set-cookie",
-]);
 const UNKNOWN = -1;
 const JOINED_BYTES_MAX = 16 * 1024;
 
@@ -83,6 +60,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   /** Bytes of the answer still to come, as its Content-Length says. */
   #left = UNKNOWN;
   #waitsForDrain = false;
+  #namedInConnection: ReadonlySet<string> | undefined;
   #pausedMs = 0;
 
   constructor(parts: ForwardParts, res: ServerResponse, body: RequestBody | null, extras: Extras, startedMs: number) {
@@ -110,25 +88,16 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   }
 
   onHead(status: number, statusText: string | undefined, headers: IncomingHttpHeaders): void {
-    if (!isFinalStatus(status)) {
+    const res = this.#res;
+    const head = passableHead({ status, reason: statusText, headers }, this.#extras);
+    if (head.kind === "unusable") {
       this.#leave();
       this.#sent?.abort();
-      this.#fail("unusable");
+      this.#fail("unusable", head.why);
       return;
     }
-    const { requestId, shown } = this.#extras;
-    const res = this.#res;
-    const out: string[] = [];
-    const named = namedInConnection(headers.connection);
-    for (const name in headers) {
-      const value = headers[name];
-      if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name)) continue;
-      if (shown !== undefined && LIMIT_HEADERS.has(name)) continue;
-      if (typeof value === "string") out.push(name, value);
-      else for (const one of value) out.push(name, one);
-    }
-    if (requestId !== undefined && headers["x-request-id"] === undefined) out.push("x-request-id", requestId);
-    if (shown !== undefined) pushLimitHeaders(out, shown);
+    const { reason, headers: out } = head;
+    this.#namedInConnection = head.named;
 
     const hasContent = res.req.method !== "HEAD" && status !== 204 && status !== 304;
     const length = headers["content-length"];
@@ -140,7 +109,6 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     }
     if (this.#parts.isClosing()) res.shouldKeepAlive = false;
     this.#answered = true;
-    const reason = writableReason(statusText);
     if (reason === undefined) res.writeHead(status, out);
     else res.writeHead(status, reason, out);
     // Node keeps the head back to send it with the first data. When none comes along with it, that may be a long time.
@@ -177,19 +145,15 @@ export class Forwarding implements AnswerReceiver, Ongoing {
 
   onEnd(trailers: IncomingHttpHeaders): void {
     if (this.#isOver) return;
-    for (const name in trailers) {
-      const value = trailers[name];
-      if (value === undefined || NEVER_TRAILERS.has(name)) continue;
-      this.#res.addTrailers({ [name]: typeof value === "string" ? value : value.join(", ") });
-    }
+    this.#res.addTrailers(passableTrailers(trailers, this.#namedInConnection));
     this.#finish();
   }
 
-  onFailure(failure: UpstreamFailure): void {
+  onFailure(failure: UpstreamFailure, error: Error): void {
     if (this.#isOver) return;
     this.#leave();
     if (this.#answered) this.#res.destroy();
-    else this.#fail(failure);
+    else this.#fail(failure, error.message);
   }
 
   breakIfStalled(nowMs: number): void {
@@ -223,9 +187,8 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     drainBody(req, this.#parts.drainBytesMax);
   }
 
-  #fail(failure: UpstreamFailure | "stalled"): void {
-    const { requestId, shown } = this.#extras;
-    this.#parts.onUpstreamFailure(this.#res, failure, requestId, shown);
+  #fail(failure: UpstreamFailure | "stalled", why = ""): void {
+    this.#parts.onUpstreamFailure(this.#res, { failure, why }, this.#extras);
   }
 
   #leave(): void {
@@ -241,9 +204,4 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     this.#leave();
     this.#sent?.abort();
   };
-}
-
-function namedInConnection(connection: string | undefined): ReadonlySet<string> | undefined {
-  if (connection === undefined || connection === "keep-alive" || connection === "close") return undefined;
-  return new Set(connection.split(",").map((token) => token.trim().toLowerCase()));
 }

@@ -1,5 +1,6 @@
 import { isIdentityHeader } from "../core/policies/identity-headers.ts";
 import type { CredentialLocation } from "../core/policies/policy.ts";
+import { HOP_BY_HOP, namedInConnection } from "./hop-by-hop.ts";
 
 /*
  * One pass over the head of a request: is it framed beyond doubt, which credential does it carry, and which headers does
@@ -16,25 +17,15 @@ const CONNECTION = 5;
 const FORWARDED_FOR = 6;
 const CREDENTIAL = 16;
 
-/**
- * Hop-by-hop (RFC 9110, 7.6.1) with the old names that are treated as such everywhere; `Expect` is answered here; trailers
- * are not passed on, so neither is the word that they will come; `HTTP2-Settings` belongs to an upgrade that is not made.
- */
+/** `Expect` is answered here. Trailers of requests are not passed on, and neither is the word that they will come. */
 const SPECIAL: ReadonlyMap<string, number> = new Map([
+  ...[...HOP_BY_HOP].map((name) => [name, DROP] as const),
+  ["expect", DROP],
   ["host", HOST],
   ["content-length", CONTENT_LENGTH],
   ["transfer-encoding", TRANSFER_ENCODING],
   ["connection", CONNECTION],
   ["x-forwarded-for", FORWARDED_FOR],
-  ["keep-alive", DROP],
-  ["proxy-connection", DROP],
-  ["proxy-authenticate", DROP],
-  ["proxy-authorization", DROP],
-  ["te", DROP],
-  ["trailer", DROP],
-  ["upgrade", DROP],
-  ["expect", DROP],
-  ["http2-settings", DROP],
 ]);
 
 const KNOWN_NAMES_MAX = 1024;
@@ -43,14 +34,6 @@ const KNOWN_NAMES_MAX = 1024;
  * must not be the ones.
  */
 const HEADERS_MAX = 500;
-/** A client cannot take these away from the app by naming them in `Connection`: they say what the message is. */
-const NEVER_HOP_BY_HOP: ReadonlySet<string> = new Set([
-  "host",
-  "content-length",
-  "content-type",
-  "close",
-  "keep-alive",
-]);
 
 export interface Head {
   /** Names and values by turns, for the app: without credentials, identity headers and hop-by-hop headers. */
@@ -158,7 +141,8 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
     // RFC 9112, 6.1: HTTP/1.0 knows no transfer codings, so whoever sent this frames messages in a way of its own.
     else if (codings > 0 && httpVersion === "1.0") malformed = "HTTP/1.0 has no transfer codings.";
 
-    if (connection !== undefined) forwarded = withoutNamed(forwarded, connection);
+    const named = namedInConnection(connection);
+    if (named !== undefined) forwarded = withoutNamed(forwarded, named);
     const hasBody = codings > 0 || (lengths > 0 && length !== "0");
     // The parser let only digits through.
     const bodyLength = lengths > 0 ? Number(length) : undefined;
@@ -183,15 +167,11 @@ function findInHeader(
   return undefined;
 }
 
-/** RFC 9110, 7.6.1: what `Connection` names goes no further. */
-function withoutNamed(forwarded: string[], connection: string): string[] {
-  const lower = connection.toLowerCase();
-  if (lower === "keep-alive" || lower === "close") return forwarded;
-  const named = new Set(lower.split(",").map((token) => token.trim()));
+function withoutNamed(forwarded: readonly string[], named: ReadonlySet<string>): string[] {
   const kept: string[] = [];
   for (let i = 0; i < forwarded.length; i += 2) {
-    const name = (forwarded[i] as string).toLowerCase();
-    if (!named.has(name) || NEVER_HOP_BY_HOP.has(name)) kept.push(forwarded[i] as string, forwarded[i + 1] as string);
+    const name = forwarded[i] as string;
+    if (!named.has(name.toLowerCase())) kept.push(name, forwarded[i + 1] as string);
   }
   return kept;
 }

@@ -52,6 +52,28 @@ describe.each([
     expect(text).toMatch(/\r\n\r\nbody$/);
     await isAlive();
   });
+
+  test.each([
+    ["Transfer-Encoding: gzip, chunked"],
+    ["Transfer-Encoding: gzip"],
+    ["Transfer-Encoding: identity"],
+    ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
+    ["Transfer-Encoding: gzip", "Transfer-Encoding: chunked"],
+    ["Transfer-Encoding: chunked", "Content-Length: 5"],
+  ])("a coding that nobody asked for, or framing of two kinds: 502 (%s %s)", async (...fields) => {
+    await openTo(`HTTP/1.1 200 OK\r\n${fields.join("\r\n")}\r\n\r\n2\r\nok\r\n0\r\n\r\n`);
+    const { status, text } = await sendRaw(gate.port, request);
+    expect(status).toBe(502);
+    expect(text).toContain("/errors/upstream_invalid_answer");
+    expect(text.match(/^HTTP/gm)).toHaveLength(1);
+  });
+
+  test("the coding `chunked` in any letters is undone and done again", async () => {
+    await openTo("HTTP/1.1 200 OK\r\nTransfer-Encoding:  CHUNKED \r\n\r\n2\r\nok\r\n0\r\n\r\n");
+    const { text } = await sendRaw(gate.port, request);
+    expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(text).toMatch(/\r\n\r\n2\r\nok\r\n0\r\n\r\n$/);
+  });
 });
 
 test("a reason phrase that cannot be written does not get into a 101 either", async () => {

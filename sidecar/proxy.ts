@@ -40,6 +40,8 @@ export interface GateParts extends VerifyParts, ForwardParts {
   readonly docsUrl: string;
   /** For connections that are upgraded, or being upgraded. */
   readonly upgrades: Places;
+  /** Logs why an app's answer cannot be passed on. */
+  readonly onUnusableAnswer: (why: string, requestId: string) => void;
   /** Counts and logs what should not have been thrown. Never throws itself. */
   readonly onFault: (error: unknown, requestId?: string) => void;
 }

@@ -1,9 +1,10 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Additions } from "./answer-head.ts";
 import { type Problem, rawProblem } from "./answers.ts";
 import type { Limits, Timeouts } from "./config.ts";
-import { Forwarding } from "./forward.ts";
+import { type Failed, Forwarding } from "./forward.ts";
 import { guardedMessages, guardServer } from "./guard.ts";
 import { compileHeadReader } from "./head.ts";
 import { answerProblem, EXPECTANT, Exchange, type GateParts, type Passage, REQUEST } from "./proxy.ts";
@@ -122,11 +123,11 @@ function onUpgrade(gate: GateParts, timeouts: Timeouts, req: IncomingMessage, so
     kind: "upgrade",
     open: (upgrade) => {
       const { requestId, shown, address } = upgrade;
-      const onFailure = (failure: UpstreamFailure): void =>
-        answerUpstreamFailure(gate, res, failure, { requestId, shown, passage });
+      const onFailure = (failed: Failed): void =>
+        answerUpstreamFailure(gate, res, failed, { requestId, shown, passage });
       if (socket.destroyed) return;
       if (!gate.upgrades.tryTake(address)) {
-        onFailure("busy");
+        onFailure({ failure: "busy", why: "" });
         return;
       }
       socket.once("close", () => gate.upgrades.release(address));
@@ -156,15 +157,11 @@ const UPSTREAM_PROBLEMS: Readonly<Record<UpstreamFailure | "stalled", Problem>> 
 export function answerUpstreamFailure(
   gate: GateParts,
   res: ServerResponse,
-  failure: UpstreamFailure | "stalled",
-  options: {
-    requestId: string;
-    shown?: Exclude<Parameters<typeof answerProblem>[3]["shown"], undefined> | undefined;
-    passage?: Passage;
-  },
+  { failure, why }: Failed,
+  { requestId = `req_${gate.nextId()}`, shown, passage = REQUEST }: Additions & { passage?: Passage },
 ): void {
   if (failure !== "aborted") gate.metrics.upstreamFailures[failure] += 1;
-  const { requestId, shown, passage = REQUEST } = options;
+  if (failure === "unusable") gate.onUnusableAnswer(why, requestId);
   answerProblem(gate, res, UPSTREAM_PROBLEMS[failure], { requestId, shown, passage, close: failure === "stalled" });
 }
 

@@ -101,8 +101,10 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     },
     drainBytesMax: limits.drainBytesMax,
     isClosing: () => isClosing,
-    onUpstreamFailure: (res, failure, requestId, shown) => {
-      answerUpstreamFailure(gate, res, failure, { requestId: requestId ?? `req_${nextId()}`, shown });
+    onUpstreamFailure: (res, failed, additions) => answerUpstreamFailure(gate, res, failed, additions),
+    onUnusableAnswer: (why, requestId) => {
+      const answers = rarely.note(why);
+      if (answers !== undefined) logger.warn({ why, requestId, answers }, "an answer of the app cannot be passed on");
     },
     policy: () => follower.current,
     events: edge.sink,

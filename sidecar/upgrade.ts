@@ -1,12 +1,12 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { isFinalStatus, writableReason } from "./answer-head.ts";
-import { pushLimitHeaders } from "./answers.ts";
+import { passableHead, type ReceivedHead } from "./answer-head.ts";
+import type { Failed } from "./forward.ts";
 import { guardEmits, guardSocket, type OnFault } from "./guard.ts";
 import type { Ongoing, OngoingSet } from "./ongoing.ts";
 import type { UpgradeRequest } from "./proxy.ts";
-import { failureOf, type UpstreamFailure } from "./upstream.ts";
+import { failureOf } from "./upstream.ts";
 
 /*
  * An upgrade (WebSocket) after it was let in: asked of the app, and from its 101 on two sockets joined in both directions.
@@ -24,19 +24,9 @@ export interface UpgradeParts {
   readonly origin: URL;
   readonly ongoing: OngoingSet;
   readonly headersMs: number;
-  readonly onFailure: (failure: UpstreamFailure) => void;
+  readonly onFailure: (failed: Failed) => void;
   readonly onFault: OnFault;
 }
-
-const HOP_BY_HOP: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
 
 const EARLY_BYTES_MAX = 64 * 1024;
 
@@ -67,6 +57,8 @@ export function openUpgrade(
     socket.destroy();
   };
   guardEmits(asked, breakOff);
+  // As for the server: those beyond the limit would be dropped in silence.
+  asked.maxHeadersCount = 0;
   const ongoingAsk: Ongoing = {
     slot: -1,
     startedMs,
@@ -109,33 +101,36 @@ export function openUpgrade(
   asked.on("error", (error) => {
     if (isSettled) return;
     settle();
-    parts.onFailure(hasTimedOut ? "timeout" : failureOf(error));
+    parts.onFailure({ failure: hasTimedOut ? "timeout" : failureOf(error), why: error.message });
   });
   asked.on("response", (answer) => {
     settle();
     guardEmits(answer, breakOff);
-    const { statusCode = 0, statusMessage } = answer;
-    if (!isFinalStatus(statusCode)) {
+    const head = passableHead(receivedHead(answer), { requestId, shown });
+    if (head.kind === "unusable") {
       asked.destroy();
-      parts.onFailure("unusable");
+      parts.onFailure({ failure: "unusable", why: head.why });
       return;
     }
-    const out = endToEnd(answer.rawHeaders);
-    if (answer.headers["x-request-id"] === undefined) out.push("X-Request-Id", requestId);
-    if (shown !== undefined) pushLimitHeaders(out, shown);
     res.shouldKeepAlive = false;
-    res.writeHead(statusCode, writableReason(statusMessage), out);
+    res.writeHead(answer.statusCode ?? 0, head.reason, head.headers);
     answer.on("error", () => res.destroy());
     res.on("close", () => answer.destroy());
     answer.pipe(res);
   });
   asked.on("upgrade", (answer, appSocket, appHead) => {
     settle();
-    const out = [...endToEnd(answer.rawHeaders), "Connection", "Upgrade"];
-    out.push("Upgrade", answer.headers.upgrade ?? "websocket", "X-Request-Id", requestId);
-    if (shown !== undefined) pushLimitHeaders(out, shown);
+    const head = passableHead(receivedHead(answer), { requestId, shown });
+    const protocol = answer.headers.upgrade ?? "websocket";
+    if (head.kind === "unusable" || protocol.trim().toLowerCase() !== "websocket") {
+      appSocket.destroy();
+      const why = head.kind === "unusable" ? head.why : "it switches to another protocol than was asked for";
+      parts.onFailure({ failure: "unusable", why });
+      return;
+    }
+    const out = ["Connection", "Upgrade", "Upgrade", protocol, ...head.headers];
     res.detachSocket(socket as Socket);
-    let text = `HTTP/1.1 101 ${writableReason(answer.statusMessage) ?? "Switching Protocols"}\r\n`;
+    let text = `HTTP/1.1 101 ${head.reason ?? "Switching Protocols"}\r\n`;
     for (let i = 0; i < out.length; i += 2) text += `${out[i]}: ${out[i + 1]}\r\n`;
     socket.write(`${text}\r\n`, "latin1");
     if (appHead.length > 0) socket.write(appHead);
@@ -144,6 +139,12 @@ export function openUpgrade(
   });
   asked.end();
 }
+
+const receivedHead = ({ statusCode, statusMessage, headersDistinct }: IncomingMessage): ReceivedHead => ({
+  status: statusCode ?? 0,
+  reason: statusMessage,
+  headers: headersDistinct,
+});
 
 class Tunnel implements Ongoing {
   slot = -1;
@@ -187,15 +188,6 @@ function setQuiet(socket: Socket): void {
   socket.setTimeout(0);
   socket.setNoDelay(true);
   socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
-}
-
-function endToEnd(rawHeaders: readonly string[]): string[] {
-  const kept: string[] = [];
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    if (!HOP_BY_HOP.has(name.toLowerCase())) kept.push(name, rawHeaders[i + 1] as string);
-  }
-  return kept;
 }
 
 const hostOf = (origin: URL): string => origin.hostname.replace(/^\[|\]$/g, "");

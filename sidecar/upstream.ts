@@ -122,18 +122,21 @@ function guardedConnector(timeoutMs: number, onFault: OnFault): ReturnType<typeo
     });
 }
 
-/** Codes of undici, and of llhttp (`HPE_…`); whatever is not named here means that the app could not be reached or broke off. */
+/** Codes of undici. Whatever is not named here means that the app could not be reached or broke off. */
 const FAILURES: Readonly<Record<string, UpstreamFailure>> = {
   UND_ERR_CONNECT_TIMEOUT: "timeout",
   UND_ERR_HEADERS_TIMEOUT: "timeout",
   UND_ERR_BODY_TIMEOUT: "timeout",
   UND_ERR_HEADERS_OVERFLOW: "unusable",
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "unusable",
 };
 
 /** What an error of a client library says about the app. */
 export function failureOf(error: Error): UpstreamFailure {
-  const { code = "" } = error as { code?: string };
-  return FAILURES[code] ?? (code.startsWith("HPE_") ? "unusable" : "unreachable");
+  // What is not HTTP is told by undici with a name alone, and by Node with a code of llhttp's.
+  const { name, code = "" } = error as { name: string; code?: string };
+  if (name === "HTTPParserError" || code.startsWith("HPE_")) return "unusable";
+  return FAILURES[code] ?? "unreachable";
 }
 
 class PoolRequest implements Sent, PlaceSeeker, Dispatcher.DispatchHandler {
