@@ -100,13 +100,14 @@ export async function buildTestApp(
   await edge.writer.begin(PROJECTION_ID, []);
   await edge.writer.complete(PROJECTION_ID, []);
   const projection = await openProjection({ source: createPostgresSource(db), feed: edge.feed, follow: "central" });
-  const beat = async (): Promise<void> => edge.writer.heartbeat(PROJECTION_ID, nowMs(), []);
+  const beat = async (): Promise<void> => void (await edge.writer.heartbeat(PROJECTION_ID, nowMs(), []));
   await beat();
   const heart = setInterval(() => void beat(), HEARTBEAT_MS);
 
   const base: Deps = {
     db,
     projection,
+    wakeRelay: () => undefined,
     counters: edge.counters({ timeoutMs: 1000 }),
     credits: createCreditService({ db, store: edge.credits, nowMs, log }),
     events: edge.sink,

@@ -124,8 +124,23 @@ export interface ChangeFeed {
 
 export interface RecordWrite {
   readonly ref: RecordRef;
-  /** undefined writes a tombstone. */
+  /** The record, as a value or as the text that Postgres made of it; undefined writes a tombstone. */
   readonly data: unknown;
+}
+
+/** JSON that is passed on as it is: reading and writing it again would cost more than all else that is done with a record. */
+export class JsonText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** The JSON of a record to be written; undefined for a tombstone. */
+export function jsonOf({ data }: RecordWrite): string | undefined {
+  if (data === undefined) return undefined;
+  return data instanceof JsonText ? data.text : JSON.stringify(data);
 }
 
 /** What the relay learns of the store when it takes over: the relay decides from it whether all must be projected anew. */
@@ -141,22 +156,54 @@ export interface StoreState {
   readonly runId: string;
 }
 
+/**
+ * What became of single workspaces in a call that went well for all others. A workspace that has lost its mark, or whose part of
+ * the store does not take what is written because somebody else wrote to it, is begun anew under a projection id of its own.
+ */
+export interface WorkspacesAnew {
+  /** Begun anew in this call: all that they have is to be written, and `completeWorkspace` called. */
+  readonly begun: readonly string[];
+}
+
 /** The relay's side. All methods throw when the store cannot be reached; each is safe to repeat. */
 export interface RecordWriter {
   state(): Promise<StoreState>;
-  /** Begins a new projection: readers drop what they have, and treat absence as 'not usable' until `complete`. */
+  /**
+   * Begins a new projection: readers drop what they have, and treat absence as 'not usable' until `complete`. When it has begun
+   * already, workspaces that it does not know join it.
+   */
   begin(projectionId: string, workspaceIds: readonly string[]): Promise<void>;
   /**
-   * Writes records (an older version never replaces a newer one) and then announces them on the feed of their workspace
-   * and on the central one. Writes are made in the order given, so referred-to records come first.
+   * Writes records (an older version never replaces a newer one) and then announces them on the feed of their workspace and on
+   * the central one, unless `announce` is false. Writes are made in the order given, so referred-to records come first.
    * Throws `ProjectionChanged` when the store does not hold `projectionId`.
    */
-  write(batch: { projectionId: string; version: number; writes: readonly RecordWrite[] }): Promise<void>;
-  /** Marks the projection complete for these workspaces: from now on absence means 'there is none'. */
-  complete(projectionId: string, workspaceIds: readonly string[]): Promise<void>;
+  write(batch: {
+    projectionId: string;
+    version: number;
+    writes: readonly RecordWrite[];
+    announce?: boolean;
+  }): Promise<WorkspacesAnew>;
+  /**
+   * Marks the projection complete for these workspaces: from now on absence means 'there is none'. Those that were begun anew
+   * under an id of their own are left out. `version` is the highest one that was written without being announced.
+   */
+  complete(projectionId: string, workspaceIds: readonly string[], version?: number): Promise<void>;
+  /** Marks one workspace complete that was begun anew. */
+  completeWorkspace(workspaceId: string): Promise<void>;
   /** The store's clock, to be read before the outbox is scanned. */
   nowMs(): Promise<number>;
-  heartbeat(projectionId: string, asOfMs: number, workspaceIds: readonly string[]): Promise<void>;
+  /**
+   * Tells the readers that everything committed before `asOfMs` has been delivered. `lagging` has the workspaces of which only an
+   * earlier time is true; 0: none that is known, so that nothing is said to their readers. `incomplete` are workspaces that are
+   * not complete yet, such as those that another writer began anew and did not finish.
+   */
+  heartbeat(
+    projectionId: string,
+    asOfMs: number,
+    workspaceIds: readonly string[],
+    lagging?: ReadonlyMap<string, number>,
+  ): Promise<WorkspacesAnew & { readonly incomplete: readonly string[] }>;
 }
 
 /** The store holds another projection than the writer thinks: it was flushed, or another relay took over. */

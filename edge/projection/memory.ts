@@ -5,6 +5,7 @@ import {
   type Closeable,
   type FeedId,
   type FeedListener,
+  jsonOf,
   ProjectionChanged,
   REFERRED_KINDS,
   type ReadBatch,
@@ -14,8 +15,11 @@ import {
   type RecordWrite,
   type RecordWriter,
   type StoreState,
+  type WorkspacesAnew,
 } from "./contract.ts";
 import { TOMBSTONE_KEPT_MS } from "./redis-writer.ts";
+
+const NONE_ANEW: WorkspacesAnew = { begun: [] };
 
 interface Kept {
   readonly version: number;
@@ -74,9 +78,15 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     if (isNew) for (const listener of this.#listeners.keys()) listener.onReset("another projection");
   }
 
-  async write({ projectionId, version, writes }: Parameters<RecordWriter["write"]>[0]): Promise<void> {
+  async write({
+    projectionId,
+    version,
+    writes,
+    announce = true,
+  }: Parameters<RecordWriter["write"]>[0]): Promise<WorkspacesAnew> {
     this.#check(projectionId);
     for (const write of writes) this.#set(version, write);
+    if (!announce) return NONE_ANEW;
     this.#version = Math.max(this.#version, version);
     this.#head += writes.length;
     for (const { ref } of writes) {
@@ -85,26 +95,42 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
         else if (feed.workspaceId === ref.workspaceId && !CENTRAL_ONLY_KINDS.has(ref.kind)) listener.onChange(ref);
       }
     }
+    return NONE_ANEW;
   }
 
-  async complete(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
+  async complete(projectionId: string, workspaceIds: readonly string[], version = 0): Promise<void> {
     this.#check(projectionId);
+    this.#version = Math.max(this.#version, version);
     for (const id of workspaceIds) this.#workspace(id).isComplete = true;
     this.#isCentralComplete ||= [...this.#workspaces.values()].every((workspace) => workspace.isComplete);
+  }
+
+  /** Memory loses nothing, so that no workspace is ever begun anew by itself. */
+  async completeWorkspace(workspaceId: string): Promise<void> {
+    this.#workspace(workspaceId).isComplete = true;
   }
 
   async nowMs(): Promise<number> {
     return this.#nowMs();
   }
 
-  async heartbeat(projectionId: string, asOfMs: number, workspaceIds: readonly string[]): Promise<void> {
+  async heartbeat(
+    projectionId: string,
+    asOfMs: number,
+    workspaceIds: readonly string[],
+    lagging: ReadonlyMap<string, number> = new Map(),
+  ): Promise<WorkspacesAnew & { incomplete: string[] }> {
     this.#check(projectionId);
-    for (const id of workspaceIds) this.#workspace(id);
+    const incomplete = workspaceIds.filter((id) => !this.#workspace(id).isComplete);
     this.#head += 1;
-    this.#asOfMs = asOfMs;
+    this.#asOfMs = Math.max(asOfMs, this.#asOfMs ?? 0);
     for (const [listener, feed] of this.#listeners) {
-      if (feed === "central" || workspaceIds.includes(feed.workspaceId)) listener.onHeartbeat(asOfMs);
+      if (feed === "central") listener.onHeartbeat(asOfMs, lagging);
+      else if (workspaceIds.includes(feed.workspaceId)) {
+        listener.onHeartbeat(lagging.get(feed.workspaceId) ?? asOfMs);
+      }
     }
+    return { begun: [], incomplete };
   }
 
   async read(refs: readonly RecordRef[]): Promise<ReadBatch> {
@@ -152,14 +178,14 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     return workspace;
   }
 
-  #set(version: number, { ref, data }: RecordWrite): void {
+  #set(version: number, write: RecordWrite): void {
+    const { ref } = write;
     if (CENTRAL_ONLY_KINDS.has(ref.kind)) return;
     const { records } = this.#workspace(ref.workspaceId);
     const name = recordName(ref);
     const known = records.get(name);
     if (known !== undefined && known.version > version) return;
-    const json = data === undefined ? undefined : JSON.stringify(data);
-    records.set(name, { version, json, writtenAtMs: this.#nowMs() });
+    records.set(name, { version, json: jsonOf(write), writtenAtMs: this.#nowMs() });
   }
 
   #get({ records }: Workspace, ref: RecordRef): ReadRecord {

@@ -1,26 +1,47 @@
+import { randomBytes } from "node:crypto";
 import { isCluster, type RedisClient } from "../redis/connect.ts";
 import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
-import { runScript, runScripts, type ScriptCall } from "../redis/script.ts";
+import { runScript, runScripts, runScriptsEach, type ScriptCall } from "../redis/script.ts";
 import {
   CENTRAL_ONLY_KINDS,
+  jsonOf,
   ProjectionChanged,
   REFERRED_KINDS,
   type RecordWrite,
   type RecordWriter,
   type StoreState,
+  type WorkspacesAnew,
 } from "./contract.ts";
-import { ANNOUNCE, BEGIN, CHANGES_MAX, COMPLETE, HEARTBEAT, SET_FIELD, SET_RECORD } from "./scripts.ts";
+import { ANNOUNCE, BEGIN, CHANGES_MAX, COMPLETE, HEARTBEAT, SET_FIELD, SET_RECORDS } from "./scripts.ts";
+
+/*
+ * Each workspace has a mark of its own, with the projection id that its records are stored under. That is the one of the whole
+ * projection, unless the workspace was begun anew by itself. Pods of a workspace can write to its part of the store if they are
+ * let, so nothing in that part may fail what is written for others: a call is made of scripts for one workspace each, and what
+ * fails for one, or is refused by its mark, has that one begun anew. The central part is written by api-servers alone: when that
+ * does not fit, the whole projection is lost.
+ */
 
 /** So long a tombstone keeps a slow relay from bringing a record back. */
 export const TOMBSTONE_KEPT_MS = 24 * 60 * 60 * 1000;
 
-const WRITES_PER_BATCH = 200;
+const RECORDS_PER_CALL = 200;
+const CALLS_PER_BATCH = 200;
 const ENTRIES_PER_CALL = 500;
+
+/** A script that belongs to one workspace, or to the central feed. */
+interface OwnedCall extends ScriptCall {
+  readonly owner: string;
+}
 
 export class RedisRecordWriter implements RecordWriter {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #changesMax: number;
+  /** The projection id in force for each known workspace; read anew when one turns out to be another. */
+  #ids = new Map<string, string>();
+  /** Entries written to each feed, as far as this writer knows. A feed with fewer has gone back in time. */
+  readonly #heads = new Map<string, number>();
 
   /** The connection belongs to the caller, who also closes it. */
   constructor(client: RedisClient, keys: RedisKeys, options: { changesMax?: number } = {}) {
@@ -43,39 +64,58 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   async begin(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
-    if (!/^\S{1,64}$/.test(projectionId)) throw new Error("a projection id is 1 to 64 characters without spaces");
-    const keys = this.#keys;
-    const central = [keys.mark(CENTRAL), keys.changes(CENTRAL), keys.knownWorkspaces()];
-    await runScript(this.#client, BEGIN, 3, [...central, projectionId, this.#changesMax]);
-    await this.#beginWorkspaces(projectionId, workspaceIds);
+    if (!/^\S{1,48}$/.test(projectionId)) throw new Error("a projection id is 1 to 48 characters without spaces");
+    const central = [this.#keys.mark(CENTRAL), this.#keys.changes(CENTRAL), this.#keys.knownWorkspaces()];
+    const begun = await runScript(this.#client, BEGIN, 3, [...central, projectionId, this.#changesMax]);
+    if (begun === 1) this.#heads.clear();
+    await this.#readIds();
+    const unknown = workspaceIds.filter((id) => !this.#ids.has(id));
+    await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])));
   }
 
-  async write({ projectionId, version, writes }: Parameters<RecordWriter["write"]>[0]): Promise<void> {
-    const byWorkspace = Map.groupBy(
-      writes.filter(({ ref }) => !CENTRAL_ONLY_KINDS.has(ref.kind)),
-      ({ ref }) => ref.workspaceId,
-    );
-    await this.#adoptNew(projectionId, [...byWorkspace.keys()]);
-    for (let at = 0; at < writes.length; at += WRITES_PER_BATCH) {
-      const batch = writes.slice(at, at + WRITES_PER_BATCH).filter(({ ref }) => !CENTRAL_ONLY_KINDS.has(ref.kind));
-      const calls = batch.map((write) => this.#setRecord(projectionId, version, write));
-      refuseOther(projectionId, await runScripts(this.#client, calls));
-    }
+  async write({
+    projectionId,
+    version,
+    writes,
+    announce = true,
+  }: Parameters<RecordWriter["write"]>[0]): Promise<WorkspacesAnew> {
+    const stored = writes.filter(({ ref }) => !CENTRAL_ONLY_KINDS.has(ref.kind));
+    const workspaceIds = [...new Set(stored.map(({ ref }) => ref.workspaceId))];
+    await this.#joinNew(projectionId, workspaceIds);
+    // In the order given, which is that of kinds that refer to one another; what is next to each other goes together.
+    const toStore = () => runsOf(stored).flatMap((run) => this.#setRecords(version, run));
+    const begun = new Set(await this.#run(projectionId, toStore));
+    if (!announce) return { begun: [...begun] };
     // Announced only now: a reader that is told of a change must find it.
-    const calls = [...byWorkspace].flatMap(([id, ofWorkspace]) =>
-      this.#announce(id, projectionId, version, ofWorkspace),
-    );
-    calls.push(...this.#announce(CENTRAL, projectionId, version, writes));
-    refuseOther(projectionId, await runScripts(this.#client, calls));
+    const byWorkspace = Map.groupBy(stored, ({ ref }) => ref.workspaceId);
+    const toAnnounce = () => [
+      ...[...byWorkspace].flatMap(([id, ofWorkspace]) => this.#announce(id, this.#idOf(id), version, ofWorkspace)),
+      ...this.#announce(CENTRAL, projectionId, version, writes),
+    ];
+    for (const id of await this.#run(projectionId, toAnnounce)) begun.add(id);
+    return { begun: [...begun] };
   }
 
-  async complete(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
-    const complete = (id: string) => ({ script: COMPLETE, keys: [this.#keys.mark(id)], args: [projectionId] });
-    refuseOther(projectionId, await runScripts(this.#client, workspaceIds.map(complete)));
-    const known = await this.#client.smembers(this.#keys.knownWorkspaces());
-    const states = await Promise.all(known.map((id) => this.#client.hget(this.#keys.mark(id), "complete")));
+  async complete(projectionId: string, workspaceIds: readonly string[], version = 0): Promise<void> {
+    await this.#readIds();
+    const ofWhole = workspaceIds.filter((id) => this.#ids.get(id) === projectionId);
+    refuseOther(
+      projectionId,
+      await runScripts(
+        this.#client,
+        ofWhole.map((id) => this.#complete(id, projectionId, version)),
+      ),
+    );
+    // A workspace that was begun anew by itself is completed by itself, and keeps nobody else waiting.
+    const rest = [...this.#ids].filter(([id, own]) => own === projectionId && !ofWhole.includes(id)).map(([id]) => id);
+    const states = await Promise.all(rest.map((id) => this.#client.hget(this.#keys.mark(id), "complete")));
     if (states.some((state) => state !== "1")) return;
-    refuseOther(projectionId, await runScripts(this.#client, [complete(CENTRAL)]));
+    refuseOther(projectionId, await runScripts(this.#client, [this.#complete(CENTRAL, projectionId, version)]));
+  }
+
+  async completeWorkspace(workspaceId: string): Promise<void> {
+    // Refused when it was begun anew meanwhile: then it is not complete, and whoever began it completes it.
+    await runScriptsEach(this.#client, [this.#complete(workspaceId, this.#idOf(workspaceId), 0)]);
   }
 
   async nowMs(): Promise<number> {
@@ -83,75 +123,181 @@ export class RedisRecordWriter implements RecordWriter {
     return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
   }
 
-  async heartbeat(projectionId: string, asOfMs: number, workspaceIds: readonly string[]): Promise<void> {
-    await this.#adoptNew(projectionId, workspaceIds);
-    const calls = [...workspaceIds, CENTRAL].map((id) => ({
-      script: HEARTBEAT,
-      keys: [this.#keys.mark(id), this.#keys.changes(id)],
-      args: [projectionId, this.#changesMax, asOfMs],
-    }));
-    for (let at = 0; at < calls.length; at += WRITES_PER_BATCH) {
-      refuseOther(projectionId, await runScripts(this.#client, calls.slice(at, at + WRITES_PER_BATCH)));
-    }
+  async heartbeat(
+    projectionId: string,
+    asOfMs: number,
+    workspaceIds: readonly string[],
+    lagging: ReadonlyMap<string, number> = new Map(),
+  ): Promise<WorkspacesAnew & { incomplete: string[] }> {
+    await this.#joinNew(projectionId, workspaceIds);
+    const behind = [...lagging].map(([id, ms]) => `${id}=${ms}`).join(" ");
+    const calls = () => [
+      ...workspaceIds.map((id) => this.#heartbeat(id, this.#idOf(id), lagging.get(id) ?? asOfMs, "")),
+      this.#heartbeat(CENTRAL, projectionId, asOfMs, behind),
+    ];
+    const incomplete: string[] = [];
+    const begun = await this.#run(projectionId, calls, (owner, reply) => {
+      if (owner !== CENTRAL && Array.isArray(reply) && reply[1] !== "1") incomplete.push(owner);
+    });
+    return { begun, incomplete };
   }
 
   /**
-   * A workspace that came to be after the projection began has no mark yet. It gets one, complete when the projection is:
-   * all that it has was written as it came to be. But one that was known and has lost its mark has lost its records too.
+   * Runs scripts of several owners and returns the workspaces that were begun anew because theirs failed or were refused. Throws
+   * `ProjectionChanged` when the central ones are. `calls` is called once more when the ids that this writer knew were old.
    */
-  async #adoptNew(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
-    const read = (id: string) => this.#client.hget(this.#keys.mark(id), "projectionId");
-    const [central, ...marks] = await Promise.all([CENTRAL, ...workspaceIds].map(read));
-    if (central !== projectionId) throw new ProjectionChanged(`the store does not hold projection ${projectionId}`);
-    const other = workspaceIds.find((_, i) => marks[i] !== null && marks[i] !== projectionId);
-    if (other !== undefined) throw new ProjectionChanged(`the store holds another projection of workspace ${other}`);
-    const unmarked = workspaceIds.filter((_, i) => marks[i] === null);
-    if (unmarked.length === 0) return;
-    const known = await this.#client.smismember(this.#keys.knownWorkspaces(), ...unmarked);
-    const lost = unmarked.find((_, i) => known[i] === 1);
-    if (lost !== undefined) throw new ProjectionChanged(`the store has lost workspace ${lost}`);
-    const complete = await this.#client.hget(this.#keys.mark(CENTRAL), "complete");
-    await this.#beginWorkspaces(projectionId, unmarked);
-    if (complete === "1") await this.complete(projectionId, unmarked);
+  async #run(
+    projectionId: string,
+    calls: () => OwnedCall[],
+    onReply: (owner: string, reply: unknown) => void = () => undefined,
+  ): Promise<string[]> {
+    let left = calls();
+    for (let attempt = 0; ; attempt++) {
+      const failed = new Map<string, string>();
+      for (let at = 0; at < left.length; at += CALLS_PER_BATCH) {
+        const batch = left.slice(at, at + CALLS_PER_BATCH);
+        const replies = await runScriptsEach(this.#client, batch);
+        for (const [i, { owner, script }] of batch.entries()) {
+          const problem = this.#problemWith(owner, script, replies[i]);
+          if (problem === undefined) onReply(owner, replies[i]);
+          else failed.set(owner, problem);
+        }
+      }
+      const central = failed.get(CENTRAL);
+      if (central !== undefined) throw new ProjectionChanged(`${central}: projection ${projectionId}`);
+      if (failed.size === 0) return [];
+      const known = new Map(this.#ids);
+      await this.#readIds();
+      // Another relay has begun another projection since, or the store was emptied.
+      for (const id of failed.keys()) if (!belongsTo(projectionId, this.#idOf(id))) throw otherProjection(projectionId);
+      const isOld = (id: string) => known.get(id) !== this.#ids.get(id);
+      if (attempt === 0 && [...failed.keys()].some(isOld)) {
+        left = calls().filter(({ owner }) => failed.has(owner));
+        continue;
+      }
+      const begun = [...failed.keys()];
+      // Every time another id: what is stored under the former ones is not believed any more.
+      const suffix = randomBytes(6).toString("hex");
+      await this.#beginWorkspaces(new Map(begun.map((id) => [id, `${projectionId}.${suffix}`])));
+      return begun;
+    }
   }
 
-  async #beginWorkspaces(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
-    if (workspaceIds.length === 0) return;
-    // Known first: should this process die in between, the workspace counts as lost and is projected anew.
-    await this.#client.sadd(this.#keys.knownWorkspaces(), ...workspaceIds);
-    const begin = (id: string) => ({
+  /** Why a reply means that this owner's part of the store is not as it should be. Throws what concerns the store as a whole. */
+  #problemWith(owner: string, script: OwnedCall["script"], reply: unknown): string | undefined {
+    if (reply instanceof Error) {
+      // Wrong types, numbers that are none: written by somebody else. All other errors are not about one workspace.
+      if (owner !== CENTRAL && /^(WRONGTYPE|ERR) /.test(reply.message)) return reply.message;
+      throw reply;
+    }
+    if (reply === -1) return "the store holds another one";
+    if (script !== HEARTBEAT && script !== ANNOUNCE) return undefined;
+    const head = Number(Array.isArray(reply) ? reply[0] : reply);
+    const before = this.#heads.get(owner) ?? 0;
+    this.#heads.set(owner, head);
+    return head <= before ? "the feed has gone back in time" : undefined;
+  }
+
+  /** Workspaces that came to be after the projection began. Complete when the projection is: all that they have was written as it came to be. */
+  async #joinNew(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
+    const isKnown = (id: string) => belongsTo(projectionId, this.#idOf(id));
+    if (workspaceIds.every(isKnown)) return;
+    await this.#readIds();
+    for (const id of workspaceIds) if (this.#ids.has(id) && !isKnown(id)) throw otherProjection(projectionId);
+    const unknown = workspaceIds.filter((id) => !this.#ids.has(id));
+    if (unknown.length === 0) return;
+    const [central, complete] = await this.#client.hmget(this.#keys.mark(CENTRAL), "projectionId", "complete");
+    if (central !== projectionId) throw otherProjection(projectionId);
+    await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])));
+    if (complete === "1") await this.complete(projectionId, unknown);
+  }
+
+  /** By workspace, the id that each is to have. */
+  async #beginWorkspaces(ids: ReadonlyMap<string, string>): Promise<void> {
+    if (ids.size === 0) return;
+    // Known first: should this process die in between, the workspace's mark does not fit, and it is begun anew.
+    await this.#client.hset(this.#keys.knownWorkspaces(), Object.fromEntries(ids));
+    const begin = ([id, projectionId]: [string, string]) => ({
       script: BEGIN,
       keys: [this.#keys.mark(id), this.#keys.changes(id)],
       args: [projectionId, this.#changesMax],
     });
-    await runScripts(this.#client, workspaceIds.map(begin));
-  }
-
-  #setRecord(projectionId: string, version: number, { ref, data }: RecordWrite): ScriptCall {
-    const { key, field } = this.#keys.record(ref);
-    const json = data === undefined ? "" : JSON.stringify(data);
-    // The mark is in another slot, so on a cluster only the check before the writes and the one of the announcement hold.
-    const mark = isCluster(this.#client) ? [] : [this.#keys.mark(ref.workspaceId)];
-    if (field !== undefined) {
-      const keys = [key, this.#keys.overridesGone(key), ...mark];
-      return { script: SET_FIELD, keys, args: [projectionId, version, json, TOMBSTONE_KEPT_MS, field] };
+    await runScripts(this.#client, [...ids].map(begin));
+    for (const [id, projectionId] of ids) {
+      this.#ids.set(id, projectionId);
+      this.#heads.delete(id);
     }
-    const keptMs = data === undefined && !REFERRED_KINDS.has(ref.kind) ? TOMBSTONE_KEPT_MS : "";
-    return { script: SET_RECORD, keys: [key, ...mark], args: [projectionId, version, json, keptMs] };
   }
 
-  #announce(feed: string, projectionId: string, version: number, writes: readonly RecordWrite[]): ScriptCall[] {
-    const calls: ScriptCall[] = [];
+  async #readIds(): Promise<void> {
+    this.#ids = new Map(Object.entries(await this.#client.hgetall(this.#keys.knownWorkspaces())));
+  }
+
+  #idOf(workspaceId: string): string {
+    return this.#ids.get(workspaceId) ?? "";
+  }
+
+  /** Records of one workspace. */
+  #setRecords(version: number, writes: readonly RecordWrite[]): OwnedCall[] {
+    const [first] = writes;
+    if (first === undefined) return [];
+    const owner = first.ref.workspaceId;
+    // On a cluster the mark is in another slot, so only the check before the writes and the one of the announcement hold.
+    const mark = isCluster(this.#client) ? [] : [this.#keys.mark(owner)];
+    const head = [this.#idOf(owner), version];
+    const places = writes.map((write) => ({ ref: write.ref, json: jsonOf(write), ...this.#keys.record(write.ref) }));
+    if (places[0]?.field !== undefined) {
+      return places.map(({ key, field = "", json = "" }) => ({
+        owner,
+        script: SET_FIELD,
+        keys: [key, this.#keys.overridesGone(key), ...mark],
+        args: [...head, json, TOMBSTONE_KEPT_MS, field],
+      }));
+    }
+    const args = places.flatMap(({ ref, json }) => {
+      const isForGood = json !== undefined || REFERRED_KINDS.has(ref.kind);
+      return [json ?? "", isForGood ? "" : TOMBSTONE_KEPT_MS];
+    });
+    if (isCluster(this.#client)) {
+      return places.map(({ key }, i) => ({
+        owner,
+        script: SET_RECORDS,
+        keys: [key],
+        args: [...head, 1, ...args.slice(2 * i, 2 * i + 2)],
+      }));
+    }
+    return [
+      {
+        owner,
+        script: SET_RECORDS,
+        keys: [...places.map(({ key }) => key), ...mark],
+        args: [...head, places.length, ...args],
+      },
+    ];
+  }
+
+  #announce(feed: string, projectionId: string, version: number, writes: readonly RecordWrite[]): OwnedCall[] {
+    const calls: OwnedCall[] = [];
     for (let at = 0; at < writes.length; at += ENTRIES_PER_CALL) {
       const changes = writes.slice(at, at + ENTRIES_PER_CALL);
       const triples = changes.flatMap(({ ref }) => [ref.kind, ref.workspaceId, ref.id]);
       calls.push({
+        owner: feed,
         script: ANNOUNCE,
         keys: [this.#keys.mark(feed), this.#keys.changes(feed)],
         args: [projectionId, this.#changesMax, version, ...triples],
       });
     }
     return calls;
+  }
+
+  #heartbeat(feed: string, projectionId: string, asOfMs: number, lagging: string): OwnedCall {
+    const keys = [this.#keys.mark(feed), this.#keys.changes(feed)];
+    return { owner: feed, script: HEARTBEAT, keys, args: [projectionId, asOfMs, lagging] };
+  }
+
+  #complete(feed: string, projectionId: string, version: number): ScriptCall {
+    return { script: COMPLETE, keys: [this.#keys.mark(feed)], args: [projectionId, version] };
   }
 
   async #runId(): Promise<string> {
@@ -164,6 +310,27 @@ export class RedisRecordWriter implements RecordWriter {
   }
 }
 
+/** Neighbours of one workspace that are stored in the same way, in runs that fit into one call. */
+function runsOf(writes: readonly RecordWrite[]): RecordWrite[][] {
+  const runs: RecordWrite[][] = [];
+  const sort = ({ ref }: RecordWrite) => `${ref.workspaceId} ${ref.kind.startsWith("override")}`;
+  let last = "";
+  for (const write of writes) {
+    const run = runs.at(-1);
+    if (run === undefined || run.length >= RECORDS_PER_CALL || sort(write) !== last) runs.push([write]);
+    else run.push(write);
+    last = sort(write);
+  }
+  return runs;
+}
+
+/** Whether it is the id of the whole projection, or of one workspace in it that was begun anew by itself. */
+const belongsTo = (projectionId: string, id: string): boolean =>
+  id === projectionId || id.startsWith(`${projectionId}.`);
+
+const otherProjection = (projectionId: string): ProjectionChanged =>
+  new ProjectionChanged(`the store does not hold projection ${projectionId}`);
+
 function refuseOther(projectionId: string, replies: readonly unknown[]): void {
-  if (replies.includes(-1)) throw new ProjectionChanged(`the store does not hold projection ${projectionId}`);
+  if (replies.includes(-1)) throw otherProjection(projectionId);
 }

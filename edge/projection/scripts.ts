@@ -9,6 +9,9 @@ import { defineScript } from "../redis/script.ts";
 /** Older ones are cut off, about; whoever is that far behind notices the gap and begins anew. */
 export const CHANGES_MAX = 100_000;
 
+/** Entries older than this are cut off: whoever was away for so long has forgotten everything anyway. */
+const CHANGES_KEPT_MS = 15 * 60 * 1000;
+
 const IS_OLDER = `
 -- Two relays can overlap for a moment; the slow one must not undo what the fast one wrote. Another projection's record is
 -- always replaced: its versions may come from a database that was restored since.
@@ -19,21 +22,31 @@ end
 `;
 
 /**
- * KEYS: the record, and on a single Redis the mark of its feed. ARGV: projection id, version, JSON ('': a tombstone), how
- * long it is kept in ms ('': for good). Reply: 1 written, 0 refused as older, -1 another projection.
+ * Writes records of one workspace: all of them in one call on a single Redis, one by one without the mark on a cluster.
+ * KEYS: the records, and on a single Redis the mark of their feed as the last one. ARGV: projection id, version, how many
+ * records; and for each its JSON ('': a tombstone) and how long it is kept in ms ('': for good).
+ * Reply: 1, or -1 for another projection.
  */
-export const SET_RECORD = defineScript(`${IS_OLDER}
-if KEYS[2] and redis.call('HGET', KEYS[2], 'projectionId') ~= ARGV[1] then return -1 end
-if is_older(redis.call('GETRANGE', KEYS[1], 0, 255)) then return 0 end
-local value = ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3]
-if ARGV[4] == '' then redis.call('SET', KEYS[1], value) else redis.call('SET', KEYS[1], value, 'PX', ARGV[4]) end
+export const SET_RECORDS = defineScript(`${IS_OLDER}
+local count = tonumber(ARGV[3])
+if KEYS[count + 1] and redis.call('HGET', KEYS[count + 1], 'projectionId') ~= ARGV[1] then return -1 end
+for i = 1, count do
+  -- Pods can write here if they are let: what is no string is replaced like an older record.
+  local stored = redis.pcall('GETRANGE', KEYS[i], 0, 255)
+  if type(stored) ~= 'string' or not is_older(stored) then
+    local value = ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[2 * i + 2]
+    if ARGV[2 * i + 3] == '' then redis.call('SET', KEYS[i], value)
+    else redis.call('SET', KEYS[i], value, 'PX', ARGV[2 * i + 3]) end
+  end
+end
 return 1
 `);
 
 /**
  * The same for a field of a hash. A field cannot expire by itself, so the tombstones' times are kept beside it and each
  * call removes a few that are due.
- * KEYS: the hash, the sorted set of tombstones, and on a single Redis the mark. ARGV as above, and the field.
+ * KEYS: the hash, the sorted set of tombstones, and on a single Redis the mark. ARGV: projection id, version, JSON ('': a
+ * tombstone), how long a tombstone is kept in ms, the field. Reply: 1 written, 0 refused as older, -1 another projection.
  */
 export const SET_FIELD = defineScript(`${IS_OLDER}
 if KEYS[3] and redis.call('HGET', KEYS[3], 'projectionId') ~= ARGV[1] then return -1 end
@@ -54,13 +67,23 @@ end
 return 1
 `);
 
-/** KEYS: mark, changes, and for the central feed the known workspaces. ARGV: projection id, how many entries are kept. */
+/**
+ * KEYS: mark, changes, and for the central feed the known workspaces. ARGV: projection id, how many entries are kept.
+ * Reply: 1 begun, 0 it had begun already.
+ */
 export const BEGIN = defineScript(`
-if redis.call('HGET', KEYS[1], 'projectionId') == ARGV[1] then return 0 end
+local known = redis.pcall('HGET', KEYS[1], 'projectionId')
+if known == ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 if KEYS[3] then redis.call('DEL', KEYS[3]) end
 redis.call('HSET', KEYS[1], 'projectionId', ARGV[1], 'complete', '0', 'head', '0', 'version', '0')
-redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'p', ARGV[1], 'n', '0', 'k', 'begin')
+local entry = {'p', ARGV[1], 'n', '0', 'k', 'begin'}
+local added = redis.pcall('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', unpack(entry))
+if type(added) == 'table' then
+  -- No stream, or one whose last id is the highest that there is.
+  redis.call('DEL', KEYS[2])
+  redis.call('XADD', KEYS[2], '*', unpack(entry))
+end
 return 1
 `);
 
@@ -84,20 +107,34 @@ end
 return head
 `);
 
-/** KEYS: mark, changes. ARGV: projection id, how many entries are kept, the time. */
+/**
+ * KEYS: mark, changes. ARGV: projection id, the time, and on the central feed which workspaces lag ('': none).
+ * Reply: the new head, and whether the projection is complete ('1'); -1 another projection.
+ */
 export const HEARTBEAT = defineScript(`
 if redis.call('HGET', KEYS[1], 'projectionId') ~= ARGV[1] then return -1 end
 local n = redis.call('HINCRBY', KEYS[1], 'head', 1)
-redis.call('HSET', KEYS[1], 'asOfMs', ARGV[3])
-redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'p', ARGV[1], 'n', string.format('%.0f', n), 'k', 'heartbeat',
-  't', ARGV[3])
-return n
+-- A relay that stood still and woke up must not take back what the next one has said.
+if tonumber(ARGV[2]) > tonumber(redis.call('HGET', KEYS[1], 'asOfMs') or '0') then
+  redis.call('HSET', KEYS[1], 'asOfMs', ARGV[2])
+end
+local entry = {'p', ARGV[1], 'n', string.format('%.0f', n), 'k', 'heartbeat', 't', ARGV[2]}
+if ARGV[3] ~= '' then
+  entry[#entry + 1] = 'l'
+  entry[#entry + 1] = ARGV[3]
+end
+local oldest = string.format('%.0f', tonumber(redis.call('TIME')[1]) * 1000 - ${CHANGES_KEPT_MS})
+redis.call('XADD', KEYS[2], 'MINID', '~', oldest, '*', unpack(entry))
+return {n, redis.call('HGET', KEYS[1], 'complete')}
 `);
 
-/** KEYS: mark. ARGV: projection id. */
+/** KEYS: mark. ARGV: projection id, the highest version written without being announced. */
 export const COMPLETE = defineScript(`
 if redis.call('HGET', KEYS[1], 'projectionId') ~= ARGV[1] then return -1 end
 redis.call('HSET', KEYS[1], 'complete', '1')
+if tonumber(ARGV[2]) > tonumber(redis.call('HGET', KEYS[1], 'version') or '0') then
+  redis.call('HSET', KEYS[1], 'version', ARGV[2])
+end
 return 1
 `);
 

@@ -63,9 +63,9 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:mark:{${workspaceId}}`;
   }
 
-  /** The set of workspaces that belong to the projection. */
+  /** A hash: the workspaces of the projection, each with the projection id that is in force for it. */
   knownWorkspaces(): string {
-    return `${this.#prefix}:${CENTRAL}:known:{${CENTRAL}}`;
+    return `${this.#prefix}:${CENTRAL}:workspaces:{${CENTRAL}}`;
   }
 
   /** `counted` is the SHA-256 in hex of what is counted together. */

@@ -41,22 +41,30 @@ export interface ScriptCall {
  * turns out not to know a script, all are sent once more. Throws the first error; the others may have been executed.
  */
 export async function runScripts(client: RedisClient, calls: readonly ScriptCall[]): Promise<unknown[]> {
+  const replies = await runScriptsEach(client, calls);
+  const failure = replies.find((reply) => reply instanceof Error);
+  if (failure !== undefined) throw failure;
+  return replies;
+}
+
+/** The same, with the error of a call that failed in the place of its reply. */
+export async function runScriptsEach(client: RedisClient, calls: readonly ScriptCall[]): Promise<unknown[]> {
   if (isCluster(client)) {
-    return Promise.all(
-      calls.map(({ script, keys, args }) => runScript(client, script, keys.length, [...keys, ...args])),
-    );
+    const run = ({ script, keys, args }: ScriptCall) => runScript(client, script, keys.length, [...keys, ...args]);
+    return Promise.all(calls.map((call) => run(call).catch(toError)));
   }
   for (let attempt = 0; ; attempt++) {
     const pipeline = client.pipeline();
     for (const { script, keys, args } of calls) pipeline.evalsha(script.sha, keys.length, ...keys, ...args);
-    const replies = (await pipeline.exec()) ?? [];
-    const failure = replies.find(([error]) => error !== null)?.[0];
-    if (failure == null) return replies.map(([, reply]) => reply);
-    if (attempt > 0 || !failure.message.startsWith("NOSCRIPT")) throw failure;
+    const replies = ((await pipeline.exec()) ?? []).map(([error, reply]) => error ?? reply);
+    const isUnknown = replies.some((reply) => reply instanceof Error && reply.message.startsWith("NOSCRIPT"));
+    if (attempt > 0 || !isUnknown) return replies;
     const texts = new Set(calls.map(({ script }) => script.lua));
     await Promise.all([...texts].map((lua) => client.script("LOAD", lua)));
   }
 }
+
+const toError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
 
 const UTF8 = { replyEncoding: "utf8" } as const;
 

@@ -63,6 +63,7 @@ export function slowWriter(writer: RecordWriter): SlowWriter {
       state: () => writer.state(),
       begin: (...args) => writer.begin(...args),
       complete: (...args) => writer.complete(...args),
+      completeWorkspace: (id) => writer.completeWorkspace(id),
       nowMs: () => writer.nowMs(),
       heartbeat: (...args) => writer.heartbeat(...args),
       async write(batch) {
@@ -71,7 +72,7 @@ export function slowWriter(writer: RecordWriter): SlowWriter {
         await holding?.hold.pass();
         const written = writer.write(batch);
         holding?.ended.resolve(written.catch((error: unknown) => error));
-        await written;
+        return await written;
       },
     },
   };

@@ -147,7 +147,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
   test("a record that is read while its change arrives is used once and not kept", async () => {
     const release = source.hold();
     const before = find();
-    await waitFor("the reading to begin", () => source.reads === 1);
+    await waitFor("the reading to begin", () => source.answers === 1);
     await change(ws.refs.key, { ...ws.key, name: "new" });
     const after = find();
     release();
@@ -161,10 +161,10 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(first.status).toBe("absent");
     const release = source.hold();
     const before = find();
-    await waitFor("the reading to begin", () => source.reads === 2);
+    await waitFor("the reading to begin", () => source.answers === 2);
     release();
     const releaseRoles = source.hold();
-    await waitFor("the reading of the role to begin", () => source.reads === 3);
+    await waitFor("the reading of the role to begin", () => source.answers === 3);
     await change(ws.refs.role, { ...ws.role, permissions: [] });
     releaseRoles();
     await before;
@@ -175,7 +175,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     await change(ws.refs.key, undefined);
     const release = source.hold();
     const before = find();
-    await waitFor("the reading to begin", () => source.reads === 1);
+    await waitFor("the reading to begin", () => source.answers === 1);
     await change(ws.refs.key, ws.key);
     release();
     expect(await before).toEqual({ status: "absent" });
@@ -188,7 +188,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     projection.drop([ws.refs.key]);
     expect(peek()).toBeUndefined();
     const before = find();
-    await waitFor("the reading to begin", () => source.reads === 3);
+    await waitFor("the reading to begin", () => source.answers === 3);
     projection.drop([ws.refs.key]);
     release();
     await before;

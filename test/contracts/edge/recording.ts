@@ -37,6 +37,8 @@ export class GatedSource implements RecordSource {
   readonly #inner: RecordSource;
   #gate: Promise<void> = Promise.resolve();
   reads = 0;
+  /** Reads that the inner source has answered, whether or not the answer is held back. */
+  answers = 0;
   isBroken = false;
 
   constructor(inner: RecordSource) {
@@ -57,6 +59,7 @@ export class GatedSource implements RecordSource {
     this.reads += 1;
     const gate = this.#gate;
     const batch: ReadBatch = this.isBroken ? { usable: false, reason: "broken" } : await this.#inner.read(refs);
+    this.answers += 1;
     await gate;
     return batch;
   }

@@ -139,9 +139,22 @@ describe("a projection whose Redis fails", () => {
   test("a workspace that has lost its mark is projected anew, not taken for a new one", async () => {
     await own.raw.del(own.keys.mark(own.ws.workspaceId));
     expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({ usable: false });
-    await expect(own.beat()).rejects.toBeInstanceOf(ProjectionChanged);
-    const write = { projectionId: own.projectionId, version: 2, writes: own.ws.writes };
-    await expect(own.edge.writer.write(write)).rejects.toBeInstanceOf(ProjectionChanged);
+    const { workspaceId } = own.ws;
+    const { projectionId } = own;
+    const heartbeat = () => own.edge.writer.heartbeat(projectionId, 1, [workspaceId]);
+    expect(await heartbeat()).toEqual({ begun: [workspaceId], incomplete: [] });
+    expect(await heartbeat()).toEqual({ begun: [], incomplete: [workspaceId] });
+    expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({ usable: false });
+    const write = { projectionId, version: 2, writes: own.ws.writes };
+    expect(await own.edge.writer.write(write)).toEqual({ begun: [] });
+    await own.edge.writer.completeWorkspace(workspaceId);
+    expect(await heartbeat()).toEqual({ begun: [], incomplete: [] });
+    expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({
+      usable: true,
+      records: [{ state: "found" }],
+    });
+    // The whole, which other workspaces are in, is as it was.
+    expect(await own.edge.writer.state()).toMatchObject({ projectionId, complete: true });
   });
 
   test("a Redis restarted from an old snapshot is not believed until it is projected anew", async () => {
