@@ -11,6 +11,8 @@ import type { KeyVault } from "./domain/key-vault.ts";
 export interface Deps {
   readonly db: Pool;
   readonly projection: Projection;
+  /** Tells the relay, wherever it runs, that there is something in the outbox. Returns at once. */
+  readonly wakeRelay: () => void;
   readonly counters: Counters;
   readonly credits: CreditService;
   readonly events: LineSink;

@@ -25,6 +25,7 @@ import { startRelay } from "./relay/relay.ts";
 import { migrate } from "./store/migrate.ts";
 import { createPool } from "./store/pool.ts";
 import { createPostgresSource } from "./store/records.ts";
+import { createRelayWaker } from "./store/relay-waker.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
 
 const COUNTERS_TIMEOUT_MS = 1000;
@@ -128,6 +129,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
   const deps: Deps = {
     db,
     projection,
+    wakeRelay: createRelayWaker(db),
     counters,
     credits,
     events: edge.sink,

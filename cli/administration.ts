@@ -5,6 +5,7 @@ import { DEFAULT_WORKSPACE, ensureWorkspace } from "../api-server/domain/bootstr
 import { isDatabaseUnavailable } from "../api-server/store/failures.ts";
 import { migrate } from "../api-server/store/migrate.ts";
 import { createPool } from "../api-server/store/pool.ts";
+import { createRelayWaker } from "../api-server/store/relay-waker.ts";
 import { findWorkspace, type WorkspaceRow } from "../api-server/store/workspaces.ts";
 import { UsageError } from "./command.ts";
 import { findRunningDev } from "./dev-state.ts";
@@ -39,8 +40,15 @@ export async function withDatabase<T>(
   const db = createPool(url, { applicationName: "postern-cli" });
   try {
     // A command remembers no records, so that there is nothing to forget when it has changed one.
-    const projection = { drop: () => undefined };
-    return await work({ db, projection, actor: actor(), nowMs: Date.now, randomBytes });
+    const projection = { drop: () => undefined, forgetAll: () => undefined };
+    return await work({
+      db,
+      projection,
+      wakeRelay: createRelayWaker(db),
+      actor: actor(),
+      nowMs: Date.now,
+      randomBytes,
+    });
   } finally {
     await db.end();
   }

@@ -11,7 +11,7 @@ import { isUniqueViolation } from "../store/unique-violation.ts";
  * @returns whether there is a key to be found by that hash now.
  */
 export async function takeOverMigratedKey(
-  deps: Pick<Deps, "db" | "projection">,
+  deps: Pick<Deps, "db" | "projection" | "wakeRelay">,
   presented: {
     readonly workspaceId: string;
     readonly migrationId: string;

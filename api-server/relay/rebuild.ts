@@ -1,17 +1,34 @@
+import type { Client } from "pg";
 import type { Logger } from "pino";
 import type { CreditStore } from "../../edge/credits/contract.ts";
-import type { StoreState } from "../../edge/projection/contract.ts";
+import type { RecordWriter, StoreState } from "../../edge/projection/contract.ts";
+import { listEveryApiId } from "../store/apis.ts";
 import { renewCreditRevs } from "../store/key-credits.ts";
-import { raiseProjectionVersion } from "../store/outbox.ts";
+import { nextProjectionVersion, raiseProjectionVersion } from "../store/outbox.ts";
 import type { Queryable } from "../store/queryable.ts";
-import { LISTED_KINDS, listRecordRefs } from "../store/records.ts";
+import {
+  countRecordRefs,
+  LISTED_KINDS,
+  type ListedKind,
+  listRecordRefs,
+  type RefPage,
+  type Within,
+} from "../store/records.ts";
 import { findSetting, putSetting } from "../store/settings.ts";
 import { listEveryWorkspaceId } from "../store/workspaces.ts";
-import { carryRound, type Projecting, projectRecords } from "./round.ts";
+import { inSnapshot, projectRecords } from "./round.ts";
 
 /*
  * The store can go back in time: it was flushed, restarted from an old snapshot, or replaced; or Postgres was restored. Then
  * everything is projected anew, under a new projection id, which makes every reader forget what it has.
+ *
+ *   whyRebuild ──reason──► beginProjection ──► rebuild (several pages at a time) ──► complete
+ *                                                 │ process dies
+ *                                                 └──► resumed by the next leader, from the last page that was saved
+ *
+ * Changes are carried and heartbeats sent all the while, by the relay's own loop: a rebuild only adds what nothing announces.
+ * Both may write one record at the same time. The higher version wins, and it has seen all that the lower one has, or a mark of
+ * what it has not seen is still waiting.
  */
 
 /** What Postgres remembers of the projection in force. */
@@ -21,11 +38,23 @@ interface Remembered {
   readonly timeline?: string | undefined;
 }
 
+/** How far a projection has come that is being made: everything before this cursor of this kind is written. */
+interface Progress {
+  readonly projectionId: string;
+  readonly kind: ListedKind;
+  readonly after: string;
+  readonly records: number;
+}
+
 const SETTING = "projection";
+const PROGRESS_SETTING = "projection-progress";
 const PAGE = 1000;
+/** Pages that are read and written at the same time, each over a connection of its own. */
+const PAGES_AT_ONCE = 3;
+const SAVE_EVERY_MS = 2000;
 
 /**
- * Why everything must be projected anew, undefined when the store holds what it should. `lastHead` is 0 at first, `timeline`
+ * Returns why everything must be projected anew, undefined when the store holds what it should. `lastHead` is 0 at first, `timeline`
  * that of Postgres: a standby that was promoted, or a recovery to an earlier moment, has lost commits that may have been
  * projected, and its sequences need not show it, because they run up to 32 numbers ahead of what was drawn.
  */
@@ -35,12 +64,11 @@ export async function whyRebuild(
   { lastHead, lastVersion, timeline }: { lastHead: number; lastVersion: number; timeline: string | undefined },
 ): Promise<string | undefined> {
   if (state.projectionId === undefined) return EMPTY;
-  const remembered = await findSetting<Remembered>(db, SETTING);
+  const remembered = await findRemembered(db);
   // What the store holds was drawn before `lastVersion` was, so that an equal one is of another history already.
   if (state.version >= lastVersion) return RESTORED;
   if (remembered?.projectionId !== state.projectionId) return "the store holds another projection";
   if (remembered.timeline !== timeline && timeline !== undefined) return RESTORED;
-  if (!state.complete) return "the projection was not completed";
   if (remembered.runId !== state.runId) return "the store was restarted";
   if (state.head < lastHead) return "the store went back in time";
   return undefined;
@@ -51,44 +79,204 @@ const EMPTY = "the store holds no projection";
 /** The store has seen, or may have seen, what Postgres does not know of. */
 export const RESTORED = "Postgres was restored from an older state";
 
-/** Projects everything. Marks that come meanwhile are carried in between, so that changes do not wait for the end. */
-export async function rebuild(
-  { db, writer, projectionId }: Projecting,
-  options: {
-    reason: string;
-    state: StoreState;
-    timeline: string | undefined;
-    credits: CreditStore;
-    log: Logger;
-    isClosing: () => boolean;
-  },
+/** Remembered is what was begun last: whether it was completed, the store tells. */
+const findRemembered = (db: Queryable): Promise<Remembered | undefined> => findSetting<Remembered>(db, SETTING);
+
+/**
+ * Begins a projection in an emptied or untrusted store. From here on readers forget what they had, and what is missing is 'not
+ * usable' to them. Safe to repeat.
+ */
+export async function beginProjection(
+  { db, writer }: { db: Queryable; writer: RecordWriter },
+  {
+    projectionId,
+    reason,
+    state,
+    timeline,
+    log,
+  }: { projectionId: string; reason: string; state: StoreState; timeline: string | undefined; log: Logger },
 ): Promise<void> {
-  const { reason, state, timeline, credits, log, isClosing } = options;
-  const startedAt = performance.now();
   log[reason === EMPTY ? "info" : "warn"]({ reason, projectionId }, "projecting everything anew");
   if (reason === RESTORED) {
     await raiseProjectionVersion(db, state.version);
     await renewCreditRevs(db);
   }
-  const workspaceIds = await listEveryWorkspaceId(db);
-  await writer.begin(projectionId, workspaceIds);
-  // Counters of an old snapshot would give again what was spent since: each is loaded anew before it is spent from.
-  for (const workspaceId of workspaceIds) await credits.closeAll(workspaceId);
-  let records = 0;
-  for (const kind of LISTED_KINDS) {
-    for (let after: string | undefined = ""; after !== undefined && !isClosing(); ) {
-      const page = await listRecordRefs(db, { kind, after, max: PAGE });
-      if (page.refs.length > 0) await projectRecords({ db, writer, projectionId }, page.refs);
-      records += page.refs.length;
-      after = page.cursor;
-      await carryRound({ db, writer, projectionId });
-    }
-  }
-  if (isClosing()) return;
-  // Those that came to be meanwhile as well: one that is never completed would keep the whole from ever being so.
-  const all = await listEveryWorkspaceId(db);
-  await writer.begin(projectionId, all);
-  await writer.complete(projectionId, all);
+  // Remembered first: a store that has begun what Postgres does not know of would be begun once more.
   await putSetting(db, SETTING, { projectionId, runId: state.runId, timeline } satisfies Remembered);
-  log.info({ projectionId, records, tookMs: Math.round(performance.now() - startedAt) }, "projected everything");
+  await writer.begin(projectionId, await listEveryWorkspaceId(db));
+}
+
+export interface RebuildOptions {
+  readonly projectionId: string;
+  readonly writer: RecordWriter;
+  readonly credits: CreditStore;
+  readonly log: Logger;
+  /** Opens a connection that the rebuild then ends. */
+  readonly connect: () => Promise<Client>;
+  readonly signal: AbortSignal;
+  /** Called with how many records were written so far. */
+  readonly onProgress: (records: number) => void;
+  /** A workspace was begun anew by itself meanwhile: `rebuildWorkspace` is to be called for it. */
+  readonly onBegun: (workspaceIds: readonly string[]) => void;
+}
+
+/**
+ * Writes every record under a projection that has begun, and completes it; goes on where an earlier call for the same projection
+ * ended. Throws `ProjectionChanged` when the store holds another one meanwhile, and an error when fewer records were written than
+ * Postgres has. Returns early, incomplete, when the signal is aborted.
+ */
+export async function rebuild(options: RebuildOptions): Promise<void> {
+  const { projectionId, writer, credits, log, signal } = options;
+  const startedAt = performance.now();
+  await withConnections(options, PAGES_AT_ONCE, async (db, workers) => {
+    const saved = await findSetting<Progress | null>(db, PROGRESS_SETTING);
+    const progress = saved?.projectionId === projectionId ? saved : undefined;
+    // Counters of an old snapshot would give again what was spent since: each is loaded anew before it is spent from.
+    if (progress === undefined) for (const id of await listEveryWorkspaceId(db)) await credits.closeAll(id);
+    else log.info({ projectionId, records: progress.records }, "going on with a projection");
+    const parts = LISTED_KINDS.slice(progress === undefined ? 0 : LISTED_KINDS.indexOf(progress.kind));
+    const pages = new Pages(db, { parts: parts.map((kind) => ({ kind })), after: progress?.after ?? "" });
+    pages.records = progress?.records ?? 0;
+    let savedAt = performance.now();
+    await writePages(options, { pages, workers }, async () => {
+      if (performance.now() - savedAt < SAVE_EVERY_MS) return;
+      savedAt = performance.now();
+      const reached = pages.reached();
+      const now: Progress = { projectionId, kind: reached.kind, after: reached.after, records: pages.records };
+      await pages.inTurn(() => putSetting(db, PROGRESS_SETTING, now));
+    });
+    if (signal.aborted) return;
+    // Those that came to be meanwhile as well: one that is never completed would keep the whole from ever being so.
+    const all = await listEveryWorkspaceId(db);
+    await writer.begin(projectionId, all);
+    await writer.complete(projectionId, all, await nextProjectionVersion(db));
+    await putSetting(db, PROGRESS_SETTING, null);
+    const tookMs = Math.round(performance.now() - startedAt);
+    log.info({ projectionId, records: pages.records, tookMs }, "projected everything");
+  });
+}
+
+/** Writes every record of one workspace that was begun anew by itself, and completes it. Otherwise as `rebuild`. */
+export async function rebuildWorkspace(options: RebuildOptions, workspaceId: string): Promise<void> {
+  const { writer, log, signal } = options;
+  await withConnections(options, 1, async (db, workers) => {
+    const others = LISTED_KINDS.filter((kind) => kind !== "key").map((kind) => ({ kind, within: { workspaceId } }));
+    const apis = await listEveryApiId(db, workspaceId);
+    const keys = apis.map((apiId) => ({ kind: "key", within: { apiId } }) as const);
+    const pages = new Pages(db, { parts: [...others, ...keys], after: "" });
+    await writePages(options, { pages, workers }, async () => undefined);
+    if (signal.aborted) return;
+    await writer.completeWorkspace(workspaceId);
+    log.warn(
+      { workspaceId, records: pages.records },
+      "projected one workspace anew: its part of the store was not ours",
+    );
+  });
+}
+
+/** Hands `work` one connection for lists and settings, and so many for pages. */
+async function withConnections(
+  { connect }: RebuildOptions,
+  workersCount: number,
+  work: (db: Client, workers: readonly Client[]) => Promise<void>,
+): Promise<void> {
+  const connections: Client[] = [];
+  try {
+    for (let i = 0; i <= workersCount; i++) connections.push(await connect());
+    const [db, ...workers] = connections as [Client, ...Client[]];
+    await work(db, workers);
+  } finally {
+    await Promise.all(connections.map((connection) => connection.end().catch(() => undefined)));
+  }
+}
+
+async function writePages(
+  { projectionId, writer, signal, onProgress, onBegun }: RebuildOptions,
+  { pages, workers }: { pages: Pages; workers: readonly Client[] },
+  afterEach: () => Promise<void>,
+): Promise<void> {
+  const work = async (db: Client): Promise<void> => {
+    for (let page = await pages.next(); page !== undefined && !signal.aborted; page = await pages.next()) {
+      if (page.refs.length > 0) onBegun(await projectRecords({ db, writer, projectionId }, page.refs));
+      pages.done(page);
+      onProgress(pages.records);
+      await afterEach();
+    }
+  };
+  await Promise.all(workers.map(work));
+}
+
+interface Part {
+  readonly kind: ListedKind;
+  readonly within?: Within;
+}
+
+interface Page extends RefPage, Part {
+  readonly after: string;
+  isDone: boolean;
+}
+
+/** Hands out one page after the other, and knows up to where all of them are done. */
+class Pages {
+  /** Written so far. */
+  records = 0;
+  readonly #db: Client;
+  readonly #parts: readonly Part[];
+  /** Pages that were handed out, beginning with the oldest that is not done. */
+  readonly #underWay: Page[] = [];
+  /** Which part is listed next, and from where. */
+  #part = 0;
+  #after: string;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(db: Client, { parts, after }: { parts: readonly Part[]; after: string }) {
+    this.#db = db;
+    this.#parts = parts;
+    this.#after = after;
+  }
+
+  /** undefined: all were handed out. */
+  next(): Promise<Page | undefined> {
+    return this.inTurn(() => this.#list());
+  }
+
+  done(page: Page): void {
+    page.isDone = true;
+    this.records += page.refs.length;
+    while (this.#underWay[0]?.isDone === true) this.#underWay.shift();
+  }
+
+  /** Everything before this is done. */
+  reached(): { kind: ListedKind; after: string } {
+    const [oldest] = this.#underWay;
+    if (oldest !== undefined) return oldest;
+    const part = this.#parts[this.#part] ?? this.#parts.at(-1);
+    return { kind: part?.kind ?? "policy", after: this.#after };
+  }
+
+  /** The connection is used by one at a time. */
+  inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+
+  async #list(): Promise<Page | undefined> {
+    const part = this.#parts[this.#part];
+    if (part === undefined) return undefined;
+    const range = { ...part, after: this.#after };
+    const listed = await inSnapshot(this.#db, async () => {
+      const found = await listRecordRefs(this.#db, { ...range, max: PAGE });
+      const count = await countRecordRefs(this.#db, { ...range, upTo: found.cursor });
+      // A page that leaves something out would end as keys that are refused everywhere, with a projection that says complete.
+      if (count !== found.refs.length)
+        throw new Error(`of ${count} ${part.kind} records, ${found.refs.length} were listed`);
+      return found;
+    });
+    if (listed.cursor === undefined) this.#part += 1;
+    this.#after = listed.cursor ?? "";
+    const page: Page = { ...listed, ...range, isDone: false };
+    this.#underWay.push(page);
+    return page;
+  }
 }

@@ -12,6 +12,7 @@ import { createTestDatabase, type TestDatabase } from "../../test/harness/postgr
 import { createTestRedis, type TestRedis } from "../../test/harness/redis.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { createPool } from "../store/pool.ts";
+import { createRelayWaker } from "../store/relay-waker.ts";
 import { type Relay, startRelay } from "./relay.ts";
 
 /*
@@ -160,9 +161,11 @@ describe("a change", () => {
     await aReadyRelay();
     await untilKey(key, "the key", () => true);
     const tookMs: number[] = [];
+    const wakeRelay = createRelayWaker(db);
     for (let turn = 0; turn < 10; turn++) {
       const startedAt = performance.now();
       await db.query("update keys set name = $2 where id = $1", [key.id, `turn ${turn}`]);
+      wakeRelay();
       await waitFor(
         "the name",
         async () => {
@@ -356,20 +359,6 @@ describe("everything is projected anew, under another id,", () => {
       return state.projectionId !== "another" && state.complete;
     });
     expect((await read(stranger)).state).toBe("missing");
-  });
-
-  test("when the last relay died in the middle of doing so", async () => {
-    await edge.writer.begin("half", [WORKSPACE]);
-    await db.query("insert into settings values ('projection', $1::jsonb)", [
-      JSON.stringify({ projectionId: "half", runId: (await edge.writer.state()).runId }),
-    ]);
-    const key = await insertKey("half");
-    aRelay();
-    await waitFor("another projection", async () => {
-      const { complete, projectionId } = await edge.writer.state();
-      return complete && projectionId !== "half";
-    });
-    await untilKey(key, "the key", () => true);
   });
 
   test("and changes made while it is under way are there in the end", async () => {

@@ -1,25 +1,32 @@
-import type pg from "pg";
+import type { Client } from "pg";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { CreditStore } from "../../edge/credits/contract.ts";
 import { type Closeable, ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
-import { tryLock } from "../store/advisory-locks.ts";
-import { createNamedClient } from "../store/named-client.ts";
-import { countOutbox, nextProjectionVersion, OUTBOX_CHANNEL } from "../store/outbox.ts";
-import { customTypes } from "../store/pool.ts";
+import {
+  countOutbox,
+  deleteOutbox,
+  listOldestMarks,
+  listWaitingWorkspaces,
+  newestMark,
+  nextProjectionVersion,
+} from "../store/outbox.ts";
 import { findTimeline } from "../store/timeline.ts";
 import { listWorkspaceIds } from "../store/workspaces.ts";
-import { rebuild, whyRebuild } from "./rebuild.ts";
-import { carryRound, ROUND_MAX } from "./round.ts";
+import { BackgroundRebuild } from "./background-rebuild.ts";
+import { Delivered } from "./delivered.ts";
+import { connectWorker, type Leadership, takeLead } from "./leadership.ts";
+import { beginProjection, whyRebuild } from "./rebuild.ts";
+import { carryRound, TableEmptied, Turns } from "./round.ts";
 
 /*
- * Carries changes from Postgres to the shared store. Of all api-servers one does, the holder of an advisory lock:
+ * Carries changes from Postgres to the shared store. Of all api-servers one does, see leadership.ts:
  *
- *   waiting ──lock taken──► leading ──connection lost, failure──► waiting (after a while)
+ *   waiting ──lead taken──► leading ──lead lost, failure──► waiting (after a while)
  *
- * Leading, it carries what is in the outbox whenever a trigger notifies, and once a second in any case; and once a second it
- * looks whether the store is still the one that it knows, and writes a heartbeat. The lock is the connection's, so that a
- * relay that lost it cannot go on believing that it leads: its next statement fails.
+ * Leading, it carries what is in the outbox whenever it is told of marks, and once a second in any case; and once a second it
+ * looks whether the store is still the one that it knows, and writes a heartbeat, which tells each workspace until when its
+ * changes have been delivered. Should everything have to be projected anew, that goes on beside this, over other connections.
  */
 
 const TICK_MS = 1000;
@@ -28,6 +35,8 @@ const RETRY_MAX_MS = 1000;
 /** Between two looks at a store that turned out to hold another projection. */
 const LOOK_AGAIN_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
+/** Workspaces whose delay is told apart in a heartbeat; should more have marks waiting, all count as behind. */
+const LAGGING_MAX = 1000;
 
 export interface RelayOptions {
   readonly databaseUrl: string;
@@ -50,15 +59,21 @@ export function startRelay(options: RelayOptions): Relay {
   return relay;
 }
 
-/** A write that the store did not take under this projection. */
-interface Refused {
-  readonly projectionId: string;
-  readonly reason: string;
+/** What is known of the projection in the store. */
+interface Projected {
+  /** Of Postgres. */
+  readonly timeline: string | undefined;
+  /** undefined: to be looked at before anything is written. */
+  id: string | undefined;
+  /** Entries of the central feed when it was looked at last. */
+  head: number;
+  /** A write that the store did not take under a projection. */
+  refused: { readonly projectionId: string; readonly error: ProjectionChanged } | undefined;
 }
 
 class RelayLoop implements Relay {
   readonly #options: RelayOptions;
-  readonly #metrics: ReturnType<typeof createMetrics>;
+  readonly #metrics: RelayMetrics;
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #leading = false;
@@ -115,113 +130,124 @@ class RelayLoop implements Relay {
     }
   }
 
-  /** One connection's worth of relaying; false at once when somebody else leads. */
+  /** One lead's worth of relaying; false at once when another process leads. */
   async #session(): Promise<boolean> {
-    const db = createNamedClient({
-      connectionString: this.#options.databaseUrl,
-      application_name: "postern-relay",
-      connectionTimeoutMillis: 5000,
-      // A connection that hangs must not keep the lock, and everybody waiting.
-      query_timeout: 30_000,
-      keepAlive: true,
-      types: customTypes,
-    });
-    let lost: Error | undefined;
-    db.on("error", (error) => {
-      lost = error;
-      this.#wake();
-    });
+    const { databaseUrl } = this.#options;
+    const lead = await takeLead(databaseUrl, () => this.#wake());
+    if (lead === undefined) return false;
+    lead.lost.addEventListener("abort", () => this.#wake());
+    let db: Client | undefined;
     try {
-      await db.connect();
-      if (!(await tryLock(db, "relay"))) return false;
+      db = await connectWorker(databaseUrl);
       this.#leading = true;
       this.#metrics.leading.set(1);
-      db.on("notification", () => this.#wake());
-      await db.query(`listen ${OUTBOX_CHANNEL}`);
-      await this.#lead(db, () => lost);
+      await this.#lead(db, lead);
       return true;
     } finally {
       this.#leading = false;
       this.#metrics.leading.set(0);
-      await db.end().catch(() => undefined);
+      await Promise.all([lead.close(), db?.end().catch(() => undefined)]);
     }
   }
 
-  async #lead(db: pg.Client, lost: () => Error | undefined): Promise<void> {
-    const { writer } = this.#options;
-    let projectionId: string | undefined;
-    let refused: Refused | undefined;
+  async #lead(db: Client, lead: Leadership): Promise<void> {
     // A server that was promoted or restored meanwhile has ended this connection, so once is enough.
-    const timeline = await findTimeline(db);
-    let lastHead = 0;
+    const projected: Projected = { timeline: await findTimeline(db), head: 0, id: undefined, refused: undefined };
+    const turns = new Turns();
+    const rebuilding = new BackgroundRebuild({
+      ...this.#options,
+      rebuilt: this.#metrics.rebuilt,
+      onFailed: () => this.#wake(),
+    });
+    let delivered = new Delivered();
     let tickAt = 0;
-    while (!this.#isClosing) {
-      const failure = lost();
-      if (failure !== undefined) throw failure;
-      try {
-        if (projectionId === undefined || performance.now() >= tickAt) {
-          tickAt = performance.now() + TICK_MS;
-          const checked = await this.#checkStore(db, { lastHead, refused, timeline });
-          refused = undefined;
-          projectionId = checked.projectionId;
-          lastHead = checked.head;
-          await this.#beat(db, projectionId);
-          if (this.#failures > 0) this.#options.log.info("relay works again");
-          this.#failures = 0;
-        } else {
-          await this.#carryAll({ db, writer, projectionId });
+    try {
+      while (!this.#isClosing) {
+        lead.lost.throwIfAborted();
+        rebuilding.throwIfFailed();
+        this.#woken = false;
+        let isFull = false;
+        try {
+          const isTick = projected.id === undefined || performance.now() >= tickAt;
+          if (isTick) {
+            tickAt = performance.now() + TICK_MS;
+            const before = projected.id;
+            await this.#checkStore(db, projected, rebuilding);
+            if (before !== projected.id) delivered = new Delivered();
+            const asOfMs = await this.#options.writer.nowMs();
+            delivered.scanned({ asOfMs, newest: await newestMark(db) });
+          }
+          const { id: projectionId = "" } = projected;
+          const round = await carryRound({ db, writer: this.#options.writer, projectionId }, turns);
+          this.#metrics.carried.inc(round.carried);
+          isFull = round.isFull;
+          rebuilding.ensureWorkspaces(projectionId, round.begun);
+          if (isTick) {
+            await this.#beat(db, { projectionId, delivered, rebuilding });
+            if (this.#failures > 0) this.#options.log.info("relay works again");
+            this.#failures = 0;
+          }
+        } catch (error) {
+          if (!(error instanceof ProjectionChanged)) throw error;
+          projected.refused = projected.id === undefined ? undefined : { projectionId: projected.id, error };
+          projected.id = undefined;
         }
-      } catch (error) {
-        if (!(error instanceof ProjectionChanged)) throw error;
-        refused = projectionId === undefined ? undefined : { projectionId, reason: error.message };
-        projectionId = undefined;
+        if (isFull) continue;
+        await this.#pause(projected.id === undefined ? LOOK_AGAIN_MS : Math.max(0, tickAt - performance.now()));
       }
-      await this.#pause(projectionId === undefined ? LOOK_AGAIN_MS : Math.max(0, tickAt - performance.now()));
+    } finally {
+      await rebuilding.close();
     }
   }
 
-  /** The projection in the store, made anew when it is not the one that it should be. */
-  async #checkStore(
-    db: pg.Client,
-    { lastHead, refused, timeline }: { lastHead: number; refused: Refused | undefined; timeline: string | undefined },
-  ): Promise<{ projectionId: string; head: number }> {
-    const { writer, credits, log } = this.#options;
+  /** Sees to it that the store holds the projection that it should, which may still be in the making. */
+  async #checkStore(db: Client, projected: Projected, rebuilding: BackgroundRebuild): Promise<void> {
+    const { writer, log, newProjectionId } = this.#options;
+    const { timeline, refused } = projected;
     const state = await writer.state();
     const lastVersion = await nextProjectionVersion(db);
     // The whole may look right while the mark of one workspace is gone: then it is what was refused that tells.
-    const lost = refused?.projectionId === state.projectionId ? refused?.reason : undefined;
-    const reason = (await whyRebuild(db, state, { lastHead, lastVersion, timeline })) ?? lost;
+    const lost = refused?.projectionId === state.projectionId ? refused?.error.message : undefined;
+    const reason = (await whyRebuild(db, state, { lastHead: projected.head, lastVersion, timeline })) ?? lost;
     if (reason === undefined && state.projectionId !== undefined) {
-      return { projectionId: state.projectionId, head: state.head };
+      projected.id = state.projectionId;
+      projected.head = state.head;
+      if (!state.complete) rebuilding.ensure(state.projectionId);
+    } else {
+      this.#metrics.rebuilds.inc();
+      await rebuilding.close();
+      const projectionId = newProjectionId();
+      await beginProjection({ db, writer }, { projectionId, reason: reason ?? "", state, timeline, log });
+      // What was emptied is read as it is now by the rebuild, which begins only after this.
+      if (refused?.error instanceof TableEmptied) await deleteOutbox(db, refused.error.seqs);
+      projected.id = projectionId;
+      projected.head = 0;
+      rebuilding.ensure(projectionId);
     }
-    this.#metrics.rebuilds.inc();
-    const projectionId = this.#options.newProjectionId();
-    await rebuild(
-      { db, writer, projectionId },
-      { reason: reason ?? "", state, timeline, credits, log, isClosing: () => this.#isClosing },
-    );
-    return { projectionId, head: 0 };
+    projected.refused = undefined;
   }
 
-  /** Everything that was committed before T is projected before T is announced. */
-  async #beat(db: pg.Client, projectionId: string): Promise<void> {
+  /** Tells until when changes have been delivered: everything that was committed before that has been projected. */
+  async #beat(
+    db: Client,
+    {
+      projectionId,
+      delivered,
+      rebuilding,
+    }: { projectionId: string; delivered: Delivered; rebuilding: BackgroundRebuild },
+  ): Promise<void> {
+    const oldest = await oldestMarks(db);
+    const until = delivered.until(oldest);
+    if (until === undefined || this.#isClosing) return;
+    const workspaceIds = await listWorkspaceIds(db);
     const { writer } = this.#options;
-    const asOfMs = await writer.nowMs();
-    await this.#carryAll({ db, writer, projectionId });
-    if (this.#isClosing) return;
-    await writer.heartbeat(projectionId, asOfMs, await listWorkspaceIds(db));
-    this.#metrics.asOf.set(asOfMs / 1000);
+    const { isWhole } = rebuilding;
+    const { begun, incomplete } = await writer.heartbeat(projectionId, until.asOfMs, workspaceIds, until.lagging);
+    // While the whole is made, none is complete, and none has to be made by itself for that.
+    rebuilding.ensureWorkspaces(projectionId, isWhole ? begun : [...begun, ...incomplete]);
+    this.#metrics.asOf.set(Math.min(until.asOfMs, ...until.lagging.values()) / 1000);
+    this.#metrics.lagging.set(until.lagging.size);
     this.#metrics.depth.set(await countOutbox(db, { max: DEPTH_SHOWN_MAX }));
-  }
-
-  /** Until a round was not full: then all that was visible at its beginning is carried. */
-  async #carryAll(projecting: { db: pg.Client; writer: RecordWriter; projectionId: string }): Promise<void> {
-    while (!this.#isClosing) {
-      this.#woken = false;
-      const carried = await carryRound(projecting);
-      this.#metrics.carried.inc(carried);
-      if (carried < ROUND_MAX) return;
-    }
   }
 
   /** Waits until woken or `ms` have passed; not at all when a wake came since the outbox was last read. */
@@ -237,6 +263,20 @@ class RelayLoop implements Relay {
   }
 }
 
+/** The number of the oldest waiting mark of each workspace that has any. */
+async function oldestMarks(db: Client): Promise<Map<string, number>> {
+  const oldest = new Map<string, number>();
+  for (const bulk of [false, true]) {
+    const workspaceIds = await listWaitingWorkspaces(db, { bulk, after: "", max: LAGGING_MAX });
+    for (const [workspaceId, seq] of await listOldestMarks(db, { bulk, workspaceIds })) {
+      oldest.set(workspaceId, Math.min(seq, oldest.get(workspaceId) ?? seq));
+    }
+  }
+  return oldest;
+}
+
+type RelayMetrics = ReturnType<typeof createMetrics>;
+
 function createMetrics(registry: Registry) {
   const registers = [registry];
   return {
@@ -245,6 +285,16 @@ function createMetrics(registry: Registry) {
     asOf: new Gauge({
       name: "postern_relay_as_of_timestamp_seconds",
       help: "Everything committed before this moment has been projected",
+      registers,
+    }),
+    lagging: new Gauge({
+      name: "postern_relay_lagging_workspaces",
+      help: "Workspaces whose changes are delivered up to an earlier moment than those of the others",
+      registers,
+    }),
+    rebuilt: new Gauge({
+      name: "postern_relay_rebuild_records",
+      help: "Records written by the projection that is being made, or was made last",
       registers,
     }),
     carried: new Counter({ name: "postern_relay_marks_total", help: "Marks carried from the outbox", registers }),

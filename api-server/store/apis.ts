@@ -182,3 +182,10 @@ export async function updateApiSettings(
     ],
   });
 }
+
+/** Every API of a workspace, deleted ones too: their keys are projected like those of others. */
+export async function listEveryApiId(db: Queryable, workspaceId: string): Promise<string[]> {
+  const text = "select a.id from apis a where a.workspace_id = $1 order by a.id";
+  const { rows } = await db.query<{ id: string }>({ name: "list-every-api-id", text, values: [workspaceId] });
+  return rows.map(({ id }) => id);
+}

@@ -31,5 +31,5 @@ test("a permission that is renamed in psql marks the roles and keys that hold it
   expect(await listOutbox(db, { max: 10 })).toEqual([]);
   await db.query("update permissions set slug = 'a.c' where id = 'perm_1'");
   const marks = await listOutbox(db, { max: 10 });
-  expect(marks.map(({ ref }) => `${ref.kind} ${ref.id}`).sort()).toEqual(["key hash_direct", "role role_1"]);
+  expect(marks.map(({ kind, id }) => `${kind} ${id}`).sort()).toEqual(["keyId key_direct", "role role_1"]);
 });

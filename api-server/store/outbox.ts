@@ -1,24 +1,114 @@
 import type { RecordKind, RecordRef } from "../../edge/projection/contract.ts";
 import type { Queryable } from "./queryable.ts";
 
-/** A mark in the outbox: a record that is to be projected anew. */
-export interface OutboxRow {
+/**
+ * A mark in the outbox: a record that is to be projected anew. `keyId` names a key by its id, whatever its hash is by the time
+ * that it is read; `everything` says that a table was emptied without marks for its rows.
+ */
+export interface Mark {
   readonly seq: number;
-  readonly ref: RecordRef;
+  readonly workspaceId: string;
+  readonly kind: RecordKind | "keyId" | "everything";
+  readonly id: string;
 }
 
-/** The channel on which triggers say that there is something in the outbox. */
+interface MarkRow {
+  readonly seq: number;
+  readonly workspace_id: string;
+  readonly kind: Mark["kind"];
+  readonly id: string;
+}
+
+const toMark = ({ seq, workspace_id, kind, id }: MarkRow): Mark => ({ seq, workspaceId: workspace_id, kind, id });
+
+/** The channel on which the relay is told that there is something in the outbox. */
 export const OUTBOX_CHANNEL = "postern_outbox";
 
 /** The oldest marks that are visible now. */
-export async function listOutbox(db: Queryable, { max }: { max: number }): Promise<OutboxRow[]> {
-  const text = "select seq, workspace_id, kind, id from outbox order by seq limit $1";
-  const { rows } = await db.query<{ seq: number; workspace_id: string; kind: RecordKind; id: string }>({
-    name: "list-outbox",
+export async function listOutbox(db: Queryable, { max }: { max: number }): Promise<Mark[]> {
+  const text = "select o.seq, o.workspace_id, o.kind, o.id from outbox o order by o.seq limit $1";
+  const { rows } = await db.query<MarkRow>({ name: "list-outbox", text, values: [max] });
+  return rows.map(toMark);
+}
+
+/**
+ * Marks of small transactions and the first ones of large transactions (`bulk: false`), or the rest of large ones: a transaction
+ * that changes a million rows delays nothing else.
+ */
+export interface Lane {
+  readonly bulk: boolean;
+}
+
+/** Workspaces with marks in the lane, those after one of them, by id. One step through an index for each, however many marks it has. */
+export async function listWaitingWorkspaces(
+  db: Queryable,
+  { bulk, after, max }: Lane & { after: string; max: number },
+): Promise<string[]> {
+  const text = `with recursive waiting (workspace_id, place) as (
+                  (select o.workspace_id, 1
+                     from outbox o
+                    where o.bulk = $1 and o.workspace_id > $2
+                    order by o.workspace_id
+                    limit 1)
+                  union all
+                  select (select o.workspace_id
+                            from outbox o
+                           where o.bulk = $1 and o.workspace_id > w.workspace_id
+                           order by o.workspace_id
+                           limit 1), w.place + 1
+                    from waiting w
+                   where w.workspace_id is not null and w.place < $3
+                )
+                select w.workspace_id from waiting w where w.workspace_id is not null`;
+  const { rows } = await db.query<{ workspace_id: string }>({
+    name: "list-waiting-workspaces",
     text,
-    values: [max],
+    values: [bulk, after, max],
   });
-  return rows.map(({ seq, workspace_id, kind, id }) => ({ seq, ref: { workspaceId: workspace_id, kind, id } }));
+  return rows.map(({ workspace_id }) => workspace_id);
+}
+
+/** The oldest visible marks of each of these workspaces. */
+export async function listOutboxOf(
+  db: Queryable,
+  { bulk, workspaceIds, max }: Lane & { workspaceIds: readonly string[]; max: number },
+): Promise<Mark[]> {
+  const text = `select mark.seq, turn.workspace_id, mark.kind, mark.id
+                  from unnest($2::text[]) as turn (workspace_id)
+                 cross join lateral (select o.seq, o.kind, o.id
+                                       from outbox o
+                                      where o.bulk = $1 and o.workspace_id = turn.workspace_id
+                                      order by o.seq
+                                      limit $3) as mark`;
+  const { rows } = await db.query<MarkRow>({ name: "list-outbox-of", text, values: [bulk, workspaceIds, max] });
+  return rows.map(toMark);
+}
+
+/** The oldest visible mark of each of these workspaces in the lane, by workspace. */
+export async function listOldestMarks(
+  db: Queryable,
+  { bulk, workspaceIds }: Lane & { workspaceIds: readonly string[] },
+): Promise<Map<string, number>> {
+  const marks = await listOutboxOf(db, { bulk, workspaceIds, max: 1 });
+  return new Map(marks.map(({ workspaceId, seq }) => [workspaceId, seq]));
+}
+
+/** The number of the newest visible mark, 0 when there is none. */
+export async function newestMark(db: Queryable): Promise<number> {
+  const text = "select coalesce(max(o.seq), 0) as newest from outbox o";
+  const { rows } = await db.query<{ newest: number }>({ name: "newest-mark", text });
+  return rows[0]?.newest ?? 0;
+}
+
+/** The records of these keys: under the hashes that they have now, in the workspaces that they are in now. */
+export async function listKeyRefs(db: Queryable, keyIds: readonly string[]): Promise<RecordRef[]> {
+  const text = "select k.workspace_id, k.hash from keys k where k.id = any($1::text[])";
+  const { rows } = await db.query<{ workspace_id: string; hash: string }>({
+    name: "list-key-refs",
+    text,
+    values: [keyIds],
+  });
+  return rows.map(({ workspace_id, hash }) => ({ workspaceId: workspace_id, kind: "key", id: hash }));
 }
 
 /** Deletes just these marks: others of the same record may have come since. */
@@ -26,7 +116,7 @@ export async function deleteOutbox(db: Queryable, seqs: readonly number[]): Prom
   await db.query({ name: "delete-outbox", text: "delete from outbox where seq = any($1)", values: [seqs] });
 }
 
-/** How many marks wait. Exact up to `max`, which is given for more. */
+/** How many marks wait. Exact up to `max`, which is returned for more. */
 export async function countOutbox(db: Queryable, { max }: { max: number }): Promise<number> {
   const text = "select count(*) as depth from (select from outbox limit $1) as waiting";
   const { rows } = await db.query<{ depth: number }>({ name: "count-outbox", text, values: [max] });

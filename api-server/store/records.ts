@@ -1,4 +1,11 @@
-import type { RecordKind, RecordRef, RecordSource, RecordWrite } from "../../edge/projection/contract.ts";
+import {
+  JsonText,
+  jsonOf,
+  type RecordKind,
+  type RecordRef,
+  type RecordSource,
+  type RecordWrite,
+} from "../../edge/projection/contract.ts";
 import { isDatabaseUnavailable } from "./failures.ts";
 import type { Queryable } from "./queryable.ts";
 
@@ -161,7 +168,12 @@ async function readWhole(db: Queryable, refs: readonly RecordRef[]): Promise<unk
 /** The same as they are projected, which is without `meta`. */
 export async function readRecords(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
   const { writes } = await readSomeRecords(db, refs, { bytesMax: Number.MAX_SAFE_INTEGER });
-  const found = new Map(writes.map(({ ref, data }) => [place(ref.kind, ref.workspaceId, ref.id), data]));
+  const found = new Map<string, unknown>();
+  for (const write of writes) {
+    const { kind, workspaceId, id } = write.ref;
+    const json = jsonOf(write);
+    if (json !== undefined) found.set(place(kind, workspaceId, id), JSON.parse(json));
+  }
   return refs.map((ref) => found.get(place(ref.kind, ref.workspaceId, ref.id)));
 }
 
@@ -196,7 +208,7 @@ export async function readSomeRecords(
       for (const ref of ofKind) {
         const data = found.get(place(kind, ref.workspaceId, ref.id));
         if (data === null) unread.push(ref);
-        else writes.push({ ref, data: data === undefined ? undefined : JSON.parse(data) });
+        else writes.push({ ref, data: data === undefined ? undefined : new JsonText(data) });
       }
       for (const { data } of rows) bytesLeft = data === null ? 0 : bytesLeft - Buffer.byteLength(data);
     }
@@ -232,20 +244,30 @@ export interface RefPage {
   readonly cursor: string | undefined;
 }
 
+/** Which records of a kind are listed; all of them when left out. Keys of one API are found by an index, those of a workspace are not. */
+export type Within = { readonly workspaceId: string } | { readonly apiId: string };
+
+interface Range {
+  readonly kind: ListedKind;
+  readonly after: string;
+  readonly within?: Within | undefined;
+}
+
 /** Every record of a kind, a page at a time, for projecting all of it anew. The first page is after `""`. */
 export async function listRecordRefs(
   db: Queryable,
-  { kind, after, max }: { kind: ListedKind; after: string; max: number },
+  { kind, after, within, max }: Range & { max: number },
 ): Promise<RefPage> {
   const { workspace, id, cursor, from, where } = LISTS[kind];
+  const narrowed = narrow(kind, within, 3);
   const { rows } = await db.query<{ workspace_id: string; ref_id: string; next_after: string }>({
     name: `list-record-refs-${kind}`,
     text: `select ${workspace} as workspace_id, ${id} as ref_id, ${cursor} as next_after
              from ${from}
-            where ${cursor} > $1 and ${where}
+            where ${cursor} > $1 and ${where} ${narrowed.sql}
             order by ${cursor}
             limit $2`,
-    values: [after, max],
+    values: [after, max, ...narrowed.values],
   });
   const refs = rows.map((row) => ({ workspaceId: row.workspace_id, kind, id: row.ref_id }));
   return { refs, cursor: rows.length < max ? undefined : rows.at(-1)?.next_after };
@@ -257,17 +279,24 @@ export async function listRecordRefs(
  */
 export async function countRecordRefs(
   db: Queryable,
-  { kind, after, upTo }: { kind: ListedKind; after: string; upTo: string | undefined },
+  { kind, after, within, upTo }: Range & { upTo: string | undefined },
 ): Promise<number> {
   const { cursor, from, where } = LISTS[kind];
+  const narrowed = narrow(kind, within, 3);
   const { rows } = await db.query<{ count: number }>({
     name: `count-record-refs-${kind}`,
     text: `select count(*) as count
              from ${from}
-            where ${cursor} > $1 and ($2::text is null or ${cursor} <= $2) and ${where}`,
-    values: [after, upTo ?? null],
+            where ${cursor} > $1 and ($2::text is null or ${cursor} <= $2) and ${where} ${narrowed.sql}`,
+    values: [after, upTo ?? null, ...narrowed.values],
   });
   return rows[0]?.count ?? 0;
+}
+
+function narrow(kind: ListedKind, within: Within | undefined, place: number): { sql: string; values: string[] } {
+  if (within === undefined) return { sql: "", values: [] };
+  if ("apiId" in within) return { sql: `and t.api_id = $${place}`, values: [within.apiId] };
+  return { sql: `and ${LISTS[kind].workspace} = $${place}`, values: [within.workspaceId] };
 }
 
 /** In the order in which a projection is made: what others refer to comes first. */

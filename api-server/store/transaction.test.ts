@@ -7,7 +7,11 @@ import { inTransaction } from "./transaction.ts";
 let database: TestDatabase;
 let db: ReturnType<typeof createPool>;
 const dropped: RecordRef[] = [];
-const deps = () => ({ db, projection: { drop: (refs) => dropped.push(...refs) } as Partial<Projection> as Projection });
+const deps = () => ({
+  db,
+  wakeRelay: () => undefined,
+  projection: { drop: (refs) => dropped.push(...refs) } as Partial<Projection> as Projection,
+});
 
 beforeAll(async () => {
   database = await createTestDatabase();

@@ -12,19 +12,30 @@ interface OutboxMark {
   readonly id: string;
 }
 
+/** A transaction that changed more than this makes this process forget everything: listing it would take longer. */
+const MARKS_MAX = 5000;
+
 /**
  * Two statements in one round trip. What the row triggers marked as changed in this transaction is what this process must
  * forget, so that whoever is answered sees the change in the next call; no procedure has to list it, so none can forget it.
  */
-const COMMIT = `select distinct workspace_id, kind, id
-                  from outbox
-                 where tx = pg_current_xact_id_if_assigned();
+const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
+                       case when k.id is null then o.kind else 'key' end as kind,
+                       coalesce(k.hash, o.id) as id
+                  from (select distinct workspace_id, kind, id
+                          from outbox
+                         where tx = pg_current_xact_id_if_assigned()
+                         limit ${MARKS_MAX + 1}) o
+                  left join keys k on o.kind = 'keyId' and k.id = o.id
+                 where o.kind <> 'keyId' or k.id is not null;
                 commit`;
 
-/** What a transaction needs: the database, and whoever in this process remembers records. */
+/** What a transaction needs: the database, what in this process remembers records, and the word that there are new marks. */
 export interface Transacting {
   readonly db: Pool;
-  readonly projection: Pick<Projection, "drop">;
+  readonly projection: Pick<Projection, "drop" | "forgetAll">;
+  /** Tells the relay, wherever it runs, that there is something in the outbox. Returns at once. */
+  readonly wakeRelay: () => void;
 }
 
 /**
@@ -51,7 +62,9 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
     const result = await work(tx);
     // Several statements in one text give several results; the types of `pg` know of one only.
     const [marks] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxMark>];
-    deps.projection.drop(marks.rows.map(toRef));
+    if (marks.rows.length > MARKS_MAX) deps.projection.forgetAll();
+    else deps.projection.drop(marks.rows.map(toRef));
+    if (marks.rows.length > 0) deps.wakeRelay();
     return result;
   } catch (error) {
     broken = await rollback(tx);

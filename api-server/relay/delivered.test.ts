@@ -1,0 +1,63 @@
+import { describe, expect, test } from "vitest";
+import { Delivered } from "./delivered.ts";
+
+const oldest = (marks: Record<string, number> = {}) => new Map(Object.entries(marks));
+const said = (delivered: Delivered, marks: Record<string, number> = {}): Record<string, number> | undefined => {
+  const until = delivered.until(oldest(marks));
+  return until === undefined ? undefined : { asOfMs: until.asOfMs, ...Object.fromEntries(until.lagging) };
+};
+
+test("nothing is said before the first scan", () => {
+  expect(said(new Delivered())).toBeUndefined();
+});
+
+test("a mark that came after the scan keeps nothing back", () => {
+  const delivered = new Delivered();
+  delivered.scanned({ asOfMs: 1000, newest: 10 });
+  expect(said(delivered, { ws_a: 11 })).toEqual({ asOfMs: 1000 });
+});
+
+describe("a workspace with a mark that the scan saw", () => {
+  test("is delivered up to the last scan before that mark, and all others up to the newest", () => {
+    const delivered = new Delivered();
+    delivered.scanned({ asOfMs: 1000, newest: 10 });
+    expect(said(delivered)).toEqual({ asOfMs: 1000 });
+    delivered.scanned({ asOfMs: 2000, newest: 500 });
+    expect(said(delivered, { ws_a: 11 })).toEqual({ asOfMs: 2000, ws_a: 1000 });
+    delivered.scanned({ asOfMs: 3000, newest: 900 });
+    expect(said(delivered, { ws_a: 300, ws_b: 850 })).toEqual({ asOfMs: 3000, ws_a: 1000, ws_b: 2000 });
+    // Through what the second scan saw, but not the third.
+    expect(said(delivered, { ws_a: 501 })).toEqual({ asOfMs: 3000, ws_a: 2000 });
+    expect(said(delivered)).toEqual({ asOfMs: 3000 });
+  });
+
+  test("of which nothing was known is at no known time", () => {
+    const delivered = new Delivered();
+    delivered.scanned({ asOfMs: 1000, newest: 10 });
+    expect(said(delivered, { ws_a: 10 })).toEqual({ asOfMs: 1000, ws_a: 0 });
+  });
+
+  test("never goes back, also when a transaction that began long ago commits with a low number", () => {
+    const delivered = new Delivered();
+    delivered.scanned({ asOfMs: 1000, newest: 10 });
+    expect(said(delivered)).toEqual({ asOfMs: 1000 });
+    delivered.scanned({ asOfMs: 2000, newest: 20 });
+    expect(said(delivered)).toEqual({ asOfMs: 2000 });
+    delivered.scanned({ asOfMs: 3000, newest: 30 });
+    expect(said(delivered, { ws_a: 5 })).toEqual({ asOfMs: 3000, ws_a: 2000 });
+  });
+
+  test("stays where it was for as long as it takes, however many scans there are meanwhile", () => {
+    const delivered = new Delivered();
+    delivered.scanned({ asOfMs: 1000, newest: 10 });
+    delivered.until(oldest());
+    for (let at = 2; at < 1000; at++) {
+      delivered.scanned({ asOfMs: at * 1000, newest: at * 10 });
+      expect(said(delivered, { ws_a: 11 })).toEqual({ asOfMs: at * 1000, ws_a: 1000 });
+    }
+    // Later by some scans at most than the last one before the mark.
+    const late = said(delivered, { ws_a: 9000 })?.ws_a ?? 0;
+    expect(late).toBeLessThanOrEqual(900_000);
+    expect(late).toBeGreaterThan(0);
+  });
+});

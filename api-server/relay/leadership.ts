@@ -1,0 +1,86 @@
+import type { Client } from "pg";
+import type { Closeable } from "../../edge/projection/contract.ts";
+import { tryLock } from "../store/advisory-locks.ts";
+import { createNamedClient } from "../store/named-client.ts";
+import { OUTBOX_CHANNEL } from "../store/outbox.ts";
+import { customTypes } from "../store/pool.ts";
+
+/*
+ * Of all api-servers one relays: the holder of an advisory lock. The lock is that of a connection which does nothing else, and
+ * which its holder uses once a second. Postgres ends the connection, and with it the lock, when it was silent for five seconds:
+ * because the process stands still, or its host or network is gone. Then another one takes over. The first one, should it wake
+ * up, finds the connection lost; what it still writes meanwhile is fenced by versions.
+ *
+ *   asking ──lock free──► leading ──silent for 5 s, connection lost──► lost
+ */
+
+const KEEP_ALIVE_MS = 1000;
+/** The process has lost its lead when Postgres does not answer for so long, whatever became of the lock. */
+const ANSWER_MS = 4000;
+const SILENCE = "5s";
+/** A snapshot that is held for so long without a statement is of a process that stands still. */
+const IDLE_IN_TRANSACTION = "15s";
+
+/** What Postgres does about a client that does not answer, however it is gone. Postgres 14 or newer. */
+const KEEP_ALIVE_SETTINGS = `set tcp_keepalives_idle = 3;
+                             set tcp_keepalives_interval = 1;
+                             set tcp_keepalives_count = 3;
+                             set tcp_user_timeout = 5000`;
+
+export interface Leadership extends Closeable {
+  /** Aborted when the lead is lost; the reason is the error. */
+  readonly lost: AbortSignal;
+}
+
+/** Takes the lead if it is free, undefined if it is not. `onMarks` is called when there may be something in the outbox. */
+export async function takeLead(databaseUrl: string, onMarks: () => void): Promise<Leadership | undefined> {
+  const lost = new AbortController();
+  const db = newClient(databaseUrl, "postern-relay-lead");
+  db.on("error", (error) => lost.abort(error));
+  db.on("end", () => lost.abort(new Error("the connection that holds the relay's lock has ended")));
+  let keepAlive: NodeJS.Timeout | undefined;
+  const close = async () => {
+    clearInterval(keepAlive);
+    await db.end().catch(() => undefined);
+  };
+  try {
+    await db.connect();
+    await db.query(`${KEEP_ALIVE_SETTINGS}; set idle_session_timeout = '${SILENCE}'`);
+    if (!(await tryLock(db, "relay"))) {
+      await close();
+      return undefined;
+    }
+    db.on("notification", onMarks);
+    await db.query(`listen ${OUTBOX_CHANNEL}`);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  keepAlive = setInterval(() => db.query("select 1").catch((error: unknown) => lost.abort(error)), KEEP_ALIVE_MS);
+  return { lost: lost.signal, close };
+}
+
+/** A connection for the leader's work, which ends soon when the process stands still. The caller ends it. */
+export async function connectWorker(databaseUrl: string): Promise<Client> {
+  const db = newClient(databaseUrl, "postern-relay");
+  // Whoever uses it hears of a lost connection from the next statement; unheard, it would end the process.
+  db.on("error", () => undefined);
+  try {
+    await db.connect();
+    await db.query(`${KEEP_ALIVE_SETTINGS}; set idle_in_transaction_session_timeout = '${IDLE_IN_TRANSACTION}'`);
+    return db;
+  } catch (error) {
+    await db.end().catch(() => undefined);
+    throw error;
+  }
+}
+
+const newClient = (databaseUrl: string, name: string): Client =>
+  createNamedClient({
+    connectionString: databaseUrl,
+    application_name: name,
+    connectionTimeoutMillis: 5000,
+    query_timeout: name === "postern-relay-lead" ? ANSWER_MS : 30_000,
+    keepAlive: true,
+    types: customTypes,
+  });
