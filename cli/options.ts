@@ -16,6 +16,22 @@ export const redisUrl = {
   env: "REDIS_URL",
 } as const;
 
+export const eventsRedisUrl = {
+  type: "string",
+  placeholder: "URL",
+  help: "Redis for usage events alone; the same for api-servers and sidecars, that of --redis-url when left out",
+  env: "EVENTS_REDIS_URL",
+} as const;
+
+/** Of the parts that share out the memory for events. */
+export const eventsMemory = {
+  type: "string",
+  placeholder: "MIB",
+  help: "what all events that are not stored yet may take in Redis, MiB; less where its maxmemory asks for it",
+  default: "256",
+  env: "POSTERN_EVENTS_MEMORY",
+} as const;
+
 export const redisPrefix = {
   type: "string",
   placeholder: "PREFIX",

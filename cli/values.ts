@@ -30,6 +30,11 @@ export function parseWhole(option: string, text: string, range: { min: number; m
   throw new UsageError(`--${option} wants a whole number from ${min} to ${max}${word}, got "${text}"`);
 }
 
+const MIB = 1024 * 1024;
+
+/** Of an option in MiB, from 1 to a terabyte: bytes. */
+export const parseMib = (option: string, text: string): number => parseWhole(option, text, { min: 1, max: MIB }) * MIB;
+
 /** How many a list may show at most. */
 const LIST_MAX = 10_000;
 

@@ -28,6 +28,8 @@ const CLOSE_WAIT_MS = 2_000;
 export interface RedisEdgeOptions {
   /** `redis://` or `rediss://`; `?cluster=true` in it makes this a node of a cluster. */
   readonly url: string;
+  /** A Redis for usage events alone, so that a flood of them has nothing of the counters' memory; the same one when left out. */
+  readonly eventsUrl?: string | undefined;
   /** What every key begins with; `ps` when left out. */
   readonly prefix?: string;
   /** Under which the connections are listed at the server. */
@@ -42,16 +44,25 @@ export interface RedisEdgeOptions {
  * Counting has a connection of its own, so that no bulk of records stands before it.
  */
 export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
-  const { url, clientName, onError = () => {} } = options;
+  const { url, eventsUrl, clientName, onError = () => {} } = options;
   const client = connectRedis({ url, clientName }).on("error", onError);
   const counting = connectRedis({ url, clientName: `${clientName}-counters` });
+  const ofEvents =
+    eventsUrl === undefined
+      ? client
+      : connectRedis({ url: eventsUrl, clientName: `${clientName}-events` }).on("error", onError);
   const keys = new RedisKeys(options.prefix);
   const heads = new KnownHeads();
   const feed = new RedisChangeFeed({ client, keys, url, clientName, heads });
-  const sink = new BufferedSink({ send: (batch) => appendToRedis(client, keys, batch) });
-  const events = new RedisEventSource(client, { keys, consumer: `${clientName}-${randomUUID()}` });
+  const sink = new BufferedSink({ send: (batch) => appendToRedis(ofEvents, keys, batch) });
+  const events = new RedisEventSource(ofEvents, {
+    keys,
+    consumer: `${clientName}-${randomUUID()}`,
+    isShared: ofEvents === client,
+  });
   const opened: EdgeCounters[] = [];
-  await Promise.allSettled([client, counting].map((each) => within(CONNECT_WAIT_MS, ready(each))));
+  const connections = new Set([client, counting, ofEvents]);
+  await Promise.allSettled([...connections].map((each) => within(CONNECT_WAIT_MS, ready(each))));
   return {
     kind: "redis",
     writer: new RedisRecordWriter(client, keys),
@@ -78,8 +89,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
     close: async () => {
       const closing = [sink.close(), events.close(), feed.close(), ...opened.map((counters) => counters.close())];
       await Promise.allSettled([within(CLOSE_WAIT_MS, Promise.allSettled(closing))]);
-      client.disconnect();
-      counting.disconnect();
+      for (const each of connections) each.disconnect();
     },
   };
 }

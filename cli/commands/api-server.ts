@@ -6,6 +6,8 @@ import {
   databaseUrl,
   docsUrl,
   encryptionKeysFile,
+  eventsMemory,
+  eventsRedisUrl,
   listenHost,
   redisPrefix,
   redisUrl,
@@ -14,7 +16,7 @@ import {
   splitList,
 } from "../options.ts";
 import { runService } from "../process.ts";
-import { parsePort } from "../values.ts";
+import { parseMib, parsePort } from "../values.ts";
 
 export const apiServer = defineCommand({
   name: "api-server",
@@ -25,6 +27,8 @@ export const apiServer = defineCommand({
     "database-url": databaseUrl,
     "redis-url": redisUrl,
     "redis-prefix": redisPrefix,
+    "events-redis-url": eventsRedisUrl,
+    "events-memory": eventsMemory,
     host: listenHost,
     port: { type: "string", placeholder: "PORT", help: "port to listen on", default: "8080", env: "POSTERN_API_PORT" },
     "docs-url": { ...docsUrl, help: "where error types point; the server serves the pages itself" },
@@ -41,6 +45,7 @@ export const apiServer = defineCommand({
     runService({ name: "api-server", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
       const edge = await openRedisEdge({
         url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
+        eventsUrl: options["events-redis-url"],
         prefix: options["redis-prefix"],
         clientName: "postern-api-server",
       });
@@ -54,6 +59,7 @@ export const apiServer = defineCommand({
         region: options.region,
         trustedProxies: splitList(options["trusted-proxies"]),
         rootKey: io.env.POSTERN_ROOT_KEY,
+        eventsBytesMax: parseMib("events-memory", options["events-memory"]),
         encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env),
         logger: log,
       });

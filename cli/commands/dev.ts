@@ -10,9 +10,18 @@ import { startDevControl } from "../dev-control.ts";
 import { findRunningDev, removeDevState, writeDevState } from "../dev-state.ts";
 import { startEmbeddedPostgres } from "../embedded-postgres.ts";
 import { keepEncryptionKeys, readEncryptionKeys } from "../encryption-keys.ts";
-import { databaseUrl, dataDir, encryptionKeysFile, json, redisPrefix, redisUrl } from "../options.ts";
+import {
+  databaseUrl,
+  dataDir,
+  encryptionKeysFile,
+  eventsMemory,
+  eventsRedisUrl,
+  json,
+  redisPrefix,
+  redisUrl,
+} from "../options.ts";
 import { type Closers, runService } from "../process.ts";
-import { parseHttpUrl, parsePort } from "../values.ts";
+import { parseHttpUrl, parseMib, parsePort } from "../values.ts";
 
 /*
  * Everything in one process: the parts that a cluster runs as processes of their own, met at the same interfaces. Postgres
@@ -64,6 +73,8 @@ export const dev = defineCommand({
     "database-url": databaseUrl,
     "redis-url": redisUrl,
     "redis-prefix": redisPrefix,
+    "events-redis-url": eventsRedisUrl,
+    "events-memory": eventsMemory,
     "encryption-keys-file": encryptionKeysFile,
     json,
   },
@@ -98,6 +109,8 @@ interface Options {
   readonly "database-url": string | undefined;
   readonly "redis-url": string | undefined;
   readonly "redis-prefix": string;
+  readonly "events-redis-url": string | undefined;
+  readonly "events-memory": string;
   readonly "encryption-keys-file": string | undefined;
 }
 
@@ -129,7 +142,12 @@ async function startServer(parts: {
   const edge =
     redis === undefined
       ? createMemoryEdge()
-      : await openRedisEdge({ url: redis, prefix: options["redis-prefix"], clientName: "postern-dev" });
+      : await openRedisEdge({
+          url: redis,
+          eventsUrl: options["events-redis-url"],
+          prefix: options["redis-prefix"],
+          clientName: "postern-dev",
+        });
   closers.add("edge", () => edge.close());
   const api = await start({
     databaseUrl: url,
@@ -137,6 +155,7 @@ async function startServer(parts: {
     host: HOST,
     port: parsePort("api-port", options["api-port"]),
     rootKey: io.env.POSTERN_ROOT_KEY,
+    eventsBytesMax: parseMib("events-memory", options["events-memory"]),
     encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env) ?? keepEncryptionKeys(data),
     logger: log.child({ part: "api-server" }),
   });

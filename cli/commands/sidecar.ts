@@ -3,7 +3,7 @@ import { openRedisEdge } from "../../edge/open.ts";
 import { startSidecar } from "../../sidecar/start.ts";
 import { defineCommand } from "../command.ts";
 import { surviveStrayErrors } from "../last-resort.ts";
-import { adminPort, docsUrl, listenHost, redisPrefix, redisUrl, region, required } from "../options.ts";
+import { adminPort, docsUrl, eventsRedisUrl, listenHost, redisPrefix, redisUrl, region, required } from "../options.ts";
 import { runService } from "../process.ts";
 import { parseHttpUrl, parsePort, parseWhole } from "../values.ts";
 
@@ -16,6 +16,7 @@ export const sidecar = defineCommand({
   options: {
     "redis-url": redisUrl,
     "redis-prefix": redisPrefix,
+    "events-redis-url": eventsRedisUrl,
     workspace: {
       type: "string",
       placeholder: "ID",
@@ -77,6 +78,7 @@ export const sidecar = defineCommand({
     runService({ name: "sidecar", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
       const edge = await openRedisEdge({
         url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
+        eventsUrl: options["events-redis-url"],
         prefix: options["redis-prefix"],
         clientName: "postern-sidecar",
       });

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ADVISORY_LOCKS } from "../../api-server/store/advisory-locks.ts";
 import { createTestDatabase, type TestDatabase } from "../harness/postgres.ts";
 import { startProcess } from "../harness/process.ts";
-import { createTestRedis, type TestRedis } from "../harness/redis.ts";
+import { createTestRedis, startOwnRedis, type TestRedis } from "../harness/redis.ts";
 import { waitFor } from "../harness/wait.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -16,12 +16,12 @@ const ROOT = resolve(import.meta.dirname, "../..");
 let database: TestDatabase;
 let redis: TestRedis;
 let folder: string;
-const startDev = () => {
+const startDev = (env: Record<string, string> = {}) => {
   const args = ["cli/main.ts", "dev", "--json", "--data", folder, "--manifests", "examples/quickstart"];
   return startProcess(process.execPath, [...args, "--api-port", "0", "--sidecar-port", "0"], {
     cwd: ROOT,
     readyLine: /^\{.*"apiUrl".*\}$/m,
-    env: { DATABASE_URL: database.url, REDIS_URL: redis.url, POSTERN_REDIS_PREFIX: redis.prefix.slice(0, -1) },
+    env: { DATABASE_URL: database.url, REDIS_URL: redis.url, POSTERN_REDIS_PREFIX: redis.prefix.slice(0, -1), ...env },
   });
 };
 
@@ -49,6 +49,27 @@ test("postern dev works on the Postgres of DATABASE_URL and the Redis of REDIS_U
   }
 });
 
+test("postern dev keeps events in the Redis of EVENTS_REDIS_URL, and shares out its memory there", async () => {
+  const own = await startOwnRedis();
+  const [shared, ofEvents] = [new Redis(redis.url), new Redis(own.url)];
+  // What the start before this one left.
+  const left = await shared.keys(`${redis.prefix}*:events*`);
+  if (left.length > 0) await shared.del(left);
+  const dev = await startDev({ EVENTS_REDIS_URL: own.url, POSTERN_EVENTS_MEMORY: "12" });
+  try {
+    const { apiUrl } = JSON.parse(dev.stdout()) as { apiUrl: string };
+    await waitFor("the room", async () => (await ofEvents.keys(`${redis.prefix}*:events-room:*`)).length === 1);
+    expect(await shared.keys(`${redis.prefix}*:events*`)).toEqual([]);
+    expect(await ofEvents.keys(`${redis.prefix}*:p:*`)).toEqual([]);
+    const budget = `postern_events_budget_bytes ${12 * 1024 * 1024}\n`;
+    await waitFor("the budget", async () => (await (await fetch(`${apiUrl}/metrics`)).text()).includes(budget));
+  } finally {
+    for (const client of [shared, ofEvents]) client.disconnect();
+    await dev.stop();
+    await own.stop();
+  }
+});
+
 test("postern dev says that it is ready when its gate has the policy, however long that takes to reach it", async () => {
   const db = new pg.Client({ connectionString: database.url });
   await db.connect();
@@ -60,7 +81,9 @@ test("postern dev says that it is ready when its gate has the policy, however lo
   if (known.length > 0) await client.del(known);
   const starting = startDev();
   try {
-    await waitFor("the policy to be in Postgres", async () => (await db.query("select from policies")).rowCount === 1);
+    await waitFor("the policy to be in Postgres", async () => (await db.query("select from policies")).rowCount === 1, {
+      deadlineMs: 60_000,
+    });
     expect(await Promise.race([starting.then(() => "ready"), sleep(1000, "not ready")])).toBe("not ready");
     await db.query("select pg_advisory_unlock($1)", [ADVISORY_LOCKS.relay]);
     const { sidecarUrl } = JSON.parse((await starting).stdout()) as { sidecarUrl: string };

@@ -16,7 +16,7 @@ export interface GateProcess {
 export async function spawnGate(
   system: System,
   api: Api,
-  { apiId, policy = {} }: { apiId: string; policy?: Partial<CompiledPolicy> },
+  { apiId, policy = {}, env = {} }: { apiId: string; policy?: Partial<CompiledPolicy>; env?: Record<string, string> },
 ): Promise<GateProcess> {
   const body = { apiId, name: "test/faults/gate", uid: "uid-1", generation: 1, policy: aPolicy({ apiId, ...policy }) };
   const { policyId } = await api.data("policies.setPolicy", body);
@@ -27,6 +27,7 @@ export async function spawnGate(
     POSTERN_WORKSPACE: await system.workspaceId(),
     POSTERN_POLICY: policyId,
     POSTERN_UPSTREAM: app.url,
+    ...env,
   });
   system.closing({ close: () => process.stop() });
   return { status: async (key) => (await call(port, withKey(key))).status, process };
