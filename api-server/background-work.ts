@@ -9,6 +9,7 @@ import { utcDate } from "./domain/credits.ts";
 import { keepPartitions } from "./ingest/ingest.ts";
 import { Ingester } from "./ingest/ingester.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
+import { createRefusals, createTurns } from "./workspace-turns.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
 const LOAD_EVERY_MS = 50;
@@ -41,8 +42,13 @@ export function startBackgroundWork(parts: {
     registers: [metrics],
   });
   const common = { log, failures: createLoopFailures(metrics) };
-  const writeBehind = () => writeSpentBehind({ db, store: edge.credits, workspaceIds });
   const ingester = new Ingester({ db, source: edge.events, bytesMax: parts.eventsBytesMax, nowMs, log, metrics });
+  const noteRefused = createRefusals({ log, registry: metrics });
+  const turnsOf = (loop: string) => createTurns({ loop, ...common });
+  const [loadTurns, writeTurns] = [turnsOf("credit-loads"), turnsOf("credit-write-behind")];
+  const store = edge.credits;
+  const load = () => loadRequested({ store, runTurns: loadTurns, noteRefused, workspaceIds, credits });
+  const writeBehind = () => writeSpentBehind({ store, runTurns: writeTurns, noteRefused, workspaceIds, db });
   const loop = (name: string, everyMs: number, work: () => Promise<boolean | undefined>) =>
     startLoop({ name, everyMs, work, ...common });
 
@@ -62,7 +68,7 @@ export function startBackgroundWork(parts: {
       },
     },
     loop("workspaces", WORKSPACES_EVERY_MS, refreshWorkspaces),
-    loop("credit-loads", LOAD_EVERY_MS, () => loadRequested({ store: edge.credits, credits, workspaceIds })),
+    loop("credit-loads", LOAD_EVERY_MS, load),
     loop("credit-write-behind", WRITE_BEHIND_EVERY_MS, writeBehind),
     loop("ingest", INGEST_EVERY_MS, () => ingester.round(workspaceIds)),
     loop("events-budget", EVENTS_BUDGET_EVERY_MS, async () => {

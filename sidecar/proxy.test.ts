@@ -210,15 +210,15 @@ describe("each code has its status", () => {
   test("too few credits: 429 with Retry-After, and nothing is spent", async () => {
     const key = await gate.records.putKey({ keyId: "key_poor", limited: true });
     const ref = { workspaceId: WORKSPACE, keyId: "key_poor" };
-    await gate.edge.credits.load(ref, { rev: 1, granted: 7, spent: 0 });
+    await gate.edge.credits.load([{ ref: ref, counter: { rev: 1, granted: 7, spent: 0 } }]);
     const ask = (path: string) => call(gate.port, { path, ...withKey(key) });
     const [first, second] = [await ask("/dear"), await ask("/dear")];
     expect([first.status, second.status]).toEqual([200, 429]);
     expect(kindOf(second)).toBe("usage_exceeded");
     expect(Number(second.headers["retry-after"])).toBeGreaterThan(0);
-    expect(await gate.edge.credits.read(ref)).toMatchObject({ spent: 5 });
+    expect(await gate.edge.credits.read([ref])).toMatchObject([{ spent: 5 }]);
     expect((await ask("/free")).status).toBe(200);
-    expect(await gate.edge.credits.read(ref)).toMatchObject({ spent: 5 });
+    expect(await gate.edge.credits.read([ref])).toMatchObject([{ spent: 5 }]);
   });
 });
 
@@ -259,9 +259,11 @@ describe("what is charged", () => {
     const asked = call(gate.port, withKey(key));
     const [ref] = await waitForLoadRequest(gate);
     expect(ref).toEqual({ workspaceId: WORKSPACE, keyId: "key_late" });
-    await gate.edge.credits.load({ workspaceId: WORKSPACE, keyId: "key_late" }, { rev: 1, granted: 3, spent: 0 });
+    await gate.edge.credits.load([
+      { ref: { workspaceId: WORKSPACE, keyId: "key_late" }, counter: { rev: 1, granted: 3, spent: 0 } },
+    ]);
     expect((await asked).status).toBe(200);
-    expect(await gate.edge.credits.read({ workspaceId: WORKSPACE, keyId: "key_late" })).toMatchObject({ spent: 1 });
+    expect(await gate.edge.credits.read([{ workspaceId: WORKSPACE, keyId: "key_late" }])).toMatchObject([{ spent: 1 }]);
   });
 
   test("credits that nobody loads: 503, because the policy does not allow them unknown", async () => {
@@ -277,8 +279,8 @@ describe("what is charged", () => {
 
 const waitForLoadRequest = ({ edge }: TestGate) =>
   waitFor("a request to load credits", async () => {
-    const refs = await edge.credits.takeLoadRequests(WORKSPACE, 10);
-    return refs.length > 0 && refs;
+    const { items } = await edge.credits.takeLoadRequests(WORKSPACE, 10);
+    return items.length > 0 && items;
   });
 
 describe("Anonymous rules", () => {

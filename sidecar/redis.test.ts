@@ -138,7 +138,9 @@ describe("when Redis is down", () => {
   test("credits are let through where the policy allows it", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: { onCreditFailure: "Allow" } });
     const key = await gate.records.putKey({ keyId: "key_rich", limited: true });
-    await gate.edge.credits.load({ workspaceId: WORKSPACE, keyId: "key_rich" }, { rev: 1, granted: 5, spent: 0 });
+    await gate.edge.credits.load([
+      { ref: { workspaceId: WORKSPACE, keyId: "key_rich" }, counter: { rev: 1, granted: 5, spent: 0 } },
+    ]);
     expect(await status(gate, key)).toBe(200);
     await redis.kill();
     await waitFor("credits to be unknown", async () => {

@@ -1,40 +1,73 @@
 import type { Pool } from "pg";
-import type { CreditStore } from "../../edge/credits/contract.ts";
+import { CountersUnavailable } from "../../edge/counters/contract.ts";
+import type { CreditRef, CreditStore } from "../../edge/credits/contract.ts";
+import { isDatabaseUnavailable } from "../store/failures.ts";
 import { raiseSpent } from "../store/key-credits.ts";
+import type { NoteRefused, RunTurns } from "../workspace-turns.ts";
 import type { CreditService } from "./service.ts";
 
 const BATCH = 500;
 
-/** Loads the counters that spenders found missing. Gives true when there may be more. */
-export async function loadRequested(deps: {
-  store: CreditStore;
-  credits: CreditService;
-  workspaceIds: readonly string[];
-}): Promise<boolean> {
-  const taken = await Promise.all(deps.workspaceIds.map((id) => deps.store.takeLoadRequests(id, BATCH)));
-  for (const ref of taken.flat()) await deps.credits.load(ref);
-  return taken.some((refs) => refs.length === BATCH);
+interface Round {
+  readonly store: CreditStore;
+  readonly runTurns: RunTurns;
+  readonly noteRefused: NoteRefused;
+  readonly workspaceIds: readonly string[];
+}
+
+/** Loads the counters that spenders found missing. Returns true when there may be more. */
+export async function loadRequested({
+  store,
+  runTurns,
+  noteRefused,
+  workspaceIds,
+  credits,
+}: Round & { readonly credits: CreditService }): Promise<boolean> {
+  return runTurns(await store.findAskingWorkspaces(workspaceIds), async (workspaceId) => {
+    const { items, refused, isMore } = await store.takeLoadRequests(workspaceId, BATCH);
+    noteRefused(workspaceId, { what: "credit-loads", count: refused });
+    if (items.length > 0) await loadAll(credits, items);
+    return isMore;
+  });
+}
+
+/** All in one transaction; one by one when that fails for a reason that may be one of theirs. Throws the last failure. */
+async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Promise<void> {
+  try {
+    await credits.load(refs);
+  } catch (error) {
+    if (refs.length === 1 || error instanceof CountersUnavailable || isDatabaseUnavailable(error)) throw error;
+    let failure: unknown;
+    for (const ref of refs) {
+      await credits.load([ref]).catch((reason: unknown) => {
+        failure = reason;
+      });
+    }
+    if (failure !== undefined) throw failure;
+  }
 }
 
 /**
  * Writes to Postgres what was spent in the shared counters. A mark is cleared only after the commit, and only if the
- * counter has not moved on. Gives true when there may be more.
+ * counter has not moved on. Returns true when there may be more.
  */
-export async function writeSpentBehind(deps: {
-  db: Pool;
-  store: CreditStore;
-  workspaceIds: readonly string[];
-}): Promise<boolean> {
-  let isMore = false;
-  for (const workspaceId of deps.workspaceIds) {
-    const dirty = await deps.store.listDirty(workspaceId, BATCH);
-    if (dirty.length === 0) continue;
-    await raiseSpent(
-      deps.db,
-      dirty.map(({ ref, counter }) => ({ ...ref, rev: counter.rev, spent: counter.spent })),
-    );
-    await Promise.all(dirty.map(({ ref, counter }) => deps.store.clearDirty(ref, counter)));
-    isMore ||= dirty.length === BATCH;
-  }
-  return isMore;
+export async function writeSpentBehind({
+  store,
+  runTurns,
+  noteRefused,
+  workspaceIds,
+  db,
+}: Round & { readonly db: Pool }): Promise<boolean> {
+  return runTurns(await store.findDirtyWorkspaces(workspaceIds), async (workspaceId) => {
+    const { items, refused, isMore } = await store.listDirty(workspaceId, BATCH);
+    noteRefused(workspaceId, { what: "credit-marks", count: refused });
+    if (items.length > 0) {
+      await raiseSpent(
+        db,
+        items.map(({ ref, counter }) => ({ ...ref, rev: counter.rev, spent: counter.spent })),
+      );
+      await store.clearDirty(items);
+    }
+    return isMore;
+  });
 }

@@ -1,20 +1,20 @@
 import type { Pool, PoolClient } from "pg";
 import type { Logger } from "pino";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
-import type { CreditStore } from "../../edge/credits/contract.ts";
+import type { CountedKey, CreditCounter, CreditStore } from "../../edge/credits/contract.ts";
 import { utcDate } from "../domain/credits.ts";
 import {
   deleteKeyCredits,
-  holdKey,
-  isKeyLive,
+  holdKeys,
   type KeyCreditsRow,
-  type KeyRef,
   listKeyCredits,
+  listLiveKeys,
   lockKeyCredits,
+  type NewKeyCredits,
   putKeyCredits,
 } from "../store/key-credits.ts";
 import { inUnmarkedTransaction } from "../store/unmarked-transaction.ts";
-import type { CreditRow, CreditService } from "./service.ts";
+import type { CreditKey, CreditRow, CreditService } from "./service.ts";
 
 /*
  * The number of a key's credits lives in the shared counter while it is being spent, and in Postgres for good. Whoever changes
@@ -24,7 +24,7 @@ import type { CreditRow, CreditService } from "./service.ts";
  *   load:   lock ─ write the counter from the row ─ spend from it, when a spender waits ─ unlock
  *
  * Between `suspend` and `settle` nobody spends. A process that dies in between leaves the counter suspended; the next spender
- * asks for a load, which opens it again.
+ * asks for a load, which opens it again. Of several keys, the rows are locked in the order of their ids.
  */
 export function createCreditService(deps: {
   db: Pool;
@@ -34,20 +34,28 @@ export function createCreditService(deps: {
 }): CreditService {
   const { db, store, nowMs, log } = deps;
 
-  async function loadAndSpend<T>(key: KeyRef, spend: () => Promise<T>): Promise<T | undefined> {
+  /** Runs `spend` under the locks, when all of the keys have counters to spend from. */
+  async function loadAll<T>(keys: readonly CreditKey[], spend: () => Promise<T>): Promise<T | undefined> {
     let spent: T | undefined;
     await inUnmarkedTransaction(db, async (tx) => {
-      const row = await lockOrHold(tx, key);
+      const rows = byKeyId(await lockOrHold(tx, keys));
       // Asked under the lock: a key that was deleted while we waited for it must not get its counter back.
-      const isLive = row !== undefined && (await isKeyLive(tx, key));
-      if (!isLive) return store.remove(key).catch(unavailable);
-      await store.load(key, row).catch(unavailable);
-      spent = await spend();
+      const live = await listLiveKeys(tx, keys);
+      const counted: CountedKey[] = [];
+      const gone: CreditKey[] = [];
+      for (const ref of keys) {
+        const row = rows.get(ref.keyId);
+        if (row !== undefined && live.has(ref.keyId)) counted.push({ ref, counter: row });
+        else gone.push(ref);
+      }
+      if (gone.length > 0) await store.remove(gone).catch(unavailable);
+      if (counted.length > 0) await store.load(counted).catch(unavailable);
+      if (gone.length === 0) spent = await spend();
     });
     return spent;
   }
 
-  const load = (key: KeyRef): Promise<void> => loadAndSpend(key, async () => undefined);
+  const load = (keys: readonly CreditKey[]): Promise<void> => loadAll(keys, async () => undefined);
 
   return {
     async readRemaining(key) {
@@ -56,50 +64,62 @@ export function createCreditService(deps: {
 
     async readManyRemaining(workspaceId, keyIds) {
       const rows = await listKeyCredits(db, { workspaceId, keyIds });
-      const remaining = await Promise.all(rows.map((row) => trueRemaining(store, row)));
-      return new Map(rows.map((row, index) => [row.key_id, remaining[index] ?? 0]));
+      // Without the shared store the rows stand.
+      const counters = await store.read(rows.map(toRef)).catch(() => []);
+      return new Map(rows.map((row, i) => [row.key_id, row.granted - trueSpent(row, counters[i])]));
     },
 
-    async change(tx: PoolClient, key, change) {
-      const row = await lockKeyCredits(tx, key);
-      const counter = await store.suspend(key).catch(unavailable);
-      const isSameGrant = row !== undefined && counter?.rev === row.rev;
-      const spent = row === undefined ? 0 : Math.max(row.spent, isSameGrant ? counter.spent : 0);
-      const next = change(row === undefined ? undefined : toCredits(row, spent));
-      if (next === undefined) {
-        if (row !== undefined) await deleteKeyCredits(tx, key);
-      } else {
-        const { remaining: granted, refillAmount, refillDay } = next;
-        await putKeyCredits(tx, { ...key, granted, refillAmount, refillDay, today: utcDate(nowMs()) });
+    async change(tx, keys, change) {
+      const rows = byKeyId(await lockKeyCredits(tx, keys));
+      const counters = await store.suspend(keys).catch(unavailable);
+      const put: NewKeyCredits[] = [];
+      const unlimited: CreditKey[] = [];
+      for (const [i, key] of keys.entries()) {
+        const row = rows.get(key.keyId);
+        const next = change(row && toCredits(row, trueSpent(row, counters[i])), key);
+        const { workspaceId, keyId } = key;
+        if (next === undefined) {
+          if (row !== undefined) unlimited.push(key);
+        } else {
+          const { remaining: granted, refillAmount, refillDay } = next;
+          put.push({ workspaceId, keyId, granted, refillAmount, refillDay });
+        }
       }
-      return next;
+      if (unlimited.length > 0) await deleteKeyCredits(tx, unlimited);
+      if (put.length > 0) await putKeyCredits(tx, { credits: put, today: utcDate(nowMs()) });
     },
 
-    async settle(key) {
+    async settle(keys) {
       try {
-        await load(key);
+        await load(keys);
       } catch (error) {
-        // The change is committed, or undone for a reason of its own, and that is what the caller has to hear. The counter
-        // stays suspended until the next spender asks for it.
-        log.warn({ err: error, ...key }, "a credit counter stays closed until it is asked for");
+        // The change is committed, or undone for a reason of its own, and that is what the caller has to hear.
+        const [first] = keys;
+        log.warn({ err: error, ...first, keys: keys.length }, "credit counters stay closed until they are asked for");
       }
     },
 
     load,
 
-    loadAndSpend,
+    loadAndSpend: (key, spend) => loadAll([key], spend),
   };
 }
 
+const byKeyId = (rows: readonly KeyCreditsRow[]) => new Map(rows.map((row) => [row.key_id, row]));
+
+const toRef = (row: KeyCreditsRow): CreditKey => ({ workspaceId: row.workspace_id, keyId: row.key_id });
+
 /**
- * The locked credits of a key. Where there are none, there is no row to lock: the key itself is held then, so that whoever
+ * The locked credits of keys. Where a key has none, there is no row to lock: the key itself is held then, so that whoever
  * gives it credits waits until the counter of its former ones is gone, and never has its own one removed instead.
  */
-async function lockOrHold(tx: PoolClient, key: KeyRef): Promise<KeyCreditsRow | undefined> {
-  const row = await lockKeyCredits(tx, key);
-  if (row !== undefined) return row;
-  await holdKey(tx, key);
-  return lockKeyCredits(tx, key);
+async function lockOrHold(tx: PoolClient, keys: readonly CreditKey[]): Promise<KeyCreditsRow[]> {
+  const rows = await lockKeyCredits(tx, keys);
+  if (rows.length === keys.length) return rows;
+  const locked = byKeyId(rows);
+  const missing = keys.filter(({ keyId }) => !locked.has(keyId));
+  await holdKeys(tx, missing);
+  return [...rows, ...(await lockKeyCredits(tx, missing))];
 }
 
 /** The caller hears that the service is away, not that something unexpected happened. */
@@ -111,9 +131,8 @@ function toCredits(row: KeyCreditsRow, spent: number): CreditRow {
   return { remaining: row.granted - spent, refillAmount: row.refill_amount, refillDay: row.refill_day };
 }
 
-/** The counter knows better than the row, if it is of the same grant. Without the shared store the row stands. */
-async function trueRemaining(store: CreditStore, row: KeyCreditsRow): Promise<number> {
-  const counter = await store.read({ workspaceId: row.workspace_id, keyId: row.key_id }).catch(() => undefined);
-  const spent = counter?.rev === row.rev ? Math.max(row.spent, counter.spent) : row.spent;
-  return row.granted - spent;
+/** The counter knows better than the row, if it is of the same grant; never more than was granted. */
+function trueSpent(row: KeyCreditsRow, counter: CreditCounter | undefined): number {
+  const counted = counter?.rev === row.rev ? counter.spent : 0;
+  return Math.min(row.granted, Math.max(row.spent, counted));
 }

@@ -106,11 +106,11 @@ test.each([
     const { keyId, key } = await createKey({ remaining: 10 });
     for (let i = 0; i < 3; i++) await call("keys.verifyKey", { key });
     const ref = { workspaceId, keyId };
-    expect(await edge.credits.read(ref)).toMatchObject({ granted: 10, spent: 3 });
+    expect(await edge.credits.read([ref])).toMatchObject([{ granted: 10, spent: 3 }]);
     await call("keys.deleteKey", { keyId, ...body });
-    expect(await edge.credits.read(ref)).toBeUndefined();
-    await api.deps.credits.load(ref);
-    expect(await edge.credits.read(ref)).toBeUndefined();
+    expect(await edge.credits.read([ref])).toEqual([undefined]);
+    await api.deps.credits.load([ref]);
+    expect(await edge.credits.read([ref])).toEqual([undefined]);
     // What a softly deleted key had left is kept.
     const { rows } = await db.query("select granted - spent as remaining from key_credits where key_id = $1", [keyId]);
     expect(rows).toEqual("permanent" in body ? [] : [{ remaining: 7 }]);

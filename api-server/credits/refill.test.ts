@@ -133,7 +133,7 @@ test("what remains stops at 2^53 − 1", async () => {
 test("what was spent in the shared counter and not yet written behind is spent; the next spender starts from the new number", async () => {
   const keyId = await aKey({ remaining: 8, last: "2042-08-01" });
   const ref = { workspaceId, keyId };
-  await api.deps.credits.load(ref);
+  await api.deps.credits.load([ref]);
   const spend = (cost: number) => api.deps.counters.consume({ limits: [], credits: { ...ref, cost } });
   expect((await spend(5)).credits).toEqual({ status: "spent", remaining: 3 });
   await api.refill("2042-08-02");

@@ -81,7 +81,7 @@ async function refillKey(deps: RefillDeps, row: RefillRow, today: string): Promi
       // First, because whoever changes a key locks its row before its credits: the other way round the two would wait for
       // one another in a circle.
       await raiseUpdatedAt(tx, { ...key, updatedAt });
-      await deps.credits.change(tx, key, (current) => {
+      await deps.credits.change(tx, [key], (current) => {
         if (current?.refillAmount == null) return current;
         const { remaining, refillAmount: amount, refillDay } = current;
         const times = timesDue({ last_refill_on: row.last_refill_on, refill_day: refillDay }, today);
@@ -107,7 +107,7 @@ async function refillKey(deps: RefillDeps, row: RefillRow, today: string): Promi
     if (error instanceof Overtaken) return false;
     throw error;
   } finally {
-    await deps.credits.settle(key);
+    await deps.credits.settle([key]);
   }
 }
 

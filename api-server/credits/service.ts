@@ -1,10 +1,15 @@
 import type { PoolClient } from "pg";
 
-/** How many credits a key has, and how they come back. `remaining` null is unlimited. */
+/** How many credits a key has, and how they come back. */
 export interface CreditRow {
   readonly remaining: number;
   readonly refillAmount: number | null;
   readonly refillDay: number | null;
+}
+
+export interface CreditKey {
+  readonly workspaceId: string;
+  readonly keyId: string;
 }
 
 /**
@@ -12,25 +17,29 @@ export interface CreditRow {
  */
 export interface CreditService {
   /** The true remaining credits: the shared counter's where there is one, else the stored value. undefined: unlimited. */
-  readRemaining(key: { workspaceId: string; keyId: string }): Promise<number | undefined>;
+  readRemaining(key: CreditKey): Promise<number | undefined>;
   /** Several at once, for lists; the map has no entry for an unlimited key. */
   readManyRemaining(workspaceId: string, keyIds: readonly string[]): Promise<Map<string, number>>;
   /**
-   * Inside the caller's transaction: locks the row, suspends the shared counter, hands the true state to `change`, stores what it
-   * returns (undefined: unlimited, the row goes) with a new `rev`. Call `settle` after the transaction has ended, either way.
+   * Inside the caller's transaction: locks the rows, suspends the shared counters, hands each true state to `change` (undefined:
+   * unlimited), and stores what it returns (undefined: unlimited, the row goes) under a new `rev`. Call `settle` after the
+   * transaction has ended, either way.
    */
-  change(
+  change<K extends CreditKey>(
     tx: PoolClient,
-    key: { workspaceId: string; keyId: string },
-    change: (current: CreditRow | undefined) => CreditRow | undefined,
-  ): Promise<CreditRow | undefined>;
-  /** After commit or rollback: writes the shared counter anew from what is stored, which opens it again. */
-  settle(key: { workspaceId: string; keyId: string }): Promise<void>;
-  /** A spender found no counter: loads it from Postgres. */
-  load(key: { workspaceId: string; keyId: string }): Promise<void>;
+    keys: readonly K[],
+    change: (current: CreditRow | undefined, key: K) => CreditRow | undefined,
+  ): Promise<void>;
   /**
-   * The same for a spender who waits for it: gives what `spend` gives, which runs before anybody can suspend the counter
+   * After commit or rollback: writes the shared counters anew from what is stored, which opens them again. Never throws: a counter
+   * that stays closed is logged, and opened when the next spender asks for it.
+   */
+  settle(keys: readonly CreditKey[]): Promise<void>;
+  /** Spenders found no counters: loads them from Postgres, all or none. */
+  load(keys: readonly CreditKey[]): Promise<void>;
+  /**
+   * The same for a spender who waits for it: returns what `spend` returns, which runs before anybody can suspend the counter
    * again. undefined, and `spend` not run, when there is nothing to spend from: the key is unlimited or deleted by now.
    */
-  loadAndSpend<T>(key: { workspaceId: string; keyId: string }, spend: () => Promise<T>): Promise<T | undefined>;
+  loadAndSpend<T>(key: CreditKey, spend: () => Promise<T>): Promise<T | undefined>;
 }

@@ -22,19 +22,10 @@ export async function inCreditsTransaction<T>(
       work(tx, async (change) => {
         // Noted first: from here on the counter may be suspended, whatever else happens.
         suspended = true;
-        await deps.credits.change(tx, key, change);
+        await deps.credits.change(tx, [key], change);
       }),
     );
   } finally {
-    if (suspended) await settle(deps, key);
-  }
-}
-
-async function settle({ credits, log }: Deps, key: { workspaceId: string; keyId: string }): Promise<void> {
-  try {
-    await credits.settle(key);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    log.warn({ keyId: key.keyId, reason }, "credit counter not opened again, the next spender loads it");
+    if (suspended) await deps.credits.settle([key]);
   }
 }

@@ -132,7 +132,7 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
     const saved = await findSetting<Progress | null>(db, PROGRESS_SETTING);
     const progress = saved?.projectionId === projectionId ? saved : undefined;
     // Counters of an old snapshot would give again what was spent since: each is loaded anew before it is spent from.
-    if (progress === undefined) for (const id of await listEveryWorkspaceId(db)) await credits.closeAll(id);
+    if (progress === undefined) await credits.closeAll();
     else log.info({ projectionId, records: progress.records }, "going on with a projection");
     const parts = LISTED_KINDS.slice(progress === undefined ? 0 : LISTED_KINDS.indexOf(progress.kind));
     const pages = new Pages(db, { parts: parts.map((kind) => ({ kind })), after: progress?.after ?? "" });

@@ -27,39 +27,56 @@ export async function listKeyCredits(
   return rows;
 }
 
-/** The credits of a key, locked: whoever changes them or loads the shared counter waits for the others. */
-export async function lockKeyCredits(
-  tx: Queryable,
-  { workspaceId, keyId }: KeyRef,
-): Promise<KeyCreditsRow | undefined> {
-  const text = `select key_id, workspace_id, rev, granted, spent, refill_amount, refill_day
-                  from key_credits
-                 where workspace_id = $1 and key_id = $2
-                   for update`;
-  const { rows } = await tx.query<KeyCreditsRow>({ name: "lock-key-credits", text, values: [workspaceId, keyId] });
-  return rows[0];
+/**
+ * The credits of keys, locked: whoever changes them or loads their shared counters waits for the others. No row for an unlimited
+ * key. The rows are locked in the order of their ids, so that two who lock the same ones never wait for one another in a circle.
+ */
+export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Promise<KeyCreditsRow[]> {
+  const text = `select c.key_id, c.workspace_id, c.rev, c.granted, c.spent, c.refill_amount, c.refill_day
+                  from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
+                  join key_credits c on c.workspace_id = asked.workspace_id and c.key_id = asked.key_id
+                 order by c.key_id
+                   for update of c`;
+  const { rows } = await tx.query<KeyCreditsRow>({ name: "lock-key-credits", text, values: columnsOf(keys) });
+  return rows;
 }
 
-/** Nobody locks the key to change its credits until the transaction ends. Writing its other columns is not hindered. */
-export async function holdKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<void> {
-  const text = "select from keys where workspace_id = $1 and id = $2 for key share";
-  await tx.query({ name: "hold-key", text, values: [workspaceId, keyId] });
+/** Nobody locks the keys to change their credits until the transaction ends. Writing their other columns is not hindered. */
+export async function holdKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<void> {
+  const text = `select
+                  from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
+                  join keys k on k.workspace_id = asked.workspace_id and k.id = asked.key_id
+                 order by k.id
+                   for key share of k`;
+  await tx.query({ name: "hold-keys", text, values: columnsOf(keys) });
 }
 
-/** Whether the key is there and not deleted. */
-export async function isKeyLive(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<boolean> {
-  const text = "select from keys where workspace_id = $1 and id = $2 and deleted_at is null";
-  const { rowCount } = await tx.query({ name: "is-key-live", text, values: [workspaceId, keyId] });
-  return rowCount === 1;
+/** Which of the keys are there and not deleted. */
+export async function listLiveKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<ReadonlySet<string>> {
+  const text = `select k.id
+                  from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
+                  join keys k on k.workspace_id = asked.workspace_id and k.id = asked.key_id
+                 where k.deleted_at is null`;
+  const { rows } = await tx.query<{ id: string }>({ name: "list-live-keys", text, values: columnsOf(keys) });
+  return new Set(rows.map(({ id }) => id));
 }
 
-/** A new number of credits, under a new `rev`: nothing of it is spent. A refill set anew waits for the next due date. */
+export interface NewKeyCredits extends KeyRef {
+  readonly granted: number;
+  readonly refillAmount: number | null;
+  readonly refillDay: number | null;
+}
+
+/** New numbers of credits, each under a new `rev`: nothing of it is spent. A refill set anew waits for the next due date. */
 export async function putKeyCredits(
   tx: Queryable,
-  credits: KeyRef & { granted: number; refillAmount: number | null; refillDay: number | null; today: string },
+  { credits, today }: { credits: readonly NewKeyCredits[]; today: string },
 ): Promise<void> {
-  const text = `insert into key_credits (key_id, workspace_id, granted, refill_amount, refill_day, last_refill_on)
-                values ($1, $2, $3, $4, $5, $6)
+  const text = `insert into key_credits (workspace_id, key_id, granted, refill_amount, refill_day, last_refill_on)
+                select n.workspace_id, n.key_id, n.granted, n.refill_amount, n.refill_day, $6::date
+                  from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::smallint[])
+                       as n (workspace_id, key_id, granted, refill_amount, refill_day)
+                 order by n.key_id
                 on conflict (key_id) do update
                    set rev = nextval('credit_rev'), granted = excluded.granted, spent = 0,
                        refill_amount = excluded.refill_amount, refill_day = excluded.refill_day,
@@ -67,18 +84,27 @@ export async function putKeyCredits(
                                                or key_credits.refill_day is distinct from excluded.refill_day
                                              then excluded.last_refill_on
                                              else key_credits.last_refill_on end`;
-  const { keyId, workspaceId, granted, refillAmount, refillDay, today } = credits;
-  await tx.query({
-    name: "put-key-credits",
-    text,
-    values: [keyId, workspaceId, granted, refillAmount, refillDay, today],
-  });
+  const values = [
+    ...columnsOf(credits),
+    credits.map(({ granted }) => granted),
+    credits.map(({ refillAmount }) => refillAmount),
+    credits.map(({ refillDay }) => refillDay),
+    today,
+  ];
+  await tx.query({ name: "put-key-credits", text, values });
 }
 
-export async function deleteKeyCredits(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<void> {
-  const text = "delete from key_credits where workspace_id = $1 and key_id = $2";
-  await tx.query({ name: "delete-key-credits", text, values: [workspaceId, keyId] });
+export async function deleteKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Promise<void> {
+  const text = `delete from key_credits c
+                 using unnest($1::text[], $2::text[]) as gone (workspace_id, key_id)
+                 where c.workspace_id = gone.workspace_id and c.key_id = gone.key_id`;
+  await tx.query({ name: "delete-key-credits", text, values: columnsOf(keys) });
 }
+
+const columnsOf = (keys: readonly KeyRef[]): [string[], string[]] => [
+  keys.map(({ workspaceId }) => workspaceId),
+  keys.map(({ keyId }) => keyId),
+];
 
 /**
  * What the shared counters say was spent, in Postgres: never less than before, and only while the grant is the same. The rows
@@ -103,12 +129,7 @@ export async function raiseSpent(
   await db.query({
     name: "raise-spent",
     text,
-    values: [
-      seen.map(({ workspaceId }) => workspaceId),
-      seen.map(({ keyId }) => keyId),
-      seen.map(({ rev }) => rev),
-      seen.map(({ spent }) => spent),
-    ],
+    values: [...columnsOf(seen), seen.map(({ rev }) => rev), seen.map(({ spent }) => spent)],
   });
 }
 

@@ -199,3 +199,9 @@ describe("the moment at which a refused charge passes", () => {
     );
   });
 });
+
+test("a window that no clock can reach is an answer too, and not a search without end", () => {
+  const counts = { window: Number.MAX_SAFE_INTEGER, current: 5, previous: 5 };
+  const retryAtMs = admitsAt({ limit: 5, durationMs: 3_600_000, counts, cost: 1, nowMs: 1_800_000_000_000 });
+  expect(retryAtMs).toBeGreaterThan(Number.MAX_SAFE_INTEGER);
+});

@@ -79,6 +79,8 @@ export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitQuesti
   let passesAt = (Math.max(counts.window, Math.floor(nowMs / durationMs)) + 2) * durationMs;
   while (passesAt - refusedAt > 1) {
     const between = refusedAt + Math.floor((passesAt - refusedAt) / 2);
+    // So far ahead that doubles are further than a millisecond apart, there is nothing in between.
+    if (between <= refusedAt || between >= passesAt) break;
     if (usedAt(counts, { durationMs, nowMs: between }) <= room) passesAt = between;
     else refusedAt = between;
   }

@@ -77,7 +77,7 @@ export class RedisCounters implements StrictCounters {
     this.#send(group).then(
       (reply) => {
         this.#next();
-        settle(group, reply);
+        settle(group, readReplies(reply));
       },
       (cause: unknown) => {
         this.#next();
@@ -154,9 +154,18 @@ export class RedisCounters implements StrictCounters {
   }
 }
 
-/** Reads the numbers that the script gives for each of the group, in order; null stands for one that failed by itself. */
-function settle(group: readonly Waiting[], reply: unknown): void {
-  const replies = typeof reply === "string" ? (JSON.parse(reply) as (number[] | null)[]) : [reply as number[]];
+/** The numbers that the script gives for each of a group, in order; null stands for one that failed by itself. */
+function readReplies(reply: unknown): readonly (readonly number[] | null)[] {
+  if (typeof reply !== "string") return [reply as number[]];
+  try {
+    return JSON.parse(reply) as (number[] | null)[];
+  } catch {
+    // Nobody of the group may be left waiting.
+    return [];
+  }
+}
+
+function settle(group: readonly Waiting[], replies: readonly (readonly number[] | null)[]): void {
   for (const [i, { command, resolve, reject }] of group.entries()) {
     const numbers = replies[i] ?? undefined;
     if (numbers === undefined) reject(new CountersUnavailable("counting in Redis: the script failed"));

@@ -107,8 +107,7 @@ test("the script decides, counts and reports exactly as core does", async () => 
 });
 
 test("a request that cannot be decided fails alone", async () => {
-  const broken = { ...aBystander, identifier: "broken" };
-  await redis.set(keys.of(broken), "no hash");
+  const broken = { ...aBystander, identifier: "broken", cost: "no number" as unknown as number };
   const good = { ...aBystander, identifier: "good" };
   const [, failed, ...passed] = await Promise.allSettled(
     [aBystander, broken, good, good].map((limit) => counters.consume({ limits: [limit] })),
@@ -118,6 +117,13 @@ test("a request that cannot be decided fails alone", async () => {
     { value: { passed: true, limits: [{ remaining: 4 }] } },
     { value: { passed: true, limits: [{ remaining: 3 }] } },
   ]);
+});
+
+test("what lies where a counter belongs and is none counts for nothing, and has the counter's place", async () => {
+  const limit = { ...aBystander, identifier: "strange" };
+  await redis.set(keys.of(limit), "no hash");
+  expect(await counters.consume({ limits: [limit] })).toMatchObject({ passed: true, limits: [{ remaining: 4 }] });
+  expect(await redis.hget(keys.of(limit), "current")).toBe("1");
 });
 
 test("a request that is alone is sent at once; those that come before its reply go together", async () => {

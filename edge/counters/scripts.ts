@@ -1,3 +1,4 @@
+import { READ_SAFELY } from "../redis/lua.ts";
 import { defineScript } from "../redis/script.ts";
 
 /*
@@ -7,13 +8,16 @@ import { defineScript } from "../redis/script.ts";
  * words the outcomes with the functions of core.
  */
 
-/** Gives window, current, previous and the moment to reckon with: a clock behind the window counts as its start. */
-const READ_COUNTER = `
+/**
+ * Gives window, current, previous and the moment to reckon with: a clock behind the window counts as its start. Counts that
+ * are no whole numbers, or of a window that no clock can reach, are not counts of ours: as if nothing had been counted.
+ */
+const READ_COUNTER = `${READ_SAFELY}
 local function read_counter(key, duration, now)
   local seq = math.floor(now / duration)
-  local stored = redis.call('HMGET', key, 'window', 'current', 'previous')
-  local window, current, previous = tonumber(stored[1]), tonumber(stored[2]), tonumber(stored[3])
-  if not window then return seq, 0, 0, now end
+  local stored = read_hash(key, 'window', 'current', 'previous')
+  local window, current, previous = whole(stored[1]), whole(stored[2]), whole(stored[3])
+  if not (window and current and previous and whole((window + 2) * duration)) then return seq, 0, 0, now end
   if window > seq then return window, current, previous, window * duration end
   if window == seq then return window, current, previous, now end
   if window == seq - 1 then return seq, 0, current, now end
@@ -34,12 +38,20 @@ local function now_ms()
 end
 `;
 
-/** Spends from one counter of credits. Gives status (1 spent, 2 refused, 3 not loaded or closed) and what remains. */
+/**
+ * Spends from one counter of credits. Gives status (1 spent, 2 refused, 3 not loaded or closed) and what remains. One that holds
+ * no whole numbers is not loaded: the loader writes it anew. Needs READ_SAFELY.
+ */
 const SPEND = `
+local function open_credits(key)
+  local stored = read_hash(key, 'granted', 'spent', 'open')
+  local granted, spent = whole(stored[1]), whole(stored[2])
+  if stored[3] == '1' and granted and spent then return granted, spent end
+  return nil
+end
 local function spend(key, cost)
-  local stored = redis.call('HMGET', key, 'granted', 'spent', 'open')
-  if not stored[1] or stored[3] ~= '1' then return 3, -1 end
-  local granted, spent = tonumber(stored[1]), tonumber(stored[2])
+  local granted, spent = open_credits(key)
+  if not granted then return 3, -1 end
   if spent + cost > granted then return 2, math.max(0, granted - spent) end
   if cost > 0 then redis.call('HSET', key, 'spent', string.format('%.0f', spent + cost)) end
   return 1, granted - spent - cost
@@ -89,11 +101,11 @@ local function consume(KEYS, ARGV)
     local status, remaining = 0, -1
     if passed then
       status, remaining = spend(KEYS[counters + 1], tonumber(ARGV[3]))
-      if status == 1 and tonumber(ARGV[3]) > 0 then redis.call('SADD', KEYS[counters + 2], ARGV[4]) end
-      if status == 3 then redis.call('SADD', KEYS[counters + 3], ARGV[4]) end
+      if status == 1 and tonumber(ARGV[3]) > 0 then add_to_set(KEYS[counters + 2], ARGV[4]) end
+      if status == 3 then add_to_set(KEYS[counters + 3], ARGV[4]) end
     else
-      local stored = redis.call('HMGET', KEYS[counters + 1], 'granted', 'spent', 'open')
-      if stored[1] and stored[3] == '1' then remaining = math.max(0, tonumber(stored[1]) - tonumber(stored[2])) end
+      local granted, spent = open_credits(KEYS[counters + 1])
+      if granted then remaining = math.max(0, granted - spent) end
     end
     reply[#reply + 1] = status
     reply[#reply + 1] = remaining
@@ -140,10 +152,11 @@ return '[' .. table.concat(replies, ',') .. ']'
  * consumed in, so that a late call cannot lower a count that was never raised by it.
  * KEYS: the counter. ARGV: the window, the cost.
  */
-export const GIVE_BACK = defineScript(`
-local stored = redis.call('HMGET', KEYS[1], 'window', 'current')
-if stored[1] and tonumber(stored[1]) == tonumber(ARGV[1]) then
-  local left = math.max(0, tonumber(stored[2]) - tonumber(ARGV[2]))
+export const GIVE_BACK = defineScript(`${READ_SAFELY}
+local stored = read_hash(KEYS[1], 'window', 'current')
+local window, current = whole(stored[1]), whole(stored[2])
+if current and window == tonumber(ARGV[1]) then
+  local left = math.max(0, current - tonumber(ARGV[2]))
   redis.call('HSET', KEYS[1], 'current', string.format('%.0f', left))
   return 1
 end
@@ -151,7 +164,7 @@ return 0
 `);
 
 /** For a cluster: the credits alone. KEYS: the credits. ARGV: the cost. Reply: status and what remains. */
-export const SPEND_CREDITS = defineScript(`${SPEND}
+export const SPEND_CREDITS = defineScript(`${READ_SAFELY}${SPEND}
 local status, remaining = spend(KEYS[1], tonumber(ARGV[1]))
 return {status, remaining}
 `);

@@ -1,5 +1,5 @@
 import { creditsKey, type MemoryCredits, type MemoryStore } from "../counters/memory.ts";
-import type { CreditCounter, CreditRef, CreditStore } from "./contract.ts";
+import type { CountedKey, CreditCounter, CreditRef, CreditStore, Found } from "./contract.ts";
 
 /** The credit counters of one process; `MemoryCounters` over the same store spends from them. */
 export class MemoryCreditStore implements CreditStore {
@@ -9,63 +9,83 @@ export class MemoryCreditStore implements CreditStore {
     this.#store = store;
   }
 
-  async load({ workspaceId, keyId }: CreditRef, { rev, granted, spent }: CreditCounter): Promise<void> {
-    const key = creditsKey(workspaceId, keyId);
-    const known = this.#store.credits.get(key);
-    if (known !== undefined && known.rev > rev) return;
-    const kept = known !== undefined && known.rev === rev ? Math.max(known.spent, spent) : spent;
-    this.#store.credits.set(key, { rev, granted, spent: kept, open: true });
+  async load(counted: readonly CountedKey[]): Promise<void> {
+    for (const { ref, counter } of counted) {
+      const { rev, granted, spent } = counter;
+      const key = creditsKey(ref.workspaceId, ref.keyId);
+      const known = this.#store.credits.get(key);
+      if (known !== undefined && known.rev > rev) continue;
+      const kept = known !== undefined && known.rev === rev ? Math.max(known.spent, spent) : spent;
+      this.#store.credits.set(key, { rev, granted, spent: kept, open: true });
+    }
   }
 
-  async suspend(ref: CreditRef): Promise<CreditCounter | undefined> {
-    const key = creditsKey(ref.workspaceId, ref.keyId);
-    const known = this.#store.credits.get(key);
-    if (known === undefined) return undefined;
-    this.#store.credits.set(key, { ...known, open: false });
-    return withoutState(known);
+  async suspend(refs: readonly CreditRef[]): Promise<Array<CreditCounter | undefined>> {
+    return refs.map(({ workspaceId, keyId }) => {
+      const key = creditsKey(workspaceId, keyId);
+      const known = this.#store.credits.get(key);
+      if (known !== undefined) this.#store.credits.set(key, { ...known, open: false });
+      return known && withoutState(known);
+    });
   }
 
-  async read(ref: CreditRef): Promise<CreditCounter | undefined> {
-    const known = this.#store.credits.get(creditsKey(ref.workspaceId, ref.keyId));
-    return known === undefined ? undefined : withoutState(known);
+  async read(refs: readonly CreditRef[]): Promise<Array<CreditCounter | undefined>> {
+    return refs.map((ref) => this.#find(ref));
   }
 
-  async remove({ workspaceId, keyId }: CreditRef): Promise<void> {
-    this.#store.credits.delete(creditsKey(workspaceId, keyId));
-    this.#store.dirty.get(workspaceId)?.delete(keyId);
+  async remove(refs: readonly CreditRef[]): Promise<void> {
+    for (const { workspaceId, keyId } of refs) {
+      this.#store.credits.delete(creditsKey(workspaceId, keyId));
+      this.#store.dirty.get(workspaceId)?.delete(keyId);
+    }
   }
 
-  async listDirty(workspaceId: string, max: number): Promise<Array<{ ref: CreditRef; counter: CreditCounter }>> {
-    const listed: Array<{ ref: CreditRef; counter: CreditCounter }> = [];
+  async findDirtyWorkspaces(workspaceIds: readonly string[]): Promise<string[]> {
+    return workspaceIds.filter((id) => (this.#store.dirty.get(id)?.size ?? 0) > 0);
+  }
+
+  async listDirty(workspaceId: string, max: number): Promise<Found<CountedKey>> {
+    const items: CountedKey[] = [];
+    let isMore = false;
     for (const keyId of this.#store.dirty.get(workspaceId) ?? []) {
-      if (listed.length >= max) break;
+      isMore = items.length >= max;
+      if (isMore) break;
       const ref = { workspaceId, keyId };
-      const counter = await this.read(ref);
-      if (counter !== undefined) listed.push({ ref, counter });
+      const counter = this.#find(ref);
+      if (counter !== undefined) items.push({ ref, counter });
     }
-    return listed;
+    return { items, refused: 0, isMore };
   }
 
-  async clearDirty(ref: CreditRef, seen: CreditCounter): Promise<void> {
-    const counter = await this.read(ref);
-    const isUnchanged = counter === undefined || (counter.rev === seen.rev && counter.spent === seen.spent);
-    if (isUnchanged) this.#store.dirty.get(ref.workspaceId)?.delete(ref.keyId);
-  }
-
-  async closeAll(workspaceId: string): Promise<void> {
-    for (const [key, counter] of this.#store.credits) {
-      if (key.startsWith(`${workspaceId}/`)) this.#store.credits.set(key, { ...counter, open: false });
+  async clearDirty(seen: readonly CountedKey[]): Promise<void> {
+    for (const { ref, counter: was } of seen) {
+      const counter = this.#find(ref);
+      const isUnchanged = counter === undefined || (counter.rev === was.rev && counter.spent === was.spent);
+      if (isUnchanged) this.#store.dirty.get(ref.workspaceId)?.delete(ref.keyId);
     }
   }
 
-  async takeLoadRequests(workspaceId: string, max: number): Promise<CreditRef[]> {
-    const asked = this.#store.toLoad.get(workspaceId);
-    const taken = [...(asked ?? [])].slice(0, max);
-    for (const keyId of taken) asked?.delete(keyId);
-    return taken.map((keyId) => ({ workspaceId, keyId }));
+  async closeAll(): Promise<void> {
+    for (const [key, counter] of this.#store.credits) this.#store.credits.set(key, { ...counter, open: false });
+  }
+
+  async findAskingWorkspaces(workspaceIds: readonly string[]): Promise<string[]> {
+    return workspaceIds.filter((id) => (this.#store.toLoad.get(id)?.size ?? 0) > 0);
+  }
+
+  async takeLoadRequests(workspaceId: string, max: number): Promise<Found<CreditRef>> {
+    const asked = this.#store.toLoad.get(workspaceId) ?? new Set<string>();
+    const taken = [...asked].slice(0, max);
+    for (const keyId of taken) asked.delete(keyId);
+    return { items: taken.map((keyId) => ({ workspaceId, keyId })), refused: 0, isMore: asked.size > 0 };
   }
 
   async close(): Promise<void> {}
+
+  #find({ workspaceId, keyId }: CreditRef): CreditCounter | undefined {
+    const known = this.#store.credits.get(creditsKey(workspaceId, keyId));
+    return known && withoutState(known);
+  }
 }
 
 const withoutState = ({ rev, granted, spent }: MemoryCredits): CreditCounter => ({ rev, granted, spent });

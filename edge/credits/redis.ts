@@ -1,44 +1,17 @@
 import { isCluster, type RedisClient } from "../redis/connect.ts";
+import { findExisting } from "../redis/find-existing.ts";
 import type { RedisKeys } from "../redis/keys.ts";
-import { defineScript, runScript } from "../redis/script.ts";
-import type { CreditCounter, CreditRef, CreditStore } from "./contract.ts";
+import { runScript, runScripts, type Script, within } from "../redis/script.ts";
+import type { CountedKey, CreditCounter, CreditRef, CreditStore, Found } from "./contract.ts";
+import { CLEAR_DIRTY, LOAD, READ, SUSPEND, TAKE_IDS } from "./scripts.ts";
 
-/*
- * The hash {rev, granted, spent, open}. Scripts, because spenders write `spent` at the same time: what is read and what is
- * written must be one step.
- */
-
-/**
- * KEYS: the credits. ARGV: rev, granted, spent.
- * A lower rev is refused: a slow loader must not bring an old number back. The same one keeps the greater `spent`.
- */
-const LOAD = defineScript(`
-local known = redis.call('HMGET', KEYS[1], 'rev', 'spent')
-local rev, spent = tonumber(ARGV[1]), tonumber(ARGV[3])
-if known[1] then
-  if tonumber(known[1]) > rev then return 0 end
-  if tonumber(known[1]) == rev then spent = math.max(spent, tonumber(known[2])) end
-end
-redis.call('HSET', KEYS[1], 'rev', ARGV[1], 'granted', ARGV[2], 'spent', string.format('%.0f', spent), 'open', '1')
-return 1
-`);
-
-/** KEYS: the credits. Closes what is there, and gives it; a counter that is not there must not come to be by this. */
-const SUSPEND = defineScript(`
-local known = redis.call('HMGET', KEYS[1], 'rev', 'granted', 'spent')
-if not known[1] then return false end
-redis.call('HSET', KEYS[1], 'open', '0')
-return known
-`);
-
-/** KEYS: the credits, the set of dirty ones. ARGV: the key's id, rev, spent. Clears the mark unless they have moved on. */
-const CLEAR_DIRTY = defineScript(`
-local known = redis.call('HMGET', KEYS[1], 'rev', 'spent')
-if known[1] and (tonumber(known[1]) ~= tonumber(ARGV[2]) or tonumber(known[2]) ~= tonumber(ARGV[3])) then return 0 end
-return redis.call('SREM', KEYS[2], ARGV[1])
-`);
-
-const SCAN_COUNT = 500;
+/** Whoever waits for this holds the lock of a row. */
+const TIMEOUT_MS = 1_000;
+const SCAN_COUNT = 2_000;
+const ID_LENGTH_MAX = 64;
+const ID = /^[A-Za-z0-9_-]+$/;
+/** No counter has it. */
+const NO_COUNTER: CreditCounter = { rev: -1, granted: 0, spent: -1 };
 
 export class RedisCreditStore implements CreditStore {
   readonly #client: RedisClient;
@@ -50,87 +23,139 @@ export class RedisCreditStore implements CreditStore {
     this.#keys = keys;
   }
 
-  async load(ref: CreditRef, { rev, granted, spent }: CreditCounter): Promise<void> {
-    await runScript(this.#client, LOAD, 1, [this.#key(ref), rev, granted, spent]);
+  async load(counted: readonly CountedKey[]): Promise<void> {
+    await this.#runAll(
+      counted.map(({ ref, counter: { rev, granted, spent } }) => ({
+        script: LOAD,
+        keys: [this.#key(ref)],
+        args: [rev, granted, spent],
+      })),
+    );
   }
 
-  async suspend(ref: CreditRef): Promise<CreditCounter | undefined> {
-    return readCounter((await runScript(this.#client, SUSPEND, 1, [this.#key(ref)])) as string[] | null);
+  async suspend(refs: readonly CreditRef[]): Promise<Array<CreditCounter | undefined>> {
+    return (await this.#runAll(refs.map((ref) => this.#call(SUSPEND, ref)))).map(readCounter);
   }
 
-  async read(ref: CreditRef): Promise<CreditCounter | undefined> {
-    return readCounter(await this.#client.hmget(this.#key(ref), "rev", "granted", "spent"));
+  async read(refs: readonly CreditRef[]): Promise<Array<CreditCounter | undefined>> {
+    return (await this.#runAll(refs.map((ref) => this.#call(READ, ref)))).map(readCounter);
   }
 
-  async remove(ref: CreditRef): Promise<void> {
-    const { workspaceId, keyId } = ref;
-    await Promise.all([
-      this.#client.del(this.#key(ref)),
-      this.#client.srem(this.#keys.creditsDirty(workspaceId), keyId),
-    ]);
+  async remove(refs: readonly CreditRef[]): Promise<void> {
+    const removals = refs.map((ref) => this.#client.del(this.#key(ref)));
+    await within(TIMEOUT_MS, Promise.all(removals));
+    await this.clearDirty(refs.map((ref) => ({ ref, counter: NO_COUNTER })));
   }
 
-  async listDirty(workspaceId: string, max: number): Promise<Array<{ ref: CreditRef; counter: CreditCounter }>> {
-    // At random, so that keys whose mark cannot be cleared yet do not stand in the way of the others.
-    const keyIds = await this.#client.srandmember(this.#keys.creditsDirty(workspaceId), max);
-    const counters = await Promise.all(keyIds.map((keyId) => this.read({ workspaceId, keyId })));
-    const listed: Array<{ ref: CreditRef; counter: CreditCounter }> = [];
-    const lost: string[] = [];
-    for (const [i, keyId] of keyIds.entries()) {
+  findDirtyWorkspaces(workspaceIds: readonly string[]): Promise<string[]> {
+    return this.#findWith(workspaceIds, (id) => this.#keys.creditsDirty(id));
+  }
+
+  async listDirty(workspaceId: string, max: number): Promise<Found<CountedKey>> {
+    const set = this.#keys.creditsDirty(workspaceId);
+    const { ids, refused, isMore } = await this.#takeIds(set, { max, leaves: true });
+    const refs = ids.filter(isKeyId).map((keyId) => ({ workspaceId, keyId }));
+    const counters = await this.read(refs);
+    const items: CountedKey[] = [];
+    const lost: CountedKey[] = [];
+    for (const [i, ref] of refs.entries()) {
       const counter = counters[i];
-      if (counter !== undefined) listed.push({ ref: { workspaceId, keyId }, counter });
-      else lost.push(keyId);
+      if (counter !== undefined) items.push({ ref, counter });
+      else lost.push({ ref, counter: NO_COUNTER });
     }
-    if (lost.length > 0) await this.#client.srem(this.#keys.creditsDirty(workspaceId), ...lost);
-    return listed;
+    if (lost.length > 0) await this.clearDirty(lost);
+    const strange = ids.filter((id) => !isKeyId(id));
+    if (strange.length > 0) await within(TIMEOUT_MS, this.#client.srem(set, ...strange));
+    return { items, refused: refused + strange.length, isMore };
   }
 
-  async clearDirty(ref: CreditRef, seen: CreditCounter): Promise<void> {
-    const dirty = this.#keys.creditsDirty(ref.workspaceId);
-    if (!isCluster(this.#client)) {
-      await runScript(this.#client, CLEAR_DIRTY, 2, [this.#key(ref), dirty, ref.keyId, seen.rev, seen.spent]);
+  async clearDirty(seen: readonly CountedKey[]): Promise<void> {
+    if (isCluster(this.#client)) {
+      await Promise.all(seen.map((counted) => this.#clearOnCluster(counted)));
       return;
     }
-    // The two keys are in two slots. A spender marks after it has spent, so whoever spends after our reading marks again.
-    await this.#client.srem(dirty, ref.keyId);
-    const now = await this.read(ref);
-    if (now !== undefined && (now.rev !== seen.rev || now.spent !== seen.spent)) {
-      await this.#client.sadd(dirty, ref.keyId);
-    }
+    await this.#runAll(
+      seen.map(({ ref, counter: { rev, spent } }) => ({
+        script: CLEAR_DIRTY,
+        keys: [this.#key(ref), this.#keys.creditsDirty(ref.workspaceId)],
+        args: [ref.keyId, rev, spent],
+      })),
+    );
   }
 
-  async closeAll(workspaceId: string): Promise<void> {
+  async closeAll(): Promise<void> {
     const nodes = isCluster(this.#client) ? this.#client.nodes("master") : [this.#client];
     for (const node of nodes) {
       let cursor = "0";
       do {
-        const [next, keys] = await node.scan(
-          cursor,
-          "MATCH",
-          this.#keys.creditsPattern(workspaceId),
-          "COUNT",
-          SCAN_COUNT,
-        );
+        const page = node.scan(cursor, "MATCH", this.#keys.everyCreditsPattern(), "COUNT", SCAN_COUNT);
+        const [next, keys] = await within(TIMEOUT_MS, page);
         cursor = next;
-        await Promise.all(keys.map((key) => runScript(node, SUSPEND, 1, [key])));
+        if (keys.length > 0) {
+          const calls = keys.map((key) => ({ script: SUSPEND, keys: [key], args: [] }));
+          await within(TIMEOUT_MS, runScripts(node, calls));
+        }
       } while (cursor !== "0");
     }
   }
 
-  async takeLoadRequests(workspaceId: string, max: number): Promise<CreditRef[]> {
-    const keyIds = await this.#client.spop(this.#keys.creditsLoad(workspaceId), max);
-    return keyIds.map((keyId) => ({ workspaceId, keyId }));
+  findAskingWorkspaces(workspaceIds: readonly string[]): Promise<string[]> {
+    return this.#findWith(workspaceIds, (id) => this.#keys.creditsLoad(id));
+  }
+
+  async takeLoadRequests(workspaceId: string, max: number): Promise<Found<CreditRef>> {
+    const set = this.#keys.creditsLoad(workspaceId);
+    const { ids, refused, isMore } = await this.#takeIds(set, { max, leaves: false });
+    const items = ids.filter(isKeyId).map((keyId) => ({ workspaceId, keyId }));
+    return { items, refused: refused + ids.length - items.length, isMore };
   }
 
   async close(): Promise<void> {}
+
+  /** The two keys are in two slots. A spender marks after it has spent, so whoever spends after our reading marks again. */
+  async #clearOnCluster({ ref, counter: seen }: CountedKey): Promise<void> {
+    const dirty = this.#keys.creditsDirty(ref.workspaceId);
+    await within(TIMEOUT_MS, this.#client.srem(dirty, ref.keyId));
+    const [now] = await this.read([ref]);
+    if (now !== undefined && (now.rev !== seen.rev || now.spent !== seen.spent)) {
+      await within(TIMEOUT_MS, this.#client.sadd(dirty, ref.keyId));
+    }
+  }
+
+  async #takeIds(set: string, { max, leaves }: { max: number; leaves: boolean }) {
+    const argv = [set, max, ID_LENGTH_MAX, leaves ? 1 : 0];
+    const reply = (await within(TIMEOUT_MS, runScript(this.#client, TAKE_IDS, 1, argv))) as [
+      refused: number,
+      left: number,
+      ...ids: string[],
+    ];
+    const [refused, left, ...ids] = reply;
+    return { ids, refused, isMore: left > 0 };
+  }
+
+  async #findWith(workspaceIds: readonly string[], keyOf: (workspaceId: string) => string): Promise<string[]> {
+    const exists = await within(TIMEOUT_MS, findExisting(this.#client, workspaceIds.map(keyOf)));
+    return workspaceIds.filter((_, i) => exists[i]);
+  }
+
+  #call(script: Script, ref: CreditRef) {
+    return { script, keys: [this.#key(ref)], args: [] };
+  }
+
+  async #runAll(calls: Parameters<typeof runScripts>[1]): Promise<unknown[]> {
+    return calls.length === 0 ? [] : within(TIMEOUT_MS, runScripts(this.#client, calls));
+  }
 
   #key({ workspaceId, keyId }: CreditRef): string {
     return this.#keys.credits(workspaceId, keyId);
   }
 }
 
-function readCounter(fields: readonly (string | null)[] | null): CreditCounter | undefined {
-  const [rev, granted, spent] = fields ?? [];
-  if (rev == null) return undefined;
-  return { rev: Number(rev), granted: Number(granted), spent: Number(spent) };
+const isKeyId = (text: string): boolean => ID.test(text);
+
+/** The scripts hand out whole numbers, or nothing. */
+function readCounter(reply: unknown): CreditCounter | undefined {
+  if (reply === null) return undefined;
+  const [rev, granted, spent] = reply as [number, number, number];
+  return { rev, granted, spent };
 }

@@ -77,8 +77,9 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:cr:{${keyId}}`;
   }
 
-  creditsPattern(workspaceId: string): string {
-    return `${this.#prefix}:${workspaceId}:cr:{*`;
+  /** Matches the credits of every workspace. */
+  everyCreditsPattern(): string {
+    return `${this.#prefix}:*:cr:{*`;
   }
 
   creditsDirty(workspaceId: string): string {

@@ -139,7 +139,7 @@ test("a key made unlimited while pods spend has no counter any more, and begins 
 
 test("a process that dies between suspending and settling leaves nothing shut: the next spender has it opened", async () => {
   const { keyId, key } = await createKey(10);
-  await api.edge.credits.suspend({ workspaceId: await system.workspaceId(), keyId });
+  await api.edge.credits.suspend([{ workspaceId: await system.workspaceId(), keyId }]);
   await waitFor("the pod to spend again", async () => (await spendOnce(keyId)) === "spent");
   expect(await remainingOf(key)).toBe(9);
 });

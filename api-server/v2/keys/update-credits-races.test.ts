@@ -22,7 +22,7 @@ let beforeRemoval = async (): Promise<void> => {};
 const heldUp = (store: CreditStore): CreditStore =>
   new Proxy(store, {
     get(target, name) {
-      if (name === "remove") return (ref: CreditRef) => beforeRemoval().then(() => target.remove(ref));
+      if (name === "remove") return (refs: readonly CreditRef[]) => beforeRemoval().then(() => target.remove(refs));
       const member = Reflect.get(target, name);
       return typeof member === "function" ? member.bind(target) : member;
     },

@@ -81,7 +81,7 @@ test("refill run starts from what was truly spent, which only Redis knows yet", 
     const { rows } = await cli.db.query("select workspace_id, rev, granted, spent from key_credits");
     const { workspace_id: workspaceId, ...row } = rows[0];
     const ref = { workspaceId, keyId: "key_1" };
-    await edge.credits.load(ref, row);
+    await edge.credits.load([{ ref: ref, counter: row }]);
     const counters = edge.counters({ timeoutMs: 1000 });
     const spend = (cost: number) => counters.consume({ limits: [], credits: { ...ref, cost } });
     expect((await spend(2)).credits).toEqual({ status: "spent", remaining: 1 });

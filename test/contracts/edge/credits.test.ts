@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { LimitCharge } from "../../../edge/counters/contract.ts";
-import type { CreditStore } from "../../../edge/credits/contract.ts";
+import type { CreditCounter, CreditRef, CreditStore } from "../../../edge/credits/contract.ts";
 import type { EdgeCounters } from "../../../edge/open.ts";
 import { aName, EDGES, type OpenedEdge } from "./edges.ts";
 
@@ -19,6 +19,12 @@ describe.each(EDGES)("credits $name", ({ open }) => {
   const aKey = () => ({ workspaceId: aName("ws"), keyId: aName("key") });
   const spend = async (ref: { workspaceId: string; keyId: string }, cost = 1, limits: LimitCharge[] = []) =>
     (await counters.consume({ limits, credits: { ...ref, cost } })).credits;
+  const load = (ref: CreditRef, counter: CreditCounter) => credits.load([{ ref, counter }]);
+  const read = async (ref: CreditRef) => (await credits.read([ref]))[0];
+  const suspend = async (ref: CreditRef) => (await credits.suspend([ref]))[0];
+  const clear = (ref: CreditRef, counter: CreditCounter) => credits.clearDirty([{ ref, counter }]);
+  const dirty = async (workspaceId: string) => (await credits.listDirty(workspaceId, 10)).items;
+  const asked = async (workspaceId: string) => (await credits.takeLoadRequests(workspaceId, 10)).items;
   const aLimit = (charge: Partial<LimitCharge>): LimitCharge => ({
     workspaceId: "ws_1",
     scope: { kind: "name", value: "writes" },
@@ -32,15 +38,15 @@ describe.each(EDGES)("credits $name", ({ open }) => {
 
   test("many at once never spend more than was granted", async () => {
     const ref = aKey();
-    await credits.load(ref, { rev: 1, granted: 100, spent: 10 });
+    await load(ref, { rev: 1, granted: 100, spent: 10 });
     const outcomes = await Promise.all(Array.from({ length: 300 }, () => spend(ref)));
     expect(outcomes.filter((outcome) => outcome?.status === "spent")).toHaveLength(90);
-    expect(await credits.read(ref)).toEqual({ rev: 1, granted: 100, spent: 100 });
+    expect(await read(ref)).toEqual({ rev: 1, granted: 100, spent: 100 });
   });
 
   test("what cannot be paid in full is refused and spends nothing", async () => {
     const ref = aKey();
-    await credits.load(ref, { rev: 1, granted: 5, spent: 0 });
+    await load(ref, { rev: 1, granted: 5, spent: 0 });
     expect(await spend(ref, 15)).toEqual({ status: "refused", remaining: 5 });
     expect(await spend(ref, 5)).toEqual({ status: "spent", remaining: 0 });
     expect(await spend(ref, 0)).toEqual({ status: "spent", remaining: 0 });
@@ -48,16 +54,16 @@ describe.each(EDGES)("credits $name", ({ open }) => {
 
   test("a limit that refuses leaves the credits alone and tells what remains", async () => {
     const ref = aKey();
-    await credits.load(ref, { rev: 1, granted: 5, spent: 1 });
+    await load(ref, { rev: 1, granted: 5, spent: 1 });
     const limit = aLimit({ limit: 1 });
     await spend(ref, 1, [limit]);
     expect(await spend(ref, 1, [limit])).toEqual({ status: "unreached", remaining: 3 });
-    expect(await credits.read(ref)).toEqual({ rev: 1, granted: 5, spent: 2 });
+    expect(await read(ref)).toEqual({ rev: 1, granted: 5, spent: 2 });
   });
 
   test("limits stay consumed when the credits refuse", async () => {
     const ref = aKey();
-    await credits.load(ref, { rev: 1, granted: 0, spent: 0 });
+    await load(ref, { rev: 1, granted: 0, spent: 0 });
     const limit = aLimit({ limit: 3 });
     expect(await spend(ref, 1, [limit])).toEqual({ status: "refused", remaining: 0 });
     const { limits } = await counters.consume({ limits: [{ ...limit, cost: 0 }] });
@@ -68,93 +74,123 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     const ref = aKey();
     expect(await spend(ref)).toEqual({ status: "unknown" });
     expect(await spend(ref)).toEqual({ status: "unknown" });
-    expect(await credits.takeLoadRequests(ref.workspaceId, 10)).toEqual([ref]);
-    expect(await credits.takeLoadRequests(ref.workspaceId, 10)).toEqual([]);
-    await credits.load(ref, { rev: 1, granted: 5, spent: 0 });
-    await credits.suspend(ref);
+    expect(await credits.findAskingWorkspaces(["ws_other", ref.workspaceId])).toEqual([ref.workspaceId]);
+    expect(await asked(ref.workspaceId)).toEqual([ref]);
+    expect(await asked(ref.workspaceId)).toEqual([]);
+    expect(await credits.findAskingWorkspaces(["ws_other", ref.workspaceId])).toEqual([]);
+    await load(ref, { rev: 1, granted: 5, spent: 0 });
+    await suspend(ref);
     expect(await spend(ref)).toEqual({ status: "unknown" });
-    expect(await credits.takeLoadRequests(ref.workspaceId, 10)).toEqual([ref]);
+    expect(await credits.findAskingWorkspaces(["ws_other", ref.workspaceId])).toEqual([ref.workspaceId]);
+    expect(await asked(ref.workspaceId)).toEqual([ref]);
   });
 
   test("suspending gives the true counter, again and again, and undefined when there is none", async () => {
     const ref = aKey();
-    expect(await credits.suspend(ref)).toBeUndefined();
-    expect(await credits.read(ref)).toBeUndefined();
-    await credits.load(ref, { rev: 2, granted: 10, spent: 3 });
+    expect(await suspend(ref)).toBeUndefined();
+    expect(await read(ref)).toBeUndefined();
+    await load(ref, { rev: 2, granted: 10, spent: 3 });
     await spend(ref, 2);
-    expect(await credits.suspend(ref)).toEqual({ rev: 2, granted: 10, spent: 5 });
-    expect(await credits.suspend(ref)).toEqual({ rev: 2, granted: 10, spent: 5 });
+    expect(await suspend(ref)).toEqual({ rev: 2, granted: 10, spent: 5 });
+    expect(await suspend(ref)).toEqual({ rev: 2, granted: 10, spent: 5 });
   });
 
   test("loading the same rev reopens and keeps the greater spent", async () => {
     const ref = aKey();
-    await credits.load(ref, { rev: 1, granted: 10, spent: 4 });
-    await credits.suspend(ref);
-    await credits.load(ref, { rev: 1, granted: 10, spent: 2 });
+    await load(ref, { rev: 1, granted: 10, spent: 4 });
+    await suspend(ref);
+    await load(ref, { rev: 1, granted: 10, spent: 2 });
     expect(await spend(ref)).toEqual({ status: "spent", remaining: 5 });
-    await credits.load(ref, { rev: 1, granted: 10, spent: 9 });
+    await load(ref, { rev: 1, granted: 10, spent: 9 });
     expect(await spend(ref, 0)).toEqual({ status: "spent", remaining: 1 });
   });
 
   test("a higher rev replaces, a lower one is refused", async () => {
     const ref = aKey();
-    await credits.load(ref, { rev: 1, granted: 10, spent: 4 });
-    await credits.load(ref, { rev: 2, granted: 20, spent: 0 });
+    await load(ref, { rev: 1, granted: 10, spent: 4 });
+    await load(ref, { rev: 2, granted: 20, spent: 0 });
     expect(await spend(ref, 0)).toEqual({ status: "spent", remaining: 20 });
-    await credits.load(ref, { rev: 1, granted: 10, spent: 4 });
-    expect(await credits.read(ref)).toEqual({ rev: 2, granted: 20, spent: 0 });
+    await load(ref, { rev: 1, granted: 10, spent: 4 });
+    expect(await read(ref)).toEqual({ rev: 2, granted: 20, spent: 0 });
   });
 
   test("credits set while a pod spends: nothing is spent between closing and loading, and nothing is lost", async () => {
     const ref = aKey();
-    await credits.load(ref, { rev: 1, granted: 1_000, spent: 0 });
+    await load(ref, { rev: 1, granted: 1_000, spent: 0 });
     const spending = Array.from({ length: 200 }, () => spend(ref));
-    const closed = await credits.suspend(ref);
+    const closed = await suspend(ref);
     const late = await spend(ref);
-    await credits.load(ref, { rev: 2, granted: 50, spent: 0 });
+    await load(ref, { rev: 2, granted: 50, spent: 0 });
     const outcomes = await Promise.all(spending);
     const spentBefore = outcomes.filter((outcome) => outcome?.status === "spent").length;
     expect(late).toEqual({ status: "unknown" });
-    const after = await credits.read(ref);
+    const after = await read(ref);
     expect(after).toMatchObject({ rev: 2, granted: 50 });
     expect((closed?.spent ?? 0) + (after?.spent ?? 0)).toBe(spentBefore);
   });
 
   test("what was spent from is dirty until that very number was written down", async () => {
     const ref = aKey();
-    await credits.load(ref, { rev: 1, granted: 10, spent: 0 });
-    expect(await credits.listDirty(ref.workspaceId, 10)).toEqual([]);
+    await load(ref, { rev: 1, granted: 10, spent: 0 });
+    expect(await dirty(ref.workspaceId)).toEqual([]);
     await spend(ref, 0);
-    expect(await credits.listDirty(ref.workspaceId, 10)).toEqual([]);
+    expect(await dirty(ref.workspaceId)).toEqual([]);
     await spend(ref, 2);
-    const [seen] = await credits.listDirty(ref.workspaceId, 10);
+    const [seen] = await dirty(ref.workspaceId);
     expect(seen).toEqual({ ref, counter: { rev: 1, granted: 10, spent: 2 } });
     await spend(ref, 1);
-    await credits.clearDirty(ref, { rev: 1, granted: 10, spent: 2 });
-    expect(await credits.listDirty(ref.workspaceId, 10)).toHaveLength(1);
-    await credits.clearDirty(ref, { rev: 1, granted: 10, spent: 3 });
-    expect(await credits.listDirty(ref.workspaceId, 10)).toEqual([]);
+    await clear(ref, { rev: 1, granted: 10, spent: 2 });
+    expect(await dirty(ref.workspaceId)).toHaveLength(1);
+    await clear(ref, { rev: 1, granted: 10, spent: 3 });
+    expect(await dirty(ref.workspaceId)).toEqual([]);
   });
 
   test("a removed counter is gone, with its mark", async () => {
     const ref = aKey();
-    await credits.load(ref, { rev: 1, granted: 10, spent: 0 });
+    await load(ref, { rev: 1, granted: 10, spent: 0 });
     await spend(ref);
-    await credits.remove(ref);
-    expect(await credits.read(ref)).toBeUndefined();
-    expect(await credits.listDirty(ref.workspaceId, 10)).toEqual([]);
+    await credits.remove([ref]);
+    expect(await read(ref)).toBeUndefined();
+    expect(await dirty(ref.workspaceId)).toEqual([]);
   });
 
-  test("closing all of a workspace stops its spenders and nobody else's", async () => {
-    const ref = aKey();
-    const other = { ...ref, keyId: aName("key") };
-    const elsewhere = aKey();
-    for (const each of [ref, other, elsewhere]) await credits.load(each, { rev: 1, granted: 10, spent: 1 });
-    await credits.closeAll(ref.workspaceId);
+  test("closing all stops every spender, and each is loaded anew", async () => {
+    const [ref, other] = [aKey(), aKey()];
+    for (const each of [ref, other]) await load(each, { rev: 1, granted: 10, spent: 1 });
+    await credits.closeAll();
     expect(await spend(ref)).toEqual({ status: "unknown" });
     expect(await spend(other)).toEqual({ status: "unknown" });
-    expect(await spend(elsewhere)).toEqual({ status: "spent", remaining: 8 });
-    await credits.load(ref, { rev: 1, granted: 10, spent: 5 });
+    await load(ref, { rev: 1, granted: 10, spent: 5 });
     expect(await spend(ref)).toEqual({ status: "spent", remaining: 4 });
+  });
+
+  test("many of several workspaces are loaded, read, closed and removed at once, each by itself", async () => {
+    const refs = [aKey(), aKey(), aKey()];
+    const [first, , third] = refs as [CreditRef, CreditRef, CreditRef];
+    await credits.load([first, third].map((ref, i) => ({ ref, counter: { rev: 1, granted: 10 + i, spent: 0 } })));
+    expect(await credits.read(refs)).toEqual([
+      { rev: 1, granted: 10, spent: 0 },
+      undefined,
+      { rev: 1, granted: 11, spent: 0 },
+    ]);
+    expect(await credits.suspend(refs)).toEqual(await credits.read(refs));
+    expect(await spend(third)).toEqual({ status: "unknown" });
+    await credits.remove(refs);
+    expect(await credits.read(refs)).toEqual([undefined, undefined, undefined]);
+  });
+
+  test("of several workspaces it is told which were spent from, and of one with more than asked for, that there is more", async () => {
+    const [ref, idle] = [aKey(), aKey()];
+    const keys = [ref, { ...ref, keyId: aName("key") }, { ...ref, keyId: aName("key") }];
+    for (const each of [...keys, idle]) await load(each, { rev: 1, granted: 10, spent: 0 });
+    const ids = [idle.workspaceId, ref.workspaceId];
+    expect(await credits.findDirtyWorkspaces(ids)).toEqual([]);
+    for (const each of keys) await spend(each);
+    expect(await credits.findDirtyWorkspaces(ids)).toEqual([ref.workspaceId]);
+    const some = await credits.listDirty(ref.workspaceId, 2);
+    expect(some).toMatchObject({ isMore: true, refused: 0 });
+    expect(some.items).toHaveLength(2);
+    await credits.clearDirty(some.items);
+    expect(await credits.listDirty(ref.workspaceId, 2)).toMatchObject({ isMore: false, items: [{}] });
   });
 });

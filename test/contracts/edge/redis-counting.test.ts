@@ -136,7 +136,9 @@ describe("counting and events when Redis fails", () => {
     const projection = await openProjection({ source: confined.source, feed: confined.feed, follow: { workspaceId } });
     expect(await projection.findKey(workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
     expect(projection.stalenessMs()).toBeLessThan(10_000);
-    await own.edge.credits.load({ workspaceId, keyId: own.ws.keyId }, { rev: 1, granted: 5, spent: 0 });
+    await own.edge.credits.load([
+      { ref: { workspaceId, keyId: own.ws.keyId }, counter: { rev: 1, granted: 5, spent: 0 } },
+    ]);
     const counters = confined.counters({ timeoutMs: 1_000 });
     const limits = [{ ...aCharge(), workspaceId }];
     const credits = { workspaceId, keyId: own.ws.keyId, cost: 1 };

@@ -1,0 +1,89 @@
+import type { Logger } from "pino";
+import { Counter, type Registry } from "prom-client";
+import { Rarely } from "../edge/rarely.ts";
+import { within } from "../edge/redis/script.ts";
+
+/*
+ * A round over workspaces in which each has a turn of its own, with a try and a bounded time: bad data, a flood or an attack of
+ * one ends its own turn, and the others have theirs. A turn that takes too long goes on beside the rounds that follow, and its
+ * workspace has no second one until it has ended.
+ */
+
+const AT_ONCE = 4;
+const TURN_MS_MAX = 2_000;
+
+/** Does `work` for each workspace. It returns true when there is more to do for its workspace; the round, when any does. */
+export type RunTurns = (
+  workspaceIds: readonly string[],
+  work: (workspaceId: string) => Promise<boolean>,
+) => Promise<boolean>;
+
+export function createTurns({
+  loop,
+  log,
+  failures,
+  turnMsMax = TURN_MS_MAX,
+}: {
+  loop: string;
+  log: Pick<Logger, "error" | "warn" | "info">;
+  failures: Counter<"loop">;
+  turnMsMax?: number;
+}): RunTurns {
+  const underWay = new Set<string>();
+  const failing = new Set<string>();
+
+  /** Never throws. Of failures in a row, the first alone is logged. */
+  async function takeTurn(workspaceId: string, work: (workspaceId: string) => Promise<boolean>): Promise<boolean> {
+    underWay.add(workspaceId);
+    try {
+      const isMore = await work(workspaceId);
+      if (failing.delete(workspaceId)) log.info({ loop, workspaceId }, "works again for a workspace");
+      return isMore;
+    } catch (error) {
+      failures.inc({ loop });
+      if (!failing.has(workspaceId))
+        log.error({ err: error, loop, workspaceId }, "failed for a workspace; it goes on trying");
+      failing.add(workspaceId);
+      return false;
+    } finally {
+      underWay.delete(workspaceId);
+    }
+  }
+
+  return async (workspaceIds, work) => {
+    const waiting = workspaceIds.filter((id) => !underWay.has(id));
+    let isMore = false;
+    const takeTurns = async (): Promise<void> => {
+      for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
+        const workspaceId = id;
+        const turn = within(turnMsMax, takeTurn(workspaceId, work)).catch(() => {
+          log.warn({ loop, workspaceId }, "a workspace takes long; the others go on");
+          return false;
+        });
+        if (await turn) isMore = true;
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, takeTurns));
+    return isMore;
+  };
+}
+
+/** Counts and, now and then, logs what was found in the shared store and cannot be ours. */
+export type NoteRefused = (workspaceId: string, found: { what: string; count: number }) => void;
+
+export function createRefusals({ log, registry }: { log: Pick<Logger, "warn">; registry: Registry }): NoteRefused {
+  const total = new Counter({
+    name: "postern_store_refused_total",
+    help: "What lay in the shared store under a workspace's prefix and cannot have been written by us; it was removed",
+    labelNames: ["what"],
+    registers: [registry],
+  });
+  const rarely = new Rarely();
+  return (workspaceId, { what, count }) => {
+    if (count === 0) return;
+    total.inc({ what }, count);
+    const times = rarely.note(`${what} ${workspaceId}`);
+    if (times === undefined) return;
+    log.warn({ workspaceId, what, count, times }, "the shared store held what is not ours; it was removed");
+  };
+}

@@ -1,0 +1,87 @@
+import { READ_SAFELY } from "../redis/lua.ts";
+import { defineScript } from "../redis/script.ts";
+
+/*
+ * The hash {rev, granted, spent, open}, and the two sets of key ids. Scripts, because spenders write `spent` at the same time:
+ * what is read and what is written must be one step.
+ */
+
+/** `read_credits(key)`: rev, granted and spent, or nil. The length is asked first: a field can be of any size. */
+const READ_CREDITS = `${READ_SAFELY}
+local function read_credits(key)
+  for _, field in ipairs({'rev', 'granted', 'spent'}) do
+    local bytes = redis.pcall('HSTRLEN', key, field)
+    if is_wrong_type(bytes) or bytes > 16 then return nil end
+  end
+  local stored = redis.call('HMGET', key, 'rev', 'granted', 'spent')
+  local rev, granted, spent = whole(stored[1]), whole(stored[2]), whole(stored[3])
+  if rev and granted and spent then return rev, granted, spent end
+  return nil
+end
+`;
+
+/**
+ * KEYS: the credits. ARGV: rev, granted, spent.
+ * A lower rev is refused: a slow loader must not bring an old number back. The same one keeps the greater `spent`. What is no
+ * counter is replaced.
+ */
+export const LOAD = defineScript(`${READ_CREDITS}
+local known_rev, _, known_spent = read_credits(KEYS[1])
+local rev, spent = tonumber(ARGV[1]), tonumber(ARGV[3])
+if not known_rev then redis.call('DEL', KEYS[1]) end
+if known_rev and known_rev > rev then return 0 end
+if known_rev == rev then spent = math.max(spent, known_spent) end
+redis.call('HSET', KEYS[1], 'rev', ARGV[1], 'granted', ARGV[2], 'spent', string.format('%.0f', spent), 'open', '1')
+return 1
+`);
+
+/** KEYS: the credits. Closes what is there, and gives it; a counter that is not there must not come to be by this. */
+export const SUSPEND = defineScript(`${READ_CREDITS}
+local rev, granted, spent = read_credits(KEYS[1])
+if not rev then
+  redis.call('DEL', KEYS[1])
+  return false
+end
+redis.call('HSET', KEYS[1], 'open', '0')
+return {rev, granted, spent}
+`);
+
+/** KEYS: the credits. */
+export const READ = defineScript(`${READ_CREDITS}
+local rev, granted, spent = read_credits(KEYS[1])
+if not rev then return false end
+return {rev, granted, spent}
+`);
+
+/** KEYS: the credits, the set of dirty ones. ARGV: the key's id, rev, spent. Clears the mark unless they have moved on. */
+export const CLEAR_DIRTY = defineScript(`${READ_CREDITS}
+local rev, _, spent = read_credits(KEYS[1])
+if rev and (rev ~= tonumber(ARGV[2]) or spent ~= tonumber(ARGV[3])) then return 0 end
+local removed = redis.pcall('SREM', KEYS[2], ARGV[1])
+if is_wrong_type(removed) then return redis.call('DEL', KEYS[2]) end
+return removed
+`);
+
+/**
+ * Takes ids out of a set, at random, so that some that cannot be dealt with yet do not stand in the way of the others. Bounded by
+ * bytes too: a member can be of any size, and what is too long to be an id stays here. What is no set is deleted.
+ * KEYS: the set. ARGV: how many at most, how long an id may be, 1 to leave those that are handed out in the set.
+ * Reply: how much was no id, how many members are left that were not handed out, the ids.
+ */
+export const TAKE_IDS = defineScript(`${READ_SAFELY}
+local size = redis.pcall('SCARD', KEYS[1])
+if is_wrong_type(size) then
+  redis.call('DEL', KEYS[1])
+  return {1, 0}
+end
+local ids, refused, bytes = {}, 0, 0
+while #ids + refused < tonumber(ARGV[1]) and bytes < 1048576 do
+  local id = redis.call('SPOP', KEYS[1])
+  if not id then break end
+  bytes = bytes + #id
+  if #id <= tonumber(ARGV[2]) then ids[#ids + 1] = id else refused = refused + 1 end
+end
+local left = redis.call('SCARD', KEYS[1])
+if ARGV[3] == '1' and #ids > 0 then redis.call('SADD', KEYS[1], unpack(ids)) end
+return {refused, left, unpack(ids)}
+`);

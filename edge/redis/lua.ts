@@ -1,0 +1,34 @@
+/*
+ * Functions for the scripts. What lies under a workspace's prefix can have been written by that workspace's own Redis user, with
+ * any type and any bytes. A script may serve several workspaces in one call, and so must not fail by what one of them left.
+ */
+
+/**
+ * `whole(text)`: the whole number from 0 to 2^53 − 1 that is written there, else nil.
+ * `read_hash(key, ...)`: fields of a hash, each false when it is not there. What is no hash has its place, and is deleted.
+ * `add_to_set(key, member)`: adds to a set, which takes the place of what is none. Returns 1 if it is new there.
+ */
+export const READ_SAFELY = `
+local function whole(text)
+  local number = tonumber(text)
+  if number and number >= 0 and number <= 9007199254740991 and number % 1 == 0 then return number end
+  return nil
+end
+local function is_wrong_type(reply)
+  if type(reply) ~= 'table' or not reply.err then return false end
+  if string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then error(reply.err) end
+  return true
+end
+local function read_hash(key, ...)
+  local fields = redis.pcall('HMGET', key, ...)
+  if not is_wrong_type(fields) then return fields end
+  redis.call('DEL', key)
+  return {false, false, false}
+end
+local function add_to_set(key, member)
+  local added = redis.pcall('SADD', key, member)
+  if not is_wrong_type(added) then return added end
+  redis.call('DEL', key)
+  return redis.call('SADD', key, member)
+end
+`;
