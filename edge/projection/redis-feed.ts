@@ -31,7 +31,7 @@ export class RedisChangeFeed implements ChangeFeed {
 
   async follow(feed: FeedId, listener: FeedListener): Promise<Closeable> {
     this.#clockStarted ??= this.#clock.start();
-    const follower = new Follower({ ...this.#options, feed, listener });
+    const follower = new Follower({ ...this.#options, clock: this.#clock, feed, listener });
     this.#followers.add(follower);
     await Promise.all([follower.start(START_WAIT_MS), this.#clockStarted]);
     return {

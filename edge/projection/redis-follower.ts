@@ -1,7 +1,9 @@
+import { performance } from "node:perf_hooks";
 import type { Redis } from "ioredis";
 import { connectForBlocking, type RedisClient, reconnectDelayMs } from "../redis/connect.ts";
 import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
 import { runScript, within } from "../redis/script.ts";
+import type { StoreClock } from "../redis/store-clock.ts";
 import type { FeedId, FeedListener } from "./contract.ts";
 import { type FeedEntry, isProjectionId, readFeedEntry, readWhole } from "./feed-entry.ts";
 import type { KnownHeads } from "./known-heads.ts";
@@ -45,6 +47,7 @@ export interface FollowerOptions {
   readonly feed: FeedId;
   readonly listener: FeedListener;
   readonly heads: KnownHeads;
+  readonly clock: StoreClock;
 }
 
 export class Follower {
@@ -123,12 +126,14 @@ export class Follower {
   async #takePosition(connection: Redis): Promise<void> {
     const { listener, heads } = this.#options;
     const before = heads.known(this.#name);
+    const sentMs = performance.now();
     const asked = runScript(connection, POSITION, 2, [this.#markKey, this.#changesKey]);
     const found = readPosition(await within(ANSWER_MS, asked));
     if ("problem" in found) {
       listener.onRefused?.("mark", found.problem);
       throw new Error(`the mark cannot be read: ${found.problem}`);
     }
+    this.#options.clock.take(sentMs, found.time);
     const { projectionId, n } = found;
     const known = this.#position;
     const isNone = projectionId === "";
@@ -205,16 +210,18 @@ const WENT_BACK = "the store has gone back in time";
 interface FoundPosition extends Position {
   /** undefined when there was no heartbeat yet. */
   readonly asOfMs: number | undefined;
+  /** Seconds and microseconds. */
+  readonly time: readonly string[];
 }
 
 /** What the script POSITION replied. A projection id of "" is that there is no projection. */
 function readPosition(reply: unknown): FoundPosition | { readonly problem: string } {
   if (!Array.isArray(reply) || reply.some((part) => typeof part !== "string"))
     return { problem: "it is no list of texts" };
-  const [projectionId = "", head = "", asOf = "", entryId = ""] = reply as string[];
+  const [projectionId = "", head = "", asOf = "", entryId = "", ...time] = reply as string[];
   const n = projectionId === "" ? 0 : readWhole(head);
   if (projectionId !== "" && !isProjectionId(projectionId)) return { problem: "no projection id" };
   if (n === undefined) return { problem: "its head is no number" };
   // A time that cannot be read is that of no heartbeat; the next one will do.
-  return { projectionId, n, entryId, asOfMs: readWhole(asOf) };
+  return { projectionId, n, entryId, asOfMs: readWhole(asOf), time };
 }

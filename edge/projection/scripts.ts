@@ -140,10 +140,12 @@ return 1
 
 /**
  * Where a follower begins: what the mark says and the last entry, read in one step.
- * KEYS: mark, changes. Reply: projection id, head, time of the last heartbeat, id of the last entry ('' for what is not there).
+ * KEYS: mark, changes. Reply: projection id, head, time of the last heartbeat, id of the last entry ('' for what is not
+ * there), and the clock: what names its times is to be judged by the clock of the same machine.
  */
 export const POSITION = defineScript(`
 local mark = redis.call('HMGET', KEYS[1], 'projectionId', 'head', 'asOfMs')
 local last = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', '1')
-return {mark[1] or '', mark[2] or '', mark[3] or '', last[1] and last[1][1] or '0-0'}
+local time = redis.call('TIME')
+return {mark[1] or '', mark[2] or '', mark[3] or '', last[1] and last[1][1] or '0-0', time[1], time[2]}
 `);

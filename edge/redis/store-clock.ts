@@ -1,3 +1,4 @@
+import { ClockEstimate } from "./clock-estimate.ts";
 import type { RedisClient } from "./connect.ts";
 import { within } from "./script.ts";
 
@@ -6,13 +7,13 @@ const RETRY_MS = 500;
 const TIMEOUT_MS = 1_000;
 
 /**
- * The clock of Redis, told from our monotonic one. The offset is reckoned as if Redis had read its clock when we sent the
- * question, so the estimate runs ahead by the way there at most, and never behind: what is judged by it looks older than it
- * is, not younger. Clocks of pods are not trusted, and those of machines drift, so it is measured again every 10 s.
+ * The clock of Redis, measured again every 10 s and after each new connection, since machines' clocks drift and a failover
+ * brings another one. Clocks of pods are not trusted. A measurement that fails leaves the estimate as it was, off by the
+ * drift since.
  */
 export class StoreClock {
   readonly #client: RedisClient;
-  #offsetMs: number | undefined;
+  readonly #estimate = new ClockEstimate();
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
@@ -34,7 +35,17 @@ export class StoreClock {
   }
 
   nowMs(): number | undefined {
-    return this.#offsetMs === undefined ? undefined : this.#offsetMs + performance.now();
+    return this.#estimate.nowMs(performance.now());
+  }
+
+  /**
+   * A measurement that came with something else: what TIME said, in answer to what was sent at `sentMs` of our monotonic clock.
+   * Throws when it is no time.
+   */
+  take(sentMs: number, [seconds, microseconds]: readonly unknown[]): void {
+    const storeMs = Number(seconds) * 1000 + Number(microseconds) / 1000;
+    if (!Number.isFinite(storeMs)) throw new Error("the store's clock cannot be read");
+    this.#estimate.take({ sentMs, receivedMs: performance.now(), storeMs });
   }
 
   readonly #measureNow = () => void this.#measure();
@@ -42,12 +53,10 @@ export class StoreClock {
   async #measure(): Promise<void> {
     clearTimeout(this.#timer);
     let nextMs = MEASURE_EVERY_MS;
-    const sentAtMs = performance.now();
+    const sentMs = performance.now();
     try {
-      const [seconds, microseconds] = await within(TIMEOUT_MS, this.#client.time());
-      this.#offsetMs = Number(seconds) * 1000 + Number(microseconds) / 1000 - sentAtMs;
+      this.take(sentMs, await within(TIMEOUT_MS, this.#client.time()));
     } catch {
-      // The last offset goes on being used; it is off by the drift since.
       nextMs = RETRY_MS;
     }
     if (this.#isStopped) return;
