@@ -753,7 +753,7 @@ export interface paths {
             generation: number;
             version: number;
             dataPlane?: components["schemas"]["DataPlane"] | undefined;
-            policy: components["schemas"]["CompiledPolicy"];
+            policy?: components["schemas"]["StoredPolicy"] | undefined;
           };
           meta: components["schemas"]["ResponseMeta"];
         } } };
@@ -997,7 +997,7 @@ export interface paths {
 export interface components {
   schemas: {
     CompiledPolicy: {
-      formatVersion: 1;
+      formatVersion: number;
       apiId: string;
       mode: "Enforce" | "Audit";
       credentials: Array<{
@@ -1153,6 +1153,58 @@ export interface components {
       name: string;
       description?: string | undefined;
       permissions?: Array<components["schemas"]["Permission"]> | undefined;
+    };
+    StoredPolicy: {
+      formatVersion: number;
+      apiId: string;
+      mode: "Enforce" | "Audit";
+      credentials: Array<{
+        in: "header";
+        name: string;
+        scheme?: string | undefined;
+      } | {
+        in: "query";
+        name: string;
+      }>;
+      rules: Array<{
+        methods?: Array<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS" | "TRACE" | "CONNECT"> | undefined;
+        path?: {
+          prefix: string;
+        } | {
+          exact: string;
+        } | undefined;
+        access: "Key" | "Anonymous";
+        permissions?: string | undefined;
+        creditCost: number;
+        ratelimits: Array<{
+          scope: {
+            kind: "name";
+            name: string;
+          } | {
+            kind: "namespace";
+            namespaceId: string;
+          };
+          identifier: "key" | "identity";
+          limit: number;
+          durationMs: number;
+          cost: number;
+          accuracy: "strict" | "local";
+        }>;
+      }>;
+      onStale: {
+        afterMs: number;
+        action: "Serve" | "Deny";
+        denyAfterMs: number;
+      };
+      onCounterFailure: "Local" | "Deny" | "Allow";
+      onCreditFailure: "Deny" | "Allow";
+      clientAddress?: {
+        from: "connection";
+      } | {
+        from: "forwardedFor";
+        trustedProxies: Array<string>;
+      } | undefined;
+      allowPaths: Array<"EncodedSlash" | "Backslash" | "DoubleSlash" | "Semicolon" | "DotSegments">;
     };
     VerificationCode: "VALID" | "NOT_FOUND" | "FORBIDDEN" | "INSUFFICIENT_PERMISSIONS" | "USAGE_EXCEEDED" | "RATE_LIMITED" | "DISABLED" | "EXPIRED";
   };

@@ -59,6 +59,7 @@ export interface Readings {
   readonly policyVersion: () => number;
   readonly policyGeneration: () => number;
   readonly policyGone: () => boolean;
+  readonly policyRefused: () => boolean;
   readonly ready: () => boolean;
   readonly ongoing: () => number;
   readonly places: () => Readonly<Record<string, number>>;
@@ -150,6 +151,9 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   add("gauge", "postern_sidecar_policy_generation", "Generation of its manifest.", readings.policyGeneration);
   add("gauge", "postern_sidecar_policy_gone", "1 when the policy in force was deleted.", () =>
     Number(readings.policyGone()),
+  );
+  add("gauge", "postern_sidecar_policy_refused", "1 while a newer policy is of a release that is not known here.", () =>
+    Number(readings.policyRefused()),
   );
   add("gauge", "postern_sidecar_ready", "1 while requests can be decided.", () => Number(readings.ready()));
   add("gauge", "postern_sidecar_ongoing", "Requests and connections under way.", readings.ongoing);

@@ -1,28 +1,46 @@
 import type { Logger } from "pino";
 import type { Projection, RecordRef } from "../edge/projection/contract.ts";
-import { compileInForce, type PolicyInForce } from "./policy-in-force.ts";
+import { type PolicyInForce, readPolicy } from "./policy-in-force.ts";
 
 /*
  * Holds the policy in force. A new one replaces it whole, between two requests. One that cannot be read, or is gone,
  * replaces nothing: the gate keeps the last, says so, and never opens.
  *
  *   nothing held ──found──► held ──found──► held (the new one)
- *                            │ ▲
- *                       gone │ │ found
- *                            ▼ │
- *                       held, marked as gone
+ *        │                  │ ▲ ▲
+ *        │ refused     gone │ │ │ found
+ *        ▼                  ▼ │ │
+ *   nothing held,   held, marked as gone
+ *   and why             held, and why a newer one is refused (from held, and back, likewise)
+ *
+ * Refused is a policy of a later release, in a format or with words that this one does not know. What it leaves out of a newer
+ * policy it would not enforce, so it takes none of it. Asking again does not help: another policy will be announced. It is looked
+ * at again now and then all the same, for a record that was only damaged.
  */
 
 const RETRY_FIRST_MS = 50;
 const RETRY_MAX_MS = 1_000;
+const REFUSED_RETRY_MS = 30_000;
+
+/** A stored policy that is newer than the one in force and cannot be enforced. */
+export interface PolicyRefusal {
+  /** undefined when not even that can be read. */
+  readonly generation: number | undefined;
+  readonly version: number | undefined;
+  readonly reason: string;
+}
 
 export interface PolicyFollower {
   readonly current: PolicyInForce | undefined;
   /** The policy in force does not exist any more. */
   readonly isGone: boolean;
-  onChange(listener: (inForce: PolicyInForce) => void): void;
+  readonly refused: PolicyRefusal | undefined;
+  /** Called when another policy is in force, and when one is refused or no longer is. */
+  onChange(listener: () => void): void;
   close(): void;
 }
+
+type Outcome = "settled" | "retry" | "refused";
 
 export function followPolicy(options: {
   projection: Projection;
@@ -31,8 +49,9 @@ export function followPolicy(options: {
   logger: Logger;
 }): PolicyFollower {
   const { projection, workspaceId, policyId, logger } = options;
-  const listeners: Array<(inForce: PolicyInForce) => void> = [];
+  const listeners: Array<() => void> = [];
   let current: PolicyInForce | undefined;
+  let refused: PolicyRefusal | undefined;
   let isGone = false;
   let isClosed = false;
   let isReading = false;
@@ -41,11 +60,38 @@ export function followPolicy(options: {
   let retryMs = RETRY_FIRST_MS;
   let retry: NodeJS.Timeout | undefined;
 
-  async function readOnce(): Promise<"settled" | "retry"> {
+  const tell = () => {
+    for (const listener of listeners) listener();
+  };
+
+  /** Logged and reported once per refused policy, however often it is met. */
+  function refuse(refusal: PolicyRefusal): Outcome {
+    isGone = false;
+    const isKnown = refused?.version === refusal.version && refused?.reason === refusal.reason;
+    refused = refusal;
+    if (isKnown) return "refused";
+    const inForce = current === undefined ? "no policy is in force" : "the last one stays in force";
+    const details = { policyId, ...refusal, versionInForce: current?.record.version };
+    logger.error(details, `the policy cannot be enforced by this release of the sidecar; ${inForce}`);
+    tell();
+    return "refused";
+  }
+
+  function accept(): void {
+    if (refused === undefined) return;
+    refused = undefined;
+    tell();
+  }
+
+  async function readOnce(): Promise<Outcome> {
     const lookup = await projection.findPolicy(workspaceId, policyId);
     if (isClosed) return "settled";
-    if (lookup.status === "unusable") return "retry";
+    if (lookup.status === "unusable") {
+      if (lookup.isRefused !== true) return "retry";
+      return refuse({ generation: undefined, version: undefined, reason: lookup.reason });
+    }
     if (lookup.status === "absent") {
+      accept();
       if (current !== undefined && !isGone) {
         isGone = true;
         logger.warn(
@@ -57,13 +103,19 @@ export function followPolicy(options: {
       return current === undefined ? "retry" : "settled";
     }
     const record = lookup.value;
-    isGone = false;
-    if (current !== undefined && current.record.version === record.version && current.record.uid === record.uid) {
+    const { uid, generation, version } = record;
+    if (current?.record.version === version && current.record.uid === uid) {
+      isGone = false;
+      accept();
       return "settled";
     }
-    current = compileInForce(record);
-    logger.info({ policyId, generation: record.generation, version: record.version }, "policy in force");
-    for (const listener of listeners) listener(current);
+    const read = readPolicy(record);
+    if ("problem" in read) return refuse({ generation, version, reason: read.problem });
+    current = read;
+    isGone = false;
+    refused = undefined;
+    logger.info({ policyId, generation, version }, "policy in force");
+    tell();
     return "settled";
   }
 
@@ -74,7 +126,7 @@ export function followPolicy(options: {
     }
     isReading = true;
     clearTimeout(retry);
-    let outcome: "settled" | "retry" = "settled";
+    let outcome: Outcome = "settled";
     do {
       readAgain = false;
       try {
@@ -86,12 +138,10 @@ export function followPolicy(options: {
     } while (readAgain && !isClosed);
     isReading = false;
     if (isClosed) return;
-    if (outcome === "settled") {
-      retryMs = RETRY_FIRST_MS;
-      return;
-    }
-    retry = setTimeout(() => void read(), retryMs);
-    retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
+    if (outcome !== "retry") retryMs = RETRY_FIRST_MS;
+    if (outcome === "settled") return;
+    retry = setTimeout(() => void read(), outcome === "refused" ? REFUSED_RETRY_MS : retryMs);
+    if (outcome === "retry") retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
   }
 
   const concerns = (ref: RecordRef | undefined): boolean =>
@@ -108,6 +158,9 @@ export function followPolicy(options: {
     },
     get isGone() {
       return isGone;
+    },
+    get refused() {
+      return refused;
     },
     onChange: (listener) => void listeners.push(listener),
     close() {

@@ -1,6 +1,7 @@
 import type { TargetOptions } from "../core/policies/check-path.ts";
 import { type CompiledRule, compileRules, type RuleMatcher } from "../core/policies/match-rule.ts";
-import type { CompiledPolicy, PolicyRecord } from "../core/policies/policy.ts";
+import type { CompiledPolicy } from "../core/policies/policy.ts";
+import { type PolicyRecord, readStoredPolicy } from "../core/policies/stored-policy.ts";
 import type { KeyView } from "../core/verification/key-view.ts";
 import { compileClientAddress, type FindClientAddress } from "./client-address.ts";
 import { compileHeadReader, type ReadHead } from "./head.ts";
@@ -20,9 +21,25 @@ export interface PolicyInForce {
   readonly plans: WeakMap<KeyView, Map<CompiledRule, Plan>>;
 }
 
-/** Throws when a permission query does not parse: the api-server never stores such a policy. */
-export function compileInForce(record: PolicyRecord): PolicyInForce {
-  const { policy } = record;
+/** Why this release cannot enforce a policy. */
+export interface PolicyProblem {
+  readonly problem: string;
+}
+
+/** Prepares a projected policy; one that another release wrote may be beyond this one. */
+export function readPolicy(record: PolicyRecord): PolicyInForce | PolicyProblem {
+  const { policy, problem } = readStoredPolicy(record.policy);
+  if (policy === undefined) return { problem };
+  try {
+    return compileInForce(record, policy);
+  } catch (error) {
+    // A query in words of a later release: the api-server that stored it could read it.
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Throws when a permission query does not parse. */
+function compileInForce(record: PolicyRecord, policy: CompiledPolicy): PolicyInForce {
   const rules = compileRules(policy);
   return {
     record,

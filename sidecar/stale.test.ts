@@ -1,4 +1,5 @@
-import { afterEach, describe, expect, test } from "vitest";
+import pino from "pino";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createMemoryEdge, type Edge } from "../edge/open.ts";
 import {
   aPolicy,
@@ -141,9 +142,91 @@ describe("the policy", () => {
     const key = await gate.records.putKey();
     await gate.records.putUnreadablePolicy();
     for (let i = 0; i < 5; i++) expect([await status(key), (await call(gate.port)).status]).toEqual([200, 401]);
+    await waitFor("the gate to say so", async () => JSON.parse((await gate.readyz()).body).refused !== null);
     expect((await gate.readyz()).status).toBe(200);
     await gate.records.putPolicy(aPolicy({ rules: [aRule({ access: "Anonymous" })] }));
     await waitFor("the next policy", async () => (await call(gate.port)).status === 200);
+    expect(JSON.parse((await gate.readyz()).body).refused).toBeNull();
+  });
+
+  describe("of another release", () => {
+    /** As a later release might say it: all rules Anonymous, on a condition that this one knows nothing of. */
+    const later = { ...aPolicy({ rules: [aRule({ access: "Anonymous" })] }), formatVersion: 2, condition: "at night" };
+    const lines: Array<{ level: number; msg: string; reason?: string }> = [];
+    const logger = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+    const refusals = () => lines.filter(({ reason }) => reason !== undefined);
+    beforeEach(() => {
+      lines.length = 0;
+    });
+    const refused = async () => JSON.parse((await gate.readyz()).body).refused;
+
+    test("with members that are not known, and without ones that have a default, is enforced", async () => {
+      gate = await openGate();
+      const key = await gate.records.putKey();
+      const rule = { access: "Anonymous", path: { prefix: "/open", later: 1 }, ratelimits: [], later: { deep: true } };
+      const { mode: _, onStale: __, allowPaths: ___, ...policy } = aPolicy();
+      await gate.records.putStoredPolicy({ ...policy, rules: [rule], later: "member" });
+      await waitFor("the policy", async () => (await call(gate.port, { path: "/open" })).status === 200);
+      expect([await status(key), (await call(gate.port)).status]).toEqual([200, 401]);
+      expect(await refused()).toBeNull();
+      expect(await gate.metrics()).toContain("postern_sidecar_policy_refused 0");
+    });
+
+    test("in a format that is not known replaces nothing, and that is said: once in the log, in metrics and probes", async () => {
+      gate = await openGate({ config: { logger } });
+      const key = await gate.records.putKey();
+      await gate.records.putStoredPolicy(later);
+      await waitFor("the gate to refuse it", async () => (await refused()) !== null);
+      expect(await refused()).toEqual({
+        generation: 2,
+        version: 2,
+        reason: "format 2 is not known here, where 1 is the highest",
+      });
+      expect([await status(key), (await call(gate.port)).status]).toEqual([200, 401]);
+      expect((await gate.readyz()).status).toBe(200);
+      expect(await gate.metrics()).toContain("postern_sidecar_policy_refused 1");
+      // A reset has it read again: it is the same one.
+      await gate.records.begin("projection-2");
+      await gate.records.putStoredPolicy(later);
+      await gate.records.putKey({}, key);
+      await gate.records.complete();
+      await waitFor("the new version", async () => (await refused())?.version === 3);
+      await gate.settle();
+      expect(refusals()).toMatchObject([
+        { level: 50, version: 2, versionInForce: 1 },
+        { level: 50, version: 3, versionInForce: 1 },
+      ]);
+      await gate.records.putPolicy(aPolicy({ rules: [aRule({ access: "Anonymous" })] }));
+      await waitFor("the next policy", async () => (await call(gate.port)).status === 200);
+      expect(await refused()).toBeNull();
+      expect(await gate.metrics()).toContain("postern_sidecar_policy_refused 0");
+      expect(refusals()).toHaveLength(2);
+    });
+
+    test("in a format that is not known is all there is: the gate lets nobody in, is not ready, and says why", async () => {
+      gate = await openGate({ ready: false, config: { logger } });
+      const key = await gate.records.putKey();
+      await gate.records.putStoredPolicy(later);
+      await waitFor("the gate to refuse it", async () => (await refused()) !== null);
+      expect((await gate.readyz()).status).toBe(503);
+      expect(JSON.parse((await gate.readyz()).body)).toMatchObject({
+        policy: null,
+        refused: { version: 1, reason: "format 2 is not known here, where 1 is the highest" },
+      });
+      expect([await status(key), (await call(gate.port)).status]).toEqual([503, 503]);
+      expect(refusals()).toHaveLength(1);
+      await gate.records.putPolicy(aPolicy());
+      await waitFor("a policy that is known", async () => (await status(key)) === 200);
+      expect((await gate.readyz()).status).toBe(200);
+    });
+
+    test("with a permission query that this one does not understand replaces nothing", async () => {
+      gate = await openGate();
+      const key = await gate.records.putKey({ permissions: ["a"] });
+      await gate.records.putStoredPolicy({ ...aPolicy(), rules: [{ permissions: "a BUT b", ratelimits: [] }] });
+      await waitFor("the gate to refuse it", async () => (await refused()) !== null);
+      expect(await status(key)).toBe(200);
+    });
   });
 
   test("in force is reported at once when it changes, and taken back at the end", async () => {

@@ -130,6 +130,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
       ready,
       detail: {
         policy: policy ?? null,
+        refused: follower.refused ?? null,
         freshness: freshness ?? null,
         stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
         // Known keys are served without it, so it does not decide; but who looks shall see it.
@@ -149,6 +150,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
       policyVersion: () => follower.current?.record.version ?? 0,
       policyGeneration: () => follower.current?.record.generation ?? 0,
       policyGone: () => follower.isGone,
+      policyRefused: () => follower.refused !== undefined,
       ready: () => readiness().ready,
       ongoing: () => ongoing.size,
       places: () => {

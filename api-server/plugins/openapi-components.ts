@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
-import { CompiledPolicy } from "../../core/policies/policy.ts";
+import { PolicyInput } from "../../core/policies/policy.ts";
+import { StoredPolicy } from "../../core/policies/stored-policy.ts";
 import { Code } from "../../core/verification/codes.ts";
 import { PermissionOut, RoleOut } from "../v2/permissions/schemas.ts";
 import { DataPlane, PolicyHead } from "../v2/policies/schemas.ts";
@@ -62,7 +63,7 @@ export const ErrorResponse = z
 
 /** Names of the types that generated clients have. */
 export const SCHEMA_NAMES: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([
-  [CompiledPolicy, "CompiledPolicy"],
+  [PolicyInput, "CompiledPolicy"],
   [Credits, "NewCredits"],
   [CreditsOut, "Credits"],
   [DataPlane, "DataPlane"],
@@ -79,6 +80,7 @@ export const SCHEMA_NAMES: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, s
   [Refill, "Refill"],
   [ResponseMeta, "ResponseMeta"],
   [RoleOut, "Role"],
+  [StoredPolicy, "StoredPolicy"],
   [Code, "VerificationCode"],
 ]);
 

@@ -12,7 +12,8 @@ export interface PolicyHeadRow {
 }
 
 export interface PolicyRow extends PolicyHeadRow {
-  readonly policy: CompiledPolicy;
+  /** As it was set, maybe by another release: to be read with `readStoredPolicy`. */
+  readonly policy: unknown;
 }
 
 export interface PolicyName {

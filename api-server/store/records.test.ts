@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { PolicyRecord } from "../../core/policies/policy.ts";
+import { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import {
   ApiRecord,
   IdentityRecord,

@@ -211,6 +211,26 @@ describe("getPolicy", () => {
     expect((await api.call("policies.getPolicy", body)).status).toBe(400);
   });
 
+  test("reads what another release stored: with its defaults, and without the policy when its format is not known", async () => {
+    const body = aBody();
+    const { policyId } = await api.data("policies.setPolicy", body);
+    const read = () => api.data("policies.getPolicy", { policyId });
+    const store = (policy: object) =>
+      api.deps.db.query("update policies set policy = $2 where id = $1", [policyId, JSON.stringify(policy)]);
+    const { mode: _, allowPaths: __, ...older } = aPolicy();
+    await store(older);
+    expect((await read()).policy).toEqual({ ...older, mode: "Enforce", allowPaths: [] });
+    await store({ ...aPolicy(), ofALaterRelease: { deep: 1 } });
+    // Shown as it is: an operator that compares must see that it is not what it would set.
+    expect((await read()).policy).toEqual({ ...aPolicy(), ofALaterRelease: { deep: 1 } });
+    await store({ ...aPolicy(), formatVersion: 2 });
+    const later = await read();
+    expect(later).toMatchObject({ policyId, version: 1 });
+    expect(later).not.toHaveProperty("policy");
+    expect(await api.data("policies.setPolicy", { ...body, generation: 9 })).toEqual({ policyId, version: 2 });
+    expect((await read()).policy).toEqual(body.policy);
+  });
+
   test("says 404 before 403, and the same of a missing, deleted and foreign policy", async () => {
     const { policyId } = await api.data("policies.setPolicy", aBody());
     const other = await api.makeWorkspace();

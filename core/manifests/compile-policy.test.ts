@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { CompiledPolicy } from "../policies/policy.ts";
+import { PolicyInput } from "../policies/policy.ts";
 import { ApiKeyPolicySpec } from "./api-key-policy.ts";
 import { compilePolicy, namespacesOf } from "./compile-policy.ts";
 
@@ -69,12 +69,12 @@ describe("a compiled policy", () => {
       clientAddress: { from: "forwardedFor", trustedProxies: ["10.0.0.0/8"] },
       allowPaths: ["Semicolon"],
     });
-    expect(CompiledPolicy.parse(policy)).toEqual(policy);
+    expect(PolicyInput.parse(policy)).toEqual(policy);
   });
 
   test("of the smallest spec asks for a valid key everywhere", () => {
     const policy = compile(aSpec({ clientAddress: { from: "Connection" } }));
-    expect(CompiledPolicy.parse(policy)).toMatchObject({ rules: [], clientAddress: { from: "connection" } });
+    expect(PolicyInput.parse(policy)).toMatchObject({ rules: [], clientAddress: { from: "connection" } });
     expect(compile(aSpec())).not.toHaveProperty("clientAddress");
   });
 
@@ -84,7 +84,7 @@ describe("a compiled policy", () => {
     const path = { prefix: `/${"a".repeat(1023)}` };
     const rule = { permissions: "p".repeat(1000), credits: { cost: 1_000_000_000_000 }, match: { path }, ratelimits };
     const policy = compile(aSpec({ rules: [rule, ...new Array(255).fill({})] }));
-    expect(CompiledPolicy.safeParse(policy).error).toBeUndefined();
+    expect(PolicyInput.safeParse(policy).error).toBeUndefined();
   });
 });
 

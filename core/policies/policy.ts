@@ -1,10 +1,21 @@
 import * as z from "zod";
+import { whenMissing } from "../tolerant.ts";
 
 /*
  * The compiled policy: what the operator makes of an ApiKeyPolicy manifest, what `policies.setPolicy` stores and what a
  * sidecar enforces. Names are resolved to ids, durations are milliseconds, defaults are filled in. Bounds are the same
  * as in the manifest schema, so that an accepted manifest always compiles.
+ *
+ *   PolicyInput      strict: what a caller may set. Here.
+ *   StoredPolicy     tolerant: what is stored and projected, maybe by another release. stored-policy.ts
+ *   CompiledPolicy   the complete value that code works with.
+ *
+ * A new member is optional in the input, with the default that policies had before it. When an older sidecar that overlooks it
+ * would let more through than the policy says, a policy that uses it has a higher `formatVersion`.
  */
+
+/** The highest that this release writes and reads. */
+export const POLICY_FORMAT_VERSION = 1;
 
 export const HTTP_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"] as const;
 export const HttpMethod = z.enum(HTTP_METHODS);
@@ -56,21 +67,20 @@ export const RuleRatelimit = z.strictObject({
   identifier: z.enum(["key", "identity"]).describe("By whom is counted."),
   limit: z.int().min(0).describe("Units per window."),
   durationMs: z.int().min(1000).describe("Length of the window, ms."),
-  cost: z.int().min(0).describe("Units per request."),
-  accuracy: z.enum(["strict", "local"]).describe("Decided in the shared store, or in the pod."),
+  cost: whenMissing(z.int().min(0).describe("Units per request."), 1),
+  accuracy: whenMissing(z.enum(["strict", "local"]).describe("Decided in the shared store, or in the pod."), "strict"),
 });
 export type RuleRatelimit = z.infer<typeof RuleRatelimit>;
 
 export const PolicyRule = z.strictObject({
   methods: z.array(HttpMethod).max(HTTP_METHODS.length).optional().describe("Omitted: every method."),
   path: PathMatch.optional().describe("Omitted: every path."),
-  access: z.enum(["Key", "Anonymous"]).describe("Whether a valid key is needed."),
+  access: whenMissing(z.enum(["Key", "Anonymous"]).describe("Whether a valid key is needed."), "Key"),
   permissions: z.string().min(1).max(1000).optional().describe("The permission query of keys.verifyKey."),
-  creditCost: z
-    .int()
-    .min(0)
-    .max(1_000_000_000_000)
-    .describe("Credits per request; the default of keys.verifyKey is 1."),
+  creditCost: whenMissing(
+    z.int().min(0).max(1_000_000_000_000).describe("Credits per request; the default of keys.verifyKey is 1."),
+    1,
+  ),
   ratelimits: z.array(RuleRatelimit).max(16).describe("What a request is counted against; all or nothing."),
 });
 export type PolicyRule = z.infer<typeof PolicyRule>;
@@ -79,24 +89,38 @@ export type PolicyRule = z.infer<typeof PolicyRule>;
 export const PathAllowance = z.enum(["EncodedSlash", "Backslash", "DoubleSlash", "Semicolon", "DotSegments"]);
 export type PathAllowance = z.infer<typeof PathAllowance>;
 
-export const CompiledPolicy = z
+export const PolicyInput = z
   .strictObject({
-    formatVersion: z.literal(1).describe("A sidecar refuses what it does not know."),
+    formatVersion: z
+      .int()
+      .min(1)
+      .max(POLICY_FORMAT_VERSION)
+      .describe("Of what a sidecar must know to enforce the policy; one that does not know it keeps the last policy."),
     apiId: z.string().min(1).max(255).describe("Id of the API whose keys are let through."),
-    mode: z.enum(["Enforce", "Audit"]).describe("Audit: decide and record, but let everything through."),
+    mode: whenMissing(
+      z.enum(["Enforce", "Audit"]).describe("Audit: decide and record, but let everything through."),
+      "Enforce",
+    ),
     credentials: z.array(CredentialLocation).min(1).max(8).describe("Where the key is looked for, in this order."),
     rules: z.array(PolicyRule).max(256).describe("The first that matches decides; without one a valid key is needed."),
-    onStale: z
-      .strictObject({
-        afterMs: z.int().min(1000).describe("Knowledge older than this is stale."),
-        action: z.enum(["Serve", "Deny"]).describe("What happens then."),
-        denyAfterMs: z.int().min(1000).describe("Past this everything is denied."),
-      })
-      .describe("What is done when changes do not arrive."),
-    onCounterFailure: z.enum(["Local", "Deny", "Allow"]).describe("What is done when the shared counters are away."),
-    onCreditFailure: z
-      .enum(["Deny", "Allow"])
-      .describe("What a limited key gets while its credit counter cannot be read."),
+    onStale: whenMissing(
+      z
+        .strictObject({
+          afterMs: whenMissing(z.int().min(1000).describe("Knowledge older than this is stale."), 30_000),
+          action: whenMissing(z.enum(["Serve", "Deny"]).describe("What happens then."), "Serve"),
+          denyAfterMs: whenMissing(z.int().min(1000).describe("Past this everything is denied."), 900_000),
+        })
+        .describe("What is done when changes do not arrive."),
+      { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
+    ),
+    onCounterFailure: whenMissing(
+      z.enum(["Local", "Deny", "Allow"]).describe("What is done when the shared counters are away."),
+      "Local",
+    ),
+    onCreditFailure: whenMissing(
+      z.enum(["Deny", "Allow"]).describe("What a limited key gets while its credit counter cannot be read."),
+      "Deny",
+    ),
     clientAddress: z
       .discriminatedUnion("from", [
         z.strictObject({ from: z.literal("connection").describe("The address of the connection.") }),
@@ -107,7 +131,7 @@ export const CompiledPolicy = z
       ])
       .optional()
       .describe("How the client's address is found; without it the IP allow-list of the API does not count."),
-    allowPaths: z.array(PathAllowance).max(5).describe("Features of paths that are not refused."),
+    allowPaths: whenMissing(z.array(PathAllowance).max(5).describe("Features of paths that are not refused."), []),
   })
   .describe("An ApiKeyPolicy with its names resolved and its defaults filled in.")
   .meta({
@@ -143,17 +167,5 @@ export const CompiledPolicy = z
       },
     ],
   });
-export type CompiledPolicy = z.infer<typeof CompiledPolicy>;
-
-/** The record under which a policy is projected to the pods. */
-export const PolicyRecord = z.object({
-  policyId: z.string(),
-  name: z.string(),
-  apiId: z.string(),
-  uid: z.string(),
-  generation: z.number(),
-  /** Grows with every change of the stored policy, over all uids. */
-  version: z.number(),
-  policy: CompiledPolicy,
-});
-export type PolicyRecord = z.infer<typeof PolicyRecord>;
+export type PolicyInput = z.input<typeof PolicyInput>;
+export type CompiledPolicy = z.output<typeof PolicyInput>;

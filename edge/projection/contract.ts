@@ -1,4 +1,4 @@
-import type { PolicyRecord } from "../../core/policies/policy.ts";
+import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import type { NamespaceRecord, OverrideRecord } from "../../core/verification/records.ts";
 
@@ -215,7 +215,8 @@ export type Lookup<T> =
   /** `stale`: read before the last reset or gap, and given because the source is not usable now. */
   | { readonly status: "found"; readonly value: T; readonly stale?: true }
   | { readonly status: "absent" }
-  | { readonly status: "unusable"; readonly reason: string };
+  /** `isRefused`: there is a record, and this release cannot make one of it. */
+  | { readonly status: "unusable"; readonly reason: string; readonly isRefused?: true };
 
 export type SourceState = { readonly usable: true } | { readonly usable: false; readonly reason: string };
 

@@ -1,4 +1,4 @@
-import type { PolicyRecord } from "../../core/policies/policy.ts";
+import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import { selectOverride } from "../../core/ratelimits/overrides.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import type { NamespaceRecord, OverridePatternsRecord, OverrideRecord } from "../../core/verification/records.ts";
@@ -186,7 +186,10 @@ class CachedProjection implements Projection, FeedListener {
     if (read === undefined) return UNREAD;
     const fallback = read.kind === "unusable" ? this.#cache.fallback(ref) : undefined;
     const outcome = fallback ?? read;
-    if (outcome.kind === "unusable") return { status: "unusable", reason: outcome.reason };
+    if (outcome.kind === "unusable") {
+      const { reason, isRefused } = outcome;
+      return isRefused === undefined ? { status: "unusable", reason } : { status: "unusable", reason, isRefused };
+    }
     if (outcome.kind === "missing" || outcome.record.state === "gone") return { status: "absent" };
     const found = { status: "found", value: outcome.record.value as T } as const;
     return fallback === undefined ? found : { ...found, stale: true };

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { PolicyRecord } from "../../core/policies/policy.ts";
+import { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import {
   ApiRecord,
   IdentityRecord,

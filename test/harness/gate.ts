@@ -11,7 +11,8 @@ import {
 import { type AddressInfo, connect, type Socket } from "node:net";
 import pino from "pino";
 import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
-import { CompiledPolicy, type PolicyRecord } from "../../core/policies/policy.ts";
+import { type CompiledPolicy, PolicyInput } from "../../core/policies/policy.ts";
+import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import type {
   ApiRecord,
   IdentityRecord,
@@ -38,7 +39,7 @@ export const silent = pino({ level: "silent" });
 
 /** A policy with nothing special, but for what the case is about. */
 export const aPolicy = (changes: Partial<CompiledPolicy> = {}): CompiledPolicy =>
-  CompiledPolicy.parse({
+  PolicyInput.parse({
     formatVersion: 1,
     apiId: API,
     mode: "Enforce",
@@ -139,7 +140,12 @@ export class Records {
     await this.#write("key", hashKey(key), undefined);
   }
 
-  async putPolicy(policy: CompiledPolicy): Promise<void> {
+  putPolicy(policy: CompiledPolicy): Promise<void> {
+    return this.putStoredPolicy(policy);
+  }
+
+  /** Whatever another release may have stored. */
+  async putStoredPolicy(policy: unknown): Promise<void> {
     this.#policyVersion += 1;
     const version = this.#policyVersion;
     const record: PolicyRecord = {
@@ -154,6 +160,7 @@ export class Records {
     await this.#write("policy", POLICY, record);
   }
 
+  /** A record of which not even the head can be read. */
   async putUnreadablePolicy(): Promise<void> {
     await this.#write("policy", POLICY, { policyId: POLICY, policy: { formatVersion: 99 } });
   }

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
-import { CompiledPolicy } from "../../../core/policies/policy.ts";
+import { readStoredPolicy, StoredPolicy } from "../../../core/policies/stored-policy.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { policyNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -18,7 +18,11 @@ const Body = z
   .meta({ examples: [{ apiId: "api_9xKp3Rt6VwY1zAbC", name: "main/shop/orders" }] });
 type Body = z.output<typeof Body>;
 
-const Data = PolicyHead.extend({ policy: CompiledPolicy.describe("The policy as it was set.") });
+const Data = PolicyHead.extend({
+  policy: StoredPolicy.optional().describe(
+    "The policy as it was set, with its defaults. Omitted when a later release set it in a format that this one does not know.",
+  ),
+});
 type Data = z.input<typeof Data>;
 
 export const getPolicy = defineProcedure({
@@ -38,7 +42,8 @@ async function handle(call: Call<Body>): Promise<Data> {
   const { workspaceId } = caller;
   const row = await findNamed(call);
   call.require(apiPermission("read_api", row.api_id));
-  return { ...(await describePolicy(deps, workspaceId, row)), policy: row.policy };
+  const { policy } = readStoredPolicy(row.policy);
+  return { ...(await describePolicy(deps, workspaceId, row)), ...(policy === undefined ? {} : { policy }) };
 }
 
 /** Throws PublicError 400 unless the policy is named in one of the two ways, 404 when there is none. */

@@ -5,7 +5,7 @@ import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
 import { parseQuery, QuerySyntaxError } from "../../../core/permissions/query.ts";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
-import { CompiledPolicy } from "../../../core/policies/policy.ts";
+import { PolicyInput } from "../../../core/policies/policy.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
@@ -44,7 +44,7 @@ const Body = z.strictObject({
     .min(1)
     .describe("The manifest's generation.")
     .meta({ examples: [3] }),
-  policy: CompiledPolicy.describe("The compiled policy, at most 256 KiB of JSON."),
+  policy: PolicyInput.describe("The compiled policy, at most 256 KiB of JSON."),
 });
 type Body = z.output<typeof Body>;
 

@@ -26,7 +26,8 @@ export interface StoredPolicy {
   readonly uid: string;
   readonly generation: number;
   readonly version: number;
-  readonly policy: CompiledPolicy;
+  /** undefined when a later release set it, in a format that the API does not know. */
+  readonly policy: CompiledPolicy | undefined;
   readonly manager: string | undefined;
   /** undefined while the store that sidecars report to is away. */
   readonly dataPlane: DataPlane | undefined;
@@ -64,7 +65,7 @@ export async function gather(object: ManifestObject, ctx: Context): Promise<Obse
     findOwned(ctx.api, "policy", manager),
   ]);
   const known = ownPolicy === undefined ? undefined : await findPolicy({ policyId: ownPolicy.id }, ctx);
-  const apiId = ownApi?.id ?? known?.policy.apiId ?? apiIn(object).id;
+  const apiId = ownApi?.id ?? known?.policy?.apiId ?? apiIn(object).id;
   const api = apiId === undefined ? undefined : await findApi(apiId, ctx);
   const stored = known ?? (apiId === undefined ? undefined : await findPolicy({ apiId, name: policyName }, ctx));
   const isDeleting = object.metadata.deletionTimestamp !== undefined;
@@ -111,7 +112,7 @@ async function findPolicy(
     generation,
     version,
     // The types are read out of the OpenAPI document, where an optional field is never said to be absent rather than undefined.
-    policy: policy as CompiledPolicy,
+    policy: policy as CompiledPolicy | undefined,
     manager: managed.manager,
     dataPlane,
   };

@@ -193,10 +193,8 @@ const bypassable = ({ parsed: { spec } }: ObservedPolicy): FurtherCondition => (
 /** By the policy that is in force, which need not be that of the manifest. */
 function staleness(observed: ObservedPolicy): FurtherCondition[] {
   const { stored } = observed;
-  const found =
-    stored !== undefined && isOwn(observed, stored)
-      ? stale(stored.dataPlane, stored.policy.onStale, observed)
-      : undefined;
+  const onStale = isOwn(observed, stored) ? stored?.policy?.onStale : undefined;
+  const found = onStale === undefined ? undefined : stale(stored?.dataPlane, onStale, observed);
   return found === undefined ? [] : [found];
 }
 

@@ -1,0 +1,198 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { ApiKeyPolicySpec } from "../manifests/api-key-policy.ts";
+import { compilePolicy } from "../manifests/compile-policy.ts";
+import { type CompiledPolicy, PolicyInput } from "./policy.ts";
+import { readStoredPolicy, StoredPolicy } from "./stored-policy.ts";
+
+/** With every member that there is. */
+const whole: CompiledPolicy = {
+  formatVersion: 1,
+  apiId: "api_1",
+  mode: "Audit",
+  credentials: [
+    { in: "header", name: "Authorization", scheme: "Bearer" },
+    { in: "query", name: "key" },
+  ],
+  rules: [
+    {
+      methods: ["GET"],
+      path: { prefix: "/a" },
+      access: "Key",
+      permissions: "a.read",
+      creditCost: 3,
+      ratelimits: [
+        {
+          scope: { kind: "name", name: "own" },
+          identifier: "key",
+          limit: 5,
+          durationMs: 60_000,
+          cost: 2,
+          accuracy: "local",
+        },
+        {
+          scope: { kind: "namespace", namespaceId: "rlns_1" },
+          identifier: "identity",
+          limit: 5,
+          durationMs: 60_000,
+          cost: 0,
+          accuracy: "strict",
+        },
+      ],
+    },
+    { path: { exact: "/b" }, access: "Anonymous", creditCost: 1, ratelimits: [] },
+  ],
+  onStale: { afterMs: 5_000, action: "Serve", denyAfterMs: 6_000 },
+  onCounterFailure: "Allow",
+  onCreditFailure: "Allow",
+  clientAddress: { from: "forwardedFor", trustedProxies: ["10.0.0.0/8"] },
+  allowPaths: ["Semicolon"],
+};
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** A copy with another member in every object, at every level. */
+function withUnknown(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withUnknown);
+  if (!isObject(value)) return value;
+  const members = Object.entries(value).map(([name, member]) => [name, withUnknown(member)]);
+  return { ...Object.fromEntries(members), ofALaterRelease: { deep: [1] } };
+}
+
+/** Every object in the value, with the names of its members. */
+function membersOf(value: unknown, at = ""): string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => membersOf(item, `${at}[]`));
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([name, member]) => [
+    at === "" ? name : `${at}.${name}`,
+    ...membersOf(member, at === "" ? name : `${at}.${name}`),
+  ]);
+}
+
+/** A copy of which every object lacks the member. */
+function without(value: unknown, path: string, at = ""): unknown {
+  if (Array.isArray(value)) return value.map((item) => without(item, path, `${at}[]`));
+  if (!isObject(value)) return value;
+  const here = (name: string) => (at === "" ? name : `${at}.${name}`);
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([name]) => here(name) !== path)
+      .map(([name, member]) => [name, without(member, path, here(name))]),
+  );
+}
+
+describe("a stored policy", () => {
+  test("that this release made is read as it was set", () => {
+    expect(PolicyInput.parse(whole)).toEqual(whole);
+    expect(readStoredPolicy(whole)).toEqual({ policy: whole });
+  });
+
+  test("is read whatever members a later release added, and they are refused of a caller", () => {
+    expect(readStoredPolicy(withUnknown(whole)).policy).toMatchObject(whole);
+    expect(PolicyInput.safeParse(withUnknown(whole)).success).toBe(false);
+  });
+
+  test("of a later format is a problem, also when all of it could be read", () => {
+    const { problem } = readStoredPolicy({ ...whole, formatVersion: 2 });
+    expect(problem).toBe("format 2 is not known here, where 1 is the highest");
+    expect(readStoredPolicy({ formatVersion: 2, entirely: "other" }).problem).toBe(problem);
+  });
+
+  test.each([
+    { name: "a mode that is not known", change: { mode: "Shadow" } },
+    { name: "a credential in another place", change: { credentials: [{ in: "cookie", name: "k" }] } },
+    // Without its condition the rule would be for every path.
+    { name: "a path that is matched otherwise", change: { rules: [{ path: { regex: "^/a" }, ratelimits: [] }] } },
+    {
+      name: "a path that is matched in two ways",
+      change: { rules: [{ path: { prefix: "/a", exact: "/b" }, ratelimits: [] }] },
+    },
+    { name: "no format", change: { formatVersion: undefined } },
+    { name: "a format that is no number", change: { formatVersion: "1" } },
+  ])("with $name is a problem, which shows no value", ({ change }) => {
+    const { problem } = readStoredPolicy({ ...whole, ...change });
+    expect(problem).toEqual(expect.any(String));
+    expect(problem).not.toMatch(/Shadow|cookie|regex\^/);
+  });
+
+  test.each([null, undefined, 1, "policy", [], {}])("that is %j is a problem", (stored) => {
+    expect(readStoredPolicy(stored).problem).toEqual(expect.any(String));
+  });
+
+  /** What the absence of each member means. */
+  const DEFAULTS: Readonly<Record<string, unknown>> = {
+    mode: "Enforce",
+    onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
+    "onStale.afterMs": 30_000,
+    "onStale.action": "Serve",
+    "onStale.denyAfterMs": 900_000,
+    onCounterFailure: "Local",
+    onCreditFailure: "Deny",
+    allowPaths: [],
+    "rules[].access": "Key",
+    "rules[].creditCost": 1,
+    "rules[].ratelimits[].cost": 1,
+    "rules[].ratelimits[].accuracy": "strict",
+  };
+  /** What may be missing, and then is. */
+  const OPTIONAL = ["clientAddress", "credentials[].scheme", "rules[].methods", "rules[].path", "rules[].permissions"];
+
+  const members = [...new Set(membersOf(whole))];
+  test.each(members)("without %s has its default, or is a problem", (path) => {
+    const stored = without(whole, path);
+    const { policy, problem } = readStoredPolicy(stored);
+    if (path in DEFAULTS) {
+      const found = membersWith(policy, path);
+      expect(found.length).toBeGreaterThan(0);
+      for (const value of found) expect(value).toEqual(DEFAULTS[path]);
+    } else if (OPTIONAL.includes(path)) {
+      expect(policy).toEqual(stored);
+    } else {
+      expect(problem).toEqual(expect.any(String));
+    }
+  });
+
+  test("every default is of a member that there is, and is what a manifest has that does not say it", () => {
+    expect([...Object.keys(DEFAULTS), ...OPTIONAL].filter((path) => !members.includes(path))).toEqual([]);
+    const ratelimits = [{ name: "own", limit: 5, duration: "60s" }];
+    const spec = ApiKeyPolicySpec.parse({ api: { name: "api" }, target: { port: 80 }, rules: [{ ratelimits }] });
+    const compiled = compilePolicy(spec, { apiId: "api_1", namespaceIds: new Map() });
+    for (const [path, value] of Object.entries(DEFAULTS)) expect(membersWith(compiled, path)).toEqual([value]);
+  });
+});
+
+/** The values of the member at that path. */
+function membersWith(value: unknown, path: string): unknown[] {
+  let found: unknown[] = [value];
+  for (const step of path.split(".")) {
+    const name = step.replaceAll("[]", "");
+    found = found.map((one) => (one as Record<string, unknown>)[name]);
+    if (step.endsWith("[]")) found = found.flat();
+  }
+  return found;
+}
+
+test("the example of the test has every member of the schema", () => {
+  const named = new Set(membersOf(whole));
+  const inSchema = propertiesOf(z.toJSONSchema(PolicyInput) as JsonSchema);
+  expect(inSchema.filter((path) => !named.has(path))).toEqual([]);
+  expect(propertiesOf(z.toJSONSchema(StoredPolicy, { io: "input" }) as JsonSchema)).toEqual(inSchema);
+});
+
+interface JsonSchema {
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly items?: JsonSchema;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly oneOf?: readonly JsonSchema[];
+}
+
+function propertiesOf(schema: JsonSchema, at = ""): string[] {
+  const alternatives = schema.anyOf ?? schema.oneOf;
+  if (alternatives !== undefined) return [...new Set(alternatives.flatMap((one) => propertiesOf(one, at)))];
+  if (schema.items !== undefined) return propertiesOf(schema.items, `${at}[]`);
+  return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => {
+    const path = at === "" ? name : `${at}.${name}`;
+    return [path, ...propertiesOf(member, path)];
+  });
+}
