@@ -1,13 +1,12 @@
-import type { Socket } from "node:net";
 import { type FastifyInstance, type FastifyRequest, fastify } from "fastify";
 import { Registry } from "prom-client";
-import { PublicError } from "../core/errors.ts";
 import type { Deps } from "./deps.ts";
 import { HEALTHY, type Health } from "./health.ts";
+import { createConnections } from "./plugins/connections.ts";
 import { createDeadlines } from "./plugins/deadline.ts";
 import { registerDocsPage } from "./plugins/docs-page.ts";
 import { registerErrorPages } from "./plugins/error-pages.ts";
-import { createErrorSender, errorBody, registerRefusals } from "./plugins/errors.ts";
+import { createErrorSender, registerRefusals } from "./plugins/errors.ts";
 import { registerHealth } from "./plugins/health.ts";
 import { registerMetrics } from "./plugins/metrics.ts";
 import { registerOpenApi } from "./plugins/openapi.ts";
@@ -36,6 +35,11 @@ const CONNECTIONS_CHECKED_MS = 5_000;
 export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
   const timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const nextRequestId = createRequestIds(deps);
+  const connections = createConnections({
+    nextRequestId,
+    docsUrl: () => deps.docsUrl,
+    observe: (status, startedMs) => metrics.observe("unknown", status, startedMs),
+  });
   const app = fastify({
     logger: false,
     // A client's own request id is not used.
@@ -44,18 +48,17 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     trustProxy: options.trustedProxies === undefined ? false : [...options.trustedProxies],
     requestTimeout: timeoutMs,
     http: {
+      // Refused in our own form.
+      requireHostHeader: false,
       headersTimeout: Math.min(timeoutMs, HEADERS_TIMEOUT_MS),
       connectionsCheckingInterval: Math.min(timeoutMs, CONNECTIONS_CHECKED_MS),
     },
     forceCloseConnections: "idle",
     return503OnClosing: false,
     frameworkErrors: (error, request, reply) => sendError(request, reply, error),
-    clientErrorHandler: (error, socket) => {
-      // An answer in the middle of another one would be taken for a part of it.
-      if (deadlines.isBusy(socket)) socket.destroy();
-      else refuseConnection(error, socket, { deps, requestId: nextRequestId() });
-    },
+    clientErrorHandler: connections.clientErrorHandler,
   });
+  connections.guard(app.server);
 
   const metrics = registerMetrics(app, options.metrics ?? new Registry());
   const observe = (request: FastifyRequest, status: number): void =>
@@ -72,29 +75,4 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   registerProcedures(app, { deps, deadlines, sendError, observe }, procedures);
   await app.ready();
   return app;
-}
-
-/** What is not even HTTP, or did not arrive in time, is answered on the bare socket and hung up on. */
-function refuseConnection(
-  error: ConnectionError,
-  socket: Socket,
-  { deps, requestId }: { deps: Deps; requestId: string },
-): void {
-  if (error.code === "ECONNRESET" || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const late = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
-  const refusal = late
-    ? new PublicError("request_timeout", "The request did not arrive in time.")
-    : new PublicError("request_body_unreadable", "The request is not valid HTTP.");
-  const body = JSON.stringify(errorBody(refusal, { requestId, docsUrl: deps.docsUrl }));
-  const status = late ? "408 Request Timeout" : "400 Bad Request";
-  socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
-}
-
-interface ConnectionError extends Error {
-  readonly code?: string;
 }

@@ -90,6 +90,16 @@ export const ERROR_KINDS = {
   ),
   protected_resource: row(412, "Resource is protected", "Delete protection is on for this API. Switch it off first."),
   request_body_too_large: row(413, "Request Entity Too Large", "The body is larger than 10 MiB."),
+  expectation_failed: row(
+    417,
+    "Expectation Failed",
+    "The header `Expect` asks for something other than `100-continue`. Leave it out.",
+  ),
+  request_headers_too_large: row(
+    431,
+    "Request Header Fields Too Large",
+    "The headers of the request are larger than 16 KiB together. Send fewer or shorter ones.",
+  ),
   workspace_rate_limited: row(
     429,
     "Too Many Requests",

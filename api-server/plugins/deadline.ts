@@ -1,4 +1,3 @@
-import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { PublicError } from "../../core/errors.ts";
@@ -22,12 +21,10 @@ export interface Deadlines {
   begin(exchange: Exchange): void;
   /** False when the exchange had ended before: the deadline has answered, or the client is gone. */
   end(exchange: Exchange): boolean;
-  /** Whether a handler is at work on a request that came over this connection. */
-  isBusy(socket: Socket): boolean;
 }
 
 /**
- * Answers 408 when a request has taken `timeoutMs`, and logs 499 when a client did not wait for its answer. One sweep a
+ * Answers 408 when a request has taken `timeoutMs`, and logs 499 when a client broke the connection before its answer. One sweep a
  * second instead of a timer per request: a deadline of a minute may be a second late, and each request is cheaper.
  */
 export function createDeadlines(
@@ -71,6 +68,5 @@ export function createDeadlines(
   return {
     begin: (exchange) => exchanges.add(exchange),
     end,
-    isBusy: (socket) => [...exchanges].some(({ request }) => request.raw.socket === socket),
   };
 }

@@ -5,6 +5,7 @@ import type { Deps } from "../deps.ts";
 import { noteRarely } from "../domain/note-rarely.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
 import { readRootKeyHash } from "./auth.ts";
+import { answerAhead } from "./read-body.ts";
 
 /*
  * The one place where what was thrown becomes an error body (api/v2 section 4).
@@ -71,10 +72,10 @@ export function createErrorSender(deps: Pick<Deps, "counters" | "docsUrl" | "log
     observe(request, status);
     for (const [name, value] of Object.entries(error.headers)) reply.header(name, value);
     const problem = PROBLEM_TYPES.test(request.headers.accept ?? "");
-    reply
-      .status(status)
-      .type(problem ? "application/problem+json" : "application/json")
-      .send(JSON.stringify(errorBody(error, { requestId, docsUrl: deps.docsUrl })));
+    const text = JSON.stringify(errorBody(error, { requestId, docsUrl: deps.docsUrl }));
+    reply.status(status).type(problem ? "application/problem+json" : "application/json");
+    if (request.discarded === undefined) reply.send(text);
+    else reply.header("content-length", Buffer.byteLength(text)).send(answerAhead(text, request.discarded));
   };
 }
 

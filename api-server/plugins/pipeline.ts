@@ -8,6 +8,7 @@ import type { Deps } from "../deps.ts";
 import { type AnyProcedure, type Call, type Caller, DataJson, type Management, type Page } from "../procedure.ts";
 import { admit, createRootKeys, type KnownRootKey, type RootKey, type RootKeys, readRootKeyHash } from "./auth.ts";
 import { checkContentEncoding, checkContentType, parseBody } from "./body.ts";
+import { checkHead } from "./connections.ts";
 import type { Deadlines, Exchange } from "./deadline.ts";
 import type { ErrorSender } from "./errors.ts";
 import { type JsonSchema, responseSchema } from "./json-schema.ts";
@@ -222,11 +223,13 @@ export function successBody(procedure: AnyProcedure): z.ZodType {
 
 const successSchema = (procedure: AnyProcedure): JsonSchema => responseSchema(successBody(procedure), "draft-7");
 
-/** When a request arrived, of `performance.now()`. */
+/** When a request arrived, of `performance.now()`; and whether its head is one. */
 export function registerArrival(app: FastifyInstance): void {
   app.decorateRequest("startedMs", 0);
+  app.decorateRequest("discarded", undefined);
   app.addHook("onRequest", (request, _reply, done) => {
     request.startedMs = performance.now();
+    checkHead(request);
     done();
   });
 }

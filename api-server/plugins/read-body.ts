@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
 import type { FastifyRequest } from "fastify";
 import { PublicError } from "../../core/errors.ts";
 
@@ -8,7 +9,14 @@ import { PublicError } from "../../core/errors.ts";
  * (api/v2 section 2).
  */
 
-const BODY_BYTES_MAX = 10_485_760;
+export const BODY_BYTES_MAX = 10_485_760;
+
+/**
+ * What is still read of a body that was refused for its length, and thrown away. A connection that is closed while its client
+ * writes is reset, and whoever writes everything before it reads would lose the answer.
+ */
+const DISCARDED_BYTES_MAX = 67_108_864;
+const DISCARDED_MS_MAX = 20_000;
 
 /** So much is kept of anybody's body. One up to this size is also parsed before the root key is looked up. */
 export const UNJUDGED_BYTES_MAX = 262_144;
@@ -24,10 +32,6 @@ type Done = (error: Error | null, body?: Buffer) => void;
  */
 export function createBodyReader(judge: Judge) {
   return (request: FastifyRequest, payload: IncomingMessage, done: Done): void => {
-    if (Number(request.headers["content-length"]) > BODY_BYTES_MAX) {
-      done(tooLarge());
-      return;
-    }
     const chunks: Buffer[] = [];
     let length = 0;
     let isJudged = false;
@@ -45,10 +49,15 @@ export function createBodyReader(judge: Judge) {
       chunks.length = 0;
     }
 
+    function refuseLength(): void {
+      request.discarded = discard(payload);
+      end(tooLarge());
+    }
+
     function onData(chunk: Buffer): void {
       length += chunk.length;
       if (length > BODY_BYTES_MAX) {
-        end(tooLarge());
+        refuseLength();
         return;
       }
       if (refusal === undefined) chunks.push(chunk);
@@ -65,12 +74,51 @@ export function createBodyReader(judge: Judge) {
       error.statusCode ??= 400;
       end(error);
     };
-    payload.on("data", onData).on("end", onEnd).on("error", onError);
+    if (Number(request.headers["content-length"]) > BODY_BYTES_MAX) refuseLength();
+    else payload.on("data", onData).on("end", onEnd).on("error", onError);
   };
 }
 
-/** The rest of it is not read, so that no other request can come over the connection. */
+/** Resolves when the body has ended, or as much of it as is worth waiting for. */
+function discard(payload: IncomingMessage): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let bytes = 0;
+  const timer = setTimeout(resolve, DISCARDED_MS_MAX);
+  payload
+    .on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > DISCARDED_BYTES_MAX) resolve();
+    })
+    .on("error", () => resolve())
+    .on("close", resolve)
+    .on("end", resolve)
+    .resume();
+  return promise.finally(() => {
+    clearTimeout(timer);
+    payload.pause();
+  });
+}
+
+/** What follows on the connection is not looked at: the body may go on for longer than it is read. */
 const tooLarge = (): PublicError =>
   new PublicError("request_body_too_large", "The body is larger than 10,485,760 bytes.", {
     headers: { Connection: "close" },
   });
+
+/** Sends a whole answer at once, and ends it, with its connection, when the rest of the request has been read. */
+export function answerAhead(answer: string, discarded: Promise<void>): Readable {
+  return Readable.from(
+    (async function* () {
+      yield Buffer.from(answer);
+      await discarded;
+    })(),
+    { objectMode: false },
+  );
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Set while the rest of a refused body is read: resolves when that is over. */
+    discarded: Promise<void> | undefined;
+  }
+}

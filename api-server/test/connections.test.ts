@@ -1,0 +1,264 @@
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { waitFor } from "../../test/harness/wait.ts";
+import { buildTestApp, type TestApp } from "./app.ts";
+
+/* What a connection that does not do as most do is told: whatever leaves is an answer in our form, or nothing at all. */
+
+let t: TestApp;
+/** Of a server that soon gives up waiting, and of one with the time limits of every day. */
+let port: number;
+let patientPort: number;
+let patient: TestApp;
+beforeAll(async () => {
+  t = await buildTestApp({ requestTimeoutMs: 1000 });
+  patient = await buildTestApp();
+  port = await listen(t);
+  patientPort = await listen(patient);
+});
+afterAll(() => Promise.all([t.close(), patient.close()]));
+
+async function listen({ app }: TestApp): Promise<number> {
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  return (app.server.address() as AddressInfo).port;
+}
+
+const MIB = 1_048_576;
+
+function open(to = port): { socket: Socket; received: () => string; closed: Promise<void> } {
+  const socket = connect({ host: "127.0.0.1", port: to, allowHalfOpen: true });
+  let text = "";
+  socket.on("data", (chunk: Buffer) => {
+    text += chunk.toString("latin1");
+  });
+  socket.on("error", () => undefined);
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  socket.on("end", () => socket.end());
+  return { socket, received: () => text, closed };
+}
+
+/** Sends bytes as they are, and returns everything that comes until the server closes the connection. */
+async function send(...pieces: string[]): Promise<string> {
+  const { socket, received, closed } = open();
+  for (const piece of pieces) socket.write(piece, "latin1");
+  await closed;
+  return received();
+}
+
+interface Answer {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
+  readonly body: any;
+}
+
+/** The answers on a connection, each with a body of its announced length that is JSON, and nothing between or behind them. */
+function readAnswers(text: string): Answer[] {
+  const answers: Answer[] = [];
+  for (let rest = text; rest !== ""; ) {
+    const end = rest.indexOf("\r\n\r\n");
+    const head = rest.slice(0, end);
+    expect(head).toMatch(/^HTTP\/1\.1 \d{3} /);
+    expect(head).toMatch(/^content-type: application\/json/im);
+    const length = Number(/^content-length: (\d+)$/im.exec(head)?.[1]);
+    const body = rest.slice(end + 4, end + 4 + length);
+    answers.push({ status: Number(head.slice(9, 12)), body: JSON.parse(body) });
+    rest = rest.slice(end + 4 + length);
+  }
+  return answers;
+}
+
+const kindsOf = (text: string): string[] =>
+  readAnswers(text).map(({ status, body }) => {
+    expect(body.meta.requestId).toMatch(/^req_/);
+    if (body.error === undefined) return String(status);
+    expect(body.error.status).toBe(status);
+    return `${status} ${body.error.type.split("/").at(-1)}`;
+  });
+
+/** A request that is answered 200. */
+const good = (head = ""): string => `GET /v2/liveness HTTP/1.1\r\nHost: a\r\n${head}\r\n`;
+/** One that is answered 404, once Postgres has been asked. */
+const slow = (): string => {
+  const body = JSON.stringify({ apiId: "api_missing0" });
+  return `POST /v2/apis.getApi HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.workspace.rootKey}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+};
+
+describe("a request that is not one", () => {
+  test.each([
+    { name: "bytes that are no HTTP", sent: "hello\r\n\r\n", kind: "400 request_body_unreadable" },
+    { name: "another protocol", sent: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", kind: "400 request_body_unreadable" },
+    { name: "no Host", sent: "GET /v2/liveness HTTP/1.1\r\nConnection: close\r\n\r\n", kind: "400 invalid_input" },
+    {
+      name: "two lengths",
+      sent: "POST /v2/apis.getApi HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+      kind: "400 request_body_unreadable",
+    },
+    {
+      name: "a chunk of no length",
+      sent: "POST /v2/apis.getApi HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+      kind: "400 request_body_unreadable",
+    },
+    {
+      name: "headers of 100 kB",
+      sent: `GET /v2/liveness HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(100_000)}\r\n\r\n`,
+      kind: "431 request_headers_too_large",
+    },
+    {
+      name: "headers of 5 MB",
+      sent: `GET /v2/liveness HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(5_000_000)}\r\n\r\n`,
+      kind: "431 request_headers_too_large",
+    },
+    {
+      name: "an expectation that nobody knows",
+      sent: good("Expect: the-unexpected\r\nConnection: close\r\n"),
+      kind: "417 expectation_failed",
+    },
+    { name: "a tunnel", sent: "CONNECT example.com:443 HTTP/1.1\r\nHost: a\r\n\r\n", kind: "405 method_not_allowed" },
+    { name: "half a head", sent: "GET /v2/liveness HTTP/1.1\r\nHo", kind: "408 request_timeout" },
+  ])("$name: $kind", async ({ sent, kind }) => {
+    expect(kindsOf(await send(sent))).toEqual([kind]);
+  });
+
+  test("nothing at all is answered with nothing", async () => {
+    expect(await send()).toBe("");
+  });
+
+  test("nothing after an answer is answered with nothing", async () => {
+    const { socket, received } = open();
+    socket.write(good());
+    await waitFor("the answer", () => received().includes("req_"));
+    await sleep(2500);
+    expect(kindsOf(received())).toEqual(["200"]);
+    socket.destroy();
+  });
+});
+
+describe("several requests on one connection", () => {
+  test.each([
+    { name: "garbage", behind: "garbage\r\n\r\n", last: "400 request_body_unreadable" },
+    {
+      name: "headers too large",
+      behind: `GET / HTTP/1.1\r\nX: ${"x".repeat(70_000)}\r\n\r\n`,
+      last: "431 request_headers_too_large",
+    },
+    {
+      name: "a bad chunk",
+      behind: "POST /v2/apis.getApi HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+      last: "400 request_body_unreadable",
+    },
+    { name: "no Host", behind: "GET /v2/liveness HTTP/1.1\r\nConnection: close\r\n\r\n", last: "400 invalid_input" },
+    { name: "a tunnel", behind: "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", last: "405 method_not_allowed" },
+    { name: "half a request", behind: "GET /v2/liveness HTTP/1.1\r\nHo", last: "408 request_timeout" },
+  ])("$name behind good ones takes no answer from them", async ({ behind, last }) => {
+    expect(kindsOf(await send(`${good()}${slow()}${good()}${behind}`))).toEqual([
+      "200",
+      "404 api_not_found",
+      "200",
+      last,
+    ]);
+    // The same, when the faulty one comes in a piece of its own while the others are still at work.
+    expect(kindsOf(await send(slow(), behind))).toEqual(["404 api_not_found", last]);
+  });
+
+  test("what comes behind a request that closes the connection is not looked at", async () => {
+    expect(kindsOf(await send(`${good("Connection: close\r\n")}garbage\r\n\r\n`))).toEqual(["200"]);
+  });
+});
+
+describe("a client that ends its side at once", () => {
+  test.each([
+    { name: "after one request", sent: () => slow(), kinds: ["404 api_not_found"] },
+    {
+      name: "after three",
+      sent: () => good() + slow() + slow(),
+      kinds: ["200", "404 api_not_found", "404 api_not_found"],
+    },
+    {
+      name: "in the middle of a head behind a good one",
+      sent: () => `${slow()}GET /v2/live`,
+      kinds: ["404 api_not_found", "400 request_body_unreadable"],
+    },
+    { name: "before anything", sent: () => "", kinds: [] },
+  ])("$name gets its answers", async ({ sent, kinds }) => {
+    const { socket, received, closed } = open();
+    socket.end(sent());
+    await closed;
+    expect(kindsOf(received())).toEqual(kinds);
+  });
+});
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+function heldBytes(): number {
+  collectGarbage();
+  return process.memoryUsage().arrayBuffers;
+}
+
+describe("a body that is too large", () => {
+  const head = (framing: string, more = ""): string =>
+    `POST /v2/apis.createApi HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n${more}${framing}\r\n\r\n`;
+
+  /** Writes all of the body before it reads a byte. */
+  async function writeThenRead(bytes: number, framing: "length" | "chunks"): Promise<string> {
+    const { socket, received, closed } = open(patientPort);
+    socket.pause();
+    const piece = Buffer.alloc(MIB, "x");
+    socket.write(head(framing === "length" ? `Content-Length: ${bytes}` : "Transfer-Encoding: chunked"));
+    for (let sent = 0; sent < bytes; sent += MIB) {
+      if (framing === "chunks") socket.write(`${MIB.toString(16)}\r\n`);
+      const flushed = new Promise((done) => socket.write(piece, done));
+      if (framing === "chunks") socket.write("\r\n");
+      await Promise.race([flushed, closed]);
+    }
+    if (framing === "chunks") socket.write("0\r\n\r\n");
+    await sleep(50);
+    socket.resume();
+    await closed;
+    return received();
+  }
+
+  test.each(["length", "chunks"] as const)(
+    "is 413 also for one that writes 30 MB before it reads (%s)",
+    async (framing) => {
+      expect(kindsOf(await writeThenRead(30 * MIB, framing))).toEqual(["413 request_body_too_large"]);
+    },
+  );
+
+  test("one that waits for a word before it writes gets 413 instead", async () => {
+    const { socket, received } = open(patientPort);
+    socket.write(head(`Content-Length: ${30 * MIB}`, "Expect: 100-continue\r\n"));
+    await waitFor("an answer", () => received().includes("requestId"));
+    expect(kindsOf(received())).toEqual(["413 request_body_too_large"]);
+    socket.destroy();
+  });
+
+  test("one that may be written is asked for", async () => {
+    const { socket, received } = open(patientPort);
+    socket.write(head("Content-Length: 2", "Expect: 100-continue\r\n"));
+    await waitFor("the word", () => received() === "HTTP/1.1 100 Continue\r\n\r\n");
+    socket.write("{}");
+    await waitFor("the answer", () => received().includes(" 401 "));
+    socket.destroy();
+  });
+
+  test("nothing of it is kept, and one without end is hung up on", async () => {
+    const before = heldBytes();
+    const uploads = Array.from({ length: 8 }, () => open(patientPort));
+    for (const { socket } of uploads) socket.write(head(`Content-Length: ${1e12}`));
+    const piece = Buffer.alloc(MIB, "x");
+    const writing = uploads.map(async ({ socket, closed }) => {
+      let sent = 0;
+      while (!socket.destroyed && sent < 500 * MIB) {
+        await Promise.race([new Promise((done) => socket.write(piece, done)), closed]);
+        sent += MIB;
+      }
+      return sent;
+    });
+    await waitFor("all to be refused", () => uploads.every(({ received }) => received().includes(" 413 ")));
+    expect(heldBytes() - before).toBeLessThan(30 * MIB);
+    expect(Math.max(...(await Promise.all(writing)))).toBeLessThan(200 * MIB);
+  }, 60_000);
+});
