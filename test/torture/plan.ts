@@ -21,13 +21,16 @@ export const FAULT_KINDS = [
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
+/** What a tenant does to itself. It excuses nothing that others meet. */
+export const TENANT_FAULTS: ReadonlySet<FaultKind> = new Set(["bulk-change", "attack"]);
+
 export interface PlannedFault {
   /** Since the start of the load. */
   readonly atMs: number;
   readonly kind: FaultKind;
   /** `leader`: the api-server that relays at that time. A number from 0 to 1: a place in the list of such parts. */
   readonly target: "leader" | number;
-  /** How long the part is away; of a snapshot, how old it is when it comes back. */
+  /** How long the part is away, or the attack goes on; of a snapshot, how old it is when it comes back. */
   readonly forMs: number;
 }
 
@@ -36,10 +39,10 @@ export interface Plan {
   readonly faults: readonly PlannedFault[];
 }
 
-/** How long a fault may last, ms. A stopped api-server stays so for longer than another may take to relay in its place. */
+/** How long a fault may last, ms. An api-server stands still for longer than another may take to relay in its place. */
 const LASTS: Readonly<Record<FaultKind, readonly [min: number, max: number]>> = {
   "kill-api-server": [100, 3_000],
-  "stop-api-server": [4_000, 16_000],
+  "stop-api-server": [4_000, 40_000],
   "kill-sidecar": [100, 2_000],
   "stop-sidecar": [1_000, 6_000],
   "flush-redis": [0, 0],
@@ -49,7 +52,7 @@ const LASTS: Readonly<Record<FaultKind, readonly [min: number, max: number]>> = 
   "stop-redis": [500, 4_000],
   "abort-postgres": [0, 3_000],
   "bulk-change": [0, 0],
-  attack: [0, 0],
+  attack: [5_000, 15_000],
 };
 
 const FIRST_AT_MS = 2_000;

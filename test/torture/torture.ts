@@ -14,6 +14,7 @@ import { Http, readJson } from "./load/http.ts";
 import { Keys, type LoadKey } from "./load/keys.ts";
 import { sample } from "./load/samples.ts";
 import { seed } from "./load/seed.ts";
+import { Servers } from "./load/servers.ts";
 import { type FaultKind, makePlan } from "./plan.ts";
 import { Random } from "./random.ts";
 import { makeReport, type Report } from "./report.ts";
@@ -70,7 +71,7 @@ export async function torture(options: TortureOptions): Promise<Report> {
   const loadStartedMs = performance.now();
   const ending = new AbortController();
   const signal = AbortSignal.any([ending.signal, ...(options.signal === undefined ? [] : [options.signal])]);
-  const shared = { http, journal, keys, world, apiServers: world.apiServers, signal };
+  const shared = { http, journal, keys, world, apiServers: new Servers(world.apiServers), signal };
   const load = [
     ...CHANGERS.map((name, n) => {
       const of = { name: `client-${n + 1}`, workspace: world.workspaces[name], apiId: seeded.apiIds[name] };

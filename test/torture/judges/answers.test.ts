@@ -17,6 +17,11 @@ test.each(["unavailable", "none"] as const)("%s is right during a fault and shor
   expect(count(anAsk(9, answer, { answeredMs: anAsk(10, answer).sentMs }))).toBe(0);
 });
 
+test("what a tenant does to itself excuses no answer to another", () => {
+  const asks = [anAsk(11, "unavailable")];
+  expect(judgeAnswers(aCase({ asks, faults: [aFault("attack", 10, 12)] }))).toHaveLength(1);
+});
+
 test("an answer that no procedure has is never right", () => {
   expect(count(anAsk(11, "odd"))).toBe(1);
 });

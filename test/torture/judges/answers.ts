@@ -1,5 +1,5 @@
 import type { Answer, AskEntry } from "../journal.ts";
-import { happened, MEND_MS, spellsOf, touches } from "./faults.ts";
+import { excusing, MEND_MS, spellsOf, touches } from "./faults.ts";
 import type { Case, Violation } from "./judge.ts";
 
 const UNDECIDED: ReadonlySet<Answer> = new Set(["unavailable", "none"]);
@@ -12,7 +12,7 @@ const SLOW_PERCENT = 5;
 
 /** Every question gets an answer that says something about the key, but during a fault and shortly after it. */
 export function judgeAnswers({ recorded }: Case): Violation[] {
-  const spells = spellsOf(recorded.faults, { mendMs: MEND_MS });
+  const spells = spellsOf(excusing(recorded.faults), { mendMs: MEND_MS });
   const calm = recorded.asks.filter(({ sentMs, answeredMs }) => !touches(spells, sentMs, answeredMs));
   const undecided = calm.filter(({ answer }) => UNDECIDED.has(answer));
   const isCounted = ({ keyKind }: AskEntry) => keyKind !== "plain";
@@ -32,7 +32,7 @@ export function judgeAnswers({ recorded }: Case): Violation[] {
 
 /** How long after the end of the last fault somebody was still told that it could not be decided, at most, ms. */
 export function slowestMendMs({ recorded }: Case): number {
-  const faults = happened(recorded.faults);
+  const faults = excusing(recorded.faults);
   const lateMs = (ask: AskEntry): number => {
     const ends = faults.filter(({ startedMs }) => startedMs <= ask.sentMs).map(({ endedMs }) => endedMs);
     return Math.max(0, ask.sentMs - Math.max(...ends));

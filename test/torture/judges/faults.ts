@@ -1,5 +1,5 @@
 import type { FaultEntry } from "../journal.ts";
-import type { FaultKind } from "../plan.ts";
+import { type FaultKind, TENANT_FAULTS } from "../plan.ts";
 
 /** After a fault everything is as promised again within the time that a change may take. */
 export const MEND_MS = 30_000;
@@ -15,6 +15,10 @@ const LOSSES: ReadonlySet<FaultKind> = new Set(["flush-redis", "restart-redis-em
 
 export const happened = (faults: readonly FaultEntry[]): FaultEntry[] =>
   faults.filter(({ skipped }) => skipped === undefined);
+
+/** What a tenant does to itself excuses nothing that the others meet. */
+export const excusing = (faults: readonly FaultEntry[]): FaultEntry[] =>
+  happened(faults).filter(({ kind }) => !TENANT_FAULTS.has(kind));
 
 export const losses = (faults: readonly FaultEntry[]): FaultEntry[] =>
   happened(faults).filter(({ kind }) => LOSSES.has(kind));

@@ -16,8 +16,13 @@ test("a store that is away explains as long as it is, and some seconds of mendin
 });
 
 test("an api-server that stands still explains no more than it takes another to relay", () => {
-  expect(count(64, 44, aFault("stop-api-server", 20, 90))).toBe(0);
-  expect(count(66, 46, aFault("stop-api-server", 20, 90))).toBe(1);
+  expect(count(39, 19, aFault("stop-api-server", 20, 90))).toBe(0);
+  expect(count(41, 21, aFault("stop-api-server", 20, 90))).toBe(1);
+});
+
+test("what a tenant does to itself explains nothing", () => {
+  expect(count(26, 6, aFault("attack", 20, 30))).toBe(1);
+  expect(count(26, 6, aFault("bulk-change", 20, 21))).toBe(1);
 });
 
 test("faults one after the other explain what each does", () => {

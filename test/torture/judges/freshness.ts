@@ -1,9 +1,11 @@
 import type { FaultEntry, SampleEntry } from "../journal.ts";
-import { happened, MEND_MS } from "./faults.ts";
+import { excusing, MEND_MS } from "./faults.ts";
 import type { Case, Violation } from "./judge.ts";
 
 /** A relay that stands still is replaced within this time. */
 const TAKEOVER_MS = 10_000;
+/** The new one goes on where the old one stood. */
+const AFTER_TAKEOVER_MS = 5_000;
 const SPARE_MS = 5_000;
 
 /**
@@ -11,7 +13,7 @@ const SPARE_MS = 5_000;
  * shortly after one. An api-server that is away, or stands still, explains no more than it takes another to relay.
  */
 export function judgeFreshness({ recorded }: Case): Violation[] {
-  const excused = happened(recorded.faults)
+  const excused = excusing(recorded.faults)
     .map(excuse)
     .sort((a, b) => a.fromMs - b.fromMs);
   const worst = new Map<string, Violation>();
@@ -27,9 +29,8 @@ export function judgeFreshness({ recorded }: Case): Violation[] {
 }
 
 function excuse({ kind, startedMs, endedMs }: FaultEntry): { fromMs: number; toMs: number } {
-  const isOneOfSeveral = kind.endsWith("api-server");
-  const untilMs = isOneOfSeveral ? Math.min(endedMs, startedMs + TAKEOVER_MS) : endedMs;
-  return { fromMs: startedMs, toMs: untilMs + MEND_MS };
+  if (!kind.endsWith("api-server")) return { fromMs: startedMs, toMs: endedMs + MEND_MS };
+  return { fromMs: startedMs, toMs: Math.min(endedMs, startedMs + TAKEOVER_MS) + AFTER_TAKEOVER_MS };
 }
 
 function unexplained(

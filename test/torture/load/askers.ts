@@ -7,6 +7,7 @@ import { ask } from "./calls.ts";
 import type { Http } from "./http.ts";
 import type { Keys } from "./keys.ts";
 import { sample } from "./samples.ts";
+import { Servers } from "./servers.ts";
 
 /*
  * Those who present keys. Each process has its own, so that one that stands still keeps nobody from asking the others.
@@ -61,13 +62,16 @@ export async function runSpender(
 ): Promise<void> {
   const workspace = world.workspaces[name];
   const parts = doors(world).filter(({ workspaces }) => workspaces.includes(name));
+  const servers = new Servers(parts.map(({ part }) => part));
   while (!signal.aborted) {
     const list = keys.of(name, random.chance(0.5) ? "limited" : "credited");
     if (list.length === 0) return;
     const key = random.pick(list);
     const burst = Array.from({ length: BURST }, async () => {
-      const { part } = random.pick(parts);
-      journal.add(await ask(http, { part, workspace, key, guarded: false }));
+      const part = servers.pick(random);
+      const answer = await ask(http, { part, workspace, key, guarded: false });
+      servers.note(part, { kind: answer.answer === "none" ? "lost" : "answered" });
+      journal.add(answer);
     });
     await Promise.all(burst);
     await sleep(random.pauseMs(BURST_PAUSE_MS));

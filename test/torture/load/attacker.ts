@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import type { Random } from "../random.ts";
 import type { World } from "../world/world.ts";
@@ -8,11 +9,24 @@ import type { World } from "../world/world.ts";
 
 const USER = "attacker";
 const PASSWORD = "known-to-the-attacker";
-const FLOOD = 4_000;
+const FLOOD = 1_000;
+const PAUSE_MS = 1_500;
 const TIMEOUT_MS = 3_000;
 
-/** Throws when Redis is away. */
-export async function attack(world: World, random: Random): Promise<void> {
+/** Goes on for so long, also while Redis comes and goes. */
+export async function attack(
+  { world, random, signal }: { world: World; random: Random; signal: AbortSignal },
+  forMs: number,
+): Promise<void> {
+  const untilMs = performance.now() + forMs;
+  while (performance.now() < untilMs && !signal.aborted) {
+    // Redis may be away, or have forgotten the user: then the next try makes it anew.
+    await attackOnce(world, random).catch(() => undefined);
+    await sleep(random.pauseMs(PAUSE_MS));
+  }
+}
+
+async function attackOnce(world: World, random: Random): Promise<void> {
   const { id } = world.workspaces.attacker;
   const prefix = `ps:${id}`;
   await world.redis.raw.acl("SETUSER", USER, "on", `>${PASSWORD}`, `~${prefix}:*`, "+@all", "-@dangerous");

@@ -9,8 +9,8 @@ import { type LoadKey, PERMISSION } from "./keys.ts";
  */
 
 /** Longer than a healthy answer takes, shorter than a stopped process sleeps. */
-const CHANGE_TIMEOUT_MS = 10_000;
-const ASK_TIMEOUT_MS = 6_000;
+const CHANGE_TIMEOUT_MS = 8_000;
+const ASK_TIMEOUT_MS = 5_000;
 
 export interface ProcedureCall {
   readonly part: Part;

@@ -2,11 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Journal } from "../journal.ts";
 import { ABSENT, applyChange, type Change, type KeyState } from "../model.ts";
 import type { Random } from "../random.ts";
-import type { Part } from "../world/part.ts";
 import type { Workspace, WorkspaceName } from "../world/world.ts";
 import { callProcedure, outcomeOf } from "./calls.ts";
 import { type Http, readJson } from "./http.ts";
 import { type Keys, type LoadKey, PERMISSION } from "./keys.ts";
+import type { Servers } from "./servers.ts";
 
 /*
  * A customer's backend that makes and changes keys, one call after the other. It never changes a key again whose last change
@@ -24,7 +24,7 @@ export interface ChangerOptions {
   readonly keys: Keys;
   readonly workspace: Workspace;
   readonly apiId: string;
-  readonly apiServers: readonly Part[];
+  readonly apiServers: Servers;
   readonly signal: AbortSignal;
 }
 
@@ -119,9 +119,10 @@ async function grantCredits(options: ChangerOptions, id: string): Promise<void> 
   if (list.length === 0) return;
   const key = random.pick(list);
   const credits = random.whole(1, GRANT_MAX);
-  const part = random.pick(options.apiServers);
+  const part = options.apiServers.pick(random);
   const body = { keyId: key.keyId, operation: "increment", value: credits };
   const result = await callProcedure(http, { part, workspace, procedure: "keys.updateCredits", body, id });
+  options.apiServers.note(part, result);
   const { sentMs, answeredMs } = result;
   const { outcome, status, requestId } = outcomeOf(result);
   if (outcome === "unsent") return;
@@ -135,8 +136,9 @@ async function send(
   call: { id: string; procedure: string; body: object; key: string; change: Change },
 ): Promise<{ outcome: ReturnType<typeof outcomeOf>["outcome"]; text: string }> {
   const { id, procedure, body, key, change } = call;
-  const part = random.pick(apiServers);
+  const part = apiServers.pick(random);
   const result = await callProcedure(http, { part, workspace, procedure, body, id });
+  apiServers.note(part, result);
   const { sentMs, answeredMs } = result;
   const { outcome, status, requestId } = outcomeOf(result);
   const name: WorkspaceName = workspace.name;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultEntry, Journal } from "../journal.ts";
-import type { FaultKind, Plan, PlannedFault } from "../plan.ts";
+import { type FaultKind, type Plan, type PlannedFault, TENANT_FAULTS } from "../plan.ts";
 import type { Random } from "../random.ts";
 import type { Part } from "../world/part.ts";
 import type { World } from "../world/world.ts";
@@ -83,7 +83,7 @@ class FaultRunner {
   }
 
   async #prepare(fault: PlannedFault): Promise<Prepared> {
-    const { world, random } = this.#options;
+    const { world, random, signal } = this.#options;
     const { redis, postgres } = world;
     const { kind, forMs } = fault;
     const onRedis = (carryOut: Prepared["carryOut"]): Prepared => ({ target: "redis", carryOut });
@@ -120,7 +120,7 @@ class FaultRunner {
       case "bulk-change":
         return { target: "attacker's keys", carryOut: () => this.#changeInBulk() };
       case "attack":
-        return { target: "attacker's prefix", carryOut: () => attack(world, random) };
+        return { target: "attacker's prefix", carryOut: () => attack({ world, random, signal }, forMs) };
     }
   }
 
@@ -153,7 +153,7 @@ class FaultRunner {
 }
 
 /** They are calls like others, and meet the other faults. */
-const CLIENT_FAULTS: ReadonlySet<FaultKind> = new Set(["bulk-change", "attack", "flush-redis"]);
+const CLIENT_FAULTS: ReadonlySet<FaultKind> = new Set([...TENANT_FAULTS, "flush-redis"]);
 
 async function killAndStart(part: Part, downMs: number): Promise<void> {
   await part.kill();
