@@ -9,6 +9,8 @@ import type { KeyState } from "./model.ts";
 export interface FinalKey {
   readonly workspace: string;
   readonly state: KeyState;
+  /** A role of the key's holds the permission. */
+  readonly granted?: boolean;
 }
 
 export interface AuditCount {
@@ -26,6 +28,8 @@ export interface FinalEvent {
 export interface Final {
   /** By the key's name. One that is deleted has the state of a key that never was. */
   readonly keys: ReadonlyMap<string, FinalKey>;
+  /** Roles that hold the permission, and permissions that are there, by what the journal calls them. */
+  readonly granting: ReadonlySet<string>;
   readonly audit: readonly AuditCount[];
   /** Request ids that more than one usage event has. */
   readonly repeatedEvents: readonly FinalEvent[];
@@ -39,6 +43,7 @@ type FromPostgres = Omit<Final, "credits">;
 export async function readFinal(db: Pool): Promise<FromPostgres> {
   return {
     keys: await readKeys(db),
+    granting: await readGranting(db),
     audit: await readAudit(db),
     repeatedEvents: await readRepeatedEvents(db),
     eventCount: await countEvents(db),
@@ -50,22 +55,36 @@ async function readKeys(db: Pool): Promise<Map<string, FinalKey>> {
                        k.expires_at is not null as expired, coalesce((k.meta ->> 'note')::int, 0) as note,
                        exists (select from key_permissions kp
                                  join permissions p on p.id = kp.permission_id
-                                where kp.key_id = k.id and p.slug = $1) as permitted
+                                where kp.key_id = k.id and p.slug = $1) as permitted,
+                       exists (select from key_roles kr
+                                 join role_permissions rp on rp.role_id = kr.role_id
+                                 join permissions p on p.id = rp.permission_id
+                                where kr.key_id = k.id and p.slug = $1) as granted
                   from keys k
                   join workspaces w on w.id = k.workspace_id`;
-  const { rows } = await db.query<KeyState & { name: string; workspace: string }>(text, [PERMISSION]);
-  return new Map(
-    rows.map(({ name, workspace, exists, enabled, expired, permitted, note }) => [
-      name,
-      { workspace, state: { exists, enabled, expired, permitted, note } },
-    ]),
-  );
+  const { rows } = await db.query<KeyState & { name: string; workspace: string; granted: boolean }>(text, [PERMISSION]);
+  return new Map(rows.map(({ name, workspace, granted, ...state }) => [name, { workspace, state, granted }]));
+}
+
+async function readGranting(db: Pool): Promise<Set<string>> {
+  const text = `select 'role ' || w.name || ' ' || r.name as name
+                  from roles r
+                  join workspaces w on w.id = r.workspace_id
+                  join role_permissions rp on rp.role_id = r.id
+                  join permissions p on p.id = rp.permission_id
+                 where p.slug = $1
+                 union all
+                select 'permission ' || w.name || ' ' || p.slug
+                  from permissions p
+                  join workspaces w on w.id = p.workspace_id`;
+  const { rows } = await db.query<{ name: string }>(text, [PERMISSION]);
+  return new Set(rows.map(({ name }) => name));
 }
 
 async function readAudit(db: Pool): Promise<AuditCount[]> {
   const text = `select a.user_agent as id, a.event, count(*)::int as count
                   from audit_log a
-                 where starts_with(a.user_agent, 'torture/client-')
+                 where starts_with(a.user_agent, 'torture/client-') or starts_with(a.user_agent, 'torture/bulk')
                  group by a.user_agent, a.event`;
   return (await db.query<AuditCount>(text)).rows;
 }

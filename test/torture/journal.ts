@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createWriteStream, type WriteStream } from "node:fs";
-import type { Change, KeyKind, Verdict } from "./model.ts";
+import type { Change, KeyKind, Needs, Verdict } from "./model.ts";
 import type { FaultKind } from "./plan.ts";
 
 /*
@@ -8,13 +8,17 @@ import type { FaultKind } from "./plan.ts";
  * the call and `answeredMs` after it, so what happened lies between the two.
  */
 
-/** A call that changes a key. */
+/** The id of all calls before the first fault. */
+export const SEED_ID = "torture/seed";
+
+/** A call that changes a key, or what grants a permission to many keys. */
 export interface ChangeEntry {
   readonly type: "change";
+  readonly subject: "key" | "role" | "permission";
   /** Sent as the user agent, which the audit log keeps. */
   readonly id: string;
   readonly workspace: string;
-  /** The key's name. */
+  /** The key's name, or the other's. */
   readonly key: string;
   readonly change: Change;
   readonly via: string;
@@ -27,7 +31,7 @@ export interface ChangeEntry {
 }
 
 /** A call that adds to a key's credits. */
-export interface GrantEntry extends Omit<ChangeEntry, "type" | "change"> {
+export interface GrantEntry extends Omit<ChangeEntry, "type" | "subject" | "change"> {
   readonly type: "grant";
   readonly credits: number;
 }
@@ -52,7 +56,9 @@ export interface AskEntry {
   readonly process: string;
   /** How often the process had been started. */
   readonly incarnation: number;
-  readonly guarded: boolean;
+  readonly needs: Needs;
+  /** What may grant that to many keys at once. */
+  readonly through?: string | undefined;
   /** Credits that are spent when it is valid. */
   readonly cost: number;
   readonly sentMs: number;

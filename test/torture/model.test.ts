@@ -7,6 +7,7 @@ import {
   expectedVerdict,
   type History,
   type KeyState,
+  type Needs,
 } from "./model.ts";
 
 const made: KeyState = { exists: true, enabled: true, expired: false, permitted: true, note: 0 };
@@ -18,8 +19,17 @@ test.each([
   { change: { kind: "note", note: 3 }, state: { ...made, note: 3 }, open: "valid", guarded: "valid" },
 ] as const)("after $change.kind", ({ change, state, open, guarded }) => {
   expect(applyChange(made, change)).toEqual(state);
-  expect(expectedVerdict(state, { guarded: false })).toBe(open);
-  expect(expectedVerdict(state, { guarded: true })).toBe(guarded);
+  expect(expectedVerdict(state, { needs: "none", granted: false })).toBe(open);
+  expect(expectedVerdict(state, { needs: "own", granted: false })).toBe(guarded);
+});
+
+test("a role may grant what the key does not hold; a permission that all hold is granted by nothing else", () => {
+  const verdicts = (needs: Needs) =>
+    [made, { ...made, permitted: false }].flatMap((state) =>
+      [true, false].map((granted) => expectedVerdict(state, { needs, granted })),
+    );
+  expect(verdicts("own")).toEqual(["valid", "valid", "valid", "forbidden"]);
+  expect(verdicts("shared")).toEqual(["valid", "forbidden", "valid", "forbidden"]);
 });
 
 const history = (...changes: Array<[sentMs: number, acknowledgedMs: number | undefined, change: Change]>): History => ({

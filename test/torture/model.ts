@@ -56,8 +56,9 @@ export interface SentChange {
   readonly acknowledgedMs: number | undefined;
 }
 
+/** Of a key, or of what grants a permission to many keys: a role, or the permission itself until it is deleted. */
 export interface History {
-  /** The key's name. */
+  /** The key's name, or that of the other. */
   readonly key: string;
   readonly workspace: string;
   readonly changes: readonly SentChange[];
@@ -66,9 +67,14 @@ export interface History {
 /** What a key is answered with, as far as all doors say the same. */
 export type Verdict = "valid" | "refused" | "forbidden";
 
-export function expectedVerdict(state: KeyState, { guarded }: { guarded: boolean }): Verdict {
+/** Which permission a question asks for: none, the one that a key may hold itself or by a role, or one that all keys hold. */
+export type Needs = "none" | "own" | "shared";
+
+/** `granted`: what grants it to many keys does so. */
+export function expectedVerdict(state: KeyState, { needs, granted }: { needs: Needs; granted: boolean }): Verdict {
   if (!state.exists || !state.enabled || state.expired) return "refused";
-  return guarded && !state.permitted ? "forbidden" : "valid";
+  const isPermitted = needs === "none" || granted || (needs === "own" && state.permitted);
+  return isPermitted ? "valid" : "forbidden";
 }
 
 /** A state with the change that led to it (undefined: there was no key) and the one that led out of it. */

@@ -89,7 +89,7 @@ export async function torture(options: TortureOptions): Promise<Report> {
   closers.defer(() => clearInterval(progress));
   const onFault = ({ kind, target, forMs }: (typeof plan.faults)[number]) =>
     options.onProgress(`${kind}${target === "leader" ? " of the leader" : ""} for ${forMs} ms`);
-  await runFaults(plan, { ...shared, random: random.fork("attacker"), onFault });
+  await runFaults(plan, { ...shared, keys, random: random.fork("attacker"), onFault });
   const restMs = plan.durationMs - (performance.now() - loadStartedMs);
   if (restMs > 0) await sleep(restMs, undefined, { signal }).catch(() => undefined);
 
@@ -154,7 +154,7 @@ async function sweepAll(options: { world: World; http: Http; keys: readonly Load
     keys.filter((key) => key.workspace === workspace).map((key) => ({ part, key })),
   );
   return inParallel(questions, ({ part, key }) =>
-    ask(http, { part, workspace: world.workspaces[key.workspace], key, guarded: true }),
+    ask(http, { part, workspace: world.workspaces[key.workspace], key, wanted: { needs: "own" } }),
   );
 }
 

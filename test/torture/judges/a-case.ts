@@ -17,7 +17,15 @@ let lastId = 0;
 export function aChange(seconds: number, change: Change, more: Partial<ChangeEntry> = {}): ChangeEntry {
   lastId += 1;
   return {
-    ...{ type: "change", id: `torture/client-1/${lastId}`, workspace: "main", key: "key-1", change, via: "api-1" },
+    ...{
+      type: "change",
+      subject: "key",
+      id: `torture/client-1/${lastId}`,
+      workspace: "main",
+      key: "key-1",
+      change,
+      via: "api-1",
+    },
     ...{ sentMs: at(seconds), answeredMs: at(seconds) + TAKES_MS, outcome: "acknowledged", status: 200 },
     ...more,
   };
@@ -29,7 +37,7 @@ export const created = (seconds: number): ChangeEntry => aChange(seconds, { kind
 export function anAsk(seconds: number, answer: AskEntry["answer"], more: Partial<AskEntry> = {}): AskEntry {
   return {
     ...{ type: "ask", workspace: "main", key: "key-1", keyKind: "plain", process: "sidecar-1", incarnation: 1 },
-    ...{ guarded: false, cost: 1, sentMs: at(seconds), answeredMs: at(seconds) + TAKES_MS, answer },
+    ...{ needs: "none", cost: 1, sentMs: at(seconds), answeredMs: at(seconds) + TAKES_MS, answer },
     ...more,
   };
 }
@@ -73,7 +81,15 @@ export function aCase(
 ): Case {
   return toCase({
     recorded: { changes: [], grants: [], asks: [], samples: [], faults: [], ...recorded },
-    final: { keys: new Map(), audit: [], repeatedEvents: [], eventCount: 0, credits: new Map(), ...final },
+    final: {
+      keys: new Map(),
+      granting: new Set(),
+      audit: [],
+      repeatedEvents: [],
+      eventCount: 0,
+      credits: new Map(),
+      ...final,
+    },
     sweep,
   });
 }

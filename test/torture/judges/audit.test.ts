@@ -19,6 +19,22 @@ test.each([
   }
 });
 
+test("roles and permissions have events of their own", () => {
+  const entries = [
+    aChange(1, { kind: "permit" }, { subject: "role" }),
+    aChange(2, { kind: "forbid" }, { subject: "role" }),
+    aChange(3, { kind: "forbid" }, { subject: "permission" }),
+  ];
+  const events = [
+    "authorization.connect_role_and_permission",
+    "authorization.disconnect_role_and_permissions",
+    "permission.delete",
+  ];
+  const audit = entries.map(({ id }, n) => ({ id, event: events[n] ?? "", count: 1 }));
+  expect(judgeAudit(aCase({ changes: entries }, { audit }))).toEqual([]);
+  expect(judgeAudit(aCase({ changes: entries }, { audit: audit.slice(1) }))).toHaveLength(1);
+});
+
 test("a row of another event does not count, and neither does one of a call that was not sent", () => {
   const forbidden = aChange(1, { kind: "forbid" });
   const audit = [

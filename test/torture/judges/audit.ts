@@ -1,7 +1,8 @@
+import { type ChangeEntry, SEED_ID } from "../journal.ts";
 import type { Change } from "../model.ts";
 import type { Case, Violation } from "./judge.ts";
 
-const EVENTS: Readonly<Record<Change["kind"], string>> = {
+const OF_KEYS: Readonly<Record<Change["kind"], string>> = {
   create: "key.create",
   enable: "key.update",
   disable: "key.update",
@@ -14,6 +15,14 @@ const EVENTS: Readonly<Record<Change["kind"], string>> = {
   purge: "key.delete",
 };
 
+function eventOf({ subject, change: { kind } }: ChangeEntry): string {
+  if (subject === "key") return OF_KEYS[kind];
+  if (subject === "permission") return "permission.delete";
+  return kind === "permit"
+    ? "authorization.connect_role_and_permission"
+    : "authorization.disconnect_role_and_permissions";
+}
+
 /** Audit exactly once: for each acknowledged change, at most once for one without an answer, never for one refused or not sent. */
 export function judgeAudit({ recorded, final }: Case): Violation[] {
   const counts = new Map<string, Map<string, number>>();
@@ -22,9 +31,7 @@ export function judgeAudit({ recorded, final }: Case): Violation[] {
     counts.set(id, events.set(event, count));
   }
   const expected = [
-    ...recorded.changes
-      .filter(({ id }) => id.startsWith("torture/client-"))
-      .map((entry) => ({ entry, event: EVENTS[entry.change.kind] })),
+    ...recorded.changes.filter(({ id }) => id !== SEED_ID).map((entry) => ({ entry, event: eventOf(entry) })),
     ...recorded.grants.map((entry) => ({ entry, event: "key.update" })),
   ];
   const wrong = expected.flatMap(({ entry, event }): Violation[] => {

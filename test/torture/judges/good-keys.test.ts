@@ -26,7 +26,7 @@ test("a key that is good again: refused while that may be unknown, not afterward
 test("a key without the permission is forbidden the guarded path, and no other", () => {
   const changes = [created(0), aChange(10, { kind: "forbid" })];
   const samples = [aSample(14, 1)];
-  const asks = [anAsk(15, "forbidden", { guarded: true }), anAsk(15, "forbidden")];
+  const asks = [anAsk(15, "forbidden", { needs: "own" }), anAsk(15, "forbidden")];
   expect(count({ changes, samples, asks })).toBe(1);
 });
 

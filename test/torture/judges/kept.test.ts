@@ -53,6 +53,18 @@ test("whether a change without an answer happened, its row in the audit log tell
   expect([count(true, true), count(false, false)]).toEqual([1, 1]);
 });
 
+test.each([
+  { subject: "role", key: "role main shift-0" },
+  { subject: "permission", key: "permission second bulk.0" },
+] as const)("what a $subject grants is kept too", ({ subject, key }) => {
+  const made = aChange(0, { kind: "permit" }, { subject, key });
+  const taken = aChange(1, { kind: "forbid" }, { subject, key });
+  const count = (changes: (typeof made)[], granting: string[]) =>
+    judgeKept(aCase({ changes }, { granting: new Set(granting) })).length;
+  expect([count([made], [key]), count([made], [])]).toEqual([0, 1]);
+  expect([count([made, taken], []), count([made, taken], [key])]).toEqual([0, 1]);
+});
+
 test("a change that is refused though nobody else changes the key is a violation, and did not happen", () => {
   const refused = aChange(1, { kind: "disable" }, { outcome: "refused", status: 404 });
   const [violation, ...more] = judgeKept(

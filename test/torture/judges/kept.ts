@@ -2,16 +2,18 @@ import { ABSENT, applyChange, type History, type KeyState } from "../model.ts";
 import type { Case, Violation } from "./judge.ts";
 
 /**
- * Nothing acknowledged is lost: each key is in Postgres as its changes leave it. Whether one without an answer happened, its row
+ * Nothing acknowledged is lost: each key, role and permission is in Postgres as its changes leave it. Whether one without an answer happened, its row
  * in the audit log tells, for that is written with it or not at all.
  */
 export function judgeKept(of: Case): Violation[] {
   const { histories, final, recorded } = of;
   const inAudit = new Set(final.audit.map(({ id }) => id));
+  const shared = new Set(recorded.changes.filter(({ subject }) => subject !== "key").map(({ key }) => key));
   const lost = [...histories.values()].flatMap((history): Violation[] => {
     const wanted = finalState(history, inAudit);
-    const found = final.keys.get(history.key)?.state;
-    if (isSame(wanted, found)) return [];
+    const isShared = shared.has(history.key);
+    const found = isShared ? final.granting.has(history.key) : final.keys.get(history.key)?.state;
+    if (typeof found === "boolean" ? found === wanted.permitted : isSame(wanted, found)) return [];
     const last = history.changes.at(-1);
     return [
       {

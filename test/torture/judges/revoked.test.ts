@@ -38,6 +38,29 @@ describe("a key that was disabled at 10 s and is let in", () => {
   });
 });
 
+describe("what grants a permission to many keys", () => {
+  const through = "role main shift-0";
+  const role = (seconds: number, kind: "permit" | "forbid") =>
+    aChange(seconds, { kind }, { subject: "role", key: through });
+  const changes = [aChange(0, { kind: "create", permitted: false }), role(0, "permit"), role(10, "forbid")];
+  const ask = (seconds: number) => anAsk(seconds, "valid", { needs: "own", through });
+
+  test("a role that no longer does lets nobody in, once that is known", () => {
+    expect(count({ changes, samples: [aSample(9, 1)], asks: [ask(9.5)] })).toBe(0);
+    expect(count({ changes, samples: [aSample(12, 1)], asks: [ask(12.5)] })).toBe(1);
+  });
+
+  test("a key that holds it itself is let in all the same, but not where it is asked for what all hold", () => {
+    const own = [created(0), ...changes.slice(1)];
+    const asks = [ask(12.5), anAsk(12.5, "valid", { needs: "shared", through })];
+    expect(count({ changes: own, samples: [aSample(12, 1)], asks })).toBe(1);
+  });
+
+  test("its delay is told too", () => {
+    expect(revocationDelays(aCase({ changes, asks: [ask(10.51)] })).maxMs).toBe(500);
+  });
+});
+
 describe("what takes a key away", () => {
   test.each(["disable", "expire", "delete", "purge"] as const)("%s", (kind) => {
     const changes = [created(0), aChange(10, { kind })];
@@ -46,7 +69,7 @@ describe("what takes a key away", () => {
 
   test("a permission counts where it is asked for", () => {
     const changes = [created(0), aChange(10, { kind: "forbid" })];
-    const asks = [anAsk(12.5, "valid", { guarded: true }), anAsk(12.5, "valid")];
+    const asks = [anAsk(12.5, "valid", { needs: "own" }), anAsk(12.5, "valid")];
     expect(count({ changes, samples: [aSample(12, 1)], asks })).toBe(1);
   });
 

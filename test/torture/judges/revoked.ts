@@ -1,4 +1,5 @@
-import { eras, expectedVerdict } from "../model.ts";
+import type { Answer, AskEntry } from "../journal.ts";
+import { eras, expectedVerdict, type History, type SentChange } from "../model.ts";
 import type { Case, Violation } from "./judge.ts";
 import { contradicts, historyOf } from "./verdicts.ts";
 
@@ -14,21 +15,16 @@ export function judgeRevoked(of: Case): Violation[] {
     .filter((ask) => ask.answer === "valid" && contradicts(of, ask))
     .map((ask) => ({
       judge: "revoked",
-      what: `${ask.process} let in a key that was revoked ${sinceMs(of, ask)} ms before`,
+      what: `${ask.process} let in a key that was revoked ${lateMs(of, ask)} ms before`,
       atMs: ask.sentMs,
       evidence: { ask, history: historyOf(of, ask) },
     }));
 }
 
-/** How long before the question the last state in which the key was good had ended. */
-function sinceMs({ histories }: Case, ask: { key: string; guarded: boolean; sentMs: number }): number | undefined {
-  const history = histories.get(ask.key);
-  if (history === undefined) return undefined;
-  const ends = eras(history)
-    .filter(({ state }) => expectedVerdict(state, ask) === "valid")
-    .map(({ ended }) => ended?.acknowledgedMs ?? Number.NEGATIVE_INFINITY);
-  return ask.sentMs - Math.max(...ends);
-}
+const lateMs = (of: Case, ask: AskEntry): number | undefined => {
+  const acknowledgedMs = revokedBefore(of, ask)?.acknowledgedMs;
+  return acknowledgedMs && ask.sentMs - acknowledgedMs;
+};
 
 export interface Delays {
   /** Revocations, times processes that were asked about the key afterwards. */
@@ -39,21 +35,34 @@ export interface Delays {
 }
 
 /** How long after each acknowledged revocation each process still let the key in; 0 when it did not. */
-export function revocationDelays({ histories, recorded }: Case): Delays {
+export function revocationDelays(of: Case): Delays {
   const latest = new Map<string, number>();
-  for (const ask of recorded.asks) {
-    if (ask.answer !== "valid" && ask.answer !== "refused" && ask.answer !== "forbidden") continue;
-    const history = histories.get(ask.key);
-    if (history === undefined) continue;
-    const before = eras(history).findLast(({ begun }) => (begun?.sentMs ?? 0) <= ask.answeredMs);
-    const begun = before?.begun;
-    if (before === undefined || begun?.acknowledgedMs === undefined || begun.acknowledgedMs > ask.sentMs) continue;
-    if (expectedVerdict(before.state, ask) === "valid") continue;
-    const lateMs = ask.answer === "valid" ? ask.sentMs - begun.acknowledgedMs : 0;
-    const place = `${begun.id} ${ask.key} ${ask.process}`;
+  for (const ask of of.recorded.asks) {
+    const revocation = revokedBefore(of, ask);
+    if (revocation?.acknowledgedMs === undefined) continue;
+    const lateMs = ask.answer === "valid" ? ask.sentMs - revocation.acknowledgedMs : 0;
+    const place = `${revocation.id} ${ask.process}`;
     latest.set(place, Math.max(lateMs, latest.get(place) ?? 0));
   }
   const sorted = [...latest.values()].sort((a, b) => a - b);
   const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
   return { count: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: sorted.at(-1) ?? 0 };
 }
+
+/** The change that was acknowledged before the question and after which the key should not have been let in. */
+function revokedBefore({ histories }: Case, ask: AskEntry): SentChange | undefined {
+  if (!DECIDED.has(ask.answer)) return undefined;
+  const latest = (name: string | undefined) =>
+    eras(histories.get(name ?? "") ?? NOTHING).findLast(({ begun }) => (begun?.sentMs ?? 0) <= ask.answeredMs);
+  const [own, shared] = [latest(ask.key), latest(ask.through)];
+  const granted = shared?.state.permitted ?? false;
+  if (own === undefined || expectedVerdict(own.state, { needs: ask.needs, granted }) === "valid") return undefined;
+  const changes = [own.begun, shared?.begun].filter((begun) => begun !== undefined);
+  // The later of the two took it away; nothing that is still on its way counts.
+  if (changes.some(({ acknowledgedMs }) => acknowledgedMs === undefined || acknowledgedMs > ask.sentMs))
+    return undefined;
+  return changes.sort((a, b) => a.sentMs - b.sentMs).at(-1);
+}
+
+const DECIDED: ReadonlySet<Answer> = new Set(["valid", "refused", "forbidden"]);
+const NOTHING: History = { key: "", workspace: "", changes: [] };

@@ -6,7 +6,7 @@ import { judgeSweep } from "./sweep.ts";
 
 const count = (answer: AskEntry["answer"], state: Partial<KeyState> | undefined, more: Partial<AskEntry> = {}) => {
   const keys = new Map(state === undefined ? [] : [["key-1", found(state)]]);
-  return judgeSweep(aCase({}, { keys, sweep: [anAsk(1, answer, { guarded: true, ...more })] })).length;
+  return judgeSweep(aCase({}, { keys, sweep: [anAsk(1, answer, { needs: "own", ...more })] })).length;
 };
 
 test.each([

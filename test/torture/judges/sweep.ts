@@ -4,11 +4,11 @@ import type { Case, Violation } from "./judge.ts";
 /** When all is quiet, every key is answered at each sidecar as Postgres has it. A limited one may have used up its limit. */
 export function judgeSweep({ sweep, final }: Case): Violation[] {
   return sweep.flatMap((ask): Violation[] => {
-    const state = final.keys.get(ask.key)?.state;
-    const wanted = state === undefined ? "refused" : expectedVerdict(state, ask);
+    const { state, granted = false } = final.keys.get(ask.key) ?? {};
+    const wanted = state === undefined ? "refused" : expectedVerdict(state, { needs: ask.needs, granted });
     if (ask.answer === wanted || (ask.answer === "limited" && ask.keyKind === "limited" && wanted === "valid"))
       return [];
     const what = `${ask.process} answers ${ask.answer} (${ask.detail ?? ask.status}) where Postgres says ${wanted}`;
-    return [{ judge: "sweep", what, atMs: ask.sentMs, evidence: { ask, state } }];
+    return [{ judge: "sweep", what, atMs: ask.sentMs, evidence: { ask, state, granted } }];
   });
 }

@@ -2,24 +2,31 @@ import type { AskEntry } from "../journal.ts";
 import { admissibleEras, type Era, expectedVerdict } from "../model.ts";
 import type { Case } from "./judge.ts";
 
-/** The eras that the answer may reflect, undefined when the key is unknown to the journal. */
-export function erasOf({ histories, knowledge }: Case, ask: AskEntry): Era[] | undefined {
-  const history = histories.get(ask.key);
+/** The eras that the answer may reflect, undefined when the journal knows nothing of the name. */
+function erasOf({ histories, knowledge }: Case, ask: AskEntry, name: string): Era[] | undefined {
+  const history = histories.get(name);
   if (history === undefined) return undefined;
   const { process, incarnation, sentMs, answeredMs } = ask;
   const knewUpToMs = knowledge.upToMs({ process, incarnation, beforeMs: sentMs });
   return admissibleEras(history, { process, sentMs, answeredMs, knewUpToMs });
 }
 
-/** True when no era that the answer may reflect gives such an answer. */
+/** True when no states that the answer may reflect, of the key and of what may permit it more, give such an answer. */
 export function contradicts(of: Case, ask: AskEntry): boolean {
-  const eras = erasOf(of, ask);
-  return eras !== undefined && !eras.some(({ state }) => expectedVerdict(state, ask) === ask.answer);
+  const eras = erasOf(of, ask, ask.key);
+  if (eras === undefined) return false;
+  const shared = ask.through === undefined ? undefined : erasOf(of, ask, ask.through);
+  const grants = shared === undefined ? [false] : shared.map(({ state }) => state.permitted);
+  return !eras.some(({ state }) =>
+    grants.some((granted) => expectedVerdict(state, { needs: ask.needs, granted }) === ask.answer),
+  );
 }
 
-/** For the evidence: what was done to the key, as the journal has it. */
-export const historyOf = ({ histories }: Case, ask: AskEntry): unknown =>
-  histories.get(ask.key)?.changes.map(({ id, change, via, sentMs, acknowledgedMs }) => ({
-    ...{ id, kind: change.kind, via },
-    ...{ sentMs: sentMs - ask.sentMs, acknowledgedMs: acknowledgedMs && acknowledgedMs - ask.sentMs },
-  }));
+/** For the evidence: what was done to the key and to what permits it, as the journal has it, in ms from the question. */
+export const historyOf = ({ histories }: Case, { key, through, sentMs: askedMs }: AskEntry): unknown =>
+  [key, through ?? ""].flatMap((name) =>
+    (histories.get(name)?.changes ?? []).map(({ id, change, via, sentMs, acknowledgedMs }) => ({
+      ...{ name, id, kind: change.kind, via },
+      ...{ sentMs: sentMs - askedMs, acknowledgedMs: acknowledgedMs && acknowledgedMs - askedMs },
+    })),
+  );

@@ -3,9 +3,9 @@ import type { Journal } from "../journal.ts";
 import type { Random } from "../random.ts";
 import type { Part } from "../world/part.ts";
 import type { WorkspaceName, World } from "../world/world.ts";
-import { ask } from "./calls.ts";
+import { ask, type Wanted } from "./calls.ts";
 import type { Http } from "./http.ts";
-import type { Keys } from "./keys.ts";
+import { bulkPermission, type Keys, type LoadKey } from "./keys.ts";
 import { sample } from "./samples.ts";
 import { Servers } from "./servers.ts";
 
@@ -49,10 +49,20 @@ export async function runAsker(
     const key = keys.pick(random, door.workspaces);
     if (key !== undefined) {
       const workspace = world.workspaces[key.workspace];
-      journal.add(await ask(http, { part: door.part, workspace, key, guarded: random.chance(0.4) }));
+      journal.add(await ask(http, { part: door.part, workspace, key, wanted: chooseWanted(random, keys, key) }));
     }
     await sleep(random.pauseMs(ASK_PAUSE_MS));
   }
+}
+
+/** What bulk changes delete is asked for more often when it has just been deleted. */
+function chooseWanted(random: Random, { bulk }: Keys, key: LoadKey): Wanted {
+  if (key.bulk && bulk.made > 0 && random.chance(0.3)) {
+    const last = Math.max(0, bulk.deleted - 1);
+    const n = random.chance(0.5) ? last : random.whole(0, bulk.made - 1);
+    return { needs: "shared", slug: bulkPermission(n) };
+  }
+  return { needs: random.chance(0.5) ? "own" : "none" };
 }
 
 /** Presents the limited and the credited keys of a workspace at every process that knows it, some at once. */
@@ -69,7 +79,7 @@ export async function runSpender(
     const key = random.pick(list);
     const burst = Array.from({ length: BURST }, async () => {
       const part = servers.pick(random);
-      const answer = await ask(http, { part, workspace, key, guarded: false });
+      const answer = await ask(http, { part, workspace, key, wanted: { needs: "none" } });
       servers.note(part, { kind: answer.answer === "none" ? "lost" : "answered" });
       journal.add(answer);
     });

@@ -2,7 +2,7 @@ import type { Answer, AskEntry } from "../journal.ts";
 import type { Part } from "../world/part.ts";
 import type { Workspace } from "../world/world.ts";
 import { type Http, type Result, readJson } from "./http.ts";
-import { type LoadKey, PERMISSION } from "./keys.ts";
+import { type LoadKey, PERMISSION, permissionKey, roleKey } from "./keys.ts";
 
 /*
  * The calls of the load, and what an answer means.
@@ -103,33 +103,45 @@ export function readGate(result: Result): Read {
 
 const kindOf = (body: Body | undefined): string => body?.error?.type?.split("/").at(-1) ?? "no kind";
 
-/** Asks a process about a key. `cost`: credits, which limited keys have; the guarded path costs none. */
+/** What a question asks for: nothing, the permission that some keys hold, or one of those that all keys hold. */
+export type Wanted = { readonly needs: "none" | "own" } | { readonly needs: "shared"; readonly slug: string };
+
+/** Asks a process about a key. Only a question that needs no permission costs a credit. */
 export async function ask(
   http: Http,
-  options: { part: Part; workspace: Workspace; key: LoadKey; guarded: boolean },
+  options: { part: Part; workspace: Workspace; key: LoadKey; wanted: Wanted },
 ): Promise<AskEntry> {
-  const { part, workspace, key, guarded } = options;
+  const { part, workspace, key, wanted } = options;
+  const slug = wanted.needs === "shared" ? wanted.slug : wanted.needs === "own" ? PERMISSION : undefined;
   const { incarnation } = part;
   const isApi = part.name.startsWith("api-");
-  const cost = guarded ? 0 : 1;
+  const cost = slug === undefined ? 1 : 0;
   const result = isApi
     ? await callProcedure(http, {
         part,
         workspace,
         procedure: "keys.verifyKey",
-        body: { key: key.secret, credits: { cost }, ...(guarded ? { permissions: PERMISSION } : {}) },
+        body: { key: key.secret, credits: { cost }, ...(slug === undefined ? {} : { permissions: slug }) },
         id: "torture/ask",
         timeoutMs: ASK_TIMEOUT_MS,
       })
     : await http.send({
         method: "GET",
-        url: `${part.url}${guarded ? "/guarded" : "/"}`,
+        url: `${part.url}${slug === undefined ? "/" : guardedPath(slug)}`,
         headers: { authorization: `Bearer ${key.secret}` },
         timeoutMs: ASK_TIMEOUT_MS,
       });
   const read = isApi ? readVerification(result) : readGate(result);
   const { sentMs, answeredMs } = result;
   const of = { workspace: key.workspace, key: key.name, keyKind: key.kind };
-  const at = { process: part.name, incarnation, guarded, cost };
+  const at = { process: part.name, incarnation, needs: wanted.needs, through: throughOf(key, wanted), cost };
   return { type: "ask", ...of, ...at, sentMs, answeredMs, ...read };
+}
+
+/** The path of the sidecar that needs the permission. */
+export const guardedPath = (slug: string): string => `/guarded/${slug}`;
+
+function throughOf({ workspace, role }: LoadKey, wanted: Wanted): string | undefined {
+  if (wanted.needs === "shared") return permissionKey(wanted.slug);
+  return wanted.needs === "own" && role !== undefined ? roleKey(workspace, role.name) : undefined;
 }

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Journal } from "../journal.ts";
+import type { ChangeEntry, Journal } from "../journal.ts";
 import { ABSENT, applyChange, type Change, type KeyState } from "../model.ts";
 import type { Random } from "../random.ts";
 import type { Workspace, WorkspaceName } from "../world/world.ts";
 import { callProcedure, outcomeOf } from "./calls.ts";
 import { type Http, readJson } from "./http.ts";
-import { type Keys, type LoadKey, PERMISSION } from "./keys.ts";
+import { type Keys, type LoadKey, PERMISSION, roleKey } from "./keys.ts";
 import type { Servers } from "./servers.ts";
 
 /*
@@ -15,6 +15,8 @@ import type { Servers } from "./servers.ts";
 
 const PAUSE_MS = 120;
 const GRANT_MAX = 50;
+/** How many of its keys are asked about when a role has changed. */
+const ASKED_OF_ROLE = 4;
 
 export interface ChangerOptions {
   readonly name: string;
@@ -36,6 +38,7 @@ export async function runChanger(options: ChangerOptions): Promise<void> {
     const draw = random.next();
     if (draw < 0.12) await createKey(options, id);
     else if (draw < 0.2) await grantCredits(options, id);
+    else if (draw < 0.24) await turnRole(options, id);
     else await changeKey(options, id);
     await sleep(random.pauseMs(PAUSE_MS));
   }
@@ -49,7 +52,7 @@ async function changeKey(options: ChangerOptions, id: string): Promise<void> {
   key.busy = true;
   try {
     const { procedure, body } = toCall(key, change);
-    const outcome = await send(options, { id, procedure, body, key: key.name, change });
+    const outcome = await send(options, { id, procedure, body, subject: "key", key: key.name, change });
     if (outcome.outcome === "unknown") key.uncertain = true;
     if (outcome.outcome === "acknowledged") key.state = applyChange(key.state, change);
     if (outcome.outcome !== "unsent") keys.noteChange(key);
@@ -106,11 +109,36 @@ async function createKey(options: ChangerOptions, id: string): Promise<void> {
   const change = { kind: "create", permitted: random.chance(0.5) } as const;
   const name = id.slice("torture/".length);
   const body = { apiId, name, permissions: change.permitted ? [PERMISSION] : [] };
-  const { outcome, text } = await send(options, { id, procedure: "keys.createKey", body, key: name, change });
+  const { outcome, text } = await send(options, {
+    ...{ id, procedure: "keys.createKey", body, change },
+    ...{ subject: "key", key: name },
+  });
   const data = readJson<{ data?: { keyId: string; key: string } }>(text)?.data;
   if (outcome !== "acknowledged" || data === undefined) return;
-  const of = { name, workspace: workspace.name, kind: "plain", secret: data.key, keyId: data.keyId } as const;
-  keys.noteChange(keys.add(of, applyChange(ABSENT, change)));
+  const of = { name, workspace: workspace.name, kind: "plain", bulk: false } as const;
+  const made = { ...of, secret: data.key, keyId: data.keyId };
+  keys.noteChange(keys.add(made, applyChange(ABSENT, change)));
+}
+
+/** Gives a permission to all keys of a role, or takes it from them: one record, however many keys there are. */
+async function turnRole(options: ChangerOptions, id: string): Promise<void> {
+  const { random, keys, workspace } = options;
+  const free = keys.roles.filter((role) => role.workspace === workspace.name && !role.busy && !role.uncertain);
+  if (free.length === 0) return;
+  const role = random.pick(free);
+  const change = { kind: role.grants ? "forbid" : "permit" } as const;
+  const body = { roleId: role.roleId, permissions: role.grants ? [] : [PERMISSION] };
+  role.busy = true;
+  try {
+    const key = roleKey(workspace.name, role.name);
+    const call = { id, procedure: "permissions.setRolePermissions", body, subject: "role", key, change } as const;
+    const { outcome } = await send(options, call);
+    if (outcome === "unknown") role.uncertain = true;
+    if (outcome === "acknowledged") role.grants = !role.grants;
+    for (const one of random.shuffled(role.keys).slice(0, ASKED_OF_ROLE)) keys.noteChange(one);
+  } finally {
+    role.busy = false;
+  }
 }
 
 async function grantCredits(options: ChangerOptions, id: string): Promise<void> {
@@ -133,9 +161,9 @@ async function grantCredits(options: ChangerOptions, id: string): Promise<void> 
 /** Sends a change and writes down what became of it. */
 async function send(
   { random, http, journal, workspace, apiServers }: ChangerOptions,
-  call: { id: string; procedure: string; body: object; key: string; change: Change },
+  call: Pick<ChangeEntry, "id" | "subject" | "key" | "change"> & { procedure: string; body: object },
 ): Promise<{ outcome: ReturnType<typeof outcomeOf>["outcome"]; text: string }> {
-  const { id, procedure, body, key, change } = call;
+  const { id, procedure, body, subject, key, change } = call;
   const part = apiServers.pick(random);
   const result = await callProcedure(http, { part, workspace, procedure, body, id });
   apiServers.note(part, result);
@@ -143,7 +171,7 @@ async function send(
   const { outcome, status, requestId } = outcomeOf(result);
   const name: WorkspaceName = workspace.name;
   if (outcome !== "unsent") {
-    const of = { workspace: name, key, change, via: part.name, sentMs, answeredMs };
+    const of = { workspace: name, subject, key, change, via: part.name, sentMs, answeredMs };
     journal.add({ type: "change", id, ...of, outcome, status, requestId });
   }
   return { outcome, text: result.kind === "answered" ? result.text : "" };

@@ -5,10 +5,10 @@ import type { Random } from "../random.ts";
 import type { Part } from "../world/part.ts";
 import type { World } from "../world/world.ts";
 import { attack } from "./attacker.ts";
-import { callProcedure } from "./calls.ts";
+import { callProcedure, outcomeOf } from "./calls.ts";
 import type { Http } from "./http.ts";
+import { BULK_WORKSPACE, bulkPermission, type Keys, permissionKey } from "./keys.ts";
 import { sample } from "./samples.ts";
-import { BULK_PERMISSIONS, bulkPermission } from "./seed.ts";
 
 /*
  * Carries out the plan. Faults overlap as the plan has them, but one part suffers one at a time: a second one that comes
@@ -23,6 +23,7 @@ export interface FaultOptions {
   readonly world: World;
   readonly http: Http;
   readonly journal: Journal;
+  readonly keys: Keys;
   readonly random: Random;
   readonly signal: AbortSignal;
   readonly onFault: (fault: PlannedFault) => void;
@@ -54,7 +55,6 @@ interface Prepared {
 class FaultRunner {
   readonly #options: FaultOptions;
   readonly #suffering = new Set<string>();
-  #bulkChanges = 0;
 
   constructor(options: FaultOptions) {
     this.#options = options;
@@ -118,7 +118,7 @@ class FaultRunner {
           },
         };
       case "bulk-change":
-        return { target: "attacker's keys", carryOut: () => this.#changeInBulk() };
+        return { target: BULK_WORKSPACE, carryOut: () => this.#changeInBulk() };
       case "attack":
         return { target: "attacker's prefix", carryOut: () => attack({ world, random, signal }, forMs) };
     }
@@ -135,20 +135,26 @@ class FaultRunner {
     return list[states.findIndex((state) => state?.leads === true)] ?? fallback;
   }
 
-  /** Deletes a permission that every key of the attacker's workspace holds: thousands of links, in one statement. */
+  /** Deletes a permission that every key of a workspace holds: thousands of links, in one statement. */
   async #changeInBulk(): Promise<void> {
-    const { world, http, random } = this.#options;
-    const permission = bulkPermission(this.#bulkChanges++ % BULK_PERMISSIONS);
+    const { world, http, journal, keys, random } = this.#options;
+    const { bulk } = keys;
+    if (bulk.deleted === bulk.made) throw new Error("every one has been deleted");
+    const permission = bulkPermission(bulk.deleted);
+    bulk.deleted += 1;
+    const part = random.pick(world.apiServers);
+    const id = `torture/bulk/${permission}`;
     const result = await callProcedure(http, {
-      part: random.pick(world.apiServers),
-      workspace: world.workspaces.attacker,
-      procedure: "permissions.deletePermission",
-      body: { permission },
-      id: "torture/bulk",
-      timeoutMs: BULK_TIMEOUT_MS,
+      ...{ part, workspace: world.workspaces[BULK_WORKSPACE], id, timeoutMs: BULK_TIMEOUT_MS },
+      ...{ procedure: "permissions.deletePermission", body: { permission } },
     });
-    if (result.kind !== "answered") throw new Error(result.why);
-    if (result.status !== 200) throw new Error(`${result.status}: ${result.text}`);
+    const { outcome, status, requestId } = outcomeOf(result);
+    if (outcome === "unsent") throw new Error("nobody listened");
+    const { sentMs, answeredMs } = result;
+    journal.add({
+      ...{ type: "change", subject: "permission", id, workspace: BULK_WORKSPACE, key: permissionKey(permission) },
+      ...{ change: { kind: "forbid" }, via: part.name, sentMs, answeredMs, outcome, status, requestId },
+    });
   }
 }
 

@@ -10,6 +10,29 @@ export const CREDITS = 200;
 /** What the guarded path needs. */
 export const PERMISSION = "orders.write";
 
+/** Each workspace has so many roles that hold the permission, or do not, and keys that hold one of them. */
+export const ROLES = 6;
+export const roleName = (n: number): string => `shift-${n}`;
+/** Permissions that all keys of `second` hold, until a bulk change deletes one. */
+export const BULK_PERMISSIONS = 12;
+export const bulkPermission = (n: number): string => `bulk.${n}`;
+export const BULK_WORKSPACE: WorkspaceName = "second";
+
+/** What the journal calls them. */
+export const roleKey = (workspace: WorkspaceName, role: string): string => `role ${workspace} ${role}`;
+export const permissionKey = (slug: string): string => `permission ${BULK_WORKSPACE} ${slug}`;
+
+/** A role that grants the permission to its keys, or takes it from them. */
+export interface LoadRole {
+  readonly name: string;
+  readonly workspace: WorkspaceName;
+  readonly roleId: string;
+  readonly keys: LoadKey[];
+  grants: boolean;
+  uncertain: boolean;
+  busy: boolean;
+}
+
 /** A key as the clients of its workspace know it. */
 export interface LoadKey {
   /** Unique over all workspaces. It stays when the key is changed. */
@@ -18,6 +41,10 @@ export interface LoadKey {
   readonly kind: KeyKind;
   readonly secret: string;
   readonly keyId: string;
+  /** The role that it holds, if any. */
+  readonly role?: LoadRole | undefined;
+  /** Holds the permissions that bulk changes delete. */
+  readonly bulk: boolean;
   /** After all changes that were acknowledged. */
   state: KeyState;
   /** A change got no answer: nobody changes the key any more. */
@@ -33,6 +60,9 @@ const RECENT_MS = 20_000;
 /** All keys that somebody can present, and those changed last: what is asked about them tells most. */
 export class Keys {
   readonly all: LoadKey[] = [];
+  readonly roles: LoadRole[] = [];
+  /** How many of the bulk permissions were made, and how many of those have been deleted, or may have been. */
+  readonly bulk = { made: 0, deleted: 0 };
   readonly #byKind = new Map<string, LoadKey[]>();
   readonly #recent: Array<{ key: LoadKey; atMs: number }> = [];
 
@@ -40,6 +70,7 @@ export class Keys {
     const added: LoadKey = { ...key, state, uncertain: false, busy: false };
     this.all.push(added);
     this.of(key.workspace, key.kind).push(added);
+    key.role?.keys.push(added);
     return added;
   }
 

@@ -1,13 +1,27 @@
 import { randomBytes } from "node:crypto";
 import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
 import { aPolicy } from "../../harness/gate.ts";
-import type { Journal } from "../journal.ts";
+import { type Journal, SEED_ID } from "../journal.ts";
 import type { KeyKind } from "../model.ts";
 import type { Part } from "../world/part.ts";
 import type { Workspace, WorkspaceName, World } from "../world/world.ts";
-import { callProcedure } from "./calls.ts";
+import { callProcedure, guardedPath } from "./calls.ts";
 import { type Http, readJson } from "./http.ts";
-import { CREDITS, type Keys, LIMIT, LIMIT_WINDOW_MS, PERMISSION } from "./keys.ts";
+import {
+  BULK_PERMISSIONS,
+  BULK_WORKSPACE,
+  bulkPermission,
+  CREDITS,
+  type Keys,
+  LIMIT,
+  LIMIT_WINDOW_MS,
+  type LoadRole,
+  PERMISSION,
+  permissionKey,
+  ROLES,
+  roleKey,
+  roleName,
+} from "./keys.ts";
 
 /*
  * What is there before the first fault: an API for each workspace, its policy, and the keys, imported by their hashes, some
@@ -19,17 +33,13 @@ const TIMEOUT_MS = 60_000;
 const LIMITED = 4;
 const CREDITED = 6;
 
-/** Permissions of the attacker's workspace that each of its keys holds, until a bulk change deletes one. */
-export const BULK_PERMISSIONS = 12;
-export const bulkPermission = (n: number): string => `bulk.${n}`;
-
 export interface Seeded {
   readonly apiIds: Readonly<Record<WorkspaceName, string>>;
   readonly policyIds: Readonly<Record<"main" | "second", string>>;
 }
 
 /** How the keys are shared out: more than a page of the projection each. */
-const SHARES: Readonly<Record<WorkspaceName, number>> = { main: 0.4, second: 0.2, attacker: 0.4 };
+const SHARES: Readonly<Record<WorkspaceName, number>> = { main: 0.4, second: 0.4, attacker: 0.2 };
 
 export async function seed(options: {
   world: World;
@@ -39,13 +49,14 @@ export async function seed(options: {
   count: number;
   bulkChanges: number;
 }): Promise<Seeded> {
-  const { world, http } = options;
+  const { world, http, keys } = options;
+  keys.bulk.made = Math.min(options.bulkChanges, BULK_PERMISSIONS);
   const part = world.apiServers[0];
   if (part === undefined) throw new Error("no api-server runs yet");
   const data = async <T>(workspace: Workspace, procedure: string, body: unknown): Promise<T> => {
     const result = await callProcedure(http, {
       ...{ part, workspace, procedure, body },
-      ...{ id: "torture/seed", timeoutMs: TIMEOUT_MS },
+      ...{ id: SEED_ID, timeoutMs: TIMEOUT_MS },
     });
     if (result.kind !== "answered" || result.status !== 200) {
       throw new Error(`${procedure}: ${result.kind === "answered" ? result.text : result.why}`);
@@ -55,13 +66,18 @@ export async function seed(options: {
   const apiId = async (name: WorkspaceName) => {
     const workspace = world.workspaces[name];
     const { apiId } = await data<{ apiId: string }>(workspace, "apis.createApi", { name });
-    await seedKeys({ ...options, part, workspace, apiId, data });
+    const seeding = { ...options, part, workspace, apiId, data };
+    if (name !== "attacker") await seedRoles(seeding);
+    await seedKeys(seeding);
+    if (name === BULK_WORKSPACE) {
+      for (const slug of bulkSlugs(keys)) noteGrant(seeding, "permission", permissionKey(slug));
+    }
     return apiId;
   };
   const apiIds = { main: await apiId("main"), second: await apiId("second"), attacker: await apiId("attacker") };
   const policyId = async (name: "main" | "second"): Promise<string> => {
     const body = { apiId: apiIds[name], name: `torture/default/${name}`, uid: name, generation: 1 };
-    const policy = policyOf(name, apiIds[name]);
+    const policy = policyOf(name, apiIds[name], [PERMISSION, ...bulkSlugs(keys)]);
     return (await data<{ policyId: string }>(world.workspaces[name], "policies.setPolicy", { ...body, policy }))
       .policyId;
   };
@@ -69,33 +85,61 @@ export async function seed(options: {
 }
 
 /** `main` fails closed where the store is away; `second` counts in the pod and denies what is stale. */
-const policyOf = (name: "main" | "second", apiId: string) =>
+const policyOf = (name: "main" | "second", apiId: string, slugs: readonly string[]) =>
   aPolicy({
     apiId,
     rules: [
-      { path: { prefix: "/guarded" }, access: "Key", permissions: PERMISSION, creditCost: 0, ratelimits: [] },
+      ...slugs.map((slug) => ({
+        ...{ path: { prefix: guardedPath(slug) }, access: "Key" as const, permissions: slug },
+        ...{ creditCost: 0, ratelimits: [] },
+      })),
       { access: "Key", creditCost: 1, ratelimits: [] },
     ],
     onStale: { afterMs: 30_000, action: name === "main" ? "Serve" : "Deny", denyAfterMs: 900_000 },
     onCounterFailure: name === "main" ? "Deny" : "Local",
   });
 
-async function seedKeys(options: {
-  keys: Keys;
-  journal: Journal;
-  count: number;
-  bulkChanges: number;
-  part: Part;
-  workspace: Workspace;
-  apiId: string;
-  data: <T>(workspace: Workspace, procedure: string, body: unknown) => Promise<T>;
-}): Promise<void> {
+interface Seeding {
+  readonly keys: Keys;
+  readonly journal: Journal;
+  readonly count: number;
+  readonly part: Part;
+  readonly workspace: Workspace;
+  readonly apiId: string;
+  readonly data: <T>(workspace: Workspace, procedure: string, body: unknown) => Promise<T>;
+}
+
+const bulkSlugs = ({ bulk }: Keys): string[] => Array.from({ length: bulk.made }, (_, n) => bulkPermission(n));
+
+async function seedRoles(options: Seeding): Promise<void> {
+  const { keys, workspace, data } = options;
+  for (let n = 0; n < ROLES; n++) {
+    const name = roleName(n);
+    const body = { name, permissions: [PERMISSION] };
+    const { roleId } = await data<{ roleId: string }>(workspace, "permissions.createRole", body);
+    const state = { grants: true, uncertain: false, busy: false };
+    keys.roles.push({ name, workspace: workspace.name, roleId, keys: [], ...state });
+    noteGrant(options, "role", roleKey(workspace.name, name));
+  }
+}
+
+/** As a change of the journal: from now on it grants a permission to many keys. */
+function noteGrant({ journal, workspace, part }: Seeding, subject: "role" | "permission", key: string): void {
+  const nowMs = Date.now();
+  journal.add({
+    ...{ type: "change", subject, id: SEED_ID, workspace: workspace.name, key, change: { kind: "permit" } },
+    ...{ via: part.name, sentMs: nowMs, answeredMs: nowMs, outcome: "acknowledged", status: 200 },
+  });
+}
+
+async function seedKeys(options: Seeding): Promise<void> {
   const { keys, journal, workspace, apiId, data } = options;
   const { name: workspaceName, migrationId } = workspace;
   const count = Math.ceil(options.count * SHARES[workspaceName]);
-  const bulk = Array.from({ length: Math.min(options.bulkChanges, BULK_PERMISSIONS) }, (_, n) => bulkPermission(n));
+  const bulk = workspaceName === BULK_WORKSPACE ? bulkSlugs(keys) : [];
+  const roles = keys.roles.filter((role) => role.workspace === workspaceName);
   for (let from = 0; from < count; from += CHUNK) {
-    const made = Array.from({ length: Math.min(CHUNK, count - from) }, (_, i) => aKey(workspaceName, from + i));
+    const made = Array.from({ length: Math.min(CHUNK, count - from) }, (_, i) => aKey(workspaceName, from + i, roles));
     const sentMs = Date.now();
     const { migrated } = await data<{ migrated: Array<{ hash: string; keyId: string }> }>(
       workspace,
@@ -107,19 +151,20 @@ async function seedKeys(options: {
           hash: hashKey(key.secret),
           name: key.name,
           ...extras(key.kind),
-          permissions: [...(key.permitted ? [PERMISSION] : []), ...(workspaceName === "attacker" ? bulk : [])],
+          permissions: [...(key.permitted ? [PERMISSION] : []), ...bulk],
+          roles: key.role === undefined ? [] : [key.role.name],
         })),
       },
     );
     const answeredMs = Date.now();
     const ids = new Map(migrated.map(({ hash, keyId }) => [hash, keyId]));
-    for (const { name, kind, secret, permitted } of made) {
+    for (const { name, kind, secret, permitted, role } of made) {
       const keyId = ids.get(hashKey(secret));
       if (keyId === undefined) throw new Error(`${name} was not imported`);
       const state = { exists: true, enabled: true, expired: false, permitted, note: 0 };
-      keys.add({ name, workspace: workspaceName, kind, secret, keyId }, state);
+      keys.add({ name, workspace: workspaceName, kind, secret, keyId, role, bulk: bulk.length > 0 }, state);
       journal.add({
-        ...{ type: "change", id: "torture/seed", workspace: workspaceName, key: name },
+        ...{ type: "change", subject: "key", id: SEED_ID, workspace: workspaceName, key: name },
         ...{ change: { kind: "create", permitted }, via: options.part.name, sentMs, answeredMs },
         ...{ outcome: "acknowledged", status: 200 },
       });
@@ -132,13 +177,16 @@ interface NewKey {
   readonly kind: KeyKind;
   readonly permitted: boolean;
   readonly secret: string;
+  readonly role: LoadRole | undefined;
 }
 
-function aKey(workspace: WorkspaceName, n: number): NewKey {
+/** Half of the keys hold the permission themselves, a quarter may have it by a role, and a quarter not at all. */
+function aKey(workspace: WorkspaceName, n: number, roles: readonly LoadRole[]): NewKey {
   const kind =
     workspace === "attacker" ? "plain" : n < LIMITED ? "limited" : n < LIMITED + CREDITED ? "credited" : "plain";
   const secret = makeKeyString({ prefix: workspace, randomBytes: randomBytes(16) }).key;
-  return { name: `${workspace}-${n}`, kind, permitted: n % 2 === 0, secret };
+  const role = n % 4 === 1 ? roles[Math.floor(n / 4) % roles.length] : undefined;
+  return { name: `${workspace}-${n}`, kind, permitted: n % 2 === 0, secret, role };
 }
 
 function extras(kind: KeyKind): object {
