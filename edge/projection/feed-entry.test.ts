@@ -86,6 +86,10 @@ describe("the workspaces that lag", () => {
     expect(lagging(text)).toBeUndefined();
   });
 
+  test("make no sense on the feed of one workspace", () => {
+    expect(read({ ...place, k: "heartbeat", t: "5", l: "ws_a=4" }, false)).toMatchObject({ said: undefined });
+  });
+
   test.each(["NaN", "1e400", "", "-5", "12 "])("count for nobody when the heartbeat's own time is %j", (t) => {
     expect(lagging("ws_a=1", t)).toBeUndefined();
   });

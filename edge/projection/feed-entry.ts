@@ -46,7 +46,8 @@ export function readFeedEntry(fields: readonly string[], { isCentral }: { isCent
   if (n === undefined) return { kind: "unreadable", problem: "n is no number" };
   const place = { projectionId, n };
   if (name === "begin") return { kind: "begin", ...place };
-  if (name === "heartbeat") return { kind: "heartbeat", ...place, said: readTimes(texts.get("t"), texts.get("l")) };
+  if (name === "heartbeat")
+    return { kind: "heartbeat", ...place, said: readTimes(texts.get("t"), texts.get("l"), isCentral) };
   const recordKind = RECORD_KINDS.find((kind) => kind === name);
   const id = texts.get("i");
   if (recordKind !== undefined) {
@@ -67,7 +68,13 @@ export function readWhole(text: string | null | undefined): number | undefined {
 
 export const isProjectionId = (text: string): boolean => /^\S{1,64}$/.test(text);
 
-function readTimes(time: string | undefined, laggingText: string | undefined): HeartbeatTimes | undefined {
+function readTimes(
+  time: string | undefined,
+  laggingText: string | undefined,
+  isCentral: boolean,
+): HeartbeatTimes | undefined {
+  // On the feed of one workspace there are no others.
+  if (!isCentral && laggingText !== undefined) return undefined;
   const asOfMs = readWhole(time);
   const lagging = asOfMs === undefined ? undefined : readLagging(laggingText, asOfMs);
   return asOfMs === undefined || lagging === undefined ? undefined : { asOfMs, lagging };

@@ -162,6 +162,17 @@ export class Follower {
     const entries = reply?.[0]?.[1];
     // The relay writes each second. Silence may mean that the store was emptied, which says nothing by itself.
     if (entries === undefined) return this.#takePosition(connection);
+    try {
+      this.#tell(entries);
+    } catch (error) {
+      // The listener failed, and may not know of all that the position has passed.
+      this.#position = undefined;
+      this.#isLate = true;
+      throw error;
+    }
+  }
+
+  #tell(entries: readonly Entry[]): void {
     let isReset = false;
     for (const [entryId, fields] of entries) {
       const told = this.#advance(entryId, readFeedEntry(fields, { isCentral: this.#workspaceId === undefined }));

@@ -18,7 +18,8 @@ const MARK_FIELDS = ["projectionId", "complete", "previousId", "head"] as const;
  * projection was not written in this one, so it counts as missing.
  *
  * A mark that says less than this process has seen of its feed is that of a store which has gone back in time: then nothing
- * is usable. Each record is judged by itself: one of the wrong type, or that is none, does not keep the others from being read.
+ * is usable. (On a cluster that guards against the mark's node alone; of another node that was restored the relay learns within a
+ * second, and projects anew.) Each record is judged by itself: one of the wrong type, or that is none, does not keep the others from being read.
  */
 export class RedisRecordSource implements RecordSource {
   readonly #client: RedisClient;

@@ -199,6 +199,26 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     await following.close();
   });
 
+  test("the central feed says which workspaces lag; the feed of each has its own time", async () => {
+    const [late, prompt] = [ws, aWorkspace()];
+    const listeners = { central: new Recording(), late: new Recording(), prompt: new Recording() };
+    const following = [
+      await edge.feed.follow("central", listeners.central),
+      await edge.feed.follow({ workspaceId: late.workspaceId }, listeners.late),
+      await edge.feed.follow({ workspaceId: prompt.workspaceId }, listeners.prompt),
+    ];
+    const lagging = new Map([
+      [late.workspaceId, 3_000],
+      ["ws_elsewhere", 0],
+    ]);
+    await edge.writer.heartbeat(projectionId, 5_000, [late.workspaceId, prompt.workspaceId], lagging);
+    const last = (listener: Recording) => () => listener.told.at(-1)?.startsWith("heartbeat");
+    for (const listener of Object.values(listeners)) await waitFor("the heartbeat", last(listener));
+    expect(listeners.central.told.at(-1)).toBe(`heartbeat 5000 ${late.workspaceId}=3000 ws_elsewhere=0`);
+    expect([listeners.late.told.at(-1), listeners.prompt.told.at(-1)]).toEqual(["heartbeat 3000", "heartbeat 5000"]);
+    await Promise.all(following.map((each) => each.close()));
+  });
+
   test("the store's clock is told, and is not behind it", async () => {
     const following = await edge.feed.follow("central", new Recording());
     const before = await edge.writer.nowMs();

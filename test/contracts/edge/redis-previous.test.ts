@@ -2,6 +2,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Edge } from "../../../edge/open.ts";
 import type { RecordRef } from "../../../edge/projection/contract.ts";
+import { openProjection } from "../../../edge/projection/projection.ts";
 import { RedisKeys } from "../../../edge/redis/keys.ts";
 import { type OwnRedis, startOwnRedis } from "../../harness/redis.ts";
 import { aName, type OpenedEdge, openOn } from "./edges.ts";
@@ -69,6 +70,22 @@ describe.each([{ cluster: false }, { cluster: true }])(
         usable: false,
         partial: [{ state: "found" }, { state: "missing" }],
       });
+    });
+
+    test("serves keys that nothing was cached of, as fresh ones, and knows of no unknown one", async () => {
+      await allow(previousId);
+      await edge.writer.write({
+        projectionId,
+        version: 3,
+        writes: [{ ref: ws.refs.workspace, data: { id: ws.workspaceId, enabled: true } }],
+      });
+      const { source, feed } = edge;
+      const projection = await openProjection({ source, feed, follow: { workspaceId: ws.workspaceId } });
+      const found = await projection.findKey(ws.workspaceId, ws.hash);
+      expect(found).toMatchObject({ status: "found", value: { api: { name: "anew" }, roles: [] } });
+      expect(found).not.toHaveProperty("stale");
+      expect(await projection.findKey(ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
+      await projection.close();
     });
 
     test("and is no longer asked about once the new one is complete", async () => {

@@ -104,6 +104,31 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
+  test("a listener that fails is told of everything anew, and of what comes after", async () => {
+    const told: string[] = [];
+    let fails = true;
+    const following = await own.edge.feed.follow(
+      { workspaceId: own.ws.workspaceId },
+      {
+        onChange: ({ kind }) => {
+          if (kind === "api" && fails) {
+            fails = false;
+            throw new Error("not now");
+          }
+          told.push(kind);
+        },
+        onReset: (reason) => void told.push(`reset: ${reason}`),
+        onHeartbeat: () => {},
+      },
+    );
+    await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(0, 3) });
+    await waitFor("the reset", () => told.some((text) => text.startsWith("reset")));
+    await own.edge.writer.write({ projectionId: own.projectionId, version: 3, writes: own.ws.writes.slice(-1) });
+    await waitFor("the change after it", () => told.at(-1) === "key");
+    expect(told.indexOf("workspace")).toBe(0);
+    await following.close();
+  });
+
   test("after a lost connection the changes of meanwhile are told, and nothing is dropped", async () => {
     const listener = new Recording();
     const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
@@ -178,12 +203,14 @@ describe("a projection whose Redis fails", () => {
     // At once, whether or not the follower has noticed: the mark says less than is known.
     const wentBack = { usable: false, reason: "the store has gone back in time" };
     expect(await own.edge.source.read([own.ws.refs.key])).toEqual(wentBack);
-    expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "unusable" });
     await waitFor("the feed to notice", () => projection.sourceState().usable === false);
+    expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "unusable" });
 
     // Later entries bring the head past what was known. The record is still that of the snapshot, and still not believed.
     const agedMs = projection.stalenessMs();
-    for (let i = 0; i < 8; i++) await own.beat();
+    for (let i = 0; i < 8; i++) {
+      await own.append(own.ws.workspaceId, { k: "heartbeat", t: String(await own.edge.writer.nowMs()) });
+    }
     expect(await own.edge.source.read([own.ws.refs.key])).toEqual(wentBack);
     await waitFor("the heartbeats to be refused", () => projection.refused().heartbeat >= 8);
     expect(projection.stalenessMs()).toBeGreaterThan(agedMs);
