@@ -17,6 +17,7 @@ import { RedisChangeFeed } from "./projection/redis-feed.ts";
 import { RedisRecordSource } from "./projection/redis-source.ts";
 import { RedisRecordWriter } from "./projection/redis-writer.ts";
 import { connectRedis, isCluster, type RedisClient } from "./redis/connect.ts";
+import { DeadlineClock } from "./redis/deadline-clock.ts";
 import { RedisKeys } from "./redis/keys.ts";
 import { within } from "./redis/script.ts";
 
@@ -60,6 +61,8 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
     consumer: `${clientName}-${randomUUID()}`,
     isShared: ofEvents === client,
   });
+  const clock = new DeadlineClock();
+  counting.on("ready", () => clock.forget());
   const opened: EdgeCounters[] = [];
   const connections = new Set([client, counting, ofEvents]);
   await Promise.allSettled([...connections].map((each) => within(CONNECT_WAIT_MS, ready(each))));
@@ -69,11 +72,11 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
     source: new RedisRecordSource(client, keys, heads),
     feed,
     counters: ({ timeoutMs, extraPoll = false }) => {
-      const counters = makeCounters(counting, keys, { timeoutMs, extraPoll });
+      const counters = makeCounters(counting, { keys, clock }, { timeoutMs, extraPoll });
       opened.push(counters);
       return counters;
     },
-    credits: new RedisCreditStore(client, keys),
+    credits: new RedisCreditStore(client, keys, clock),
     sink,
     events,
     pods: new RedisPodReports(client, keys),
@@ -96,11 +99,11 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
 
 function makeCounters(
   client: RedisClient,
-  keys: RedisKeys,
+  { keys, clock }: { keys: RedisKeys; clock: DeadlineClock },
   options: { timeoutMs: number; extraPoll: boolean },
 ): EdgeCounters {
   const onCluster = isCluster(client);
-  const strict = onCluster ? new RedisClusterCounters(client, keys) : new RedisCounters(client, keys);
+  const strict = onCluster ? new RedisClusterCounters(client, keys, clock) : new RedisCounters(client, keys, clock);
   const guarded = new GuardedCounters(strict, options);
   const denials = onCluster ? undefined : new DenyMemory(guarded);
   const counterKeys = new CounterKeys(keys);

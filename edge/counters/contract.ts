@@ -64,7 +64,10 @@ export interface Consumed {
   readonly credits?: CreditOutcome | undefined;
 }
 
-/** The shared store cannot be reached, or did not answer in time. Nothing is known of what was counted. */
+/**
+ * The shared store cannot be reached, or did not answer in time. What it comes to later is not counted; of what it had come to by
+ * then, nothing is known.
+ */
 export class CountersUnavailable extends Error {
   override name = "CountersUnavailable";
 }

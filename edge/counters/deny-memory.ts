@@ -2,7 +2,7 @@ import { windowAt } from "../../core/ratelimits/window.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import type { Consumed, ConsumeRequest, LimitCharge, LimitOutcome } from "./contract.ts";
 import { counterName } from "./memory.ts";
-import type { StrictCounters } from "./strict.ts";
+import type { ConsumeOptions, StrictCounters } from "./strict.ts";
 
 /*
  * A refusal stays right until the moment at which the charge could pass if nobody else consumed; whatever others consume
@@ -37,7 +37,7 @@ export class DenyMemory implements StrictCounters {
     this.#monotonicMs = monotonicMs;
   }
 
-  consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
+  consume(request: ConsumeRequest, options?: ConsumeOptions): Promise<Consumed> {
     if (options?.dryRun === true) return this.#inner.consume(request, options);
     if (this.#remembered.size > 0) {
       const recalled = this.#recall(request);

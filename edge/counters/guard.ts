@@ -1,6 +1,6 @@
 import { Slots, type Slotted } from "../slots.ts";
 import { type Consumed, type ConsumeRequest, CountersUnavailable } from "./contract.ts";
-import type { StrictCounters } from "./strict.ts";
+import type { Caller, ConsumeOptions, StrictCounters } from "./strict.ts";
 
 /*
  * Gives up on a store that does not answer, and stops asking one that mostly fails.
@@ -10,7 +10,8 @@ import type { StrictCounters } from "./strict.ts";
  *      └──────────────────────────── it succeeds ─────────────────────────┼────────────────────────┤
  *                                                                         └───── it fails ─────────┘
  *
- * While it is open every call fails at once. A late reply is thrown away; what it consumed stays consumed.
+ * While it is open every call fails at once. Whom it gives up on, the counters behind it are told of (`Caller`): what they come
+ * to later consumes nothing. A late reply is thrown away.
  */
 
 const BUCKET_MS = 5_000;
@@ -80,7 +81,7 @@ export interface GuardOptions {
 const LATE_MS = 10;
 
 /** A call that has not been answered yet. */
-interface Pending extends Slotted {
+interface Pending extends Slotted, Caller {
   dueMs: number;
   readonly reject: (error: unknown) => void;
   isExtended: boolean;
@@ -99,7 +100,7 @@ export class GuardedCounters implements StrictCounters {
     this.#options = options;
   }
 
-  consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
+  consume(request: ConsumeRequest, options?: ConsumeOptions): Promise<Consumed> {
     const nowMs = performance.now();
     if (!this.#breaker.admits(nowMs)) {
       return Promise.reject(new CountersUnavailable("the store has mostly failed of late and is not asked"));
@@ -109,7 +110,7 @@ export class GuardedCounters implements StrictCounters {
       const pending: Pending = { dueMs: nowMs + timeoutMs, reject, isExtended: false, slot: -1 };
       this.#pending.add(pending);
       if (this.#timer === undefined) this.#arm(timeoutMs);
-      this.#inner.consume(request, options).then(
+      this.#inner.consume(request, { ...options, caller: pending }).then(
         (consumed) => {
           if (!this.#pending.remove(pending)) return;
           this.#breaker.succeeded(performance.now());

@@ -2,7 +2,7 @@ import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import type { CreditCounter } from "../credits/contract.ts";
 import type { Consumed, ConsumeRequest, CreditCharge, CreditOutcome, LimitCharge } from "./contract.ts";
-import { reportRefused, type StrictCounters } from "./strict.ts";
+import { type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
 export interface MemoryCredits extends CreditCounter {
   readonly open: boolean;
@@ -78,12 +78,12 @@ export class MemoryCounters implements StrictCounters {
     this.#store = store;
   }
 
-  async consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
+  async consume(request: ConsumeRequest, options?: ConsumeOptions): Promise<Consumed> {
     return this.consumeNow(request, options);
   }
 
   /** The same without a promise: nothing here has to be waited for. */
-  consumeNow({ limits, credits }: ConsumeRequest, options?: { dryRun?: boolean }): Consumed {
+  consumeNow({ limits, credits }: ConsumeRequest, options?: ConsumeOptions): Consumed {
     const store = this.#store;
     const nowMs = store.nowMs();
     store.sweep(nowMs);

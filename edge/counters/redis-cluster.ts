@@ -1,6 +1,7 @@
 import { type CounterCharge, decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import type { RedisClient } from "../redis/connect.ts";
+import { DeadlineClock } from "../redis/deadline-clock.ts";
 import type { RedisKeys } from "../redis/keys.ts";
 import { runScript } from "../redis/script.ts";
 import {
@@ -12,9 +13,12 @@ import {
   type LimitOutcome,
 } from "./contract.ts";
 import { CounterKeys } from "./counter-keys.ts";
-import { countsAt, creditOutcome } from "./redis.ts";
+import { countsAt, creditOutcome, TOO_LATE, WAIT_MS } from "./redis.ts";
 import { CONSUME, GIVE_BACK, SPEND_CREDITS } from "./scripts.ts";
-import { reportRefused, type StrictCounters } from "./strict.ts";
+import { type Caller, type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
+
+/** The status of credits after the deadline. */
+const SPENT_TOO_LATE = 4;
 
 /** The charges on one counter, and where they stand in the request. */
 interface Group {
@@ -35,21 +39,25 @@ interface Share extends Group {
  * On a cluster each counter may be in another slot, so each is asked by itself, all at once, and when one refuses the others
  * are given back. Between the two a concurrent caller may meet a refusal that a moment later would not be one; more than
  * the limit is never admitted. Giving back is tried once: a lost give-back leaves a count too high, never too low.
+ * Deadlines take the clocks of the nodes to agree within some milliseconds.
  */
 export class RedisClusterCounters implements StrictCounters {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #counterKeys: CounterKeys;
 
-  constructor(client: RedisClient, keys: RedisKeys) {
+  readonly #clock: DeadlineClock;
+
+  constructor(client: RedisClient, keys: RedisKeys, clock: DeadlineClock = new DeadlineClock()) {
     this.#client = client;
     this.#keys = keys;
     this.#counterKeys = new CounterKeys(keys);
+    this.#clock = clock;
   }
 
-  async consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
-    const dryRun = options?.dryRun === true;
-    const asked = await Promise.allSettled(this.#group(request).map((group) => this.#ask(group, dryRun)));
+  async consume(request: ConsumeRequest, options: ConsumeOptions = {}): Promise<Consumed> {
+    const { dryRun = false, caller = { dueMs: performance.now() + WAIT_MS } } = options;
+    const asked = await Promise.allSettled(this.#group(request).map((group) => this.#ask(group, { dryRun, caller })));
     const shares = asked.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
     const failure = asked.find((result) => result.status === "rejected");
     const passed = failure === undefined && shares.every((share) => share.passed);
@@ -59,7 +67,12 @@ export class RedisClusterCounters implements StrictCounters {
     const limits = outcomesOf(request.limits.length, shares, passed && !dryRun);
     const { credits } = request;
     if (credits === undefined || dryRun) return { nowMs, limits, passed };
-    return { nowMs, limits, passed, credits: passed ? await this.#spend(credits) : await this.#readCredits(credits) };
+    return {
+      nowMs,
+      limits,
+      passed,
+      credits: passed ? await this.#spend(credits, caller) : await this.#readCredits(credits),
+    };
   }
 
   async close(): Promise<void> {}
@@ -76,11 +89,27 @@ export class RedisClusterCounters implements StrictCounters {
     return [...groups.values()];
   }
 
-  async #ask(group: Group, dryRun: boolean): Promise<Share> {
+  async #ask(group: Group, { dryRun, caller }: { dryRun: boolean; caller: Caller }): Promise<Share> {
     const triples = group.charges.flatMap(({ limit, cost }) => [1, limit, cost]);
     const argv = [group.counterKey, 1, dryRun ? "1" : "0", "", "", group.durationMs, ...triples];
-    const reply = (await runScript(this.#client, CONSUME, 1, argv)) as number[];
+    const reply = await this.#inTime(caller, async (deadlineMs) => {
+      const sentAtMs = performance.now();
+      const told = (await runScript(this.#client, CONSUME, 1, [...argv, deadlineMs])) as number[];
+      this.#clock.observe({ sentAtMs, receivedAtMs: performance.now(), storeMs: told[0] ?? 0 });
+      return told[1] === TOO_LATE ? undefined : told;
+    });
     return { ...group, nowMs: reply[0] ?? 0, counts: countsAt(reply, 2), passed: reply[1] === 1 };
+  }
+
+  /** Runs what does nothing after a deadline, and then returns undefined; then once more, by the clock as it is known now. */
+  async #inTime<T>({ dueMs }: Caller, run: (deadlineMs: number) => Promise<T | undefined>): Promise<T> {
+    for (let attempt = 0; attempt < 2 && performance.now() < dueMs; attempt++) {
+      const nowMs = performance.now();
+      if (this.#clock.deadlineOf(dueMs, nowMs) === undefined) await this.#clock.measure(this.#client);
+      const done = await run(this.#clock.deadlineOf(dueMs, nowMs) ?? 0);
+      if (done !== undefined) return done;
+    }
+    throw new Error("nobody waits for it any more, so that nothing was counted");
   }
 
   async #giveBack(shares: readonly Share[]): Promise<void> {
@@ -92,11 +121,14 @@ export class RedisClusterCounters implements StrictCounters {
     );
   }
 
-  async #spend({ workspaceId, keyId, cost }: CreditCharge): Promise<CreditOutcome> {
+  async #spend({ workspaceId, keyId, cost }: CreditCharge, caller: Caller): Promise<CreditOutcome> {
     let reply: number[];
     try {
       const argv = [this.#keys.credits(workspaceId, keyId), cost];
-      reply = (await runScript(this.#client, SPEND_CREDITS, 1, argv)) as number[];
+      reply = await this.#inTime(caller, async (deadlineMs) => {
+        const told = (await runScript(this.#client, SPEND_CREDITS, 1, [...argv, deadlineMs])) as number[];
+        return told[0] === SPENT_TOO_LATE ? undefined : told;
+      });
     } catch (error) {
       throw new CountersUnavailable("spending credits in Redis", { cause: error });
     }

@@ -1,6 +1,7 @@
 import { type CounterCharge, decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import type { RedisClient } from "../redis/connect.ts";
+import { DeadlineClock } from "../redis/deadline-clock.ts";
 import type { RedisKeys } from "../redis/keys.ts";
 import { runScript } from "../redis/script.ts";
 import {
@@ -13,16 +14,25 @@ import {
 } from "./contract.ts";
 import { CounterKeys } from "./counter-keys.ts";
 import { CONSUME, CONSUME_MANY } from "./scripts.ts";
-import { reportRefused, type StrictCounters } from "./strict.ts";
+import { type Caller, type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
 /** More in one script would keep others waiting. */
 const TOGETHER_MAX = 32;
 
+/** How long a caller waits who does not say. */
+export const WAIT_MS = 5_000;
+
 interface Waiting {
   readonly command: ConsumeCommand;
+  readonly caller: Caller;
+  /** The store came to it too late, by what we thought of its clock, and did nothing. */
+  isSecond: boolean;
   readonly resolve: (consumed: Consumed) => void;
   readonly reject: (error: CountersUnavailable) => void;
 }
+
+/** What the script says of each request of a group, in order; null stands for one that failed by itself. */
+type Replies = readonly (readonly number[] | null)[];
 
 /**
  * Decides all limits and the credits of a request in one call of one script on one Redis. A request that is alone is sent at
@@ -42,20 +52,26 @@ export class RedisCounters implements StrictCounters {
   /** How many requests the last call took. */
   #together = 0;
 
+  readonly #clock: DeadlineClock;
+
   /** The connection belongs to the caller, who also closes it. */
-  constructor(client: RedisClient, keys: RedisKeys) {
+  constructor(client: RedisClient, keys: RedisKeys, clock: DeadlineClock = new DeadlineClock()) {
     this.#client = client;
     this.#keys = keys;
     this.#counterKeys = new CounterKeys(keys);
+    this.#clock = clock;
   }
 
-  consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed> {
-    const command = this.#commandOf(request, options?.dryRun === true);
-    return new Promise((resolve, reject) => {
-      const count = this.#waiting.push({ command, resolve, reject });
-      if (count === TOGETHER_MAX) this.#sendWaiting();
-      else if (count === 1 && this.#underWay === 0) this.#sendSoon();
-    });
+  consume(request: ConsumeRequest, options: ConsumeOptions = {}): Promise<Consumed> {
+    const command = this.#commandOf(request, options.dryRun === true);
+    const caller = options.caller ?? { dueMs: performance.now() + WAIT_MS };
+    return new Promise((resolve, reject) => this.#enqueue({ command, caller, isSecond: false, resolve, reject }));
+  }
+
+  #enqueue(waiting: Waiting): void {
+    const count = this.#waiting.push(waiting);
+    if (count === TOGETHER_MAX) this.#sendWaiting();
+    else if (count === 1 && this.#underWay === 0) this.#sendSoon();
   }
 
   #sendSoon(): void {
@@ -75,9 +91,9 @@ export class RedisCounters implements StrictCounters {
     this.#underWay += 1;
     this.#together = group.length;
     this.#send(group).then(
-      (reply) => {
+      ({ sent, replies }) => {
         this.#next();
-        settle(group, readReplies(reply));
+        for (const [i, waiting] of sent.entries()) this.#settle(waiting, replies[i] ?? undefined);
       },
       (cause: unknown) => {
         this.#next();
@@ -91,18 +107,44 @@ export class RedisCounters implements StrictCounters {
     if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendSoon();
   }
 
-  /** Gives what the script replies: numbers for one request, a text for several. Rejects, and never throws at once. */
-  async #send(group: readonly Waiting[]): Promise<unknown> {
+  /** Sends those of a group whose callers still wait. Rejects, and never throws at once. */
+  async #send(group: readonly Waiting[]): Promise<{ sent: readonly Waiting[]; replies: Replies }> {
+    let sentAtMs = performance.now();
+    if (this.#clock.deadlineOf(sentAtMs, sentAtMs) === undefined) {
+      await this.#clock.measure(this.#client);
+      sentAtMs = performance.now();
+    }
+    const sent = group.filter((waiting) => waiting.caller.dueMs > sentAtMs || giveUp(waiting));
+    if (sent.length === 0) return { sent, replies: [] };
+    const replies = await this.#run(sent, sentAtMs);
+    const storeMs = replies.find((reply) => reply !== null)?.[0];
+    if (storeMs !== undefined) this.#clock.observe({ sentAtMs, receivedAtMs: performance.now(), storeMs });
+    return { sent, replies };
+  }
+
+  async #run(group: readonly Waiting[], nowMs: number): Promise<Replies> {
+    // What is not known is over: the script then does nothing.
+    const deadlineOf = ({ caller }: Waiting) => this.#clock.deadlineOf(caller.dueMs, nowMs) ?? 0;
     const [first] = group;
     if (first !== undefined && group.length === 1) {
       const { keys, args } = first.command;
-      return runScript(this.#client, CONSUME, keys.length, [...keys, ...args]);
+      const argv = [...keys, ...args, deadlineOf(first)];
+      return [(await runScript(this.#client, CONSUME, keys.length, argv)) as number[]];
     }
     const argv: (string | number)[] = [];
     for (const { command } of group) argv.push(...command.keys);
     const numberOfKeys = argv.length;
-    for (const { command } of group) argv.push(command.text);
-    return runScript(this.#client, CONSUME_MANY, numberOfKeys, argv);
+    for (const waiting of group) argv.push(`${waiting.command.text}${deadlineOf(waiting)} `);
+    const reply = await runScript(this.#client, CONSUME_MANY, numberOfKeys, argv);
+    return JSON.parse(reply as string) as Replies;
+  }
+
+  #settle(waiting: Waiting, reply: readonly number[] | undefined): void {
+    const { command, caller, isSecond, resolve, reject } = waiting;
+    if (reply === undefined) reject(new CountersUnavailable("counting in Redis: the script failed"));
+    else if (reply[1] !== TOO_LATE) resolve(readConsumed(reply, command));
+    else if (isSecond || performance.now() >= caller.dueMs) giveUp(waiting);
+    else this.#enqueue({ ...waiting, isSecond: true });
   }
 
   #commandOf(request: ConsumeRequest, dryRun: boolean): ConsumeCommand {
@@ -154,23 +196,12 @@ export class RedisCounters implements StrictCounters {
   }
 }
 
-/** The numbers that the script gives for each of a group, in order; null stands for one that failed by itself. */
-function readReplies(reply: unknown): readonly (readonly number[] | null)[] {
-  if (typeof reply !== "string") return [reply as number[]];
-  try {
-    return JSON.parse(reply) as (number[] | null)[];
-  } catch {
-    // Nobody of the group may be left waiting.
-    return [];
-  }
-}
+/** What the script says of a request that it came to after its deadline. */
+export const TOO_LATE = -1;
 
-function settle(group: readonly Waiting[], replies: readonly (readonly number[] | null)[]): void {
-  for (const [i, { command, resolve, reject }] of group.entries()) {
-    const numbers = replies[i] ?? undefined;
-    if (numbers === undefined) reject(new CountersUnavailable("counting in Redis: the script failed"));
-    else resolve(readConsumed(numbers, command));
-  }
+function giveUp({ reject }: Waiting): false {
+  reject(new CountersUnavailable("counting in Redis: nobody waits for it any more, so that nothing was counted"));
+  return false;
 }
 
 interface ConsumeCommand {

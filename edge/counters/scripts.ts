@@ -1,4 +1,4 @@
-import { READ_SAFELY } from "../redis/lua.ts";
+import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript } from "../redis/script.ts";
 
 /*
@@ -12,7 +12,7 @@ import { defineScript } from "../redis/script.ts";
  * Gives window, current, previous and the moment to reckon with: a clock behind the window counts as its start. Counts that
  * are no whole numbers, or of a window that no clock can reach, are not counts of ours: as if nothing had been counted.
  */
-const READ_COUNTER = `${READ_SAFELY}
+const READ_COUNTER = `${SHARED_LUA}
 local function read_counter(key, duration, now)
   local seq = math.floor(now / duration)
   local stored = read_hash(key, 'window', 'current', 'previous')
@@ -32,15 +32,11 @@ local function write_counter(key, duration, window, current, previous)
     'previous', string.format('%.0f', previous))
   redis.call('PEXPIRE', key, string.format('%.0f', 2 * duration))
 end
-local function now_ms()
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
 `;
 
 /**
  * Spends from one counter of credits. Gives status (1 spent, 2 refused, 3 not loaded or closed) and what remains. One that holds
- * no whole numbers is not loaded: the loader writes it anew. Needs READ_SAFELY.
+ * no whole numbers is not loaded: the loader writes it anew. Needs SHARED_LUA.
  */
 const SPEND = `
 local function open_credits(key)
@@ -61,15 +57,17 @@ end
 /**
  * All of one request, atomically.
  * KEYS: the C counters; then, when there are credits to spend: the credits, the set of dirty ones, the set to be loaded.
- * ARGV: C, '1' to decide without consuming, the cost in credits or '', the key's id, C durations, and for each charge
- *       the number of its counter, its limit and its cost.
+ * ARGV: C, '1' to decide without consuming, the cost in credits or '', the key's id, C durations, for each charge
+ *       the number of its counter, its limit and its cost, and the deadline: from then on nobody waits for the reply any
+ *       more, and nothing must be consumed.
  * Reply: now, 1 if all limits passed, and for each counter window, current and previous before; with credits also their
- *        status (0: a limit refused first) and what remains (-1: unknown).
+ *        status (0: a limit refused first) and what remains (-1: unknown). After the deadline: now, -1.
  */
 const CONSUME_ONE = `${READ_COUNTER}${SPEND}
 local function consume(KEYS, ARGV)
   local counters = tonumber(ARGV[1])
   local now = now_ms()
+  if now >= tonumber(ARGV[#ARGV]) then return {now, -1} end
   local reply = {now, 1}
   local durations, windows, currents, previouses, moments, costs = {}, {}, {}, {}, {}, {}
   for i = 1, counters do
@@ -80,7 +78,7 @@ local function consume(KEYS, ARGV)
     reply[at], reply[at + 1], reply[at + 2] = windows[i], currents[i], previouses[i]
   end
   local passed = true
-  for a = 5 + counters, #ARGV, 3 do
+  for a = 5 + counters, #ARGV - 1, 3 do
     local i, limit, cost = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
     local effective = used(windows[i], currents[i] + costs[i], previouses[i], durations[i], moments[i]) + cost
     if limit <= 0 or effective > limit then
@@ -152,7 +150,7 @@ return '[' .. table.concat(replies, ',') .. ']'
  * consumed in, so that a late call cannot lower a count that was never raised by it.
  * KEYS: the counter. ARGV: the window, the cost.
  */
-export const GIVE_BACK = defineScript(`${READ_SAFELY}
+export const GIVE_BACK = defineScript(`${SHARED_LUA}
 local stored = read_hash(KEYS[1], 'window', 'current')
 local window, current = whole(stored[1]), whole(stored[2])
 if current and window == tonumber(ARGV[1]) then
@@ -163,8 +161,12 @@ end
 return 0
 `);
 
-/** For a cluster: the credits alone. KEYS: the credits. ARGV: the cost. Reply: status and what remains. */
-export const SPEND_CREDITS = defineScript(`${READ_SAFELY}${SPEND}
+/**
+ * For a cluster: the credits alone. KEYS: the credits. ARGV: the cost, the deadline.
+ * Reply: status (4 after the deadline) and what remains.
+ */
+export const SPEND_CREDITS = defineScript(`${SHARED_LUA}${SPEND}
+if now_ms() >= tonumber(ARGV[2]) then return {4, -1} end
 local status, remaining = spend(KEYS[1], tonumber(ARGV[1]))
 return {status, remaining}
 `);

@@ -2,13 +2,25 @@ import type { CounterCharge } from "../../core/ratelimits/decide-limits.ts";
 import { decideLimit, type WindowCounts } from "../../core/ratelimits/window.ts";
 import type { Consumed, ConsumeRequest, Counters, LimitOutcome } from "./contract.ts";
 
+/** Who waits for an answer, and until when. */
+export interface Caller {
+  /** Of `performance.now()`. It may be put off while the call is under way. */
+  readonly dueMs: number;
+}
+
+export interface ConsumeOptions {
+  /**
+   * For a request that is refused already: it decides the limits with their costs, consumes nothing, leaves credits alone, and
+   * reports of each limit that would pass what is left without the cost (api/v2 9.2).
+   */
+  readonly dryRun?: boolean;
+  /** Once this caller has given up, nothing is consumed any more. Some seconds, when left out. */
+  readonly caller?: Caller;
+}
+
 /** Counters that decide every charge in the store, whatever `accuracy` says. What stands before them sorts the charges. */
 export interface StrictCounters extends Counters {
-  /**
-   * `dryRun` is for a request that is refused already: it decides the limits with their costs, consumes nothing, leaves
-   * credits alone, and reports of each limit that would pass what is left without the cost (api/v2 9.2).
-   */
-  consume(request: ConsumeRequest, options?: { dryRun?: boolean }): Promise<Consumed>;
+  consume(request: ConsumeRequest, options?: ConsumeOptions): Promise<Consumed>;
 }
 
 /** What each charge reports in a request that is refused: those that pass on their own, what is left without their cost. */

@@ -1,12 +1,15 @@
 import { isCluster, type RedisClient } from "../redis/connect.ts";
+import type { DeadlineClock } from "../redis/deadline-clock.ts";
 import { findExisting } from "../redis/find-existing.ts";
 import type { RedisKeys } from "../redis/keys.ts";
-import { runScript, runScripts, type Script, within } from "../redis/script.ts";
+import { runScript, runScripts, type Script, type ScriptCall, within } from "../redis/script.ts";
 import type { CountedKey, CreditCounter, CreditRef, CreditStore, Found } from "./contract.ts";
-import { CLEAR_DIRTY, LOAD, READ, SUSPEND, TAKE_IDS } from "./scripts.ts";
+import { CLEAR_DIRTY, LOAD, READ, REMOVE, SUSPEND, TAKE_IDS } from "./scripts.ts";
 
 /** Whoever waits for this holds the lock of a row. */
 const TIMEOUT_MS = 1_000;
+/** What a script says that did nothing, because it was after its deadline. */
+const TOO_LATE = -1;
 const SCAN_COUNT = 2_000;
 const ID_LENGTH_MAX = 64;
 const ID = /^[A-Za-z0-9_-]+$/;
@@ -17,18 +20,21 @@ export class RedisCreditStore implements CreditStore {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
 
+  readonly #clock: DeadlineClock;
+
   /** The connection belongs to the caller, who also closes it. */
-  constructor(client: RedisClient, keys: RedisKeys) {
+  constructor(client: RedisClient, keys: RedisKeys, clock: DeadlineClock) {
     this.#client = client;
     this.#keys = keys;
+    this.#clock = clock;
   }
 
   async load(counted: readonly CountedKey[]): Promise<void> {
-    await this.#runAll(
+    await this.#runInTime((deadlineMs) =>
       counted.map(({ ref, counter: { rev, granted, spent } }) => ({
         script: LOAD,
         keys: [this.#key(ref)],
-        args: [rev, granted, spent],
+        args: [rev, granted, spent, deadlineMs],
       })),
     );
   }
@@ -42,8 +48,9 @@ export class RedisCreditStore implements CreditStore {
   }
 
   async remove(refs: readonly CreditRef[]): Promise<void> {
-    const removals = refs.map((ref) => this.#client.del(this.#key(ref)));
-    await within(TIMEOUT_MS, Promise.all(removals));
+    await this.#runInTime((deadlineMs) =>
+      refs.map((ref) => ({ script: REMOVE, keys: [this.#key(ref)], args: [deadlineMs] })),
+    );
     await this.clearDirty(refs.map((ref) => ({ ref, counter: NO_COUNTER })));
   }
 
@@ -142,7 +149,20 @@ export class RedisCreditStore implements CreditStore {
     return { script, keys: [this.#key(ref)], args: [] };
   }
 
-  async #runAll(calls: Parameters<typeof runScripts>[1]): Promise<unknown[]> {
+  /** Runs what does nothing after a deadline, and then replies -1. Once more, by the clock as it is known now, if it did. */
+  async #runInTime(callsUntil: (deadlineMs: number) => readonly ScriptCall[]): Promise<void> {
+    const dueMs = performance.now() + TIMEOUT_MS;
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const nowMs = performance.now();
+      if (attempt > 0 || this.#clock.deadlineOf(dueMs, nowMs) === undefined) await this.#clock.measure(this.#client);
+      const calls = callsUntil(this.#clock.deadlineOf(dueMs, nowMs) ?? 0);
+      const replies = await within(dueMs - nowMs, runScripts(this.#client, calls));
+      if (!replies.includes(TOO_LATE)) return;
+    }
+    throw new Error("the store came to it too late, and did nothing");
+  }
+
+  async #runAll(calls: readonly ScriptCall[]): Promise<unknown[]> {
     return calls.length === 0 ? [] : within(TIMEOUT_MS, runScripts(this.#client, calls));
   }
 

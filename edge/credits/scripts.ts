@@ -1,4 +1,4 @@
-import { READ_SAFELY } from "../redis/lua.ts";
+import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript } from "../redis/script.ts";
 
 /*
@@ -7,7 +7,7 @@ import { defineScript } from "../redis/script.ts";
  */
 
 /** `read_credits(key)`: rev, granted and spent, or nil. The length is asked first: a field can be of any size. */
-const READ_CREDITS = `${READ_SAFELY}
+const READ_CREDITS = `${SHARED_LUA}
 local function read_credits(key)
   for _, field in ipairs({'rev', 'granted', 'spent'}) do
     local bytes = redis.pcall('HSTRLEN', key, field)
@@ -21,11 +21,13 @@ end
 `;
 
 /**
- * KEYS: the credits. ARGV: rev, granted, spent.
- * A lower rev is refused: a slow loader must not bring an old number back. The same one keeps the greater `spent`. What is no
+ * KEYS: the credits. ARGV: rev, granted, spent, the deadline.
+ * After the deadline nothing is done, and the reply is -1: whoever loads has given the lock of the row back by then, and somebody
+ * else may have closed the counter. A lower rev is refused: a slow loader must not bring an old number back. The same one keeps the greater `spent`. What is no
  * counter is replaced.
  */
 export const LOAD = defineScript(`${READ_CREDITS}
+if now_ms() >= tonumber(ARGV[4]) then return -1 end
 local known_rev, _, known_spent = read_credits(KEYS[1])
 local rev, spent = tonumber(ARGV[1]), tonumber(ARGV[3])
 if not known_rev then redis.call('DEL', KEYS[1]) end
@@ -44,6 +46,12 @@ if not rev then
 end
 redis.call('HSET', KEYS[1], 'open', '0')
 return {rev, granted, spent}
+`);
+
+/** KEYS: the credits. ARGV: the deadline, after which nothing is done, and the reply is -1. */
+export const REMOVE = defineScript(`${SHARED_LUA}
+if now_ms() >= tonumber(ARGV[1]) then return -1 end
+return redis.call('DEL', KEYS[1])
 `);
 
 /** KEYS: the credits. */
@@ -68,7 +76,7 @@ return removed
  * KEYS: the set. ARGV: how many at most, how long an id may be, 1 to leave those that are handed out in the set.
  * Reply: how much was no id, how many members are left that were not handed out, the ids.
  */
-export const TAKE_IDS = defineScript(`${READ_SAFELY}
+export const TAKE_IDS = defineScript(`${SHARED_LUA}
 local size = redis.pcall('SCARD', KEYS[1])
 if is_wrong_type(size) then
   redis.call('DEL', KEYS[1])

@@ -1,5 +1,5 @@
 /*
- * Functions for the scripts. What lies under a workspace's prefix can have been written by that workspace's own Redis user, with
+ * Functions that scripts share. What lies under a workspace's prefix can have been written by that workspace's own Redis user, with
  * any type and any bytes. A script may serve several workspaces in one call, and so must not fail by what one of them left.
  */
 
@@ -7,8 +7,9 @@
  * `whole(text)`: the whole number from 0 to 2^53 − 1 that is written there, else nil.
  * `read_hash(key, ...)`: fields of a hash, each false when it is not there. What is no hash has its place, and is deleted.
  * `add_to_set(key, member)`: adds to a set, which takes the place of what is none. Returns 1 if it is new there.
+ * `now_ms()`: the store's clock, Unix ms, rounded down.
  */
-export const READ_SAFELY = `
+export const SHARED_LUA = `
 local function whole(text)
   local number = tonumber(text)
   if number and number >= 0 and number <= 9007199254740991 and number % 1 == 0 then return number end
@@ -30,5 +31,9 @@ local function add_to_set(key, member)
   if not is_wrong_type(added) then return added end
   redis.call('DEL', key)
   return redis.call('SADD', key, member)
+end
+local function now_ms()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 `;

@@ -1,0 +1,93 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { DeadlineClock } from "./deadline-clock.ts";
+
+/*
+ * Times are those of a made-up world: `ours` is our monotonic clock, and the store's clock is `ours + ahead`, which may be set while
+ * we look on.
+ */
+
+const START = 1_000_000;
+
+/** One exchange: how long each way took, and how long the caller of a command waits from then on. */
+const exchange = fc.record({
+  pauseMs: fc.integer({ min: 0, max: 9_000 }),
+  wayThereMs: fc.double({ min: 0, max: 400, noNaN: true }),
+  wayBackMs: fc.double({ min: 0, max: 400, noNaN: true }),
+  waitMs: fc.integer({ min: 10, max: 1_000 }),
+});
+const ahead = fc.integer({ min: 1.5 * 10 ** 12, max: 2 * 10 ** 12 });
+
+test("a deadline is never later than the moment at which the caller gives up, and early by one way back at most", () => {
+  fc.assert(
+    fc.property(ahead, fc.array(exchange, { minLength: 1, maxLength: 20 }), (aheadMs, exchanges) => {
+      const clock = new DeadlineClock();
+      let ours = START;
+      for (const { pauseMs, wayThereMs, wayBackMs, waitMs } of exchanges) {
+        const sentAtMs = ours + pauseMs;
+        const readAtMs = sentAtMs + wayThereMs;
+        ours = readAtMs + wayBackMs;
+        clock.observe({ sentAtMs, receivedAtMs: ours, storeMs: Math.floor(readAtMs + aheadMs) });
+        const deadline = clock.deadlineOf(ours + waitMs, ours) ?? Number.NaN;
+        const givesUpAt = ours + waitMs + aheadMs;
+        // Doubles of this size have steps of a quarter of a microsecond.
+        expect(deadline).toBeLessThanOrEqual(givesUpAt + 0.001);
+        expect(deadline).toBeGreaterThan(givesUpAt - wayBackMs - 2.001);
+      }
+    }),
+  );
+});
+
+test("a clock that was set, either way, is told by the first reply", () => {
+  fc.assert(
+    fc.property(
+      ahead,
+      exchange,
+      exchange,
+      fc.integer({ min: -(10 ** 9), max: 10 ** 9 }),
+      (aheadMs, one, two, jumpMs) => {
+        fc.pre(Math.abs(jumpMs) > 1_000);
+        const clock = new DeadlineClock();
+        let ours = START;
+        for (const [{ wayThereMs, wayBackMs }, nowAheadMs] of [
+          [one, aheadMs],
+          [two, aheadMs + jumpMs],
+        ] as const) {
+          const readAtMs = ours + wayThereMs;
+          const receivedAtMs = readAtMs + wayBackMs;
+          clock.observe({ sentAtMs: ours, receivedAtMs, storeMs: Math.floor(readAtMs + nowAheadMs) });
+          ours = receivedAtMs;
+        }
+        const givesUpAt = ours + 50 + aheadMs + jumpMs;
+        const deadline = clock.deadlineOf(ours + 50, ours) ?? Number.NaN;
+        expect(deadline).toBeLessThanOrEqual(givesUpAt + 0.001);
+        expect(deadline).toBeGreaterThan(givesUpAt - two.wayBackMs - 2.001);
+      },
+    ),
+  );
+});
+
+test("nothing is known at first, after 20 s without a reply, and of a new connection", () => {
+  const clock = new DeadlineClock();
+  expect(clock.deadlineOf(100, 50)).toBeUndefined();
+  clock.observe({ sentAtMs: 50, receivedAtMs: 60, storeMs: 1_000_060 });
+  expect(clock.deadlineOf(100, 9_000)).toBe(1_000_100);
+  expect(clock.deadlineOf(100, 30_100)).toBeUndefined();
+  clock.observe({ sentAtMs: 30_200, receivedAtMs: 30_200, storeMs: 1_030_200 });
+  clock.forget();
+  expect(clock.deadlineOf(30_300, 30_200)).toBeUndefined();
+});
+
+test("those who ask at the same time wait for one answer", async () => {
+  const clock = new DeadlineClock();
+  let asked = 0;
+  const client = {
+    time: async () => {
+      asked += 1;
+      return ["1700000000", "250000"];
+    },
+  };
+  await Promise.all([clock.measure(client), clock.measure(client)]);
+  expect(asked).toBe(1);
+  expect(clock.deadlineOf(0, performance.now())).toBeLessThanOrEqual(1_700_000_000_250);
+});

@@ -1,0 +1,123 @@
+import { expect, test } from "vitest";
+import type { Consumed, LimitCharge } from "../../edge/counters/contract.ts";
+import { openRedisEdge } from "../../edge/open.ts";
+import { startOwnRedis } from "../harness/redis.ts";
+import { waitFor } from "../harness/wait.ts";
+import { makeKey } from "./client.ts";
+import { openSystem } from "./system.ts";
+
+/*
+ * A store that stands still and goes on, with all that was sent to it meanwhile in its sockets. Whoever was told that it could not be
+ * counted must not have been charged.
+ */
+
+const PAUSE_MS = 2_000;
+
+async function whileStopped(pid: number, work: () => Promise<void>): Promise<void> {
+  process.kill(pid, "SIGSTOP");
+  const since = performance.now();
+  try {
+    await work();
+    await waitFor("the pause to end", () => performance.now() - since >= PAUSE_MS);
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+}
+
+test.each([
+  { name: "one Redis", cluster: false },
+  { name: "a cluster", cluster: true },
+])(
+  "callers that gave up on $name that stood still are charged nothing when it goes on",
+  async ({ cluster }) => {
+    const redis = await startOwnRedis(cluster ? { cluster, args: ["--cluster-announce-ip", "127.0.0.1"] } : {});
+    const url = cluster ? `${redis.url}?cluster=true` : redis.url;
+    const edge = await openRedisEdge({ url, clientName: "late" });
+    try {
+      const counters = edge.counters({ timeoutMs: 50, extraPoll: true });
+      const ref = { workspaceId: "ws_late", keyId: "key_late" };
+      const limit: LimitCharge = {
+        workspaceId: ref.workspaceId,
+        scope: { kind: "name", value: "writes" },
+        identifier: ref.keyId,
+        limit: 1_000_000,
+        durationMs: 86_400_000,
+        cost: 1,
+        accuracy: "strict",
+      };
+      await edge.credits.load([{ ref, counter: { rev: 1, granted: 1_000_000, spent: 0 } }]);
+      const consume = (): Promise<Consumed | undefined> =>
+        counters.consume({ limits: [limit], credits: { ...ref, cost: 1 } }).catch(() => undefined);
+      await waitFor("the counters", async () => (await consume()) !== undefined);
+      const used = async () => {
+        const [counter] = await edge.credits.read([ref]);
+        return counter?.spent;
+      };
+      const before = (await used()) ?? 0;
+      let admitted = 0;
+      await whileStopped(redis.pid, async () => {
+        // In groups, so that some are sent, some wait for a reply, and some come when the breaker is open.
+        for (let group = 0; group < 10; group++) {
+          const answers = await Promise.all(Array.from({ length: 20 }, consume));
+          admitted += answers.filter((answer) => answer !== undefined).length;
+        }
+      });
+      expect(admitted).toBe(0);
+      let after: Consumed | undefined;
+      await waitFor("the counters again", async () => {
+        after = await consume();
+        return after !== undefined;
+      });
+      expect(await used()).toBe(before + 1);
+      // As many units of the limit as of credits: what was refused took neither.
+      expect(after?.limits[0]?.remaining).toBe(1_000_000 - (before + 1));
+    } finally {
+      await edge.close();
+      await redis.stop();
+    }
+  },
+  60_000,
+);
+
+test("nobody whom a gate or the API told that credits could not be counted has spent any", async () => {
+  const system = await openSystem({ ownRedis: true });
+  const api = await system.api();
+  const { apiId, keyId, key } = await makeKey(api, { credits: { remaining: 100_000 } });
+  const gate = await system.gate(api, { apiId });
+  let spent = 0;
+  await waitFor("the gate to let the key through", async () => {
+    const passed = (await gate.status(key)) === 200;
+    if (passed) spent += 1;
+    return passed;
+  });
+  let isStopped = false;
+  let unavailable = 0;
+  const asking = Array.from({ length: 4 }, async (_, i) => {
+    while (!isStopped) {
+      if (i < 2) {
+        const status = await gate.status(key);
+        if (status === 200) spent += 1;
+        else unavailable += 1;
+      } else {
+        const { status, body } = await api.call("keys.verifyKey", { key });
+        if (status === 200 && body.data.code === "VALID") spent += 1;
+        else unavailable += 1;
+      }
+    }
+  });
+  try {
+    for (let time = 0; time < 3; time++) {
+      const before = spent;
+      await waitFor("somebody to spend", () => spent > before + 5);
+      await whileStopped(system.redis.pid, async () => {});
+    }
+    const before = spent;
+    await waitFor("somebody to spend again", () => spent > before + 5);
+  } finally {
+    isStopped = true;
+    await Promise.all(asking);
+  }
+  expect(unavailable).toBeGreaterThan(0);
+  const { credits } = await api.data("keys.getKey", { keyId });
+  expect(credits.remaining).toBe(100_000 - spent);
+}, 90_000);
