@@ -16,6 +16,8 @@ const LOAD_EVERY_MS = 50;
 const WRITE_BEHIND_EVERY_MS = 500;
 const INGEST_EVERY_MS = 200;
 const EVENTS_BUDGET_EVERY_MS = 1000;
+/** For so long after a restart of Redis, pods that may load no scripts decide limits by their policy's onCounterFailure. */
+const SCRIPTS_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
 const PARTITIONS_EVERY_MS = 3_600_000;
 
@@ -73,6 +75,10 @@ export function startBackgroundWork(parts: {
     loop("ingest", INGEST_EVERY_MS, () => ingester.round(workspaceIds)),
     loop("events-budget", EVENTS_BUDGET_EVERY_MS, async () => {
       await ingester.keepBudget(workspaceIds);
+      return false;
+    }),
+    loop("scripts", SCRIPTS_EVERY_MS, async () => {
+      await edge.loadScripts();
       return false;
     }),
     loop("partitions", PARTITIONS_EVERY_MS, async () => {

@@ -29,6 +29,7 @@ import { createRelayWaker } from "./store/relay-waker.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
 
 const COUNTERS_TIMEOUT_MS = 1000;
+const SCRIPTS_WAIT_MS = 1000;
 const EVENTS_BYTES_MAX = 256 * 1024 * 1024;
 
 export interface ApiServerConfig {
@@ -158,6 +159,8 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
   running.app = app;
   running.drainRequests = prepareDrain(app.server);
   await keepPartitions(db, nowMs());
+  // A store that is away gets them from the loop that does so ever after.
+  await atMost(SCRIPTS_WAIT_MS, edge.loadScripts());
 
   const relay = startRelay({
     databaseUrl: config.databaseUrl,

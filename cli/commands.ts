@@ -138,6 +138,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/refill/run.ts")).refillRun,
   },
   {
+    name: "redis-acl",
+    summary: "print the rules of a Redis user for pods, or for api-servers",
+    load: async () => (await import("./commands/redis-acl.ts")).redisAcl,
+  },
+  {
     name: "audit",
     summary: "list what was changed in a workspace, by whom, the newest first",
     load: async () => (await import("./commands/audit.ts")).audit,

@@ -30,6 +30,7 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     sink,
     events,
     pods: new MemoryPodReports(nowMs),
+    loadScripts: async () => {},
     ping: async () => {},
     info: async () => ({}),
     close: () => sink.close(),

@@ -19,6 +19,7 @@ import { RedisRecordWriter } from "./projection/redis-writer.ts";
 import { connectRedis, isCluster, type RedisClient } from "./redis/connect.ts";
 import { DeadlineClock } from "./redis/deadline-clock.ts";
 import { RedisKeys } from "./redis/keys.ts";
+import { loadPodScripts } from "./redis/load-scripts.ts";
 import { within } from "./redis/script.ts";
 
 const PING_TIMEOUT_MS = 1_000;
@@ -80,6 +81,9 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
     sink,
     events,
     pods: new RedisPodReports(client, keys),
+    loadScripts: async () => {
+      await Promise.all([...new Set([client, ofEvents])].map((each) => loadPodScripts(each)));
+    },
     ping: async () => {
       await within(PING_TIMEOUT_MS, client.ping());
     },

@@ -27,6 +27,8 @@ export interface Edge {
   readonly sink: LineSink;
   readonly events: EventSource;
   readonly pods: PodReports;
+  /** Loads what pods run into a store that has lost it, for users who may run scripts and load none. Throws when it is away. */
+  loadScripts(): Promise<void>;
   /** Throws when the store does not answer within a second. */
   ping(): Promise<void>;
   info(): Promise<{ evictionPolicy?: string }>;

@@ -15,7 +15,7 @@ export const COST_PER_BYTE = 1.25;
  * of those who have none yet, what an entry costs, what a byte costs, the events. Reply: 1 appended, 0 no room.
  * What is counted is a guess that errs upwards; an api-server compares it with the memory in use, and corrects the room.
  */
-const APPEND = defineScript(`
+export const APPEND = defineScript(`
 local room = redis.pcall('GET', KEYS[2])
 room = type(room) == 'string' and tonumber(room) or false
 if not room then

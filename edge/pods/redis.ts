@@ -17,7 +17,7 @@ const KEPT_MS = 60_000;
  * KEYS: the reports of a policy. ARGV: the pod's id, its report as JSON, how long the hash is kept (ms).
  * A script, because the time of the report is the store's: the clocks of pods are not trusted.
  */
-const REPORT = defineScript(`
+export const REPORT = defineScript(`
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now) .. ' ' .. ARGV[2])

@@ -2,7 +2,7 @@ import { performance } from "node:perf_hooks";
 import type { Redis } from "ioredis";
 import { connectForBlocking, type RedisClient, reconnectDelayMs } from "../redis/connect.ts";
 import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
-import { runScript, within } from "../redis/script.ts";
+import { runReadingScript, within } from "../redis/script.ts";
 import type { StoreClock } from "../redis/store-clock.ts";
 import type { FeedId, FeedListener } from "./contract.ts";
 import { type FeedEntry, isProjectionId, readFeedEntry, readWhole } from "./feed-entry.ts";
@@ -127,7 +127,7 @@ export class Follower {
     const { listener, heads } = this.#options;
     const before = heads.known(this.#name);
     const sentMs = performance.now();
-    const asked = runScript(connection, POSITION, 2, [this.#markKey, this.#changesKey]);
+    const asked = runReadingScript(connection, POSITION, 2, [this.#markKey, this.#changesKey]);
     const found = readPosition(await within(ANSWER_MS, asked));
     if ("problem" in found) {
       listener.onRefused?.("mark", found.problem);

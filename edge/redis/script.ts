@@ -30,6 +30,26 @@ export function runScript(
   });
 }
 
+/**
+ * Runs a script that writes nothing, in the way that asks for no permission to write its keys: a pod may not write what the
+ * relay does. A server before Redis 7 knows no such way, nor such permissions.
+ */
+export async function runReadingScript(
+  client: RedisClient,
+  script: Script,
+  numberOfKeys: number,
+  argv: readonly (string | number)[],
+): Promise<unknown> {
+  try {
+    return await send(client, "evalsha_ro", [script.sha, numberOfKeys, ...argv]);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : "";
+    if (message.startsWith("NOSCRIPT")) return send(client, "eval_ro", [script.lua, numberOfKeys, ...argv]);
+    if (/unknown command/i.test(message)) return runScript(client, script, numberOfKeys, argv);
+    throw error;
+  }
+}
+
 export interface ScriptCall {
   readonly script: Script;
   readonly keys: readonly string[];

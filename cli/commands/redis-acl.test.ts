@@ -1,0 +1,50 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createTestRedis, type TestRedis } from "../../test/harness/redis.ts";
+import { type Cli, openCli } from "../test/cli.ts";
+
+let cli: Cli;
+let redis: TestRedis;
+let admin: Redis;
+beforeAll(async () => {
+  [cli, redis] = await Promise.all([openCli(), createTestRedis()]);
+  admin = new Redis(redis.url);
+});
+afterAll(async () => {
+  admin.disconnect();
+  await Promise.all([cli.close(), redis.close()]);
+});
+
+test("what is printed is taken by Redis as it stands, whatever is in the names", async () => {
+  const user = `acl-${redis.prefix.slice(0, -1)}`;
+  try {
+    for (const args of [
+      "--workspace ws_1",
+      "--workspace ws_1 --events",
+      "--workspace ws_1 --eval",
+      "--workspace ws_* --redis-prefix a[b]",
+      "--central",
+    ]) {
+      const { rules } = await cli.json(`redis-acl ${args} --user ${user}`);
+      expect(await admin.call("ACL", "SETUSER", user, ...rules)).toBe("OK");
+      const { code, out } = await cli.run(`redis-acl ${args} --user ${user}`);
+      expect(code).toBe(0);
+      const words = (out[0] ?? "")
+        .split(" ")
+        .map((word) => (word.startsWith('"') ? (JSON.parse(word) as string) : word));
+      expect(words).toEqual(["ACL", "SETUSER", user, ...rules]);
+    }
+  } finally {
+    await admin.call("ACL", "DELUSER", user);
+  }
+});
+
+test.each([
+  ["", "give either --workspace or --central"],
+  ["--central --workspace ws_1", "give either --workspace or --central"],
+  ["--central --events", "--events and --eval are of the pods' user"],
+  ["--workspace ws_1 --user a\tb", "--user wants"],
+  ["--workspace ws\t1 --user u", "cannot stand in a rule"],
+])("redis-acl %s is called wrongly", async (args, message) => {
+  expect(await cli.failure(`redis-acl ${args}`.trim(), 2)).toContain(message);
+});

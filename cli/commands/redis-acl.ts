@@ -1,0 +1,51 @@
+import { centralAclRules, podAclRules } from "../../edge/redis/acl.ts";
+import { defineCommand, UsageError } from "../command.ts";
+import { json, redisPrefix } from "../options.ts";
+
+export const redisAcl = defineCommand({
+  name: "redis-acl",
+  summary: "print the rules of a Redis user for pods, or for api-servers",
+  description:
+    "Prints a command for redis-cli to which a password has to be added, as `>password` or `#sha256`. A pod's user reads the records of its workspace, writes counters, credits, events and its own report, and runs the scripts that api-servers have loaded. Redis 7 or later.",
+  options: {
+    workspace: { type: "string", placeholder: "ID", help: "id of the workspace that the pods' user is confined to" },
+    central: { type: "boolean", help: "the api-servers' user instead: all workspaces" },
+    events: { type: "boolean", help: "the pods' user of a Redis that is for events alone" },
+    eval: { type: "boolean", help: "let pods send scripts of their own, where no api-server loads them" },
+    user: { type: "string", placeholder: "NAME", help: "name of the user; made of the workspace's id when left out" },
+    "redis-prefix": redisPrefix,
+    json,
+  },
+  answer: '{"user","rules"}',
+  run: async (options, io) => {
+    const { workspace, central, events } = options;
+    if ((workspace === undefined) !== central) throw new UsageError("give either --workspace or --central");
+    if (central && (events || options.eval)) throw new UsageError("--events and --eval are of the pods' user");
+    const prefix = options["redis-prefix"];
+    const user = parseUser(options.user ?? (workspace === undefined ? "postern" : `postern-${workspace}`));
+    const rules = readRules(() =>
+      workspace === undefined
+        ? centralAclRules({ prefix })
+        : podAclRules({ workspaceId: workspace, prefix, store: events ? "events" : "all", mayEval: options.eval }),
+    );
+    if (options.json) io.out(JSON.stringify({ user, rules }));
+    else io.out(`ACL SETUSER ${user} ${rules.map(quote).join(" ")}`);
+    return 0;
+  },
+});
+
+function parseUser(name: string): string {
+  if (/^[^\s\p{Cc}]{1,128}$/u.test(name)) return name;
+  throw new UsageError("--user wants 1 to 128 characters, none of them blank");
+}
+
+function readRules(read: () => string[]): string[] {
+  try {
+    return read();
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** For redis-cli: what has a backslash is put in quotes, in which that is written twice. */
+const quote = (rule: string): string => (rule.includes("\\") ? `"${rule.replaceAll("\\", "\\\\")}"` : rule);

@@ -1,0 +1,30 @@
+import { CONSUME, CONSUME_MANY, EXCHANGE, GIVE_BACK, SPEND_CREDITS } from "../counters/scripts.ts";
+import { APPEND } from "../events/redis-sink.ts";
+import { REPORT } from "../pods/redis.ts";
+import { POSITION } from "../projection/scripts.ts";
+import { isCluster, type RedisClient } from "./connect.ts";
+import type { Script } from "./script.ts";
+
+/** What pods run. Their users may run a script that is loaded, and load none. */
+const OF_PODS: readonly Script[] = [
+  CONSUME,
+  CONSUME_MANY,
+  GIVE_BACK,
+  SPEND_CREDITS,
+  EXCHANGE,
+  POSITION,
+  REPORT,
+  APPEND,
+];
+
+/** Loads the scripts that pods run into every server that has lost them, as by a restart. Throws when one does not answer. */
+export async function loadPodScripts(client: RedisClient): Promise<void> {
+  const nodes = isCluster(client) ? client.nodes("master") : [client];
+  await Promise.all(
+    nodes.map(async (node) => {
+      const known = (await node.script("EXISTS", ...OF_PODS.map(({ sha }) => sha))) as number[];
+      const missing = OF_PODS.filter((_, i) => known[i] !== 1);
+      await Promise.all(missing.map(({ lua }) => node.script("LOAD", lua)));
+    }),
+  );
+}

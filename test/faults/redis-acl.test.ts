@@ -1,0 +1,225 @@
+import { Redis } from "ioredis";
+import { expect, onTestFinished, test } from "vitest";
+import { openRedisEdge } from "../../edge/open.ts";
+import { SET_RECORDS } from "../../edge/projection/scripts.ts";
+import { centralAclRules, podAclRules } from "../../edge/redis/acl.ts";
+import { RedisKeys } from "../../edge/redis/keys.ts";
+import { aRule } from "../harness/gate.ts";
+import { startOwnRedis } from "../harness/redis.ts";
+import { waitFor } from "../harness/wait.ts";
+import { makeKey } from "./client.ts";
+import { spawnGate } from "./gate-process.ts";
+import { openSystem, type System } from "./system.ts";
+
+const HOUR = 3_600_000;
+
+async function addUser(system: System, name: string, rules: readonly string[], admin = system.raw): Promise<string> {
+  await admin.call("ACL", "SETUSER", name, ...rules, ">secret");
+  const { host, port } = admin.options;
+  return `redis://${name}:secret@${host}:${port}`;
+}
+
+/** What the server has refused to anyone since it was asked last: which command or key, and of whom. */
+async function refusals(admin: Redis): Promise<string[]> {
+  const entries = (await admin.call("ACL", "LOG")) as unknown[][];
+  await admin.call("ACL", "LOG", "RESET");
+  const field = (entry: unknown[], name: string) => String(entry[entry.indexOf(name) + 1]);
+  return entries.map((entry) => `${field(entry, "username")}: ${field(entry, "reason")} ${field(entry, "object")}`);
+}
+
+/** An api-server and a sidecar, each by its own user, on a Redis of the test's. */
+async function openGuarded(eventsOwn: boolean) {
+  const system = await openSystem({ ownRedis: true });
+  const { prefix } = system;
+  const events = eventsOwn ? await startOwnRedis() : undefined;
+  const ofEvents = events && new Redis(events.url);
+  onTestFinished(async () => {
+    ofEvents?.disconnect();
+    await events?.stop();
+  });
+  const central = { REDIS_URL: await addUser(system, "central", centralAclRules({ prefix })) };
+  const centralEvents = ofEvents && (await addUser(system, "central", centralAclRules({ prefix }), ofEvents));
+  const api = await system.spawnApi({ ...central, ...(centralEvents && { EVENTS_REDIS_URL: centralEvents }) });
+  const workspaceId = await system.workspaceId();
+  const url = await addUser(system, "pod", podAclRules({ workspaceId, prefix }));
+  const eventsUrl =
+    ofEvents && (await addUser(system, "pod", podAclRules({ workspaceId, prefix, store: "events" }), ofEvents));
+  const edge = system.closing(await openRedisEdge({ url, eventsUrl, prefix, clientName: "pod" }));
+  const env = { REDIS_URL: url, ...(eventsUrl && { EVENTS_REDIS_URL: eventsUrl }) };
+  return { system, api, workspaceId, edge, url, env, ofEvents, keys: new RedisKeys(prefix) };
+}
+
+test.each([
+  { name: "on one Redis", eventsOwn: false },
+  { name: "with events on another", eventsOwn: true },
+])(
+  "a sidecar does all it does as a user that may do nothing else, and so does an api-server: $name",
+  async ({ eventsOwn }) => {
+    const { system, api, workspaceId, edge, env, ofEvents } = await openGuarded(eventsOwn);
+    const { apiId, key, keyId } = await makeKey(api, {
+      credits: { remaining: 100 },
+      ratelimits: [{ name: "all", limit: 1_000, duration: HOUR, autoApply: true }],
+    });
+    const limit = {
+      scope: { kind: "name", name: "w" },
+      identifier: "key",
+      limit: 4,
+      durationMs: HOUR,
+      cost: 1,
+    } as const;
+    const policy = {
+      rules: [aRule({ creditCost: 1, ratelimits: [{ ...limit, accuracy: "strict" }] })],
+    };
+    const gate = await spawnGate(system, api, { apiId, policy, env });
+    // Limits and credits.
+    const codes = [];
+    for (let i = 0; i < 6; i++) codes.push(await gate.status(key));
+    expect(codes).toEqual([200, 200, 200, 200, 429, 429]);
+    await waitFor(
+      "what was spent to be written",
+      async () => (await api.data("keys.getKey", { keyId })).credits.remaining === 96,
+    );
+    // Events, the report, local limits, and following.
+    edge.sink.add({ ...event(workspaceId, keyId), timeMs: Date.now() });
+    await edge.sink.flush();
+    expect(edge.sink.dropped()).toBe(0);
+    await waitFor("the events to be stored", async () => {
+      const { rowCount } = await system.db.query("select from verification_events where key_id = $1", [keyId]);
+      return (rowCount ?? 0) >= 7;
+    });
+    expect(await system.raw.keys(`${system.prefix}:${workspaceId}:pods:*`)).toHaveLength(1);
+    const counters = edge.counters({ timeoutMs: 1_000 });
+    const charge = {
+      workspaceId,
+      scope: { kind: "name", value: "l" },
+      identifier: "u",
+      limit: 5,
+      durationMs: HOUR,
+      cost: 1,
+    } as const;
+    const consume = (accuracy: "strict" | "local") => counters.consume({ limits: [{ ...charge, accuracy }] });
+    await consume("local");
+    await waitFor(
+      "the count to be exchanged",
+      async () => (await system.raw.keys(`${system.prefix}:*:rl:*`)).length >= 3,
+    );
+    await api.data("keys.updateKey", { keyId, enabled: false });
+    await waitFor("the change to be followed", async () => (await gate.status(key)) === 401);
+    // After a restart of Redis the scripts are there again without the pod's doing.
+    for (const admin of [system.raw, ofEvents]) await admin?.call("SCRIPT", "FLUSH");
+    expect(await refusals(system.raw)).toEqual([]);
+    expect(await (ofEvents ? refusals(ofEvents) : [])).toEqual([]);
+    await waitFor("the scripts to be loaded", () => consume("strict"));
+  },
+);
+
+test("what the relay writes, other workspaces and the server are closed to a pod's user", async () => {
+  const { system, api, workspaceId, url, keys } = await openGuarded(false);
+  const { keyId } = await makeKey(api);
+  const other = "ws_other";
+  const [record = ""] = await waitFor("the key to be projected", async () => {
+    const found = await system.raw.keys(`${system.prefix}:${workspaceId}:k:*`);
+    return found.length > 0 && found;
+  });
+  await system.raw.set(`${system.prefix}:${other}:k:{x}`, "theirs");
+  await system.raw.script("LOAD", SET_RECORDS.lua);
+  const dump = await system.raw.dumpBuffer(record);
+  const before = await system.raw.get(record);
+  const pod = new Redis(url);
+  onTestFinished(() => pod.disconnect());
+  await waitFor("the connection", () => pod.status === "ready");
+  expect(String(await pod.call("getrange", record, "0", "-1"))).toBe(before);
+
+  const own = (rest: string) => `${system.prefix}:${workspaceId}:${rest}`;
+  const refused: (string | Buffer | number)[][] = [
+    ["set", record, "forged"],
+    ["set", own("p:{pol_1}"), "forged"],
+    ["set", own("w"), "forged"],
+    ["hset", own("o:{rlns_1}"), "=x", "forged"],
+    ["hset", keys.mark(workspaceId), "head", "1"],
+    ["xadd", keys.changes(workspaceId), "*", "k", "heartbeat", "t", "9999999999999"],
+    ["evalsha", SET_RECORDS.sha, 1, record, "prj_1", "9", "{}", ""],
+    ["del", record],
+    ["unlink", own("cr-dirty")],
+    ["expire", record, "1"],
+    ["pexpire", record, "1"],
+    ["rename", own("cr-dirty"), record],
+    ["copy", own("cr-dirty"), record],
+    ["restore", own("r:{role_1}"), 0, dump],
+    ["sort", own("cr-dirty"), "store", record],
+    ["xread", "streams", keys.changes(other), "0"],
+    ["getrange", `${system.prefix}:${other}:k:{x}`, "0", "-1"],
+    ["getrange", `other:${workspaceId}:k:{x}`, "0", "-1"],
+    ["hset", keys.credits(other, keyId), "spent", "0"],
+    ["xadd", keys.events(other), "*", "e", "{}"],
+    ["set", keys.eventsRoom(other), "1"],
+    ["set", keys.eventsKeeper(), "me"],
+    ["xreadgroup", "group", "ingest", "me", "streams", keys.events(workspaceId), ">"],
+    ["xgroup", "destroy", keys.events(workspaceId), "ingest"],
+    ["eval", "while true do end", 0],
+    ["eval", "return redis.call('set', KEYS[1], 'forged')", 1, record],
+    ["eval_ro", "while true do end", 0],
+    ["script", "load", "return 1"],
+    ["script", "flush"],
+    ["script", "kill"],
+    ["function", "load", "#!lua name=x\nredis.register_function('x', function() end)"],
+    ["fcall", "x", 0],
+    ["keys", "*"],
+    ["scan", "0"],
+    ["randomkey"],
+    ["dbsize"],
+    ["flushall"],
+    ["flushdb"],
+    ["config", "get", "*"],
+    ["config", "set", "maxmemory", "1"],
+    ["acl", "list"],
+    ["acl", "setuser", "pod", "+@all"],
+    ["client", "list"],
+    ["client", "kill", "type", "normal"],
+    ["client", "pause", "1000"],
+    ["monitor"],
+    ["debug", "sleep", "1"],
+    ["shutdown", "nosave"],
+    ["replicaof", "127.0.0.1", "1"],
+    ["save"],
+    ["module", "list"],
+    ["publish", "x", "y"],
+    ["subscribe", "x"],
+    ["multi"],
+    ["watch", record],
+    ["object", "encoding", record],
+    ["memory", "usage", record],
+    ["latency", "reset"],
+    ["slowlog", "get"],
+    ["swapdb", "0", "1"],
+    ["migrate", "127.0.0.1", "1", record, "0", "1"],
+    ["wait", "1", "1000"],
+  ];
+  for (const [name = "", ...args] of refused) {
+    const reply = await pod.call(String(name), ...args).then(
+      (value) => `allowed: ${String(value)}`,
+      (error: Error) => error.message,
+    );
+    expect(`${[name, ...args].join(" ").slice(0, 60)}: ${reply}`).toMatch(
+      /NOPERM|No permission|ACL failure|DEBUG command not allowed/,
+    );
+  }
+  expect(await system.raw.get(record)).toBe(before);
+});
+
+const event = (workspaceId: string, keyId: string) =>
+  ({
+    type: "verification",
+    id: `ev_acl_${keyId}`,
+    requestId: "req_1",
+    workspaceId,
+    keySpaceId: "ks_1",
+    apiId: "api_1",
+    keyId,
+    outcome: "VALID",
+    tags: [],
+    region: "",
+    source: "sidecar",
+    spentCredits: 0,
+    latencyMs: 1,
+  }) as const;
