@@ -1,4 +1,5 @@
 import { containing } from "./like.ts";
+import type { Placed } from "./placed.ts";
 import type { Queryable } from "./queryable.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -48,39 +49,66 @@ export interface IdentityPage {
   readonly rowsMax: number;
 }
 
-/** Live ones, in the order of their ids. */
-export async function listIdentities(
+/** The ids of live ones, in their order. */
+export async function listIdentityIds(
   db: Queryable,
   { workspaceId, cursor, rowsMax }: IdentityPage,
-): Promise<IdentityRow[]> {
-  const text = `select id, external_id, meta
+): Promise<string[]> {
+  const text = `select id
                   from identities
                  where workspace_id = $1 and id >= $2 and deleted_at is null
                  order by id
                  limit $3`;
-  const { rows } = await db.query<IdentityRow>({
-    name: "list-identities",
-    text,
-    values: [workspaceId, cursor, rowsMax],
-  });
-  return rows;
+  const values = [workspaceId, cursor, rowsMax];
+  const { rows } = await db.query<{ id: string }>({ name: "list-identity-ids", text, values });
+  return rows.map(({ id }) => id);
 }
 
 /**
  * Those with `search` in their id or external id, whatever its case. Without a name, so that it is planned each time for
  * the text that is looked for: a rare one is found by its trigrams, a common one along the ids.
  */
-export async function searchIdentities(
+export async function searchIdentityIds(
   db: Queryable,
   { workspaceId, cursor, rowsMax, search }: IdentityPage & { readonly search: string },
-): Promise<IdentityRow[]> {
-  const text = `select id, external_id, meta
+): Promise<string[]> {
+  const text = `select id
                   from identities
                  where workspace_id = $1 and id >= $2 and deleted_at is null
                    and (id ilike $4 or external_id ilike $4)
                  order by id
                  limit $3`;
-  const { rows } = await db.query<IdentityRow>({ text, values: [workspaceId, cursor, rowsMax, containing(search)] });
+  const values = [workspaceId, cursor, rowsMax, containing(search)];
+  const { rows } = await db.query<{ id: string }>({ text, values });
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Those of the identities that are still live, in the order given, for as many as fit into `bytesMax` with their limits; the first in
+ * any case. Each is measured before the next one: what does not fit is not read.
+ */
+export async function listIdentitiesThatFit(
+  db: Queryable,
+  { workspaceId, identityIds, bytesMax }: { workspaceId: string; identityIds: readonly string[]; bytesMax: number },
+): Promise<(IdentityRow & Placed)[]> {
+  const text = `with recursive fitting as (
+                  select 0 as place, '' as id, 0::bigint as bytes
+                   union all
+                  select f.place + 1, ($2::text[])[f.place + 1], f.bytes + own.bytes
+                    from fitting f
+                   cross join lateral (
+                      select coalesce(sum(coalesce(octet_length(i.meta::text), 0)
+                               + 128 * (select count(*) from ratelimits l where l.identity_id = i.id)), 0)::bigint as bytes
+                        from identities i
+                       where i.workspace_id = $1 and i.id = ($2::text[])[f.place + 1]) own
+                   where f.place < cardinality($2::text[]) and f.bytes <= $3)
+                select f.place, i.id, i.external_id, i.meta
+                  from fitting f
+                  join identities i on i.workspace_id = $1 and i.id = f.id and i.deleted_at is null
+                 where f.place = 1 or f.bytes <= $3
+                 order by f.place`;
+  const values = [workspaceId, identityIds, bytesMax];
+  const { rows } = await db.query<IdentityRow & Placed>({ name: "list-identities-that-fit", text, values });
   return rows;
 }
 

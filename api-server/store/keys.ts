@@ -1,4 +1,5 @@
 import type { Json } from "./identities.ts";
+import type { Placed } from "./placed.ts";
 import type { Queryable } from "./queryable.ts";
 import type { RatelimitRow } from "./ratelimits.ts";
 
@@ -89,42 +90,74 @@ export interface KeyPage {
   readonly rowsMax: number;
 }
 
-/** By id. */
-export async function listKeys(db: Queryable, { workspaceId, apiId, cursor, rowsMax }: KeyPage): Promise<KeyRow[]> {
-  const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
-                       k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
-                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+/** The ids of live keys, in their order. */
+export async function listKeyIds(db: Queryable, { workspaceId, apiId, cursor, rowsMax }: KeyPage): Promise<string[]> {
+  const text = `select k.id
                   from keys k
-                  join apis a on a.id = k.api_id and a.deleted_at is null
-                  left join identities i on i.id = k.identity_id and i.deleted_at is null
-                  left join key_credits c on c.key_id = k.id
                  where k.workspace_id = $1 and k.api_id = $2 and k.id >= $3 and k.deleted_at is null
                  order by k.id
                  limit $4`;
-  const { rows } = await db.query<KeyRow>({ name: "list-keys", text, values: [workspaceId, apiId, cursor, rowsMax] });
-  return rows;
+  const values = [workspaceId, apiId, cursor, rowsMax];
+  const { rows } = await db.query<{ id: string }>({ name: "list-key-ids", text, values });
+  return rows.map(({ id }) => id);
 }
 
-/** By id; a statement of its own, so that it finds the few keys of an identity among the million of an API. */
-export async function listKeysOfIdentity(
+/** A statement of its own, so that it finds the few keys of an identity among the million of an API. */
+export async function listKeyIdsOfIdentity(
   db: Queryable,
   { workspaceId, apiId, cursor, rowsMax, identityId }: KeyPage & { identityId: string },
-): Promise<KeyRow[]> {
-  const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
-                       k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
-                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+): Promise<string[]> {
+  const text = `select k.id
                   from keys k
-                  join apis a on a.id = k.api_id and a.deleted_at is null
-                  left join identities i on i.id = k.identity_id and i.deleted_at is null
-                  left join key_credits c on c.key_id = k.id
                  where k.workspace_id = $1 and k.api_id = $2 and k.identity_id = $5 and k.id >= $3 and k.deleted_at is null
                  order by k.id
                  limit $4`;
-  const { rows } = await db.query<KeyRow>({
-    name: "list-keys-of-identity",
-    text,
-    values: [workspaceId, apiId, cursor, rowsMax, identityId],
-  });
+  const values = [workspaceId, apiId, cursor, rowsMax, identityId];
+  const { rows } = await db.query<{ id: string }>({ name: "list-key-ids-of-identity", text, values });
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Those of the keys that are still live, in the order given, for as many as fit into `bytesMax` with their permissions, roles and
+ * limits; the first in any case. `place` is where a key stands among those that were asked for, from 1. Each is measured before
+ * the next one: what does not fit is not read.
+ */
+export async function listKeysThatFit(
+  db: Queryable,
+  { workspaceId, keyIds, bytesMax }: { workspaceId: string; keyIds: readonly string[]; bytesMax: number },
+): Promise<(KeyRow & Placed)[]> {
+  // A slug or a name takes 128 bytes at most, and a limit about as much.
+  const text = `with recursive fitting as (
+                  select 0 as place, '' as id, 0::bigint as bytes
+                   union all
+                  select f.place + 1, ($2::text[])[f.place + 1], f.bytes + own.bytes
+                    from fitting f
+                   cross join lateral (
+                      select coalesce(sum(coalesce(octet_length(k.meta::text), 0) + coalesce(octet_length(i.meta::text), 0)
+                               + 128 * ((select count(*) from key_permissions kp where kp.key_id = k.id)
+                                        + (select count(*) from key_roles kr where kr.key_id = k.id)
+                                        + (select count(*)
+                                             from key_roles kr
+                                             join role_permissions rp on rp.role_id = kr.role_id
+                                            where kr.key_id = k.id)
+                                        + (select count(*) from ratelimits l where l.key_id = k.id)
+                                        + (select count(*) from ratelimits l where l.identity_id = k.identity_id))), 0)::bigint as bytes
+                        from keys k
+                        left join identities i on i.id = k.identity_id
+                       where k.workspace_id = $1 and k.id = ($2::text[])[f.place + 1]) own
+                   where f.place < cardinality($2::text[]) and f.bytes <= $3)
+                select f.place, k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
+                       k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
+                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+                  from fitting f
+                  join keys k on k.workspace_id = $1 and k.id = f.id and k.deleted_at is null
+                  join apis a on a.id = k.api_id and a.deleted_at is null
+                  left join identities i on i.id = k.identity_id and i.deleted_at is null
+                  left join key_credits c on c.key_id = k.id
+                 where f.place = 1 or f.bytes <= $3
+                 order by f.place`;
+  const values = [workspaceId, keyIds, bytesMax];
+  const { rows } = await db.query<KeyRow & Placed>({ name: "list-keys-that-fit", text, values });
   return rows;
 }
 

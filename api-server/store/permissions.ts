@@ -262,3 +262,29 @@ export async function listPermissionsOfRoles(
   });
   return rows;
 }
+
+/**
+ * How many of the roles, in the order given, fit into `bytesMax` with all of their permissions. Each is measured before the next one;
+ * 0 when the first alone is too large.
+ */
+export async function countRolesThatFit(
+  db: Queryable,
+  { workspaceId, roleIds, bytesMax }: { workspaceId: string; roleIds: readonly string[]; bytesMax: number },
+): Promise<number> {
+  const text = `with recursive fitting as (
+                  select 0 as place, 0::bigint as bytes
+                   union all
+                  select f.place + 1, f.bytes + own.bytes
+                    from fitting f
+                   cross join lateral (
+                      select coalesce(sum(octet_length(p.id) + octet_length(p.slug) + octet_length(p.name)
+                                          + coalesce(octet_length(p.description), 0) + 60), 0)::bigint as bytes
+                        from role_permissions rp
+                        join permissions p on p.id = rp.permission_id
+                       where rp.workspace_id = $1 and rp.role_id = ($2::text[])[f.place + 1]) own
+                   where f.place < cardinality($2::text[]) and f.bytes <= $3)
+                select max(f.place) as places from fitting f where f.bytes <= $3`;
+  const values = [workspaceId, roleIds, bytesMax];
+  const { rows } = await db.query<{ places: number }>({ name: "count-roles-that-fit", text, values });
+  return rows[0]?.places ?? 0;
+}

@@ -1,11 +1,12 @@
 import * as z from "zod";
 import { allOf, apiPermission } from "../../../core/permissions/root-key.ts";
 import { requireKeyEncryption } from "../../domain/key-encryption.ts";
+import { nextCursor, PAGE_BYTES_MAX } from "../../domain/list-page.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { findApi } from "../../store/apis.ts";
 import { findIdentityIdByExternalId } from "../../store/identities.ts";
-import { type KeyPage, type KeyRow, listKeys as listKeyRows, listKeysOfIdentity } from "../../store/keys.ts";
+import { type KeyPage, listKeyIds, listKeyIdsOfIdentity, listKeysThatFit } from "../../store/keys.ts";
 import { describeKeys } from "../key-reply.ts";
 import { onApi } from "../needed-permissions.ts";
 import { Cursor, KeyOut, PageLimit } from "../schemas.ts";
@@ -35,7 +36,8 @@ type Body = z.output<typeof Body>;
 export const listKeys = defineListProcedure({
   path: "apis.listKeys",
   summary: "List the keys of an API",
-  description: "In the order of their ids. Deleted keys are left out, disabled and expired ones are not.",
+  description:
+    "In the order of their ids. Deleted keys are left out, disabled and expired ones are not. A page ends early when its keys are larger than 4 MiB together.",
   permissions: [onApi("read_key"), onApi("read_api"), onApi("decrypt_key", "with `decrypt`")],
   errors: ["api_not_found", "precondition_failed"],
   body: Body,
@@ -54,14 +56,14 @@ async function handle(call: Call<Body>): Promise<Page<KeyOut>> {
   const vault = body.decrypt
     ? requireKeyEncryption(call, "decrypt_key", { apiId, isEnabled: api.key_encryption })
     : undefined;
-  // One row more than is shown: it tells that there is a next page, and where that begins.
-  const rows = await readPage({ workspaceId, apiId, cursor, rowsMax: limit + 1 }, externalId, deps);
-  const items = await describeKeys(deps, workspaceId, rows.slice(0, limit), vault);
-  return { items, cursor: rows[limit]?.id };
+  // One id more than is shown: it tells that there is a next page, and where that begins.
+  const ids = await listIds({ workspaceId, apiId, cursor, rowsMax: limit + 1 }, externalId, deps);
+  const rows = await listKeysThatFit(deps.db, { workspaceId, keyIds: ids.slice(0, limit), bytesMax: PAGE_BYTES_MAX });
+  return { items: await describeKeys(deps, workspaceId, rows, vault), cursor: nextCursor(ids, rows, limit) };
 }
 
-async function readPage(page: KeyPage, externalId: string | undefined, { db }: Call<Body>["deps"]): Promise<KeyRow[]> {
-  if (externalId === undefined) return listKeyRows(db, page);
+async function listIds(page: KeyPage, externalId: string | undefined, { db }: Call<Body>["deps"]): Promise<string[]> {
+  if (externalId === undefined) return listKeyIds(db, page);
   const identityId = await findIdentityIdByExternalId(db, { workspaceId: page.workspaceId, externalId });
-  return identityId === undefined ? [] : listKeysOfIdentity(db, { ...page, identityId });
+  return identityId === undefined ? [] : listKeyIdsOfIdentity(db, { ...page, identityId });
 }

@@ -1,8 +1,9 @@
 import * as z from "zod";
 import { holdsForSome, identityPermission } from "../../../core/permissions/root-key.ts";
+import { nextCursor, PAGE_BYTES_MAX } from "../../domain/list-page.ts";
 import { readPage } from "../../domain/search.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { listIdentities as listIdentityRows, searchIdentities } from "../../store/identities.ts";
+import { listIdentitiesThatFit, listIdentityIds, searchIdentityIds } from "../../store/identities.ts";
 import { listRatelimitsOfIdentities } from "../../store/ratelimits.ts";
 import { toIdentityOut } from "../key-reply.ts";
 import { onIdentity } from "../needed-permissions.ts";
@@ -19,7 +20,7 @@ export const listIdentities = defineListProcedure({
   path: "identities.listIdentities",
   summary: "List the identities",
   description:
-    "In the order of their ids. Deleted ones are left out. The root key must be allowed to read every identity of the page.",
+    "In the order of their ids. Deleted ones are left out. The root key must be allowed to read every identity of the page. A page ends early when its identities are larger than 4 MiB together.",
   permissions: [onIdentity("read_identity")],
   errors: [],
   body: Body,
@@ -36,17 +37,19 @@ async function handle(call: Call<Body>): Promise<Page<IdentityOut>> {
   if (!holdsForSome({ type: "identity", action: "read_identity" }, caller.permissions)) {
     call.require(identityPermission("read_identity", "<id>"));
   }
-  // One row more than is shown: it tells that there is a next page, and where that begins.
+  // One id more than is shown: it tells that there is a next page, and where that begins.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };
-  const rows = await readPage(call, search, {
-    all: (db) => listIdentityRows(db, page),
-    fitting: (db, part) => searchIdentities(db, { ...page, search: part }),
+  const ids = await readPage(call, search, {
+    all: (db) => listIdentityIds(db, page),
+    fitting: (db, part) => searchIdentityIds(db, { ...page, search: part }),
   });
-  const shown = rows.slice(0, limit);
+  const asked = { workspaceId, identityIds: ids.slice(0, limit), bytesMax: PAGE_BYTES_MAX };
+  const shown = await listIdentitiesThatFit(deps.db, asked);
   for (const { id } of shown) call.require(identityPermission("read_identity", id));
   const identityIds = shown.map(({ id }) => id);
   const limits =
     identityIds.length === 0 ? [] : await listRatelimitsOfIdentities(deps.db, { workspaceId, identityIds });
   const limitsById = Map.groupBy(limits, (one) => one.identity_id);
-  return { items: shown.map((row) => toIdentityOut(row, limitsById.get(row.id) ?? [])), cursor: rows[limit]?.id };
+  const items = shown.map((row) => toIdentityOut(row, limitsById.get(row.id) ?? []));
+  return { items, cursor: nextCursor(ids, shown, limit) };
 }

@@ -1,7 +1,9 @@
 import * as z from "zod";
 import { rbacPermission } from "../../../core/permissions/root-key.ts";
+import { PAGE_BYTES_MAX } from "../../domain/list-page.ts";
 import { readPage } from "../../domain/search.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { countRolesThatFit } from "../../store/permissions.ts";
 import { listRoles as listRoleRows, searchRoles } from "../../store/roles.ts";
 import { onRbac } from "../needed-permissions.ts";
 import { PageLimit, Search } from "../schemas.ts";
@@ -18,7 +20,8 @@ type Body = z.output<typeof Body>;
 export const listRoles = defineListProcedure({
   path: "permissions.listRoles",
   summary: "List the roles",
-  description: "In the order of their ids, each with its permissions.",
+  description:
+    "In the order of their ids, each with its permissions. A page ends early when its roles are larger than 4 MiB together.",
   permissions: [onRbac("read_role")],
   errors: [],
   body: Body,
@@ -38,5 +41,8 @@ async function handle(call: Call<Body>): Promise<Page<RoleOut>> {
     all: (db) => listRoleRows(db, page),
     fitting: (db, part) => searchRoles(db, { ...page, search: part }),
   });
-  return { items: await describeRoles(deps.db, workspaceId, rows.slice(0, limit)), cursor: rows[limit]?.id };
+  const roleIds = rows.slice(0, limit).map(({ id }) => id);
+  const fitting = await countRolesThatFit(deps.db, { workspaceId, roleIds, bytesMax: PAGE_BYTES_MAX });
+  const shown = Math.min(Math.max(fitting, 1), limit);
+  return { items: await describeRoles(deps.db, workspaceId, rows.slice(0, shown)), cursor: rows[shown]?.id };
 }

@@ -1,0 +1,148 @@
+import type { Socket } from "node:net";
+import type { PoolClient } from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { buildTestApp, type TestApp } from "./app.ts";
+
+/* Lists whose items may be as large as their makers like: pages are cut by bytes, so that none holds up everybody's memory. */
+
+let t: TestApp;
+beforeAll(async () => {
+  t = await buildTestApp();
+});
+afterAll(() => t.close());
+
+const MIB = 1_048_576;
+/** What an answer holds at most, and one item besides when that alone is more. */
+const ANSWER_BYTES_MAX = 4 * MIB;
+
+/** Counts what arrives from Postgres: what is read into memory before it is thrown away counts as well. */
+function countRead(): () => number {
+  const before = new Map<Socket, number>();
+  t.deps.db.on("acquire", (client: PoolClient) => {
+    const { stream } = (client as PoolClient & { connection: { stream: Socket } }).connection;
+    if (!before.has(stream)) before.set(stream, stream.bytesRead);
+  });
+  return () => [...before].reduce((sum, [stream, bytes]) => sum + stream.bytesRead - bytes, 0);
+}
+
+/** A change that no trigger hears of: thousands of marks would take longer than the test. */
+async function unheard(text: string, values: unknown[]): Promise<void> {
+  const tx = await t.deps.db.connect();
+  try {
+    await tx.query("begin; set local session_replication_role = replica");
+    await tx.query(text, values);
+    await tx.query("commit");
+  } finally {
+    tx.release();
+  }
+}
+
+interface Paged {
+  // biome-ignore lint/suspicious/noExplicitAny: items of any shape.
+  readonly items: any[];
+  readonly pageSizes: number[];
+  readonly largestAnswer: number;
+  readonly mostRead: number;
+}
+
+/** Goes through a list to its end. */
+async function readAll(path: string, body: object): Promise<Paged> {
+  const items: Paged["items"] = [];
+  const pageSizes: number[] = [];
+  let [largestAnswer, mostRead] = [0, 0];
+  let cursor: string | undefined;
+  do {
+    const read = countRead();
+    const reply = await t.call(path, { ...body, limit: 100, ...(cursor === undefined ? {} : { cursor }) });
+    expect(reply.status).toBe(200);
+    mostRead = Math.max(mostRead, read());
+    largestAnswer = Math.max(largestAnswer, JSON.stringify(reply.body).length);
+    items.push(...reply.body.data);
+    pageSizes.push(reply.body.data.length);
+    cursor = reply.body.pagination.cursor;
+    t.deps.db.removeAllListeners("acquire");
+  } while (cursor !== undefined && pageSizes.length < 100);
+  return { items, pageSizes, largestAnswer, mostRead };
+}
+
+const metaOf = (mebibytes: number) => ({ text: "x".repeat(mebibytes * MIB - 100) });
+
+test("keys with large meta, and of identities with large meta, come in pages of bounded size, each once", async () => {
+  const { apiId } = await t.data("apis.createApi", { name: "large" });
+  await t.data("identities.createIdentity", { externalId: "large", meta: metaOf(1) });
+  const made: string[] = [];
+  for (const mebibytes of [0, 1, 1, 1, 0, 1, 1, 1, 1]) {
+    made.push((await t.data("keys.createKey", { apiId, meta: mebibytes === 0 ? {} : metaOf(mebibytes) })).keyId);
+  }
+  // Larger than any that the API takes today.
+  await unheard("update keys set meta = $2 where id = $1", [made[0], metaOf(9)]);
+  for (let i = 0; i < 6; i++) made.push((await t.data("keys.createKey", { apiId, externalId: "large" })).keyId);
+  const { items, pageSizes, largestAnswer, mostRead } = await readAll("apis.listKeys", { apiId });
+  expect(items.map(({ keyId }) => keyId)).toEqual(made.toSorted());
+  expect(pageSizes.length).toBeGreaterThan(3);
+  expect(Math.min(...pageSizes)).toBeGreaterThan(0);
+  expect(largestAnswer).toBeLessThan(9 * MIB + 100_000);
+  expect(mostRead).toBeLessThan(9 * MIB + 100_000);
+
+  const ofOne = await readAll("apis.listKeys", { apiId, externalId: "large" });
+  expect(ofOne.items.map(({ keyId }) => keyId)).toEqual(made.slice(9).toSorted());
+  expect(ofOne.largestAnswer).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+  expect(ofOne.mostRead).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+});
+
+test("keys with thousands of permissions and roles do too", async () => {
+  const { apiId } = await t.data("apis.createApi", { name: "permissions" });
+  const workspaceId = t.workspace.id;
+  const made: string[] = [];
+  for (let i = 0; i < 6; i++) made.push((await t.data("keys.createKey", { apiId })).keyId);
+  await t.deps.db.query("insert into roles (id, workspace_id, name, created_at) values ('role_many', $1, 'many', 1)", [
+    workspaceId,
+  ]);
+  const text = `with made as (
+                  insert into permissions (id, workspace_id, slug, name, created_at)
+                  select 'perm_' || i, $1, rpad('slug.' || i || '.', 120, 'x'), 'p' || i, 1 from generate_series(1, 9000) as i
+                  returning id)
+                insert into role_permissions (role_id, permission_id, workspace_id) select 'role_many', id, $1 from made`;
+  await unheard(text, [workspaceId]);
+  await unheard(
+    "insert into key_permissions (key_id, permission_id, workspace_id) select k, 'perm_' || i, $1 from unnest($2::text[]) k, generate_series(1, 6000) i",
+    [workspaceId, made.slice(0, 3)],
+  );
+  await unheard(
+    "insert into key_roles (key_id, role_id, workspace_id) select k, 'role_many', $1 from unnest($2::text[]) k",
+    [workspaceId, made.slice(3)],
+  );
+  const keys = await readAll("apis.listKeys", { apiId });
+  expect(keys.items.map(({ keyId }) => keyId)).toEqual(made.toSorted());
+  expect(keys.pageSizes.length).toBeGreaterThan(1);
+  expect(keys.mostRead).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+
+  for (const name of ["one", "two", "three"]) {
+    const { roleId } = await t.data("permissions.createRole", { name });
+    await unheard(
+      "insert into role_permissions (role_id, permission_id, workspace_id) select $2, 'perm_' || i, $1 from generate_series(1, 9000) i",
+      [workspaceId, roleId],
+    );
+  }
+  const roles = await readAll("permissions.listRoles", {});
+  expect(roles.items.map(({ name }) => name).toSorted()).toEqual(["many", "one", "three", "two"]);
+  expect(roles.items.map(({ permissions }) => permissions.length)).toEqual([9000, 9000, 9000, 9000]);
+  expect(roles.pageSizes.length).toBeGreaterThan(1);
+  expect(roles.mostRead).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+});
+
+test("identities with large meta come in pages of bounded size, each once, searched for or not", async () => {
+  const made: string[] = [];
+  for (let i = 0; i < 12; i++) {
+    const meta = i % 3 === 0 ? {} : metaOf(1);
+    made.push((await t.data("identities.createIdentity", { externalId: `large.${i}`, meta })).identityId);
+  }
+  for (const body of [{}, { search: "large." }]) {
+    const { items, pageSizes, largestAnswer, mostRead } = await readAll("identities.listIdentities", body);
+    const mine = items.filter(({ externalId }) => /^large\.\d/.test(externalId));
+    expect(mine.map(({ id }) => id)).toEqual(made.toSorted());
+    expect(pageSizes.length).toBeGreaterThan(1);
+    expect(largestAnswer).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+    expect(mostRead).toBeLessThan(ANSWER_BYTES_MAX + 100_000);
+  }
+});
