@@ -8,7 +8,7 @@ import { openSystem } from "./system.ts";
  * restart, as fast as it can: on none of its connections, whichever comes back first, may the old records be believed.
  */
 
-const KEYS = 40;
+const KEYS = 15;
 
 test.each([
   { name: "while a relay makes the projection anew", isRelayThere: true },
@@ -19,7 +19,8 @@ test.each([
   await waitFor("the api-server to be ready", () => api.isReady());
   const { apiId } = await api.data("apis.createApi", { name: "payments" });
   const gate = await system.gate(api, { apiId });
-  const keys: TestKey[] = await Promise.all(Array.from({ length: KEYS }, () => api.data("keys.createKey", { apiId })));
+  const keys: TestKey[] = [];
+  for (let i = 0; i < KEYS; i++) keys.push(await api.data("keys.createKey", { apiId }));
   const last: TestKey = await api.data("keys.createKey", { apiId });
   const good: TestKey = await api.data("keys.createKey", { apiId });
   for (const { key } of [...keys, last, good]) {
@@ -35,7 +36,7 @@ test.each([
   const restarted = system.redis.restart({ signal: "SIGKILL" });
 
   const seen = new Map<number, number>();
-  const until = performance.now() + (isRelayThere ? 20_000 : 4_000);
+  const until = performance.now() + (isRelayThere ? 60_000 : 4_000);
   let refused = 0;
   for (let i = 0; performance.now() < until && refused < KEYS; i++) {
     const status = await gate.status(keys[i % KEYS]?.key ?? "");
