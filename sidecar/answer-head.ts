@@ -1,3 +1,4 @@
+import { STATUS_CODES } from "node:http";
 import { pushLimitHeaders, type ShownLimit } from "./answers.ts";
 import { HOP_BY_HOP, namedInConnection } from "./hop-by-hop.ts";
 
@@ -33,10 +34,15 @@ export type PassableHead =
 
 const LIMIT_HEADERS: ReadonlySet<string> = new Set(["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"]);
 const SWITCHING_PROTOCOLS = 101;
+const NO_CONTENT = 204;
 
-/** The final head of an answer, or the one that ends HTTP on the connection (101), as the client gets it. */
-export function passableHead({ status, reason, headers }: ReceivedHead, { requestId, shown }: Additions): PassableHead {
-  if (!isFinalStatus(status) && status !== SWITCHING_PROTOCOLS) {
+/** The head of a final answer as the client gets it; with `isSwitching`, the one of a 101, which ends HTTP on the connection. */
+export function passableHead(
+  { status, reason, headers }: ReceivedHead,
+  { requestId, shown }: Additions,
+  { isSwitching = false } = {},
+): PassableHead {
+  if (isSwitching ? status !== SWITCHING_PROTOCOLS : !isFinalStatus(status)) {
     return { kind: "unusable", why: `its status is ${status}` };
   }
   // Decoding is a matter between neighbours. A client that did not ask for a coding could not undo it, and the gate does not.
@@ -50,6 +56,8 @@ export function passableHead({ status, reason, headers }: ReceivedHead, { reques
     const value = headers[name];
     if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name)) continue;
     if (shown !== undefined && LIMIT_HEADERS.has(name)) continue;
+    // RFC 9110, 8.6: a 204 has no content, and says nothing of its length.
+    if (status === NO_CONTENT && name === "content-length") continue;
     if (typeof value === "string") out.push(name, value);
     else for (const one of value) out.push(name, one);
   }
@@ -58,6 +66,17 @@ export function passableHead({ status, reason, headers }: ReceivedHead, { reques
   }
   if (shown !== undefined) pushLimitHeaders(out, shown);
   return { kind: "passable", reason: writableReason(reason), headers: out, named };
+}
+
+/** An informational answer as the client gets it, whole. */
+export function interimText(status: number, headers: ReceivedHead["headers"]): string {
+  const named = namedInConnection(headers.connection);
+  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
+  for (const [name, value = []] of Object.entries(headers)) {
+    if (HOP_BY_HOP.has(name) || named?.has(name) || name === "content-length") continue;
+    for (const one of [value].flat()) text += `${name}: ${one}\r\n`;
+  }
+  return `${text}\r\n`;
 }
 
 /** RFC 9110, 6.5.1: these say how a message is read, and are not believed when they come after it. */

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import { type Additions, passableHead, passableTrailers } from "./answer-head.ts";
+import { type Additions, interimText, passableHead, passableTrailers, type ReceivedHead } from "./answer-head.ts";
 import { guardRun, type OnFault } from "./guard.ts";
 import type { Admission, Ongoing, OngoingSet } from "./ongoing.ts";
 import { type BodyParts, drainBody, type RequestBody } from "./request-body.ts";
@@ -62,6 +62,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   #waitsForDrain = false;
   #namedInConnection: ReadonlySet<string> | undefined;
   #pausedMs = 0;
+  readonly #interim: InterimAnswers;
 
   constructor(parts: ForwardParts, res: ServerResponse, body: RequestBody | null, extras: Extras, startedMs: number) {
     this.#parts = parts;
@@ -71,6 +72,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     this.admission = extras.admission;
     this.startedMs = startedMs;
     this.checkedMs = startedMs;
+    this.#interim = new InterimAnswers(res);
   }
 
   /** With the app from when there is something to send: at once without a body. */
@@ -85,6 +87,10 @@ export class Forwarding implements AnswerReceiver, Ongoing {
 
   #sendWith({ method, target, headers, address }: Omit<UpstreamRequest, "body">, body: UpstreamRequest["body"]): void {
     this.#sent = this.#parts.upstream.send({ method, target, headers, address, body }, this);
+  }
+
+  onInterim(status: number, headers: IncomingHttpHeaders): void {
+    if (!this.#isOver) this.#interim.pass(status, headers);
   }
 
   onHead(status: number, statusText: string | undefined, headers: IncomingHttpHeaders): void {
@@ -152,7 +158,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   onFailure(failure: UpstreamFailure, error: Error): void {
     if (this.#isOver) return;
     this.#leave();
-    if (this.#answered) this.#res.destroy();
+    if (this.#answered) breakOff(this.#res);
     else this.#fail(failure, error.message);
   }
 
@@ -163,7 +169,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     if (!isReadStalled && !isSendStalled) return;
     this.#leave();
     this.#sent?.abort();
-    if (this.#answered) this.#res.destroy();
+    if (this.#answered) breakOff(this.#res);
     else this.#fail("stalled");
   }
 
@@ -171,7 +177,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     if (this.#isOver) return;
     this.#leave();
     this.#sent?.abort();
-    this.#res.destroy();
+    breakOff(this.#res);
   }
 
   #finish(lastChunk?: Buffer): void {
@@ -204,4 +210,35 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     this.#leave();
     this.#sent?.abort();
   };
+}
+
+/** So many informational answers of one request are passed on. Each may wait for a client that does not read. */
+const INTERIM_MAX = 10;
+
+/** Passes on what an app says before its answer (RFC 9110, 15.2), for instance `103 Early Hints`. */
+export class InterimAnswers {
+  readonly #res: ServerResponse;
+  #count = 0;
+
+  constructor(res: ServerResponse) {
+    this.#res = res;
+  }
+
+  /** A client of HTTP/1.0 would take it for the answer. The gate has said itself whether to continue. */
+  pass(status: number, headers: ReceivedHead["headers"]): void {
+    const { req, socket, headersSent } = this.#res;
+    if (status === 100 || headersSent || socket === null || req.httpVersion !== "1.1" || this.#count === INTERIM_MAX)
+      return;
+    this.#count += 1;
+    socket.write(interimText(status, headers), "latin1");
+  }
+}
+
+/**
+ * Closes the connection of an answer that was begun and will not be whole. The client tells by its framing, but for HTTP/1.0,
+ * where the end of the connection is the end of the answer: there only a reset says that it is not.
+ */
+export function breakOff(res: ServerResponse): void {
+  if (res.req.httpVersion === "1.0") res.socket?.resetAndDestroy();
+  res.destroy();
 }

@@ -1,4 +1,5 @@
-import type { Socket } from "node:net";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { aRule, call, openGate, sendRaw, startApp, type TestGate } from "../test/harness/gate.ts";
 
@@ -18,9 +19,14 @@ const HANDSHAKE = [
 ].join("\r\n");
 const REQUEST = "GET /open HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-async function openTo(answer: string): Promise<void> {
+async function openTo(answer: string, ending: "end" | "reset" = "end"): Promise<void> {
   const app = await startApp();
-  const sendAnswer = (socket: Socket) => socket.on("error", () => {}).end(Buffer.from(answer, "latin1"));
+  const sendAnswer = (socket: Socket) => {
+    socket.on("error", () => {}).write(answer, "latin1");
+    if (ending === "end") socket.end();
+    // Once the client has what came before: a reset overtakes it.
+    else setTimeout(() => socket.resetAndDestroy(), 200);
+  };
   app.server.on("upgrade", (_req, socket: Socket) => sendAnswer(socket));
   app.server.removeAllListeners("request");
   app.server.on("request", (req) => sendAnswer(req.socket));
@@ -73,6 +79,44 @@ describe.each([
     const { text } = await sendRaw(gate.port, request);
     expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
     expect(text).toMatch(/\r\n\r\n2\r\nok\r\n0\r\n\r\n$/);
+  });
+
+  test("`100 Continue` that nobody asked for is dropped, `103 Early Hints` are passed on", async () => {
+    const hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Gone\r\nX-Gone: 1\r\n\r\n";
+    const interim = `HTTP/1.1 100 Continue\r\n\r\n${hints}HTTP/1.1 100 Continue\r\nX-A: b\r\n\r\n`;
+    await openTo(`${interim}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`);
+    const { text } = await sendRaw(gate.port, request);
+    expect(text).toMatch(/^HTTP\/1\.1 103 Early Hints\r\nlink: <\/a>\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
+    expect(text).toMatch(/\r\n\r\nok$/);
+  });
+
+  test("of endless interim answers a few are passed on, and to a client of HTTP/1.0 none", async () => {
+    await openTo(`${"HTTP/1.1 102 Processing\r\n\r\n".repeat(100)}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`);
+    const { text } = await sendRaw(gate.port, request);
+    expect(text.match(/^HTTP\/1\.1 102 Processing\r$/gm)).toHaveLength(10);
+    expect(text).toMatch(/\r\n\r\nok$/);
+    const old = await sendRaw(gate.port, "GET /open HTTP/1.0\r\nHost: a\r\n\r\n");
+    expect(old.status).toBe(200);
+  });
+
+  test.each([
+    { name: "its length", head: "Content-Length: 10", ending: "end" },
+    { name: "its length, by a reset", head: "Content-Length: 10", ending: "reset" },
+    { name: "its last chunk", head: "Transfer-Encoding: chunked", ending: "end" },
+    { name: "its last chunk, by a reset", head: "Transfer-Encoding: chunked", ending: "reset" },
+    { name: "the end of its connection, by a reset", head: "Connection: close", ending: "reset" },
+  ] as const)("an answer that breaks off before $name never looks whole", async ({ head, ending }) => {
+    const answer = `HTTP/1.1 200 OK\r\n${head}\r\n\r\n3\r\nabc\r\n`;
+    await openTo(answer, ending);
+    const { text } = await sendRaw(gate.port, request);
+    expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(text).not.toMatch(/0\r\n\r\n$/);
+    const length = /^content-length: (\d+)/im.exec(text)?.[1];
+    expect(length ?? "chunked").toBe(head.startsWith("Content") ? "10" : "chunked");
+
+    const socket = connect(gate.port, "127.0.0.1").resume();
+    socket.write("GET /open HTTP/1.0\r\nHost: a\r\n\r\n");
+    await expect(once(socket, "close")).rejects.toMatchObject({ code: "ECONNRESET" });
   });
 });
 

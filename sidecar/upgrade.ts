@@ -2,7 +2,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, type 
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { passableHead, type ReceivedHead } from "./answer-head.ts";
-import type { Failed } from "./forward.ts";
+import { breakOff as breakOffAnswer, type Failed, InterimAnswers } from "./forward.ts";
 import { guardEmits, guardSocket, type OnFault } from "./guard.ts";
 import type { Ongoing, OngoingSet } from "./ongoing.ts";
 import type { UpgradeRequest } from "./proxy.ts";
@@ -103,6 +103,8 @@ export function openUpgrade(
     settle();
     parts.onFailure({ failure: hasTimedOut ? "timeout" : failureOf(error), why: error.message });
   });
+  const interim = new InterimAnswers(res);
+  asked.on("information", ({ statusCode, headers: received }) => interim.pass(statusCode, received));
   asked.on("response", (answer) => {
     settle();
     guardEmits(answer, breakOff);
@@ -114,13 +116,15 @@ export function openUpgrade(
     }
     res.shouldKeepAlive = false;
     res.writeHead(answer.statusCode ?? 0, head.reason, head.headers);
-    answer.on("error", () => res.destroy());
+    answer.on("error", () => breakOffAnswer(res));
     res.on("close", () => answer.destroy());
-    answer.pipe(res);
+    answer.pipe(res, { end: false });
+    // Node takes a reset for the end of an answer that lasts until its connection ends.
+    answer.on("end", () => (answer.socket.errored === null ? res.end() : breakOffAnswer(res)));
   });
   asked.on("upgrade", (answer, appSocket, appHead) => {
     settle();
-    const head = passableHead(receivedHead(answer), { requestId, shown });
+    const head = passableHead(receivedHead(answer), { requestId, shown }, { isSwitching: true });
     const protocol = answer.headers.upgrade ?? "websocket";
     if (head.kind === "unusable" || protocol.trim().toLowerCase() !== "websocket") {
       appSocket.destroy();

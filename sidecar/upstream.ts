@@ -2,10 +2,10 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 // The pool alone: the package's entry loads fetch, WebSocket and caches too, which costs each pod 50 ms and 8 MB.
-import buildConnector from "undici/lib/core/connect.js";
 import Pool from "undici/lib/dispatcher/pool.js";
+import { type AppConnector, openAppConnector } from "./app-connection.ts";
 import type { Timeouts } from "./config.ts";
-import { guardSocket, type OnFault } from "./guard.ts";
+import type { OnFault } from "./guard.ts";
 import { type PlaceSeeker, Places } from "./places.ts";
 
 /*
@@ -32,8 +32,10 @@ export interface UpstreamRequest {
  */
 export type UpstreamFailure = "unreachable" | "unusable" | "timeout" | "busy" | "aborted";
 
-/** Who takes the answer: one `onHead`, then data, then one `onEnd`; or at any point one `onFailure`, and nothing after it. */
+/** Who takes the answer: `onInterim`, one `onHead`, then data, then one `onEnd`; or at any point one `onFailure`, and nothing after it. */
 export interface AnswerReceiver {
+  /** An informational answer (1xx), any number of which may come before the head. */
+  onInterim(status: number, headers: IncomingHttpHeaders): void;
   /** `status` is any that three digits can say; `headers` have lower-case names. */
   onHead(status: number, statusText: string | undefined, headers: IncomingHttpHeaders): void;
   /** false: pause, until `resume` is called. */
@@ -78,15 +80,17 @@ class PooledUpstream implements Upstream {
   readonly onFault: OnFault;
   readonly pool: Dispatcher;
   readonly places: Places;
+  readonly #connector: AppConnector;
 
   constructor(origin: URL, { timeouts, headBytesMax, connectionsMax, addressShare, onFault }: UpstreamOptions) {
     this.origin = origin;
     this.onFault = onFault;
     this.places = new Places({ max: connectionsMax, share: addressShare, waitMs: timeouts.connectMs });
+    this.#connector = openAppConnector({ timeoutMs: timeouts.connectMs, onFault });
     this.pool = new Pool(origin.origin, {
       // One request may begin a moment before the connection of the one that made room for it is free.
       connections: connectionsMax,
-      connect: guardedConnector(timeouts.connectMs, onFault),
+      connect: this.#connector.connect,
       headersTimeout: timeouts.headersMs,
       bodyTimeout: timeouts.bodyIdleMs,
       maxHeaderSize: Math.max(headBytesMax, 64 * 1024),
@@ -107,19 +111,8 @@ class PooledUpstream implements Upstream {
   async close(): Promise<void> {
     this.places.close();
     await this.pool.destroy();
+    this.#connector.close();
   }
-}
-
-/** Opens connections to the app whose listeners, which are undici's, cannot end the process. */
-function guardedConnector(timeoutMs: number, onFault: OnFault): ReturnType<typeof buildConnector> {
-  const connect = buildConnector({ timeout: timeoutMs, allowH2: false });
-  return (options, callback) =>
-    connect(options, (...outcome) => {
-      const [, socket] = outcome;
-      // With an error there is none, whatever the types say of `null`.
-      if (socket) guardSocket(socket, onFault);
-      callback(...outcome);
-    });
 }
 
 /** Codes of undici. Whatever is not named here means that the app could not be reached or broke off. */
@@ -194,9 +187,9 @@ class PoolRequest implements Sent, PlaceSeeker, Dispatcher.DispatchHandler {
     headers: IncomingHttpHeaders,
     statusText?: string,
   ): void {
-    // Informational: the final one follows.
-    if (status >= 100 && status < 200) return;
-    this.#guard(() => this.#receiver.onHead(status, statusText, headers));
+    // To an upgrade that nobody asked for there is no final answer, nor another interim one.
+    if (status >= 100 && status < 200 && status !== 101) this.#guard(() => this.#receiver.onInterim(status, headers));
+    else this.#guard(() => this.#receiver.onHead(status, statusText, headers));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
