@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { waitFor } from "../harness/wait.ts";
@@ -52,6 +52,10 @@ export async function torture(options: TortureOptions): Promise<Report> {
   const bulkChanges = plan.faults.filter(({ kind }) => kind === "bulk-change").length;
   await using closers = new AsyncDisposableStack();
   const world = await openWorld();
+  // What nobody waits for any more is not looked at; after a failure the logs are.
+  closers.defer(async () => {
+    if (options.signal?.aborted === true) await rm(world.folder, { recursive: true, force: true });
+  });
   closers.defer(() => world.close());
   const journal = new Journal(join(world.folder, "journal.ndjson"));
   closers.defer(() => journal.close());
