@@ -76,13 +76,16 @@ export interface SampleEntry {
   readonly incarnation: number;
   readonly sentMs: number;
   readonly answeredMs: number;
-  /** undefined: it knows nothing yet. */
+  /** Of the workspace of which it knows least. undefined: it knows nothing yet. */
   readonly stalenessMs: number | undefined;
+  /** Of all workspaces that do not lag behind the others. */
+  readonly feedStalenessMs: number | undefined;
 }
 
 export interface FaultEntry {
   readonly type: "fault";
-  readonly kind: FaultKind;
+  /** A stall is the machine's: nobody was given the processor for a while. */
+  readonly kind: FaultKind | "stall";
   /** The part's name. */
   readonly target: string;
   readonly startedMs: number;

@@ -19,6 +19,8 @@ export interface Report {
   /** By kind: how many were done. */
   readonly faults: Readonly<Record<string, number>>;
   readonly skippedFaults: number;
+  /** Of the machine: times at which nobody was given the processor. */
+  readonly stalls: { readonly count: number; readonly longestMs: number };
   readonly revocations: Delays;
   readonly stalenessMaxMs: number;
   readonly slowestMendMs: number;
@@ -41,6 +43,7 @@ export function makeReport(options: {
   const { of, violations, ...rest } = options;
   const { changes, grants, asks, samples, faults } = of.recorded;
   const outcomes = countBy([...changes, ...grants], ({ outcome }) => outcome);
+  const stalls = faults.filter(({ kind }) => kind === "stall");
   const staleness = samples.map(({ stalenessMs }) => stalenessMs ?? 0);
   return {
     ...rest,
@@ -50,9 +53,10 @@ export function makeReport(options: {
     swept: of.sweep.length,
     events: of.final.eventCount,
     faults: countBy(
-      faults.filter(({ skipped }) => skipped === undefined),
+      faults.filter(({ kind, skipped }) => kind !== "stall" && skipped === undefined),
       ({ kind }) => kind,
     ),
+    stalls: { count: stalls.length, longestMs: Math.max(0, ...stalls.map((stall) => stall.endedMs - stall.startedMs)) },
     skippedFaults: faults.filter(({ skipped }) => skipped !== undefined).length,
     revocations: revocationDelays(of),
     stalenessMaxMs: Math.round(staleness.reduce((max, each) => Math.max(max, each), 0)),
@@ -86,6 +90,7 @@ export function toTable(report: Report): string {
     ["changes", list(changes)],
     ["answers", list(report.answers as Record<string, number>)],
     ["faults", `${list(report.faults)}${report.skippedFaults > 0 ? ` (${report.skippedFaults} left out)` : ""}`],
+    ["machine", `stood still ${report.stalls.count} times, for ${report.stalls.longestMs} ms at the most`],
     [
       "revocations",
       `${revocations.count} seen; let in afterwards for p50 ${revocations.p50Ms} ms, p99 ${revocations.p99Ms} ms, max ${revocations.maxMs} ms`,

@@ -12,6 +12,7 @@ import { runChanger } from "./load/changer.ts";
 import { runFaults } from "./load/faults.ts";
 import { Http, readJson } from "./load/http.ts";
 import { Keys, type LoadKey } from "./load/keys.ts";
+import { watchMachine } from "./load/machine.ts";
 import { sample } from "./load/samples.ts";
 import { seed } from "./load/seed.ts";
 import { Servers } from "./load/servers.ts";
@@ -44,6 +45,8 @@ const PROGRESS_MS = 5_000;
 const QUIET_MS = 2_000;
 const QUIET_DEADLINE_MS = 120_000;
 const SWEEP_AT_ONCE = 16;
+const SWEEP_AGAIN_MS = 1_000;
+const SWEEP_DEADLINE_MS = 60_000;
 
 export async function torture(options: TortureOptions): Promise<Report> {
   const startedMs = performance.now();
@@ -86,6 +89,7 @@ export async function torture(options: TortureOptions): Promise<Report> {
       runSpender({ ...shared, random: random.fork(`spender ${name}`) }, name),
     ),
     ...world.parts.map((part) => runSampler({ ...shared, random }, part)),
+    watchMachine(journal, signal),
   ];
   const progress = setInterval(() => {
     options.onProgress(progressLine(journal, performance.now() - loadStartedMs));
@@ -157,9 +161,20 @@ async function sweepAll(options: { world: World; http: Http; keys: readonly Load
   const questions = world.sidecars.flatMap(({ part, workspace }) =>
     keys.filter((key) => key.workspace === workspace).map((key) => ({ part, key })),
   );
-  return inParallel(questions, ({ part, key }) =>
-    ask(http, { part, workspace: world.workspaces[key.workspace], key, wanted: { needs: "own" } }),
-  );
+  const untilMs = performance.now() + SWEEP_DEADLINE_MS;
+  const answers = await inParallel(questions, async ({ part, key }) => {
+    const tries: AskEntry[] = [];
+    for (;;) {
+      const workspace = world.workspaces[key.workspace];
+      const answer = await ask(http, { part, workspace, key, wanted: { needs: "own" } });
+      tries.push(answer);
+      const isUndecided = answer.answer === "unavailable" || answer.answer === "none";
+      // A busy machine may have it take longer than anybody waits; what is asked again is the same.
+      if (!isUndecided || performance.now() > untilMs) return tries;
+      await sleep(SWEEP_AGAIN_MS);
+    }
+  });
+  return answers.flat();
 }
 
 /** What an api-server says is left, without spending any. */

@@ -46,7 +46,8 @@ export function anAsk(seconds: number, answer: AskEntry["answer"], more: Partial
 export function aSample(seconds: number, stalenessS: number, more: Partial<SampleEntry> = {}): SampleEntry {
   return {
     ...{ type: "sample", process: "sidecar-1", incarnation: 1 },
-    ...{ sentMs: at(seconds), answeredMs: at(seconds) + TAKES_MS, stalenessMs: stalenessS * 1000 },
+    ...{ sentMs: at(seconds), answeredMs: at(seconds) + TAKES_MS },
+    ...{ stalenessMs: stalenessS * 1000, feedStalenessMs: stalenessS * 1000 },
     ...more,
   };
 }

@@ -1,8 +1,10 @@
 import type { FaultEntry } from "../journal.ts";
-import { type FaultKind, TENANT_FAULTS } from "../plan.ts";
+import { TENANT_FAULTS } from "../plan.ts";
 
 /** After a fault everything is as promised again within the time that a change may take. */
 export const MEND_MS = 30_000;
+
+const OF_TENANTS: ReadonlySet<FaultEntry["kind"]> = TENANT_FAULTS;
 
 /** From a fault to where what it did is mended. */
 export interface Spell {
@@ -11,14 +13,18 @@ export interface Spell {
 }
 
 /** What the shared store forgets, or goes back from. */
-const LOSSES: ReadonlySet<FaultKind> = new Set(["flush-redis", "restart-redis-empty", "restart-redis-from-snapshot"]);
+const LOSSES: ReadonlySet<FaultEntry["kind"]> = new Set([
+  "flush-redis",
+  "restart-redis-empty",
+  "restart-redis-from-snapshot",
+]);
 
 export const happened = (faults: readonly FaultEntry[]): FaultEntry[] =>
   faults.filter(({ skipped }) => skipped === undefined);
 
 /** What a tenant does to itself excuses nothing that the others meet. */
 export const excusing = (faults: readonly FaultEntry[]): FaultEntry[] =>
-  happened(faults).filter(({ kind }) => !TENANT_FAULTS.has(kind));
+  happened(faults).filter(({ kind }) => !OF_TENANTS.has(kind));
 
 export const losses = (faults: readonly FaultEntry[]): FaultEntry[] =>
   happened(faults).filter(({ kind }) => LOSSES.has(kind));

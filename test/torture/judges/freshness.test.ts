@@ -10,6 +10,15 @@ test("without a fault knowledge is some seconds old at the most", () => {
   expect([count(30, 4), count(30, 6)]).toEqual([0, 1]);
 });
 
+test("one workspace that lags behind is not the others' knowledge", () => {
+  const samples = [aSample(30, 20, { feedStalenessMs: 1000 })];
+  expect(judgeFreshness(aCase({ samples }))).toEqual([]);
+});
+
+test("a machine that gave nobody the processor explains as much as any fault", () => {
+  expect(count(60, 20, aFault("stall", 40, 42))).toBe(0);
+});
+
 test("a store that is away explains as long as it is, and some seconds of mending", () => {
   expect(count(84, 64, aFault("stop-redis", 20, 50))).toBe(0);
   expect(count(86, 66, aFault("stop-redis", 20, 50))).toBe(1);

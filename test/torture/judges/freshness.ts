@@ -22,7 +22,7 @@ export function judgeFreshness({ recorded }: Case): Violation[] {
     if (unexplainedMs <= SPARE_MS) continue;
     const name = `${sample.process} ${sample.incarnation}`;
     if (worst.has(name)) continue;
-    const what = `${sample.process} was stale by ${sample.stalenessMs} ms, of which no fault explains ${unexplainedMs}`;
+    const what = `${sample.process} was stale by ${sample.feedStalenessMs} ms, of which no fault explains ${unexplainedMs}`;
     worst.set(name, { judge: "freshness", what, atMs: sample.sentMs, evidence: { sample } });
   }
   return [...worst.values()];
@@ -34,11 +34,11 @@ function excuse({ kind, startedMs, endedMs }: FaultEntry): { fromMs: number; toM
 }
 
 function unexplained(
-  { sentMs, stalenessMs }: SampleEntry,
+  { sentMs, feedStalenessMs }: SampleEntry,
   excused: ReadonlyArray<{ fromMs: number; toMs: number }>,
 ): number {
-  if (stalenessMs === undefined) return 0;
-  let atMs = sentMs - stalenessMs;
+  if (feedStalenessMs === undefined) return 0;
+  let atMs = sentMs - feedStalenessMs;
   let unexplainedMs = 0;
   for (const { fromMs, toMs } of excused) {
     if (toMs < atMs) continue;

@@ -25,6 +25,13 @@ test.each([
   expect(count(answer, state)).toBe(violations);
 });
 
+test("what was asked again counts as it was answered last", () => {
+  const asks = (...answers: AskEntry["answer"][]) => answers.map((answer, n) => anAsk(n, answer, { needs: "own" }));
+  const keys = new Map([["key-1", found()]]);
+  expect(judgeSweep(aCase({}, { keys, sweep: asks("none", "valid") }))).toEqual([]);
+  expect(judgeSweep(aCase({}, { keys, sweep: asks("none", "unavailable") }))).toHaveLength(1);
+});
+
 test("a limited key may have used up its limit", () => {
   expect(count("limited", {}, { keyKind: "limited" })).toBe(0);
   expect(count("limited", { enabled: false }, { keyKind: "limited" })).toBe(1);

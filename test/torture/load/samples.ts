@@ -14,14 +14,20 @@ export async function sample(
   const result = await http.send({ method: "GET", url: `${part.adminUrl}/metrics`, timeoutMs: TIMEOUT_MS });
   if (result.kind !== "answered" || result.status !== 200) return undefined;
   const { sentMs, answeredMs } = result;
-  const stalenessMs = readStaleness(result.text);
-  journal?.add({ type: "sample", process: part.name, incarnation, sentMs, answeredMs, stalenessMs });
+  const stalenessMs = readStaleness(result.text, "staleness");
+  // A sidecar follows one workspace alone.
+  const feedStalenessMs = part.name.startsWith("api-") ? readStaleness(result.text, "feed_staleness") : stalenessMs;
+  const said = { sentMs, answeredMs, stalenessMs, feedStalenessMs };
+  journal?.add({ type: "sample", process: part.name, incarnation, ...said });
   return { stalenessMs, leads: /^postern_relay_leading 1$/m.test(result.text) };
 }
 
-/** An api-server says -1 for "nothing known yet", a sidecar +Inf. */
-function readStaleness(text: string): number | undefined {
-  const found = /^postern_(?:sidecar|projection)_staleness_seconds (\S+)$/m.exec(text);
+/** Since before any run. */
+const UNKNOWN_S = 1e9;
+
+/** An api-server says -1 for "nothing known yet", or since 1970 of a single workspace; a sidecar +Inf. */
+function readStaleness(text: string, name: "staleness" | "feed_staleness"): number | undefined {
+  const found = new RegExp(`^postern_(?:sidecar|projection)_${name}_seconds (\\S+)$`, "m").exec(text);
   const seconds = Number(found?.[1]?.replace("+Inf", "Infinity"));
-  return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined;
+  return seconds >= 0 && seconds < UNKNOWN_S ? seconds * 1000 : undefined;
 }
