@@ -1,5 +1,5 @@
 import type { Answer } from "./journal.ts";
-import { slowestMendMs } from "./judges/answers.ts";
+import { calmMs, slowestMendMs } from "./judges/answers.ts";
 import type { Case, Violation } from "./judges/judge.ts";
 import { JUDGES } from "./judges/judges.ts";
 import { type Delays, revocationDelays } from "./judges/revoked.ts";
@@ -21,6 +21,8 @@ export interface Report {
   readonly skippedFaults: number;
   /** Of the machine: times at which nobody was given the processor. */
   readonly stalls: { readonly count: number; readonly longestMs: number };
+  /** No fault, and no stall, excused a wrong answer for so long. */
+  readonly calmMs: number;
   readonly revocations: Delays;
   readonly stalenessMaxMs: number;
   readonly slowestMendMs: number;
@@ -58,6 +60,7 @@ export function makeReport(options: {
     ),
     stalls: { count: stalls.length, longestMs: Math.max(0, ...stalls.map((stall) => stall.endedMs - stall.startedMs)) },
     skippedFaults: faults.filter(({ skipped }) => skipped !== undefined).length,
+    calmMs: calmMs(of),
     revocations: revocationDelays(of),
     stalenessMaxMs: Math.round(staleness.reduce((max, each) => Math.max(max, each), 0)),
     slowestMendMs: slowestMendMs(of),
@@ -90,7 +93,10 @@ export function toTable(report: Report): string {
     ["changes", list(changes)],
     ["answers", list(report.answers as Record<string, number>)],
     ["faults", `${list(report.faults)}${report.skippedFaults > 0 ? ` (${report.skippedFaults} left out)` : ""}`],
-    ["machine", `stood still ${report.stalls.count} times, for ${report.stalls.longestMs} ms at the most`],
+    [
+      "machine",
+      `stood still ${report.stalls.count} times, for ${report.stalls.longestMs} ms at the most; ${Math.round(report.calmMs / 1000)} s were calm`,
+    ],
     [
       "revocations",
       `${revocations.count} seen; let in afterwards for p50 ${revocations.p50Ms} ms, p99 ${revocations.p99Ms} ms, max ${revocations.maxMs} ms`,

@@ -46,7 +46,7 @@ const QUIET_MS = 2_000;
 const QUIET_DEADLINE_MS = 120_000;
 const SWEEP_AT_ONCE = 16;
 const SWEEP_AGAIN_MS = 1_000;
-const SWEEP_DEADLINE_MS = 60_000;
+const SWEEP_DEADLINE_MS = 180_000;
 
 export async function torture(options: TortureOptions): Promise<Report> {
   const startedMs = performance.now();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { AskEntry } from "../journal.ts";
 import { aCase, aFault, anAsk } from "./a-case.ts";
-import { judgeAnswers, slowestMendMs } from "./answers.ts";
+import { calmMs, judgeAnswers, slowestMendMs } from "./answers.ts";
 import { MEND_MS } from "./faults.ts";
 
 const faults = [aFault("stop-redis", 10, 12)];
@@ -33,6 +33,15 @@ test("some counted requests may meet a store that is slow, and one in twenty of 
   expect(count(...counted(11, "unavailable"))).toBe(11);
   expect(count(...counted(980, "valid"), ...counted(20, "unavailable"))).toBe(0);
   expect(count(...counted(900, "valid"), ...counted(100, "unavailable"))).toBe(100);
+});
+
+test("what is calm is what no fault touches, with its mending, between the first question and the last", () => {
+  const asks = [anAsk(0, "valid"), anAsk(after + 5, "valid", { answeredMs: anAsk(after + 5, "valid").sentMs })];
+  expect(calmMs(aCase({ asks, faults }))).toBe(15_000);
+  expect(calmMs(aCase({ asks, faults: [...faults, aFault("attack", 0, 3), aFault("stop-redis", 20, 60)] }))).toBe(
+    10_000,
+  );
+  expect(calmMs(aCase({}))).toBe(0);
 });
 
 test("the slowest mending is told from the end of the last fault", () => {

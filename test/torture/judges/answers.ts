@@ -31,6 +31,18 @@ export function judgeAnswers({ recorded }: Case): Violation[] {
   }));
 }
 
+/** For how long no fault excuses an answer, of the time in which questions were asked, ms. */
+export function calmMs({ recorded: { asks, faults } }: Case): number {
+  const times = asks.flatMap(({ sentMs, answeredMs }) => [sentMs, answeredMs]);
+  const [fromMs, toMs] = times.reduce(
+    ([min, max], each) => [Math.min(min, each), Math.max(max, each)],
+    [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
+  );
+  const spells = spellsOf(excusing(faults), { mendMs: MEND_MS });
+  const excusedMs = spells.map((spell) => Math.max(0, Math.min(spell.toMs, toMs) - Math.max(spell.fromMs, fromMs)));
+  return Math.max(0, toMs - fromMs - excusedMs.reduce((sum, each) => sum + each, 0));
+}
+
 /** How long after the end of the last fault somebody was still told that it could not be decided, at most, ms. */
 export function slowestMendMs({ recorded }: Case): number {
   const faults = excusing(recorded.faults);

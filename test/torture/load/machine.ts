@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Journal } from "../journal.ts";
 
 const EVERY_MS = 100;
-/** What waits longer for its turn would be told to be late by nobody's fault. */
-const STALL_MS = 1_000;
+/** With two cores and as much to do as they can, a turn comes within some ten milliseconds. */
+const STALL_MS = 400;
 
 /** Writes down when this process was not run although it had something to do: then neither were those that it watches. */
 export async function watchMachine(journal: Journal, signal: AbortSignal): Promise<void> {
