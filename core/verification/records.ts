@@ -3,9 +3,16 @@ import * as z from "zod";
 /*
  * What verification needs to know of each entity, in the shape in which it is projected to the pods. A change of an
  * entity rewrites its own record only: a key names its roles, identity, API and workspace by id, so that editing the
- * role of a million keys writes one record. Readers ignore members that they do not know, so that an older sidecar can
- * read what a newer api-server wrote.
+ * role of a million keys writes one record.
+ *
+ * Releases differ in what they write. Readers ignore members that they do not know, and fill in those that are missing and have
+ * a default; one without a default must be there, because its absence would let more through. A record that may not be read
+ * by a reader that overlooks a member (a restriction of a key) has a `formatVersion` above that of older readers: for them it
+ * is not usable, never valid. A record that does not say is of version 1.
  */
+
+/** The highest that this release writes and reads, of each record below. */
+export const RECORD_FORMAT_VERSION = 1;
 
 export const RatelimitRecord = z.object({
   id: z.string(),
@@ -29,9 +36,9 @@ export const KeyRecord = z.object({
   /** Unix milliseconds. The key still lives in the very millisecond of its expiry. */
   expiresMs: z.number().optional(),
   identityId: z.string().optional(),
-  roleIds: z.array(z.string()),
+  roleIds: z.array(z.string()).default([]),
   /** Slugs of the direct permissions. */
-  permissions: z.array(z.string()),
+  permissions: z.array(z.string()).default([]),
   ratelimits: z.array(RatelimitRecord),
   /** True when the key has credits; how many is known to the credit counter alone. */
   limited: z.boolean(),
@@ -46,7 +53,11 @@ export const IdentityRecord = z.object({
 });
 export type IdentityRecord = z.infer<typeof IdentityRecord>;
 
-export const RoleRecord = z.object({ id: z.string(), name: z.string(), permissions: z.array(z.string()) });
+export const RoleRecord = z.object({
+  id: z.string(),
+  name: z.string(),
+  permissions: z.array(z.string()).default([]),
+});
 export type RoleRecord = z.infer<typeof RoleRecord>;
 
 /** `ipAllowList` is left out when the API has none. A deleted API has a tombstone, not a record. */
@@ -57,7 +68,7 @@ export const WorkspaceRecord = z.object({ id: z.string(), enabled: z.boolean() }
 export type WorkspaceRecord = z.infer<typeof WorkspaceRecord>;
 
 /** `deleted` marks a namespace that was soft-deleted: limit calls answer 410 instead of making a new one. */
-export const NamespaceRecord = z.object({ id: z.string(), name: z.string(), deleted: z.boolean() });
+export const NamespaceRecord = z.object({ id: z.string(), name: z.string(), deleted: z.boolean().default(false) });
 export type NamespaceRecord = z.infer<typeof NamespaceRecord>;
 
 export const OverrideRecord = z.object({
@@ -66,7 +77,7 @@ export const OverrideRecord = z.object({
   limit: z.number(),
   durationMs: z.number(),
   /** Counted in the pod and exchanged in the background, instead of strictly in the shared store. */
-  async: z.boolean(),
+  async: z.boolean().default(false),
 });
 export type OverrideRecord = z.infer<typeof OverrideRecord>;
 

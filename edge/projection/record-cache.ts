@@ -32,8 +32,8 @@ export interface CachedRecord {
 export type Outcome =
   | { readonly kind: "record"; readonly record: CachedRecord }
   | { readonly kind: "missing" }
-  /** `isRefused`: there is something, and it is no record of its kind. */
-  | { readonly kind: "unusable"; readonly reason: string; readonly isRefused?: true };
+  /** `isRefused`: there is something, and it is no record of its kind; `isLater`: or one of a later release. */
+  | { readonly kind: "unusable"; readonly reason: string; readonly isRefused?: true; readonly isLater?: true };
 
 interface FailedRead {
   readonly refs: readonly RecordRef[];
@@ -209,7 +209,11 @@ export class RecordCache {
   }
 
   #keep(ref: RecordRef, outcome: Outcome): void {
-    if (outcome.kind === "unusable") return;
+    if (outcome.kind === "unusable") {
+      // What was known before is not what holds now: it may lack a restriction that the later record has.
+      if (outcome.isLater === true) this.drop(ref);
+      return;
+    }
     const name = recordName(ref);
     const before = this.#records.get(name);
     if (before?.isLive === true) {
@@ -238,14 +242,15 @@ function outcomeOf(ref: RecordRef, batch: ReadBatch, place: number, generation: 
     return batch.usable ? { kind: "missing" } : { kind: "unusable", reason: batch.reason };
   }
   if (read.state === "gone") return { kind: "record", record: { ...GONE, generation, isLive: true } };
-  if (read.state === "unreadable") return refuse(ref, read.problem);
+  if (read.state === "unreadable") return refuse(ref, read);
   const data = readRecordData(ref.kind, read.data);
-  if (!data.success) return refuse(ref, data.problem);
+  if (!data.success) return refuse(ref, data);
   return { kind: "record", record: { state: "found", value: data.value, generation, isLive: true } };
 }
 
-const refuse = ({ kind }: RecordRef, problem: string): Outcome => ({
+const refuse = ({ kind }: RecordRef, why: { readonly problem: string; readonly isLater?: true }): Outcome => ({
   kind: "unusable",
-  reason: `the ${kind} record cannot be read: ${problem}`,
+  reason: `the ${kind} record cannot be read: ${why.problem}`,
   isRefused: true,
+  ...(why.isLater === true ? { isLater: true } : {}),
 });

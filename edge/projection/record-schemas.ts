@@ -7,6 +7,7 @@ import {
   NamespaceRecord,
   OverridePatternsRecord,
   OverrideRecord,
+  RECORD_FORMAT_VERSION,
   RoleRecord,
   WorkspaceRecord,
 } from "../../core/verification/records.ts";
@@ -26,13 +27,27 @@ const SCHEMAS = {
   rootKey: z.unknown(),
 } satisfies Record<RecordKind, z.ZodType>;
 
-/** Checks what was read from a store that others write to. What is wrong is said without the values. */
+/**
+ * Checks what was read from a store that others write to, other releases too. What is wrong is said without the values.
+ * `isLater`: a later release wrote it, and means something by it that this one would miss.
+ */
 export function readRecordData(
   kind: RecordKind,
   data: unknown,
-): { success: true; value: unknown } | { success: false; problem: string } {
+): { success: true; value: unknown } | { success: false; problem: string; isLater?: true } {
+  const format = formatVersionOf(data);
+  if (format !== undefined && !(typeof format === "number" && Number.isInteger(format) && format >= 1)) {
+    return { success: false, problem: "its format is no version" };
+  }
+  if (format !== undefined && format > RECORD_FORMAT_VERSION) {
+    const problem = `format ${format} is not known here, where ${RECORD_FORMAT_VERSION} is the highest`;
+    return { success: false, problem, isLater: true };
+  }
   const read = SCHEMAS[kind].safeParse(data);
   if (read.success) return { success: true, value: read.data };
   const [issue] = read.error.issues;
   return { success: false, problem: `${issue?.path.join(".") || "the whole"}: ${issue?.code ?? "invalid"}` };
 }
+
+const formatVersionOf = (data: unknown): unknown =>
+  typeof data === "object" && data !== null ? (data as { formatVersion?: unknown }).formatVersion : undefined;

@@ -21,7 +21,7 @@ import type {
   RoleRecord,
 } from "../../core/verification/records.ts";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
-import { overrideRecordId, type RecordWrite } from "../../edge/projection/contract.ts";
+import { overrideRecordId, type RecordKind } from "../../edge/projection/contract.ts";
 import type { SidecarConfig, Timeouts } from "../../sidecar/config.ts";
 import { type Sidecar, startSidecar } from "../../sidecar/start.ts";
 import { waitFor } from "./wait.ts";
@@ -61,6 +61,11 @@ export const aRule = (changes: Partial<CompiledPolicy["rules"][number]> = {}): C
   ratelimits: [],
   ...changes,
 });
+
+interface WriteOptions {
+  /** false: as in a projection that is made anew, which is announced as a whole. */
+  readonly announced?: boolean;
+}
 
 /** Writes records as the relay does. Each write is a newer version. */
 export class Records {
@@ -120,6 +125,12 @@ export class Records {
     changes: Partial<KeyRecord> = {},
     key = makeKeyString({ randomBytes: randomBytes(16) }).key,
   ): Promise<string> {
+    await this.putAnyKey(key, changes);
+    return key;
+  }
+
+  /** With members that another release may have written. */
+  async putAnyKey(key: string, changes: object, options?: WriteOptions): Promise<void> {
     const record: KeyRecord = {
       keyId: `key_${hashKey(key).slice(0, 8)}`,
       workspaceId: this.workspaceId,
@@ -132,8 +143,12 @@ export class Records {
       limited: false,
       ...changes,
     };
-    await this.#write("key", hashKey(key), record);
-    return key;
+    await this.#write("key", hashKey(key), record, options);
+  }
+
+  /** A record as another release may have written it. */
+  async putAny(kind: RecordKind, id: string, data: unknown): Promise<void> {
+    await this.#write(kind, id, data);
   }
 
   async deleteKey(key: string): Promise<void> {
@@ -169,13 +184,14 @@ export class Records {
     await this.#write("policy", POLICY, undefined);
   }
 
-  async #write(kind: RecordWrite["ref"]["kind"], id: string, data: unknown): Promise<void> {
+  async #write(kind: RecordKind, id: string, data: unknown, { announced = true }: WriteOptions = {}): Promise<void> {
     this.#version += 1;
     const ref = { workspaceId: this.workspaceId, kind, id };
     await this.#edge.writer.write({
       projectionId: this.#projectionId,
       version: this.#version,
       writes: [{ ref, data }],
+      announce: announced,
     });
   }
 }
