@@ -1056,6 +1056,10 @@ export interface components {
       pods: number;
       current: number;
       oldestLagMs: number;
+      refused?: {
+        pods: number;
+        reason: string;
+      } | undefined;
     };
     ErrorResponse: {
       meta: components["schemas"]["ResponseMeta"];

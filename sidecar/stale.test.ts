@@ -215,9 +215,15 @@ describe("the policy", () => {
       });
       expect([await status(key), (await call(gate.port)).status]).toEqual([503, 503]);
       expect(refusals()).toHaveLength(1);
+      const reports = () => gate.edge.pods.list({ workspaceId: WORKSPACE, policyId: POLICY });
+      await waitFor("the pod to report it", async () => (await reports()).length === 1);
+      const reason = "format 2 is not known here, where 1 is the highest";
+      expect(await reports()).toMatchObject([{ generation: 0, version: 0, refused: { version: 1, reason } }]);
       await gate.records.putPolicy(aPolicy());
       await waitFor("a policy that is known", async () => (await status(key)) === 200);
       expect((await gate.readyz()).status).toBe(200);
+      await waitFor("the pod to report that", async () => (await reports())[0]?.version === 2);
+      expect((await reports())[0]).not.toHaveProperty("refused");
     });
 
     test("with a permission query that this one does not understand replaces nothing", async () => {

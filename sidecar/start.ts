@@ -168,10 +168,12 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     everyMs: timeouts.reportMs,
     logger,
     read: () => {
-      const record = follower.current?.record;
-      if (record === undefined) return undefined;
-      const { generation, version } = record;
-      return { workspaceId, policyId, podId, generation, version, stalenessMs: projection.stalenessMs() };
+      const { current, refused } = follower;
+      if (current === undefined && refused === undefined) return undefined;
+      const { generation, version } = current?.record ?? { generation: 0, version: 0 };
+      const report = { workspaceId, policyId, podId, generation, version, stalenessMs: projection.stalenessMs() };
+      if (refused === undefined) return report;
+      return { ...report, refused: { version: refused.version ?? 0, reason: refused.reason } };
     },
   });
   follower.onChange(() => reports.reportNow());

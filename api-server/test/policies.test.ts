@@ -202,6 +202,21 @@ describe("getPolicy", () => {
     expect(await read()).toEqual({ pods: 0, current: 0, oldestLagMs: 0 });
   });
 
+  test("tells of pods that cannot enforce this version, and not of those that could not enforce an earlier one", async () => {
+    const body = aBody();
+    const { policyId, version } = await api.data("policies.setPolicy", body);
+    const report = { workspaceId: api.workspace.id, policyId, generation: 0, version: 0, stalenessMs: 1 };
+    const reason = "format 2 is not known here";
+    await api.deps.pods.report({ ...report, podId: "a", refused: { version, reason } });
+    await api.deps.pods.report({ ...report, podId: "b", refused: { version: version + 1, reason: "another" } });
+    await api.deps.pods.report({ ...report, podId: "c", refused: { version: 0, reason: "nothing can be read" } });
+    await api.deps.pods.report({ ...report, podId: "d", version });
+    const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
+    expect(await read()).toEqual({ pods: 4, current: 1, oldestLagMs: 1, refused: { pods: 2, reason } });
+    await api.data("policies.setPolicy", { ...body, generation: 2 });
+    expect((await read()).refused).toEqual({ pods: 2, reason: "another" });
+  });
+
   test.each([
     { name: "nothing", body: {} },
     { name: "an API alone", body: { apiId: "api_something1" } },

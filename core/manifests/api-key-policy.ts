@@ -193,6 +193,11 @@ export const ApiKeyPolicyStatus = z.object({
       pods: z.int().min(0).describe("Sidecars that reported lately."),
       current: z.int().min(0).describe("How many of them enforce this generation."),
       oldestLagMs: z.int().min(0).optional().describe("The greatest staleness among them, in milliseconds."),
+      refused: z
+        .int()
+        .min(0)
+        .optional()
+        .describe("How many of them cannot enforce it, being of an older release; they keep the last that they could."),
     })
     .optional()
     .describe("What the sidecars report."),

@@ -14,13 +14,27 @@ export interface PolicyRef {
 
 export interface PodReport extends PolicyRef {
   readonly podId: string;
-  /** Of the manifest that the policy in force was made from. */
+  /** Of the manifest that the policy in force was made from; 0 while none is. */
   readonly generation: number;
-  /** Of the stored policy in force. */
+  /** Of the stored policy in force; 0 while none is. */
   readonly version: number;
   /** Infinity while nothing was heard yet. */
   readonly stalenessMs: number;
+  /** A stored policy that this pod cannot enforce, because a later release wrote it. */
+  readonly refused?: RefusedPolicy;
 }
+
+export interface RefusedPolicy {
+  /** 0 when not even that can be read. */
+  readonly version: number;
+  /** One line, for people. */
+  readonly reason: string;
+}
+
+const REASON_CHARS_MAX = 300;
+
+/** A reason as it may be shown: one bounded line. A compromised pod can write anything into its report. */
+export const toReason = (text: string): string => text.replaceAll(/\p{C}/gu, " ").slice(0, REASON_CHARS_MAX);
 
 export interface SeenPodReport extends PodReport {
   /** Clock of the shared store, Unix ms. */

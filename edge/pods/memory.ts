@@ -4,6 +4,7 @@ import {
   type PodReports,
   type PolicyRef,
   type SeenPodReport,
+  toReason,
 } from "./contract.ts";
 
 /** Reports of the sidecars of this process. */
@@ -19,7 +20,9 @@ export class MemoryPodReports implements PodReports {
     const name = policyName(report);
     const pods = this.#byPolicy.get(name) ?? new Map<string, SeenPodReport>();
     this.#byPolicy.set(name, pods);
-    pods.set(report.podId, { ...report, lastSeenMs: this.#nowMs() });
+    const { refused } = report;
+    const said = refused === undefined ? {} : { refused: { ...refused, reason: toReason(refused.reason) } };
+    pods.set(report.podId, { ...report, ...said, lastSeenMs: this.#nowMs() });
   }
 
   async list(ref: PolicyRef): Promise<SeenPodReport[]> {

@@ -8,6 +8,7 @@ import {
   type PodReports,
   type PolicyRef,
   type SeenPodReport,
+  toReason,
 } from "./contract.ts";
 
 /** Reports that nobody lists go away with their hash; list() removes the single ones that are past it. */
@@ -25,8 +26,16 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
 `);
 
-/** What a pod writes; JSON has no word for infinity. A compromised pod can write anything, so it is read with a schema. */
-const Stored = z.object({ generation: z.number(), version: z.number(), stalenessMs: z.number().nullable() });
+/**
+ * What a pod writes; JSON has no word for infinity. A compromised pod can write anything, and one of another release other things,
+ * so it is read with a schema that ignores what it does not know.
+ */
+export const StoredPodReport = z.object({
+  generation: z.number(),
+  version: z.number(),
+  stalenessMs: z.number().nullable().default(null),
+  refused: z.object({ version: z.number().default(0), reason: z.string().transform(toReason) }).optional(),
+});
 
 export class RedisPodReports implements PodReports {
   readonly #client: RedisClient;
@@ -38,8 +47,14 @@ export class RedisPodReports implements PodReports {
     this.#keys = keys;
   }
 
-  async report({ workspaceId, policyId, podId, generation, version, stalenessMs }: PodReport): Promise<void> {
-    const stored = { generation, version, stalenessMs: Number.isFinite(stalenessMs) ? stalenessMs : null };
+  async report(report: PodReport): Promise<void> {
+    const { workspaceId, policyId, podId, generation, version, stalenessMs, refused } = report;
+    const stored: z.input<typeof StoredPodReport> = {
+      generation,
+      version,
+      stalenessMs: Number.isFinite(stalenessMs) ? stalenessMs : null,
+      ...(refused === undefined ? {} : { refused }),
+    };
     const key = this.#keys.pods(workspaceId, policyId);
     await runScript(this.#client, REPORT, 1, [key, podId, JSON.stringify(stored), KEPT_MS]);
   }
@@ -70,9 +85,14 @@ export class RedisPodReports implements PodReports {
 function readReport(text: string) {
   const space = text.indexOf(" ");
   try {
-    const { generation, version, stalenessMs } = Stored.parse(JSON.parse(text.slice(space + 1)));
+    const { stalenessMs, refused, ...report } = StoredPodReport.parse(JSON.parse(text.slice(space + 1)));
     const lastSeenMs = Number(text.slice(0, space));
-    return { generation, version, stalenessMs: stalenessMs ?? Number.POSITIVE_INFINITY, lastSeenMs };
+    return {
+      ...report,
+      stalenessMs: stalenessMs ?? Number.POSITIVE_INFINITY,
+      ...(refused === undefined ? {} : { refused }),
+      lastSeenMs,
+    };
   } catch {
     return undefined;
   }

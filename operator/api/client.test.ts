@@ -74,6 +74,14 @@ test.each([
   expect(requests).toHaveLength(1);
 });
 
+test("invalid input tells each fault with its place", async () => {
+  const reply = failure(400, "invalid_input");
+  const errors = [{ location: "body.name", message: "expected a string" }];
+  const body = reply.body as { error: object };
+  const { api } = await serve([{ ...reply, body: { ...body, error: { ...body.error, errors } } }]);
+  expect((await api.call("permissions.createRole", create)).refusal).toMatchObject({ status: 400, faults: errors });
+});
+
 test("a failure of the server is tried again", async () => {
   const { api, requests } = await serve([failure(500, "service_unavailable"), failure(503, ""), done]);
   expect(await api.call("permissions.createRole", create)).toEqual({ data: { roleId: "role_1" } });

@@ -24,6 +24,14 @@ export interface Refusal {
   /** The last segment of `error.type`, such as `role_not_found`. */
   readonly kind: string;
   readonly detail: string;
+  /** Of invalid input: each fault with its place. */
+  readonly faults?: readonly Fault[];
+}
+
+export interface Fault {
+  /** `body.policy.rules[0].mode` */
+  readonly location: string;
+  readonly message: string;
 }
 
 export type Answer<T> =
@@ -114,7 +122,9 @@ export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS, signal: s
 
 interface RawAnswer {
   readonly data?: { readonly data: unknown };
-  readonly error?: { readonly error?: { readonly type?: string; readonly detail?: string } };
+  readonly error?: {
+    readonly error?: { readonly type?: string; readonly detail?: string; readonly errors?: readonly Fault[] };
+  };
   readonly response: Response;
 }
 
@@ -141,7 +151,10 @@ async function outcomeOf(procedure: string, send: () => Promise<RawAnswer>): Pro
     const message = `the API does not know ${procedure}: it is older than this operator, or not our API`;
     return { error: new ApiUnavailable(message), mayRetry: false };
   }
-  if (reaction === "refusal" && kind !== "") return { refusal: { status, kind, detail } };
+  if (reaction === "refusal" && kind !== "") {
+    const faults = error?.error?.errors;
+    return { refusal: { status, kind, detail, ...(faults === undefined ? {} : { faults }) } };
+  }
   return {
     error: new ApiUnavailable(`${procedure} answered ${status} ${kind}${status < 500 && detail ? `: ${detail}` : ""}`),
     mayRetry: reaction === "retry",

@@ -24,6 +24,7 @@ export type Reason =
   | "NoPods"
   | "ReportsUnavailable"
   | "PastStaleAfter"
+  | "FormatNotKnown"
   | "NetworkPolicyNone"
   | "NotSupported";
 
@@ -36,7 +37,7 @@ export interface Verdict {
 
 /** A condition beside those that every object has. */
 export interface FurtherCondition {
-  readonly type: "Accepted" | "Enforced" | "Bypassable" | "Stale";
+  readonly type: "Accepted" | "Enforced" | "Refused" | "Bypassable" | "Stale";
   readonly status: "True" | "False" | "Unknown";
   readonly reason: Reason;
   readonly message: string;

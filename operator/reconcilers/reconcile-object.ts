@@ -1,5 +1,5 @@
 import type { Kind } from "../../core/manifests/index.ts";
-import { ApiUnavailable, type Refusal } from "../api/client.ts";
+import { ApiUnavailable, type Fault, type Refusal } from "../api/client.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
 import type { WorkResult } from "../runtime/queue.ts";
 import { ABANDON_ANNOTATION, FINALIZER, type ManifestObject } from "../source/contract.ts";
@@ -85,7 +85,7 @@ async function applyAll<Observed, Action>(
 }
 
 /** Refusals that trying again does not mend, by their kind. */
-function verdictOn({ kind, detail }: Refusal): Verdict | undefined {
+function verdictOn({ kind, detail, faults = [] }: Refusal): Verdict | undefined {
   switch (kind) {
     case "managed_elsewhere":
     case "managed_exists":
@@ -93,13 +93,29 @@ function verdictOn({ kind, detail }: Refusal): Verdict | undefined {
     case "ratelimit_namespace_already_exists":
       return stalled("Conflict", detail);
     case "invalid_input":
-      return stalled("InvalidSpec", `The API refuses what the manifest asks for: ${detail}`);
+      return stalled("InvalidSpec", `The API refuses what the manifest asks for: ${detail}${describeFaults(faults)}`);
     case "protected_resource":
       return stalled("DeleteProtected", detail);
     default:
       return undefined;
   }
 }
+
+const FAULTS_SHOWN_MAX = 5;
+
+/** The faults with their places; and what to do when they are those of an api-server that is older than this operator. */
+function describeFaults(faults: readonly Fault[]): string {
+  if (faults.length === 0) return "";
+  const shown = faults.slice(0, FAULTS_SHOWN_MAX).map(({ location, message }) => `${location} ${message}`);
+  const more = faults.length > FAULTS_SHOWN_MAX ? ` (and ${faults.length - FAULTS_SHOWN_MAX} more)` : "";
+  return ` ${shown.join("; ")}${more}. ${faults.some(isOfLaterRelease) ? OLDER_API : ""}`.trimEnd();
+}
+
+const isOfLaterRelease = ({ location, message }: Fault): boolean =>
+  message === "is not a known field" || location.endsWith(".formatVersion");
+
+const OLDER_API =
+  "The api-server is of an older release than this operator: upgrade the api-servers first (docs/upgrades.md).";
 
 async function conclude<Action>(
   object: ManifestObject,

@@ -1,17 +1,8 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { stringify } from "yaml";
 import * as z from "zod";
-import { API_VERSION, KINDS, type Kind } from "../../core/manifests/index.ts";
-import { createStoreApi } from "../../operator/api/client.ts";
-import type { Context } from "../../operator/reconcilers/context.ts";
-import { RECONCILERS } from "../../operator/reconcilers/index.ts";
-import { createDirectorySource, type DirectorySource } from "../../operator/source/directory.ts";
-import { waitFor } from "../harness/wait.ts";
-import { conditionOf, openStore, type Status, type Store, type TestManifest } from "./operator-world.ts";
+import { KINDS, type Kind } from "../../core/manifests/index.ts";
+import { conditionOf, type Status, type TestManifest } from "./operator-world.ts";
+import { labelOf, type Name, openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
 
 /*
  * Somebody with every right in the namespace dev, and none in prod, tries each way in which one object can name another. They
@@ -20,31 +11,24 @@ import { conditionOf, openStore, type Status, type Store, type TestManifest } fr
  * Each round stands alone: its names are its own, the store and the source are shared.
  */
 
-let store: Store;
-let source: DirectorySource;
-let ctx: Context;
-let dir: string;
-let stop: () => Promise<void>;
-
+let world: ReconcilerWorld;
 beforeAll(async () => {
-  const root = await mkdtemp(join(tmpdir(), "postern-references-"));
-  dir = join(root, "manifests");
-  await mkdir(dir);
-  store = await openStore();
-  const log = pino({ level: process.env.TEST_LOG ?? "silent" }, pino.destination(2));
-  source = createDirectorySource({ dir, stateDir: join(root, "state"), log });
-  await source.start(() => undefined);
-  const api = createStoreApi({ url: store.server.url, rootKey: store.rootKey });
-  ctx = { source, api, cluster: "test", resyncMs: 300_000, nowMs: Date.now, log };
-  stop = async () => {
-    await source.close();
-    await store.close();
-    await rm(root, { recursive: true, force: true });
-  };
+  world = await openReconcilerWorld();
 });
-afterAll(() => stop?.());
+afterAll(() => world?.close());
 
-type Name = Pick<TestManifest, "kind" | "metadata">;
+const objectOf = (one: Name) => world.objectOf(one);
+const statusIn = (one: Name) => world.statusIn(one);
+const apply = (one: TestManifest) => world.apply(one);
+const remove = (one: Name) => world.remove(one);
+const reconcile = (one: Name) => world.reconcile(one);
+
+const readyOf = (status: Status) => conditionOf(status, "Ready");
+
+async function applied(one: TestManifest): Promise<Status> {
+  await apply(one);
+  return await reconcile(one);
+}
 
 const manifest = (
   kind: Kind,
@@ -57,45 +41,6 @@ const manifest = (
   metadata: { name, namespace, ...(annotations === undefined ? {} : { annotations }) },
   spec,
 });
-
-const objectOf = ({ kind, metadata: { namespace, name } }: Name) => source.get(kind as Kind, { namespace, name });
-const fileOf = ({ kind, metadata: { namespace, name } }: Name) => join(dir, `${kind}-${namespace}-${name}.yaml`);
-const labelOf = ({ kind, metadata: { namespace, name } }: Name) => `${kind} ${namespace}/${name}`;
-
-/** Writes the manifest and waits until the source has it. */
-async function apply(one: TestManifest): Promise<void> {
-  await writeFile(fileOf(one), stringify({ apiVersion: API_VERSION, ...one }));
-  await waitFor(`${labelOf(one)} to be read`, async () => {
-    const object = objectOf(one);
-    const isSame = JSON.stringify(object?.spec) === JSON.stringify(one.spec);
-    return isSame && object?.metadata.deletionTimestamp === undefined;
-  });
-}
-
-async function remove(one: Name): Promise<void> {
-  await rm(fileOf(one));
-  await waitFor(`${labelOf(one)} to be deleted`, async () => {
-    const object = objectOf(one);
-    return object === undefined || object.metadata.deletionTimestamp !== undefined;
-  });
-}
-
-async function reconcile(one: Name): Promise<Status> {
-  const reconciler = RECONCILERS.find(({ kind }) => kind === one.kind);
-  if (reconciler === undefined) throw new Error(`no reconciler of ${one.kind}`);
-  // What throws is tried again later; here it counts as not done.
-  await reconciler.reconcile(one.metadata, ctx).catch(() => undefined);
-  return statusIn(one);
-}
-
-const statusIn = (one: Name): Status => (objectOf(one)?.status ?? {}) as Status;
-
-const readyOf = (status: Status) => conditionOf(status, "Ready");
-
-async function applied(one: TestManifest): Promise<Status> {
-  await apply(one);
-  return await reconcile(one);
-}
 
 let rounds = 0;
 
@@ -146,7 +91,9 @@ async function openProd(): Promise<Prod> {
       ["managed.getObject", { kind: "api", id: apiId }],
       ["managed.getObject", { kind: "policy", id: policyId }],
     ];
-    return await Promise.all(calls.map(async ([procedure, body]) => [procedure, await store.call(procedure, body)]));
+    return await Promise.all(
+      calls.map(async ([procedure, body]) => [procedure, await world.store.call(procedure, body)]),
+    );
   };
   return { suffix, objects, ids, read };
 }
@@ -158,7 +105,7 @@ async function forgeStatus(one: Name, { ids }: Prod): Promise<void> {
   const observedGeneration = object.metadata.generation;
   const condition = { type: "Ready", status: "True", reason: "Succeeded", message: "", observedGeneration };
   const lastTransitionTime = "2026-01-01T00:00:00Z";
-  await source.updateStatus(object, {
+  await world.source.updateStatus(object, {
     ...ids,
     observedGeneration,
     conditions: [{ ...condition, lastTransitionTime }],
@@ -406,19 +353,19 @@ test("an object whose status is lost, as after a restored backup, finds and clea
   const prod = await openProd();
   for (const one of prod.objects) {
     const object = objectOf(one);
-    if (object !== undefined) await source.updateStatus(object, {});
+    if (object !== undefined) await world.source.updateStatus(object, {});
   }
   for (const one of prod.objects) expect(readyOf(await reconcile(one))).toMatchObject({ status: "True" });
   const [role, namespace, override] = prod.objects as [TestManifest, TestManifest, TestManifest];
   for (const one of [override, namespace, role]) {
     const object = objectOf(one);
-    if (object !== undefined) await source.updateStatus(object, {});
+    if (object !== undefined) await world.source.updateStatus(object, {});
     await remove(one);
     await reconcile(one);
     expect(objectOf(one)).toBeUndefined();
   }
-  expect(await store.call("permissions.getRole", { role: prod.ids.roleId })).toMatchObject({ status: 404 });
-  expect(await store.call("ratelimit.getNamespace", { namespace: prod.ids.namespaceId })).toMatchObject({
+  expect(await world.store.call("permissions.getRole", { role: prod.ids.roleId })).toMatchObject({ status: 404 });
+  expect(await world.store.call("ratelimit.getNamespace", { namespace: prod.ids.namespaceId })).toMatchObject({
     status: 404,
   });
 });

@@ -33,6 +33,19 @@ export const DataPlane = z.strictObject({
     .int()
     .describe("How old the knowledge of the one that lags most is, ms.")
     .meta({ examples: [850] }),
+  refused: z
+    .strictObject({
+      pods: z
+        .int()
+        .describe("How many.")
+        .meta({ examples: [1] }),
+      reason: z
+        .string()
+        .describe("Why, in the words of one of them.")
+        .meta({ examples: ["format 2 is not known here, where 1 is the highest"] }),
+    })
+    .optional()
+    .describe("Sidecars that cannot enforce this version, because they are of an older release; omitted when none is."),
 });
 export type DataPlane = z.output<typeof DataPlane>;
 
@@ -82,10 +95,16 @@ async function findDataPlane(
     noteRarely({ counters, log }, { reason, message: "reports of sidecars cannot be read" });
     return undefined;
   }
+  // One that cannot even tell the version can enforce none.
+  const refusals = reports.flatMap(({ refused }) =>
+    refused !== undefined && (refused.version === version || refused.version === 0) ? [refused.reason] : [],
+  );
+  const [reason] = refusals;
   return {
     pods: reports.length,
     current: reports.filter((report) => report.version === version).length,
     oldestLagMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonInteger(stalenessMs)), 0),
+    ...(reason === undefined ? {} : { refused: { pods: refusals.length, reason } }),
   };
 }
 

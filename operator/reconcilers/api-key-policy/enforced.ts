@@ -23,6 +23,14 @@ export function enforced(dataPlane: DataPlane | undefined): FurtherCondition {
       message: "No sidecar has reported on this policy lately.",
     };
   }
+  if (dataPlane.refused !== undefined) {
+    return {
+      type: "Enforced",
+      status: "False",
+      reason: "FormatNotKnown",
+      message: refusalMessage(dataPlane.refused, pods),
+    };
+  }
   if (current < pods) {
     const message = `${current} of ${pods} sidecars enforce this generation; the others follow.`;
     return { type: "Enforced", status: "False", reason: "Progressing", message };
@@ -30,6 +38,27 @@ export function enforced(dataPlane: DataPlane | undefined): FurtherCondition {
   const message =
     pods === 1 ? "The one sidecar enforces this generation." : `All ${pods} sidecars enforce this generation.`;
   return { type: "Enforced", status: "True", reason: "Succeeded", message };
+}
+
+const refusalMessage = ({ pods: refusing, reason }: NonNullable<DataPlane["refused"]>, pods: number): string =>
+  `${refusing} of ${pods} sidecars cannot enforce this generation and keep the last that they could: ${reason}. Upgrade the sidecars, or take back what their release does not know.`;
+
+/**
+ * Whether sidecars of an older release refuse the stored policy. undefined when nobody can tell, and as long as none ever did: most
+ * policies never have this condition.
+ */
+export function refused(
+  dataPlane: DataPlane | undefined,
+  { previous }: { previous: readonly Condition[] },
+): FurtherCondition | undefined {
+  if (dataPlane === undefined) return undefined;
+  if (dataPlane.refused !== undefined) {
+    const message = refusalMessage(dataPlane.refused, dataPlane.pods);
+    return { type: "Refused", status: "True", reason: "FormatNotKnown", message, alerts: true };
+  }
+  if (!previous.some(({ type }) => type === "Refused")) return undefined;
+  const message = "No sidecar refuses this generation.";
+  return { type: "Refused", status: "False", reason: "Succeeded", message, alerts: true };
 }
 
 const LAG_STEP_MS = 5_000;
@@ -40,9 +69,10 @@ const LAG_STEP_MS = 5_000;
  */
 export function toDataPlaneStatus(dataPlane: DataPlane | undefined): ApiKeyPolicyStatus["dataPlane"] {
   if (dataPlane === undefined) return undefined;
-  const { pods, current, oldestLagMs } = dataPlane;
-  if (oldestLagMs >= NEVER_HEARD_MS) return { pods, current };
-  return { pods, current, oldestLagMs: Math.ceil(oldestLagMs / LAG_STEP_MS) * LAG_STEP_MS };
+  const { pods, current, oldestLagMs, refused } = dataPlane;
+  const counts = { pods, current, ...(refused === undefined ? {} : { refused: refused.pods }) };
+  if (oldestLagMs >= NEVER_HEARD_MS) return counts;
+  return { ...counts, oldestLagMs: Math.ceil(oldestLagMs / LAG_STEP_MS) * LAG_STEP_MS };
 }
 
 const REST_MS = 15_000;

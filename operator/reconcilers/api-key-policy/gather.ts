@@ -19,6 +19,8 @@ export interface DataPlane {
   readonly pods: number;
   readonly current: number;
   readonly oldestLagMs: number;
+  /** Sidecars of an older release, which cannot enforce the stored policy. */
+  readonly refused?: { readonly pods: number; readonly reason: string } | undefined;
 }
 
 export interface StoredPolicy {

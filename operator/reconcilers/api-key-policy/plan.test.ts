@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { ApiKeyPolicySpec, ApiKeyPolicyStatus } from "../../../core/manifests/api-key-policy.ts";
 import { compilePolicy } from "../../../core/manifests/compile-policy.ts";
+import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import { aDeletedObject, anObject, managerOfIt } from "../../test/builders.ts";
 import { progressing, stalled } from "../plan.ts";
 import { parseSpec } from "../spec.ts";
 import { enforced, toDataPlaneStatus } from "./enforced.ts";
-import type { ObservedPolicy, StoredApi, StoredPolicy } from "./gather.ts";
+import type { DataPlane, ObservedPolicy, StoredApi, StoredPolicy } from "./gather.ts";
 import { planPolicy } from "./plan.ts";
 
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
@@ -205,6 +206,33 @@ describe("when the object is deleted", () => {
 
   test("with nothing left it is released", () => {
     expect(deleted("Delete", { api: undefined, stored: undefined })).toMatchObject({ released: true });
+  });
+});
+
+describe("sidecars of an older release", () => {
+  const condition = (plan: ReturnType<typeof planPolicy>, type: string) =>
+    plan.conditions?.find((one) => one.type === type);
+  const refusing = { pods: 3, current: 2, oldestLagMs: 10, refused: { pods: 1, reason: "format 2 is not known here" } };
+  const planned = (dataPlane: DataPlane | undefined, previous: Condition[] = []) =>
+    planPolicy(observed({ api, stored: aPolicy({ dataPlane }), previous }));
+
+  test("make the policy Refused, which an Event tells, and say what to do", () => {
+    const refused = condition(planned(refusing), "Refused");
+    expect(refused).toMatchObject({ status: "True", reason: "FormatNotKnown", alerts: true });
+    expect(refused?.message).toContain("1 of 3 sidecars cannot enforce this generation");
+    expect(refused?.message).toContain("format 2 is not known here. Upgrade the sidecars");
+    expect(enforced(refusing)).toMatchObject({ status: "False", reason: "FormatNotKnown" });
+    expect(planned(refusing).status).toMatchObject({ dataPlane: { pods: 3, current: 2, refused: 1 } });
+  });
+
+  test("are no word in the status of a policy that none ever refused, and one that ends where one did", () => {
+    const { refused: _, ...fine } = refusing;
+    expect(condition(planned(fine), "Refused")).toBeUndefined();
+    const before = { type: "Refused", status: "True", reason: "FormatNotKnown", message: "" } as const;
+    const previous = [{ ...before, lastTransitionTime: "2026-01-01T00:00:00Z" }];
+    expect(condition(planned(fine, previous), "Refused")).toMatchObject({ status: "False", alerts: true });
+    // Nobody can tell: what was last known stays.
+    expect(condition(planned(undefined, previous), "Refused")).toBeUndefined();
   });
 });
 

@@ -15,7 +15,7 @@ import {
   type Verdict,
 } from "../plan.ts";
 import { deletionPolicyOf, invalid } from "../spec.ts";
-import { enforced, refreshMs, toDataPlaneStatus } from "./enforced.ts";
+import { enforced, refreshMs, refused, toDataPlaneStatus } from "./enforced.ts";
 import type { ObservedPolicy, StoredPolicy } from "./gather.ts";
 import { stale } from "./stale.ts";
 
@@ -45,7 +45,7 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   };
   const verdict = firstOf(observed, CHECKS);
   if (verdict !== undefined) {
-    const conditions = [accepted(verdict), enforcedInSpiteOf(verdict, stored), ...staleness(observed)];
+    const conditions = [accepted(verdict), enforcedInSpiteOf(verdict, stored), ...ofSidecars(observed)];
     return { actions: [], verdict, status, conditions, requeueAfterMs: CONFLICT_REQUEUE_MS };
   }
   const actions = actionsFor(observed);
@@ -57,7 +57,7 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
     actions,
     verdict: ready(`The store holds the policy as ${stored?.policyId ?? ""}.`),
     status,
-    conditions: [ACCEPTED, inForce, bypassable(observed), ...staleness(observed)],
+    conditions: [ACCEPTED, inForce, bypassable(observed), ...ofSidecars(observed)],
     requeueAfterMs: refreshMs(inForce, observed),
   };
 }
@@ -191,11 +191,13 @@ const bypassable = ({ parsed: { spec } }: ObservedPolicy): FurtherCondition => (
 });
 
 /** By the policy that is in force, which need not be that of the manifest. */
-function staleness(observed: ObservedPolicy): FurtherCondition[] {
-  const { stored } = observed;
-  const onStale = isOwn(observed, stored) ? stored?.policy?.onStale : undefined;
-  const found = onStale === undefined ? undefined : stale(stored?.dataPlane, onStale, observed);
-  return found === undefined ? [] : [found];
+function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
+  const stored = isOwn(observed, observed.stored) ? observed.stored : undefined;
+  const onStale = stored?.policy?.onStale;
+  return [
+    onStale === undefined ? undefined : stale(stored?.dataPlane, onStale, observed),
+    refused(stored?.dataPlane, observed),
+  ].filter((condition) => condition !== undefined);
 }
 
 const accepted = ({ reason, message }: Verdict): FurtherCondition => ({

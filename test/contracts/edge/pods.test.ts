@@ -35,6 +35,17 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect(await pods.list({ ...report, workspaceId: "ws_2" })).toEqual([]);
   });
 
+  test("a policy that a pod cannot enforce is told, in one bounded line, until it can", async () => {
+    const report = { ...aReport(), generation: 0, version: 0 };
+    await pods.report({ ...report, refused: { version: 8, reason: `format 2\n\u0000${"x".repeat(1000)}` } });
+    const [told] = await pods.list(report);
+    expect(told).toMatchObject({ ...report, refused: { version: 8 } });
+    expect(told?.refused?.reason).toMatch(/^format 2 {2}x+$/);
+    expect(told?.refused?.reason).toHaveLength(300);
+    await pods.report(report);
+    expect((await pods.list(report))[0]).not.toHaveProperty("refused");
+  });
+
   test("a pod that says goodbye is not listed any more", async () => {
     const report = aReport();
     await pods.report(report);

@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { StoreApi } from "../../operator/api/client.ts";
+import { conditionOf, type TestManifest } from "./operator-world.ts";
+import { openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
+
+/* An operator of another release than the api-server's and the sidecars'. */
+
+let world: ReconcilerWorld;
+beforeAll(async () => {
+  world = await openReconcilerWorld();
+});
+afterAll(() => world?.close());
+
+const policy = (name: string): TestManifest => ({
+  kind: "ApiKeyPolicy",
+  metadata: { name, namespace: "shop" },
+  spec: { api: { name: `${name}-api` }, target: { port: 80 } },
+});
+
+/** The API as an operator of the next release calls it: with something in its policies that this release does not know. */
+const asTheNextRelease = (change: object): StoreApi => ({
+  call: (procedure, body, management) =>
+    world.ctx.api.call(
+      procedure,
+      procedure === "policies.setPolicy"
+        ? { ...body, policy: { ...(body as unknown as { policy: object }).policy, ...change } }
+        : body,
+      management,
+    ),
+});
+
+test.each([
+  { name: "a member", change: { condition: "at night" }, says: "body.policy.condition is not a known field" },
+  { name: "a format", change: { formatVersion: 2 }, says: "body.policy.formatVersion expected at most 1, got 2" },
+])(
+  "of the next release, with $name that the API does not know: stalled with the reason, and not tried at once",
+  async ({ change, says }) => {
+    const one = policy(`next-${Object.keys(change)[0]?.toLowerCase()}`);
+    await world.apply(one);
+    const { requeueAfterMs } = await world.work(one, { ...world.ctx, api: asTheNextRelease(change) });
+    expect(requeueAfterMs).toBeGreaterThanOrEqual(30_000);
+    const status = world.statusIn(one);
+    for (const type of ["Ready", "Stalled"]) {
+      const condition = conditionOf(status, type);
+      expect(condition).toMatchObject({ reason: "InvalidSpec" });
+      expect(condition?.message).toContain(says);
+      expect(condition?.message).toContain("upgrade the api-servers first");
+    }
+    // The api-server was upgraded, or the operator taken back: nothing is left over.
+    await world.work(one);
+    expect(conditionOf(world.statusIn(one), "Ready")).toMatchObject({ status: "True" });
+  },
+);
+
+test("a sidecar that refuses the policy is told of in the status, and no longer when it is upgraded", async () => {
+  const one = policy("refused");
+  await world.apply(one);
+  await world.work(one);
+  const { policyId, policyVersion } = world.statusIn(one) as { policyId: string; policyVersion: number };
+  const { db, pods } = world.store.server.deps;
+  const { rows } = await db.query<{ workspace_id: string }>("select workspace_id from policies where id = $1", [
+    policyId,
+  ]);
+  const workspaceId = rows[0]?.workspace_id ?? "";
+  const report = { workspaceId, policyId, generation: 0, version: 0, podId: "pod-1", stalenessMs: 10 };
+  const reason = "format 2 is not known here, where 1 is the highest";
+  await pods.report({ ...report, refused: { version: policyVersion, reason } });
+  await pods.report({ ...report, podId: "pod-2", generation: 1, version: policyVersion });
+  await world.work(one);
+  const refused = world.statusIn(one);
+  expect(conditionOf(refused, "Refused")).toMatchObject({ status: "True", reason: "FormatNotKnown" });
+  expect(conditionOf(refused, "Refused")?.message).toContain(`1 of 2 sidecars cannot enforce this generation`);
+  expect(conditionOf(refused, "Refused")?.message).toContain(reason);
+  expect(conditionOf(refused, "Enforced")).toMatchObject({ status: "False", reason: "FormatNotKnown" });
+  expect(refused.dataPlane).toMatchObject({ pods: 2, current: 1, refused: 1 });
+  await pods.report({ ...report, generation: 1, version: policyVersion });
+  await world.work(one);
+  const upgraded = world.statusIn(one);
+  expect(conditionOf(upgraded, "Refused")).toMatchObject({ status: "False" });
+  expect(conditionOf(upgraded, "Enforced")).toMatchObject({ status: "True" });
+  expect(upgraded.dataPlane).not.toHaveProperty("refused");
+});

@@ -1,0 +1,94 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { stringify } from "yaml";
+import { API_VERSION, type Kind } from "../../core/manifests/index.ts";
+import { createStoreApi } from "../../operator/api/client.ts";
+import type { Context } from "../../operator/reconcilers/context.ts";
+import { RECONCILERS } from "../../operator/reconcilers/index.ts";
+import type { WorkResult } from "../../operator/runtime/queue.ts";
+import type { ManifestObject } from "../../operator/source/contract.ts";
+import { createDirectorySource, type DirectorySource } from "../../operator/source/directory.ts";
+import { waitFor } from "../harness/wait.ts";
+import { openStore, type Status, type Store, type TestManifest } from "./operator-world.ts";
+
+/*
+ * A real store, a real directory of manifests, and the reconcilers without an operator around them: a test says when which object is
+ * reconciled, and what somebody else writes in between.
+ */
+
+export type Name = Pick<TestManifest, "kind" | "metadata">;
+
+export interface ReconcilerWorld {
+  readonly store: Store;
+  readonly source: DirectorySource;
+  readonly ctx: Context;
+  objectOf(one: Name): ManifestObject | undefined;
+  statusIn(one: Name): Status;
+  /** Writes the manifest and waits until the source has it. */
+  apply(one: TestManifest): Promise<void>;
+  remove(one: Name): Promise<void>;
+  /** Once; throws what the reconciler throws. */
+  work(one: Name, ctx?: Context): Promise<WorkResult>;
+  /** Once, and gives the status then. What throws would be tried again later; here it counts as not done. */
+  reconcile(one: Name): Promise<Status>;
+  close(): Promise<void>;
+}
+
+export const labelOf = ({ kind, metadata: { namespace, name } }: Name): string => `${kind} ${namespace}/${name}`;
+
+export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
+  const root = await mkdtemp(join(tmpdir(), "postern-reconcilers-"));
+  const dir = join(root, "manifests");
+  await mkdir(dir);
+  const store = await openStore();
+  const log = pino({ level: process.env.TEST_LOG ?? "silent" }, pino.destination(2));
+  const source = createDirectorySource({ dir, stateDir: join(root, "state"), log });
+  await source.start(() => undefined);
+  const api = createStoreApi({ url: store.server.url, rootKey: store.rootKey });
+  const ctx: Context = { source, api, cluster: "test", resyncMs: 300_000, nowMs: Date.now, log };
+
+  const objectOf = ({ kind, metadata: { namespace, name } }: Name) => source.get(kind as Kind, { namespace, name });
+  const statusIn = (one: Name): Status => (objectOf(one)?.status ?? {}) as Status;
+  const fileOf = ({ kind, metadata: { namespace, name } }: Name) => join(dir, `${kind}-${namespace}-${name}.yaml`);
+
+  const work = async (one: Name, within = ctx): Promise<WorkResult> => {
+    const reconciler = RECONCILERS.find(({ kind }) => kind === one.kind);
+    if (reconciler === undefined) throw new Error(`no reconciler of ${one.kind}`);
+    return await reconciler.reconcile(one.metadata, within);
+  };
+
+  return {
+    store,
+    source,
+    ctx,
+    objectOf,
+    statusIn,
+    apply: async (one) => {
+      await writeFile(fileOf(one), stringify({ apiVersion: API_VERSION, ...one }));
+      await waitFor(`${labelOf(one)} to be read`, async () => {
+        const object = objectOf(one);
+        const isSame = JSON.stringify(object?.spec) === JSON.stringify(one.spec);
+        return isSame && object?.metadata.deletionTimestamp === undefined;
+      });
+    },
+    remove: async (one) => {
+      await rm(fileOf(one));
+      await waitFor(`${labelOf(one)} to be deleted`, async () => {
+        const object = objectOf(one);
+        return object === undefined || object.metadata.deletionTimestamp !== undefined;
+      });
+    },
+    work,
+    reconcile: async (one) => {
+      await work(one).catch(() => undefined);
+      return statusIn(one);
+    },
+    close: async () => {
+      await source.close();
+      await store.close();
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}
