@@ -63,7 +63,12 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
     isShared: ofEvents === client,
   });
   const clock = new DeadlineClock();
-  counting.on("ready", () => clock.forget());
+  // Known before the first call is counted: an answer that a busy process reads late says little of the store's clock.
+  const learnClock = () => {
+    clock.forget();
+    clock.measure(counting).catch(() => undefined);
+  };
+  counting.on("ready", learnClock);
   const opened: EdgeCounters[] = [];
   const connections = new Set([client, counting, ofEvents]);
   await Promise.allSettled([...connections].map((each) => within(CONNECT_WAIT_MS, ready(each))));

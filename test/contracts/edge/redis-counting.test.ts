@@ -23,7 +23,7 @@ const aCharge = (): LimitCharge => ({
 describe("counting and events when Redis fails", () => {
   const own = useOwnEdge();
 
-  test("a Redis that does not answer is given up in time, and what was sent is counted once", async () => {
+  test("a Redis that does not answer is given up in time, and what it comes to afterwards is not counted", async () => {
     const counters = own.edge.counters({ timeoutMs: 50, extraPoll: true });
     const charge = aCharge();
     await counters.consume({ limits: [charge] });
@@ -37,15 +37,15 @@ describe("counting and events when Redis fails", () => {
       process.kill(own.redis.pid, "SIGCONT");
     }
     const { limits } = await waitFor("an answer", () => counters.consume({ limits: [{ ...charge, cost: 0 }] }));
-    expect(limits[0]?.remaining).toBe(8);
+    expect(limits[0]?.remaining).toBe(9);
   });
 
   test("a reply that lies in the socket after a busy time is read, and Redis not taken for absent", async () => {
-    const counters = own.edge.counters({ timeoutMs: 20, extraPoll: true });
+    const counters = own.edge.counters({ timeoutMs: 50, extraPoll: true });
     const charge = aCharge();
     for (let round = 0; round < 5; round++) {
       const pending = counters.consume({ limits: [charge] });
-      const untilMs = performance.now() + 60;
+      const untilMs = performance.now() + 150;
       while (performance.now() < untilMs);
       expect((await pending).passed).toBe(true);
     }
