@@ -87,6 +87,7 @@ export function createCreditService(deps: {
       }
       if (unlimited.length > 0) await deleteKeyCredits(tx, unlimited);
       if (put.length > 0) await putKeyCredits(tx, { credits: put, today: utcDate(nowMs()) });
+      return keys.filter((_, i) => counters[i] !== undefined);
     },
 
     async settle(keys) {

@@ -158,6 +158,49 @@ test("a key that cannot be refilled keeps no later one from it, is counted, and 
   await db.query("delete from keys where id = any($1)", [[first, unlucky, later]]);
 });
 
+test("keys that differ in the date of their last refill, and are no multiple of a batch, are each refilled for their own days", async () => {
+  const amount = 1_100;
+  await db.query(
+    `insert into keys (id, workspace_id, api_id, hash, start, created_at)
+     select 'key_mixed_' || md5(i::text), $1, 'api_refill', 'mixed_' || i, 's', 1 from generate_series(1, $2) i`,
+    [workspaceId, amount],
+  );
+  await db.query(
+    `insert into key_credits (key_id, workspace_id, granted, refill_amount, refill_day, last_refill_on)
+     select 'key_mixed_' || md5(i::text), $1, 0, 1, case when i % 10 = 0 then 31 end, date '2042-10-01' - i % 7
+       from generate_series(1, $2) i`,
+    [workspaceId, amount],
+  );
+  const run = await api.refill("2042-10-02");
+  const { rows } = await db.query(
+    `select count(*) filter (where refill_day is null) as daily, count(*) filter (where refill_day is null
+            and granted = date '2042-10-02' - (date '2042-10-01' - (select i % 7 from generate_series(1, $1::int) i
+                                                  where key_id = 'key_mixed_' || md5(i::text)))) as right
+       from key_credits where key_id like 'key_mixed_%'`,
+    [amount],
+  );
+  expect(rows[0].right).toBe(rows[0].daily);
+  const { rows: monthly } = await db.query(
+    "select sum(granted)::int as granted from key_credits where key_id like 'key_mixed_%' and refill_day = 31",
+  );
+  // Of those of a 31st, the ones whose last date lies before 30 September had that one still to come.
+  expect(run).toEqual({ refilled: rows[0].daily + monthly[0].granted, failed: 0 });
+  expect(await api.refill("2042-10-02")).toEqual({ refilled: 0, failed: 0 });
+  await db.query("delete from keys where id like 'key_mixed_%'");
+});
+
+test("of a batch, counters that are in use are opened again, and none is made for keys that nobody uses", async () => {
+  const last = "2042-11-01";
+  const [used, unused] = [await aKey({ last }), await aKey({ last })];
+  await api.deps.credits.load([{ workspaceId, keyId: used }]);
+  await api.refill("2042-11-02");
+  const counters = await edge.credits.read([used, unused].map((keyId) => ({ workspaceId, keyId })));
+  expect(counters).toMatchObject([{ granted: 13, spent: 0 }, undefined]);
+  const spent = await api.deps.counters.consume({ limits: [], credits: { workspaceId, keyId: used, cost: 13 } });
+  expect(spent.credits).toEqual({ status: "spent", remaining: 0 });
+  await db.query("delete from keys where id = any($1)", [[used, unused]]);
+});
+
 test("more keys than fit into one page are all refilled, and by two runs at once each of them once", async () => {
   const amount = 1203;
   await db.query(

@@ -1,20 +1,29 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { dueRefills, refilledAmount } from "../../core/credits/refill.ts";
+import { CountersUnavailable } from "../../edge/counters/contract.ts";
+import { Rarely } from "../../edge/rarely.ts";
 import type { Deps } from "../deps.ts";
 import { tryLock, unlock } from "../store/advisory-locks.ts";
 import { insertAuditEvents, SYSTEM_ACTOR } from "../store/audit.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
-import { findLastRefill, listRefillCandidates, type RefillRow, setLastRefill } from "../store/key-credits.ts";
+import { listRefillCandidates, lockRefills, type RefillRow, setLastRefill } from "../store/key-credits.ts";
 import { raiseUpdatedAt } from "../store/key-usage.ts";
 import { countOutbox } from "../store/outbox.ts";
 import { inTransaction, type Transacting } from "../store/transaction.ts";
+import type { CreditKey } from "./service.ts";
 
 /*
- * Credits that come back (api/v2 section 10.2): once per key and UTC date, whoever runs it how often. A date on which nothing was
- * due is noted too, so that a day's second run finds nothing to look at.
+ * Credits that come back (api/v2 section 10.2): at most once per key and UTC date. A date on which nothing was due is noted too, so
+ * that a day's second run finds nothing to look at.
+ *
+ * Keys are refilled in batches, a transaction each, so that a million of them take minutes. What fails is one key's own: a batch that
+ * fails is done again key by key.
  */
 
-const PAGE = 500;
+/** Locks so many rows at most; whoever wants one of them waits for the others. */
+const BATCH = 500;
+/** While one batch waits for a store, the other is computed. */
+const AT_ONCE = 2;
 /** Refills wait while this many marks do: changes that somebody is waiting for go first. */
 const OUTBOX_DEEP = 5000;
 
@@ -26,9 +35,15 @@ export interface RefillRun {
   readonly failed: number;
 }
 
+interface RefillOptions {
+  /** `YYYY-MM-DD`, UTC. */
+  readonly today: string;
+  readonly isClosing: () => boolean;
+}
+
 /**
- * Refills every key that is due on `today` (`YYYY-MM-DD`, UTC) or before. Returns undefined while another process does it.
- * A key that cannot be refilled keeps no other one from it. Throws when the database is away.
+ * Refills every key that is due on `today` or before. Returns undefined while another process does it. A key that cannot be refilled
+ * keeps no other one from it. Throws when one of the stores is away.
  */
 export async function runRefill(
   deps: RefillDeps,
@@ -37,81 +52,134 @@ export async function runRefill(
   const session = await deps.db.connect();
   try {
     if (!(await tryLock(session, "refill"))) return undefined;
-    let refilled = 0;
-    let failed = 0;
-    for (let after = ""; !isClosing(); ) {
-      await untilOutboxIsShallow(deps, isClosing);
-      const page = await listRefillCandidates(deps.db, { today, after, max: PAGE });
-      const due = page.filter((row) => timesDue(row, today) > 0);
-      for (const row of due) {
-        const outcome = await tryRefillKey(deps, row, today);
-        if (outcome === "refilled") refilled += 1;
-        if (outcome === "failed") failed += 1;
+    const run = { refilled: 0, failed: 0 };
+    const batches = listBatches(deps, { today, isClosing });
+    const rarely = new Rarely();
+    const work = async (): Promise<void> => {
+      // An error here ends the batches for the other one too.
+      for await (const batch of batches) {
+        const { refilled, failed } = await refillBatch({ ...deps, rarely }, batch, today);
+        run.refilled += refilled;
+        run.failed += failed;
       }
-      const idle = page.filter((row) => !due.includes(row)).map((row) => row.key_id);
-      if (idle.length > 0) await setLastRefill(deps.db, { keyIds: idle, today });
-      if (page.length < PAGE) break;
-      after = page.at(-1)?.key_id ?? after;
-    }
+    };
+    const ended = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));
+    for (const outcome of ended) if (outcome.status === "rejected") throw outcome.reason;
     await unlock(session, "refill");
-    return { refilled, failed };
+    return run;
   } finally {
     // The lock is the connection's: whatever failed, the pool must not lend it to anybody else.
     session.release(true);
   }
 }
 
-async function tryRefillKey(deps: RefillDeps, row: RefillRow, today: string) {
-  try {
-    return (await refillKey(deps, row, today)) ? "refilled" : "overtaken";
-  } catch (error) {
-    if (isDatabaseUnavailable(error)) throw error;
-    const key = { workspaceId: row.workspace_id, keyId: row.key_id };
-    deps.log.error({ err: error, ...key, today }, "a key was not refilled; the next run tries again");
-    return "failed";
+async function* listBatches(deps: RefillDeps, { today, isClosing }: RefillOptions): AsyncGenerator<RefillRow[]> {
+  let after: { lastRefillOn: string; keyId: string } | undefined;
+  while (!isClosing()) {
+    await untilOutboxIsShallow(deps, isClosing);
+    const batch = await listRefillCandidates(deps.db, { today, after, max: BATCH });
+    const last = batch.at(-1);
+    if (last === undefined) return;
+    yield batch;
+    if (batch.length < BATCH) return;
+    after = { lastRefillOn: last.last_refill_on, keyId: last.key_id };
   }
 }
 
-/** One key in one transaction, audit row included; false when somebody else was first. */
-async function refillKey(deps: RefillDeps, row: RefillRow, today: string): Promise<boolean> {
-  const key = { workspaceId: row.workspace_id, keyId: row.key_id };
+async function refillBatch(
+  deps: RefillDeps & { readonly rarely: Rarely },
+  batch: readonly RefillRow[],
+  today: string,
+): Promise<RefillRun> {
+  const due = batch.filter((row) => timesDue(row, today) > 0);
+  const idle = batch.filter((row) => !due.includes(row)).map((row) => row.key_id);
+  if (idle.length > 0) await setLastRefill(deps.db, { keyIds: idle, today });
+  return due.length === 0 ? { refilled: 0, failed: 0 } : refillOrSplit(deps, due, today);
+}
+
+/** All together; when that fails, each by itself, so that only those fail that cannot be refilled. */
+async function refillOrSplit(
+  deps: RefillDeps & { readonly rarely: Rarely },
+  due: readonly RefillRow[],
+  today: string,
+): Promise<RefillRun> {
   try {
-    await inTransaction(deps, async (tx) => {
+    return { refilled: await refillAll(deps, due, today), failed: 0 };
+  } catch (error) {
+    if (isDatabaseUnavailable(error) || error instanceof CountersUnavailable) throw error;
+    if (due.length === 1) {
+      const keys = deps.rarely.note("failed");
+      const message = "a key was not refilled; the next run tries again";
+      if (keys !== undefined) deps.log.error({ err: error, keyId: due[0]?.key_id, keys, today }, message);
+      return { refilled: 0, failed: 1 };
+    }
+    const run = { refilled: 0, failed: 0 };
+    for (const row of due) {
+      const { refilled, failed } = await refillOrSplit(deps, [row], today);
+      run.refilled += refilled;
+      run.failed += failed;
+    }
+    return run;
+  }
+}
+
+/** In one transaction, audit rows included. Returns how many it were: somebody else may have been first with some. */
+async function refillAll(deps: RefillDeps, rows: readonly RefillRow[], today: string): Promise<number> {
+  let closed: readonly CreditKey[] = [];
+  try {
+    return await inTransaction(deps, async (tx) => {
       const updatedAt = deps.nowMs();
-      // First, because whoever changes a key locks its row before its credits: the other way round the two would wait for
-      // one another in a circle.
-      await raiseUpdatedAt(tx, { ...key, updatedAt });
-      await deps.credits.change(tx, [key], (current) => {
+      // First, because whoever changes a key locks its row before its credits: the other way round the two would wait for one
+      // another in a circle. Of a key that somebody else was first with, this is the moment at which it was changed anyway.
+      await raiseUpdatedAt(tx, { keys: rows.map(toKey), updatedAt });
+      const last = new Map((await lockRefills(tx, rows.map(toKey))).map((row) => [row.key_id, row.last_refill_on]));
+      const mine = rows.filter((row) => last.get(row.key_id) === row.last_refill_on);
+      if (mine.length === 0) return 0;
+      closed = mine.map(toKey);
+      closed = await deps.credits.change(tx, mine.map(toKey), (current, { lastRefillOn }) => {
         if (current?.refillAmount == null) return current;
         const { remaining, refillAmount: amount, refillDay } = current;
-        const times = timesDue({ last_refill_on: row.last_refill_on, refill_day: refillDay }, today);
+        const times = timesDue({ last_refill_on: lastRefillOn, refill_day: refillDay }, today);
         return { ...current, remaining: refilledAmount({ remaining, amount, times }) };
       });
-      // Only now the row is locked: somebody else may have been first since the page was read.
-      const lastRefillOn = await findLastRefill(tx, key);
-      if (lastRefillOn !== row.last_refill_on) throw new Overtaken();
-      await setLastRefill(tx, { keyIds: [key.keyId], today });
-      await insertAuditEvents(tx, auditContext(deps, key.workspaceId, updatedAt), [
-        {
-          event: "key.update",
-          description: `Refilled key ${key.keyId}`,
-          targets: [
-            { type: "key", id: key.keyId },
-            { type: "api", id: row.api_id },
-          ],
-        },
-      ]);
+      await setLastRefill(tx, { keyIds: mine.map((row) => row.key_id), today });
+      await writeAudit(tx, deps, mine, updatedAt);
+      return mine.length;
     });
-    return true;
-  } catch (error) {
-    if (error instanceof Overtaken) return false;
-    throw error;
   } finally {
-    await deps.credits.settle([key]);
+    if (closed.length > 0) await deps.credits.settle(closed);
   }
 }
 
-class Overtaken extends Error {}
+const toKey = (row: RefillRow) => ({
+  workspaceId: row.workspace_id,
+  keyId: row.key_id,
+  lastRefillOn: row.last_refill_on,
+});
+
+async function writeAudit(
+  tx: Parameters<typeof insertAuditEvents>[0],
+  { randomBytes }: RefillDeps,
+  rows: readonly RefillRow[],
+  timeMs: number,
+): Promise<void> {
+  const byWorkspace = Map.groupBy(rows, (row) => row.workspace_id);
+  for (const [workspaceId, ofWorkspace] of byWorkspace) {
+    const context = { workspaceId, actor: SYSTEM_ACTOR, timeMs, randomBytes, areOneCall: false };
+    await insertAuditEvents(
+      tx,
+      context,
+      ofWorkspace.map((row) => ({
+        event: "key.update",
+        description: `Refilled key ${row.key_id}`,
+        targets: [
+          { type: "key", id: row.key_id },
+          { type: "api", id: row.api_id },
+        ],
+      })),
+    );
+  }
+}
 
 function timesDue(
   { last_refill_on: lastRefillOn, refill_day: refillDay }: Pick<RefillRow, "last_refill_on" | "refill_day">,
@@ -121,13 +189,6 @@ function timesDue(
     ? dueRefills({ interval: "daily", lastRefillOn, today })
     : dueRefills({ interval: "monthly", refillDay, lastRefillOn, today });
 }
-
-const auditContext = (deps: RefillDeps, workspaceId: string, timeMs: number) => ({
-  workspaceId,
-  actor: SYSTEM_ACTOR,
-  timeMs,
-  randomBytes: deps.randomBytes,
-});
 
 async function untilOutboxIsShallow({ db }: RefillDeps, isClosing: () => boolean): Promise<void> {
   while (!isClosing() && (await countOutbox(db, { max: OUTBOX_DEEP })) >= OUTBOX_DEEP) await sleep(100);

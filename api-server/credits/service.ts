@@ -23,13 +23,13 @@ export interface CreditService {
   /**
    * Inside the caller's transaction: locks the rows, suspends the shared counters, hands each true state to `change` (undefined:
    * unlimited), and stores what it returns (undefined: unlimited, the row goes) under a new `rev`. Call `settle` after the
-   * transaction has ended, either way.
+   * transaction has ended, either way. Returns the keys that had counters: of the others, the next spender asks for one.
    */
   change<K extends CreditKey>(
     tx: PoolClient,
     keys: readonly K[],
     change: (current: CreditRow | undefined, key: K) => CreditRow | undefined,
-  ): Promise<void>;
+  ): Promise<readonly K[]>;
   /**
    * After commit or rollback: writes the shared counters anew from what is stored, which opens them again. Never throws: a counter
    * that stays closed is logged, and opened when the next spender asks for it.

@@ -47,6 +47,8 @@ export interface AuditContext {
   readonly userAgent?: string | undefined;
   readonly requestId?: string | undefined;
   readonly randomBytes: (size: number) => Uint8Array;
+  /** Whether several events belong together, which is so when left out: a job writes of many things at once. */
+  readonly areOneCall?: boolean;
 }
 
 export const SYSTEM_ACTOR: AuditActor = { type: "system", id: "system", name: "system" };
@@ -81,7 +83,8 @@ export async function insertAuditEvents(
   events: readonly AuditEvent[],
 ): Promise<void> {
   if (events.length === 0) return;
-  const correlationId = events.length > 1 ? makeId("correlation", context.randomBytes(ID_BYTES)) : null;
+  const { areOneCall = true } = context;
+  const correlationId = areOneCall && events.length > 1 ? makeId("correlation", context.randomBytes(ID_BYTES)) : null;
   const text = `insert into audit_log (id, workspace_id, time, event, description, actor, remote_ip, user_agent, targets,
                                        correlation_id, request_id)
                 select e.id, $1, $2, e.event, e.description, $3::jsonb, $4, $5, e.targets::jsonb, $6, $7

@@ -146,24 +146,44 @@ export interface RefillRow extends KeyCreditsRow {
   readonly api_id: string;
 }
 
-/** Limited, live keys with a refill whose last one was before `today`, by key id, each a candidate to be due. */
+/**
+ * Limited, live keys with a refill whose last one was before `today`, each a candidate to be due: those after `after`, by the date of
+ * their last one and their id, which is the order of an index. A key that was refilled meanwhile leaves the range.
+ */
 export async function listRefillCandidates(
   db: Queryable,
-  { today, after, max }: { today: string; after: string; max: number },
+  { today, after, max }: { today: string; after: { lastRefillOn: string; keyId: string } | undefined; max: number },
 ): Promise<RefillRow[]> {
   const text = `select c.key_id, c.workspace_id, c.rev, c.granted, c.spent, c.refill_amount, c.refill_day,
                        c.last_refill_on, k.api_id
                   from key_credits c
                   join keys k on k.id = c.key_id
-                 where c.refill_amount is not null and c.last_refill_on < $1::date and c.key_id > $2
+                 where c.refill_amount is not null and c.last_refill_on < $1::date
+                   and (c.last_refill_on, c.key_id) > ($2::date, $3)
                    and k.deleted_at is null
-                 order by c.key_id
-                 limit $3`;
-  const { rows } = await db.query<RefillRow>({ name: "list-refill-candidates", text, values: [today, after, max] });
+                 order by c.last_refill_on, c.key_id
+                 limit $4`;
+  const values = [today, after?.lastRefillOn ?? "-infinity", after?.keyId ?? "", max];
+  const { rows } = await db.query<RefillRow>({ name: "list-refill-candidates", text, values });
   return rows;
 }
 
-/** When the key was last refilled, `YYYY-MM-DD`; to be read under the lock of its row. */
+/** When keys were last refilled, with their credits locked in the order of their ids; no row where no refill is set. */
+export async function lockRefills(
+  tx: Queryable,
+  keys: readonly KeyRef[],
+): Promise<Array<Pick<RefillRow, "key_id" | "last_refill_on">>> {
+  const text = `select c.key_id, c.last_refill_on
+                  from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
+                  join key_credits c on c.workspace_id = asked.workspace_id and c.key_id = asked.key_id
+                 where c.refill_amount is not null
+                 order by c.key_id
+                   for update of c`;
+  const { rows } = await tx.query<RefillRow>({ name: "lock-refills", text, values: columnsOf(keys) });
+  return rows;
+}
+
+/** When the key was last refilled, `YYYY-MM-DD`; undefined when no refill is set. */
 export async function findLastRefill(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<string | undefined> {
   const text = `select last_refill_on
                   from key_credits

@@ -28,11 +28,25 @@ export async function raiseLastUsed(
   await tx.query({ name: "raise-last-used", text, values });
 }
 
-/** The key was changed at this time; who manages it stays as it is. */
+/**
+ * The keys were changed at this time; who manages them stays as it is. The rows are locked in the order of their ids, and stay so
+ * until the transaction ends.
+ */
 export async function raiseUpdatedAt(
   tx: Queryable,
-  { workspaceId, keyId, updatedAt }: { workspaceId: string; keyId: string; updatedAt: number },
+  { keys, updatedAt }: { keys: ReadonlyArray<{ workspaceId: string; keyId: string }>; updatedAt: number },
 ): Promise<void> {
-  const text = "update keys set updated_at = $3 where workspace_id = $1 and id = $2";
-  await tx.query({ name: "raise-updated-at", text, values: [workspaceId, keyId, updatedAt] });
+  const text = `with locked as materialized (
+                  select k.id
+                    from unnest($1::text[], $2::text[]) as changed (workspace_id, key_id)
+                    join keys k on k.workspace_id = changed.workspace_id and k.id = changed.key_id
+                   order by k.id
+                     for no key update of k
+                )
+                update keys k
+                   set updated_at = $3
+                  from locked l
+                 where k.id = l.id`;
+  const values = [keys.map(({ workspaceId }) => workspaceId), keys.map(({ keyId }) => keyId), updatedAt];
+  await tx.query({ name: "raise-updated-at", text, values });
 }
