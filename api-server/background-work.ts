@@ -8,6 +8,7 @@ import type { Deps } from "./deps.ts";
 import { utcDate } from "./domain/credits.ts";
 import { keepPartitions } from "./ingest/ingest.ts";
 import { Ingester } from "./ingest/ingester.ts";
+import { Retention, type RetentionDays } from "./retention.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
 import { createRefusals, createTurns } from "./workspace-turns.ts";
 
@@ -18,6 +19,10 @@ const INGEST_EVERY_MS = 200;
 const EVENTS_BUDGET_EVERY_MS = 1000;
 /** For so long after a restart of Redis, pods that may load no scripts decide limits by their policy's onCounterFailure. */
 const SCRIPTS_EVERY_MS = 1000;
+/** Seven statements; a workspace that takes longer goes on beside the others. */
+const RETENTION_TURN_MS = 30_000;
+/** Between two rounds of a run, so that a run of many batches leaves the database to others. */
+const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
 const PARTITIONS_EVERY_MS = 3_600_000;
 
@@ -28,6 +33,7 @@ export function startBackgroundWork(parts: {
   metrics: Registry;
   /** That all streams of events together may take in their store. */
   eventsBytesMax: number;
+  retentionDays: RetentionDays;
   workspaceIds: readonly string[];
 }): {
   loops: Closeable[];
@@ -45,6 +51,8 @@ export function startBackgroundWork(parts: {
   });
   const common = { log, failures: createLoopFailures(metrics) };
   const ingester = new Ingester({ db, source: edge.events, bytesMax: parts.eventsBytesMax, nowMs, log, metrics });
+  const retentionTurns = createTurns({ loop: "retention", ...common, turnMsMax: RETENTION_TURN_MS });
+  const retention = new Retention({ db, nowMs, days: parts.retentionDays, runTurns: retentionTurns, metrics });
   const noteRefused = createRefusals({ log, registry: metrics });
   const turnsOf = (loop: string) => createTurns({ loop, ...common });
   const [loadTurns, writeTurns] = [turnsOf("credit-loads"), turnsOf("credit-write-behind")];
@@ -83,6 +91,10 @@ export function startBackgroundWork(parts: {
     }),
     loop("partitions", PARTITIONS_EVERY_MS, async () => {
       await keepPartitions(db, nowMs());
+      return false;
+    }),
+    loop("retention", RETENTION_EVERY_MS, async () => {
+      await retention.round();
       return false;
     }),
     loop("refill", REFILL_EVERY_MS, async () => {

@@ -22,6 +22,7 @@ import { PROPAGATION_BOUND_MS } from "./health.ts";
 import { watchHealth } from "./health-watch.ts";
 import { keepPartitions } from "./ingest/ingest.ts";
 import { startRelay } from "./relay/relay.ts";
+import { DEFAULT_RETENTION_DAYS, type RetentionDays } from "./retention.ts";
 import { migrate } from "./store/migrate.ts";
 import { createPool } from "./store/pool.ts";
 import { createPostgresSource } from "./store/records.ts";
@@ -48,6 +49,8 @@ export interface ApiServerConfig {
   readonly rootKey?: string | undefined;
   /** That all streams of events together may take in their store; 256 MiB when left out. */
   readonly eventsBytesMax?: number | undefined;
+  /** For how many days the audit log and deleted rows are kept; 90 and 30 when left out. */
+  readonly retentionDays?: RetentionDays | undefined;
   /** For recoverable keys: the first one encrypts, all decrypt. None, when left out. */
   readonly encryptionKeys?: readonly [EncryptionKey, ...EncryptionKey[]] | undefined;
 }
@@ -176,6 +179,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     edge,
     metrics,
     eventsBytesMax: config.eventsBytesMax ?? EVENTS_BYTES_MAX,
+    retentionDays: config.retentionDays ?? DEFAULT_RETENTION_DAYS,
     workspaceIds: await listWorkspaceIds(db),
   });
   running.loops.push(...background.loops);

@@ -32,6 +32,24 @@ export const eventsMemory = {
   env: "POSTERN_EVENTS_MEMORY",
 } as const;
 
+const retentionDays = { type: "string", placeholder: "DAYS" } as const;
+
+/** Of the parts that remove what has been kept for long enough. */
+export const retention = {
+  "audit-retention-days": {
+    ...retentionDays,
+    help: "days that the audit log is kept, 0 for ever",
+    default: "90",
+    env: "POSTERN_AUDIT_RETENTION_DAYS",
+  },
+  "deleted-retention-days": {
+    ...retentionDays,
+    help: "days that deleted keys, APIs, identities, namespaces, overrides and policies are kept in the database, 0 for ever",
+    default: "30",
+    env: "POSTERN_DELETED_RETENTION_DAYS",
+  },
+} as const;
+
 export const redisPrefix = {
   type: "string",
   placeholder: "PREFIX",

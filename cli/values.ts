@@ -35,6 +35,15 @@ const MIB = 1024 * 1024;
 /** Of an option in MiB, from 1 to a terabyte: bytes. */
 export const parseMib = (option: string, text: string): number => parseWhole(option, text, { min: 1, max: MIB }) * MIB;
 
+/** `--audit-retention-days` and `--deleted-retention-days`, up to a hundred years. */
+export function parseRetention(options: {
+  readonly "audit-retention-days": string;
+  readonly "deleted-retention-days": string;
+}): { audit: number; deleted: number } {
+  const days = (name: keyof typeof options) => parseWhole(name, options[name], { min: 0, max: 36_500 });
+  return { audit: days("audit-retention-days"), deleted: days("deleted-retention-days") };
+}
+
 /** How many a list may show at most. */
 const LIST_MAX = 10_000;
 

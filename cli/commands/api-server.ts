@@ -13,10 +13,11 @@ import {
   redisUrl,
   region,
   required,
+  retention,
   splitList,
 } from "../options.ts";
 import { runService } from "../process.ts";
-import { parseMib, parsePort } from "../values.ts";
+import { parseMib, parsePort, parseRetention } from "../values.ts";
 
 export const apiServer = defineCommand({
   name: "api-server",
@@ -29,6 +30,7 @@ export const apiServer = defineCommand({
     "redis-prefix": redisPrefix,
     "events-redis-url": eventsRedisUrl,
     "events-memory": eventsMemory,
+    ...retention,
     host: listenHost,
     port: { type: "string", placeholder: "PORT", help: "port to listen on", default: "8080", env: "POSTERN_API_PORT" },
     "docs-url": { ...docsUrl, help: "where error types point; the server serves the pages itself" },
@@ -60,6 +62,7 @@ export const apiServer = defineCommand({
         trustedProxies: splitList(options["trusted-proxies"]),
         rootKey: io.env.POSTERN_ROOT_KEY,
         eventsBytesMax: parseMib("events-memory", options["events-memory"]),
+        retentionDays: parseRetention(options),
         encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env),
         logger: log,
       });

@@ -19,9 +19,10 @@ import {
   json,
   redisPrefix,
   redisUrl,
+  retention,
 } from "../options.ts";
 import { type Closers, runService } from "../process.ts";
-import { parseHttpUrl, parseMib, parsePort } from "../values.ts";
+import { parseHttpUrl, parseMib, parsePort, parseRetention } from "../values.ts";
 
 /*
  * Everything in one process: the parts that a cluster runs as processes of their own, met at the same interfaces. Postgres
@@ -75,6 +76,7 @@ export const dev = defineCommand({
     "redis-prefix": redisPrefix,
     "events-redis-url": eventsRedisUrl,
     "events-memory": eventsMemory,
+    ...retention,
     "encryption-keys-file": encryptionKeysFile,
     json,
   },
@@ -111,6 +113,8 @@ interface Options {
   readonly "redis-prefix": string;
   readonly "events-redis-url": string | undefined;
   readonly "events-memory": string;
+  readonly "audit-retention-days": string;
+  readonly "deleted-retention-days": string;
   readonly "encryption-keys-file": string | undefined;
 }
 
@@ -156,6 +160,7 @@ async function startServer(parts: {
     port: parsePort("api-port", options["api-port"]),
     rootKey: io.env.POSTERN_ROOT_KEY,
     eventsBytesMax: parseMib("events-memory", options["events-memory"]),
+    retentionDays: parseRetention(options),
     encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env) ?? keepEncryptionKeys(data),
     logger: log.child({ part: "api-server" }),
   });

@@ -1,0 +1,115 @@
+import type { Pool } from "pg";
+import { Counter, Gauge, type Registry } from "prom-client";
+import { countOutbox } from "./store/outbox.ts";
+import {
+  type RemoveBatch,
+  removeAudit,
+  removeDeletedApis,
+  removeDeletedIdentities,
+  removeDeletedKeys,
+  removeDeletedNamespaces,
+  removeDeletedOverrides,
+  removeDeletedPolicies,
+} from "./store/retention.ts";
+import { listEveryWorkspaceId } from "./store/workspaces.ts";
+import type { RunTurns } from "./workspace-turns.ts";
+
+/*
+ * Removes what is older than it is to be kept: hourly, a batch of each kind in each workspace's turn, again and again until
+ * nothing is left. Several api-servers may do so at once; each passes over the rows that another one holds.
+ */
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const ROWS_MAX = 500;
+/** Removed rows leave marks. While the relay has so many to carry, those of changes come first. */
+const OUTBOX_MAX = 2_000;
+
+export interface RetentionDays {
+  /** Of the audit log; 0 keeps it for ever. */
+  readonly audit: number;
+  /** Of deleted keys, APIs, identities, namespaces, overrides and policies; 0 keeps them for ever. */
+  readonly deleted: number;
+}
+
+export const DEFAULT_RETENTION_DAYS: RetentionDays = { audit: 90, deleted: 30 };
+
+interface Kept {
+  readonly what: string;
+  readonly of: keyof RetentionDays;
+  readonly remove: RemoveBatch;
+}
+
+/** Those that name others first. */
+const KEPT: readonly Kept[] = [
+  { what: "audit", of: "audit", remove: removeAudit },
+  { what: "overrides", of: "deleted", remove: removeDeletedOverrides },
+  { what: "policies", of: "deleted", remove: removeDeletedPolicies },
+  { what: "keys", of: "deleted", remove: removeDeletedKeys },
+  { what: "namespaces", of: "deleted", remove: removeDeletedNamespaces },
+  { what: "identities", of: "deleted", remove: removeDeletedIdentities },
+  { what: "apis", of: "deleted", remove: removeDeletedApis },
+];
+
+export class Retention {
+  readonly #options: { db: Pool; nowMs: () => number; days: RetentionDays; runTurns: RunTurns };
+  readonly #removed: Counter<"what">;
+  readonly #finished: Gauge;
+  #dueAtMs = 0;
+
+  constructor(options: { db: Pool; nowMs: () => number; days: RetentionDays; runTurns: RunTurns; metrics: Registry }) {
+    this.#options = options;
+    const registers = [options.metrics];
+    this.#removed = new Counter({
+      name: "postern_retention_removed_total",
+      help: "Rows removed because they were kept for long enough",
+      labelNames: ["what"],
+      registers,
+    });
+    this.#finished = new Gauge({
+      name: "postern_retention_finished_timestamp_seconds",
+      help: "When a run last found nothing more to remove",
+      registers,
+    });
+  }
+
+  /** One round of turns, if a run is due. Returns whether there is more to remove soon. */
+  async round(): Promise<boolean> {
+    const { db, nowMs, runTurns } = this.#options;
+    if (nowMs() < this.#dueAtMs) return false;
+    if ((await countOutbox(db, { max: OUTBOX_MAX })) >= OUTBOX_MAX) return false;
+    let failed = false;
+    const isMore = await runTurns(await listEveryWorkspaceId(db), async (workspaceId) => {
+      try {
+        return await this.#turn(workspaceId);
+      } catch (error) {
+        failed = true;
+        throw error;
+      }
+    });
+    if (isMore) return true;
+    this.#dueAtMs = nowMs() + HOUR_MS;
+    if (!failed) this.#finished.set(nowMs() / 1000);
+    return false;
+  }
+
+  /** What fails of one kind keeps no other from being removed. */
+  async #turn(workspaceId: string): Promise<boolean> {
+    const { db, nowMs, days } = this.#options;
+    let isMore = false;
+    let failure: unknown;
+    for (const { what, of, remove } of KEPT) {
+      if (days[of] === 0) continue;
+      try {
+        const beforeMs = nowMs() - days[of] * DAY_MS;
+        const count = await remove(db, { workspaceId, beforeMs, rowsMax: ROWS_MAX });
+        this.#removed.inc({ what }, count);
+        isMore ||= count === ROWS_MAX;
+      } catch (error) {
+        failure ??= error;
+      }
+    }
+    if (failure !== undefined) throw failure;
+    return isMore;
+  }
+}

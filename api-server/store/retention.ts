@@ -1,0 +1,125 @@
+import type { Queryable } from "./queryable.ts";
+
+/*
+ * Removes what is kept for a time only. Each statement removes one batch of one workspace, the oldest first, and returns how many
+ * rows went. Rows that another transaction holds are passed over: they are there at the next time.
+ *
+ * Deleted rows go after everything that names them. The row triggers leave marks for them, so that the relay writes the
+ * tombstones anew that it wrote when they were deleted: one write for each, and nothing that a reader sees.
+ */
+
+export interface Batch {
+  readonly workspaceId: string;
+  /** Unix ms. */
+  readonly beforeMs: number;
+  readonly rowsMax: number;
+}
+
+export type RemoveBatch = (db: Queryable, batch: Batch) => Promise<number>;
+
+/** Along `audit_log_by_time`, backwards. */
+export const removeAudit: RemoveBatch = (db, batch) =>
+  remove(
+    db,
+    batch,
+    `delete from audit_log
+      where id in (select a.id
+                     from audit_log a
+                    where a.workspace_id = $1 and a.time < $2
+                    order by a.time
+                    limit $3
+                      for update skip locked)`,
+  );
+
+export const removeDeletedOverrides: RemoveBatch = (db, batch) =>
+  remove(
+    db,
+    batch,
+    `delete from ratelimit_overrides
+      where id in (select o.id
+                     from ratelimit_overrides o
+                    where o.workspace_id = $1 and o.deleted_at < $2
+                    order by o.deleted_at
+                    limit $3
+                      for update skip locked)`,
+  );
+
+export const removeDeletedPolicies: RemoveBatch = (db, batch) =>
+  remove(
+    db,
+    batch,
+    `delete from policies
+      where id in (select p.id
+                     from policies p
+                    where p.workspace_id = $1 and p.deleted_at < $2
+                    order by p.deleted_at
+                    limit $3
+                      for update skip locked)`,
+  );
+
+/** With what belongs to them: permissions, roles, limits, credits, encrypted strings. */
+export const removeDeletedKeys: RemoveBatch = (db, batch) =>
+  remove(
+    db,
+    batch,
+    `delete from keys
+      where id in (select k.id
+                     from keys k
+                    where k.workspace_id = $1 and k.deleted_at < $2
+                    order by k.deleted_at
+                    limit $3
+                      for update skip locked)`,
+  );
+
+/** A policy in force that names a namespace goes on answering that it is gone, not that it is unknown. */
+export const removeDeletedNamespaces: RemoveBatch = (db, batch) =>
+  remove(
+    db,
+    batch,
+    `delete from ratelimit_namespaces
+      where id in (select n.id
+                     from ratelimit_namespaces n
+                    where n.workspace_id = $1 and n.deleted_at < $2
+                      and not exists (select from ratelimit_overrides o where o.namespace_id = n.id)
+                      and not exists (select from policies p
+                                       where p.workspace_id = $1 and p.deleted_at is null
+                                         and position(n.id in p.policy::text) > 0)
+                    order by n.deleted_at
+                    limit $3
+                      for update of n skip locked)`,
+  );
+
+export const removeDeletedIdentities: RemoveBatch = (db, batch) =>
+  remove(
+    db,
+    batch,
+    `delete from identities
+      where id in (select i.id
+                     from identities i
+                    where i.workspace_id = $1 and i.deleted_at < $2
+                      and not exists (select from keys k where k.identity_id = i.id)
+                    order by i.deleted_at
+                    limit $3
+                      for update of i skip locked)`,
+  );
+
+/** An API that keys still name stays: their answer is that it is gone, and a key without one could not be answered at all. */
+export const removeDeletedApis: RemoveBatch = (db, batch) =>
+  remove(
+    db,
+    batch,
+    `delete from apis
+      where id in (select a.id
+                     from apis a
+                    where a.workspace_id = $1 and a.deleted_at < $2
+                      and not exists (select from keys k where k.api_id = a.id)
+                      and not exists (select from policies p where p.api_id = a.id)
+                    order by a.deleted_at
+                    limit $3
+                      for update of a skip locked)`,
+  );
+
+async function remove(db: Queryable, { workspaceId, beforeMs, rowsMax }: Batch, text: string): Promise<number> {
+  const { rowCount } = await db.query({ text, values: [workspaceId, beforeMs, rowsMax] });
+  return rowCount ?? 0;
+}
