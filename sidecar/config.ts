@@ -33,8 +33,10 @@ export interface Timeouts {
   readonly connectMs: number;
   /** From the whole request sent to the head of the app's answer. */
   readonly headersMs: number;
-  /** Without a byte of the app's answer, or of it going out to the client. */
+  /** Without a byte of the app's answer while the client waits for it. */
   readonly bodyIdleMs: number;
+  /** For a client to take what was written to it of an answer: 64 KiB at most. */
+  readonly answerIdleMs: number;
   /** Without a byte of a request's body while the app waits for it. */
   readonly requestBodyIdleMs: number;
   /** For a client to send the head of a request. */
@@ -72,6 +74,8 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   connectMs: 5_000,
   headersMs: 300_000,
   bodyIdleMs: 300_000,
+  // The kernel reports room only when a third of its buffer is free, which is up to 1.3 MB: a reader of 11 KB per second gets by.
+  answerIdleMs: 120_000,
   // A client that has begun has its body at hand, unless it makes it as it sends; networks that lose packets recover in less.
   requestBodyIdleMs: 10_000,
   requestHeadMs: 30_000,

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { type Additions, interimText, passableHead, passableTrailers, type ReceivedHead } from "./answer-head.ts";
+import { Gathered } from "./gathered.ts";
 import { guardRun, type OnFault } from "./guard.ts";
 import type { Admission, Ongoing, OngoingSet } from "./ongoing.ts";
 import { type BodyParts, drainBody, type RequestBody } from "./request-body.ts";
@@ -16,13 +17,14 @@ import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamRequest }
  *    ▼                 ▼ begun can neither be taken back nor be passed off as whole
  *   problem          over
  *
- * A client that goes away ends it from any state. The answer is never buffered: a client that does not read pauses the app.
+ * A client that goes away ends it from any state. Of the answer no more is kept than one write that the client has not taken,
+ * and what came meanwhile up to a bound: then a client that does not read pauses the app.
  */
 
 export interface ForwardParts extends BodyParts {
   readonly upstream: Upstream;
   readonly ongoing: OngoingSet;
-  readonly bodyIdleMs: number;
+  readonly answerIdleMs: number;
   readonly drainBytesMax: number;
   readonly isClosing: () => boolean;
   readonly onFault: OnFault;
@@ -43,6 +45,10 @@ export interface Extras extends Additions {
 
 const UNKNOWN = -1;
 const JOINED_BYTES_MAX = 16 * 1024;
+/** From this size on, what was gathered does not wait for the end of the turn. */
+const WRITTEN_BYTES = 16 * 1024;
+/** With so much gathered behind a write that the client has not taken, the app is paused. */
+const GATHERED_BYTES_MAX = 64 * 1024;
 
 export class Forwarding implements AnswerReceiver, Ongoing {
   slot = -1;
@@ -56,12 +62,16 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   #sent: Sent | undefined;
   #isOver = false;
   #answered = false;
-  #hasData = false;
+  /** What the app sent and is not with the connection yet. */
+  readonly #gathered = new Gathered();
+  #isFlushDue = false;
+  #isHeadSent = false;
   /** Bytes of the answer still to come, as its Content-Length says. */
   #left = UNKNOWN;
-  #waitsForDrain = false;
   #namedInConnection: ReadonlySet<string> | undefined;
-  #pausedMs = 0;
+  /** `performance.now()` when the write began that the client has not taken yet; 0 when there is none. */
+  #writingMs = 0;
+  #isPaused = false;
   readonly #interim: InterimAnswers;
 
   constructor(parts: ForwardParts, res: ServerResponse, body: RequestBody | null, extras: Extras, startedMs: number) {
@@ -118,17 +128,10 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     if (reason === undefined) res.writeHead(status, out);
     else res.writeHead(status, reason, out);
     // Node keeps the head back to send it with the first data. When none comes along with it, that may be a long time.
-    if (hasContent && this.#left !== 0) process.nextTick(guardRun, this.#flushHead, this.#parts.onFault);
+    if (hasContent && this.#left !== 0) this.#flushSoon();
   }
 
-  /** Sends the head by itself, unless data came along with it. */
-  readonly #flushHead = (): void => {
-    if (!this.#hasData && !this.#isOver) this.#res.flushHeaders();
-  };
-
   onData(chunk: Buffer): boolean {
-    const res = this.#res;
-    this.#hasData = true;
     if (this.#left !== UNKNOWN) {
       this.#left -= chunk.length;
       if (this.#left === 0) {
@@ -137,17 +140,45 @@ export class Forwarding implements AnswerReceiver, Ongoing {
         return true;
       }
     }
-    if (res.write(chunk)) return true;
-    this.#pausedMs = performance.now();
-    if (!this.#waitsForDrain) {
-      this.#waitsForDrain = true;
-      res.on("drain", () => {
-        this.#pausedMs = 0;
-        this.#sent?.resume();
-      });
-    }
-    return false;
+    this.#gathered.add(chunk);
+    if (this.#gathered.bytes < WRITTEN_BYTES) this.#flushSoon();
+    else this.#flush();
+    this.#isPaused = this.#gathered.bytes >= GATHERED_BYTES_MAX;
+    return !this.#isPaused;
   }
+
+  #flushSoon(): void {
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    process.nextTick(guardRun, this.#flush, this.#parts.onFault);
+  }
+
+  /**
+   * Writes what was gathered, or the head by itself. One write at a time is with the connection: what comes meanwhile is
+   * joined, so that a client that does not read costs no more for answers in small pieces than for others.
+   */
+  readonly #flush = (): void => {
+    this.#isFlushDue = false;
+    if (this.#isOver || this.#writingMs > 0) return;
+    if (this.#gathered.bytes === 0) {
+      if (!this.#isHeadSent) this.#res.flushHeaders();
+      this.#isHeadSent = true;
+      return;
+    }
+    this.#isHeadSent = true;
+    this.#writingMs = performance.now();
+    this.#res.write(this.#gathered.take(), this.#onWritten);
+  };
+
+  readonly #onWritten = (error?: Error | null): void => {
+    this.#writingMs = 0;
+    // With an error the connection is being closed, which ends the exchange.
+    if (this.#isOver || error) return;
+    if (this.#gathered.bytes > 0) this.#flush();
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#sent?.resume();
+  };
 
   onEnd(trailers: IncomingHttpHeaders): void {
     if (this.#isOver) return;
@@ -163,8 +194,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   }
 
   breakIfStalled(nowMs: number): void {
-    const idleMs = this.#parts.bodyIdleMs;
-    const isReadStalled = this.#pausedMs > 0 && nowMs - this.#pausedMs > idleMs;
+    const isReadStalled = this.#writingMs > 0 && nowMs - this.#writingMs > this.#parts.answerIdleMs;
     const isSendStalled = this.#body?.isTooSlow(nowMs) === true;
     if (!isReadStalled && !isSendStalled) return;
     this.#leave();
@@ -180,17 +210,27 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     breakOff(this.#res);
   }
 
-  #finish(lastChunk?: Buffer): void {
+  #finish(chunk?: Buffer): void {
     this.#leave();
+    const lastChunk = this.#gathered.bytes === 0 ? chunk : this.#joinedWith(chunk);
     if (lastChunk === undefined) this.#res.end();
     // Node joins the head with a string into one piece, where a buffer would be a second one for the kernel to gather.
     else if (lastChunk.length <= JOINED_BYTES_MAX) this.#res.end(lastChunk.toString("latin1"), "latin1");
     else this.#res.end(lastChunk);
+    // The app is done with it; only the connection waits for a client that takes its time. The next request, or the time in
+    // which one may come, sets another timeout.
+    const { socket } = this.#res;
+    if (socket !== null && socket.writableLength > 0) socket.setTimeout(this.#parts.answerIdleMs);
     const { req } = this.#res;
     if (this.#body === null || req.complete) return;
     // The app answered before it had read everything.
     this.#body.drop();
     drainBody(req, this.#parts.drainBytesMax);
+  }
+
+  #joinedWith(chunk: Buffer | undefined): Buffer {
+    if (chunk !== undefined) this.#gathered.add(chunk);
+    return this.#gathered.take();
   }
 
   #fail(failure: UpstreamFailure | "stalled", why = ""): void {
@@ -199,7 +239,6 @@ export class Forwarding implements AnswerReceiver, Ongoing {
 
   #leave(): void {
     this.#isOver = true;
-    this.#pausedMs = 0;
     // Whatever ended the request, a body that is still to come no longer starts it.
     if (this.#sent === undefined) this.#body?.drop();
     this.#parts.ongoing.remove(this);

@@ -22,7 +22,7 @@ export interface Ongoing extends Slotted {
   checkedMs: number;
   /** undefined: never checked again. */
   readonly admission: Admission | undefined;
-  /** Breaks it off when nothing has moved for `bodyIdleMs`. */
+  /** Breaks it off when the client has not sent, or not taken, anything for too long. */
   breakIfStalled(nowMs: number): void;
   /** Ends it at once: its key is no longer good, or the sidecar closes. */
   cut(): void;

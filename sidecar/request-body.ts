@@ -1,7 +1,9 @@
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { BodyPace, type PaceLimits } from "./body-pace.ts";
-import { guardRun, type OnFault } from "./guard.ts";
+import { Gathered } from "./gathered.ts";
+import type { PieceTurns, Reader } from "./piece-turns.ts";
 
 /*
  * The body of a request on its way to the app.
@@ -21,26 +23,27 @@ export interface BodyLimits extends PaceLimits {
 
 export interface BodyParts {
   readonly bodyLimits: BodyLimits;
-  readonly onFault: OnFault;
+  readonly pieceTurns: PieceTurns;
 }
 
-export class RequestBody {
-  readonly #parts: BodyParts;
+export class RequestBody implements Reader {
+  pieces = 0;
+  isHeld = false;
   readonly #request: IncomingMessage;
+  readonly #turns: PieceTurns;
   readonly #isSmall: boolean;
   readonly #pace: BodyPace;
   #onThere: ((body: Buffer | Readable) => void) | undefined;
   /** What came in this turn, or all that came of a small one. */
-  #pieces: Buffer[] = [];
+  readonly #gathered = new Gathered();
   #stream: BodyStream | undefined;
   /** Somebody waits for more than the client has sent. */
-  #isWaiting = true;
+  #isWanted = true;
 
   /** `length` as Content-Length says; undefined with chunks. */
-  constructor(parts: BodyParts, request: IncomingMessage, length: number | undefined) {
-    const { bodyLimits } = parts;
-    this.#parts = parts;
+  constructor({ bodyLimits, pieceTurns }: BodyParts, request: IncomingMessage, length: number | undefined) {
     this.#request = request;
+    this.#turns = pieceTurns;
     this.#isSmall = length !== undefined && length <= bodyLimits.wholeBytesMax;
     this.#pace = new BodyPace(bodyLimits, performance.now());
   }
@@ -49,6 +52,7 @@ export class RequestBody {
   whenThere(onThere: (body: Buffer | Readable) => void): void {
     this.#onThere = onThere;
     const request = this.#request;
+    if (!this.#isSmall) this.#turns.add(this);
     request.on("data", this.#onData);
     request.on("end", this.#onEnd);
     request.on("error", this.#onBroken);
@@ -57,73 +61,93 @@ export class RequestBody {
 
   /** To be asked about once a second. */
   isTooSlow(nowMs: number): boolean {
-    return this.#pace.isTooSlow(nowMs, this.#isWaiting);
+    return this.#pace.isTooSlow(nowMs, this.#isWanted && !this.isHeld);
   }
 
   /** Takes nothing any more. What the client still sends is for others to read. */
   drop(): void {
-    this.#isWaiting = false;
+    this.#isWanted = false;
     this.#onThere = undefined;
-    this.#pieces = [];
+    this.#gathered.take();
+    this.#turns.delete(this);
     this.#request.off("data", this.#onData);
     this.#request.off("end", this.#onEnd);
     this.#request.off("close", this.#onBroken);
     this.#stream?.destroy();
   }
 
-  readonly #onData = (piece: Buffer): void => {
-    const { length } = this.#pieces;
-    this.#pieces.push(piece);
-    // All that the parser finds in one packet comes in one turn, and goes on as one piece: chunks may be of a single byte.
-    if (length === 0 && !this.#isSmall) process.nextTick(guardRun, this.#flush, this.#parts.onFault);
-    if (this.#isSmall) this.#pace.moved(piece.length, performance.now());
-  };
+  /** The app has room for more. */
+  want(): void {
+    if (!this.#isWanted) this.#pace.waitFrom(performance.now());
+    this.#isWanted = true;
+    this.#request.resume();
+  }
 
-  readonly #flush = (): void => {
-    if (this.#pieces.length === 0) return;
-    const bytes = this.#takePieces();
+  hold(): void {
+    // The message's own `pause` would only be noticed when its buffer is full, after tens of thousands of small pieces.
+    const { socket } = this.#request;
+    socket.on("resume", pauseAgain);
+    socket.pause();
+  }
+
+  letGo(): void {
+    const { socket } = this.#request;
+    socket.off("resume", pauseAgain);
+    this.#pace.waitFrom(performance.now());
+    if (this.#isWanted) this.#request.resume();
+    socket.resume();
+  }
+
+  endTurn(): void {
+    if (this.#gathered.bytes === 0) return;
+    const bytes = this.#gathered.take();
     this.#pace.moved(bytes.length, performance.now());
     const isFirst = this.#stream === undefined;
     this.#stream ??= new BodyStream(this);
     if (!this.#stream.push(bytes)) {
-      this.#isWaiting = false;
+      this.#isWanted = false;
       this.#request.pause();
     }
     if (isFirst) this.#handOver(this.#stream);
+  }
+
+  readonly #onData = (piece: Buffer): void => {
+    this.#gathered.add(piece);
+    if (this.#isSmall) this.#pace.moved(piece.length, performance.now());
+    else this.#turns.count(this);
   };
 
   readonly #onEnd = (): void => {
-    if (!this.#isSmall) this.#flush();
-    this.#isWaiting = false;
-    if (this.#stream === undefined) this.#handOver(this.#takePieces());
-    else this.#stream.push(null);
+    if (this.#isSmall || this.#stream === undefined) {
+      // All of it is here before any of it went on.
+      this.#turns.delete(this);
+      this.#isWanted = false;
+      this.#handOver(this.#gathered.take());
+      return;
+    }
+    this.endTurn();
+    this.#turns.delete(this);
+    this.#isWanted = false;
+    this.#stream.push(null);
   };
 
   readonly #onBroken = (): void => {
     if (this.#request.complete) return;
-    this.#isWaiting = false;
+    this.#isWanted = false;
+    this.#turns.delete(this);
     this.#stream?.destroy(new Error("the client broke off"));
   };
-
-  #takePieces(): Buffer {
-    const pieces = this.#pieces;
-    this.#pieces = [];
-    const [first] = pieces;
-    return pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces);
-  }
 
   #handOver(body: Buffer | Readable): void {
     const onThere = this.#onThere;
     this.#onThere = undefined;
     onThere?.(body);
   }
+}
 
-  /** The app has room for more. */
-  want(): void {
-    if (!this.#isWaiting) this.#pace.waitFrom(performance.now());
-    this.#isWaiting = true;
-    this.#request.resume();
-  }
+/** The message resumes its connection after each piece. */
+function pauseAgain(this: Socket): void {
+  this.pause();
 }
 
 /**

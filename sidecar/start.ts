@@ -10,6 +10,7 @@ import { type Address, DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } fr
 import { judgeFreshness } from "./freshness.ts";
 import { exposeMetrics, Metrics } from "./metrics.ts";
 import { type OngoingSet, watchOngoing } from "./ongoing.ts";
+import { PieceTurns } from "./piece-turns.ts";
 import { Places } from "./places.ts";
 import { startPodReports } from "./pod-reports.ts";
 import { followPolicy } from "./policy-follower.ts";
@@ -93,7 +94,8 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     upstream,
     ongoing,
     upgrades,
-    bodyIdleMs: timeouts.bodyIdleMs,
+    answerIdleMs: timeouts.answerIdleMs,
+    pieceTurns: new PieceTurns((error) => noteFault("exchange", error)),
     bodyLimits: {
       idleMs: timeouts.requestBodyIdleMs,
       bytesPerSecondMin: limits.bodyBytesPerSecondMin,

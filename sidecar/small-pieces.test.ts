@@ -1,0 +1,215 @@
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import {
+  aRule,
+  call,
+  type GateOptions,
+  openGate,
+  readAll,
+  startApp,
+  type TestGate,
+  waitFor,
+} from "../test/harness/gate.ts";
+import { PieceTurns } from "./piece-turns.ts";
+
+const { count } = PieceTurns.prototype;
+
+/* Bodies in chunks of one byte, in both directions: they cost what their bytes cost, and nobody else notices. */
+
+const OPEN = { policy: { rules: [aRule({ access: "Anonymous" })] } } satisfies GateOptions;
+const UPLOAD = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+const PIECES = Buffer.from("1\r\nx\r\n".repeat(10_000));
+const MiB = 1024 * 1024;
+
+let gate: TestGate;
+let rawApp: Server | undefined;
+const sockets = new Set<Socket>();
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+  await gate.close();
+  rawApp?.close();
+  rawApp = undefined;
+});
+
+function kept(socket: Socket): Socket {
+  socket.on("error", () => {});
+  sockets.add(socket);
+  return socket;
+}
+
+/** Writes the same bytes again and again, for as long as the other side takes them. */
+function pour(socket: Socket, bytes: Buffer, times = Number.POSITIVE_INFINITY): void {
+  let written = 0;
+  const more = (): void => {
+    while (!socket.destroyed && written++ < times && socket.write(bytes)) {}
+  };
+  socket.on("drain", more);
+  more();
+}
+
+/** An app that does what it likes with the bytes of its connections. */
+async function openTo(onConnection: (socket: Socket) => void, options: GateOptions = {}): Promise<void> {
+  const app = createServer((socket) => onConnection(kept(socket)));
+  rawApp = app;
+  app.listen(0, "127.0.0.1");
+  await once(app, "listening");
+  const upstream = `http://127.0.0.1:${(app.address() as AddressInfo).port}`;
+  gate = await openGate({ ...OPEN, ...options, config: { upstream, ...options.config } });
+}
+
+describe("chunks of one byte", () => {
+  test("of a request are joined on their way to the app, and nothing is lost", async () => {
+    let pieces = 0;
+    let body = "";
+    const app = await startApp((req: IncomingMessage, res) => {
+      req.on("data", (piece: Buffer) => {
+        pieces += 1;
+        body += piece;
+      });
+      req.on("end", () => res.end("ok"));
+    });
+    gate = await openGate({ ...OPEN, app });
+    const sent = "0123456789abcdefghijklmnopqrstuvwxyz".repeat(300);
+    const client = kept(connect(gate.port, "127.0.0.1"));
+    const read = readAll(client);
+    client.write(UPLOAD);
+    // In several writes, so that it is not one turn.
+    for (let at = 0; at < sent.length; at += 2_700) {
+      client.write([...sent.slice(at, at + 2_700)].map((one) => `1\r\n${one}\r\n`).join(""));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    client.write("0\r\n\r\n");
+    await waitFor("the answer", () => read().endsWith("ok"));
+    expect(body === sent).toBe(true);
+    expect(pieces).toBeLessThan(sent.length / 50);
+  });
+
+  test("of an answer are joined on their way to the client, and nothing is lost", async () => {
+    const sent = "0123456789abcdefghijklmnopqrstuvwxyz".repeat(300);
+    let headGone = (): void => {};
+    await openTo((socket) =>
+      socket.once("data", () => {
+        const chunks = [...sent].map((one) => `1\r\n${one}\r\n`).join("");
+        socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n");
+        // After the head is gone: until then Node gathers by itself.
+        headGone = () => void socket.write(`${chunks}0\r\n\r\n`);
+      }),
+    );
+    const client = kept(connect(gate.port, "127.0.0.1"));
+    const read = readAll(client);
+    client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    await waitFor("the head", () => read().includes("first"));
+    headGone();
+    await waitFor("the end", () => read().endsWith("\r\n0\r\n\r\n"));
+    const framed = read().slice(read().indexOf("\r\n\r\n") + 4);
+    const chunks = [...framed.matchAll(/([0-9a-f]+)\r\n([0-9a-z]*)\r\n/g)].map(([, , data = ""]) => data);
+    expect(chunks.join("") === `first${sent}`).toBe(true);
+    expect(chunks.length).toBeLessThan(sent.length / 50);
+  });
+
+  test("of an answer that the client does not read hold little memory", async () => {
+    await openTo((socket) =>
+      socket.once("data", () => {
+        socket.pause();
+        socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        pour(socket, PIECES);
+      }),
+    );
+    const before = process.memoryUsage().rss;
+    const clients = Array.from({ length: 3 }, () => {
+      const client = kept(connect(gate.port, "127.0.0.1"));
+      client.pause();
+      client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      return client;
+    });
+    // Once the app has to wait, all buffers on the way are full.
+    const apps = () => [...sockets].filter((socket) => !clients.includes(socket));
+    let last = -1;
+    await waitFor(
+      "the app to be paused",
+      () => {
+        const sent = apps().reduce((sum, { bytesWritten, writableLength }) => sum + bytesWritten - writableLength, 0);
+        const isStill = apps().length === 3 && sent > 0 && sent === last;
+        last = sent;
+        return isStill;
+      },
+      { everyMs: 1_000, deadlineMs: 50_000 },
+    );
+    expect((process.memoryUsage().rss - before) / clients.length).toBeLessThan(8 * MiB);
+  }, 60_000);
+
+  test("of many uploads do not make a turn of the loop long, and the gate ends in time", async () => {
+    const app = await startApp((req, res) => {
+      if (req.url === "/upload") req.resume();
+      else res.end("ok");
+    });
+    gate = await openGate({ ...OPEN, app, timeouts: { closeMs: 500 }, config: { limits: { addressShare: 1 } } });
+    let pieces = 0;
+    let most = 0;
+    const counted = vi.spyOn(PieceTurns.prototype, "count").mockImplementation(function (this: PieceTurns, reader) {
+      if (pieces === 0) {
+        setImmediate(() => {
+          most = Math.max(most, pieces);
+          pieces = 0;
+        });
+      }
+      pieces += 1;
+      count.call(this, reader);
+    });
+    try {
+      for (let i = 0; i < 30; i++) {
+        const client = kept(connect(gate.port, "127.0.0.1"));
+        client.resume();
+        client.write(UPLOAD);
+        pour(client, PIECES, 5);
+      }
+      for (let i = 0; i < 5; i++) expect((await call(gate.port)).body).toBe("ok");
+      await waitFor("many pieces", () => counted.mock.calls.length > 200_000, { deadlineMs: 40_000 });
+      // What one read brings cannot be stopped in its middle; nothing else is read in the same turn.
+      expect(most).toBeLessThanOrEqual(2_048 + (64 * 1024) / 6);
+    } finally {
+      counted.mockRestore();
+    }
+    await gate.sidecar.close();
+    await waitFor("every client to be left", () => [...sockets].every(({ destroyed }) => destroyed));
+  }, 60_000);
+});
+
+test("a client that does not take its answer for too long is cut off, and the app with it", async () => {
+  const atApp = Promise.withResolvers<Socket>();
+  await openTo(
+    (socket) =>
+      socket.once("data", () => {
+        atApp.resolve(socket);
+        socket.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
+        pour(socket, Buffer.alloc(64 * 1024, "x"));
+      }),
+    { timeouts: { answerIdleMs: 300 } },
+  );
+  const client = kept(connect(gate.port, "127.0.0.1"));
+  client.pause();
+  client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  const left = await atApp.promise;
+  await waitFor("the app to be left", () => left.destroyed);
+  await waitFor("the place to be free", async () =>
+    (await gate.metrics()).includes('postern_sidecar_places{state="taken"} 0'),
+  );
+});
+
+test("a client that reads slowly is not", async () => {
+  const body = Buffer.alloc(8 * MiB, "x");
+  const app = await startApp((_req, res) => res.end(body));
+  gate = await openGate({ ...OPEN, app, timeouts: { answerIdleMs: 8_000 } });
+  const client = kept(connect(gate.port, "127.0.0.1"));
+  let bytes = 0;
+  client.on("data", (piece) => {
+    bytes += piece.length;
+    client.pause();
+    setTimeout(() => client.resume(), 10);
+  });
+  client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  await waitFor("all of it", () => bytes > body.length, { deadlineMs: 20_000 });
+}, 25_000);
