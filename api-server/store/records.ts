@@ -28,7 +28,7 @@ const RATELIMITS = `select json_agg(json_build_object('id', l.id, 'name', l.name
                       from ratelimits l`;
 
 /** What is asked for, as SQL: an array of workspaces and one of ids. */
-interface Asked {
+export interface Asked {
   readonly workspaces: string;
   readonly ids: string;
 }
@@ -38,7 +38,8 @@ type Statements = Readonly<Record<Exclude<RecordKind, "rootKey">, string>>;
 const metaOf = (table: string): string =>
   `|| case when ${table}.meta is null then '{}'::jsonb else jsonb_build_object('meta', ${table}.meta) end`;
 
-const writeStatements = ({ workspaces, ids }: Asked, { withMeta }: { withMeta: boolean }): Statements => ({
+/** The statement that reads the records of each kind. */
+export const writeStatements = ({ workspaces, ids }: Asked, { withMeta }: { withMeta: boolean }): Statements => ({
   key: `select k.workspace_id, k.hash as id,
                jsonb_strip_nulls(jsonb_build_object(
                  'keyId', k.id, 'workspaceId', k.workspace_id, 'apiId', k.api_id, 'keySpaceId', a.key_space_id,
