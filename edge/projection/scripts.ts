@@ -46,10 +46,18 @@ return 1
  * The same for a field of a hash. A field cannot expire by itself, so the tombstones' times are kept beside it and each
  * call removes a few that are due.
  * KEYS: the hash, the sorted set of tombstones, and on a single Redis the mark. ARGV: projection id, version, JSON ('': a
- * tombstone), how long a tombstone is kept in ms, the field. Reply: 1 written, 0 refused as older, -1 another projection.
+ * tombstone), how long a tombstone is kept in ms, the field. Reply: 1 written, 0 refused as older, -1 another projection,
+ * or fields that were lost.
  */
 export const SET_FIELD = defineScript(`${IS_OLDER}
 if KEYS[3] and redis.call('HGET', KEYS[3], 'projectionId') ~= ARGV[1] then return -1 end
+-- What is neither there nor of our type was written by somebody else, over all fields that there were: they are lost.
+local kind, gone_kind = redis.call('TYPE', KEYS[1]).ok, redis.call('TYPE', KEYS[2]).ok
+if gone_kind ~= 'zset' and gone_kind ~= 'none' then redis.call('DEL', KEYS[2]) end
+if kind ~= 'hash' and kind ~= 'none' then
+  redis.call('DEL', KEYS[1])
+  return -1
+end
 local stored = redis.call('HGET', KEYS[1], ARGV[5])
 if stored and is_older(stored) then return 0 end
 redis.call('HSET', KEYS[1], ARGV[5], ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[3])

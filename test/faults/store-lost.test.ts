@@ -1,5 +1,7 @@
+import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { hashKey } from "../../core/keys/key-string.ts";
+import type { RecordRef } from "../../edge/projection/contract.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
@@ -96,18 +98,86 @@ test("a workspace that was deleted does not keep the projection from being made 
   });
 });
 
-test("a workspace whose mark is lost is projected anew, and the relay goes on for all", async () => {
-  const system = await openSystem();
-  const api = await system.api();
-  const { apiId, keyId, key } = await makeKey(api);
-  const gate = await system.gate(api, { apiId });
-  expect(await gate.status(key)).toBe(200);
-  const before = await projectionId(api);
-  await system.raw.del(keysOf(system).mark(await system.workspaceId()));
-  await projectionId(api, (id) => id !== before);
-  await api.data("keys.updateKey", { keyId, enabled: false });
-  await waitFor("the sidecar to refuse", async () => (await gate.status(key)) === 401);
-});
+/** What a workspace's own Redis user could write into its part of the store, were it let. */
+const HOSTILE: Readonly<Record<string, (raw: Redis, keys: RedisKeys, at: Place) => Promise<unknown>>> = {
+  "the mark is gone": (raw, keys, { workspaceId }) => raw.del(keys.mark(workspaceId)),
+  "the mark is a string": (raw, keys, { workspaceId }) => raw.set(keys.mark(workspaceId), "x"),
+  "the mark's head is no number": (raw, keys, { workspaceId }) => raw.hset(keys.mark(workspaceId), "head", "\0abc"),
+  "the mark's head went back": (raw, keys, { workspaceId }) => raw.hset(keys.mark(workspaceId), "head", "1"),
+  "the mark's version is no number": (raw, keys, { workspaceId }) => raw.hset(keys.mark(workspaceId), "version", "v"),
+  "the mark is of another projection": (raw, keys, { workspaceId }) =>
+    raw.hset(keys.mark(workspaceId), "projectionId", "prj_other"),
+  "the stream is a list": async (raw, keys, { workspaceId }) => {
+    await raw.del(keys.changes(workspaceId));
+    await raw.lpush(keys.changes(workspaceId), "x");
+  },
+  "the stream has come to the last id that there is": (raw, keys, { workspaceId }) =>
+    raw.xadd(keys.changes(workspaceId), "18446744073709551615-18446744073709551615", "x", "y"),
+  "a record is a list": async (raw, keys, { record }) => {
+    await raw.del(keys.record(record).key);
+    await raw.lpush(keys.record(record).key, "x");
+  },
+  "overrides are a string": (raw, keys, { workspaceId, namespaceId }) =>
+    raw.set(keys.record({ workspaceId, kind: "overridePatterns", id: namespaceId }).key, "x"),
+};
+
+interface Place {
+  readonly workspaceId: string;
+  readonly namespaceId: string;
+  readonly record: RecordRef;
+}
+
+test.each(Object.entries(HOSTILE))(
+  "one workspace's part of the store is broken, %s: it heals, and others do not notice",
+  async (_, breakIt) => {
+    const system = await openSystem();
+    const api = await system.api();
+    const other = await makeKey(api);
+    const otherGate = await system.gate(api, { apiId: other.apiId });
+    const { workspaceId, rootKey } = await makeWorkspace(system, "ws_broken");
+    const { apiId } = await api.data("apis.createApi", { name: "broken" }, rootKey);
+    const { keyId, key } = await api.data("keys.createKey", { apiId }, rootKey);
+    const { namespaceId } = await api.data("ratelimit.createNamespace", { name: "broken" }, rootKey);
+    const setOverride = (limit: number) =>
+      api.data("ratelimit.setOverride", { namespace: namespaceId, identifier: "a*", limit, duration: 60_000 }, rootKey);
+    await setOverride(1);
+    const gate = await system.gate(api, { apiId, workspaceId, rootKey });
+    await waitFor("the key to be let through", async () => (await gate.status(key)) === 200);
+    const before = await projectionId(api);
+
+    await breakIt(system.raw, keysOf(system), { workspaceId, namespaceId, record: keyRecord(workspaceId, key) });
+    await api.data("keys.updateKey", { keyId, enabled: false }, rootKey);
+    await setOverride(2);
+    for (const enabled of [false, true, false]) {
+      await api.data("keys.updateKey", { keyId: other.keyId, enabled });
+      await waitFor(
+        "the other's sidecar to act",
+        async () => {
+          return (await otherGate.status(other.key)) === (enabled ? 200 : 401);
+        },
+        { deadlineMs: 5000 },
+      );
+    }
+    await waitFor("its own sidecar to refuse", async () => (await gate.status(key)) === 401, { deadlineMs: 30_000 });
+    await waitFor(
+      "its records to be whole",
+      async () => {
+        const refs = [keyRecord(workspaceId, key), { workspaceId, kind: "overridePatterns", id: namespaceId } as const];
+        const read = await api.edge.source.read(refs);
+        return (
+          read.usable &&
+          read.records.every(({ state }) => state === "found") &&
+          JSON.stringify(read).includes('"limit":2')
+        );
+      },
+      { deadlineMs: 30_000 },
+    );
+    // What all workspaces share was not made anew for the sake of one.
+    expect(await projectionId(api)).toBe(before);
+  },
+);
+
+const keyRecord = (workspaceId: string, key: string): RecordRef => ({ workspaceId, kind: "key", id: hashKey(key) });
 
 test("a workspace that is made while everything is projected anew belongs to it, and nothing has to be done again for it", async () => {
   const system = await openSystem();
