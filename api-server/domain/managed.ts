@@ -48,9 +48,12 @@ export async function deleteOrRelease(
   acts: { readonly remove: () => Promise<void>; readonly release: () => Promise<void> },
 ): Promise<void> {
   guardManaged({ management }, row, objectLabel);
-  if (management.manager === undefined || !management.release) await acts.remove();
+  if (isRemoval({ management })) await acts.remove();
   else if (row.manager !== null) await acts.release();
 }
+
+/** Whether a call that deletes does so, and does not merely let go of the object. */
+export const isRemoval = ({ management }: Managing): boolean => management.manager === undefined || !management.release;
 
 /** The manager that an object gets when this call creates it. */
 export const creatingManager = ({ management }: Managing): string | null => management.manager ?? null;

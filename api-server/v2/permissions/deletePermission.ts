@@ -1,11 +1,19 @@
 import * as z from "zod";
 import { rbacPermission } from "../../../core/permissions/root-key.ts";
-import { deleteOrRelease } from "../../domain/managed.ts";
+import { deleteOrRelease, guardManaged, isRemoval } from "../../domain/managed.ts";
+import { takeFromManyHolders } from "../../domain/many-holders.ts";
 import { permissionNotFound } from "../../domain/not-found.ts";
 import { permissionDeleted, permissionUpdated } from "../../domain/permission-events.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
-import { deletePermission as deletePermissionRow, lockPermission, updatePermission } from "../../store/permissions.ts";
+import {
+  countKeysOfPermission,
+  deletePermission as deletePermissionRow,
+  deleteSomeKeyPermissions,
+  findPermission,
+  lockPermission,
+  updatePermission,
+} from "../../store/permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { onRbac } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
@@ -29,6 +37,16 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   call.require(rbacPermission("delete_permission"));
+  const found = await findPermission(deps.db, { workspaceId, permission: body.permission });
+  if (found === undefined) throw permissionNotFound(body.permission);
+  guardManaged(call, found, `The permission ${found.id}`);
+  if (isRemoval(call)) {
+    const held = { workspaceId, permissionId: found.id };
+    await takeFromManyHolders(deps, {
+      count: (max) => countKeysOfPermission(deps.db, { ...held, max }),
+      deleteSome: (tx, max) => deleteSomeKeyPermissions(tx, { ...held, max }),
+    });
+  }
   await inTransaction(deps, async (tx) => {
     const permission = await lockPermission(tx, { workspaceId, permission: body.permission });
     if (permission === undefined) throw permissionNotFound(body.permission);

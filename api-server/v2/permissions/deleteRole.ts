@@ -1,11 +1,19 @@
 import * as z from "zod";
 import { rbacPermission } from "../../../core/permissions/root-key.ts";
-import { deleteOrRelease } from "../../domain/managed.ts";
+import { deleteOrRelease, guardManaged, isRemoval } from "../../domain/managed.ts";
+import { takeFromManyHolders } from "../../domain/many-holders.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
 import { roleDeleted, roleUpdated } from "../../domain/role-events.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
-import { deleteRole as deleteRoleRow, lockRole, updateRole } from "../../store/roles.ts";
+import {
+  countKeysOfRole,
+  deleteRole as deleteRoleRow,
+  deleteSomeKeyRoles,
+  findRole,
+  lockRole,
+  updateRole,
+} from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { onRbac } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
@@ -29,6 +37,16 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   call.require(rbacPermission("delete_role"));
+  const found = await findRole(deps.db, { workspaceId, role: body.role });
+  if (found === undefined) throw roleNotFound(body.role);
+  guardManaged(call, found, `The role ${found.id}`);
+  if (isRemoval(call)) {
+    const held = { workspaceId, roleId: found.id };
+    await takeFromManyHolders(deps, {
+      count: (max) => countKeysOfRole(deps.db, { ...held, max }),
+      deleteSome: (tx, max) => deleteSomeKeyRoles(tx, { ...held, max }),
+    });
+  }
   await inTransaction(deps, async (tx) => {
     const role = await lockRole(tx, { workspaceId, role: body.role });
     if (role === undefined) throw roleNotFound(body.role);
