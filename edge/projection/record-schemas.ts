@@ -13,7 +13,7 @@ import {
 } from "../../core/verification/records.ts";
 import type { RecordKind } from "./contract.ts";
 
-const SCHEMAS = {
+export const RECORD_SCHEMAS = {
   key: KeyRecord,
   identity: IdentityRecord,
   role: RoleRecord,
@@ -43,7 +43,7 @@ export function readRecordData(
     const problem = `format ${format} is not known here, where ${RECORD_FORMAT_VERSION} is the highest`;
     return { success: false, problem, isLater: true };
   }
-  const read = SCHEMAS[kind].safeParse(data);
+  const read = RECORD_SCHEMAS[kind].safeParse(data);
   if (read.success) return { success: true, value: read.data };
   const [issue] = read.error.issues;
   return { success: false, problem: `${issue?.path.join(".") || "the whole"}: ${issue?.code ?? "invalid"}` };

@@ -1,0 +1,61 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import * as z from "zod";
+import { PolicyRecord, StoredPolicy } from "../../../core/policies/stored-policy.ts";
+import { RECORD_FORMAT_VERSION } from "../../../core/verification/records.ts";
+import { RECORD_SCHEMAS } from "../../../edge/projection/record-schemas.ts";
+
+/*
+ * The records of each release, and how its readers read them, kept as files: `<release>/<kind>.json` holds records as the release
+ * reads them from Postgres for projection, `<release>/<kind>.schema.json` the JSON schema of what its readers take.
+ */
+
+/** Every kind that is projected, and what the central server alone follows. Root keys have no record. */
+export const FROZEN_KINDS = [
+  ...["workspace", "api", "namespace", "namespaceName", "role", "identity"],
+  ...["overridePatterns", "override", "key", "policy"],
+] as const;
+export type FrozenKind = keyof Omit<typeof RECORD_SCHEMAS, "rootKey">;
+
+const HERE = import.meta.dirname;
+const { version } = JSON.parse(readFileSync(resolve(HERE, "../../../package.json"), "utf8")) as { version: string };
+export const THIS_RELEASE = version;
+
+/** The releases whose files are kept, the present one among them once it is frozen. */
+export const frozenReleases = (): string[] =>
+  readdirSync(HERE, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+    .sort();
+
+export const isFrozen = (release: string): boolean => existsSync(join(HERE, release));
+
+const read = (release: string, file: string): unknown => JSON.parse(readFileSync(join(HERE, release, file), "utf8"));
+
+export const readFrozenRecords = (release: string, kind: FrozenKind): object[] =>
+  read(release, `${kind}.json`) as object[];
+export const readFrozenSchema = (release: string, kind: FrozenKind): object =>
+  read(release, `${kind}.schema.json`) as object;
+
+/** Writes the files of the present release. Throws when it has some: what a release wrote does not change afterwards. */
+export function freeze(records: Readonly<Record<FrozenKind, readonly unknown[]>>): void {
+  const folder = join(HERE, THIS_RELEASE);
+  if (existsSync(folder)) {
+    throw new Error(`${THIS_RELEASE} is frozen already: raise the version in package.json, or remove its folder first`);
+  }
+  mkdirSync(folder);
+  for (const [kind, ofKind] of Object.entries(records)) {
+    writeFileSync(join(folder, `${kind}.json`), toText(ofKind));
+    writeFileSync(join(folder, `${kind}.schema.json`), toText(schemaOf(kind as FrozenKind)));
+  }
+}
+
+const toText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+
+/** What the readers of this release take, the format version among it. */
+function schemaOf(kind: FrozenKind): object {
+  const schema = kind === "policy" ? PolicyRecord.extend({ policy: StoredPolicy }) : RECORD_SCHEMAS[kind];
+  const { properties, ...json } = z.toJSONSchema(schema, { io: "input", target: "draft-7" });
+  const formatVersion = { type: "integer", minimum: 1, maximum: RECORD_FORMAT_VERSION };
+  return { ...json, properties: { ...properties, formatVersion } };
+}

@@ -1,0 +1,199 @@
+import { Ajv } from "ajv";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { LISTED_KINDS, listRecordRefs, readRecords } from "../../../api-server/store/records.ts";
+import { buildTestApp, type TestApp } from "../../../api-server/test/app.ts";
+import { makeThings, policyBody } from "../../../api-server/test/things.ts";
+import { readStoredPolicy } from "../../../core/policies/stored-policy.ts";
+import { readRecordData } from "../../../edge/projection/record-schemas.ts";
+import {
+  FROZEN_KINDS,
+  type FrozenKind,
+  freeze,
+  frozenReleases,
+  isFrozen,
+  readFrozenRecords,
+  readFrozenSchema,
+  THIS_RELEASE,
+} from "./frozen.ts";
+
+/*
+ * Old and new pods and api-servers run side by side while releases change. What each release writes is read by the one after it
+ * and by the one before. `npm run freeze:records` keeps the records of the present release for the next ones.
+ */
+
+const HOUR_MS = 3_600_000;
+
+let t: TestApp;
+let records: Record<FrozenKind, object[]>;
+beforeAll(async () => {
+  t = await buildTestApp();
+  await makeOneOfEach();
+  records = await readAll();
+});
+afterAll(() => t.close());
+
+/** Of each kind one with nothing that can be left out, and one with everything. */
+async function makeOneOfEach(): Promise<void> {
+  const things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
+  const ratelimits = [{ name: "requests", limit: 100, duration: HOUR_MS, autoApply: true }];
+  const { externalId } = await things.identity();
+  await t.data("identities.updateIdentity", { identity: externalId, ratelimits, meta: { plan: "pro" } });
+  await things.identity();
+  const { slug } = await things.permission();
+  const role = await things.role([slug]);
+  await things.role();
+  const { apiId } = await things.key();
+  await t.deps.db.query("update apis set ip_allow_list = '{192.0.2.0/24}' where id = $1", [apiId]);
+  const whole = { apiId, name: "whole", externalId, permissions: [slug], roles: [role.name], ratelimits };
+  await things.key({ ...whole, expires: 4_000_000_000_000, credits: { remaining: 5 }, meta: { a: 1 }, enabled: false });
+  const { namespaceId } = await things.override();
+  const pattern = { namespace: namespaceId, identifier: "premium_*", limit: 9, duration: HOUR_MS, async: true };
+  await t.data("ratelimit.setOverride", pattern);
+  const gone = await things.namespace();
+  await t.data("ratelimit.deleteNamespace", { namespace: gone.namespaceId });
+  await things.policy(apiId);
+  await t.data("policies.setPolicy", wholePolicy(apiId, namespaceId));
+}
+
+const wholePolicy = (apiId: string, namespaceId: string) => {
+  const body = policyBody(apiId, "whole");
+  const limit = { limit: 5, durationMs: 60_000, cost: 2 };
+  const own = { scope: { kind: "name", name: "own" }, identifier: "key", accuracy: "local", ...limit };
+  const shared = { scope: { kind: "namespace", namespaceId }, identifier: "identity", accuracy: "strict", ...limit };
+  const rules = [
+    {
+      methods: ["GET"],
+      path: { prefix: "/a" },
+      access: "Key",
+      permissions: "a OR b",
+      creditCost: 3,
+      ratelimits: [own],
+    },
+    { path: { exact: "/b" }, access: "Key", creditCost: 0, ratelimits: [shared] },
+    { path: { prefix: "/healthz" }, access: "Anonymous", creditCost: 1, ratelimits: [] },
+  ];
+  const credentials = [
+    { in: "header", name: "Authorization", scheme: "Bearer" },
+    { in: "query", name: "key" },
+  ];
+  const clientAddress = { from: "forwardedFor", trustedProxies: ["10.0.0.0/8"] };
+  return { ...body, policy: { ...body.policy, rules, credentials, clientAddress, allowPaths: ["Semicolon"] } };
+};
+
+/** Everything in the database, by the statements of the relay. */
+async function readAll(): Promise<Record<FrozenKind, object[]>> {
+  const { db } = t.deps;
+  const all: Partial<Record<FrozenKind, object[]>> = {};
+  for (const kind of LISTED_KINDS) {
+    const { refs } = await listRecordRefs(db, { kind, after: "", max: 1_000 });
+    all[kind] = (await readRecords(db, refs)) as object[];
+  }
+  const names = (all.namespace as Array<{ name: string }>).map(({ name }) => name);
+  const refs = names.map((id) => ({ workspaceId: t.workspace.id, kind: "namespaceName", id }) as const);
+  all.namespaceName = (await readRecords(db, refs)) as object[];
+  return all as Record<FrozenKind, object[]>;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** The complete value of a record, as the code that decides gets it; throws when it cannot be read. */
+function complete(kind: FrozenKind, data: unknown): Json {
+  const record = readRecordData(kind, data);
+  if (!record.success) throw new Error(record.problem);
+  const value = record.value as Json;
+  if (kind !== "policy") return value;
+  const { policy, problem } = readStoredPolicy(value.policy);
+  if (policy === undefined) throw new Error(problem);
+  return { ...value, policy };
+}
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** A copy with another member in every object, at every level. */
+function withUnknown(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withUnknown);
+  if (!isObject(value)) return value;
+  const members = Object.entries(value).map(([name, member]) => [name, withUnknown(member)]);
+  return { ...Object.fromEntries(members), ofALaterRelease: { deep: [1, { deeper: null }] } };
+}
+
+test("a record of each kind is made here, with all that it can have", () => {
+  expect(Object.keys(records).sort()).toEqual([...FROZEN_KINDS].sort());
+  for (const kind of FROZEN_KINDS) expect(records[kind as FrozenKind].length, kind).toBeGreaterThan(0);
+});
+
+if (process.env.FREEZE_RECORDS === "1") test("the records of this release are written", () => freeze(records));
+
+test("the records of this release are kept for the next ones", () => {
+  const message = `test/contracts/records has nothing of ${THIS_RELEASE}: run npm run freeze:records and commit what it writes`;
+  expect(isFrozen(THIS_RELEASE), message).toBe(true);
+});
+
+const cases = frozenReleases().flatMap((release) =>
+  FROZEN_KINDS.map((kind) => ({ release, kind: kind as FrozenKind })),
+);
+
+describe.each(cases)("$kind of $release", ({ release, kind }) => {
+  const frozen = readFrozenRecords(release, kind);
+
+  test("is read by this release as it was written", () => {
+    expect(frozen.length).toBeGreaterThan(0);
+    for (const record of frozen) expect(complete(kind, record)).toMatchObject(record);
+  });
+
+  test("is read by this release also with what a later one might add, at every level", () => {
+    for (const record of frozen) expect(complete(kind, withUnknown(record))).toMatchObject(record);
+  });
+
+  test("of a later format is refused by this release", () => {
+    for (const record of frozen) expect(() => complete(kind, { ...record, formatVersion: 99 })).toThrow(/format 99/);
+  });
+
+  test("is what its readers take, and so is what this release writes", () => {
+    const validate = new Ajv({ strict: false }).compile(readFrozenSchema(release, kind));
+    for (const record of [...frozen, ...records[kind]]) {
+      expect(validate(record), JSON.stringify(validate.errors)).toBe(true);
+    }
+  });
+});
+
+/** What may be missing, and what that means. All other members must be there: their absence would let more through. */
+const DEFAULTS: Readonly<Partial<Record<FrozenKind, Json>>> = {
+  key: { roleIds: [], permissions: [] },
+  role: { permissions: [] },
+  namespace: { deleted: false },
+  namespaceName: { deleted: false },
+  override: { async: false },
+};
+/** What records without it have not. */
+const OPTIONAL: Readonly<Partial<Record<FrozenKind, readonly string[]>>> = {
+  key: ["name", "expiresMs", "identityId"],
+  api: ["ipAllowList"],
+};
+
+describe.each(FROZEN_KINDS.map((kind) => ({ kind: kind as FrozenKind })))("a missing member of a $kind", ({ kind }) => {
+  test("has its default, or makes the record one that cannot be read", () => {
+    const defaults = DEFAULTS[kind] ?? {};
+    const whole = records[kind].reduce((most, one) =>
+      Object.keys(one).length > Object.keys(most).length ? one : most,
+    );
+    for (const member of Object.keys(whole)) {
+      const { [member]: _, ...rest } = whole as Json;
+      if (member in defaults) expect(complete(kind, rest)[member]).toEqual(defaults[member]);
+      else if (OPTIONAL[kind]?.includes(member)) expect(complete(kind, rest)).not.toHaveProperty(member);
+      else expect(() => complete(kind, rest), member).toThrow();
+    }
+    expect(Object.keys(defaults).filter((member) => !(member in whole))).toEqual([]);
+  });
+});
+
+test.each(frozenReleases())("what an operator of %s sets is taken", async (release) => {
+  const apiId = (await t.data("apis.createApi", { name: "of another release" })).apiId;
+  for (const [i, record] of readFrozenRecords(release, "policy").entries()) {
+    const { policy } = record as { policy: Json };
+    const body = { ...policyBody(apiId, `older-${i}`), policy: { ...policy, apiId } };
+    const { policyId } = await t.data("policies.setPolicy", body);
+    expect((await t.data("policies.getPolicy", { policyId })).policy).toMatchObject({ ...policy, apiId });
+  }
+});
