@@ -68,6 +68,29 @@ test("alone it admits exactly the limit", async () => {
   expect(counters.overAdmitted()).toBe(0);
 });
 
+test("what is being exchanged counts until the answer is there, and once after it", async () => {
+  const shared = new SharedTotals();
+  const reached = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<void>();
+  const counters = new LocalCounters(new MemoryCounters(), {
+    keyOf: counterName,
+    everyMs: 5,
+    exchange: async (items) => {
+      reached.resolve();
+      await answer.promise;
+      return shared.exchange(items);
+    },
+  });
+  opened.push(counters);
+  expect(await admit(counters, 6)).toBe(6);
+  await reached.promise;
+  expect(await admit(counters, 30)).toBe(4);
+  answer.resolve();
+  await waitFor("the exchange of all", () => shared.total() === 10);
+  expect(await admit(counters, 1)).toBe(0);
+  expect(counters.overAdmitted()).toBe(0);
+});
+
 test("what others admitted counts after the next exchange", async () => {
   const shared = new SharedTotals();
   const [first, second] = [aProcess(shared), aProcess(shared)];

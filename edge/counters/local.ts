@@ -25,6 +25,8 @@ interface LocalCounter {
   shared: WindowCounts | undefined;
   /** Admitted here since; at most one for each window, and negative when a refusal elsewhere took it back. */
   pending: Amount[];
+  /** What has been sent, and counts here until the totals that have it in them are there. */
+  underWay: readonly Amount[];
   /** The limit it was last asked with, for measuring. */
   limit: number;
 }
@@ -137,7 +139,7 @@ export class LocalCounters implements Counters {
     let counter = this.#counters.get(name);
     if (counter === undefined) {
       const { durationMs, limit } = charge;
-      counter = { key: this.#options.keyOf(charge), durationMs, shared: undefined, pending: [], limit };
+      counter = { key: this.#options.keyOf(charge), durationMs, shared: undefined, pending: [], underWay: [], limit };
       const [oldest] = this.#counters.size < COUNTERS_MAX ? [] : this.#counters.keys();
       if (oldest !== undefined) this.#counters.delete(oldest);
       this.#counters.set(name, counter);
@@ -169,23 +171,26 @@ export class LocalCounters implements Counters {
         owners.push(counter);
       }
     }
-    const sent = new Map(counters.map((counter) => [counter, counter.pending]));
-    for (const counter of counters) counter.pending = [];
+    for (const counter of counters) {
+      counter.underWay = counter.pending;
+      counter.pending = [];
+    }
     const sentAtMs = performance.now();
     const exchanged = await this.#options.exchange(items).catch(() => "unknown" as const);
     if (exchanged === undefined) {
       // Nothing was sent, so it is still to be sent, before what came meanwhile.
-      for (const [counter, amounts] of sent) {
-        for (const { window, amount } of amounts) addTo(counter.pending, window, amount);
-        if (amounts.length > 0) this.#touched.add(counter);
+      for (const counter of counters) {
+        for (const { window, amount } of counter.underWay) addTo(counter.pending, window, amount);
+        if (counter.underWay.length > 0) this.#touched.add(counter);
       }
     } else if (exchanged === "unknown") {
-      for (const [counter, amounts] of sent) counter.shared = withAmounts(counter.shared, amounts);
+      for (const counter of counters) counter.shared = withAmounts(counter.shared, counter.underWay);
     } else {
       this.#offsetMs = exchanged.nowMs - sentAtMs;
       for (const [i, counter] of owners.entries()) counter.shared = exchanged.counts[i];
-      for (const [counter, amounts] of sent) this.#measure(counter, amounts, exchanged.nowMs);
+      for (const counter of counters) this.#measure(counter, counter.underWay, exchanged.nowMs);
     }
+    for (const counter of counters) counter.underWay = [];
     this.#sweep();
   }
 
@@ -203,14 +208,19 @@ export class LocalCounters implements Counters {
     this.#sweptAtMs = monotonicMs;
     const nowMs = this.#offsetMs + monotonicMs;
     for (const [name, counter] of this.#counters) {
-      const latest = withAmounts(counter.shared, counter.pending)?.window ?? 0;
+      const latest = knownCounts(counter)?.window ?? 0;
       if (Math.floor(nowMs / counter.durationMs) > latest + 1) this.#counters.delete(name);
     }
   }
 }
 
+/** The last totals, and what of this process is not in them. */
+function knownCounts({ shared, underWay, pending }: LocalCounter): WindowCounts | undefined {
+  return withAmounts(withAmounts(shared, underWay), pending);
+}
+
 function viewOf(counter: LocalCounter, nowMs: number): WindowCounts {
-  return rollCounts(withAmounts(counter.shared, counter.pending), Math.floor(nowMs / counter.durationMs));
+  return rollCounts(knownCounts(counter), Math.floor(nowMs / counter.durationMs));
 }
 
 function addPending(counter: LocalCounter, nowMs: number, amount: number): void {
