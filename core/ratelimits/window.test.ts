@@ -205,3 +205,46 @@ test("a window that no clock can reach is an answer too, and not a search withou
   const retryAtMs = admitsAt({ limit: 5, durationMs: 3_600_000, counts, cost: 1, nowMs: 1_800_000_000_000 });
   expect(retryAtMs).toBeGreaterThan(Number.MAX_SAFE_INTEGER);
 });
+
+describe("at the edge of what a double holds", () => {
+  const most = Number.MAX_SAFE_INTEGER;
+  const amount = fc.oneof(
+    fc.integer({ min: most - 5, max: most }),
+    fc.integer({ min: 0, max: most }),
+    fc.integer({ min: 2 ** 31 - 2, max: 2 ** 31 + 2 }),
+    fc.nat(3),
+  );
+  const durationMs = fc.oneof(
+    fc.constantFrom(1_000, 3_600_000, 86_400_000, 2_592_000_000),
+    fc.integer({ min: 1_000, max: 10 ** 10 }),
+  );
+
+  test("what a window carries over is exact", () => {
+    fc.assert(
+      fc.property(
+        amount,
+        durationMs,
+        fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+        (previous, ms, share) => {
+          const elapsed = Math.floor(ms * share);
+          const nowMs = 100 * ms + elapsed;
+          const exact = (BigInt(previous) * BigInt(ms - elapsed)) / BigInt(ms);
+          expect(usedAt({ window: 100, current: 0, previous }, { durationMs: ms, nowMs })).toBe(Number(exact));
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test.each([1_000, 3_600_000, 86_400_000, 2_592_000_000])(
+    "a limit of 2^53 − 1 that is full passes a check without cost, in its window and in the first millisecond of the next (%d ms)",
+    (ms) => {
+      const counts = { window: 100, current: most, previous: 0 };
+      for (const nowMs of [100 * ms, 101 * ms - 1, 101 * ms]) {
+        const question = { limit: most, durationMs: ms, counts, nowMs };
+        expect(decideLimit({ ...question, cost: 0 })).toMatchObject({ passed: true, remaining: 0 });
+        expect(decideLimit({ ...question, cost: 1 }).passed).toBe(false);
+      }
+    },
+  );
+});

@@ -3,8 +3,8 @@
  *
  *   effective = current + floor(previous × share of the window that is left) + cost, and it passes when that is ≤ limit
  *
- * All numbers are integers. The product is formed before the division, so that the floor is exact while previous × duration
- * is below 2^53; beyond it the same IEEE doubles are used here and in the scripts of the shared store, so both still agree.
+ * All numbers are integers up to 2^53 − 1, durations up to 2^34 ms, and the floor is exact, also where previous × duration is
+ * beyond what a double holds (`portionOf`): here and in the scripts of the shared store, so that both agree.
  * Because the carried part is never negative, what passes in one aligned window never exceeds the limit.
  *
  * A clock behind `counts.window` counts as that window's start: counts are never rolled back.
@@ -96,5 +96,20 @@ export function usedAt(counts: WindowCounts, { durationMs, nowMs }: { durationMs
   const previous = isNext ? counts.current : counts.previous;
   if (previous === 0) return current;
   const elapsedMs = seq < counts.window ? 0 : nowMs - seq * durationMs;
-  return current + Math.floor((previous * (durationMs - elapsedMs)) / durationMs);
+  return current + portionOf(previous, durationMs - elapsedMs, durationMs);
+}
+
+const SPLIT = 2 ** 16;
+
+/**
+ * floor(amount × part / whole) for part ≤ whole. A product beyond 2^53 is not formed: it could round up, so that a full window
+ * would count as one unit more than it holds. The division is done in steps then, as on paper, each of which a double holds.
+ */
+function portionOf(amount: number, part: number, whole: number): number {
+  const product = amount * part;
+  if (product <= Number.MAX_SAFE_INTEGER) return Math.floor(product / whole);
+  const rest = amount % whole;
+  const high = rest * Math.floor(part / SPLIT);
+  const low = (high % whole) * SPLIT + rest * (part % SPLIT);
+  return Math.floor(amount / whole) * part + Math.floor(high / whole) * SPLIT + Math.floor(low / whole);
 }

@@ -1,6 +1,6 @@
 import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import { isCluster, type RedisClient } from "../redis/connect.ts";
-import { runScript } from "../redis/script.ts";
+import { readNumbers, runScript } from "../redis/script.ts";
 import { countsAt } from "./redis.ts";
 import { EXCHANGE } from "./scripts.ts";
 
@@ -55,5 +55,5 @@ export async function exchangeWithRedis(
 async function sendBatch(client: RedisClient, items: readonly ExchangeItem[]): Promise<number[]> {
   const keys = items.map((item) => item.key);
   const args = items.flatMap(({ durationMs, window, amount }) => [durationMs, window, amount]);
-  return (await runScript(client, EXCHANGE, keys.length, [...keys, ...args])) as number[];
+  return readNumbers(await runScript(client, EXCHANGE, keys.length, [...keys, ...args]));
 }

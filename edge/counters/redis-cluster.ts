@@ -3,7 +3,7 @@ import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import type { RedisClient } from "../redis/connect.ts";
 import { DeadlineClock } from "../redis/deadline-clock.ts";
 import type { RedisKeys } from "../redis/keys.ts";
-import { runScript } from "../redis/script.ts";
+import { readNumbers, runScript } from "../redis/script.ts";
 import {
   type Consumed,
   type ConsumeRequest,
@@ -94,7 +94,7 @@ export class RedisClusterCounters implements StrictCounters {
     const argv = [group.counterKey, 1, dryRun ? "1" : "0", "", "", group.durationMs, ...triples];
     const reply = await this.#inTime(caller, async (deadlineMs) => {
       const sentAtMs = performance.now();
-      const told = (await runScript(this.#client, CONSUME, 1, [...argv, deadlineMs])) as number[];
+      const told = readNumbers(await runScript(this.#client, CONSUME, 1, [...argv, deadlineMs]));
       this.#clock.observe({ sentAtMs, receivedAtMs: performance.now(), storeMs: told[0] ?? 0 });
       return told[1] === TOO_LATE ? undefined : told;
     });
@@ -126,7 +126,7 @@ export class RedisClusterCounters implements StrictCounters {
     try {
       const argv = [this.#keys.credits(workspaceId, keyId), cost];
       reply = await this.#inTime(caller, async (deadlineMs) => {
-        const told = (await runScript(this.#client, SPEND_CREDITS, 1, [...argv, deadlineMs])) as number[];
+        const told = readNumbers(await runScript(this.#client, SPEND_CREDITS, 1, [...argv, deadlineMs]));
         return told[0] === SPENT_TOO_LATE ? undefined : told;
       });
     } catch (error) {

@@ -3,7 +3,7 @@ import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import type { RedisClient } from "../redis/connect.ts";
 import { DeadlineClock } from "../redis/deadline-clock.ts";
 import type { RedisKeys } from "../redis/keys.ts";
-import { runScript } from "../redis/script.ts";
+import { readNumbers, runScript } from "../redis/script.ts";
 import {
   type Consumed,
   type ConsumeRequest,
@@ -129,7 +129,7 @@ export class RedisCounters implements StrictCounters {
     if (first !== undefined && group.length === 1) {
       const { keys, args } = first.command;
       const argv = [...keys, ...args, deadlineOf(first)];
-      return [(await runScript(this.#client, CONSUME, keys.length, argv)) as number[]];
+      return [readNumbers(await runScript(this.#client, CONSUME, keys.length, argv))];
     }
     const argv: (string | number)[] = [];
     for (const { command } of group) argv.push(...command.keys);

@@ -44,7 +44,12 @@ const aBystander: LimitCharge = {
   accuracy: "strict",
 };
 
-const amount = fc.oneof(fc.nat(20), fc.nat(2_000), fc.integer({ min: 0, max: 2 ** 50 }));
+const amount = fc.oneof(
+  fc.nat(20),
+  fc.nat(2_000),
+  fc.integer({ min: 0, max: 2 ** 50 }),
+  fc.integer({ min: Number.MAX_SAFE_INTEGER - 5, max: Number.MAX_SAFE_INTEGER }),
+);
 const counter = fc.record({
   durationMs: fc.oneof(fc.integer({ min: 1_000, max: 5_000 }), fc.integer({ min: 60_000, max: 10 ** 10 })),
   /** 0: of the current window; 1: a clock behind; undefined: nothing was counted yet. */

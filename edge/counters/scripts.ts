@@ -23,9 +23,17 @@ local function read_counter(key, duration, now)
   if window == seq - 1 then return seq, 0, current, now end
   return seq, 0, 0, now
 end
+local function portion_of(amount, part, whole)
+  local product = amount * part
+  if product <= 9007199254740991 then return math.floor(product / whole) end
+  local rest = amount % whole
+  local high = rest * math.floor(part / 65536)
+  local low = (high % whole) * 65536 + rest * (part % 65536)
+  return math.floor(amount / whole) * part + math.floor(high / whole) * 65536 + math.floor(low / whole)
+end
 local function used(window, current, previous, duration, at)
   if previous == 0 then return current end
-  return current + math.floor((previous * (duration - (at - window * duration))) / duration)
+  return current + portion_of(previous, duration - (at - window * duration), duration)
 end
 local function write_counter(key, duration, window, current, previous)
   redis.call('HSET', key, 'window', string.format('%.0f', window), 'current', string.format('%.0f', current),
@@ -60,7 +68,7 @@ end
  * ARGV: C, '1' to decide without consuming, the cost in credits or '', the key's id, C durations, for each charge
  *       the number of its counter, its limit and its cost, and the deadline: from then on nobody waits for the reply any
  *       more, and nothing must be consumed.
- * Reply: now, 1 if all limits passed, and for each counter window, current and previous before; with credits also their
+ * Reply, by `exact`: now, 1 if all limits passed, and for each counter window, current and previous before; with credits also their
  *        status (0: a limit refused first) and what remains (-1: unknown). After the deadline: now, -1.
  */
 const CONSUME_ONE = `${READ_COUNTER}${SPEND}
@@ -113,7 +121,7 @@ end
 `;
 
 export const CONSUME = defineScript(`${CONSUME_ONE}
-return consume(KEYS, ARGV)
+return exact(consume(KEYS, ARGV))
 `);
 
 /**
@@ -121,12 +129,10 @@ return consume(KEYS, ARGV)
  * than what is done in it. A request that cannot be decided does not keep the others from it.
  * KEYS: those of all requests. ARGV: for each request one text, because an argument costs the client more than a number in
  *       it: how many keys it has and then its arguments, each with a space after it.
- * Reply: one text, because thousands of little replies are a burden on the client: a JSON array with the numbers of
- *        CONSUME's reply for each request, or null for one that failed.
+ * Reply: one text, a JSON array with CONSUME's reply for each request, or null for one that failed.
  */
 export const CONSUME_MANY = defineScript(`${CONSUME_ONE}
 local replies, key = {}, 0
-local formats = {}
 for at = 1, #ARGV do
   local keys, args, key_count = {}, {}, nil
   for arg in string.gmatch(ARGV[at], '([^ ]*) ') do
@@ -135,12 +141,7 @@ for at = 1, #ARGV do
   for i = 1, key_count do keys[i] = KEYS[key + i] end
   key = key + key_count
   local decided, reply = pcall(consume, keys, args)
-  if decided then
-    formats[#reply] = formats[#reply] or '[' .. string.rep('%.0f,', #reply - 1) .. '%.0f]'
-    replies[#replies + 1] = string.format(formats[#reply], unpack(reply))
-  else
-    replies[#replies + 1] = 'null'
-  end
+  replies[#replies + 1] = decided and exact(reply) or 'null'
 end
 return '[' .. table.concat(replies, ',') .. ']'
 `);
@@ -163,19 +164,19 @@ return 0
 
 /**
  * For a cluster: the credits alone. KEYS: the credits. ARGV: the cost, the deadline.
- * Reply: status (4 after the deadline) and what remains.
+ * Reply, by `exact`: status (4 after the deadline) and what remains.
  */
 export const SPEND_CREDITS = defineScript(`${SHARED_LUA}${SPEND}
-if now_ms() >= tonumber(ARGV[2]) then return {4, -1} end
+if now_ms() >= tonumber(ARGV[2]) then return exact({4, -1}) end
 local status, remaining = spend(KEYS[1], tonumber(ARGV[1]))
-return {status, remaining}
+return exact({status, remaining})
 `);
 
 /**
  * Adds what a process admitted by itself and gives the totals of all. What was admitted in the window before the current
  * one is still added, to it; older amounts weigh nothing any more.
  * KEYS: the counters. ARGV: for each its duration, the window of the amount, the amount.
- * Reply: now, and for each window, current, previous after.
+ * Reply, by `exact`: now, and for each window, current, previous after.
  */
 export const EXCHANGE = defineScript(`${READ_COUNTER}
 local now = now_ms()
@@ -186,11 +187,13 @@ for i = 1, #KEYS do
   local window, current, previous = read_counter(KEYS[i], duration, now)
   if amount ~= 0 and of >= window - 1 then
     -- A process whose clock is ahead has counted in a window that has not begun here. Negative: it took something back.
-    if of >= window then current = math.max(0, current + amount) else previous = math.max(0, previous + amount) end
+    -- Of what all processes together admitted beyond 2^53 − 1, no more can be told.
+    local function plus(count) return math.min(9007199254740991, math.max(0, count + amount)) end
+    if of >= window then current = plus(current) else previous = plus(previous) end
     write_counter(KEYS[i], duration, window, current, previous)
   end
   local at = 3 * i - 1
   reply[at], reply[at + 1], reply[at + 2] = window, current, previous
 end
-return reply
+return exact(reply)
 `);

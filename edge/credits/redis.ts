@@ -2,7 +2,7 @@ import { isCluster, type RedisClient } from "../redis/connect.ts";
 import type { DeadlineClock } from "../redis/deadline-clock.ts";
 import { findExisting } from "../redis/find-existing.ts";
 import type { RedisKeys } from "../redis/keys.ts";
-import { runScript, runScripts, type Script, type ScriptCall, within } from "../redis/script.ts";
+import { readNumbers, runScript, runScripts, type Script, type ScriptCall, within } from "../redis/script.ts";
 import type { CountedKey, CreditCounter, CreditRef, CreditStore, Found } from "./contract.ts";
 import { CLEAR_DIRTY, LOAD, READ, REMOVE, SUSPEND, TAKE_IDS } from "./scripts.ts";
 
@@ -176,6 +176,6 @@ const isKeyId = (text: string): boolean => ID.test(text);
 /** The scripts hand out whole numbers, or nothing. */
 function readCounter(reply: unknown): CreditCounter | undefined {
   if (reply === null) return undefined;
-  const [rev, granted, spent] = reply as [number, number, number];
+  const [rev = 0, granted = 0, spent = 0] = readNumbers(reply);
   return { rev, granted, spent };
 }

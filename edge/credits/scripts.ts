@@ -45,7 +45,7 @@ if not rev then
   return false
 end
 redis.call('HSET', KEYS[1], 'open', '0')
-return {rev, granted, spent}
+return exact({rev, granted, spent})
 `);
 
 /** KEYS: the credits. ARGV: the deadline, after which nothing is done, and the reply is -1. */
@@ -58,7 +58,7 @@ return redis.call('DEL', KEYS[1])
 export const READ = defineScript(`${READ_CREDITS}
 local rev, granted, spent = read_credits(KEYS[1])
 if not rev then return false end
-return {rev, granted, spent}
+return exact({rev, granted, spent})
 `);
 
 /** KEYS: the credits, the set of dirty ones. ARGV: the key's id, rev, spent. Clears the mark unless they have moved on. */

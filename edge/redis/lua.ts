@@ -7,6 +7,8 @@
  * `whole(text)`: the whole number from 0 to 2^53 − 1 that is written there, else nil.
  * `read_hash(key, ...)`: fields of a hash, each false when it is not there. What is no hash has its place, and is deleted.
  * `add_to_set(key, member)`: adds to a set, which takes the place of what is none. Returns 1 if it is new there.
+ * `exact(numbers)`: whole numbers as one text, a JSON array. As integers in a reply the client reads them wrongly beyond 2^53 − 8,
+ * and thousands of little replies are a burden on it.
  * `now_ms()`: the store's clock, Unix ms, rounded down.
  */
 export const SHARED_LUA = `
@@ -31,6 +33,12 @@ local function add_to_set(key, member)
   if not is_wrong_type(added) then return added end
   redis.call('DEL', key)
   return redis.call('SADD', key, member)
+end
+local formats = {}
+local function exact(numbers)
+  local count = #numbers
+  formats[count] = formats[count] or '[' .. string.rep('%.0f,', count - 1) .. '%.0f]'
+  return string.format(formats[count], unpack(numbers))
 end
 local function now_ms()
   local time = redis.call('TIME')

@@ -50,6 +50,9 @@ export async function runReadingScript(
   }
 }
 
+/** What a script replies by `exact` of `lua.ts`. Throws for anything else. */
+export const readNumbers = (reply: unknown): number[] => JSON.parse(reply as string) as number[];
+
 export interface ScriptCall {
   readonly script: Script;
   readonly keys: readonly string[];

@@ -64,6 +64,15 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect((await consume(charge)).passed).toBe(true);
   });
 
+  test("a limit of 2^53 − 1 is full to the last unit, and a check without cost passes it then", async () => {
+    const charge = aCharge({ limit: Number.MAX_SAFE_INTEGER, cost: Number.MAX_SAFE_INTEGER - 1 });
+    expect((await consume(charge)).limits[0]).toMatchObject({ passed: true, remaining: 1 });
+    expect((await consume({ ...charge, cost: 2 })).passed).toBe(false);
+    expect((await consume({ ...charge, cost: 1 })).limits[0]).toMatchObject({ passed: true, remaining: 0 });
+    expect((await consume({ ...charge, cost: 0 })).limits[0]).toMatchObject({ passed: true, remaining: 0 });
+    expect((await consume({ ...charge, cost: 1 })).passed).toBe(false);
+  });
+
   test("two charges on one counter see each other's cost", async () => {
     const charge = aCharge({ limit: 10, cost: 6 });
     const both = await consume(charge, charge);

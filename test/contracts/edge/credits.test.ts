@@ -44,6 +44,18 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await read(ref)).toEqual({ rev: 1, granted: 100, spent: 100 });
   });
 
+  test("credits up to 2^53 − 1 are told and spent to the last one", async () => {
+    const ref = aKey();
+    const granted = Number.MAX_SAFE_INTEGER;
+    await load(ref, { rev: granted, granted, spent: 0 });
+    expect(await read(ref)).toEqual({ rev: granted, granted, spent: 0 });
+    expect(await spend(ref, 0)).toEqual({ status: "spent", remaining: granted });
+    expect(await spend(ref, granted - 2)).toEqual({ status: "spent", remaining: 2 });
+    expect(await spend(ref, 2)).toEqual({ status: "spent", remaining: 0 });
+    expect(await spend(ref, 1)).toEqual({ status: "refused", remaining: 0 });
+    expect(await suspend(ref)).toEqual({ rev: granted, granted, spent: granted });
+  });
+
   test("what cannot be paid in full is refused and spends nothing", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 5, spent: 0 });
