@@ -10,7 +10,7 @@ import { requireKeyEncryption } from "../../domain/key-encryption.ts";
 import type { KeyVault } from "../../domain/key-vault.ts";
 import { drawKey } from "../../domain/new-key.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
-import { apiNotFound, keyNotFound } from "../../domain/not-found.ts";
+import { keyNotFound } from "../../domain/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { type ApiRow, findApi } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
@@ -55,7 +55,8 @@ async function handle(call: Call<Body>): Promise<NewKey> {
     if (old === undefined) throw keyNotFound(body.keyId);
     const vault = await checkGrants(tx, call, old);
     const api = await findApi(tx, { workspaceId, apiId: old.api_id });
-    if (api === undefined) throw apiNotFound(old.api_id);
+    // Deleted while the key was waited for: with its API the key is gone as well.
+    if (api === undefined) throw keyNotFound(body.keyId);
     const credits = old.remaining === null ? undefined : await readCredits(changeCredits);
     const successor = await insertSuccessor(tx, call, { old, api, credits, vault });
     const nowMs = deps.nowMs();
