@@ -15,6 +15,7 @@ import { arch, platform, tmpdir, userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { endWithUs } from "./end-with-us.ts";
 import { freePort } from "./free-port.ts";
 
 /*
@@ -52,6 +53,8 @@ export async function startEmbeddedPostgres(options: {
   settings?: readonly string[];
   plainPasswords?: boolean;
   port?: number;
+  /** Whether the folder is of no use once the server has ended: it is removed when this process is killed. */
+  temporary?: boolean;
 }): Promise<EmbeddedPostgres> {
   const runAs = userInfo().uid === 0 ? unprivilegedUser() : undefined;
   const home = runAs === undefined ? resolve(options.dataDir) : reachableDataDir(resolve(options.dataDir));
@@ -84,6 +87,13 @@ export async function startEmbeddedPostgres(options: {
   const exited = new Promise<void>((done) => child.once("exit", () => done()));
   child.once("error", (error) => {
     lastWords += error.message;
+  });
+  endWithUs(child, {
+    commandWord: cluster,
+    // Nobody waits for a server whose files go as well.
+    signal: options.temporary === true ? "QUIT" : "INT",
+    removeFolder: options.temporary === true ? home : undefined,
+    runAs: options.temporary === true ? undefined : runAs,
   });
   // Whoever started it may end in an exception; the server recovers at the next start.
   const killWithUs = () => child.kill("SIGQUIT");

@@ -43,14 +43,19 @@ async function fromEnvironment(): Promise<Server | undefined> {
   return { url, stop: async () => {} };
 }
 
-/** The server that `postern dev` runs, on files of its own. Nothing survives the run, so it need not care for a crash. */
+/** The server that `postern dev` runs, on files of its own. Nothing survives the run, however that ends. */
 async function fromPackage(): Promise<Server | undefined> {
   const dir = await mkdtemp(join(tmpdir(), "postern-postgres-"));
   // As root the server runs as somebody else, who has to get there.
   await chmod(dir, 0o755);
   const remove = () => rm(dir, { recursive: true, force: true });
   try {
-    const { url, stop } = await startEmbeddedPostgres({ dataDir: dir, settings: SETTINGS, plainPasswords: true });
+    const { url, stop } = await startEmbeddedPostgres({
+      dataDir: dir,
+      settings: SETTINGS,
+      plainPasswords: true,
+      temporary: true,
+    });
     return { url, stop: () => stop().then(remove) };
   } catch (error) {
     await remove();
