@@ -39,7 +39,7 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
 const UNAVAILABLE_CLASSES: ReadonlySet<string> = new Set(["08", "3D", "53", "57"]);
 /** `pg` gives these no code. */
 const UNAVAILABLE_MESSAGE =
-  /timeout exceeded when trying to connect|Connection terminated|Client has encountered a connection error|Cannot use a pool after calling end/;
+  /timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Cannot use a pool after calling end/;
 
 /** Whether the database cannot be reached or is going down, as opposed to having refused a statement. */
 export function isDatabaseUnavailable(error: unknown): boolean {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { waitFor } from "../../test/harness/wait.ts";
+import { isDatabaseUnavailable } from "./failures.ts";
 import { createPool } from "./pool.ts";
 
 let database: TestDatabase;
@@ -23,3 +24,30 @@ test("a connection that is lost while a transaction waits for something else fai
   await waitFor("the pool to work again", async () => (await db.query("select 1")).rowCount === 1);
   await Promise.all([db.end(), other.end()]);
 });
+
+// Whose processes can be stopped from here: those of the harness, not those of a server that is given by its address.
+test.skipIf(process.env.TEST_DATABASE_URL)(
+  "a Postgres that stands still holds a statement, and a transaction, no longer than it may; the pool is whole again after it",
+  async () => {
+    const db = createPool(database.url, { connectionsMax: 2, answerMsMax: 300, connectMsMax: 2000 });
+    const pidOf = async (client: { query: typeof db.query }): Promise<number> =>
+      (await client.query<{ pid: number }>("select pg_backend_pid() as pid")).rows[0]?.pid ?? 0;
+    const tx = await db.connect();
+    const [inTransaction, alone] = [await pidOf(tx), await pidOf(db)];
+    await tx.query("begin");
+    expect(inTransaction).not.toBe(alone);
+    // The process that serves the connection stands still, as all do on a host that does.
+    for (const pid of [inTransaction, alone]) process.kill(pid, "SIGSTOP");
+    try {
+      const failures = await Promise.all(
+        [tx.query("select 1"), db.query("select 1")].map((statement) => statement.catch((error: unknown) => error)),
+      );
+      expect(failures.map(isDatabaseUnavailable)).toEqual([true, true]);
+      tx.release(new Error("lost"));
+      await waitFor("new connections", async () => (await db.query("select 1")).rowCount === 1);
+    } finally {
+      for (const pid of [inTransaction, alone]) process.kill(pid, "SIGCONT");
+    }
+    await db.end();
+  },
+);

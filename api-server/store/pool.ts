@@ -20,12 +20,16 @@ export const customTypes: pg.CustomTypesConfig = {
   }) as pg.CustomTypesConfig["getTypeParser"],
 };
 
+const STATEMENT_MS_MAX = 60_000;
+
 export interface PoolOptions {
   /** Connections at most. */
   readonly connectionsMax?: number;
   readonly applicationName?: string;
   /** How long connecting, or waiting for a connection of the pool, may take; 5 s when left out. */
   readonly connectMsMax?: number;
+  /** How long an answer of Postgres may take before the connection is given up; 65 s when left out. */
+  readonly answerMsMax?: number;
   /** An idle connection was lost. The pool replaces it by itself; the error is only to be logged. */
   readonly onIdleError?: (error: Error) => void;
 }
@@ -39,8 +43,13 @@ export function createPool(databaseUrl: string, options: PoolOptions = {}): pg.P
     application_name: options.applicationName ?? "postern",
     connectionTimeoutMillis: options.connectMsMax ?? 5_000,
     // A statement that outlives the request that asked for it (60 s) serves nobody.
-    statement_timeout: 60_000,
+    statement_timeout: STATEMENT_MS_MAX,
+    // A Postgres that stands still, or whose host is gone, does not end the statement itself. Its connection is given up then,
+    // so that the pool is not full of connections that nobody answers on.
+    query_timeout: options.answerMsMax ?? STATEMENT_MS_MAX + 5_000,
     keepAlive: true,
+    // The system's own two hours would keep an idle connection whose other end is gone.
+    keepAliveInitialDelayMillis: 10_000,
     types: customTypes,
   });
   // Without a listener a lost idle connection would end the process.
