@@ -29,8 +29,19 @@ test("what is left agrees with what was spent", () => {
 });
 
 test("a request that got no decision may have spent", () => {
-  const asks = [...spend(10), ...spend(2, "unavailable"), ...spend(1, "none"), ...spend(5, "exhausted")];
+  const asks = [...spend(10), ...spend(2, "unavailable"), ...spend(1, "none")];
   expect([count(asks, CREDITS - 10), count(asks, CREDITS - 13), count(asks, CREDITS - 14)]).toEqual([0, 0, 1]);
+});
+
+test("nobody is told that none are left while there are", () => {
+  const late = spend(1, "exhausted", 50);
+  expect(count([...spend(CREDITS), ...late], 0)).toBe(0);
+  expect(count([...spend(CREDITS - 1), ...late], 1)).toBe(1);
+  // One more may have been spent.
+  expect(count([...spend(CREDITS - 1), ...spend(1, "none"), ...late], 1)).toBe(0);
+  const grants = (seconds: number) => [aGrant(seconds, 5)];
+  expect(count([...spend(CREDITS), ...late], 5, { grants: grants(40) })).toBe(1);
+  expect(count([...spend(CREDITS), ...late], 5, { grants: grants(50) })).toBe(0);
 });
 
 test("a grant counts when it was acknowledged; without an answer it may count", () => {

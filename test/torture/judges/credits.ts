@@ -1,4 +1,4 @@
-import type { AskEntry, FaultEntry, GrantEntry } from "../journal.ts";
+import type { Answer, AskEntry, FaultEntry, GrantEntry } from "../journal.ts";
 import { CREDITS } from "../load/keys.ts";
 import { losses, spellsOf, touches } from "./faults.ts";
 import type { Case, Violation } from "./judge.ts";
@@ -10,7 +10,8 @@ const MEND_MS = 5_000;
 
 /**
  * Credits spent and acknowledged are never more than were granted. Where Redis is lost, so is what was spent since the last
- * writing: that much more may be spent. What is left at the end agrees with what was spent.
+ * writing: that much more may be spent. What is left at the end agrees with what was spent, and nobody was told that none were
+ * left while there were.
  */
 export function judgeCredits({ recorded, final }: Case): Violation[] {
   const keys = new Set(recorded.asks.filter(({ keyKind }) => keyKind === "credited").map(({ key }) => key));
@@ -27,9 +28,24 @@ export function judgeCredits({ recorded, final }: Case): Violation[] {
     if (left === undefined) return [violation("nothing says how many are left")];
     if (left > grantedMax - spent + forgotten) return [violation(`${left} left, although ${spent} were spent`)];
     if (left < grantedMin - spent - maybeSpent) return [violation(`${left} left, although only ${spent} were spent`)];
-    return [];
+    const withheld = asks.find((ask) => ask.answer === "exhausted" && leftAtLeast({ asks, grants }, ask) >= ask.cost);
+    return withheld === undefined ? [] : [violation(`told that none are left at ${withheld.sentMs}`)];
   });
 }
+
+/** What was left when the question was answered, if all that may have been spent by then was. */
+function leftAtLeast(
+  of: { asks: readonly AskEntry[]; grants: readonly GrantEntry[] },
+  { sentMs, answeredMs }: AskEntry,
+): number {
+  const granted = of.grants.filter((grant) => grant.outcome === "acknowledged" && grant.answeredMs < sentMs);
+  const spent = of.asks.filter((ask) => MAY_HAVE_SPENT.has(ask.answer) && ask.sentMs <= answeredMs);
+  return CREDITS + add(granted.map(({ credits }) => credits)) - add(spent.map(({ cost }) => cost));
+}
+
+const MAY_HAVE_SPENT: ReadonlySet<Answer> = new Set(["valid", "none", "unavailable"]);
+
+const add = (list: readonly number[]): number => list.reduce((sum, each) => sum + each, 0);
 
 export interface CreditSums {
   readonly grantedMin: number;
@@ -48,7 +64,6 @@ function sumsOf(of: {
   grants: readonly GrantEntry[];
   faults: readonly FaultEntry[];
 }): CreditSums {
-  const add = (list: readonly number[]) => list.reduce((sum, each) => sum + each, 0);
   const granted = (outcomes: readonly string[]) =>
     CREDITS + add(of.grants.filter(({ outcome }) => outcomes.includes(outcome)).map(({ credits }) => credits));
   const spentBy = (asks: readonly AskEntry[]) => add(asks.map(({ cost }) => cost));

@@ -14,7 +14,7 @@ import type { Servers } from "./servers.ts";
  */
 
 const PAUSE_MS = 120;
-const GRANT_MAX = 50;
+const GRANT_MAX = 10;
 /** How many of its keys are asked about when a role has changed. */
 const ASKED_OF_ROLE = 4;
 

@@ -31,7 +31,7 @@ import {
 const CHUNK = 500;
 const TIMEOUT_MS = 60_000;
 const LIMITED = 4;
-const CREDITED = 6;
+const CREDITED = 4;
 
 export interface Seeded {
   readonly apiIds: Readonly<Record<WorkspaceName, string>>;
