@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+
+/* Lines of "What never happens" in docs/architecture.md that can be read out of the sources. */
+
+const API_SERVER = resolve(import.meta.dirname, "../../api-server");
+
+const files = readdirSync(API_SERVER, { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".ts") && !/\.test\.ts$|(^|\/)test\//.test(name))
+  .map((name) => ({ name, text: readFileSync(join(API_SERVER, name), "utf8") }));
+
+const STORE = /^store\//;
+const TABLES =
+  "root_keys|apis|identities|keys|key_credits|key_secrets|ratelimits|permissions|roles|role_permissions|key_permissions|key_roles|ratelimit_namespaces|ratelimit_overrides|policies|audit_log|migrations|verification_events|ratelimit_events|outbox";
+const OF_A_WORKSPACE = new RegExp(`\\b(?:from|join|update|into) (?:${TABLES})\\b`);
+
+/** The texts in a file that begin like a statement. */
+const statements = (text: string): string[] =>
+  [...text.matchAll(/`([^`]*)`|"((?:[^"\\\n]|\\.)*)"/g)]
+    .map(([, template, plain]) => (template ?? plain ?? "").trim().replace(/\s+/g, " "))
+    .filter((statement) => /^(with|select|insert into|update|delete from|truncate) /.test(statement));
+
+/** Each concerns all workspaces by its nature, or rows that were found by their workspace before. */
+const OVER_ALL = [
+  // Which key strings are taken, by whomever: hashes are unique over all workspaces.
+  "select hash from keys where hash",
+  "select encryption_key_id, count(*) as count from key_secrets",
+  // After the database was restored.
+  "update key_credits set rev",
+  // A refill's ids come from a statement that names their workspaces.
+  "update key_credits set last_refill_on",
+  // The relay carries the marks of all.
+  "select coalesce(max(o.seq), 0) as newest from outbox",
+  "delete from outbox where seq",
+  "select count(*) as depth from (select from outbox",
+  // A part of a statement that names the workspace.
+  "select json_agg(json_build_object('id', l.id",
+];
+
+test("a statement over what belongs to a workspace names it, but for these", () => {
+  const found = files
+    .filter(({ name }) => STORE.test(name))
+    .flatMap(({ text }) => statements(text))
+    .filter((statement) => OF_A_WORKSPACE.test(statement) && !statement.includes("workspace"));
+  expect(found.length).toBeGreaterThan(0);
+  expect(found.filter((statement) => !OVER_ALL.some((start) => statement.startsWith(start)))).toEqual([]);
+  expect(OVER_ALL.filter((start) => !found.some((statement) => statement.startsWith(start)))).toEqual([]);
+});
+
+test("SQL over such tables stands in the store alone", () => {
+  const elsewhere = files.filter(
+    ({ name, text }) => !STORE.test(name) && statements(text).some((s) => OF_A_WORKSPACE.test(s)),
+  );
+  expect(elsewhere.map(({ name }) => name)).toEqual([]);
+});
+
+test("a cache is cleared by the marks of a transaction, and by hand only of an absence that turned out to be none", () => {
+  const clearing = files.filter(({ text }) => text.includes("projection.drop(")).map(({ name }) => name);
+  expect(clearing.sort()).toEqual([
+    "domain/migrated-keys.ts",
+    "domain/namespaces-to-limit.ts",
+    "domain/namespaces.ts",
+    "store/transaction.ts",
+  ]);
+});
