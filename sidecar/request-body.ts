@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { BodyPace, type PaceLimits } from "./body-pace.ts";
 import { Gathered } from "./gathered.ts";
+import { lingerForBody } from "./linger.ts";
 import type { PieceTurns, Reader } from "./piece-turns.ts";
 
 /*
@@ -182,6 +183,7 @@ const DRAIN_IDLE_MS = 10_000;
  */
 export function drainBody(request: IncomingMessage, bytesMax: number): void {
   if (request.complete) return;
+  lingerForBody(request);
   let bytes = 0;
   // Node closes a connection that is silent for so long; with the next request it sets the timeout anew.
   request.socket.setTimeout(DRAIN_IDLE_MS);
