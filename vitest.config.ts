@@ -7,6 +7,7 @@ const WHOLE = [
   "test/faults/**/*.test.ts",
   "test/torture/torture.test.ts",
   "test/docs/**/*.test.ts",
+  "test/fuzz/gate/**/*.test.ts",
 ];
 const NEVER = ["**/node_modules/**", "**/dist/**"];
 

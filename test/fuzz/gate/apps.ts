@@ -1,0 +1,220 @@
+import { once } from "node:events";
+import { createServer as createHttpServer, type IncomingMessage } from "node:http";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { isIdentityHeader } from "../../../core/policies/identity-headers.ts";
+import { type AnswerPlan, type AppKind, FUZZ_KEY, FUZZ_KEY_ID } from "./case.ts";
+import { Malformed, type Message, readRequest, valuesOf } from "./read-messages.ts";
+import { digest } from "./requests.ts";
+
+/*
+ * What stands behind the gates: a plain server of Node's; one on a bare socket that reads strictly and answers what the case
+ * says; one that streams, and speaks after an upgrade. Each looks at everything that reaches it, and complains.
+ */
+
+export interface FuzzApp {
+  readonly kind: AppKind;
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+export interface AppParts {
+  /** The answer that a case has for a request; undefined for one that is not known. */
+  readonly planFor: (id: string) => AnswerPlan | undefined;
+  /** Something got past the gate that must not. `id` is the request's `X-Case`. */
+  readonly complain: (app: AppKind, id: string, complaint: string) => void;
+  /** How many requests came through. */
+  readonly onSeen: () => void;
+}
+
+export function startApps(parts: AppParts): Promise<FuzzApp[]> {
+  return Promise.all([
+    startNodeApp(makeJudge(parts, "node")),
+    startRawApp(parts, makeJudge(parts, "raw")),
+    startStreamApp(makeJudge(parts, "stream")),
+  ]);
+}
+
+type Judge = (seen: Pick<Message, "fields"> & { target: string }) => string;
+
+const ADDED_FIELDS: ReadonlySet<string> = new Set([
+  "x-postern-key-id",
+  "x-postern-workspace-id",
+  "x-postern-api-id",
+  "x-postern-request-id",
+]);
+const HOPS = ["keep-alive", "te", "trailer", "proxy-connection", "proxy-authorization", "http2-settings", "expect"];
+const UNSAFE_PATH = /\/(?:\/|\.{1,2}(?:\/|$))|%2e|%2f|%5c|%00|\\|[^\x21-\x7e]/i;
+
+/** Looks at a request as an app got it. Returns its `X-Case`. */
+function makeJudge({ complain: complainOf, onSeen }: AppParts, app: AppKind): Judge {
+  const complain = (id: string, text: string): void => complainOf(app, id, text);
+  const requestIds = new Set<string>();
+  return ({ fields, target }) => {
+    onSeen();
+    const one = (name: string) => valuesOf({ fields }, name);
+    const id = one("x-case").join();
+    const [requestId = "", ...more] = one("x-postern-request-id");
+    if (more.length > 0 || !/^req_[0-9A-Za-z]{16}$/.test(requestId))
+      complain(id, "it has no one request id of the gate");
+    if (requestIds.has(requestId)) complain(id, "two requests have one request id: it was sent twice, or smuggled");
+    requestIds.add(requestId);
+
+    const names = fields.map(([name]) => name);
+    for (const name of names) {
+      if (isIdentityHeader(name) && !ADDED_FIELDS.has(name)) complain(id, `the field ${name} got through`);
+      if (HOPS.includes(name)) complain(id, `the hop-by-hop field ${name} got through`);
+    }
+    if (one("upgrade").some((protocol) => protocol !== "websocket")) complain(id, "another upgrade than to WebSocket");
+    const keyIds = one("x-postern-key-id");
+    const path = target.split("?")[0] ?? "";
+    if (keyIds.some((keyId) => keyId !== FUZZ_KEY_ID) || keyIds.length > 1) complain(id, "a forged key id got through");
+    if (keyIds.length === 0 && !/^\/open(?:\/|$)/.test(path)) complain(id, `${target} was reached without a key`);
+    if (UNSAFE_PATH.test(path)) complain(id, `${JSON.stringify(target)} can be read in two ways`);
+    if (one("authorization").includes(`Bearer ${FUZZ_KEY}`) || one("x-api-key").includes(FUZZ_KEY)) {
+      complain(id, "the app sees the key");
+    }
+    return id;
+  };
+}
+
+const fieldsOf = ({ rawHeaders }: IncomingMessage): Message["fields"] =>
+  rawHeaders.flatMap((name, at) => (at % 2 === 0 ? [[name.toLowerCase(), rawHeaders[at + 1] ?? ""] as const] : []));
+
+async function startNodeApp(judge: Judge): Promise<FuzzApp> {
+  const server = createHttpServer(async (req, res) => {
+    const id = judge({ fields: fieldsOf(req), target: req.url ?? "" });
+    let body = "";
+    try {
+      for await (const chunk of req.setEncoding("latin1")) body += chunk;
+    } catch {
+      return;
+    }
+    res.writeHead(200, { "X-Saw": id }).end(req.method === "HEAD" ? undefined : digest(body));
+  });
+  return listening("node", server, server);
+}
+
+const STREAMED_PIECES = 8;
+
+/** Streams the digest of a body piece by piece; after an upgrade, sends back what it gets. */
+async function startStreamApp(judge: Judge): Promise<FuzzApp> {
+  const server = createHttpServer((req, res) => {
+    const id = judge({ fields: fieldsOf(req), target: req.url ?? "" });
+    const hasTrailers = req.method !== "HEAD" && req.httpVersion === "1.1";
+    res.writeHead(200, { "X-Saw": id, ...(hasTrailers ? { Trailer: "X-T" } : {}) });
+    const pieces: Buffer[] = [];
+    req.on("data", (chunk: Buffer) => void pieces.push(chunk));
+    req.on("end", () => {
+      const text = digest(Buffer.concat(pieces).toString("latin1"));
+      const each = text.length / STREAMED_PIECES;
+      let sent = 0;
+      const sendNext = (): void => {
+        if (res.destroyed) return;
+        res.write(text.slice(sent, sent + each));
+        sent += each;
+        if (sent < text.length) setImmediate(sendNext);
+        else {
+          if (hasTrailers) res.addTrailers({ "X-T": "1" });
+          res.end();
+        }
+      };
+      sendNext();
+    });
+    req.on("error", () => {});
+  });
+  server.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
+    judge({ fields: fieldsOf(req), target: req.url ?? "" });
+    socket.on("error", () => socket.destroy());
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    socket.write(head);
+    socket.pipe(socket);
+  });
+  return listening("stream", server, server);
+}
+
+async function startRawApp({ planFor, complain }: AppParts, judge: Judge): Promise<FuzzApp> {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    let text = "";
+    /** Of the request whose head has been read, and which may not be whole yet. */
+    let current: { markWhole: () => void } | undefined;
+    let sending: Promise<unknown> = Promise.resolve();
+    const onRequest = ({ firstLine, fields }: Message): void => {
+      const [method = "", target = ""] = firstLine.split(" ");
+      const id = judge({ fields, target });
+      const plan = planFor(id) ?? defaultPlan(id, method);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      current = { markWhole: resolve };
+      isTunnel = valuesOf({ fields }, "upgrade").length > 0 && / 101 /.test(plan.pieces.join("").slice(0, 200));
+      if (isTunnel) resolve();
+      sending = Promise.all([sending, plan.after === "body" ? promise : undefined]).then(() => sendPlan(socket, plan));
+    };
+    // What comes behind an upgrade that was answered by 101 is no HTTP any more, whatever it looks like.
+    let isTunnel = false;
+    const onData = (): void => {
+      for (;;) {
+        const read = isTunnel ? undefined : readRequest(text);
+        if (read === undefined) return;
+        if (current === undefined) onRequest(read.message);
+        if (!read.message.isWhole) return;
+        current?.markWhole();
+        current = undefined;
+        text = text.slice(read.end);
+      }
+    };
+    socket.on("error", () => {});
+    socket.on("end", () => socket.end());
+    socket.on("data", (chunk) => {
+      text += chunk.toString("latin1");
+      try {
+        onData();
+      } catch (error) {
+        if (!(error instanceof Malformed)) throw error;
+        const [, id = ""] = /x-case: (\S+)/i.exec(text) ?? [];
+        complain("raw", id, `the gate sent what is not HTTP/1.1: ${error.message}`);
+        socket.destroy();
+      }
+    });
+  });
+  return listening("raw", server, server);
+}
+
+const defaultPlan = (id: string, method: string): AnswerPlan => {
+  const body = method === "HEAD" ? "" : "default";
+  const pieces = [`HTTP/1.1 200 OK\r\nX-Saw: ${id}\r\nContent-Length: ${body.length}\r\n\r\n${body}`];
+  return { pieces, after: "body", ending: "keep", expect: "whole", status: 200, body };
+};
+
+async function sendPlan(socket: Socket, { pieces, ending }: AnswerPlan): Promise<void> {
+  for (const piece of pieces) {
+    if (socket.destroyed) return;
+    socket.write(piece, "latin1");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (ending === "end") socket.end();
+  else if (ending === "reset") socket.resetAndDestroy();
+}
+
+async function listening(
+  kind: AppKind,
+  server: Server,
+  closable: Server & { closeAllConnections?(): void },
+): Promise<FuzzApp> {
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    kind,
+    url: `http://127.0.0.1:${port}`,
+    close: async () => {
+      const closed = once(server, "close");
+      closable.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}

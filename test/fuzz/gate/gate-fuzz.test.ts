@@ -1,0 +1,60 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startProcess } from "../../harness/process.ts";
+import type { Case } from "./case.ts";
+import { makeCase } from "./generate.ts";
+import { complaintAbout, fuzzGate } from "./run.ts";
+import { type OpenGate, openWorld, type World } from "./world.ts";
+
+/*
+ * Bytes of clients and apps that nobody thought of, against sidecars as they run in a pod. `npm run fuzz:gate` does the same for
+ * longer, with any seed, and keeps what it finds as a file for `corpus/`.
+ */
+
+const CORPUS = join(import.meta.dirname, "corpus");
+const SEED = 8;
+const SECONDS = 30;
+/** Starting three processes, and making a finding small, takes minutes on a machine with much else to do. */
+const TIMEOUT_MS = 600_000;
+
+test(`${SECONDS} s of cases with a fixed seed find nothing`, { timeout: TIMEOUT_MS }, async () => {
+  const report = await fuzzGate({ seed: SEED, seconds: SECONDS });
+  expect(report.findings).toEqual([]);
+  // It has not merely failed to reach anything.
+  expect(report.cases).toBeGreaterThan(60);
+  expect(report.seen).toBeGreaterThan(30);
+});
+
+describe("what was found before stays mended", () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await openWorld();
+  }, TIMEOUT_MS);
+  afterAll(() => world?.close());
+
+  test.each(readdirSync(CORPUS))("%s", async (name) => {
+    const played: Case & { requests?: Case["requests"] } = JSON.parse(readFileSync(join(CORPUS, name), "utf8"));
+    expect(await complaintAbout(world, { ...played, requests: played.requests })).toBeUndefined();
+  });
+});
+
+test("a gate that lets everything through is found out, with a case that shows it again", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const openGate: OpenGate = async (app) => {
+    const child = await startProcess(process.execPath, [join(import.meta.dirname, "leaky-proxy.ts")], {
+      readyLine: /adminPort.*\n/,
+      env: { LEAKY_UPSTREAM: app.url },
+    });
+    const { port, adminPort } = JSON.parse(child.stdout());
+    return { process: child, port, adminPort, metrics: async () => "", close: async () => void (await child.stop()) };
+  };
+  const { findings } = await fuzzGate({ seed: SEED, seconds: SECONDS, openGate });
+  expect(findings).toMatchObject([{ isReproduced: true }]);
+});
+
+test("a seed has the same cases on every machine", () => {
+  expect(makeCase(SEED, 7)).toEqual(makeCase(SEED, 7));
+  expect(makeCase(SEED, 7).client).not.toEqual(makeCase(SEED + 1, 7).client);
+});

@@ -1,0 +1,63 @@
+import { answerPlan, upgradePlan } from "./answers.ts";
+import type { AnswerPlan, AppKind, Case, ExpectedRequest } from "./case.ts";
+import { mutate, split } from "./mutate.ts";
+import { Random } from "./random.ts";
+import { handshake, oddRequest, soundRequest } from "./requests.ts";
+
+const APPS: readonly AppKind[] = ["node", "raw", "stream"];
+
+/** The case with this number. A run's cases depend on its seed alone, whatever order they are played in. */
+export function makeCase(seed: number, number: number): Case {
+  const random = new Random(Math.imul(seed, 0x9e3779b1) ^ Math.imul(number + 1, 0x85ebca6b));
+  const id = `${seed.toString(36)}-${number}`;
+  const app = APPS[number % APPS.length] as AppKind;
+  if (random.oneIn(6)) return upgradeCase(random, id, app);
+  return random.oneIn(2) ? soundCase(random, id, app) : oddCase(random, id, app);
+}
+
+function soundCase(random: Random, id: string, app: AppKind): Case {
+  const count = 1 + random.int(4);
+  const answers: Record<string, AnswerPlan> = {};
+  const requests: ExpectedRequest[] = [];
+  let text = "";
+  for (let at = 0; at < count; at++) {
+    const made = soundRequest(random, `${id}.${at}`, at === count - 1);
+    text += made.text;
+    requests.push(made.expected);
+    const plan = answerPlan(random, made.expected.id);
+    // What an app sends after the head of an answer to HEAD is no body of it.
+    answers[made.expected.id] = made.expected.method === "HEAD" ? { ...plan, expect: "any" } : plan;
+  }
+  return { id, app, client: split(random, text), ends: "wait", requests, answers: app === "raw" ? answers : {} };
+}
+
+function oddCase(random: Random, id: string, app: AppKind): Case {
+  const count = 1 + random.int(3);
+  const answers: Record<string, AnswerPlan> = {};
+  let text = "";
+  for (let at = 0; at < count; at++) {
+    const requestId = `${id}.${at}`;
+    const isOdd = random.oneIn(2);
+    text += isOdd ? oddRequest(random, requestId) : withoutHead(soundRequest(random, requestId, false).text);
+    answers[requestId] = answerPlan(random, requestId);
+  }
+  if (random.oneIn(2)) text = mutate(random, text);
+  const ends = random.pick(["half-close", "half-close", "destroy", "wait"] as const);
+  return { id, app, client: split(random, text), ends, requests: undefined, answers: app === "raw" ? answers : {} };
+}
+
+/** An answer to HEAD can only be read by who knows that it is one, which of odd bytes nobody does. */
+const withoutHead = (text: string): string => text.replace(/^HEAD /, "GET ");
+
+function upgradeCase(random: Random, id: string, app: AppKind): Case {
+  const requestId = `${id}.0`;
+  let text = handshake(requestId);
+  const isSound = app === "stream" && random.oneIn(2);
+  const tunnel = isSound ? random.letters(1 + random.int(30_000)) : undefined;
+  if (!isSound && random.oneIn(2)) text = mutate(random, text);
+  // Behind the handshake, before there is an answer to it.
+  if (!isSound && random.oneIn(3)) text += random.oneIn(2) ? handshake(requestId) : "early bytes";
+  const answers = app === "raw" ? { [requestId]: upgradePlan(random, requestId) } : {};
+  const ends = isSound ? "wait" : random.pick(["half-close", "destroy", "wait"] as const);
+  return { id, app, client: split(random, text), ends, requests: undefined, answers, tunnel };
+}

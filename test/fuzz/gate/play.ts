@@ -1,0 +1,125 @@
+import { connect, type Socket } from "node:net";
+import type { Case, ExpectedRequest } from "./case.ts";
+import { type Answer, type Answers, Malformed, readAnswers, valuesOf } from "./read-messages.ts";
+
+/** How long a connection may be silent before its client gives up: on a busy machine longer, as long as an answer is owed. */
+const QUIET_MS = 250;
+const OWED_MS = 10_000;
+const LAST_MS = 30_000;
+
+export interface Heard {
+  readonly text: string;
+  /** The other side ended the connection in order; else it was reset, or we gave up. */
+  readonly hasEnded: boolean;
+}
+
+/** Plays a case against the gate at `port`, and returns what its client hears. Never throws. */
+export async function play(played: Case, port: number): Promise<Heard> {
+  const { client, ends, tunnel } = played;
+  const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true });
+  const pieces: string[] = [];
+  let hasEnded = false;
+  let sentTunnel = false;
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  socket.setNoDelay(true);
+  const owedUntilMs = performance.now() + OWED_MS;
+  socket.setTimeout(QUIET_MS, () => {
+    const isOwed = judge(played, { text: pieces.join(""), hasEnded }) !== undefined;
+    if (!isOwed || performance.now() > owedUntilMs) socket.destroy();
+    else socket.setTimeout(QUIET_MS);
+  });
+  socket.on("error", () => {});
+  // Silence is not the only way to last for ever.
+  const last = setTimeout(() => socket.destroy(), LAST_MS);
+  socket.on("close", () => {
+    clearTimeout(last);
+    resolve();
+  });
+  socket.on("end", () => {
+    hasEnded = true;
+    socket.end();
+  });
+  socket.on("data", (chunk: Buffer) => {
+    pieces.push(chunk.toString("latin1"));
+    if (tunnel === undefined || sentTunnel || !pieces.join("").includes("\r\n\r\n")) return;
+    sentTunnel = true;
+    socket.end(tunnel, "latin1");
+  });
+  await send(socket, client);
+  if (ends === "half-close") socket.end();
+  if (ends === "destroy") socket.destroy();
+  await closed;
+  return { text: pieces.join(""), hasEnded };
+}
+
+async function send(socket: Socket, pieces: readonly string[]): Promise<void> {
+  for (const [at, piece] of pieces.entries()) {
+    if (socket.destroyed) return;
+    socket.write(piece, "latin1");
+    await new Promise((resolve) => (at % 2 === 0 ? setImmediate(resolve) : setTimeout(resolve, 2)));
+  }
+}
+
+/** What is wrong with what the client of a case heard; undefined when nothing is. */
+export function judge(played: Case, heard: Heard): string | undefined {
+  const methods = played.requests?.map(({ method }) => method) ?? [];
+  let answers: Answers;
+  try {
+    answers = readAnswers(heard.text, methods);
+  } catch (error) {
+    if (error instanceof Malformed) return `the gate answered what is not HTTP/1.1: ${error.message}`;
+    throw error;
+  }
+  if (answers.final.some((answer) => valuesOf(answer, "x-saw").includes("stray"))) {
+    return "a request got the answer that was stray bytes behind another's";
+  }
+  if (played.tunnel !== undefined) {
+    return answers.tunnel === played.tunnel
+      ? undefined
+      : "what was sent through the upgraded connection did not come back";
+  }
+  if (played.requests !== undefined) return judgeSound(played, played.requests, answers.final);
+  const sent = played.client.join("");
+  // A request has its version at the end of its first line; one more answer may say that what follows is none.
+  const requestsMax = (sent.match(/HTTP\//gi)?.length ?? 0) + 1;
+  if (answers.final.length > requestsMax) return `${answers.final.length} answers to at most ${requestsMax} requests`;
+  return undefined;
+}
+
+function judgeSound(
+  { app, answers: plans }: Case,
+  requests: readonly ExpectedRequest[],
+  answers: readonly Answer[],
+): string | undefined {
+  if (answers.length > requests.length) return `${answers.length} answers to ${requests.length} requests`;
+  const ids = new Set(requests.map(({ id }) => id));
+  for (const [at, { id, method, status, body }] of requests.entries()) {
+    const answer = answers[at];
+    const plan = app === "raw" ? plans[id] : undefined;
+    const expect = status === undefined && plan !== undefined ? plan.expect : "whole";
+    // What an app breaks off or gets wrong may end the connection, and all that was to come on it.
+    if (answer === undefined) return expect === "whole" ? `no answer to request ${id}` : undefined;
+    const saw = valuesOf(answer, "x-saw");
+    // Odd answers are mutated, and with them what they saw: there only another request's own id says something.
+    const isAnothers = (one: string): boolean => one !== id && (expect !== "any" || ids.has(one));
+    if (saw.some(isAnothers)) return `request ${id} got the answer to ${saw.join()}`;
+    if (expect === "any") {
+      if (!answer.isWhole) return undefined;
+      continue;
+    }
+    const isOfApp = saw.length > 0;
+    if (expect === "cut") {
+      if (isOfApp && answer.isWhole) return `the answer to ${id} was broken off, and looks whole`;
+      if (!isOfApp && answer.status !== 502) return `${answer.status} for ${id}, whose answer was broken off`;
+      if (isOfApp) return undefined;
+      continue;
+    }
+    if (!answer.isWhole) return `the answer to ${id} was broken off`;
+    const expected = status ?? plan?.status ?? 200;
+    if (answer.status !== expected) return `${answer.status} instead of ${expected} for ${id}`;
+    if (status === undefined && method !== "HEAD" && answer.body !== (plan?.body ?? body)) {
+      return `the body of the answer to ${id} is not what the app sent`;
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,52 @@
+import type { AnswerPlan, Case } from "./case.ts";
+
+/** Each try is a connection; on a busy machine, some of them are slow. */
+const SHRINK_MS = 20_000;
+
+/**
+ * A smaller case that still fails: everything in one piece if that will do, then bytes taken out of what the client and the app
+ * send, in halves, quarters and so on. What was known of sound requests is no longer so, and is dropped where the failure stays.
+ */
+export async function shrink(found: Case, fails: (smaller: Case) => Promise<boolean>): Promise<Case> {
+  const untilMs = performance.now() + SHRINK_MS;
+  let smallest = found;
+  const attempt = async (smaller: Case): Promise<boolean> => {
+    if (performance.now() > untilMs || !(await fails(smaller))) return false;
+    smallest = smaller;
+    return true;
+  };
+  await attempt({ ...smallest, requests: undefined, tunnel: undefined });
+  await attempt({ ...smallest, client: [smallest.client.join("")] });
+  for (const [id, plan] of Object.entries(smallest.answers)) {
+    const { [id]: _, ...rest } = smallest.answers;
+    if (!(await attempt({ ...smallest, answers: rest }))) {
+      await attempt({
+        ...smallest,
+        answers: { ...smallest.answers, [id]: { ...plan, pieces: [plan.pieces.join("")] } },
+      });
+    }
+  }
+  // The sound requests of a case are as they are: with fewer bytes they would be others.
+  if (smallest.requests === undefined && smallest.client.length === 1) {
+    await shrinkText(smallest.client[0] ?? "", (text) => attempt({ ...smallest, client: [text] }));
+  }
+  for (const [id, plan] of Object.entries(smallest.answers)) {
+    if (plan.pieces.length !== 1 || plan.expect === "whole") continue;
+    const withText = (text: string): AnswerPlan => ({ ...plan, pieces: [text] });
+    await shrinkText(plan.pieces[0] ?? "", (text) =>
+      attempt({ ...smallest, answers: { ...smallest.answers, [id]: withText(text) } }),
+    );
+  }
+  return smallest;
+}
+
+async function shrinkText(text: string, attempt: (shorter: string) => Promise<boolean>): Promise<void> {
+  let current = text;
+  for (let size = current.length >> 1; size >= 1; size >>= 1) {
+    for (let at = 0; at < current.length; ) {
+      const shorter = current.slice(0, at) + current.slice(at + size);
+      if (await attempt(shorter)) current = shorter;
+      else at += size;
+    }
+  }
+}

@@ -1,0 +1,164 @@
+import { aRule, call } from "../../harness/gate.ts";
+import { type GuardedApp, guardApp } from "../../harness/sidecar-process.ts";
+import { waitFor } from "../../harness/wait.ts";
+import { type FuzzApp, startApps } from "./apps.ts";
+import { type AnswerPlan, type AppKind, type Case, FUZZ_KEY, FUZZ_KEY_ID } from "./case.ts";
+import { judge, play } from "./play.ts";
+
+/*
+ * Three apps, a sidecar process before each, and what has been found wrong with them. A sidecar that died is started again, so
+ * that the search for the bytes that did it can go on.
+ */
+
+export interface Complaint {
+  /** undefined: it cannot be told which case it was. */
+  readonly caseId: string | undefined;
+  readonly app: AppKind;
+  readonly text: string;
+}
+
+export interface World {
+  /** Plays one case. Resolves when its connection is closed, with what is wrong with what its client heard. */
+  play(played: Case): Promise<string | undefined>;
+  /** What was found since the last time: by the apps, in the processes, in their metrics. */
+  complaints(): Promise<Complaint[]>;
+  /** The largest resident memory of a sidecar so far, MiB. */
+  readonly rssMaxMiB: number;
+  /** Requests that reached an app. */
+  readonly seen: number;
+  close(): Promise<void>;
+}
+
+export type FuzzedGate = Pick<GuardedApp, "process" | "port" | "adminPort" | "metrics" | "close">;
+
+/** What stands before an app: a process of the sidecar, or another for a test of the fuzzer itself. */
+export type OpenGate = (app: FuzzApp) => Promise<FuzzedGate>;
+
+/** An app may hear of a request a moment after its client has gone, so that plans outlive their cases. */
+const PLANS_MAX = 5_000;
+/** Of a case. */
+const REQUESTS_MAX = 4;
+const LIVEZ_MS = 10_000;
+const RSS_MAX_MIB = 400;
+
+const openSidecar: OpenGate = async (app) => {
+  const rules = [aRule({ path: { prefix: "/open" }, access: "Anonymous" })];
+  const gate = await guardApp({ upstream: app.url, policy: { rules } });
+  await gate.records.putKey({ keyId: FUZZ_KEY_ID }, FUZZ_KEY);
+  await waitFor("the key to be known", async () => {
+    const { status } = await call(gate.port, { headers: { "X-API-Key": FUZZ_KEY, "X-Case": "begin" } });
+    return status === 200;
+  });
+  return gate;
+};
+
+export async function openWorld(openGate: OpenGate = openSidecar): Promise<World> {
+  const plans = new Map<string, AnswerPlan>();
+  let found: Complaint[] = [];
+  let seen = 0;
+  let rssMaxMiB = 0;
+  const caseOf = (requestId: string): string | undefined => /^[\da-z]+-\d+(?=\.\d+$)/.exec(requestId)?.[0];
+  const apps = await startApps({
+    planFor: (id) => plans.get(id),
+    complain: (app, id, text) => void found.push({ caseId: caseOf(id), app, text }),
+    onSeen: () => {
+      seen += 1;
+    },
+  });
+  const gates = new Map<AppKind, FuzzedGate>();
+  const open = async (app: FuzzApp): Promise<void> => void gates.set(app.kind, await openGate(app));
+  await Promise.all(apps.map(open));
+  const gateOf = (kind: AppKind): FuzzedGate => {
+    const gate = gates.get(kind);
+    if (gate === undefined) throw new Error(`no gate before the app ${kind}`);
+    return gate;
+  };
+  const faultsSeen = new Map<number, number>();
+
+  /** Returns what is wrong with the process of one gate. */
+  async function examine(app: FuzzApp): Promise<string | undefined> {
+    const gate = gateOf(app.kind);
+    const exit = await Promise.race([gate.process.exited, undefined]);
+    if (exit !== undefined) {
+      await gate.close();
+      await open(app);
+      const lastLines = gate.process.stderr().trimEnd().split("\n").slice(-5).join("\n");
+      return `the sidecar ended with code ${exit.code}, signal ${exit.signal}: ${lastLines}`;
+    }
+    const metrics = await Promise.race([readLive(gate), afterMs(LIVEZ_MS)]);
+    if (metrics === undefined) {
+      gate.process.kill("SIGKILL");
+      await gate.process.exited;
+      await gate.close();
+      await open(app);
+      return `the sidecar did not answer at /livez and /metrics within ${LIVEZ_MS} ms`;
+    }
+    const faults = [...metrics.matchAll(/^postern_sidecar_faults_total\S* (\d+)/gm)].reduce(
+      (sum, [, n]) => sum + Number(n),
+      0,
+    );
+    const before = faultsSeen.get(gate.process.pid) ?? 0;
+    faultsSeen.set(gate.process.pid, faults);
+    const rssMiB = Number(/^process_resident_memory_bytes (\d+)/m.exec(metrics)?.[1] ?? 0) / 2 ** 20;
+    rssMaxMiB = Math.max(rssMaxMiB, rssMiB);
+    if (rssMiB > RSS_MAX_MIB) return `the sidecar holds ${Math.round(rssMiB)} MiB`;
+    if (faults > before) return `an error was thrown that a guard caught: ${lastFault(gate.process.stderr())}`;
+    return undefined;
+  }
+
+  return {
+    async play(played) {
+      // A case may be played again with other answers.
+      for (let at = 0; at < REQUESTS_MAX; at++) plans.delete(`${played.id}.${at}`);
+      for (const [id, plan] of Object.entries(played.answers)) plans.set(id, plan);
+      for (const [id] of plans) {
+        if (plans.size <= PLANS_MAX) break;
+        plans.delete(id);
+      }
+      return judge(played, await play(played, gateOf(played.app).port));
+    },
+    async complaints() {
+      const ofApps = found;
+      found = [];
+      const ofGates = await Promise.all(
+        apps.map(async (app): Promise<Complaint[]> => {
+          const text = await examine(app);
+          return text === undefined ? [] : [{ caseId: undefined, app: app.kind, text }];
+        }),
+      );
+      return [...ofApps, ...ofGates.flat()];
+    },
+    get rssMaxMiB() {
+      return rssMaxMiB;
+    },
+    get seen() {
+      return seen;
+    },
+    async close() {
+      await Promise.all([...gates.values()].map((gate) => gate.close()));
+      await Promise.all(apps.map((app) => app.close()));
+    },
+  };
+}
+
+const afterMs = (ms: number): Promise<undefined> =>
+  new Promise((resolve) => {
+    setTimeout(() => resolve(undefined), ms).unref();
+  });
+
+/** Its metrics; undefined when it does not answer as it should. */
+async function readLive(gate: FuzzedGate): Promise<string | undefined> {
+  try {
+    const { status } = await call(gate.adminPort, { path: "/livez" });
+    return status === 200 ? await gate.metrics() : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const lastFault = (stderr: string): string =>
+  stderr
+    .split("\n")
+    .filter((line) => line.includes('"level":50'))
+    .at(-1)
+    ?.slice(0, 1_500) ?? "(no line about it: they are rare)";
