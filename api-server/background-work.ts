@@ -13,7 +13,8 @@ import { listWorkspaceIds } from "./store/workspaces.ts";
 import { createRefusals, createTurns } from "./workspace-turns.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
-const LOAD_EVERY_MS = 50;
+/** A sidecar waits 250 ms for credits to be loaded. */
+const LOAD_EVERY_MS = 100;
 const WRITE_BEHIND_EVERY_MS = 500;
 const INGEST_EVERY_MS = 200;
 const EVENTS_BUDGET_EVERY_MS = 1000;
