@@ -1,4 +1,5 @@
 import type { PoolClient } from "pg";
+import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { CreditRow } from "../credits/service.ts";
 import type { Deps } from "../deps.ts";
 import { inTransaction } from "../store/transaction.ts";
@@ -22,7 +23,14 @@ export async function inCreditsTransaction<T>(
       work(tx, async (change) => {
         // Noted first: from here on the counter may be suspended, whatever else happens.
         suspended = true;
-        await deps.credits.change(tx, [key], change);
+        try {
+          await deps.credits.change(tx, [key], change);
+        } catch (error) {
+          // A store that does not answer now would keep the caller waiting a second time. A counter that it suspends later is
+          // opened when the next spender asks for it.
+          if (error instanceof CountersUnavailable) suspended = false;
+          throw error;
+        }
       }),
     );
   } finally {
