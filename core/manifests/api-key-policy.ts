@@ -160,7 +160,7 @@ export const ApiKeyPolicySpec = z
       .enum(["Local", "Deny", "Allow"])
       .default("Local")
       .describe(
-        "Rate limits while the shared counters are away: Local counts in each pod, Deny refuses, Allow does not limit.",
+        "Rate limits while the shared counters are away: Local counts in each pod from nothing, so that one window may admit (pods + 1) × limit; Deny refuses; Allow does not limit.",
       ),
     onCreditFailure: z
       .enum(["Deny", "Allow"])

@@ -84,8 +84,9 @@ test("what is being exchanged counts until the answer is there, and once after i
   opened.push(counters);
   expect(await admit(counters, 6)).toBe(6);
   await reached.promise;
-  expect(await admit(counters, 30)).toBe(4);
+  const meanwhile = await admit(counters, 30);
   answer.resolve();
+  expect(meanwhile).toBe(4);
   await waitFor("the exchange of all", () => shared.total() === 10);
   expect(await admit(counters, 1)).toBe(0);
   expect(counters.overAdmitted()).toBe(0);
