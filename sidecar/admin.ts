@@ -1,4 +1,5 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
+import { guardedMessages, guardServer, type OnFault } from "./guard.ts";
 
 export interface Readiness {
   readonly ready: boolean;
@@ -10,8 +11,9 @@ export interface Readiness {
 export function createAdminServer(options: {
   readiness: () => Readiness;
   metrics: () => Promise<{ type: string; text: string }>;
+  onFault: OnFault;
 }): Server {
-  return createServer((req, res) => {
+  const server = createServer(guardedMessages(options.onFault), (req, res) => {
     const path = req.url?.split("?")[0];
     if (req.method !== "GET" && req.method !== "HEAD") {
       send(res, 405, "text/plain", "only GET\n");
@@ -29,6 +31,8 @@ export function createAdminServer(options: {
       send(res, 404, "text/plain", "not found\n");
     }
   });
+  guardServer(server, options.onFault);
+  return server;
 }
 
 function send(res: ServerResponse, status: number, type: string, body: string): void {

@@ -81,6 +81,18 @@ describe.each([
     expect(text).toMatch(/\r\n\r\n2\r\nok\r\n0\r\n\r\n$/);
   });
 
+  test("a head of 50,000 bytes is passed on, one of 100,000 is a 502", async () => {
+    const answer = (bytes: number) => `HTTP/1.1 200 OK\r\nX-Long: ${"l".repeat(bytes)}\r\nContent-Length: 2\r\n\r\nok`;
+    await openTo(answer(50_000));
+    expect((await sendRaw(gate.port, request)).text).toMatch(/^HTTP\/1\.1 200 OK\r\nx-long: l{50000}\r\n/);
+    await gate.close();
+    await openTo(answer(100_000));
+    const { status, text } = await sendRaw(gate.port, request);
+    expect(status).toBe(502);
+    expect(text).toContain("/errors/upstream_invalid_answer");
+    await isAlive();
+  });
+
   test("`100 Continue` that nobody asked for is dropped, `103 Early Hints` are passed on", async () => {
     const hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Gone\r\nX-Gone: 1\r\n\r\n";
     const interim = `HTTP/1.1 100 Continue\r\n\r\n${hints}HTTP/1.1 100 Continue\r\nX-A: b\r\n\r\n`;

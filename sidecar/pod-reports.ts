@@ -17,9 +17,9 @@ export function startPodReports(options: {
   let isStopped = false;
 
   async function send(): Promise<void> {
-    const report = read();
-    if (report === undefined || isStopped) return;
     try {
+      const report = read();
+      if (report === undefined || isStopped) return;
       await pods.report(report);
       if (isFailing) logger.info("pod reports reach the shared store again");
       isFailing = false;

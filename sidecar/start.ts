@@ -145,6 +145,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const server = createGateServer({ gate, timeouts, limits, checks });
   const admin = createAdminServer({
     readiness,
+    onFault: gate.onFault,
     metrics: exposeMetrics(metrics, {
       stalenessS: () => projection.stalenessMs() / 1000,
       sourceUsable: () => projection.sourceState().usable,

@@ -6,7 +6,7 @@ import { breakOff as breakOffAnswer, type Failed, InterimAnswers } from "./forwa
 import { guardEmits, guardSocket, type OnFault } from "./guard.ts";
 import type { Ongoing, OngoingSet } from "./ongoing.ts";
 import type { UpgradeRequest } from "./proxy.ts";
-import { failureOf } from "./upstream.ts";
+import { ANSWER_HEAD_BYTES_MAX, failureOf } from "./upstream.ts";
 
 /*
  * An upgrade (WebSocket) after it was let in: asked of the app, and from its 101 on two sockets joined in both directions.
@@ -50,6 +50,7 @@ export function openUpgrade(
       return appSocket;
     },
     timeout: parts.headersMs,
+    maxHeaderSize: ANSWER_HEAD_BYTES_MAX,
   });
   const breakOff = ({ error }: { error: unknown }): void => {
     onFault(error);

@@ -58,6 +58,9 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
+/** An app may say more in a head than a client: cookies are set one by one, policies are long. */
+export const ANSWER_HEAD_BYTES_MAX = 64 * 1024;
+
 export interface UpstreamOptions {
   readonly timeouts: Pick<Timeouts, "connectMs" | "headersMs" | "bodyIdleMs">;
   readonly headBytesMax: number;
@@ -93,7 +96,7 @@ class PooledUpstream implements Upstream {
       connect: this.#connector.connect,
       headersTimeout: timeouts.headersMs,
       bodyTimeout: timeouts.bodyIdleMs,
-      maxHeaderSize: Math.max(headBytesMax, 64 * 1024),
+      maxHeaderSize: Math.max(headBytesMax, ANSWER_HEAD_BYTES_MAX),
       pipelining: 1,
       // An app that closes idle connections after 5 s (the default of Node's server) must not do so under a request.
       keepAliveTimeout: 4_000,
