@@ -50,7 +50,7 @@ export class Delivered {
     }
     this.#lagging = lagging;
     this.#asOfMs = newestScan.asOfMs;
-    const oldestOfAll = Math.min(...oldest.values(), Number.POSITIVE_INFINITY);
+    const oldestOfAll = oldest.values().reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
     // Scans that everything has reached say nothing more than the newest one of them.
     while (this.#scans.length > 1 && (this.#scans[1]?.newest ?? 0) < oldestOfAll) this.#scans.shift();
     return { asOfMs: this.#asOfMs, lagging };

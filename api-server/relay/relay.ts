@@ -35,8 +35,8 @@ const RETRY_MAX_MS = 1000;
 /** Between two looks at a store that turned out to hold another projection. */
 const LOOK_AGAIN_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
-/** Workspaces whose delay is told apart in a heartbeat; should more have marks waiting, all count as behind. */
-const LAGGING_MAX = 1000;
+/** Workspaces with waiting marks that are looked through at once. */
+const WAITING_PAGE = 1000;
 
 export interface RelayOptions {
   readonly databaseUrl: string;
@@ -245,7 +245,7 @@ class RelayLoop implements Relay {
     const { begun, incomplete } = await writer.heartbeat(projectionId, until.asOfMs, workspaceIds, until.lagging);
     // While the whole is made, none is complete, and none has to be made by itself for that.
     rebuilding.ensureWorkspaces(projectionId, isWhole ? begun : [...begun, ...incomplete]);
-    this.#metrics.asOf.set(Math.min(until.asOfMs, ...until.lagging.values()) / 1000);
+    this.#metrics.asOf.set(until.lagging.values().reduce((a, b) => Math.min(a, b), until.asOfMs) / 1000);
     this.#metrics.lagging.set(until.lagging.size);
     this.#metrics.depth.set(await countOutbox(db, { max: DEPTH_SHOWN_MAX }));
   }
@@ -267,9 +267,12 @@ class RelayLoop implements Relay {
 async function oldestMarks(db: Client): Promise<Map<string, number>> {
   const oldest = new Map<string, number>();
   for (const bulk of [false, true]) {
-    const workspaceIds = await listWaitingWorkspaces(db, { bulk, after: "", max: LAGGING_MAX });
-    for (const [workspaceId, seq] of await listOldestMarks(db, { bulk, workspaceIds })) {
-      oldest.set(workspaceId, Math.min(seq, oldest.get(workspaceId) ?? seq));
+    for (let after: string | undefined = ""; after !== undefined; ) {
+      const workspaceIds = await listWaitingWorkspaces(db, { bulk, after, max: WAITING_PAGE });
+      for (const [workspaceId, seq] of await listOldestMarks(db, { bulk, workspaceIds })) {
+        oldest.set(workspaceId, Math.min(seq, oldest.get(workspaceId) ?? seq));
+      }
+      after = workspaceIds.length < WAITING_PAGE ? undefined : workspaceIds.at(-1);
     }
   }
   return oldest;

@@ -4,7 +4,7 @@ import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { jsonOf, type RecordRef, type RecordWriter } from "../../edge/projection/contract.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { createPool } from "../store/pool.ts";
-import { carryRound, Turns } from "./round.ts";
+import { carryRound, ROUND_MAX, Turns } from "./round.ts";
 
 const MiB = 1024 * 1024;
 const APIS = 20;
@@ -88,4 +88,46 @@ test("large records are carried a few at a time, all of one moment and one versi
   const again = await edge.source.read([{ workspaceId: WORKSPACE, kind: "key", id: "h" }]);
   expect(JSON.stringify(again)).toContain("meanwhile");
   await other.end();
+});
+
+test("a table that was emptied is noticed also behind more marks than a round takes", async () => {
+  await db.query("delete from outbox");
+  await db.query(
+    "insert into outbox (workspace_id, kind, id) select $1, 'api', 'api_' || i from generate_series(1, $2::integer) as i",
+    [WORKSPACE, 3 * ROUND_MAX],
+  );
+  await db.query("truncate policies");
+  const turns = new Turns();
+  const carry = () => carryRound({ db, writer: edge.writer, projectionId: "prj" }, turns);
+  await expect(carry()).rejects.toMatchObject({ name: "TableEmptied", seqs: [expect.any(Number)] });
+});
+
+test("workspaces take turns, and small transactions go before the rest of large ones", async () => {
+  await db.query("delete from outbox");
+  const add = (workspaceId: string, count: number, bulk: boolean) =>
+    db.query(
+      `insert into outbox (workspace_id, kind, id, bulk)
+       select $1, 'api', 'api_' || i, $3 from generate_series(1, $2::integer) as i`,
+      [workspaceId, count, bulk],
+    );
+  await add("ws_large", 10 * ROUND_MAX, true);
+  await add("ws_many", 5 * ROUND_MAX, false);
+  await add("ws_small", 3, false);
+  await add("ws_large", 2, false);
+  const turns = new Turns();
+  const left = async () => {
+    const text = "select workspace_id || ' ' || bulk as lane, count(*) as marks from outbox group by 1";
+    const { rows } = await db.query<{ lane: string; marks: number }>(text);
+    return Object.fromEntries(rows.map(({ lane, marks }) => [lane, marks]));
+  };
+  const round = await carryRound({ db, writer: edge.writer, projectionId: "prj" }, turns);
+  expect(round.isFull).toBe(true);
+  const after = await left();
+  expect(after).not.toHaveProperty("ws_small false");
+  expect(after).not.toHaveProperty("ws_large false");
+  // Both the large transaction and the many small ones get on.
+  expect(after["ws_large true"]).toBeLessThan(10 * ROUND_MAX);
+  expect(after["ws_many false"]).toBeLessThan(5 * ROUND_MAX);
+  while ((await carryRound({ db, writer: edge.writer, projectionId: "prj" }, turns)).carried > 0);
+  expect(await left()).toEqual({});
 });

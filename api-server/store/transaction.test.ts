@@ -47,6 +47,22 @@ test("forgets exactly what the triggers saw changed, after the commit", async ()
   expect(await nameOf("api_1")).toBe("second");
 });
 
+test("forgets everything when it changed more than is worth listing, also when it deleted what it changed", async () => {
+  let forgotten = 0;
+  const forgetAll = () => {
+    forgotten += 1;
+  };
+  const forgetting = { drop: () => expect.unreachable(), forgetAll };
+  await inTransaction({ db, wakeRelay: () => undefined, projection: forgetting }, async (tx) => {
+    await tx.query(
+      `insert into keys (id, workspace_id, api_id, hash, start, created_at)
+       select 'key_' || n, 'ws_1', 'api_1', 'h' || n, 's', 1 from generate_series(1, 3000) as n`,
+    );
+    await tx.query("delete from keys");
+  });
+  expect(forgotten).toBe(1);
+});
+
 test("a throw undoes everything and forgets nothing", async () => {
   const failed = inTransaction(deps(), async (tx) => {
     await rename("api_1", "undone")(tx);

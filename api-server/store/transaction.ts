@@ -1,14 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient, QueryResult } from "pg";
-import type { Projection, RecordKind, RecordRef } from "../../edge/projection/contract.ts";
+import type { Projection, RecordRef } from "../../edge/projection/contract.ts";
 import { isRetryable } from "./failures.ts";
+import type { Mark } from "./outbox.ts";
 
 const ATTEMPTS_MAX = 5;
 const RETRY_DELAY_MS = 10;
 
 interface OutboxMark {
   readonly workspace_id: string;
-  readonly kind: RecordKind;
+  readonly kind: Mark["kind"];
   readonly id: string;
 }
 
@@ -26,8 +27,7 @@ const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
                           from outbox
                          where tx = pg_current_xact_id_if_assigned()
                          limit ${MARKS_MAX + 1}) o
-                  left join keys k on o.kind = 'keyId' and k.id = o.id
-                 where o.kind <> 'keyId' or k.id is not null;
+                  left join keys k on o.kind = 'keyId' and k.id = o.id;
                 commit`;
 
 /** What a transaction needs: the database, what in this process remembers records, and the word that there are new marks. */
@@ -63,7 +63,7 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
     // Several statements in one text give several results; the types of `pg` know of one only.
     const [marks] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxMark>];
     if (marks.rows.length > MARKS_MAX) deps.projection.forgetAll();
-    else deps.projection.drop(marks.rows.map(toRef));
+    else deps.projection.drop(marks.rows.flatMap(toRefs));
     if (marks.rows.length > 0) deps.wakeRelay();
     return result;
   } catch (error) {
@@ -75,7 +75,9 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
   }
 }
 
-const toRef = (mark: OutboxMark): RecordRef => ({ workspaceId: mark.workspace_id, kind: mark.kind, id: mark.id });
+/** None for a key that the transaction itself deleted: another mark of its names the hash. */
+const toRefs = ({ workspace_id, kind, id }: OutboxMark): RecordRef[] =>
+  kind === "keyId" || kind === "everything" ? [] : [{ workspaceId: workspace_id, kind, id }];
 
 async function rollback(tx: PoolClient): Promise<Error | undefined> {
   try {

@@ -28,6 +28,7 @@ export const TOMBSTONE_KEPT_MS = 24 * 60 * 60 * 1000;
 const RECORDS_PER_CALL = 200;
 const CALLS_PER_BATCH = 200;
 const ENTRIES_PER_CALL = 500;
+const LAGGING_NAMED_MAX = 2000;
 
 /** A script that belongs to one workspace, or to the central feed. */
 interface OwnedCall extends ScriptCall {
@@ -130,10 +131,13 @@ export class RedisRecordWriter implements RecordWriter {
     lagging: ReadonlyMap<string, number> = new Map(),
   ): Promise<WorkspacesAnew & { incomplete: string[] }> {
     await this.#joinNew(projectionId, workspaceIds);
-    const behind = [...lagging].map(([id, ms]) => `${id}=${ms}`).join(" ");
+    // So many that naming them would be longer than what they say: then all count as behind.
+    const isNamed = lagging.size <= LAGGING_NAMED_MAX;
+    const behind = isNamed ? [...lagging].map(([id, ms]) => `${id}=${ms}`).join(" ") : "";
+    const centralMs = isNamed ? asOfMs : lagging.values().reduce((a, b) => Math.min(a, b), asOfMs);
     const calls = () => [
       ...workspaceIds.map((id) => this.#heartbeat(id, this.#idOf(id), lagging.get(id) ?? asOfMs, "")),
-      this.#heartbeat(CENTRAL, projectionId, asOfMs, behind),
+      this.#heartbeat(CENTRAL, projectionId, centralMs, behind),
     ];
     const incomplete: string[] = [];
     const begun = await this.#run(projectionId, calls, (owner, reply) => {

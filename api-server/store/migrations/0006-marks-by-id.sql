@@ -4,7 +4,7 @@
 --
 --   keyId       the key of this id, under whatever hash it has when it is read
 --   key         a hash that may have no key any more, so that it gets its tombstone
---   everything  a table was emptied without a word about its rows: all is projected anew
+--   everything  a table was emptied without a word about its rows: all is projected anew; the workspace is '*'
 --
 -- No trigger notifies. A notification takes a lock of the whole server at commit, which makes transactions commit one after
 -- the other; the api-server wakes the relay after the commit instead, and the relay looks once a second in any case.
@@ -86,7 +86,7 @@ create trigger outbox_key_space after update of key_space_id on apis
 
 create function outbox_truncated() returns trigger language plpgsql as $$
 begin
-  perform outbox_add('', 'everything', tg_table_name);
+  perform outbox_add('*', 'everything', tg_table_name);
   return null;
 end $$;
 do $$

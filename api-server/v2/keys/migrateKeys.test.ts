@@ -310,16 +310,16 @@ describe("a key of a prefixed migration", () => {
     expect((await read(keyId)).start).toBe(start);
   });
 
-  test("is told to the pods: its new hash and its old one are marked in the outbox", async () => {
+  test("is told to the pods: the key and its old hash are marked in the outbox", async () => {
     const { key, hash: imported } = aPrefixedKey();
-    await migratePrefixed({ hash: imported });
+    const keyId = await migratePrefixed({ hash: imported });
     await t.deps.db.query("delete from outbox");
     await verify(key, prefixed);
     const { rows } = await t.deps.db.query("select kind, id from outbox order by seq");
     expect(rows).toEqual(
       expect.arrayContaining([
         { kind: "key", id: imported },
-        { kind: "key", id: hashKey(key) },
+        { kind: "keyId", id: keyId },
       ]),
     );
   });
