@@ -80,6 +80,8 @@ export interface SampleEntry {
   readonly stalenessMs: number | undefined;
   /** Of all workspaces that do not lag behind the others. */
   readonly feedStalenessMs: number | undefined;
+  /** Of a sidecar: how often since its start the shared counters could not say whether a limit is used up. */
+  readonly limitFailures?: number | undefined;
 }
 
 export interface FaultEntry {

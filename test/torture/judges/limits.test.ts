@@ -1,15 +1,23 @@
 import { expect, test } from "vitest";
-import type { FaultEntry } from "../journal.ts";
+import type { Recorded } from "../journal.ts";
 import { LIMIT } from "../load/keys.ts";
-import { aCase, aFault, anAsk } from "./a-case.ts";
+import { aCase, aFault, anAsk, aSample } from "./a-case.ts";
 import { judgeLimits } from "./limits.ts";
 
 /** So many requests let in, all in one window (the fixed instant is the start of one), from two processes by turns. */
-function count(letIn: number, { faults = [], fromS = 1 }: { faults?: FaultEntry[]; fromS?: number } = {}): number {
+function count(
+  letIn: number,
+  {
+    faults = [],
+    samples = [],
+    fromS = 1,
+    workspace = "main",
+  }: Partial<Recorded> & { fromS?: number; workspace?: string } = {},
+): number {
   const asks = Array.from({ length: letIn }, (_, n) =>
-    anAsk(fromS + n / 100, "valid", { keyKind: "limited", process: `sidecar-${n % 2}` }),
+    anAsk(fromS + n / 100, "valid", { workspace, keyKind: "limited", process: `sidecar-${n % 2}` }),
   );
-  return judgeLimits(aCase({ asks, faults })).length;
+  return judgeLimits(aCase({ asks, faults, samples })).length;
 }
 
 test("the limit is let in, and not one more", () => {
@@ -35,4 +43,21 @@ test("a fault of something else excuses nothing, nor one that was left out, nor 
   expect(count(LIMIT + 1, { faults: [aFault("abort-postgres", 0, 2)] })).toBe(1);
   expect(count(LIMIT + 1, { faults: [aFault("flush-redis", 2, 2, { skipped: "busy" })] })).toBe(1);
   expect(count(LIMIT + 1, { faults: [aFault("flush-redis", -10, -9)] })).toBe(1);
+});
+
+test("a sidecar that counts for itself when the store is slow may let in as much again, when it says that it did", () => {
+  const said = (after: number, process: string) => [
+    aSample(-1, 0, { process, limitFailures: 7 }),
+    aSample(6, 0, { process, limitFailures: after }),
+  ];
+  const [one, none] = [
+    [...said(8, "sidecar-0"), ...said(7, "sidecar-1")],
+    [...said(7, "sidecar-0"), ...said(7, "sidecar-1")],
+  ];
+  const counts = (workspace: string, samples: typeof one) =>
+    [LIMIT, 2 * LIMIT, 2 * LIMIT + 1].map((letIn) => count(letIn, { workspace, samples }));
+  expect(counts("second", one)).toEqual([0, 0, 1]);
+  expect(counts("second", none)).toEqual([0, 1, 1]);
+  // Its policy is to let nobody in.
+  expect(counts("main", one)).toEqual([0, 1, 1]);
 });

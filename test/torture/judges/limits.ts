@@ -1,5 +1,5 @@
-import type { AskEntry } from "../journal.ts";
-import { LIMIT, LIMIT_WINDOW_MS } from "../load/keys.ts";
+import type { AskEntry, Recorded } from "../journal.ts";
+import { LIMIT, LIMIT_WINDOW_MS, LOCAL_WORKSPACE } from "../load/keys.ts";
 import { losses, spellsOf, touches } from "./faults.ts";
 import type { Case, Violation } from "./judge.ts";
 
@@ -9,12 +9,14 @@ const MEND_MS = 5_000;
 const EDGE_MS = 2;
 
 /**
- * Strict limits are never over in an aligned window. Where the store was lost in it, counting began anew; where it was away,
- * each process that was asked counted for itself: then one more window's worth for each loss and each process.
+ * Strict limits are never over in an aligned window. Where the store was lost in it, counting began anew; where it was away
+ * (or the machine stood still, and the store with it), each process that was asked counted for itself: then one more window's
+ * worth for each loss and each process. A sidecar whose policy is to count for itself does so also when the store is slow, and
+ * says how often.
  */
 export function judgeLimits({ recorded }: Case): Violation[] {
   const { faults } = recorded;
-  const away = spellsOf(faults, { mendMs: MEND_MS, isMeant: ({ kind }) => kind.includes("redis") });
+  const away = spellsOf(faults, { mendMs: MEND_MS, isMeant: ({ kind }) => kind.includes("redis") || kind === "stall" });
   const lost = losses(faults);
   const windows = new Map<string, AskEntry[]>();
   for (const ask of recorded.asks) {
@@ -31,10 +33,29 @@ export function judgeLimits({ recorded }: Case): Violation[] {
     const fromMs = Math.floor(first.sentMs / LIMIT_WINDOW_MS) * LIMIT_WINDOW_MS;
     const toMs = fromMs + LIMIT_WINDOW_MS;
     const lossCount = lost.filter(({ startedMs, endedMs }) => startedMs <= toMs && endedMs >= fromMs).length;
-    const processes = touches(away, fromMs, toMs) ? new Set(asks.map(({ process }) => process)).size : 0;
+    if (asks.length <= LIMIT * (1 + lossCount)) return [];
+    const isAway = touches(away, fromMs, toMs);
+    const asked = [...new Set(asks.map(({ process }) => process))];
+    const processes = asked.filter(
+      (process) => isAway || countedAlone(recorded, first, { process, fromMs, toMs }),
+    ).length;
     const bound = LIMIT * (1 + lossCount + processes);
     if (asks.length <= bound) return [];
     const what = `${asks.length} requests let in where ${bound} are the most`;
     return [{ judge: "limits", what, atMs: fromMs, evidence: { key: first.key, lossCount, processes } }];
   });
+}
+
+/** True when the process may have met a store that was too slow in that time, and counts for itself then. */
+function countedAlone(
+  { samples }: Recorded,
+  { workspace }: AskEntry,
+  { process, fromMs, toMs }: { process: string; fromMs: number; toMs: number },
+): boolean {
+  if (workspace !== LOCAL_WORKSPACE) return false;
+  const own = samples.filter((sample) => sample.process === process && sample.limitFailures !== undefined);
+  const before = own.findLast(({ answeredMs }) => answeredMs <= fromMs);
+  const after = own.find(({ sentMs }) => sentMs >= toMs);
+  if (after === undefined) return own.at(-1)?.limitFailures !== (before?.limitFailures ?? 0);
+  return before?.incarnation !== after.incarnation || before.limitFailures !== after.limitFailures;
 }

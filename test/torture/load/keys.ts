@@ -5,6 +5,8 @@ import type { WorkspaceName } from "../world/world.ts";
 /** How many requests a limited key is let through in a window, by a limit that applies by itself. */
 export const LIMIT = 20;
 export const LIMIT_WINDOW_MS = 5_000;
+/** Whose sidecars count for themselves when the shared counters cannot say in time. The others' then let nobody in. */
+export const LOCAL_WORKSPACE: WorkspaceName = "second";
 /** What a credited key begins with: little enough to be used up in a minute. */
 export const CREDITS = 40;
 /** What the guarded path needs. */

@@ -17,7 +17,9 @@ export async function sample(
   const stalenessMs = readStaleness(result.text, "staleness");
   // A sidecar follows one workspace alone.
   const feedStalenessMs = part.name.startsWith("api-") ? readStaleness(result.text, "feed_staleness") : stalenessMs;
-  const said = { sentMs, answeredMs, stalenessMs, feedStalenessMs };
+  const limitFailures = /^postern_sidecar_counter_failures_total\{what="limits"\} (\d+)$/m.exec(result.text)?.[1];
+  const counted = limitFailures === undefined ? {} : { limitFailures: Number(limitFailures) };
+  const said = { sentMs, answeredMs, stalenessMs, feedStalenessMs, ...counted };
   journal?.add({ type: "sample", process: part.name, incarnation, ...said });
   return { stalenessMs, leads: /^postern_relay_leading 1$/m.test(result.text) };
 }

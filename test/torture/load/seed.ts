@@ -15,6 +15,7 @@ import {
   type Keys,
   LIMIT,
   LIMIT_WINDOW_MS,
+  LOCAL_WORKSPACE,
   type LoadRole,
   PERMISSION,
   permissionKey,
@@ -96,7 +97,7 @@ const policyOf = (name: "main" | "second", apiId: string, slugs: readonly string
       { access: "Key", creditCost: 1, ratelimits: [] },
     ],
     onStale: { afterMs: 30_000, action: name === "main" ? "Serve" : "Deny", denyAfterMs: 900_000 },
-    onCounterFailure: name === "main" ? "Deny" : "Local",
+    onCounterFailure: name === LOCAL_WORKSPACE ? "Local" : "Deny",
   });
 
 interface Seeding {
