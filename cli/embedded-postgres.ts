@@ -88,7 +88,7 @@ export async function startEmbeddedPostgres(options: {
   child.once("error", (error) => {
     lastWords += error.message;
   });
-  endWithUs(child, {
+  const unwatched = endWithUs(child, {
     commandWord: cluster,
     // Nobody waits for a server whose files go as well.
     signal: options.temporary === true ? "QUIT" : "INT",
@@ -102,13 +102,14 @@ export async function startEmbeddedPostgres(options: {
   const password = readFileSync(secretFile, "utf8");
   const url = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
   const stop = async () => {
-    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return void (await unwatched);
     // SIGINT is Postgres's fast shutdown: sessions are ended, data is flushed. SIGQUIT recovers at the next start instead.
     child.kill("SIGINT");
     if (!(await Promise.race([exited.then(() => true), sleep(STOP_DEADLINE_MS, false, { ref: false })]))) {
       child.kill("SIGQUIT");
       await exited;
     }
+    await unwatched;
   };
   try {
     await untilReady(url("postgres"), () =>

@@ -25,16 +25,26 @@ export interface EndWithUs {
   readonly runAs?: { readonly uid: number; readonly gid: number } | undefined;
 }
 
-/** Watches over a child from now until it exits. Does nothing where there is no `sh`. */
-export function endWithUs(child: ChildProcess, { commandWord, signal, removeFolder, runAs }: EndWithUs): void {
-  if (child.pid === undefined || platform() === "win32") return;
+/**
+ * Watches over a child from now until it exits. Resolves when the watcher, too, is gone: who ends before that leaves it behind. Does
+ * nothing where there is no `sh`.
+ */
+export function endWithUs(child: ChildProcess, { commandWord, signal, removeFolder, runAs }: EndWithUs): Promise<void> {
+  if (child.pid === undefined || platform() === "win32") return Promise.resolve();
   const args = ["-c", WATCH, "sh", String(child.pid), signal, commandWord, removeFolder ?? ""];
   // In a session of its own: what is sent to our group does not reach it.
   const watcher = spawn("sh", args, { stdio: ["pipe", "ignore", "ignore"], detached: true, cwd: "/", ...runAs });
-  watcher.on("error", () => undefined);
+  const gone = new Promise<void>((resolve) => {
+    watcher.once("exit", () => resolve());
+    watcher.once("error", () => resolve());
+  });
   watcher.stdin.on("error", () => undefined);
   // Neither the watcher nor its input keeps this process from ending.
   watcher.unref();
   (watcher.stdin as typeof watcher.stdin & { unref(): void }).unref();
-  child.once("exit", () => watcher.kill("SIGKILL"));
+  child.once("exit", () => {
+    watcher.ref();
+    watcher.kill("SIGKILL");
+  });
+  return gone;
 }
