@@ -66,6 +66,9 @@ async function callApi(ready: Ready, procedure: string, body: unknown, rootKey =
   return { status: response.status, body: (await response.json()) as { data: Record<string, string> } };
 }
 
+/** Making the files of a new Postgres takes a second, and much longer on a busy machine. */
+const FILES_MADE = { deadlineMs: 45_000 };
+
 async function childrenOf(pid: number): Promise<string[]> {
   const { stdout } = await run("ps", ["-o", "pid=", "--ppid", String(pid)]).catch(() => ({ stdout: "" }));
   return stdout
@@ -111,10 +114,14 @@ describe("postern dev", { timeout: 60_000 }, () => {
     const args = ["cli/main.ts", "dev", "--json", "--data", data, "--api-port", "0"];
     const child = await startProcess(process.execPath, args, { cwd: ROOT, env });
     started.push(child);
-    const postgres = await waitFor("its Postgres", async () => {
-      const { stdout } = await run("ps", ["-o", "pid=,comm=", "--ppid", String(child.pid)]);
-      return /(\d+) postgres/.exec(stdout)?.[1];
-    });
+    const postgres = await waitFor(
+      "its Postgres",
+      async () => {
+        const { stdout } = await run("ps", ["-o", "pid=,comm=", "--ppid", String(child.pid)]);
+        return /(\d+) postgres/.exec(stdout)?.[1];
+      },
+      FILES_MADE,
+    );
     expect(await child.stop(5000)).toEqual({ code: 0, signal: null });
     expect(child.stdout()).toBe("");
     await waitFor("its Postgres to be gone", () =>
