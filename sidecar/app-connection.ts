@@ -52,8 +52,10 @@ function tellResets(socket: Socket): void {
 function filterReads(socket: Socket): ContinueFilter {
   const filter = new ContinueFilter();
   const read = socket.read.bind(socket);
-  // undici reads whole chunks, when told that there are some.
-  socket.read = () => {
+  socket.read = (size?: number) => {
+    // undici reads whole chunks, when told that there are some. A size is what the stream itself asks with, and then 0, to
+    // have more fetched: what came of such a call would be lost.
+    if (size !== undefined) return read(size);
     for (;;) {
       const chunk: Buffer | null = read();
       if (chunk === null) return null;

@@ -199,17 +199,22 @@ test("a client that does not take its answer for too long is cut off, and the ap
   );
 });
 
-test("a client that reads slowly is not", async () => {
-  const body = Buffer.alloc(8 * MiB, "x");
-  const app = await startApp((_req, res) => res.end(body));
-  gate = await openGate({ ...OPEN, app, timeouts: { answerIdleMs: 8_000 } });
-  const client = kept(connect(gate.port, "127.0.0.1"));
-  let bytes = 0;
-  client.on("data", (piece) => {
-    bytes += piece.length;
-    client.pause();
-    setTimeout(() => client.resume(), 10);
-  });
-  client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-  await waitFor("all of it", () => bytes > body.length, { deadlineMs: 60_000 });
-}, 70_000);
+// Each try is another order of reads, pauses and packets: one answer in four lost a part of itself when a read was misunderstood.
+test.each([1, 2, 3, 4])(
+  "a client that reads slowly is not, and gets every byte (try %i)",
+  async () => {
+    const body = Buffer.alloc(8 * MiB, "x");
+    const app = await startApp((_req, res) => res.end(body));
+    gate = await openGate({ ...OPEN, app, timeouts: { answerIdleMs: 8_000 } });
+    const client = kept(connect(gate.port, "127.0.0.1"));
+    let bytes = 0;
+    client.on("data", (piece) => {
+      bytes += piece.length;
+      client.pause();
+      setTimeout(() => client.resume(), 10);
+    });
+    client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    await waitFor("all of it", () => bytes > body.length, { deadlineMs: 60_000 });
+  },
+  70_000,
+);
