@@ -130,6 +130,11 @@ export const ERROR_KINDS = {
     "Service Unavailable",
     "The gate in front of the app cannot decide about the request now: its policy is not loaded yet, or what it knows of keys, limits or credits is missing or too old. Nothing is said about the key. Try again.",
   ),
+  http_version_not_supported: row(
+    505,
+    "HTTP Version Not Supported",
+    "The request line names a version of HTTP other than 1.1 and 1.0. A gate in front of an app speaks no other.",
+  ),
   upstream_busy: row(
     503,
     "Service Unavailable",

@@ -39,6 +39,8 @@ export interface Timeouts {
   readonly answerIdleMs: number;
   /** Without a byte of a request's body while the app waits for it. */
   readonly requestBodyIdleMs: number;
+  /** For an answer to a client that has ended its own direction, without a byte of it: it may be gone altogether. */
+  readonly halfClosedMs: number;
   /** For a client to send the head of a request. */
   readonly requestHeadMs: number;
   /** How long a client's connection may be idle between requests. */
@@ -76,6 +78,8 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   bodyIdleMs: 300_000,
   // The kernel reports room only when a third of its buffer is free, which is up to 1.3 MB: a reader of 11 KB per second gets by.
   answerIdleMs: 120_000,
+  // Long enough for most answers; as long as that, the app works for clients that hung up.
+  halfClosedMs: 10_000,
   // A client that has begun has its body at hand, unless it makes it as it sends; networks that lose packets recover in less.
   requestBodyIdleMs: 10_000,
   requestHeadMs: 30_000,

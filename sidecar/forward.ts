@@ -2,8 +2,9 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { type Additions, interimText, passableHead, passableTrailers, type ReceivedHead } from "./answer-head.ts";
 import { Gathered } from "./gathered.ts";
 import { guardRun, type OnFault } from "./guard.ts";
+import { drainBody } from "./linger.ts";
 import type { Admission, Ongoing, OngoingSet } from "./ongoing.ts";
-import { type BodyParts, drainBody, type RequestBody } from "./request-body.ts";
+import type { BodyParts, RequestBody } from "./request-body.ts";
 import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamRequest } from "./upstream.ts";
 
 /*
@@ -25,6 +26,7 @@ export interface ForwardParts extends BodyParts {
   readonly upstream: Upstream;
   readonly ongoing: OngoingSet;
   readonly answerIdleMs: number;
+  readonly halfClosedMs: number;
   readonly drainBytesMax: number;
   readonly isClosing: () => boolean;
   readonly onFault: OnFault;
@@ -72,6 +74,8 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   /** `performance.now()` when the write began that the client has not taken yet; 0 when there is none. */
   #writingMs = 0;
   #isPaused = false;
+  /** What was written to a client that has ended its direction, and when that was last seen to grow. */
+  #halfClosed = { bytes: -1, sinceMs: 0 };
   readonly #interim: InterimAnswers;
 
   constructor(parts: ForwardParts, res: ServerResponse, body: RequestBody | null, extras: Extras, startedMs: number) {
@@ -194,6 +198,10 @@ export class Forwarding implements AnswerReceiver, Ongoing {
   }
 
   breakIfStalled(nowMs: number): void {
+    if (this.#isClientGone(nowMs)) {
+      this.cut();
+      return;
+    }
     const isReadStalled = this.#writingMs > 0 && nowMs - this.#writingMs > this.#parts.answerIdleMs;
     const isSendStalled = this.#body?.isTooSlow(nowMs) === true;
     if (!isReadStalled && !isSendStalled) return;
@@ -201,6 +209,20 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     this.#sent?.abort();
     if (this.#answered) breakOff(this.#res);
     else this.#fail("stalled");
+  }
+
+  /**
+   * A client that has ended its direction may have closed its socket, or wait for the answer: only writing tells. So it is
+   * taken for gone when nothing could be sent to it for a while.
+   */
+  #isClientGone(nowMs: number): boolean {
+    const { socket } = this.#res;
+    if (socket?.readableEnded !== true) return false;
+    if (socket.bytesWritten !== this.#halfClosed.bytes) {
+      this.#halfClosed = { bytes: socket.bytesWritten, sinceMs: nowMs };
+      return false;
+    }
+    return nowMs - this.#halfClosed.sinceMs > this.#parts.halfClosedMs;
   }
 
   cut(): void {

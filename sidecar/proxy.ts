@@ -18,12 +18,13 @@ import {
 import { networkOf } from "./client-address.ts";
 import { Forwarding, type ForwardParts } from "./forward.ts";
 import { compileHeadReader, type Head } from "./head.ts";
+import { drainBody, lingerAfterAnswer } from "./linger.ts";
 import type { Decision, Metrics } from "./metrics.ts";
 import type { Admission } from "./ongoing.ts";
 import type { Places } from "./places.ts";
 import type { PolicyInForce } from "./policy-in-force.ts";
 import { type PreparedKey, prepareKey } from "./prepared-key.ts";
-import { drainBody, RequestBody } from "./request-body.ts";
+import { RequestBody } from "./request-body.ts";
 import { recheck, type Verdict, type VerifyParts, verify } from "./verify.ts";
 
 /*
@@ -113,7 +114,9 @@ export class Exchange implements Admission {
     const inForce = this.#gate.policy();
     const head = (inForce?.readHead ?? readAnyHead)(this.#req.rawHeaders, this.#req.httpVersion);
     this.#head = head;
-    if (head.malformed !== undefined) {
+    if (this.#req.httpVersion !== "1.1" && this.#req.httpVersion !== "1.0") {
+      this.#refuse("MALFORMED", VERSION_REFUSED, { close: true });
+    } else if (head.malformed !== undefined) {
       this.#refuse("MALFORMED", malformed(head.malformed), { close: true });
     } else if (head.hasBody && this.#passage.kind === "upgrade") {
       this.#refuse("MALFORMED", malformed("A request for an upgrade has no body."), { close: true });
@@ -197,6 +200,8 @@ export class Exchange implements Admission {
 
   #pass(decision: Decision): void {
     this.#observe(decision);
+    // Its body turned out to be malformed meanwhile, and that was the answer.
+    if (this.#res.headersSent) return;
     const { forwarded: headers, hasBody, bodyLength } = this.#head as Head;
     const address = this.#address;
     headers.push("X-Postern-Request-Id", this.requestId);
@@ -275,6 +280,12 @@ export class Exchange implements Admission {
   }
 }
 
+/** The parser lets some other versions pass, and they would reach the app as 1.1. */
+export const VERSION_REFUSED: Problem = {
+  kind: "http_version_not_supported",
+  detail: "The gate speaks HTTP/1.1 and HTTP/1.0.",
+};
+
 const NO_TAGS: readonly string[] = [];
 
 const malformed = (detail: string, location = "header"): Problem => ({ kind: "malformed_request", detail, location });
@@ -287,9 +298,11 @@ export function answerProblem(
   options: { requestId: string; shown?: ShownLimit | undefined; close: boolean; passage: Passage },
 ): void {
   const { req } = res;
-  if (res.destroyed) return;
+  // Answered already: what came after a fault in the body, for one.
+  if (res.destroyed || res.headersSent) return;
   // Nobody knows whether a client that was told to wait will send its body all the same (RFC 9110, 10.1.1).
   const close = options.close || options.passage.kind !== "request" || gate.isClosing();
+  if (close && (!gate.isClosing() || !req.complete)) lingerAfterAnswer(req.socket);
   sendProblem(res, problem, { requestId: options.requestId, docsUrl: gate.docsUrl, shown: options.shown, close });
   if (!close) drainBody(req, gate.drainBytesMax);
 }

@@ -3,7 +3,6 @@ import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { BodyPace, type PaceLimits } from "./body-pace.ts";
 import { Gathered } from "./gathered.ts";
-import { lingerForBody } from "./linger.ts";
 import type { PieceTurns, Reader } from "./piece-turns.ts";
 
 /*
@@ -173,24 +172,4 @@ class BodyStream extends Readable {
     this.#body.drop();
     callback(error);
   }
-}
-
-const DRAIN_IDLE_MS = 10_000;
-
-/**
- * Reads the rest of a body that nobody wants, so that the client, which may not look for an answer before it has sent
- * everything, gets to read it. Past `bytesMax`, or when nothing comes for ten seconds, the connection is closed.
- */
-export function drainBody(request: IncomingMessage, bytesMax: number): void {
-  if (request.complete) return;
-  lingerForBody(request);
-  let bytes = 0;
-  // Node closes a connection that is silent for so long; with the next request it sets the timeout anew.
-  request.socket.setTimeout(DRAIN_IDLE_MS);
-  request.on("data", (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > bytesMax) request.socket.destroy();
-  });
-  request.on("error", () => {});
-  request.resume();
 }

@@ -7,7 +7,8 @@ import type { Limits, Timeouts } from "./config.ts";
 import { type Failed, Forwarding } from "./forward.ts";
 import { guardedMessages, guardServer } from "./guard.ts";
 import { compileHeadReader } from "./head.ts";
-import { answerProblem, EXPECTANT, Exchange, type GateParts, type Passage, REQUEST } from "./proxy.ts";
+import { endReading } from "./linger.ts";
+import { answerProblem, EXPECTANT, Exchange, type GateParts, type Passage, REQUEST, VERSION_REFUSED } from "./proxy.ts";
 import { RequestBody } from "./request-body.ts";
 import { openUpgrade } from "./upgrade.ts";
 import type { UpstreamFailure } from "./upstream.ts";
@@ -29,6 +30,7 @@ export function createGateServer({ gate, timeouts, limits, checks }: ServerOptio
   const server = createServer({
     maxHeaderSize: limits.headBytesMax,
     headersTimeout: timeouts.requestHeadMs,
+    connectionsCheckingInterval: Math.min(CHECK_HEADS_MS, timeouts.requestHeadMs),
     // A long upload is not a slow one; bodies that do not move are found by `watchOngoing`.
     requestTimeout: 0,
     keepAliveTimeout: timeouts.keepAliveMs,
@@ -43,13 +45,19 @@ export function createGateServer({ gate, timeouts, limits, checks }: ServerOptio
   // Headers beyond this count would be dropped in silence, credentials and identity headers among them. Size is the bound.
   server.maxHeadersCount = 0;
   guardServer(server, gate.onFault);
+  // A client that ends its direction after its request gets its answer; whether it is gone altogether is told by `Forwarding`.
+  // (Node names the property in no type.)
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
 
   if (checks) {
     const begin = (passage: Passage) => (req: IncomingMessage, res: ServerResponse) =>
-      inTurn(res, () => new Exchange(gate, req, res, passage).begin());
+      inTurn(gate, res, () => new Exchange(gate, req, res, passage).begin());
     server.on("request", begin(REQUEST));
     server.on("checkContinue", begin(EXPECTANT));
-  } else server.on("request", (req, res) => inTurn(res, () => passUnchecked(gate, req, res)));
+  } else server.on("request", (req, res) => inTurn(gate, res, () => passUnchecked(gate, req, res)));
+  server.on("checkExpectation", (_req: IncomingMessage, res: ServerResponse) =>
+    inTurn(gate, res, () => refuse(gate, res, EXPECTATION_REFUSED)),
+  );
   server.on("upgrade", (req, socket, head) => {
     // The connection is no longer HTTP's, and an answer is still to be sent on it: the two cannot both be had.
     if (owesAnswer(socket)) socket.destroy();
@@ -63,33 +71,59 @@ export function createGateServer({ gate, timeouts, limits, checks }: ServerOptio
   return server;
 }
 
+/** Node's own 30 s would let a head take twice its time. */
+const CHECK_HEADS_MS = 5_000;
+
 /** So many requests of one connection may wait for the answers before theirs; a client that sends more is hung up on. */
 const WAITING_MAX = 100;
-const waitingOn = new WeakMap<Socket, number>();
+const waitingOn = new WeakMap<Socket, ServerResponse[]>();
 
 /**
  * One request of a connection at a time, as RFC 9112 (9.3.2) allows. Clients may send the next before they have the answer
  * to the last, thousands in one packet, and each would be a connection to the app.
  */
-function inTurn(res: ServerResponse, begin: () => void): void {
+function inTurn(gate: GateParts, res: ServerResponse, begin: () => void): void {
   // Node gives a response the connection when all answers before it have been sent.
   if (res.socket !== null) {
     begin();
     return;
   }
   const { socket } = res.req;
-  const waiting = (waitingOn.get(socket) ?? 0) + 1;
-  if (waiting > WAITING_MAX) {
+  const waiting = waitingOn.get(socket) ?? [];
+  if (waiting.length >= WAITING_MAX) {
     socket.destroy();
     return;
   }
+  waiting.push(res);
   waitingOn.set(socket, waiting);
   res.once("socket", () => {
-    waitingOn.set(socket, (waitingOn.get(socket) ?? 1) - 1);
+    waiting.shift();
     // Not yet: Node is in the middle of handing the connection over.
-    process.nextTick(begin);
+    process.nextTick(() => {
+      const problem = brokenBodies.get(res);
+      if (problem === undefined) begin();
+      else refuse(gate, res, problem);
+    });
   });
 }
+
+/** Requests that wait, and whose bodies turned out to be malformed. */
+const brokenBodies = new WeakMap<ServerResponse, Problem>();
+
+/** The last of the answers that a connection still owes. */
+const lastOwed = (socket: Duplex): ServerResponse | undefined =>
+  waitingOn.get(socket as Socket)?.at(-1) ?? responseOn(socket);
+
+/** Answers a request that never became an exchange; the connection ends with it. */
+function refuse(gate: GateParts, res: ServerResponse, problem: Problem): void {
+  gate.metrics.observe("MALFORMED", 0);
+  answerProblem(gate, res, problem, { requestId: `req_${gate.nextId()}`, close: true, passage: REQUEST });
+}
+
+const EXPECTATION_REFUSED: Problem = {
+  kind: "expectation_failed",
+  detail: "The only expectation that is understood is 100-continue.",
+};
 
 const CONNECT_REFUSED: Problem = {
   kind: "malformed_request",
@@ -165,22 +199,48 @@ export function answerUpstreamFailure(
   answerProblem(gate, res, UPSTREAM_PROBLEMS[failure], { requestId, shown, passage, close: failure === "stalled" });
 }
 
-/** What Node's parser refused. An answer that is being sent on the connection cannot be followed by another. */
+/** Connections of which the parser will read no more: how each ends is decided. */
+const refused = new WeakSet<Duplex>();
+
+/**
+ * What Node's parser refused. The answers to the requests before it come first: a client would take ours for the first of
+ * them. An answer that is being sent cannot be followed by another when it is to the very request that is broken.
+ */
 function onClientError(gate: GateParts, error: NodeJS.ErrnoException, socket: Duplex): void {
   // The parser goes on complaining while the answer to its first complaint is on its way.
-  if (socket.writableEnded) return;
-  if (error.code === "ECONNRESET" || !socket.writable || isAnswering(socket)) {
+  if (socket.writableEnded || refused.has(socket)) return;
+  if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
   }
-  gate.metrics.observe("MALFORMED", 0);
-  endWith(gate, socket, error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? HEAD_TOO_SLOW : describeParserError(error));
+  const isTooSlow = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
+  const owed = lastOwed(socket);
+  if (isTooSlow && owed === undefined && (socket as Socket).bytesRead === 0) {
+    // It asked for nothing: an answer would be taken for one to whatever it sends next.
+    socket.destroy();
+    return;
+  }
+  refused.add(socket);
+  const problem = isTooSlow ? HEAD_TOO_SLOW : describeParserError(error);
+  if (owed === undefined) {
+    gate.metrics.observe("MALFORMED", 0);
+    endWith(gate, socket, problem);
+  } else if (owed.req.complete) {
+    socket.pause();
+    owed.once("finish", () => {
+      gate.metrics.observe("MALFORMED", 0);
+      endWith(gate, socket, problem);
+    });
+  } else if (owed.socket === null) brokenBodies.set(owed, problem);
+  else if (owed.headersSent) socket.destroy();
+  else refuse(gate, owed, problem);
 }
 
 const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of the request did not come in time." };
 
 /** The parser's reasons are about the format only, and quote nothing of what was sent. */
 function describeParserError(error: NodeJS.ErrnoException & { reason?: string }): Problem {
+  if (error.code === "HPE_INVALID_VERSION") return VERSION_REFUSED;
   const detail =
     error.code === "HPE_HEADER_OVERFLOW"
       ? "The head of the request is too long."
@@ -193,25 +253,10 @@ const responseOn = (socket: Duplex): ServerResponse | undefined =>
   (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 
 const owesAnswer = (socket: Duplex): boolean => responseOn(socket) !== undefined;
-const isAnswering = (socket: Duplex): boolean => responseOn(socket)?.headersSent === true;
 
 function endWith(gate: GateParts, socket: Duplex, problem: Problem): void {
   socket.on("error", () => socket.destroy());
   if (!socket.writable) return;
   socket.write(rawProblem(problem, { requestId: `req_${gate.nextId()}`, docsUrl: gate.docsUrl }));
   endReading(socket as Socket);
-}
-
-const LINGER_MS = 2_000;
-
-/**
- * Ends our direction, and takes no notice of what still comes until the client ends its own: closing a socket with unread
- * bytes resets it, and the client may then never see the answer. Not for ever, though.
- */
-function endReading(socket: Socket): void {
-  socket.removeAllListeners("data");
-  socket.on("data", () => {});
-  socket.resume();
-  socket.end();
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }

@@ -95,6 +95,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     ongoing,
     upgrades,
     answerIdleMs: timeouts.answerIdleMs,
+    halfClosedMs: timeouts.halfClosedMs,
     pieceTurns: new PieceTurns((error) => noteFault("exchange", error)),
     bodyLimits: {
       idleMs: timeouts.requestBodyIdleMs,

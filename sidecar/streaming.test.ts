@@ -312,7 +312,7 @@ describe("Expect: 100-continue", () => {
 describe("ends", () => {
   test("a client that goes away ends the request at the app", async () => {
     const arrived = Promise.withResolvers<IncomingMessage>();
-    await openTo((req) => arrived.resolve(req));
+    await openTo((req) => arrived.resolve(req), { timeouts: { halfClosedMs: 100 } });
     const req = request({ port: gate.port, host: "127.0.0.1", agent: false });
     req.on("error", () => {});
     req.end();
