@@ -5,6 +5,7 @@ import type { CreditStore } from "../../edge/credits/contract.ts";
 import { type Closeable, ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
 import {
   countOutbox,
+  deleteOldRecentMarks,
   deleteOutbox,
   listOldestMarks,
   listWaitingWorkspaces,
@@ -16,7 +17,7 @@ import { listWorkspaceIds } from "../store/workspaces.ts";
 import { BackgroundRebuild } from "./background-rebuild.ts";
 import { Delivered } from "./delivered.ts";
 import { connectWorker, type Leadership, takeLead } from "./leadership.ts";
-import { beginProjection, whyRebuild } from "./rebuild.ts";
+import { beginProjection, RECENT_KEPT_MS, whyRebuild } from "./rebuild.ts";
 import { carryRound, TableEmptied, Turns } from "./round.ts";
 
 /*
@@ -35,6 +36,8 @@ const RETRY_MAX_MS = 1000;
 /** Between two looks at a store that turned out to hold another projection. */
 const LOOK_AGAIN_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
+/** How often what was carried long ago is deleted. */
+const TIDY_EVERY_MS = 30_000;
 /** Workspaces with waiting marks that are looked through at once. */
 const WAITING_PAGE = 1000;
 
@@ -161,6 +164,7 @@ class RelayLoop implements Relay {
     });
     let delivered = new Delivered();
     let tickAt = 0;
+    let tidyAt = 0;
     try {
       while (!this.#isClosing) {
         lead.lost.throwIfAborted();
@@ -182,6 +186,10 @@ class RelayLoop implements Relay {
           this.#metrics.carried.inc(round.carried);
           isFull = round.isFull;
           rebuilding.ensureWorkspaces(projectionId, round.begun);
+          if (performance.now() >= tidyAt) {
+            tidyAt = performance.now() + TIDY_EVERY_MS;
+            await deleteOldRecentMarks(db, { keptMs: RECENT_KEPT_MS });
+          }
           if (isTick) {
             await this.#beat(db, { projectionId, delivered, rebuilding });
             if (this.#failures > 0) this.#options.log.info("relay works again");

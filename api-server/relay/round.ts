@@ -5,12 +5,12 @@ import {
   type RecordWriter,
 } from "../../edge/projection/contract.ts";
 import {
-  deleteOutbox,
   listKeyRefs,
   listOutbox,
   listOutboxOf,
   listWaitingWorkspaces,
   type Mark,
+  moveToRecent,
   nextProjectionVersion,
 } from "../store/outbox.ts";
 import type { Queryable } from "../store/queryable.ts";
@@ -95,7 +95,7 @@ export interface Round {
 }
 
 /**
- * Carries marks of the outbox to the store and deletes them. The order is what makes it right: whatever was committed before the
+ * Carries marks of the outbox to the store and takes them out of it. The order is what makes it right: whatever was committed before the
  * marks were read is in the snapshot, which is taken after the version was drawn; so of two relays that overlap, the one with the
  * larger version has seen all that the other has. Throws `TableEmptied` when a mark asks for everything anew.
  */
@@ -111,7 +111,7 @@ export async function carryRound({ db, writer, projectionId }: Projecting, turns
     const refs = await refsOf(db, marks);
     return writeRecords({ db, writer, projectionId }, { refs, version, announce: true });
   });
-  await deleteOutbox(
+  await moveToRecent(
     db,
     marks.map(({ seq }) => seq),
   );

@@ -111,6 +111,34 @@ export async function listKeyRefs(db: Queryable, keyIds: readonly string[]): Pro
   return rows.map(({ workspace_id, hash }) => ({ workspaceId: workspace_id, kind: "key", id: hash }));
 }
 
+/** Moves just these marks, which were carried, to the recent ones: others of the same record may have come since. */
+export async function moveToRecent(db: Queryable, seqs: readonly number[]): Promise<void> {
+  const text = `with carried as (
+                  delete from outbox o where o.seq = any($1) returning o.workspace_id, o.kind, o.id
+                )
+                insert into outbox_recent (workspace_id, kind, id)
+                select distinct c.workspace_id, c.kind, c.id from carried c`;
+  await db.query({ name: "move-to-recent", text, values: [seqs] });
+}
+
+/** Puts what was carried in the last `keptMs` back into the outbox, so that it is carried and announced once more. */
+export async function insertRecentMarks(db: Queryable, { keptMs }: { keptMs: number }): Promise<void> {
+  // What is beyond the first of each workspace waits for its turn, as the rest of a large transaction does.
+  const text = `insert into outbox (workspace_id, kind, id, bulk)
+                select r.workspace_id, r.kind, r.id, row_number() over (partition by r.workspace_id) > 200
+                  from (select distinct workspace_id, kind, id
+                          from outbox_recent
+                         where carried_at > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint) r`;
+  await db.query({ name: "insert-recent-marks", text, values: [keptMs] });
+}
+
+/** Deletes what was carried longer ago than `keptMs`. */
+export async function deleteOldRecentMarks(db: Queryable, { keptMs }: { keptMs: number }): Promise<void> {
+  const text = `delete from outbox_recent r
+                 where r.carried_at <= (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint`;
+  await db.query({ name: "delete-old-recent-marks", text, values: [keptMs] });
+}
+
 /** Deletes just these marks: others of the same record may have come since. */
 export async function deleteOutbox(db: Queryable, seqs: readonly number[]): Promise<void> {
   await db.query({ name: "delete-outbox", text: "delete from outbox where seq = any($1)", values: [seqs] });

@@ -95,9 +95,10 @@ export interface FeedListener {
   onChange(ref: RecordRef): void;
   /**
    * Entries were missed, the projection was made anew, or the store has gone back in time: forget everything. While a store
-   * that went back is not projected anew no heartbeat is told, so that nothing which is read from it looks fresh.
+   * that went back is not projected anew no heartbeat is told, so that nothing which is read from it looks fresh. `forget`: what
+   * was missed is not told again, so that nothing of before may be used any more, not even while the store cannot be read.
    */
-  onReset(reason: string): void;
+  onReset(reason: string, options?: { readonly forget: boolean }): void;
   /**
    * Everything committed before `asOfMs` (clock of the shared store) has been delivered on this feed, except for the
    * workspaces in `lagging`: of these, everything committed before their own, earlier time. The feed of one workspace names

@@ -83,7 +83,8 @@ class CachedProjection implements Projection, FeedListener {
     this.drop([ref]);
   }
 
-  onReset(): void {
+  onReset(_reason: string, { forget } = { forget: false }): void {
+    if (forget) this.forgetAll();
     this.#cache.reset();
     for (const listener of this.#listeners) listener(undefined);
     // A gate without traffic, too, has to learn whether the store can be read now.

@@ -30,6 +30,8 @@ const BLOCK_MS = 2_000;
 /** A read that blocks for 2 s and is not answered in 5 s has lost its connection, whether or not anybody said so. */
 const ANSWER_MS = 5_000;
 const ENTRIES_PER_READ = 1_000;
+/** A projection that has gone on for longer is not read from its beginning: everything is forgotten instead. */
+const ENTRIES_SINCE_BEGIN_MAX = 20_000;
 
 interface Position {
   readonly projectionId: string;
@@ -148,11 +150,25 @@ export class Follower {
       this.#position = found;
       if (this.#isLate) listener.onReset("following the changes begins only now");
     } else if (known.projectionId !== projectionId) {
-      this.#position = found;
-      listener.onReset(isNone ? "the projection is gone" : "another projection");
+      // What was missed in the former one is announced again at the beginning of this one, so that is where reading begins.
+      const begin = isNone ? found : await this.#findBegin(connection, found);
+      this.#position = begin ?? found;
+      listener.onReset(isNone ? "the projection is gone" : "another projection", { forget: begin === undefined });
+      if (begin !== undefined) return;
     } else return;
     // Nothing is cached of before this position, so all that was projected until then counts as delivered.
     if (found.asOfMs !== undefined) listener.onHeartbeat(found.asOfMs);
+  }
+
+  /** Where the projection of this position began, undefined when that is too far back or not there any more. */
+  async #findBegin(connection: Redis, { projectionId, n, entryId }: Position): Promise<Position | undefined> {
+    if (n > ENTRIES_SINCE_BEGIN_MAX) return undefined;
+    const asked = connection.xrevrange(this.#changesKey, entryId, "-", "COUNT", n + 1);
+    const oldest = (await within(ANSWER_MS, asked)).at(-1);
+    if (oldest === undefined) return undefined;
+    const entry = readFeedEntry(oldest[1], { isCentral: this.#workspaceId === undefined });
+    if (entry.kind !== "begin" || entry.projectionId !== projectionId) return undefined;
+    return { projectionId, n: 0, entryId: oldest[0] };
   }
 
   async #read(connection: Redis): Promise<void> {
