@@ -110,7 +110,7 @@ describe("a relay that was held between reading and writing, while another took 
     await system.db.query("update keys set name = 'held' where id = $1", [keyId]);
     await held.reached;
     await system.db.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'postern-relay' and datname = current_database()",
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'postern-relay%' and datname = current_database()",
     );
     const second = system.relay(edge);
     await waitFor("the second relay to lead", () => second.isLeading());
