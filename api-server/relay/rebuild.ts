@@ -4,7 +4,7 @@ import type { CreditStore } from "../../edge/credits/contract.ts";
 import type { RecordWriter, StoreState } from "../../edge/projection/contract.ts";
 import { listEveryApiId } from "../store/apis.ts";
 import { renewCreditRevs } from "../store/key-credits.ts";
-import { insertRecentMarks, nextProjectionVersion, raiseProjectionVersion } from "../store/outbox.ts";
+import { countRecentMarks, insertRecentMarks, nextProjectionVersion, raiseProjectionVersion } from "../store/outbox.ts";
 import type { Queryable } from "../store/queryable.ts";
 import {
   countRecordRefs,
@@ -54,6 +54,8 @@ const PAGES_AT_ONCE = 3;
 const SAVE_EVERY_MS = 2000;
 /** As long as a sidecar uses what it has without hearing anything, unless its policy says otherwise. */
 export const RECENT_KEPT_MS = 15 * 60 * 1000;
+/** As many as are put back into the outbox within a second or two. */
+export const RECENT_MAX = 50_000;
 
 /**
  * Returns why everything must be projected anew, undefined when the store holds what it should. `lastHead` is 0 at first, `timeline`
@@ -106,9 +108,12 @@ export async function beginProjection(
   // Remembered first: a store that has begun what Postgres does not know of would be begun once more.
   await putSetting(db, SETTING, { projectionId, runId: state.runId, timeline } satisfies Remembered);
   // A reader may not have heard of the last changes when the store lost their announcements, and goes on using what it has of them
-  // while the new projection is made. They are announced again, and no heartbeat says that it is current before they are.
-  await insertRecentMarks(db, { keptMs: RECENT_KEPT_MS });
-  await writer.begin(projectionId, await listEveryWorkspaceId(db));
+  // while the new projection is made. They are announced again, and no heartbeat says that it is current before they are. After a
+  // bulk change they are too many for that: then readers are to forget what they have.
+  const recent = await countRecentMarks(db, { keptMs: RECENT_KEPT_MS, max: RECENT_MAX + 1 });
+  const forget = recent > RECENT_MAX;
+  if (!forget) await insertRecentMarks(db, { keptMs: RECENT_KEPT_MS });
+  await writer.begin(projectionId, await listEveryWorkspaceId(db), { forget });
 }
 
 export interface RebuildOptions {

@@ -36,8 +36,8 @@ const RETRY_MAX_MS = 1000;
 /** Between two looks at a store that turned out to hold another projection. */
 const LOOK_AGAIN_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
-/** How often what was carried long ago is deleted. */
-const TIDY_EVERY_MS = 30_000;
+/** Of what was carried long ago, so much is deleted at a tick: more than can be carried until the next. */
+const TIDIED_ROWS_MAX = 10_000;
 /** Workspaces with waiting marks that are looked through at once. */
 const WAITING_PAGE = 1000;
 
@@ -164,7 +164,6 @@ class RelayLoop implements Relay {
     });
     let delivered = new Delivered();
     let tickAt = 0;
-    let tidyAt = 0;
     try {
       while (!this.#isClosing) {
         lead.lost.throwIfAborted();
@@ -186,11 +185,8 @@ class RelayLoop implements Relay {
           this.#metrics.carried.inc(round.carried);
           isFull = round.isFull;
           rebuilding.ensureWorkspaces(projectionId, round.begun);
-          if (performance.now() >= tidyAt) {
-            tidyAt = performance.now() + TIDY_EVERY_MS;
-            await deleteOldRecentMarks(db, { keptMs: RECENT_KEPT_MS });
-          }
           if (isTick) {
+            await deleteOldRecentMarks(db, { keptMs: RECENT_KEPT_MS, rowsMax: TIDIED_ROWS_MAX });
             await this.#beat(db, { projectionId, delivered, rebuilding });
             if (this.#failures > 0) this.#options.log.info("relay works again");
             this.#failures = 0;

@@ -132,11 +132,32 @@ export async function insertRecentMarks(db: Queryable, { keptMs }: { keptMs: num
   await db.query({ name: "insert-recent-marks", text, values: [keptMs] });
 }
 
-/** Deletes what was carried longer ago than `keptMs`. */
-export async function deleteOldRecentMarks(db: Queryable, { keptMs }: { keptMs: number }): Promise<void> {
-  const text = `delete from outbox_recent r
-                 where r.carried_at <= (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint`;
-  await db.query({ name: "delete-old-recent-marks", text, values: [keptMs] });
+/** How many marks were carried in the last `keptMs`, `max` for more. */
+export async function countRecentMarks(
+  db: Queryable,
+  { keptMs, max }: { keptMs: number; max: number },
+): Promise<number> {
+  const text = `select count(*) as marks
+                  from (select from outbox_recent r
+                         where r.carried_at > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint
+                         limit $2) as recent`;
+  const { rows } = await db.query<{ marks: number }>({ name: "count-recent-marks", text, values: [keptMs, max] });
+  return rows[0]?.marks ?? 0;
+}
+
+/** Deletes the oldest of what was carried longer ago than `keptMs`, so many rows at most. */
+export async function deleteOldRecentMarks(
+  db: Queryable,
+  { keptMs, rowsMax }: { keptMs: number; rowsMax: number },
+): Promise<void> {
+  const text = `delete from outbox_recent
+                 where ctid = any (array(
+                   select r.ctid
+                     from outbox_recent r
+                    where r.carried_at <= (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint
+                    order by r.carried_at
+                    limit $2))`;
+  await db.query({ name: "delete-old-recent-marks", text, values: [keptMs, rowsMax] });
 }
 
 /** Deletes just these marks: others of the same record may have come since. */

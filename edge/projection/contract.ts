@@ -171,9 +171,10 @@ export interface RecordWriter {
   state(): Promise<StoreState>;
   /**
    * Begins a new projection: readers drop what they have, and treat absence as 'not usable' until `complete`. When it has begun
-   * already, workspaces that it does not know join it.
+   * already, workspaces that it does not know join it. With `forget`, readers do not go on using what they have until it is
+   * complete, because changes that they may have missed are not announced again.
    */
-  begin(projectionId: string, workspaceIds: readonly string[]): Promise<void>;
+  begin(projectionId: string, workspaceIds: readonly string[], options?: { readonly forget: boolean }): Promise<void>;
   /**
    * Writes records (an older version never replaces a newer one) and then announces them on the feed of their workspace and on
    * the central one, unless `announce` is false. Writes are made in the order given, so referred-to records come first.

@@ -21,7 +21,8 @@ test("a change, a heartbeat and a beginning are read", () => {
     kind: "heartbeat",
     said: { asOfMs: 1_760_000_000_000, lagging: new Map() },
   });
-  expect(read({ ...place, k: "begin" })).toEqual({ ...placed, kind: "begin" });
+  expect(read({ ...place, k: "begin", f: "0" })).toEqual({ ...placed, kind: "begin", forget: false });
+  expect(read({ ...place, k: "begin" })).toEqual({ ...placed, kind: "begin", forget: true });
 });
 
 test("a change on the feed of one workspace need not say whose it is", () => {

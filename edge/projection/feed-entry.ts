@@ -5,13 +5,14 @@ import { RECORD_KINDS, type RecordKind } from "./contract.ts";
  *
  *   a change      k = a record kind, i = the record's id, w = its workspace (needed on the central feed), v = its version
  *   a heartbeat   k = "heartbeat", t = the time, and on the central feed perhaps l: the workspaces that lag
- *   a beginning   k = "begin", n = 0
+ *   a beginning   k = "begin", n = 0, f = "0" when what was missed before is announced again (no former release did)
  *
  * Other processes write to the stream, of other releases too, so nothing of it is believed before it was looked at.
  */
 
 export type FeedEntry =
-  | { readonly kind: "begin" | "unknown"; readonly projectionId: string; readonly n: number }
+  | { readonly kind: "begin"; readonly projectionId: string; readonly n: number; readonly forget: boolean }
+  | { readonly kind: "unknown"; readonly projectionId: string; readonly n: number }
   | {
       readonly kind: "change";
       readonly projectionId: string;
@@ -45,7 +46,7 @@ export function readFeedEntry(fields: readonly string[], { isCentral }: { isCent
   if (!isProjectionId(projectionId)) return { kind: "unreadable", problem: "p is no projection id" };
   if (n === undefined) return { kind: "unreadable", problem: "n is no number" };
   const place = { projectionId, n };
-  if (name === "begin") return { kind: "begin", ...place };
+  if (name === "begin") return { kind: "begin", ...place, forget: texts.get("f") !== "0" };
   if (name === "heartbeat")
     return { kind: "heartbeat", ...place, said: readTimes(texts.get("t"), texts.get("l"), isCentral) };
   const recordKind = RECORD_KINDS.find((kind) => kind === name);

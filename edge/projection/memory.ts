@@ -62,7 +62,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     };
   }
 
-  async begin(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
+  async begin(projectionId: string, workspaceIds: readonly string[], options = { forget: false }): Promise<void> {
     const isNew = projectionId !== this.#projectionId;
     if (isNew) {
       this.#workspaces.clear();
@@ -75,7 +75,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     for (const id of workspaceIds) {
       if (!this.#workspaces.has(id)) this.#workspaces.set(id, { isComplete: false, records: new Map() });
     }
-    if (isNew) for (const listener of this.#listeners.keys()) listener.onReset("another projection");
+    if (isNew) for (const listener of this.#listeners.keys()) listener.onReset("another projection", options);
   }
 
   async write({

@@ -148,27 +148,33 @@ export class Follower {
     }
     if (known === undefined) {
       this.#position = found;
-      if (this.#isLate) listener.onReset("following the changes begins only now");
+      if (this.#isLate) listener.onReset("following the changes begins only now", { forget: true });
     } else if (known.projectionId !== projectionId) {
       // What was missed in the former one is announced again at the beginning of this one, so that is where reading begins.
-      const begin = isNone ? found : await this.#findBegin(connection, found);
-      this.#position = begin ?? found;
-      listener.onReset(isNone ? "the projection is gone" : "another projection", { forget: begin === undefined });
+      const begin = isNone ? { position: found, forget: false } : await this.#findBegin(connection, found);
+      this.#position = begin?.position ?? found;
+      listener.onReset(isNone ? "the projection is gone" : "another projection", { forget: begin?.forget ?? true });
       if (begin !== undefined) return;
     } else return;
     // Nothing is cached of before this position, so all that was projected until then counts as delivered.
     if (found.asOfMs !== undefined) listener.onHeartbeat(found.asOfMs);
   }
 
-  /** Where the projection of this position began, undefined when that is too far back or not there any more. */
-  async #findBegin(connection: Redis, { projectionId, n, entryId }: Position): Promise<Position | undefined> {
+  /**
+   * Where the projection of this position began, and whether what was missed before is lost; undefined when that is too far back
+   * or not there any more.
+   */
+  async #findBegin(
+    connection: Redis,
+    { projectionId, n, entryId }: Position,
+  ): Promise<{ position: Position; forget: boolean } | undefined> {
     if (n > ENTRIES_SINCE_BEGIN_MAX) return undefined;
     const asked = connection.xrevrange(this.#changesKey, entryId, "-", "COUNT", n + 1);
     const oldest = (await within(ANSWER_MS, asked)).at(-1);
     if (oldest === undefined) return undefined;
     const entry = readFeedEntry(oldest[1], { isCentral: this.#workspaceId === undefined });
     if (entry.kind !== "begin" || entry.projectionId !== projectionId) return undefined;
-    return { projectionId, n: 0, entryId: oldest[0] };
+    return { position: { projectionId, n: 0, entryId: oldest[0] }, forget: entry.forget };
   }
 
   async #read(connection: Redis): Promise<void> {
@@ -189,32 +195,41 @@ export class Follower {
   }
 
   #tell(entries: readonly Entry[]): void {
-    let isReset = false;
+    let [isReset, isForgotten] = [false, false];
     for (const [entryId, fields] of entries) {
       const told = this.#advance(entryId, readFeedEntry(fields, { isCentral: this.#workspaceId === undefined }));
-      // Nothing is read between two entries of one reply, so the first reset stands for all.
-      if (told.reset !== undefined && !isReset) this.#options.listener.onReset(told.reset);
-      isReset ||= told.reset !== undefined;
+      // Nothing is read between two entries of one reply, so the first reset stands for all, and so does the first that forgets.
+      if (told.reset !== undefined) {
+        const { reason, forget } = told.reset;
+        if (!isReset || (forget && !isForgotten)) this.#options.listener.onReset(reason, { forget });
+        isReset = true;
+        isForgotten ||= forget;
+      }
       this.#deliver(told.entry);
     }
   }
 
-  /** Moves the position past an entry. Returns the entry, and why everything has to be forgotten if it has to be. */
-  #advance(entryId: string, entry: FeedEntry): { entry: FeedEntry; reset?: string } {
+  /** Moves the position past an entry. Returns the entry, and why the listener has to be reset if it has to be. */
+  #advance(entryId: string, entry: FeedEntry): { entry: FeedEntry; reset?: Reset } {
     const { heads } = this.#options;
     const known = this.#position;
     if (entry.kind === "unreadable") {
       // It may have been a change. The numbers go on from the last one that could be read, so that a hole is still seen.
       this.#position = { projectionId: "", n: 0, ...known, entryId };
-      return { entry, reset: `an entry cannot be read: ${entry.problem}` };
+      return { entry, reset: { reason: `an entry cannot be read: ${entry.problem}`, forget: true } };
     }
     const { projectionId, n } = entry;
     this.#position = { projectionId, n, entryId };
     if (known?.projectionId === projectionId && n <= known.n) heads.distrust(this.#name, projectionId);
     else heads.hear(this.#name, { projectionId, head: n });
-    if (known?.projectionId !== projectionId) return { entry, reset: "another projection" };
-    if (n <= known.n) return { entry, reset: WENT_BACK };
-    if (n !== known.n + 1) return { entry, reset: `changes ${known.n + 1} to ${n - 1} were missed` };
+    if (known?.projectionId !== projectionId) {
+      const forget = entry.kind !== "begin" || entry.forget;
+      return { entry, reset: { reason: "another projection", forget } };
+    }
+    // Until there is another projection no heartbeat counts, so that nothing which is used meanwhile looks fresh.
+    if (n <= known.n) return { entry, reset: { reason: WENT_BACK, forget: false } };
+    const missed = `changes ${known.n + 1} to ${n - 1} were missed`;
+    if (n !== known.n + 1) return { entry, reset: { reason: missed, forget: true } };
     return { entry };
   }
 
@@ -233,6 +248,12 @@ export class Follower {
 }
 
 const WENT_BACK = "the store has gone back in time";
+
+interface Reset {
+  readonly reason: string;
+  /** Changes were missed that are not announced again. */
+  readonly forget: boolean;
+}
 
 interface FoundPosition extends Position {
   /** undefined when there was no heartbeat yet. */

@@ -64,14 +64,14 @@ export class RedisRecordWriter implements RecordWriter {
     };
   }
 
-  async begin(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
+  async begin(projectionId: string, workspaceIds: readonly string[], { forget } = { forget: false }): Promise<void> {
     if (!/^\S{1,48}$/.test(projectionId)) throw new Error("a projection id is 1 to 48 characters without spaces");
     const central = [this.#keys.mark(CENTRAL), this.#keys.changes(CENTRAL), this.#keys.knownWorkspaces()];
-    const begun = await runScript(this.#client, BEGIN, 3, [...central, projectionId, this.#changesMax]);
+    const begun = await runScript(this.#client, BEGIN, 3, [...central, projectionId, this.#changesMax, flag(forget)]);
     if (begun === 1) this.#heads.clear();
     await this.#readIds();
     const unknown = workspaceIds.filter((id) => !this.#ids.has(id));
-    await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])));
+    await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])), { forget });
   }
 
   async write({
@@ -182,7 +182,8 @@ export class RedisRecordWriter implements RecordWriter {
       const begun = [...failed.keys()];
       // Every time another id: what is stored under the former ones is not believed any more.
       const suffix = randomBytes(6).toString("hex");
-      await this.#beginWorkspaces(new Map(begun.map((id) => [id, `${projectionId}.${suffix}`])));
+      // What its readers may have missed is not announced again.
+      await this.#beginWorkspaces(new Map(begun.map((id) => [id, `${projectionId}.${suffix}`])), { forget: true });
       return begun;
     }
   }
@@ -212,19 +213,19 @@ export class RedisRecordWriter implements RecordWriter {
     if (unknown.length === 0) return;
     const [central, complete] = await this.#client.hmget(this.#keys.mark(CENTRAL), "projectionId", "complete");
     if (central !== projectionId) throw otherProjection(projectionId);
-    await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])));
+    await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])), { forget: false });
     if (complete === "1") await this.complete(projectionId, unknown);
   }
 
   /** By workspace, the id that each is to have. */
-  async #beginWorkspaces(ids: ReadonlyMap<string, string>): Promise<void> {
+  async #beginWorkspaces(ids: ReadonlyMap<string, string>, { forget }: { forget: boolean }): Promise<void> {
     if (ids.size === 0) return;
     // Known first: should this process die in between, the workspace's mark does not fit, and it is begun anew.
     await this.#client.hset(this.#keys.knownWorkspaces(), Object.fromEntries(ids));
     const begin = ([id, projectionId]: [string, string]) => ({
       script: BEGIN,
       keys: [this.#keys.mark(id), this.#keys.changes(id)],
-      args: [projectionId, this.#changesMax],
+      args: [projectionId, this.#changesMax, flag(forget)],
     });
     await runScripts(this.#client, [...ids].map(begin));
     for (const [id, projectionId] of ids) {
@@ -327,6 +328,8 @@ function runsOf(writes: readonly RecordWrite[]): RecordWrite[][] {
   }
   return runs;
 }
+
+const flag = (isSet: boolean): string => (isSet ? "1" : "0");
 
 /** Whether it is the id of the whole projection, or of one workspace in it that was begun anew by itself. */
 const belongsTo = (projectionId: string, id: string): boolean =>

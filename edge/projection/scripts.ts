@@ -76,8 +76,8 @@ return 1
 `);
 
 /**
- * KEYS: mark, changes, and for the central feed the known workspaces. ARGV: projection id, how many entries are kept.
- * Reply: 1 begun, 0 it had begun already.
+ * KEYS: mark, changes, and for the central feed the known workspaces. ARGV: projection id, how many entries are kept, and '1' when
+ * readers are to forget what they have. Reply: 1 begun, 0 it had begun already.
  */
 export const BEGIN = defineScript(`
 local known = redis.pcall('HGET', KEYS[1], 'projectionId')
@@ -85,7 +85,7 @@ if known == ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 if KEYS[3] then redis.call('DEL', KEYS[3]) end
 redis.call('HSET', KEYS[1], 'projectionId', ARGV[1], 'complete', '0', 'head', '0', 'version', '0')
-local entry = {'p', ARGV[1], 'n', '0', 'k', 'begin'}
+local entry = {'p', ARGV[1], 'n', '0', 'k', 'begin', 'f', ARGV[3]}
 local added = redis.pcall('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', unpack(entry))
 if type(added) == 'table' then
   -- No stream, or one whose last id is the highest that there is.

@@ -1,43 +1,63 @@
 import { expect, test } from "vitest";
+import { RECENT_MAX } from "../../api-server/relay/rebuild.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
+import { RedisKeys } from "../../edge/redis/keys.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { openLine } from "./line.ts";
-import { openSystem } from "./system.ts";
+import { openSystem, type System } from "./system.ts";
 
-test("a change that a pod missed before the store was lost is not hidden by the heartbeats of the next projection", async () => {
-  const system = await openSystem({ ownRedis: true });
-  const api = await system.api();
-  const { apiId, keyId, key } = await makeKey(api);
-  const line = system.closing(await openLine(system.redisUrl));
-  const gate = await system.gate(api, { apiId, redisUrl: line.url });
-  expect(await gate.status(key)).toBe(200);
-  const workspaceId = await system.workspaceId();
+const LOSSES: Readonly<Record<string, (system: System, workspaceId: string) => Promise<unknown>>> = {
+  "the whole store": (system) => system.raw.flushall(),
+  "one workspace's mark and changes": (system, workspaceId) => {
+    const keys = new RedisKeys(system.prefix);
+    return system.raw.del(keys.mark(workspaceId), keys.changes(workspaceId));
+  },
+  "the whole store, after more changes than are announced again": async (system) => {
+    await system.db.query(
+      "insert into outbox_recent (workspace_id, kind, id) select 'ws', 'api', 'api_' || i from generate_series(1, $1::integer) i",
+      [RECENT_MAX + 1],
+    );
+    await system.raw.flushall();
+  },
+};
 
-  line.cut();
-  await api.data("keys.updateKey", { keyId, enabled: false });
-  const disabledAt = performance.now();
-  const ref = { workspaceId, kind: "key", id: hashKey(key) } as const;
-  await waitFor("the change to be projected", async () => {
-    const batch = await api.edge.source.read([ref]);
-    return batch.usable && JSON.stringify(batch.records).includes('"enabled":false');
-  });
-  // The rebuild takes long: as of a million keys.
-  const slow = await system.db.connect();
-  await slow.query("begin; lock table roles in access exclusive mode");
-  await system.raw.flushall();
-  await waitFor(
-    "the next projection to be begun",
-    async () => (await api.edge.writer.state()).projectionId !== undefined,
-  );
-  line.mend();
-  await waitFor(
-    "the gate to say that it knows everything from before a moment after the change",
-    async () => ((await gate.stalenessMs()) ?? Number.POSITIVE_INFINITY) < performance.now() - disabledAt,
-    { deadlineMs: 20_000 },
-  );
-  const status = await gate.status(key);
-  await slow.query("rollback");
-  slow.release();
-  expect(status).not.toBe(200);
-});
+test.each(Object.entries(LOSSES))(
+  "a change that a pod missed is not hidden by the heartbeats that come after a loss of %s",
+  async (_, lose) => {
+    const system = await openSystem({ ownRedis: true });
+    const api = await system.api();
+    const { apiId, keyId, key } = await makeKey(api);
+    const line = system.closing(await openLine(system.redisUrl));
+    const gate = await system.gate(api, { apiId, redisUrl: line.url });
+    expect(await gate.status(key)).toBe(200);
+    const workspaceId = await system.workspaceId();
+
+    line.cut();
+    await api.data("keys.updateKey", { keyId, enabled: false });
+    const disabledAt = performance.now();
+    const ref = { workspaceId, kind: "key", id: hashKey(key) } as const;
+    await waitFor("the change to be projected", async () => {
+      const batch = await api.edge.source.read([ref]);
+      return batch.usable && JSON.stringify(batch.records).includes('"enabled":false');
+    });
+    // The rebuild takes long: as of a million keys.
+    const slow = await system.db.connect();
+    await slow.query("begin; lock table roles in access exclusive mode");
+    await lose(system, workspaceId);
+    await waitFor(
+      "the next projection to be begun",
+      async () => (await api.edge.writer.state()).projectionId !== undefined,
+    );
+    line.mend();
+    await waitFor(
+      "the gate to say that it knows everything from before a moment after the change",
+      async () => ((await gate.stalenessMs()) ?? Number.POSITIVE_INFINITY) < performance.now() - disabledAt,
+      { deadlineMs: 20_000 },
+    );
+    const status = await gate.status(key);
+    await slow.query("rollback");
+    slow.release();
+    expect(status).not.toBe(200);
+  },
+);
