@@ -35,6 +35,7 @@ export class BodyPace {
   /** To be asked about once a second, with whether somebody waits for more. */
   isTooSlow(nowMs: number, isWaiting: boolean): boolean {
     if (!isWaiting) {
+      this.waitFrom(nowMs);
       this.#openWindow(nowMs);
       return false;
     }

@@ -247,7 +247,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     if (this.#body === null || req.complete) return;
     // The app answered before it had read everything.
     this.#body.drop();
-    drainBody(req, this.#parts.drainBytesMax);
+    drainBody(req, { bytesMax: this.#parts.drainBytesMax, turns: this.#parts.pieceTurns });
   }
 
   #joinedWith(chunk: Buffer | undefined): Buffer {

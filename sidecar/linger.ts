@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
+import type { PieceTurns } from "./piece-turns.ts";
 
 /*
  * How a connection ends so that the client gets to read what it was answered. Closing a socket with unread bytes resets it,
@@ -17,7 +18,10 @@ const LINGER_BYTES_MAX = 64 * 1024 * 1024;
  * Reads the rest of a body that nobody wants, after the answer, so that the connection can be used again. Past `bytesMax`, or
  * when nothing comes for ten seconds, the connection is ended.
  */
-export function drainBody(request: IncomingMessage, bytesMax: number): void {
+export function drainBody(
+  request: IncomingMessage,
+  { bytesMax, turns }: { bytesMax: number; turns: PieceTurns },
+): void {
   if (request.complete) return;
   const { socket } = request;
   lingerForBody(request);
@@ -28,6 +32,7 @@ export function drainBody(request: IncomingMessage, bytesMax: number): void {
   request.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
     pieces += 1;
+    turns.count(socket);
     if (bytes > bytesMax || pieces > DRAIN_PIECES_MAX) endReading(socket);
   });
   request.on("error", () => {});

@@ -1,16 +1,6 @@
+import { Socket } from "node:net";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { PieceTurns, type Reader } from "./piece-turns.ts";
-
-class FakeBody implements Reader {
-  pieces = 0;
-  isHeld = false;
-  turns = 0;
-  endTurn(): void {
-    this.turns += 1;
-  }
-  hold(): void {}
-  letGo(): void {}
-}
+import { PieceTurns } from "./piece-turns.ts";
 
 let turns: PieceTurns;
 let faults: unknown[];
@@ -24,80 +14,153 @@ afterEach(() => {
   expect(faults).toEqual([]);
 });
 
-const readers = (count: number): FakeBody[] =>
+/** Connections that are read from. */
+const sockets = <N extends number>(count: N) =>
   Array.from({ length: count }, () => {
-    const reader = new FakeBody();
-    turns.add(reader);
-    return reader;
+    const socket = new Socket();
+    socket.resume();
+    turns.watch(socket);
+    return socket;
   });
-const count = (reader: FakeBody, pieces: number): void => {
-  for (let i = 0; i < pieces; i++) turns.count(reader);
+const count = (socket: Socket | undefined, pieces: number): void => {
+  for (let i = 0; i < pieces; i++) turns.count(socket as Socket);
 };
 const endTurn = (): void => void vi.advanceTimersByTime(0);
+const held = (all: readonly Socket[]): boolean[] => all.map((socket) => socket.isPaused());
 
-test("a body gets its turn once, however many pieces came", () => {
-  const [a, b] = readers(2) as [FakeBody, FakeBody];
+test("who asks is told once that its turn is over, however many pieces came", () => {
+  const [a, b] = sockets(2);
+  const told: string[] = [];
+  turns.whenOver({ endTurn: () => void told.push("a") });
   count(a, 3);
+  turns.whenOver({ endTurn: () => void told.push("b") });
   count(b, 500);
   count(a, 2);
+  expect(told).toEqual([]);
   endTurn();
-  expect([a.turns, b.turns, a.isHeld, b.isHeld]).toEqual([1, 1, false, false]);
+  expect(told).toEqual(["a", "b"]);
   count(a, 1);
   endTurn();
-  expect([a.turns, b.turns]).toEqual([2, 1]);
+  expect(told).toEqual(["a", "b"]);
+});
+
+test("what one that is told throws is noted, and the others are told all the same", () => {
+  const told = vi.fn();
+  turns.whenOver({
+    endTurn: () => {
+      throw new Error("no");
+    },
+  });
+  turns.whenOver({ endTurn: told });
+  endTurn();
+  expect([told.mock.calls.length, faults.splice(0).length]).toEqual([1, 1]);
 });
 
 test("after very many pieces nothing more is read in that turn; the light ones go on after it", () => {
-  const [heavy, light, quiet] = readers(3) as [FakeBody, FakeBody, FakeBody];
+  const all = sockets(3);
+  const [heavy, light] = all;
   count(light, 10);
   count(heavy, 10_000);
-  expect([heavy.isHeld, light.isHeld, quiet.isHeld]).toEqual([true, true, true]);
+  expect(held(all)).toEqual([true, true, true]);
   endTurn();
-  expect([heavy.isHeld, light.isHeld, quiet.isHeld]).toEqual([true, false, false]);
+  expect(held(all)).toEqual([true, false, false]);
 });
 
-test("many light bodies share a turn as well, and none of them stands in line", () => {
-  const all = readers(10);
-  for (const reader of all.slice(0, 5)) count(reader, 500);
-  expect(all.every(({ isHeld }) => isHeld)).toBe(true);
+test("a connection that is made in a full turn is not read from in it either", () => {
+  count(sockets(1)[0], 10_000);
+  const [late] = sockets(1) as [Socket];
+  expect(late.isPaused()).toBe(true);
   endTurn();
-  expect(all.every(({ isHeld }) => !isHeld)).toBe(true);
+  expect(late.isPaused()).toBe(false);
 });
 
-test("heavy bodies are read one at a time, in turn, with rests", () => {
-  const all = readers(4);
-  for (const reader of all) count(reader, 10_000);
+test("many that fill a turn together stand in line, but for those that brought little", () => {
+  const all = sockets(10);
+  for (const socket of all.slice(0, 5)) count(socket, 500);
+  count(all[5], 31);
+  endTurn();
+  expect(held(all)).toEqual([true, true, true, true, true, false, false, false, false, false]);
+});
+
+test("of more than could each have a share, those with large pieces go on", () => {
+  const all = sockets(200);
+  for (const socket of all) count(socket, 20);
+  expect(all.every((socket) => socket.isPaused())).toBe(true);
+  endTurn();
+  expect(all.some((socket) => socket.isPaused())).toBe(false);
+});
+
+test("heavy ones are read from one at a time, in turn, with rests", () => {
+  const all = sockets(4);
+  for (const socket of all) count(socket, 10_000);
   endTurn();
   const order: number[] = [];
   for (let i = 0; i < 8; i++) {
     let at = -1;
     for (let ms = 0; at === -1 && ms < 5_000; ms += 10) {
       vi.advanceTimersByTime(10);
-      at = all.findIndex(({ isHeld }) => !isHeld);
+      at = held(all).indexOf(false);
     }
-    expect(all.filter(({ isHeld }) => !isHeld)).toHaveLength(1);
+    expect(held(all).filter((is) => !is)).toHaveLength(1);
     order.push(at);
-    count(all[at] as FakeBody, 10_000);
+    count(all[at], 10_000);
     endTurn();
   }
   expect(order).toEqual([0, 1, 2, 3, 0, 1, 2, 3]);
 });
 
-test("one in line that has nothing to read does not keep the others waiting; one that ended is passed over", () => {
-  const [silent, gone, last] = readers(3) as [FakeBody, FakeBody, FakeBody];
-  for (const reader of [silent, gone, last]) count(reader, 10_000);
+test("the rest is three times as long as the turn, though one in line with nothing to read is passed over sooner", () => {
+  const all = sockets(3);
+  for (const socket of all) count(socket, 10_000);
   endTurn();
-  turns.delete(gone);
-  vi.advanceTimersByTime(10_000);
-  expect([silent.isHeld, last.isHeld, vi.getTimerCount()]).toEqual([false, false, 0]);
+  vi.advanceTimersByTime(10);
+  const first = held(all).indexOf(false);
+  count(all[first], 10_000);
+  const later = performance.now() + 200;
+  const clock = vi.spyOn(performance, "now").mockReturnValue(later);
+  endTurn();
+  clock.mockRestore();
+  vi.advanceTimersByTime(3 * 200 - 10);
+  expect(held(all)).toEqual([true, true, true]);
+  vi.advanceTimersByTime(20);
+  expect(held(all).filter((is) => !is)).toHaveLength(1);
+  vi.advanceTimersByTime(60);
+  expect(held(all).filter((is) => !is)).toHaveLength(2);
 });
 
-test("one that ends while it is held lets its connection go", () => {
-  const [held] = readers(1) as [FakeBody];
-  const letGo = vi.spyOn(held, "letGo");
-  count(held, 10_000);
-  turns.delete(held);
-  expect([held.isHeld, letGo.mock.calls.length]).toEqual([false, 1]);
+test("one in line that has nothing to read does not keep the others waiting; one that is gone is passed over", () => {
+  const all = sockets(3);
+  for (const socket of all) count(socket, 10_000);
   endTurn();
-  expect([held.isHeld, vi.getTimerCount()]).toEqual([false, 0]);
+  turns.leave(all[1] as Socket);
+  vi.advanceTimersByTime(10_000);
+  expect([held(all), vi.getTimerCount()]).toEqual([[false, false, false], 0]);
+});
+
+test("whoever reads on while it is held is put off, and reads when it is let go", async () => {
+  const [socket] = sockets(1) as [Socket];
+  count(socket, 10_000);
+  socket.resume();
+  await Promise.resolve();
+  await new Promise(process.nextTick);
+  expect(socket.isPaused()).toBe(true);
+  turns.leave(socket);
+  expect(socket.isPaused()).toBe(false);
+});
+
+test("one that nobody wanted to read from is not read from when it is let go", () => {
+  const [socket] = sockets(1) as [Socket];
+  socket.pause();
+  count(socket, 10_000);
+  turns.leave(socket);
+  expect(socket.isPaused()).toBe(true);
+});
+
+test("a connection that closes is forgotten", async () => {
+  const [socket] = sockets(1) as [Socket];
+  count(socket, 10_000);
+  endTurn();
+  expect(turns.isInLine(socket)).toBe(true);
+  socket.emit("close", false);
+  expect(turns.isInLine(socket)).toBe(false);
 });

@@ -1,114 +1,173 @@
+import type { Socket } from "node:net";
 import { guardRun, type OnFault } from "./guard.ts";
 
 /*
- * The bodies of requests that are being read, turn by turn of the event loop. What comes of a body in one turn goes on as one
- * piece. And since it is the parser's work for each chunk that costs, and a packet may hold ten thousand chunks of one byte:
+ * What clients send of bodies, turn by turn of the event loop. What comes of a body in one turn goes on as one piece. And since
+ * it is the parser's work for each chunk that costs, and a packet may hold ten thousand chunks of one byte:
  *
- *   - After `TURN_PIECES_MAX` pieces, of all bodies together, none is read any more in this turn, so that no turn is long.
- *   - A body that came in more than `HEAVY_PIECES` pieces in a turn stands in line. One at a time is read from, and
- *     between two there is a rest that leaves three quarters of the time to everybody else.
+ *   - After `TURN_PIECES_MAX` pieces, of all bodies together, no connection is read from any more in this turn. What one read
+ *     brings cannot be stopped in its middle, but each connection may bring as much, and a thousand may be ready at once.
+ *   - A connection that brought `HEAVY_PIECES` or more in a turn stands in line, and so does one that brought more than its share
+ *     of a full turn. One at a time is read from, and between two there is a rest that leaves three quarters of the time to
+ *     everybody else.
  */
 
-/** A body that is being read. */
-export interface Reader {
-  /** In this turn; kept by `PieceTurns`. */
+/** A client's connection. */
+export interface Inflow {
+  readonly socket: Socket;
+  /** In this turn. */
   pieces: number;
-  /** Not to be read from now; kept by `PieceTurns`. */
   isHeld: boolean;
-  /** The turn is over: what came goes on. */
+  /** It would be read from if it were not held. */
+  isWanted: boolean;
+  /** Puts off whoever reads on while it is held. */
+  readonly onResume: () => void;
+}
+
+/** Is told when the turn is over in which it asked for it. */
+export interface TurnEnd {
   endTurn(): void;
-  /** Reads no further. */
-  hold(): void;
-  /** May be read from again. */
-  letGo(): void;
 }
 
 const TURN_PIECES_MAX = 2_048;
 /** With reads of 64 KiB: chunks of fewer than 60 bytes. */
 const HEAVY_PIECES = 1_024;
+/** With reads of 64 KiB: chunks of 2 KiB and more, which cost what their bytes cost. */
+const LIGHT_PIECES = 32;
 const REST_FACTOR = 3;
 const REST_MS_MAX = 1_000;
+/** For one in line that has nothing to read, the others do not wait for longer. */
+const LOOK_MS = 50;
 
 export class PieceTurns {
   readonly #onFault: OnFault;
-  readonly #readers = new Set<Reader>();
+  readonly #inflows = new Map<Socket, Inflow>();
+  #ends: TurnEnd[] = [];
   /** Those with pieces in this turn. */
-  #touched: Reader[] = [];
+  #touched: Inflow[] = [];
   #pieces = 0;
   #sinceMs = 0;
+  #isEndDue = false;
   /** Held after a turn with very many pieces, the one that waits longest first. */
-  readonly #line = new Set<Reader>();
+  readonly #line = new Set<Inflow>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(onFault: OnFault) {
     this.#onFault = onFault;
   }
 
-  add(reader: Reader): void {
-    this.#readers.add(reader);
+  /** For each new connection; it is left alone again when it closes. */
+  watch(socket: Socket): void {
+    const inflow: Inflow = {
+      socket,
+      pieces: 0,
+      isHeld: false,
+      isWanted: true,
+      onResume: () => {
+        inflow.isWanted = true;
+        socket.pause();
+        // Asked to resume before it was held, it is paused already, but who reads has just begun again.
+        socket.emit("pause");
+      },
+    };
+    this.#inflows.set(socket, inflow);
+    socket.once("close", () => this.leave(socket));
+    if (this.#isFull) hold(inflow);
   }
 
-  /** Its body is read to the end, or by others. */
-  delete(reader: Reader): void {
-    if (!this.#readers.delete(reader)) return;
-    this.#line.delete(reader);
-    letGo(reader);
+  /** Its bytes are no bodies of requests any more. */
+  leave(socket: Socket): void {
+    const inflow = this.#inflows.get(socket);
+    if (inflow === undefined) return;
+    this.#inflows.delete(socket);
+    this.#line.delete(inflow);
+    letGo(inflow);
   }
 
-  /** A piece of the reader's body came. */
-  count(reader: Reader): void {
-    reader.pieces += 1;
-    if (reader.pieces === 1) {
-      this.#touched.push(reader);
-      if (this.#touched.length === 1) {
-        this.#sinceMs = performance.now();
-        // Not the next tick: the parser lets ticks run between two chunks.
-        setImmediate(this.#endTurn);
-      }
-    }
+  /** Whether it stands in line: that nothing comes is not the client's fault. */
+  isInLine(socket: Socket): boolean {
+    const inflow = this.#inflows.get(socket);
+    return inflow !== undefined && this.#line.has(inflow);
+  }
+
+  /** A piece of a body came on this connection. */
+  count(socket: Socket): void {
     this.#pieces += 1;
-    if (this.#pieces === TURN_PIECES_MAX) for (const one of this.#readers) hold(one);
+    const inflow = this.#inflows.get(socket);
+    if (inflow !== undefined) {
+      inflow.pieces += 1;
+      if (inflow.pieces === 1) this.#touched.push(inflow);
+    }
+    this.#endSoon();
+    if (this.#pieces === TURN_PIECES_MAX) for (const one of this.#inflows.values()) hold(one);
+  }
+
+  /** Calls back when this turn is over. */
+  whenOver(end: TurnEnd): void {
+    this.#ends.push(end);
+    this.#endSoon();
+  }
+
+  #endSoon(): void {
+    if (this.#isEndDue) return;
+    this.#isEndDue = true;
+    this.#sinceMs = performance.now();
+    // Not the next tick: the parser lets ticks run between two chunks.
+    setImmediate(this.#endTurn);
+  }
+
+  get #isFull(): boolean {
+    return this.#pieces >= TURN_PIECES_MAX;
   }
 
   readonly #endTurn = (): void => {
-    const touched = this.#touched;
-    const wasHeld = this.#pieces >= TURN_PIECES_MAX;
-    this.#touched = [];
-    this.#pieces = 0;
-    for (const reader of touched) {
-      const { pieces } = reader;
-      reader.pieces = 0;
-      guardRun(() => reader.endTurn(), this.#onFault);
-      if (pieces < HEAVY_PIECES || !this.#readers.has(reader)) continue;
-      hold(reader);
-      this.#line.add(reader);
+    const [ends, touched, wasFull] = [this.#ends, this.#touched, this.#isFull];
+    [this.#ends, this.#touched, this.#pieces, this.#isEndDue] = [[], [], 0, false];
+    for (const end of ends) guardRun(() => end.endTurn(), this.#onFault);
+    const share = wasFull ? Math.max(LIGHT_PIECES, TURN_PIECES_MAX / touched.length) : HEAVY_PIECES;
+    let isRestDue = false;
+    for (const inflow of touched) {
+      const { socket, pieces } = inflow;
+      inflow.pieces = 0;
+      if (!this.#inflows.delete(socket)) continue;
+      // Behind the others: those that were not read from in a full turn come first in the next.
+      this.#inflows.set(socket, inflow);
+      if (pieces < Math.min(share, HEAVY_PIECES)) continue;
+      hold(inflow);
+      this.#line.add(inflow);
+      isRestDue = true;
     }
-    if (wasHeld) for (const reader of this.#readers) if (!this.#line.has(reader)) letGo(reader);
+    if (wasFull) for (const inflow of this.#inflows.values()) if (!this.#line.has(inflow)) letGo(inflow);
+    if (!isRestDue) return;
     const tookMs = performance.now() - this.#sinceMs;
-    if (this.#line.size > 0) this.#timer ??= setTimeout(this.#next, Math.min(REST_FACTOR * tookMs, REST_MS_MAX));
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#next, Math.min(REST_FACTOR * tookMs, REST_MS_MAX));
   };
 
   readonly #next = (): void => {
     this.#timer = undefined;
-    const [reader] = this.#line;
-    if (reader === undefined) return;
-    this.#line.delete(reader);
-    guardRun(() => letGo(reader), this.#onFault);
-    // If it has nothing to read, the others do not wait for it: a turn without pieces sets no timer.
+    const [inflow] = this.#line;
+    if (inflow === undefined) return;
+    this.#line.delete(inflow);
+    guardRun(() => letGo(inflow), this.#onFault);
+    // Only a turn with many pieces puts this off.
     if (this.#line.size > 0) this.#timer = setTimeout(this.#next, LOOK_MS);
   };
 }
 
-const LOOK_MS = 50;
-
-function hold(reader: Reader): void {
-  if (reader.isHeld) return;
-  reader.isHeld = true;
-  reader.hold();
+/** The message's own `pause` would only be noticed when its buffer is full, after tens of thousands of small pieces. */
+function hold(inflow: Inflow): void {
+  if (inflow.isHeld) return;
+  const { socket } = inflow;
+  inflow.isHeld = true;
+  inflow.isWanted = !socket.isPaused();
+  socket.on("resume", inflow.onResume);
+  socket.pause();
 }
 
-function letGo(reader: Reader): void {
-  if (!reader.isHeld) return;
-  reader.isHeld = false;
-  reader.letGo();
+function letGo(inflow: Inflow): void {
+  if (!inflow.isHeld) return;
+  inflow.isHeld = false;
+  inflow.socket.off("resume", inflow.onResume);
+  if (inflow.isWanted && !inflow.socket.destroyed) inflow.socket.resume();
 }

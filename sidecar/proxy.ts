@@ -304,7 +304,7 @@ export function answerProblem(
   const close = options.close || options.passage.kind !== "request" || gate.isClosing();
   if (close && (!gate.isClosing() || !req.complete)) lingerAfterAnswer(req.socket);
   sendProblem(res, problem, { requestId: options.requestId, docsUrl: gate.docsUrl, shown: options.shown, close });
-  if (!close) drainBody(req, gate.drainBytesMax);
+  if (!close) drainBody(req, { bytesMax: gate.drainBytesMax, turns: gate.pieceTurns });
 }
 
 /** Whether what let a request in would still let it in: asked of connections and streams that stay open. */

@@ -1,9 +1,8 @@
 import type { IncomingMessage } from "node:http";
-import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { BodyPace, type PaceLimits } from "./body-pace.ts";
 import { Gathered } from "./gathered.ts";
-import type { PieceTurns, Reader } from "./piece-turns.ts";
+import type { PieceTurns, TurnEnd } from "./piece-turns.ts";
 
 /*
  * The body of a request on its way to the app.
@@ -26,9 +25,7 @@ export interface BodyParts {
   readonly pieceTurns: PieceTurns;
 }
 
-export class RequestBody implements Reader {
-  pieces = 0;
-  isHeld = false;
+export class RequestBody implements TurnEnd {
   readonly #request: IncomingMessage;
   readonly #turns: PieceTurns;
   readonly #isSmall: boolean;
@@ -52,7 +49,6 @@ export class RequestBody implements Reader {
   whenThere(onThere: (body: Buffer | Readable) => void): void {
     this.#onThere = onThere;
     const request = this.#request;
-    if (!this.#isSmall) this.#turns.add(this);
     request.on("data", this.#onData);
     request.on("end", this.#onEnd);
     request.on("error", this.#onBroken);
@@ -61,7 +57,7 @@ export class RequestBody implements Reader {
 
   /** To be asked about once a second. */
   isTooSlow(nowMs: number): boolean {
-    return this.#pace.isTooSlow(nowMs, this.#isWanted && !this.isHeld);
+    return this.#pace.isTooSlow(nowMs, this.#isWanted && !this.#turns.isInLine(this.#request.socket));
   }
 
   /** Takes nothing any more. What the client still sends is for others to read. */
@@ -69,7 +65,6 @@ export class RequestBody implements Reader {
     this.#isWanted = false;
     this.#onThere = undefined;
     this.#gathered.take();
-    this.#turns.delete(this);
     this.#request.off("data", this.#onData);
     this.#request.off("end", this.#onEnd);
     this.#request.off("close", this.#onBroken);
@@ -81,21 +76,6 @@ export class RequestBody implements Reader {
     if (!this.#isWanted) this.#pace.waitFrom(performance.now());
     this.#isWanted = true;
     this.#request.resume();
-  }
-
-  hold(): void {
-    // The message's own `pause` would only be noticed when its buffer is full, after tens of thousands of small pieces.
-    const { socket } = this.#request;
-    socket.on("resume", pauseAgain);
-    socket.pause();
-  }
-
-  letGo(): void {
-    const { socket } = this.#request;
-    socket.off("resume", pauseAgain);
-    this.#pace.waitFrom(performance.now());
-    if (this.#isWanted) this.#request.resume();
-    socket.resume();
   }
 
   endTurn(): void {
@@ -112,21 +92,22 @@ export class RequestBody implements Reader {
   }
 
   readonly #onData = (piece: Buffer): void => {
-    this.#gathered.add(piece);
     if (this.#isSmall) this.#pace.moved(piece.length, performance.now());
-    else this.#turns.count(this);
+    else {
+      this.#turns.count(this.#request.socket);
+      if (this.#gathered.bytes === 0) this.#turns.whenOver(this);
+    }
+    this.#gathered.add(piece);
   };
 
   readonly #onEnd = (): void => {
     if (this.#isSmall || this.#stream === undefined) {
       // All of it is here before any of it went on.
-      this.#turns.delete(this);
       this.#isWanted = false;
       this.#handOver(this.#gathered.take());
       return;
     }
     this.endTurn();
-    this.#turns.delete(this);
     this.#isWanted = false;
     this.#stream.push(null);
   };
@@ -134,7 +115,6 @@ export class RequestBody implements Reader {
   readonly #onBroken = (): void => {
     if (this.#request.complete) return;
     this.#isWanted = false;
-    this.#turns.delete(this);
     this.#stream?.destroy(new Error("the client broke off"));
   };
 
@@ -143,11 +123,6 @@ export class RequestBody implements Reader {
     this.#onThere = undefined;
     onThere?.(body);
   }
-}
-
-/** The message resumes its connection after each piece. */
-function pauseAgain(this: Socket): void {
-  this.pause();
 }
 
 /**

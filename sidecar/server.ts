@@ -45,6 +45,7 @@ export function createGateServer({ gate, timeouts, limits, checks }: ServerOptio
   // Headers beyond this count would be dropped in silence, credentials and identity headers among them. Size is the bound.
   server.maxHeadersCount = 0;
   guardServer(server, gate.onFault);
+  server.on("connection", (socket: Socket) => gate.pieceTurns.watch(socket));
   // A client that ends its direction after its request gets its answer; whether it is gone altogether is told by `Forwarding`.
   // (Node names the property in no type.)
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
@@ -59,6 +60,7 @@ export function createGateServer({ gate, timeouts, limits, checks }: ServerOptio
     inTurn(gate, res, () => refuse(gate, res, EXPECTATION_REFUSED)),
   );
   server.on("upgrade", (req, socket, head) => {
+    gate.pieceTurns.leave(socket as Socket);
     // The connection is no longer HTTP's, and an answer is still to be sent on it: the two cannot both be had.
     if (owesAnswer(socket)) socket.destroy();
     else onUpgrade(gate, timeouts, req, socket, head);

@@ -1,7 +1,8 @@
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
   aRule,
   call,
@@ -39,6 +40,10 @@ function kept(socket: Socket): Socket {
   sockets.add(socket);
   return socket;
 }
+
+/** Clients that do not wait for this process. */
+const startAttack = (code: string): ChildProcess =>
+  spawn(process.execPath, ["-e", `const net = require("node:net");${code}`], { stdio: "inherit" });
 
 /** Writes the same bytes again and again, for as long as the other side takes them. */
 function pour(socket: Socket, bytes: Buffer, times = Number.POSITIVE_INFINITY): void {
@@ -141,25 +146,30 @@ describe("chunks of one byte", () => {
     expect((process.memoryUsage().rss - before) / clients.length).toBeLessThan(8 * MiB);
   }, 60_000);
 
-  test("of many uploads do not make a turn of the loop long, and the gate ends in time", async () => {
-    const app = await startApp((req, res) => {
-      if (req.url === "/upload") req.resume();
-      else res.end("ok");
+  describe("of many uploads", () => {
+    /** The most pieces that came in a turn of the loop, and how many in all. */
+    let seen = { most: 0, all: 0 };
+    beforeEach(() => {
+      seen = { most: 0, all: 0 };
+      let pieces = 0;
+      vi.spyOn(PieceTurns.prototype, "count").mockImplementation(function (this: PieceTurns, socket) {
+        if (pieces === 0) setImmediate(() => (pieces = 0));
+        pieces += 1;
+        seen.all += 1;
+        seen.most = Math.max(seen.most, pieces);
+        count.call(this, socket);
+      });
     });
-    gate = await openGate({ ...OPEN, app, timeouts: { closeMs: 500 }, config: { limits: { addressShare: 1 } } });
-    let pieces = 0;
-    let most = 0;
-    const counted = vi.spyOn(PieceTurns.prototype, "count").mockImplementation(function (this: PieceTurns, reader) {
-      if (pieces === 0) {
-        setImmediate(() => {
-          most = Math.max(most, pieces);
-          pieces = 0;
-        });
-      }
-      pieces += 1;
-      count.call(this, reader);
-    });
-    try {
+    afterEach(() => void vi.restoreAllMocks());
+    // What one read brings cannot be stopped in its middle; nothing else is read in the same turn.
+    const TURN_MAX = 2_048 + (64 * 1024) / 6;
+
+    test("do not make a turn of the loop long, and the gate ends in time", async () => {
+      const app = await startApp((req, res) => {
+        if (req.url === "/upload") req.resume();
+        else res.end("ok");
+      });
+      gate = await openGate({ ...OPEN, app, timeouts: { closeMs: 500 }, config: { limits: { addressShare: 1 } } });
       for (let i = 0; i < 30; i++) {
         const client = kept(connect(gate.port, "127.0.0.1"));
         client.resume();
@@ -167,15 +177,66 @@ describe("chunks of one byte", () => {
         pour(client, PIECES, 5);
       }
       for (let i = 0; i < 5; i++) expect((await call(gate.port)).body).toBe("ok");
-      await waitFor("many pieces", () => counted.mock.calls.length > 200_000, { deadlineMs: 40_000 });
-      // What one read brings cannot be stopped in its middle; nothing else is read in the same turn.
-      expect(most).toBeLessThanOrEqual(2_048 + (64 * 1024) / 6);
-    } finally {
-      counted.mockRestore();
-    }
-    await gate.sidecar.close();
-    await waitFor("every client to be left", () => [...sockets].every(({ destroyed }) => destroyed));
-  }, 60_000);
+      await waitFor("many pieces", () => seen.all > 200_000, { deadlineMs: 40_000 });
+      expect(seen.most).toBeLessThanOrEqual(TURN_MAX);
+      await gate.sidecar.close();
+      await waitFor("every client to be left", () => [...sockets].every(({ destroyed }) => destroyed));
+    }, 60_000);
+
+    test.each([
+      ["pass", {}],
+      ["are refused", { policy: {} }],
+    ])(
+      "that come at once and %s neither",
+      async (_, options) => {
+        const app = await startApp((req) => void req.resume());
+        gate = await openGate({ ...OPEN, app, config: { limits: { addressShare: 1 } }, ...options });
+        // From another process: all of it is there by the time that the gate looks.
+        const attack = startAttack(`
+        for (let i = 0; i < 40; i++) {
+          const socket = net.connect(${gate.port}, "127.0.0.1").on("error", () => {}).on("data", () => {});
+          socket.write(${JSON.stringify(UPLOAD)} + "1\\r\\nx\\r\\n".repeat(12_000));
+        }`);
+        try {
+          await waitFor("many pieces", () => seen.all > 200_000, { deadlineMs: 40_000 });
+        } finally {
+          attack.kill();
+        }
+        expect(seen.most).toBeLessThanOrEqual(TURN_MAX);
+      },
+      60_000,
+    );
+  });
+
+  test("of many uploads, each in too few pieces to stand in line: all of them get on", async () => {
+    const bytes = new Map<string, number>();
+    const app = await startApp((req, res) => {
+      const id = String(req.headers["x-id"]);
+      req.on("data", (piece: Buffer) => bytes.set(id, (bytes.get(id) ?? 0) + piece.length));
+      req.on("end", () => res.end("ok"));
+    });
+    gate = await openGate({
+      ...OPEN,
+      app,
+      timeouts: { requestBodyIdleMs: 2_000 },
+      config: { limits: { addressShare: 1 } },
+    });
+    // A read of 64 KiB holds some 940 of these.
+    const chunks = Buffer.from(`40\r\n${"x".repeat(64)}\r\n`.repeat(2_000));
+    const clients = Array.from({ length: 60 }, (_, i) => {
+      const client = kept(connect(gate.port, "127.0.0.1"));
+      client.resume();
+      client.write(UPLOAD.replace("Host: a", `Host: a\r\nX-Id: ${i}`));
+      pour(client, chunks);
+      return client;
+    });
+    await waitFor("each to get on", () => bytes.size === clients.length);
+    // Three times as long as one may be without a byte.
+    await new Promise((resolve) => setTimeout(resolve, 6_000));
+    expect(clients.filter(({ destroyed }) => destroyed)).toEqual([]);
+    const least = Math.min(...bytes.values());
+    expect(least).toBeGreaterThan(Math.max(...bytes.values()) / 4);
+  }, 30_000);
 });
 
 test("a client that does not take its answer for too long is cut off, and the app with it", async () => {
