@@ -184,19 +184,23 @@ export async function rebuildWorkspace(options: RebuildOptions, workspaceId: str
   });
 }
 
-/** Hands `work` one connection for lists and settings, and so many for pages. */
+/** Hands `work` one connection for lists and settings, and so many for pages. They are gone as soon as the signal is aborted. */
 async function withConnections(
-  { connect }: RebuildOptions,
+  { connect, signal }: RebuildOptions,
   workersCount: number,
   work: (db: Client, workers: readonly Client[]) => Promise<void>,
 ): Promise<void> {
   const connections: Client[] = [];
+  const end = () => Promise.all(connections.map((connection) => connection.end().catch(() => undefined)));
+  // A query that waits for a lock would keep the relay waiting for as long.
+  signal.addEventListener("abort", end, { once: true });
   try {
     for (let i = 0; i <= workersCount; i++) connections.push(await connect());
     const [db, ...workers] = connections as [Client, ...Client[]];
     await work(db, workers);
   } finally {
-    await Promise.all(connections.map((connection) => connection.end().catch(() => undefined)));
+    signal.removeEventListener("abort", end);
+    await end();
   }
 }
 

@@ -1,4 +1,5 @@
 import type { RecordSource, RecordWriter } from "../../edge/projection/contract.ts";
+import type { System } from "./system.ts";
 
 /*
  * Parts that are slow at a chosen moment, and otherwise what they are: how a race is given an order.
@@ -76,4 +77,16 @@ export function slowWriter(writer: RecordWriter): SlowWriter {
       },
     },
   };
+}
+
+/** Runs `work` while no projection gets far, as of a million keys. Changes are carried all the same. */
+export async function whileRebuildsWait(system: System, work: () => Promise<void>): Promise<void> {
+  const holder = await system.db.connect();
+  try {
+    await holder.query("begin; lock table roles in access exclusive mode");
+    await work();
+  } finally {
+    await holder.query("rollback");
+    holder.release();
+  }
 }

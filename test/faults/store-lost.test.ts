@@ -5,7 +5,7 @@ import type { RecordRef } from "../../edge/projection/contract.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
-import { slowWriter } from "./held.ts";
+import { slowWriter, whileRebuildsWait } from "./held.ts";
 import { openLine } from "./line.ts";
 import { type LocalApi, makeWorkspace, openSystem, type System } from "./system.ts";
 
@@ -199,3 +199,27 @@ test("a workspace that is made while everything is projected anew belongs to it,
   });
   expect(relay.isLeading()).toBe(true);
 });
+
+test("a store that is lost once more is projected anew at once, though what is projected stands still", async () => {
+  const system = await openSystem({ ownRedis: true });
+  const api = await system.api();
+  const { apiId, key } = await makeKey(api);
+  let before = await projectionId(api);
+  await whileRebuildsWait(system, async () => {
+    for (let i = 0; i < 3; i++) {
+      await system.raw.flushall();
+      before = await waitFor("another to be begun", async () => {
+        const { projectionId: id } = await api.edge.writer.state();
+        return id !== undefined && id !== before && id;
+      });
+      const hasList = async () => (await system.db.query(LOCK_WAITS)).rowCount === 1;
+      await waitFor("the list of roles to wait", hasList);
+    }
+  });
+  await projectionId(api, (id) => id === before);
+  const gate = await system.gate(api, { apiId });
+  await waitFor("the gate to let it in", async () => (await gate.status(key)) === 200);
+});
+
+const LOCK_WAITS = `select from pg_stat_activity
+                     where datname = current_database() and wait_event_type = 'Lock' and query like '%from roles%'`;
