@@ -19,7 +19,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const STATE = { projectionId: "prj", complete: true, head: 50, version: 9, runId: "run" };
+const STATE = { projectionId: "prj", complete: true, head: 50, version: 9, asOfMs: 1, runId: "run" };
 const KNOWN = { lastHead: 50, lastVersion: 10, timeline: "sys/1" };
 
 test.each([

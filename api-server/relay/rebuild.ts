@@ -54,6 +54,8 @@ const PAGES_AT_ONCE = 3;
 const SAVE_EVERY_MS = 2000;
 /** As long as a sidecar uses what it has without hearing anything, unless its policy says otherwise. */
 export const RECENT_KEPT_MS = 15 * 60 * 1000;
+/** A store that went back by no more than this has lost nothing older than what is kept, whoever's clock is told by. */
+const PREVIOUS_AGE_MS_MAX = 10 * 60 * 1000;
 /** As many as are put back into the outbox within a second or two. */
 export const RECENT_MAX = 50_000;
 
@@ -73,8 +75,8 @@ export async function whyRebuild(
   if (state.version >= lastVersion) return RESTORED;
   if (remembered?.projectionId !== state.projectionId) return "the store holds another projection";
   if (remembered.timeline !== timeline && timeline !== undefined) return RESTORED;
-  if (remembered.runId !== state.runId) return "the store was restarted";
-  if (state.head < lastHead) return "the store went back in time";
+  if (remembered.runId !== state.runId) return RESTARTED;
+  if (state.head < lastHead) return WENT_BACK;
   return undefined;
 }
 
@@ -82,6 +84,9 @@ export async function whyRebuild(
 const EMPTY = "the store holds no projection";
 /** The store has seen, or may have seen, what Postgres does not know of. */
 export const RESTORED = "Postgres was restored from an older state";
+
+const RESTARTED = "the store was restarted";
+const WENT_BACK = "the store went back in time";
 
 /** Remembered is what was begun last: whether it was completed, the store tells. */
 const findRemembered = (db: Queryable): Promise<Remembered | undefined> => findSetting<Remembered>(db, SETTING);
@@ -113,7 +118,10 @@ export async function beginProjection(
   const recent = await countRecentMarks(db, { keptMs: RECENT_KEPT_MS, max: RECENT_MAX + 1 });
   const forget = recent > RECENT_MAX;
   if (!forget) await insertRecentMarks(db, { keptMs: RECENT_KEPT_MS });
-  await writer.begin(projectionId, await listEveryWorkspaceId(db), { forget });
+  // What the store has forgotten since its last heartbeat is then among these changes, so that the rest of it still holds.
+  const isOurs = reason === RESTARTED || reason === WENT_BACK;
+  const usePrevious = isOurs && !forget && Math.abs((await writer.nowMs()) - state.asOfMs) < PREVIOUS_AGE_MS_MAX;
+  await writer.begin(projectionId, await listEveryWorkspaceId(db), { forget, usePrevious });
 }
 
 export interface RebuildOptions {

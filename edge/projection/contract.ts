@@ -153,8 +153,20 @@ export interface StoreState {
   readonly head: number;
   /** Highest record version written. */
   readonly version: number;
+  /** Time of the last heartbeat, by the store's clock; 0 when there was none. */
+  readonly asOfMs: number;
   /** Changes when the store restarted, and so may have gone back in time. */
   readonly runId: string;
+}
+
+export interface BeginOptions {
+  /** Readers do not go on using what they have until it is complete: changes that they may have missed are not announced again. */
+  readonly forget?: boolean;
+  /**
+   * Where there is no record yet, that of the projection before this one may be used, if that was complete, from the first
+   * heartbeat on: what the store may have lost of it is written and announced again before that.
+   */
+  readonly usePrevious?: boolean;
 }
 
 /**
@@ -171,10 +183,9 @@ export interface RecordWriter {
   state(): Promise<StoreState>;
   /**
    * Begins a new projection: readers drop what they have, and treat absence as 'not usable' until `complete`. When it has begun
-   * already, workspaces that it does not know join it. With `forget`, readers do not go on using what they have until it is
-   * complete, because changes that they may have missed are not announced again.
+   * already, workspaces that it does not know join it.
    */
-  begin(projectionId: string, workspaceIds: readonly string[], options?: { readonly forget: boolean }): Promise<void>;
+  begin(projectionId: string, workspaceIds: readonly string[], options?: BeginOptions): Promise<void>;
   /**
    * Writes records (an older version never replaces a newer one) and then announces them on the feed of their workspace and on
    * the central one, unless `announce` is false. Writes are made in the order given, so referred-to records come first.

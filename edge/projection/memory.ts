@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import {
+  type BeginOptions,
   CENTRAL_ONLY_KINDS,
   type ChangeFeed,
   type Closeable,
@@ -58,11 +59,16 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
       complete: this.#projectionId !== undefined && this.#isCentralComplete,
       head: this.#head,
       version: this.#version,
+      asOfMs: this.#asOfMs ?? 0,
       runId: this.#runId,
     };
   }
 
-  async begin(projectionId: string, workspaceIds: readonly string[], options = { forget: false }): Promise<void> {
+  async begin(
+    projectionId: string,
+    workspaceIds: readonly string[],
+    { forget = false }: BeginOptions = {},
+  ): Promise<void> {
     const isNew = projectionId !== this.#projectionId;
     if (isNew) {
       this.#workspaces.clear();
@@ -75,7 +81,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     for (const id of workspaceIds) {
       if (!this.#workspaces.has(id)) this.#workspaces.set(id, { isComplete: false, records: new Map() });
     }
-    if (isNew) for (const listener of this.#listeners.keys()) listener.onReset("another projection", options);
+    if (isNew) for (const listener of this.#listeners.keys()) listener.onReset("another projection", { forget });
   }
 
   async write({

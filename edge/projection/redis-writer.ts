@@ -3,6 +3,7 @@ import { isCluster, type RedisClient } from "../redis/connect.ts";
 import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
 import { runScript, runScripts, runScriptsEach, type ScriptCall } from "../redis/script.ts";
 import {
+  type BeginOptions,
   CENTRAL_ONLY_KINDS,
   jsonOf,
   ProjectionChanged,
@@ -41,8 +42,8 @@ export class RedisRecordWriter implements RecordWriter {
   readonly #changesMax: number;
   /** The projection id in force for each known workspace; read anew when one turns out to be another. */
   #ids = new Map<string, string>();
-  /** Entries written to each feed, as far as this writer knows. A feed with fewer has gone back in time. */
-  readonly #heads = new Map<string, number>();
+  /** Entries written to each feed in its projection, as far as this writer knows. A feed with fewer has gone back in time. */
+  readonly #heads = new Map<string, { readonly projectionId: string; readonly head: number }>();
 
   /** The connection belongs to the caller, who also closes it. */
   constructor(client: RedisClient, keys: RedisKeys, options: { changesMax?: number } = {}) {
@@ -52,26 +53,29 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   async state(): Promise<StoreState> {
-    const fields = ["projectionId", "complete", "head", "version"] as const;
+    const fields = ["projectionId", "complete", "head", "version", "asOfMs"] as const;
     const [mark, runId] = await Promise.all([this.#client.hmget(this.#keys.mark(CENTRAL), ...fields), this.#runId()]);
-    const [projectionId, complete, head, version] = mark;
+    const [projectionId, complete, head, version, asOfMs] = mark;
+    if (projectionId && this.#headOf(CENTRAL, projectionId) === 0) {
+      this.#heads.set(CENTRAL, { projectionId, head: Number(head) });
+    }
     return {
       projectionId: projectionId ?? undefined,
       complete: complete === "1",
       head: Number(head ?? 0),
       version: Number(version ?? 0),
+      asOfMs: Number(asOfMs ?? 0),
       runId,
     };
   }
 
-  async begin(projectionId: string, workspaceIds: readonly string[], { forget } = { forget: false }): Promise<void> {
+  async begin(projectionId: string, workspaceIds: readonly string[], options: BeginOptions = {}): Promise<void> {
     if (!/^\S{1,48}$/.test(projectionId)) throw new Error("a projection id is 1 to 48 characters without spaces");
     const central = [this.#keys.mark(CENTRAL), this.#keys.changes(CENTRAL), this.#keys.knownWorkspaces()];
-    const begun = await runScript(this.#client, BEGIN, 3, [...central, projectionId, this.#changesMax, flag(forget)]);
-    if (begun === 1) this.#heads.clear();
+    await runScript(this.#client, BEGIN, 3, [...central, projectionId, ...this.#beginArgs(options)]);
     await this.#readIds();
     const unknown = workspaceIds.filter((id) => !this.#ids.has(id));
-    await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])), { forget });
+    await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])), options);
   }
 
   async write({
@@ -161,8 +165,9 @@ export class RedisRecordWriter implements RecordWriter {
       for (let at = 0; at < left.length; at += CALLS_PER_BATCH) {
         const batch = left.slice(at, at + CALLS_PER_BATCH);
         const replies = await runScriptsEach(this.#client, batch);
-        for (const [i, { owner, script }] of batch.entries()) {
-          const problem = this.#problemWith(owner, script, replies[i]);
+        for (const [i, call] of batch.entries()) {
+          const { owner } = call;
+          const problem = this.#problemWith(call, replies[i]);
           if (problem === undefined) onReply(owner, replies[i]);
           else failed.set(owner, problem);
         }
@@ -189,18 +194,24 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   /** Why a reply means that this owner's part of the store is not as it should be. Throws what concerns the store as a whole. */
-  #problemWith(owner: string, script: OwnedCall["script"], reply: unknown): string | undefined {
+  #problemWith({ owner, script, args }: OwnedCall, reply: unknown): string | undefined {
     if (reply instanceof Error) {
       // Wrong types, numbers that are none: written by somebody else. All other errors are not about one workspace.
       if (owner !== CENTRAL && /^(WRONGTYPE|ERR) /.test(reply.message)) return reply.message;
       throw reply;
     }
-    if (reply === -1) return "the store holds another one";
+    if (reply === -1) return "the store holds another one, or has gone back in time";
     if (script !== HEARTBEAT && script !== ANNOUNCE) return undefined;
     const head = Number(Array.isArray(reply) ? reply[0] : reply);
-    const before = this.#heads.get(owner) ?? 0;
-    this.#heads.set(owner, head);
+    const projectionId = String(args[0]);
+    const before = this.#headOf(owner, projectionId);
+    this.#heads.set(owner, { projectionId, head });
     return head <= before ? "the feed has gone back in time" : undefined;
+  }
+
+  #headOf(feed: string, projectionId: string): number {
+    const known = this.#heads.get(feed);
+    return known?.projectionId === projectionId ? known.head : 0;
   }
 
   /** Workspaces that came to be after the projection began. Complete when the projection is: all that they have was written as it came to be. */
@@ -213,25 +224,27 @@ export class RedisRecordWriter implements RecordWriter {
     if (unknown.length === 0) return;
     const [central, complete] = await this.#client.hmget(this.#keys.mark(CENTRAL), "projectionId", "complete");
     if (central !== projectionId) throw otherProjection(projectionId);
-    await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])), { forget: false });
+    await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])), {});
     if (complete === "1") await this.complete(projectionId, unknown);
   }
 
   /** By workspace, the id that each is to have. */
-  async #beginWorkspaces(ids: ReadonlyMap<string, string>, { forget }: { forget: boolean }): Promise<void> {
+  async #beginWorkspaces(ids: ReadonlyMap<string, string>, options: BeginOptions): Promise<void> {
     if (ids.size === 0) return;
     // Known first: should this process die in between, the workspace's mark does not fit, and it is begun anew.
     await this.#client.hset(this.#keys.knownWorkspaces(), Object.fromEntries(ids));
     const begin = ([id, projectionId]: [string, string]) => ({
       script: BEGIN,
       keys: [this.#keys.mark(id), this.#keys.changes(id)],
-      args: [projectionId, this.#changesMax, flag(forget)],
+      args: [projectionId, ...this.#beginArgs(options)],
     });
     await runScripts(this.#client, [...ids].map(begin));
-    for (const [id, projectionId] of ids) {
-      this.#ids.set(id, projectionId);
-      this.#heads.delete(id);
-    }
+    for (const [id, projectionId] of ids) this.#ids.set(id, projectionId);
+  }
+
+  #beginArgs({ forget = false, usePrevious = false }: BeginOptions): (string | number)[] {
+    // The nodes of a cluster go back in time each by itself, and the heartbeat tells of one alone.
+    return [this.#changesMax, flag(forget), flag(usePrevious && !isCluster(this.#client))];
   }
 
   async #readIds(): Promise<void> {
@@ -298,7 +311,12 @@ export class RedisRecordWriter implements RecordWriter {
 
   #heartbeat(feed: string, projectionId: string, asOfMs: number, lagging: string): OwnedCall {
     const keys = [this.#keys.mark(feed), this.#keys.changes(feed)];
-    return { owner: feed, script: HEARTBEAT, keys, args: [projectionId, asOfMs, lagging] };
+    return {
+      owner: feed,
+      script: HEARTBEAT,
+      keys,
+      args: [projectionId, asOfMs, lagging, this.#headOf(feed, projectionId)],
+    };
   }
 
   #complete(feed: string, projectionId: string, version: number): ScriptCall {

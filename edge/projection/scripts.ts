@@ -3,7 +3,8 @@ import { defineScript } from "../redis/script.ts";
 /*
  * How records and changes are written. A record is stored as `<projection id> <version> <json>` (a tombstone has no JSON),
  * so that the scripts read its head without parsing the rest. The mark of a feed is the hash {projectionId, complete,
- * head, version, asOfMs}; it shares its slot with the stream of changes, so that both move in one step.
+ * head, version, asOfMs}; it shares its slot with the stream of changes, so that both move in one step. While a projection is
+ * made it may have `formerId`, and from its first heartbeat on `previousId`: whose records may be used where there is none yet.
  */
 
 /** Older ones are cut off, about; whoever is that far behind notices the gap and begins anew. */
@@ -76,15 +77,18 @@ return 1
 `);
 
 /**
- * KEYS: mark, changes, and for the central feed the known workspaces. ARGV: projection id, how many entries are kept, and '1' when
- * readers are to forget what they have. Reply: 1 begun, 0 it had begun already.
+ * KEYS: mark, changes, and for the central feed the known workspaces. ARGV: projection id, how many entries are kept, '1' when
+ * readers are to forget what they have, and '1' when records of a complete projection before this one may be used.
+ * Reply: 1 begun, 0 it had begun already.
  */
 export const BEGIN = defineScript(`
 local known = redis.pcall('HGET', KEYS[1], 'projectionId')
 if known == ARGV[1] then return 0 end
+local was_complete = redis.pcall('HGET', KEYS[1], 'complete') == '1'
 redis.call('DEL', KEYS[1])
 if KEYS[3] then redis.call('DEL', KEYS[3]) end
 redis.call('HSET', KEYS[1], 'projectionId', ARGV[1], 'complete', '0', 'head', '0', 'version', '0')
+if ARGV[4] == '1' and was_complete then redis.call('HSET', KEYS[1], 'formerId', known) end
 local entry = {'p', ARGV[1], 'n', '0', 'k', 'begin', 'f', ARGV[3]}
 local added = redis.pcall('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', unpack(entry))
 if type(added) == 'table' then
@@ -116,15 +120,20 @@ return head
 `);
 
 /**
- * KEYS: mark, changes. ARGV: projection id, the time, and on the central feed which workspaces lag ('': none).
- * Reply: the new head, and whether the projection is complete ('1'); -1 another projection.
+ * KEYS: mark, changes. ARGV: projection id, the time, on the central feed which workspaces lag ('': none), and the lowest head that
+ * there may be. Reply: the new head, and whether the projection is complete ('1'); -1 another projection, or one that has gone
+ * back in time: nothing may look younger in it than it is.
  */
 export const HEARTBEAT = defineScript(`
-if redis.call('HGET', KEYS[1], 'projectionId') ~= ARGV[1] then return -1 end
+local mark = redis.call('HMGET', KEYS[1], 'projectionId', 'asOfMs', 'complete', 'formerId', 'head')
+if mark[1] ~= ARGV[1] or tonumber(mark[5]) < tonumber(ARGV[4]) then return -1 end
 local n = redis.call('HINCRBY', KEYS[1], 'head', 1)
 -- A relay that stood still and woke up must not take back what the next one has said.
-if tonumber(ARGV[2]) > tonumber(redis.call('HGET', KEYS[1], 'asOfMs') or '0') then
-  redis.call('HSET', KEYS[1], 'asOfMs', ARGV[2])
+if tonumber(ARGV[2]) > tonumber(mark[2] or '0') then redis.call('HSET', KEYS[1], 'asOfMs', ARGV[2]) end
+-- What the store may have lost of the former projection has been carried again.
+if mark[4] and tonumber(ARGV[2]) > 0 then
+  redis.call('HSET', KEYS[1], 'previousId', mark[4])
+  redis.call('HDEL', KEYS[1], 'formerId')
 end
 local entry = {'p', ARGV[1], 'n', string.format('%.0f', n), 'k', 'heartbeat', 't', ARGV[2]}
 if ARGV[3] ~= '' then
@@ -133,13 +142,14 @@ if ARGV[3] ~= '' then
 end
 local oldest = string.format('%.0f', tonumber(redis.call('TIME')[1]) * 1000 - ${CHANGES_KEPT_MS})
 redis.call('XADD', KEYS[2], 'MINID', '~', oldest, '*', unpack(entry))
-return {n, redis.call('HGET', KEYS[1], 'complete')}
+return {n, mark[3]}
 `);
 
 /** KEYS: mark. ARGV: projection id, the highest version written without being announced. */
 export const COMPLETE = defineScript(`
 if redis.call('HGET', KEYS[1], 'projectionId') ~= ARGV[1] then return -1 end
 redis.call('HSET', KEYS[1], 'complete', '1')
+redis.call('HDEL', KEYS[1], 'formerId', 'previousId')
 if tonumber(ARGV[2]) > tonumber(redis.call('HGET', KEYS[1], 'version') or '0') then
   redis.call('HSET', KEYS[1], 'version', ARGV[2])
 end

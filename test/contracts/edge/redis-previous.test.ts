@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { Edge } from "../../../edge/open.ts";
 import type { RecordRef } from "../../../edge/projection/contract.ts";
 import { openProjection } from "../../../edge/projection/projection.ts";
-import { RedisKeys } from "../../../edge/redis/keys.ts";
+import { CENTRAL, RedisKeys } from "../../../edge/redis/keys.ts";
 import { type OwnRedis, startOwnRedis } from "../../harness/redis.ts";
 import { aName, type OpenedEdge, openOn } from "./edges.ts";
 import { aWorkspace } from "./projected.ts";
@@ -86,6 +86,33 @@ describe.each([{ cluster: false }, { cluster: true }])(
       expect(found).not.toHaveProperty("stale");
       expect(await projection.findKey(ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
       await projection.close();
+    });
+
+    test("its mark allows it, if asked to, from the first heartbeat on that says something of this workspace", async () => {
+      const [completed, later, last] = [previousId, aName("prj_b"), aName("prj_c")];
+      const beat = async (id: string, lagging = new Map<string, number>()) =>
+        edge.writer.heartbeat(id, await edge.writer.nowMs(), [ws.workspaceId], lagging);
+      await edge.writer.begin(completed, [ws.workspaceId]);
+      await edge.writer.write({ projectionId: completed, version: 10, writes: ws.writes });
+      await edge.writer.complete(completed, [ws.workspaceId]);
+      await edge.writer.begin(later, [ws.workspaceId], { usePrevious: true });
+      expect(await state(ws.refs.key)).toBe(INCOMPLETE);
+      await beat(later, new Map([[ws.workspaceId, 0]]));
+      expect(await state(ws.refs.key)).toBe(INCOMPLETE);
+      await beat(later);
+      // The nodes of a cluster may go back in time each by itself.
+      expect(await state(ws.refs.key)).toBe(cluster ? INCOMPLETE : "found");
+      // What was never complete is nothing to fall back upon.
+      await edge.writer.begin(last, [ws.workspaceId], { usePrevious: true });
+      await beat(last);
+      expect(await state(ws.refs.key)).toBe(INCOMPLETE);
+    });
+
+    test("a heartbeat from before the store went back makes nothing in it look younger", async () => {
+      for (let i = 0; i < 3; i++) await edge.writer.heartbeat(projectionId, 1000 + i, [ws.workspaceId]);
+      await raw.hset(keys.mark(CENTRAL), { head: 1, asOfMs: 500 });
+      await expect(edge.writer.heartbeat(projectionId, 2000, [ws.workspaceId])).rejects.toThrow("gone back in time");
+      expect((await edge.writer.state()).asOfMs).toBe(500);
     });
 
     test("and is no longer asked about once the new one is complete", async () => {

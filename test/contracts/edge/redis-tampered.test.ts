@@ -151,7 +151,21 @@ describe("a projection that somebody tampers with", () => {
     expect(projection.sourceState()).toMatchObject({ usable: false });
     expect(states(await own.edge.source.read([other.refs.key]))).toEqual(["found"]);
     const agedMs = projection.stalenessMs();
-    await own.beat();
+    // From a relay that does not know how far it had come.
+    const [mark, stream] = [own.keys.mark(own.ws.workspaceId), own.keys.changes(own.ws.workspaceId)];
+    const n = await own.raw.hincrby(mark, "head", 1);
+    await own.raw.xadd(
+      stream,
+      "*",
+      "p",
+      own.projectionId,
+      "n",
+      n,
+      "k",
+      "heartbeat",
+      "t",
+      await own.edge.writer.nowMs(),
+    );
     await waitFor("the heartbeat to be refused", () => projection.refused().heartbeat > 0);
     expect(projection.stalenessMs()).toBeGreaterThan(agedMs);
     await own.project();
