@@ -15,7 +15,14 @@ import type { RecordKind, RecordRef } from "../../edge/projection/contract.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { insertKeys, insertOtherKinds, insertWorkspace, keyRow } from "../../test/harness/rows.ts";
 import { createPool } from "./pool.ts";
-import { countRecordRefs, createPostgresSource, LISTED_KINDS, listRecordRefs, readRecords } from "./records.ts";
+import {
+  countRecordRefs,
+  createPostgresSource,
+  LISTED_KINDS,
+  listRecordRefs,
+  readRecords,
+  readSomeRecords,
+} from "./records.ts";
 
 /* Each record as it is read from Postgres, against the schema in core that its readers parse it with, in every state. */
 
@@ -169,6 +176,26 @@ describe("a key's record", () => {
     await db.query("update keys set deleted_at = 5");
     expect(await read("key", "h1")).toBeUndefined();
   });
+});
+
+test("what is gone says whether its row went too, when nothing can name it any more", async () => {
+  await insert("identities", { id: "id_1", external_id: "one", deleted_at: 5 });
+  await insert("roles", { id: "role_1", name: "r" });
+  const refs = [
+    ["identity", "id_1"],
+    ["identity", "id_never"],
+    ["role", "role_1"],
+    ["role", "role_gone"],
+    ["api", "api_gone"],
+    ["api", "api_1"],
+    ["key", "unknown"],
+  ] as const;
+  const asked = refs.map(([kind, id]) => ({ workspaceId: WORKSPACE, kind, id }));
+  await db.query("update apis set deleted_at = 5 where id = 'api_1'");
+  const { writes } = await readSomeRecords(db, asked, { bytesMax: 1_000_000 });
+  const removed = writes.filter(({ isRemoved }) => isRemoved).map(({ ref }) => ref.id);
+  expect(removed).toEqual(["id_never", "role_gone", "api_gone"]);
+  expect(writes.filter(({ data }) => data !== undefined).map(({ ref }) => ref.id)).toEqual(["role_1"]);
 });
 
 test("an identity's record has its limits, and its meta unchanged", async () => {

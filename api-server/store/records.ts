@@ -1,6 +1,7 @@
 import {
   JsonText,
   jsonOf,
+  REFERRED_KINDS,
   type RecordKind,
   type RecordRef,
   type RecordSource,
@@ -211,11 +212,34 @@ export async function readSomeRecords(
         if (data === null) unread.push(ref);
         else writes.push({ ref, data: data === undefined ? undefined : new JsonText(data) });
       }
+      await noteRemoved(db, kind, writes);
       for (const { data } of rows) bytesLeft = data === null ? 0 : bytesLeft - Buffer.byteLength(data);
     }
   }
   return { writes, unread };
 }
+
+/** Tables whose rows are marked as deleted first, and removed when nothing names them any more. */
+const DELETED_IN_STEPS = { api: "apis", identity: "identities", workspace: "workspaces" } as const;
+
+/** Says of tombstones of the kind whether there is a row left that something may name. */
+async function noteRemoved(db: Queryable, kind: RecordKind, writes: RecordWrite[]): Promise<void> {
+  if (!REFERRED_KINDS.has(kind)) return;
+  const isGone = ({ ref, data }: RecordWrite) => ref.kind === kind && data === undefined;
+  const gone = writes.filter(isGone).map(({ ref }) => ref.id);
+  if (gone.length === 0) return;
+  const left = new Set<string>();
+  if (isDeletedInSteps(kind)) {
+    const text = `select t.id from ${DELETED_IN_STEPS[kind]} t where t.id = any($1::text[])`;
+    const { rows } = await db.query<{ id: string }>({ name: `list-left-${kind}`, text, values: [gone] });
+    for (const { id } of rows) left.add(id);
+  }
+  for (const [i, write] of writes.entries()) {
+    if (isGone(write) && !left.has(write.ref.id)) writes[i] = { ...write, isRemoved: true };
+  }
+}
+
+const isDeletedInSteps = (kind: RecordKind): kind is keyof typeof DELETED_IN_STEPS => kind in DELETED_IN_STEPS;
 
 const place = (kind: RecordKind, workspaceId: string, id: string): string => `${kind} ${workspaceId} ${id}`;
 

@@ -35,8 +35,8 @@ export type RecordKind = (typeof RECORD_KINDS)[number];
 export const CENTRAL_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["namespaceName", "rootKey"]);
 
 /**
- * What keys refer to. Their tombstones stay: a key may go on naming an API that was deleted long ago, and a reader takes
- * 'missing' for 'not known', which would make that key unusable for good.
+ * What keys refer to. Their tombstones stay for as long as something may name them: a key goes on naming an API that was deleted
+ * long ago, and a reader takes 'missing' for 'not known', which would make that key unusable for good.
  */
 export const REFERRED_KINDS: ReadonlySet<RecordKind> = new Set(["identity", "role", "api", "workspace"]);
 
@@ -127,7 +127,12 @@ export interface RecordWrite {
   readonly ref: RecordRef;
   /** The record, as a value or as the text that Postgres made of it; undefined writes a tombstone. */
   readonly data: unknown;
+  /** Of a tombstone: nothing names it any more, so that it need not stay, whatever its kind. */
+  readonly isRemoved?: true;
 }
+
+/** Whether a tombstone is kept without an end. */
+export const staysForGood = ({ ref, isRemoved }: RecordWrite): boolean => REFERRED_KINDS.has(ref.kind) && !isRemoved;
 
 /** JSON that is passed on as it is: reading and writing it again would cost more than all else that is done with a record. */
 export class JsonText {

@@ -8,7 +8,6 @@ import {
   type FeedListener,
   jsonOf,
   ProjectionChanged,
-  REFERRED_KINDS,
   type ReadBatch,
   type ReadRecord,
   type RecordRef,
@@ -16,6 +15,7 @@ import {
   type RecordWrite,
   type RecordWriter,
   type StoreState,
+  staysForGood,
   type WorkspacesAnew,
 } from "./contract.ts";
 import { TOMBSTONE_KEPT_MS } from "./redis-writer.ts";
@@ -26,7 +26,8 @@ interface Kept {
   readonly version: number;
   /** undefined: a tombstone. Text, so that readers get objects of their own, as they do from Redis. */
   readonly json: string | undefined;
-  readonly writtenAtMs: number;
+  /** From when a tombstone's time runs; undefined: it stays. */
+  readonly goneAtMs: number | undefined;
 }
 
 interface Workspace {
@@ -191,7 +192,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     const name = recordName(ref);
     const known = records.get(name);
     if (known !== undefined && known.version > version) return;
-    records.set(name, { version, json: jsonOf(write), writtenAtMs: this.#nowMs() });
+    records.set(name, { version, json: jsonOf(write), goneAtMs: staysForGood(write) ? undefined : this.#nowMs() });
   }
 
   #get({ records }: Workspace, ref: RecordRef): ReadRecord {
@@ -199,7 +200,8 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     const kept = records.get(name);
     if (kept === undefined) return { state: "missing" };
     if (kept.json !== undefined) return { state: "found", version: kept.version, data: JSON.parse(kept.json) };
-    if (REFERRED_KINDS.has(ref.kind) || this.#nowMs() - kept.writtenAtMs < TOMBSTONE_KEPT_MS) return { state: "gone" };
+    const { goneAtMs } = kept;
+    if (goneAtMs === undefined || this.#nowMs() - goneAtMs < TOMBSTONE_KEPT_MS) return { state: "gone" };
     records.delete(name);
     return { state: "missing" };
   }

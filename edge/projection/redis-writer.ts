@@ -7,10 +7,10 @@ import {
   CENTRAL_ONLY_KINDS,
   jsonOf,
   ProjectionChanged,
-  REFERRED_KINDS,
   type RecordWrite,
   type RecordWriter,
   type StoreState,
+  staysForGood,
   type WorkspacesAnew,
 } from "./contract.ts";
 import { ANNOUNCE, BEGIN, CHANGES_MAX, COMPLETE, HEARTBEAT, SET_FIELD, SET_RECORDS } from "./scripts.ts";
@@ -263,7 +263,7 @@ export class RedisRecordWriter implements RecordWriter {
     // On a cluster the mark is in another slot, so only the check before the writes and the one of the announcement hold.
     const mark = isCluster(this.#client) ? [] : [this.#keys.mark(owner)];
     const head = [this.#idOf(owner), version];
-    const places = writes.map((write) => ({ ref: write.ref, json: jsonOf(write), ...this.#keys.record(write.ref) }));
+    const places = writes.map((write) => ({ write, json: jsonOf(write), ...this.#keys.record(write.ref) }));
     if (places[0]?.field !== undefined) {
       return places.map(({ key, field = "", json = "" }) => ({
         owner,
@@ -272,8 +272,8 @@ export class RedisRecordWriter implements RecordWriter {
         args: [...head, json, TOMBSTONE_KEPT_MS, field],
       }));
     }
-    const args = places.flatMap(({ ref, json }) => {
-      const isForGood = json !== undefined || REFERRED_KINDS.has(ref.kind);
+    const args = places.flatMap(({ write, json }) => {
+      const isForGood = json !== undefined || staysForGood(write);
       return [json ?? "", isForGood ? "" : TOMBSTONE_KEPT_MS];
     });
     if (isCluster(this.#client)) {

@@ -258,7 +258,7 @@ describe("a projection whose Redis fails", () => {
     await projection.close();
   });
 
-  test("tombstones of keys expire after a day, those of what keys refer to stay", async () => {
+  test("tombstones of keys expire after a day, those of what keys refer to stay until nothing names it", async () => {
     const { key, role } = own.ws.refs;
     await own.edge.writer.write({
       projectionId: own.projectionId,
@@ -273,8 +273,12 @@ describe("a projection whose Redis fails", () => {
     await own.edge.writer.write({
       projectionId: own.projectionId,
       version: 10,
-      writes: [{ ref: key, data: own.ws.key }],
+      writes: [
+        { ref: key, data: own.ws.key },
+        { ref: role, data: undefined, isRemoved: true },
+      ],
     });
+    expect(await own.raw.pttl(own.keys.record(role).key)).toBeGreaterThan(dayMs - 60_000);
     expect(await own.raw.pttl(own.keys.record(key).key)).toBe(-1);
   });
 
