@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { openEnvironment } from "./environment.ts";
 import { hasWrk } from "./generator.ts";
+import { rebuild } from "./rebuild-section.ts";
 import type { Figure, Section } from "./section.ts";
 import { footprint, propagation, proxy, verifyKey } from "./sections.ts";
 import { creation, replicas, scale } from "./store-sections.ts";
@@ -21,6 +22,7 @@ const SECTIONS: Readonly<Record<string, Section>> = {
   footprint,
   creation,
   scale,
+  rebuild,
 };
 
 const { values } = parseArgs({

@@ -85,7 +85,8 @@ async function createDatabase(serverUrl: string, name: string): Promise<string> 
   return url.href;
 }
 
-function onePolicy(apiId: string, ratelimits: readonly RuleRatelimit[]): CompiledPolicy {
+/** A policy of one rule that wants a valid key. */
+export function onePolicy(apiId: string, ratelimits: readonly RuleRatelimit[]): CompiledPolicy {
   return {
     formatVersion: 1,
     apiId,

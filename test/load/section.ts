@@ -7,7 +7,7 @@ import type { Running } from "./stack.ts";
 
 export interface Figure {
   readonly name: string;
-  readonly unit: "ratio" | "ms" | "MB" | "round trips";
+  readonly unit: "ratio" | "ms" | "s" | "MB" | "round trips" | "answers";
   readonly value: number;
   readonly max: number;
   /** More for the curious: throughput, percentiles, spread. */

@@ -1,0 +1,109 @@
+import { Redis } from "ioredis";
+import { CENTRAL, RedisKeys } from "../../edge/redis/keys.ts";
+import { freePort } from "../harness/ports.ts";
+import { waitFor } from "../harness/wait.ts";
+import { onePolicy } from "./environment.ts";
+import type { Figure, Section } from "./section.ts";
+import { seededKey, seedKeys } from "./seed.ts";
+import { READY_LOG, type Running, type Stack } from "./stack.ts";
+
+/* Redis loses everything while a pod serves: how long until all is there again, and what the pod's clients notice. */
+
+const KEYS = 1_000_000;
+const CACHED = 100;
+/** Between two looks at the pod. */
+const LOOK_MS = 50;
+const DEADLINE_MS = 600_000;
+
+/** What was seen between the loss and the end of the rebuild. */
+interface Seen {
+  tookMs: number;
+  stalestS: number;
+  /** Answers by status. */
+  readonly cached: Map<number, number>;
+  readonly uncached: Map<number, number>;
+}
+
+export const rebuild: Section = async (environment, { progress }) => {
+  let apiId = "";
+  const stack = await environment.openSecond("rebuild", async ({ databaseUrl, workspaceId }) => {
+    apiId = await seedKeys(databaseUrl, { workspaceId, count: KEYS });
+    progress(`rebuild: ${KEYS} keys seeded`);
+  });
+  const redis = new Redis(stack.redisUrl);
+  try {
+    await untilWhole(redis);
+    progress("rebuild: projected for the first time");
+    const pod = await startPod(stack, apiId, environment.upstream);
+    const seen: Seen = { tookMs: 0, stalestS: 0, cached: new Map(), uncached: new Map() };
+    for (let n = 0; n < CACHED; n += 1) {
+      const status = await pod.ask(seededKey(apiId, n));
+      if (status !== 200) throw new Error(`a seeded key got ${status}`);
+    }
+    const startedAt = performance.now();
+    await redis.flushall();
+    let isWhole = false;
+    const whole = untilWhole(redis).then(() => {
+      isWhole = true;
+    });
+    for (let n = CACHED; !isWhole; n += 1) {
+      count(seen.cached, await pod.ask(seededKey(apiId, n % CACHED)));
+      count(seen.uncached, await pod.ask(seededKey(apiId, n)));
+      seen.stalestS = Math.max(seen.stalestS, await pod.stalenessS());
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    }
+    await whole;
+    seen.tookMs = performance.now() - startedAt;
+    return toFigures(seen);
+  } finally {
+    redis.disconnect();
+    await stack.close();
+  }
+};
+
+function toFigures({ tookMs, stalestS, cached, uncached }: Seen): Figure[] {
+  const refused = (cached.get(401) ?? 0) + (uncached.get(401) ?? 0);
+  const answers = (statuses: Map<number, number>) => [...statuses].map(([code, n]) => `${n} × ${code}`).join(", ");
+  return [
+    { name: `${KEYS} keys projected anew after a loss of Redis`, unit: "s", value: tookMs / 1000, max: 60, detail: "" },
+    { name: "staleness of a pod meanwhile, at most", unit: "s", value: stalestS, max: 5, detail: "" },
+    {
+      name: "good keys that were refused meanwhile",
+      unit: "answers",
+      value: refused,
+      max: 0,
+      detail: `known to the pod: ${answers(cached)}; not known: ${answers(uncached)}`,
+    },
+  ];
+}
+
+const count = (statuses: Map<number, number>, status: number) => statuses.set(status, (statuses.get(status) ?? 0) + 1);
+
+const untilWhole = (redis: Redis): Promise<unknown> =>
+  waitFor(
+    "everything to be projected",
+    async () => (await redis.hget(new RedisKeys().mark(CENTRAL), "complete")) === "1",
+    { deadlineMs: DEADLINE_MS, everyMs: 200 },
+  );
+
+async function startPod(stack: Stack, apiId: string, upstream: Running) {
+  const body = { apiId, name: "bench/default/rebuild", uid: "rebuild", generation: 1, policy: onePolicy(apiId, []) };
+  const { policyId } = await stack.call<{ policyId: string }>("policies.setPolicy", body);
+  const adminPort = await freePort();
+  const ids = ["--workspace", stack.workspaceId, "--policy", policyId, "--upstream", upstream.url];
+  const ports = ["--host", "127.0.0.1", "--port", "0", "--admin-port", String(adminPort)];
+  const { url } = await stack.start(["cli/main.ts", "sidecar", ...ids, ...ports], READY_LOG);
+  const admin = (path: string) => fetch(`http://127.0.0.1:${adminPort}${path}`);
+  await waitFor("the pod to be ready", async () => (await admin("/readyz")).ok);
+  return {
+    ask: async (key: string): Promise<number> => {
+      const answer = await fetch(`${url}/`, { headers: { authorization: `Bearer ${key}` } });
+      await answer.arrayBuffer();
+      return answer.status;
+    },
+    stalenessS: async (): Promise<number> => {
+      const text = await (await admin("/metrics")).text();
+      return Number(/^postern_sidecar_staleness_seconds (\S+)$/m.exec(text)?.[1] ?? Number.NaN);
+    },
+  };
+}
