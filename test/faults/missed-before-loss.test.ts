@@ -1,11 +1,9 @@
 import { expect, test } from "vitest";
 import { RECENT_MAX } from "../../api-server/relay/rebuild.ts";
-import { hashKey } from "../../core/keys/key-string.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
 import { waitFor } from "../harness/wait.ts";
-import { makeKey } from "./client.ts";
 import { whileRebuildsWait } from "./held.ts";
-import { openLine } from "./line.ts";
+import { missChange } from "./missed-change.ts";
 import { openSystem, type System } from "./system.ts";
 
 const LOSSES: Readonly<Record<string, (system: System, workspaceId: string) => Promise<unknown>>> = {
@@ -27,21 +25,7 @@ test.each(Object.entries(LOSSES))(
   "a change that a pod missed is not hidden by the heartbeats that come after a loss of %s",
   async (_, lose) => {
     const system = await openSystem({ ownRedis: true });
-    const api = await system.api();
-    const { apiId, keyId, key } = await makeKey(api);
-    const line = system.closing(await openLine(system.redisUrl));
-    const gate = await system.gate(api, { apiId, redisUrl: line.url });
-    expect(await gate.status(key)).toBe(200);
-    const workspaceId = await system.workspaceId();
-
-    line.cut();
-    await api.data("keys.updateKey", { keyId, enabled: false });
-    const disabledAt = performance.now();
-    const ref = { workspaceId, kind: "key", id: hashKey(key) } as const;
-    await waitFor("the change to be projected", async () => {
-      const batch = await api.edge.source.read([ref]);
-      return batch.usable && JSON.stringify(batch.records).includes('"enabled":false');
-    });
+    const { api, gate, line, key, workspaceId, disabledAt } = await missChange(system);
     await whileRebuildsWait(system, async () => {
       await lose(system, workspaceId);
       await waitFor(

@@ -6,7 +6,7 @@ import { RedisKeys } from "../../edge/redis/keys.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { slowWriter, whileRebuildsWait } from "./held.ts";
-import { openLine } from "./line.ts";
+import { missChange } from "./missed-change.ts";
 import { type LocalApi, makeWorkspace, openSystem, type System } from "./system.ts";
 
 /*
@@ -25,20 +25,7 @@ const keysOf = (system: System) => new RedisKeys(system.prefix);
 
 test("entries of the change stream that are trimmed while a sidecar is cut off make it forget everything", async () => {
   const system = await openSystem();
-  const api = await system.api();
-  const { apiId, keyId, key } = await makeKey(api);
-  const line = system.closing(await openLine(system.redisUrl));
-  const gate = await system.gate(api, { apiId, redisUrl: line.url });
-  expect(await gate.status(key)).toBe(200);
-  const workspaceId = await system.workspaceId();
-
-  line.cut();
-  await api.data("keys.updateKey", { keyId, enabled: false });
-  const ref = { workspaceId, kind: "key", id: hashKey(key) } as const;
-  await waitFor("the change to be projected", async () => {
-    const batch = await api.edge.source.read([ref]);
-    return batch.usable && JSON.stringify(batch.records).includes('"enabled":false');
-  });
+  const { gate, line, key, workspaceId } = await missChange(system);
   await system.raw.xtrim(keysOf(system).changes(workspaceId), "MAXLEN", 0);
   expect(await gate.status(key)).toBe(200);
   line.mend();
