@@ -1,0 +1,51 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+/** The files that decide, and are looked at when none is named. */
+export const DECIDING = [
+  "api-server/relay/delivered.ts",
+  "api-server/relay/rebuild.ts",
+  "api-server/relay/round.ts",
+  "core/credits/credits.ts",
+  "core/credits/refill.ts",
+  "core/keys/key-string.ts",
+  "core/keys/migration.ts",
+  "core/keys/reroll.ts",
+  "core/permissions/grants.ts",
+  "core/permissions/query.ts",
+  "core/permissions/root-key.ts",
+  "core/policies/check-path.ts",
+  "core/policies/identity-headers.ts",
+  "core/policies/match-rule.ts",
+  "core/policies/stored-policy.ts",
+  "core/ratelimits/decide-limits.ts",
+  "core/ratelimits/overrides.ts",
+  "core/ratelimits/window.ts",
+  "core/verification/check-key.ts",
+  "core/verification/ip-address.ts",
+  "core/verification/key-view.ts",
+  "core/verification/select-limits.ts",
+  "core/verification/settle.ts",
+  "edge/counters/deny-memory.ts",
+  "edge/counters/exchange.ts",
+  "edge/counters/guard.ts",
+  "edge/counters/local.ts",
+  "edge/counters/memory.ts",
+  "edge/counters/strict.ts",
+] as const;
+
+/** Tests other than the neighbour of the same name that speak about a file. */
+const ALSO: Readonly<Record<string, readonly string[]>> = {
+  "core/permissions/grants.ts": ["core/permissions/query.test.ts"],
+  "core/verification/key-view.ts": ["core/verification/check-key.test.ts"],
+  "core/verification/settle.ts": ["core/verification/check-key.test.ts"],
+  "edge/counters/exchange.ts": ["edge/counters/local.test.ts"],
+  "edge/counters/memory.ts": ["edge/counters/local.test.ts"],
+  "edge/counters/strict.ts": ["edge/counters/deny-memory.test.ts", "edge/counters/guard.test.ts"],
+};
+
+/** The tests that are held against the mutants of a file, as paths from `root`; empty when none speaks about it. */
+export function testsOf(file: string, root: string): string[] {
+  const neighbour = file.replace(/\.ts$/, ".test.ts");
+  return [...(existsSync(join(root, neighbour)) ? [neighbour] : []), ...(ALSO[file] ?? [])];
+}
