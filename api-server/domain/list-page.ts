@@ -1,4 +1,4 @@
-import type { Placed } from "../store/placed.ts";
+import type { Placed } from "../store/fitting.ts";
 
 /**
  * What the items of one page are together at most, bytes, where their makers decide how large each is. A page holds one item in any

@@ -1,5 +1,5 @@
+import { fitting, type Placed } from "./fitting.ts";
 import { containing } from "./like.ts";
-import type { Placed } from "./placed.ts";
 import type { Queryable } from "./queryable.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -85,23 +85,17 @@ export async function searchIdentityIds(
 
 /**
  * Those of the identities that are still live, in the order given, for as many as fit into `bytesMax` with their limits; the first in
- * any case. Each is measured before the next one: what does not fit is not read.
+ * any case.
  */
 export async function listIdentitiesThatFit(
   db: Queryable,
   { workspaceId, identityIds, bytesMax }: { workspaceId: string; identityIds: readonly string[]; bytesMax: number },
 ): Promise<(IdentityRow & Placed)[]> {
-  const text = `with recursive fitting as (
-                  select 0 as place, '' as id, 0::bigint as bytes
-                   union all
-                  select f.place + 1, ($2::text[])[f.place + 1], f.bytes + own.bytes
-                    from fitting f
-                   cross join lateral (
-                      select coalesce(sum(coalesce(octet_length(i.meta::text), 0)
-                               + 128 * (select count(*) from ratelimits l where l.identity_id = i.id)), 0)::bigint as bytes
-                        from identities i
-                       where i.workspace_id = $1 and i.id = ($2::text[])[f.place + 1]) own
-                   where f.place < cardinality($2::text[]) and f.bytes <= $3)
+  const bytesOfNext = `select coalesce(sum(coalesce(octet_length(i.meta::text), 0)
+                                     + 128 * (select count(*) from ratelimits l where l.identity_id = i.id)), 0)::bigint
+                   from identities i
+                  where i.workspace_id = $1 and i.id = next.id`;
+  const text = `${fitting(bytesOfNext)}
                 select f.place, i.id, i.external_id, i.meta
                   from fitting f
                   join identities i on i.workspace_id = $1 and i.id = f.id and i.deleted_at is null

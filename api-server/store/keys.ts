@@ -1,5 +1,5 @@
+import { fitting, type Placed } from "./fitting.ts";
 import type { Json } from "./identities.ts";
-import type { Placed } from "./placed.ts";
 import type { Queryable } from "./queryable.ts";
 import type { RatelimitRow } from "./ratelimits.ts";
 
@@ -119,33 +119,26 @@ export async function listKeyIdsOfIdentity(
 
 /**
  * Those of the keys that are still live, in the order given, for as many as fit into `bytesMax` with their permissions, roles and
- * limits; the first in any case. `place` is where a key stands among those that were asked for, from 1. Each is measured before
- * the next one: what does not fit is not read.
+ * limits; the first in any case. `place` is where a key stands among those that were asked for, from 1.
  */
 export async function listKeysThatFit(
   db: Queryable,
   { workspaceId, keyIds, bytesMax }: { workspaceId: string; keyIds: readonly string[]; bytesMax: number },
 ): Promise<(KeyRow & Placed)[]> {
   // A slug or a name takes 128 bytes at most, and a limit about as much.
-  const text = `with recursive fitting as (
-                  select 0 as place, '' as id, 0::bigint as bytes
-                   union all
-                  select f.place + 1, ($2::text[])[f.place + 1], f.bytes + own.bytes
-                    from fitting f
-                   cross join lateral (
-                      select coalesce(sum(coalesce(octet_length(k.meta::text), 0) + coalesce(octet_length(i.meta::text), 0)
-                               + 128 * ((select count(*) from key_permissions kp where kp.key_id = k.id)
-                                        + (select count(*) from key_roles kr where kr.key_id = k.id)
-                                        + (select count(*)
-                                             from key_roles kr
-                                             join role_permissions rp on rp.role_id = kr.role_id
-                                            where kr.key_id = k.id)
-                                        + (select count(*) from ratelimits l where l.key_id = k.id)
-                                        + (select count(*) from ratelimits l where l.identity_id = k.identity_id))), 0)::bigint as bytes
-                        from keys k
-                        left join identities i on i.id = k.identity_id
-                       where k.workspace_id = $1 and k.id = ($2::text[])[f.place + 1]) own
-                   where f.place < cardinality($2::text[]) and f.bytes <= $3)
+  const bytesOfNext = `select coalesce(sum(coalesce(octet_length(k.meta::text), 0) + coalesce(octet_length(i.meta::text), 0)
+                                     + 128 * ((select count(*) from key_permissions kp where kp.key_id = k.id)
+                                              + (select count(*) from key_roles kr where kr.key_id = k.id)
+                                              + (select count(*)
+                                                   from key_roles kr
+                                                   join role_permissions rp on rp.role_id = kr.role_id
+                                                  where kr.key_id = k.id)
+                                              + (select count(*) from ratelimits l where l.key_id = k.id)
+                                              + (select count(*) from ratelimits l where l.identity_id = k.identity_id))), 0)::bigint
+                   from keys k
+                   left join identities i on i.id = k.identity_id
+                  where k.workspace_id = $1 and k.id = next.id`;
+  const text = `${fitting(bytesOfNext)}
                 select f.place, k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
                        k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
                        c.granted - c.spent as remaining, c.refill_amount, c.refill_day

@@ -1,3 +1,4 @@
+import { fitting } from "./fitting.ts";
 import { containing } from "./like.ts";
 import type { Queryable } from "./queryable.ts";
 
@@ -307,18 +308,12 @@ export async function countRolesThatFit(
   db: Queryable,
   { workspaceId, roleIds, bytesMax }: { workspaceId: string; roleIds: readonly string[]; bytesMax: number },
 ): Promise<number> {
-  const text = `with recursive fitting as (
-                  select 0 as place, 0::bigint as bytes
-                   union all
-                  select f.place + 1, f.bytes + own.bytes
-                    from fitting f
-                   cross join lateral (
-                      select coalesce(sum(octet_length(p.id) + octet_length(p.slug) + octet_length(p.name)
-                                          + coalesce(octet_length(p.description), 0) + 60), 0)::bigint as bytes
-                        from role_permissions rp
-                        join permissions p on p.id = rp.permission_id
-                       where rp.workspace_id = $1 and rp.role_id = ($2::text[])[f.place + 1]) own
-                   where f.place < cardinality($2::text[]) and f.bytes <= $3)
+  const bytesOfNext = `select coalesce(sum(octet_length(p.id) + octet_length(p.slug) + octet_length(p.name)
+                                     + coalesce(octet_length(p.description), 0) + 60), 0)::bigint
+                   from role_permissions rp
+                   join permissions p on p.id = rp.permission_id
+                  where rp.workspace_id = $1 and rp.role_id = next.id`;
+  const text = `${fitting(bytesOfNext)}
                 select max(f.place) as places from fitting f where f.bytes <= $3`;
   const values = [workspaceId, roleIds, bytesMax];
   const { rows } = await db.query<{ places: number }>({ name: "count-roles-that-fit", text, values });
