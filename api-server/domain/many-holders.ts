@@ -1,16 +1,9 @@
-import type { PoolClient } from "pg";
 import type { Deps } from "../deps.ts";
+import { countHolders, deleteSomeHoldings, type Held } from "../store/holders.ts";
 import { inTransaction } from "../store/transaction.ts";
 
 /** Links that are deleted in one transaction. */
 const HOLDERS_PER_TRANSACTION = 2000;
-
-export interface Holders {
-  /** How many there are, `max` for more. */
-  readonly count: (max: number) => Promise<number>;
-  /** Deletes the links of so many at most, and returns of how many. */
-  readonly deleteSome: (tx: PoolClient, max: number) => Promise<number>;
-}
 
 /**
  * Takes something that is about to be deleted from the keys that hold it, when these are too many for the transaction that deletes
@@ -19,9 +12,9 @@ export interface Holders {
  */
 export async function takeFromManyHolders(
   deps: Pick<Deps, "db" | "projection" | "wakeRelay">,
-  { count, deleteSome }: Holders,
+  held: Held,
 ): Promise<void> {
   const max = HOLDERS_PER_TRANSACTION;
-  if ((await count(max + 1)) <= max) return;
-  while ((await inTransaction(deps, (tx) => deleteSome(tx, max))) === max);
+  if ((await countHolders(deps.db, { ...held, max: max + 1 })) <= max) return;
+  while ((await inTransaction(deps, (tx) => deleteSomeHoldings(tx, { ...held, max }))) === max);
 }

@@ -175,42 +175,6 @@ export async function updatePermission(
   await tx.query({ name: "update-permission", text, values: [workspaceId, id, name, description, manager] });
 }
 
-/** How many keys have it themselves, `max` for more. */
-export async function countKeysOfPermission(
-  db: Queryable,
-  { workspaceId, permissionId, max }: { workspaceId: string; permissionId: string; max: number },
-): Promise<number> {
-  const text = `select count(*) as keys
-                  from (select from key_permissions kp
-                         where kp.workspace_id = $1 and kp.permission_id = $2
-                         limit $3) as held`;
-  const { rows } = await db.query<{ keys: number }>({
-    name: "count-keys-of-permission",
-    text,
-    values: [workspaceId, permissionId, max],
-  });
-  return rows[0]?.keys ?? 0;
-}
-
-/** Takes it from so many keys at most. Returns from how many. */
-export async function deleteSomeKeyPermissions(
-  tx: Queryable,
-  { workspaceId, permissionId, max }: { workspaceId: string; permissionId: string; max: number },
-): Promise<number> {
-  // By their places, which never change, so that no estimate of the planner's makes it compare each with each.
-  const text = `delete from key_permissions kp
-                 where kp.ctid = any (array(select held.ctid
-                                              from key_permissions held
-                                             where held.workspace_id = $1 and held.permission_id = $2
-                                             limit $3))`;
-  const { rowCount } = await tx.query({
-    name: "delete-some-key-permissions",
-    text,
-    values: [workspaceId, permissionId, max],
-  });
-  return rowCount ?? 0;
-}
-
 /** For good, with its links to keys and roles. */
 export async function deletePermission(
   tx: Queryable,

@@ -162,36 +162,6 @@ export async function updateRole(
   await tx.query({ name: "update-role", text, values: [workspaceId, id, name, description, manager] });
 }
 
-/** How many keys have it, `max` for more. */
-export async function countKeysOfRole(
-  db: Queryable,
-  { workspaceId, roleId, max }: RoleRef & { max: number },
-): Promise<number> {
-  const text = `select count(*) as keys
-                  from (select from key_roles kr where kr.workspace_id = $1 and kr.role_id = $2 limit $3) as held`;
-  const { rows } = await db.query<{ keys: number }>({
-    name: "count-keys-of-role",
-    text,
-    values: [workspaceId, roleId, max],
-  });
-  return rows[0]?.keys ?? 0;
-}
-
-/** Takes it from so many keys at most. Returns from how many. */
-export async function deleteSomeKeyRoles(
-  tx: Queryable,
-  { workspaceId, roleId, max }: RoleRef & { max: number },
-): Promise<number> {
-  // By their places, which never change, so that no estimate of the planner's makes it compare each with each.
-  const text = `delete from key_roles kr
-                 where kr.ctid = any (array(select held.ctid
-                                              from key_roles held
-                                             where held.workspace_id = $1 and held.role_id = $2
-                                             limit $3))`;
-  const { rowCount } = await tx.query({ name: "delete-some-key-roles", text, values: [workspaceId, roleId, max] });
-  return rowCount ?? 0;
-}
-
 /** For good, with its links to keys and permissions. */
 export async function deleteRole(tx: Queryable, { workspaceId, roleId }: RoleRef): Promise<void> {
   const text = "delete from roles where workspace_id = $1 and id = $2";

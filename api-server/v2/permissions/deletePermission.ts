@@ -7,9 +7,7 @@ import { permissionDeleted, permissionUpdated } from "../../domain/permission-ev
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import {
-  countKeysOfPermission,
   deletePermission as deletePermissionRow,
-  deleteSomeKeyPermissions,
   findPermission,
   lockPermission,
   updatePermission,
@@ -40,13 +38,7 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
   const found = await findPermission(deps.db, { workspaceId, permission: body.permission });
   if (found === undefined) throw permissionNotFound(body.permission);
   guardManaged(call, found, `The permission ${found.id}`);
-  if (isRemoval(call)) {
-    const held = { workspaceId, permissionId: found.id };
-    await takeFromManyHolders(deps, {
-      count: (max) => countKeysOfPermission(deps.db, { ...held, max }),
-      deleteSome: (tx, max) => deleteSomeKeyPermissions(tx, { ...held, max }),
-    });
-  }
+  if (isRemoval(call)) await takeFromManyHolders(deps, { workspaceId, kind: "permission", id: found.id });
   await inTransaction(deps, async (tx) => {
     const permission = await lockPermission(tx, { workspaceId, permission: body.permission });
     if (permission === undefined) throw permissionNotFound(body.permission);

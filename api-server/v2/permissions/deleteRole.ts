@@ -6,14 +6,7 @@ import { roleNotFound } from "../../domain/not-found.ts";
 import { roleDeleted, roleUpdated } from "../../domain/role-events.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
-import {
-  countKeysOfRole,
-  deleteRole as deleteRoleRow,
-  deleteSomeKeyRoles,
-  findRole,
-  lockRole,
-  updateRole,
-} from "../../store/roles.ts";
+import { deleteRole as deleteRoleRow, findRole, lockRole, updateRole } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { onRbac } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
@@ -40,13 +33,7 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
   const found = await findRole(deps.db, { workspaceId, role: body.role });
   if (found === undefined) throw roleNotFound(body.role);
   guardManaged(call, found, `The role ${found.id}`);
-  if (isRemoval(call)) {
-    const held = { workspaceId, roleId: found.id };
-    await takeFromManyHolders(deps, {
-      count: (max) => countKeysOfRole(deps.db, { ...held, max }),
-      deleteSome: (tx, max) => deleteSomeKeyRoles(tx, { ...held, max }),
-    });
-  }
+  if (isRemoval(call)) await takeFromManyHolders(deps, { workspaceId, kind: "role", id: found.id });
   await inTransaction(deps, async (tx) => {
     const role = await lockRole(tx, { workspaceId, role: body.role });
     if (role === undefined) throw roleNotFound(body.role);

@@ -1,0 +1,46 @@
+import type { Queryable } from "./queryable.ts";
+
+/** A permission or a role that keys hold themselves. */
+export interface Held {
+  readonly workspaceId: string;
+  readonly kind: "permission" | "role";
+  readonly id: string;
+}
+
+/** The tables whose rows link keys to what they hold. */
+const LINKS = {
+  permission: { table: "key_permissions", column: "permission_id" },
+  role: { table: "key_roles", column: "role_id" },
+} as const;
+
+/** How many keys hold it, `max` for more. */
+export async function countHolders(
+  db: Queryable,
+  { workspaceId, kind, id, max }: Held & { readonly max: number },
+): Promise<number> {
+  const { table, column } = LINKS[kind];
+  const text = `select count(*) as keys
+                  from (select from ${table} held
+                         where held.workspace_id = $1 and held.${column} = $2
+                         limit $3) as counted`;
+  const values = [workspaceId, id, max];
+  const { rows } = await db.query<{ keys: number }>({ name: `count-holders-of-${kind}`, text, values });
+  return rows[0]?.keys ?? 0;
+}
+
+/** Takes it from so many keys at most. Returns from how many. */
+export async function deleteSomeHoldings(
+  tx: Queryable,
+  { workspaceId, kind, id, max }: Held & { readonly max: number },
+): Promise<number> {
+  const { table, column } = LINKS[kind];
+  // By their places, which never change, so that no estimate of the planner's makes it compare each with each.
+  const text = `delete from ${table} link
+                 where link.ctid = any (array(select held.ctid
+                                                from ${table} held
+                                               where held.workspace_id = $1 and held.${column} = $2
+                                               limit $3))`;
+  const values = [workspaceId, id, max];
+  const { rowCount } = await tx.query({ name: `delete-some-holdings-of-${kind}`, text, values });
+  return rowCount ?? 0;
+}
