@@ -1,5 +1,6 @@
 import { isCluster, type RedisClient } from "../redis/connect.ts";
 import type { RedisKeys } from "../redis/keys.ts";
+import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript, runScript } from "../redis/script.ts";
 import { type StreamUse, shareRoom, trimOver } from "./budget.ts";
 import type { KeptBudget } from "./contract.ts";
@@ -54,9 +55,14 @@ end
 return measured
 `);
 
-/** KEYS: a stream. ARGV: the part of its entries that stays. Reply: how many went. The oldest go. */
-const TRIM = defineScript(`
-local kept = math.floor(redis.call('XLEN', KEYS[1]) * tonumber(ARGV[1]))
+/**
+ * KEYS: a stream. ARGV: the part of its entries that stays. Reply: how many went. The oldest go. What is no stream goes whole: the
+ * next look at it may be half a minute away.
+ */
+const TRIM = defineScript(`${SHARED_LUA}
+local length = redis.pcall('XLEN', KEYS[1])
+if is_wrong_type(length) then return redis.call('UNLINK', KEYS[1]) end
+local kept = math.floor(length * tonumber(ARGV[1]))
 return redis.call('XTRIM', KEYS[1], 'MAXLEN', string.format('%.0f', kept))
 `);
 

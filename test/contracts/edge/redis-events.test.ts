@@ -135,6 +135,16 @@ describe("events over a Redis that others write to, and that goes away", () => {
     expect(own.edge.sink.dropped()).toBe(0);
   });
 
+  test("something large that is no stream keeps nobody else from their room", async () => {
+    const [honest, hostile] = [aName("ws"), aName("ws")];
+    await own.raw.set(own.keys.events(hostile), "x".repeat(8 * 1024 * 1024));
+    for (let i = 0; i < 100; i++) await own.raw.xadd(own.keys.events(honest), "*", "e", "x".repeat(30_000));
+    await own.edge.events.keepWithin([hostile, honest], 8 * 1024 * 1024);
+    expect(await own.raw.exists(own.keys.events(hostile))).toBe(0);
+    expect(await own.raw.xlen(own.keys.events(honest))).toBe(100);
+    expect(Number(await own.raw.get(own.keys.eventsRoom(honest)))).toBeGreaterThan(0);
+  });
+
   const makeList = (workspaceId: string) => own.raw.lpush(own.keys.eventsRoom(workspaceId), "1");
 
   test("the room is in the slot of the stream", () => {
