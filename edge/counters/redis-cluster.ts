@@ -45,7 +45,6 @@ export class RedisClusterCounters implements StrictCounters {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #counterKeys: CounterKeys;
-
   readonly #clock: DeadlineClock;
 
   constructor(client: RedisClient, keys: RedisKeys, clock: DeadlineClock = new DeadlineClock()) {
@@ -92,24 +91,13 @@ export class RedisClusterCounters implements StrictCounters {
   async #ask(group: Group, { dryRun, caller }: { dryRun: boolean; caller: Caller }): Promise<Share> {
     const triples = group.charges.flatMap(({ limit, cost }) => [1, limit, cost]);
     const argv = [group.counterKey, 1, dryRun ? "1" : "0", "", "", group.durationMs, ...triples];
-    const reply = await this.#inTime(caller, async (deadlineMs) => {
+    const reply = await this.#clock.inTime(this.#client, caller, async (deadlineMs) => {
       const sentAtMs = performance.now();
       const told = readNumbers(await runScript(this.#client, CONSUME, 1, [...argv, deadlineMs]));
       this.#clock.observe({ sentAtMs, receivedAtMs: performance.now(), storeMs: told[0] ?? 0 });
       return told[1] === TOO_LATE ? undefined : told;
     });
     return { ...group, nowMs: reply[0] ?? 0, counts: countsAt(reply, 2), passed: reply[1] === 1 };
-  }
-
-  /** Runs what does nothing after a deadline, and then returns undefined; then once more, by the clock as it is known now. */
-  async #inTime<T>({ dueMs }: Caller, run: (deadlineMs: number) => Promise<T | undefined>): Promise<T> {
-    for (let attempt = 0; attempt < 2 && performance.now() < dueMs; attempt++) {
-      const nowMs = performance.now();
-      if (this.#clock.deadlineOf(dueMs, nowMs) === undefined) await this.#clock.measure(this.#client);
-      const done = await run(this.#clock.deadlineOf(dueMs, nowMs) ?? 0);
-      if (done !== undefined) return done;
-    }
-    throw new Error("nobody waits for it any more, so that nothing was counted");
   }
 
   async #giveBack(shares: readonly Share[]): Promise<void> {
@@ -125,7 +113,7 @@ export class RedisClusterCounters implements StrictCounters {
     let reply: number[];
     try {
       const argv = [this.#keys.credits(workspaceId, keyId), cost];
-      reply = await this.#inTime(caller, async (deadlineMs) => {
+      reply = await this.#clock.inTime(this.#client, caller, async (deadlineMs) => {
         const told = readNumbers(await runScript(this.#client, SPEND_CREDITS, 1, [...argv, deadlineMs]));
         return told[0] === SPENT_TOO_LATE ? undefined : told;
       });

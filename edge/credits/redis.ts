@@ -149,17 +149,13 @@ export class RedisCreditStore implements CreditStore {
     return { script, keys: [this.#key(ref)], args: [] };
   }
 
-  /** Runs what does nothing after a deadline, and then replies -1. Once more, by the clock as it is known now, if it did. */
+  /** Runs what does nothing after a deadline, and then replies -1. */
   async #runInTime(callsUntil: (deadlineMs: number) => readonly ScriptCall[]): Promise<void> {
     const dueMs = performance.now() + TIMEOUT_MS;
-    for (let attempt = 0; attempt < 2; attempt++) {
-      const nowMs = performance.now();
-      if (attempt > 0 || this.#clock.deadlineOf(dueMs, nowMs) === undefined) await this.#clock.measure(this.#client);
-      const calls = callsUntil(this.#clock.deadlineOf(dueMs, nowMs) ?? 0);
-      const replies = await within(dueMs - nowMs, runScripts(this.#client, calls));
-      if (!replies.includes(TOO_LATE)) return;
-    }
-    throw new Error("the store came to it too late, and did nothing");
+    await this.#clock.inTime(this.#client, { dueMs }, async (deadlineMs) => {
+      const replies = await within(dueMs - performance.now(), runScripts(this.#client, callsUntil(deadlineMs)));
+      return replies.includes(TOO_LATE) ? undefined : replies;
+    });
   }
 
   async #runAll(calls: readonly ScriptCall[]): Promise<unknown[]> {

@@ -91,3 +91,24 @@ test("those who ask at the same time wait for one answer", async () => {
   expect(asked).toBe(1);
   expect(clock.deadlineOf(0, performance.now())).toBeLessThanOrEqual(1_700_000_000_250);
 });
+
+test("what came too late by a clock that was set forward is run once more, by the clock that was asked again", async () => {
+  const clock = new DeadlineClock();
+  let aheadMs = 1_700_000_000_000;
+  const storeNowMs = () => Math.floor(performance.now() + aheadMs);
+  const client = { time: async () => [Math.floor(storeNowMs() / 1000), (storeNowMs() % 1000) * 1000] };
+  await clock.measure(client);
+  aheadMs += 60_000;
+  const deadlines: number[] = [];
+  const run = async (deadlineMs: number) => {
+    deadlines.push(deadlineMs);
+    return storeNowMs() < deadlineMs ? "done" : undefined;
+  };
+  expect(await clock.inTime(client, { dueMs: performance.now() + 5_000 }, run)).toBe("done");
+  expect(deadlines).toHaveLength(2);
+  await expect(clock.inTime(client, { dueMs: performance.now() + 5_000 }, async () => undefined)).rejects.toThrow(
+    "too late",
+  );
+  await expect(clock.inTime(client, { dueMs: performance.now() - 1 }, run)).rejects.toThrow("too late");
+  expect(deadlines).toHaveLength(2);
+});

@@ -67,6 +67,25 @@ export class DeadlineClock {
     return this.#measuring;
   }
 
+  /**
+   * Runs what does nothing after a deadline of the store's clock, and then returns undefined. Once more if it did, by the clock as it
+   * is known then. Throws when it came too late both times, or the caller's time is over.
+   */
+  async inTime<T>(
+    client: AsksTime,
+    { dueMs }: { readonly dueMs: number },
+    run: (deadlineMs: number) => Promise<T | undefined>,
+  ): Promise<T> {
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const nowMs = performance.now();
+      if (nowMs >= dueMs) break;
+      if (attempt > 0 || this.deadlineOf(dueMs, nowMs) === undefined) await this.measure(client);
+      const done = await run(this.deadlineOf(dueMs, nowMs) ?? 0);
+      if (done !== undefined) return done;
+    }
+    throw new Error("the store came to it too late, and did nothing");
+  }
+
   async #measure(client: AsksTime): Promise<void> {
     const sentAtMs = performance.now();
     const [seconds, microseconds] = await within(MEASURE_TIMEOUT_MS, client.time());
