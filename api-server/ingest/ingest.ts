@@ -3,10 +3,11 @@ import type { TakenEvents, UsageEvent, VerificationEvent } from "../../edge/even
 import { utcDate } from "../domain/credits.ts";
 import { insertEventLines } from "../store/event-lines.ts";
 import { insertRatelimitEvents, insertVerificationEvents } from "../store/events.ts";
-import { failureCode, isDatabaseUnavailable, isRetryable } from "../store/failures.ts";
+import { isDatabaseUnavailable, isRetryable, isWaitOver } from "../store/failures.ts";
 import { raiseLastUsed } from "../store/key-usage.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../store/partitions.ts";
 import { inUnmarkedTransaction } from "../store/unmarked-transaction.ts";
+import { limitWaiting } from "../store/waiting.ts";
 
 /*
  * Usage events, from the shared store into Postgres. They come at least once; the primary key makes that exactly once. They are
@@ -22,7 +23,7 @@ const ATTEMPTS_MAX = 3;
 /** Transactions that one portion may waste on events that the database refuses. */
 const ATTEMPTS_AT_POISON = 30;
 /** One workspace's rows that another transaction holds locked do not keep the other workspaces' events waiting for long. */
-const BOUNDS = "set local lock_timeout = '2s'; set local statement_timeout = '10s'";
+const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000 };
 
 /**
  * Writes the events of one workspace as a whole, and when the database does not take them so, looks at each. Returns how many
@@ -59,15 +60,12 @@ async function storeWhatCan(
   }
 }
 
-/** Lock not available, query cancelled: what was asked took too long, which is the rows' fault or the database's. */
-const TOOK_TOO_LONG: ReadonlySet<string | undefined> = new Set(["55P03", "57014"]);
-
+/** What took too long is the rows' fault or the database's. */
 const isOfTheEvents = (error: unknown): boolean =>
-  !isDatabaseUnavailable(error) && !isRetryable(error) && !TOOK_TOO_LONG.has(failureCode(error));
+  !isDatabaseUnavailable(error) && !isRetryable(error) && !isWaitOver(error);
 
 /** Whether the database is away for all workspaces, as opposed to slow or refusing for one. */
-export const isAwayForAll = (error: unknown): boolean =>
-  isDatabaseUnavailable(error) && !TOOK_TOO_LONG.has(failureCode(error));
+export const isAwayForAll = (error: unknown): boolean => isDatabaseUnavailable(error) && !isWaitOver(error);
 
 const keptTimes = (nowMs: number) => ({
   afterMs: nowMs - RETENTION_DAYS * DAY_MS,
@@ -124,7 +122,7 @@ async function inPlainTransaction(db: Pool, work: (tx: PoolClient) => Promise<vo
   for (let attempt = 1; ; attempt++) {
     try {
       return await inUnmarkedTransaction(db, async (tx) => {
-        await tx.query(BOUNDS);
+        await limitWaiting(tx, BOUNDS);
         await work(tx);
       });
     } catch (error) {

@@ -1,10 +1,7 @@
 import type { Pool } from "pg";
-import { failureCode } from "./failures.ts";
+import { isWaitOver } from "./failures.ts";
 import type { Queryable } from "./queryable.ts";
 import { inUnmarkedTransaction } from "./unmarked-transaction.ts";
-
-/** Cancelled: by the time limit, as nobody else cancels our statements. */
-const QUERY_CANCELED = "57014";
 
 /** Reads with statements that are given up after `msMax` each: `TOO_SLOW` when one was. */
 export async function inBoundedRead<T>(
@@ -20,7 +17,7 @@ export async function inBoundedRead<T>(
       return read(tx);
     });
   } catch (error) {
-    if (failureCode(error) === QUERY_CANCELED) return "TOO_SLOW";
+    if (isWaitOver(error)) return "TOO_SLOW";
     throw error;
   }
 }

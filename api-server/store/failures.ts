@@ -23,6 +23,12 @@ export function isRetryable(error: unknown): boolean {
   return code === UNIQUE_VIOLATION && constraintOf(error)?.endsWith("_pkey") === true;
 }
 
+/** Lock not available, query cancelled: by a time limit, because nobody else cancels our statements. */
+const WAIT_OVER: ReadonlySet<string | undefined> = new Set(["55P03", "57014"]);
+
+/** Whether a statement was given up because it took longer than it may. */
+export const isWaitOver = (error: unknown): boolean => WAIT_OVER.has(failureCode(error));
+
 /** Connection refused, reset or timed out, by the codes of the system. */
 const NETWORK_CODES: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
