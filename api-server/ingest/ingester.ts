@@ -4,7 +4,7 @@ import type { Registry } from "prom-client";
 import { type EventSource, EventsUnavailable, type TakenEvents } from "../../edge/events/contract.ts";
 import { isAwayForAll, storeTaken } from "./ingest.ts";
 import { IngestMetrics } from "./ingest-metrics.ts";
-import { type Turns, WorkspaceTurns } from "./turns.ts";
+import { IngestTurns } from "./turns.ts";
 
 /*
  * Carries events from the streams into Postgres, in rounds: one look at all streams that are due, then for each that has
@@ -26,7 +26,7 @@ export interface IngesterOptions {
 export class Ingester {
   readonly #options: IngesterOptions;
   readonly #metrics: IngestMetrics;
-  readonly #turns: Turns = new WorkspaceTurns();
+  readonly #turns = new IngestTurns();
 
   constructor(options: IngesterOptions) {
     this.#options = options;

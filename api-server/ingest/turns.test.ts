@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nextTurn, startingAfter, WorkspaceTurns } from "./turns.ts";
+import { IngestTurns, nextTurn, startingAfter } from "./turns.ts";
 
 test.each([
   { name: "the one after the last comes first", ids: ["a", "b", "c"], last: "b", order: ["c", "a", "b"] },
@@ -9,7 +9,7 @@ test.each([
 ])("$name", ({ ids, last, order }) => expect(startingAfter(ids, last)).toEqual(order));
 
 test("a workspace that has something is due at once, one that has nothing ever later, up to a second", () => {
-  const turns = new WorkspaceTurns();
+  const turns = new IngestTurns();
   turns.ended("ws_full", "stored", 0);
   for (let nowMs = 0; nowMs <= 10_000; nowMs += 100) {
     if (turns.due(["ws_empty"], nowMs).length > 0) turns.ended("ws_empty", "nothing", nowMs);
@@ -28,7 +28,7 @@ test("failing delays a turn up to half a minute, and one success makes it forgot
 });
 
 test("what it remembers of workspaces that are gone is forgotten", () => {
-  const turns = new WorkspaceTurns();
+  const turns = new IngestTurns();
   for (let i = 0; i < 1_000; i++) turns.ended(`ws_${i}`, "failed", 0);
   turns.due(["ws_1"], 0);
   expect(turns.ended("ws_2", "failed", 0)).toBe(1);

@@ -9,14 +9,6 @@ const FAILING_MAX_MS = 30_000;
 
 export type TurnEnd = "stored" | "nothing" | "failed";
 
-export interface Turns {
-  /** Those whose time has come, from the one after the last that had a turn, round to that. */
-  due(workspaceIds: readonly string[], nowMs: number): string[];
-  began(workspaceId: string): void;
-  /** Returns how many turns in a row have failed. */
-  ended(workspaceId: string, how: TurnEnd, nowMs: number): number;
-}
-
 interface Turn {
   readonly dueAtMs: number;
   readonly delayMs: number;
@@ -38,10 +30,11 @@ export function startingAfter(ids: readonly string[], id: string | undefined): s
   return [...ids.slice(at), ...ids.slice(0, at)];
 }
 
-export class WorkspaceTurns implements Turns {
+export class IngestTurns {
   readonly #turns = new Map<string, Turn>();
   #lastId: string | undefined;
 
+  /** Those whose time has come, from the one after the last that had a turn, round to that. */
   due(workspaceIds: readonly string[], nowMs: number): string[] {
     // Those of workspaces that are gone are forgotten.
     if (this.#turns.size > 2 * workspaceIds.length + 100) {
@@ -56,6 +49,7 @@ export class WorkspaceTurns implements Turns {
     this.#lastId = workspaceId;
   }
 
+  /** Returns how many turns in a row have failed. */
   ended(workspaceId: string, how: TurnEnd, nowMs: number): number {
     const turn = nextTurn(this.#turns.get(workspaceId), how, nowMs);
     this.#turns.set(workspaceId, turn);
