@@ -2,6 +2,7 @@ import { PublicError } from "../../core/errors.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { BoundedCache } from "../../edge/bounded-cache.ts";
 import type { Deps } from "../deps.ts";
+import { PROPAGATION_BOUND_MS } from "../health.ts";
 import type { Caller } from "../procedure.ts";
 import { findRootKey, type RootKeyRow } from "../store/root-keys.ts";
 
@@ -10,8 +11,6 @@ import { findRootKey, type RootKeyRow } from "../store/root-keys.ts";
  * or its workspace changed, and is not used while that stream is behind by more than the promised bound for its workspace.
  */
 
-/** Within this time a revoked root key stops working everywhere. */
-const STALE_MS_MAX = 30_000;
 const ENTRIES_MAX = 10_000;
 /** Strangers decide how many absences there are, so these never push out what exists. */
 const ABSENCES_MAX = 10_000;
@@ -105,7 +104,7 @@ export function createRootKeys({ db, projection }: Pick<Deps, "db" | "projection
       const known = found.get(hash);
       // Whose an absent one would be is not known, so its absence is as old as the oldest knowledge.
       const stalenessMs = projection.stalenessMs(known?.caller.workspaceId);
-      return stalenessMs > STALE_MS_MAX ? undefined : (known ?? absent.get(hash));
+      return stalenessMs > PROPAGATION_BOUND_MS ? undefined : (known ?? absent.get(hash));
     },
     find: (hash) => pending.get(hash) ?? ask(hash),
   };
