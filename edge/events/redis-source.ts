@@ -1,5 +1,6 @@
 import { isCluster, type RedisClient } from "../redis/connect.ts";
 import type { RedisKeys } from "../redis/keys.ts";
+import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript, runScript, type Script } from "../redis/script.ts";
 import {
   type EventSource,
@@ -44,9 +45,8 @@ const LOOK_MAX = 500;
  * many bytes, and the id of the first; of each key that is no stream, which is removed, its place, -1, and its type;
  * and of each that cannot be asked its place, -2, and why.
  */
-const LOOK = defineScript(`
-local time = redis.call('TIME')
-local seen = {string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))}
+const LOOK = defineScript(`${SHARED_LUA}
+local seen = {string.format('%.0f', now_ms())}
 for place, key in ipairs(KEYS) do
   local length = redis.pcall('XLEN', key)
   if type(length) == 'number' then
@@ -140,7 +140,7 @@ return removed
  * An entry with an id from the far future, when it is gone, would still keep every later one out or make it look young
  * for ever: an empty stream that has seen one begins anew.
  */
-const FINISH = defineScript(`
+const FINISH = defineScript(`${SHARED_LUA}
 local ids = {}
 for id in string.gmatch(ARGV[2], '%S+') do ids[#ids + 1] = id end
 redis.call('XACK', KEYS[1], ARGV[1], unpack(ids))
@@ -151,7 +151,7 @@ if redis.call('XLEN', KEYS[1]) == 0 then
   for f = 1, #stream, 2 do
     if stream[f] == 'last-generated-id' then
       local ms = tonumber(string.match(stream[f + 1], '^%d+'))
-      if ms / 1000 > tonumber(redis.call('TIME')[1]) + 86400 then redis.call('UNLINK', KEYS[1]) end
+      if ms > now_ms() + 86400000 then redis.call('UNLINK', KEYS[1]) end
     end
   end
 end
