@@ -24,7 +24,9 @@ export interface LeaderOptions {
   readonly onStarted: () => void;
   readonly onStopped: () => void;
   readonly log: Logger;
-  readonly timing?: { leaseMs: number; renewMs: number; giveUpMs: number };
+  readonly timing?: { readonly leaseMs: number; readonly renewMs: number; readonly giveUpMs: number };
+  /** Left out, that of the process. */
+  readonly monotonicMs?: () => number;
 }
 
 export interface LeaderElection {
@@ -43,10 +45,11 @@ interface Lease {
 }
 
 const RELEASE_MS = 2_000;
-const TIMING = { leaseMs: 15_000, renewMs: 2_000, giveUpMs: 10_000 };
+export const LEASE_TIMING = { leaseMs: 15_000, renewMs: 2_000, giveUpMs: 10_000 };
 
 export function startLeaderElection(options: LeaderOptions): LeaderElection {
-  const { client, namespace, name, identity, log, timing = TIMING } = options;
+  const { client, namespace, name, identity, log, timing = LEASE_TIMING } = options;
+  const { monotonicMs = () => performance.now() } = options;
   const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   const path = `${collection}/${name}`;
   const stop = new AbortController();
@@ -55,7 +58,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   let seen: { resourceVersion: string; at: number } | undefined;
 
   const lead = () => {
-    renewedAt = performance.now();
+    renewedAt = monotonicMs();
     if (leading) return;
     leading = true;
     log.info({ lease: name }, "this replica leads now");
@@ -104,8 +107,8 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   /** True while the holder seems alive: the Lease changed in our sight within its duration. */
   const isHeld = (lease: Lease): boolean => {
     const { resourceVersion } = lease.metadata;
-    if (seen?.resourceVersion !== resourceVersion) seen = { resourceVersion, at: performance.now() };
-    return Boolean(lease.spec.holderIdentity) && performance.now() - seen.at < timing.leaseMs;
+    if (seen?.resourceVersion !== resourceVersion) seen = { resourceVersion, at: monotonicMs() };
+    return Boolean(lease.spec.holderIdentity) && monotonicMs() - seen.at < timing.leaseMs;
   };
 
   async function attempt(): Promise<void> {
@@ -127,7 +130,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       } catch (error) {
         if (stop.signal.aborted) return;
         log.warn({ lease: name, err: error }, "the lease could not be renewed");
-        if (performance.now() - renewedAt > timing.giveUpMs) follow();
+        if (monotonicMs() - renewedAt > timing.giveUpMs) follow();
       }
       await sleep(jitterMs(timing.renewMs, 0.2), undefined, { signal: stop.signal }).catch(() => undefined);
     }
@@ -135,7 +138,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
 
   // A request that hangs must not keep a dead leader in office, so its term is watched beside the campaign.
   const guard = setInterval(() => {
-    if (leading && performance.now() - renewedAt > timing.giveUpMs) follow();
+    if (leading && monotonicMs() - renewedAt > timing.giveUpMs) follow();
   }, timing.renewMs);
   const campaigning = campaign();
 

@@ -32,6 +32,7 @@ export const DECIDING = [
   "edge/counters/local.ts",
   "edge/counters/memory.ts",
   "edge/counters/strict.ts",
+  "operator/runtime/leader.ts",
 ] as const;
 
 /** Tests other than the neighbour of the same name that speak about a file. */

@@ -1,0 +1,247 @@
+import { pino } from "pino";
+import { afterEach, describe, expect, test } from "vitest";
+import { waitFor } from "../../test/harness/wait.ts";
+import { type KubeClient, KubeError, type KubeRequest } from "./kube-client.ts";
+import { LEASE_TIMING, microTime, startLeaderElection } from "./leader.ts";
+
+/*
+ * How long one may believe that it leads, and when another may begin, to the millisecond: the clock is the test's, and only the
+ * rounds run on real time. Election on a real API server is tested in test/e2e.
+ */
+
+const PATH = "/apis/coordination.k8s.io/v1/namespaces/shop/leases";
+
+interface Spec {
+  holderIdentity: string;
+  leaseDurationSeconds: number;
+  acquireTime: string;
+  renewTime: string;
+  leaseTransitions: number;
+}
+type Body = { metadata: { name: string; resourceVersion?: string }; spec: Spec };
+const specOf = (holderIdentity: string): Spec => ({
+  holderIdentity,
+  leaseDurationSeconds: 15,
+  acquireTime: "2026-01-01T00:00:00.000000Z",
+  renewTime: "2026-01-01T00:00:00.000000Z",
+  leaseTransitions: 4,
+});
+
+/** One Lease, as the API keeps it: a write that names another version than the present one is a conflict. */
+class LeaseApi implements KubeClient {
+  spec: Spec | undefined;
+  version = 0;
+  /** What is awaited before a request is looked at (`before`) and before it is answered (`after`); a throw is its answer. */
+  before: (request: KubeRequest) => Promise<void> | void = () => {};
+  after: (request: KubeRequest) => Promise<void> | void = () => {};
+  reads = 0;
+  conflicts = 0;
+  readonly asked: string[] = [];
+
+  async send<T>(request: KubeRequest): Promise<T> {
+    const { method, path, signal } = request;
+    this.asked.push(`${method} ${path}`);
+    const answer = (async () => {
+      await this.before(request);
+      if (method === "GET") this.reads += 1;
+      else this.#write(method, request.body as Body);
+      if (this.spec === undefined) throw new KubeError(404, "NotFound", "no such lease");
+      const lease = { metadata: { resourceVersion: String(this.version) }, spec: this.spec };
+      await this.after(request);
+      return lease as T;
+    })();
+    if (signal === undefined) return answer;
+    const aborted = Promise.withResolvers<never>();
+    signal.addEventListener("abort", () => aborted.reject(new Error("aborted")), { once: true });
+    return Promise.race([answer, aborted.promise]);
+  }
+
+  watch(): never {
+    throw new Error("an election watches nothing");
+  }
+
+  put(spec: Spec): void {
+    this.spec = spec;
+    this.version += 1;
+  }
+
+  #write(method: string, { metadata, spec }: Body): void {
+    const isCurrent = method === "POST" ? this.spec === undefined : metadata.resourceVersion === String(this.version);
+    if (!isCurrent) {
+      this.conflicts += 1;
+      throw new KubeError(409, "Conflict", "the lease was changed");
+    }
+    this.put(spec);
+  }
+}
+
+const closers: Array<() => Promise<void>> = [];
+afterEach(async () => {
+  await Promise.all(closers.splice(0).map((close) => close()));
+});
+
+/** A replica whose clock stands still but when the test sets it, and which makes a round every few milliseconds. */
+function aReplica(api: LeaseApi, identity: string) {
+  const clock = { ms: 0 };
+  const told: string[] = [];
+  const election = startLeaderElection({
+    client: api,
+    namespace: "shop",
+    name: "postern-operator",
+    identity,
+    onStarted: () => told.push("started"),
+    onStopped: () => told.push("stopped"),
+    log: pino({ level: "silent" }),
+    timing: { ...LEASE_TIMING, renewMs: 5 },
+    monotonicMs: () => clock.ms,
+  });
+  closers.push(() => {
+    api.before = () => {};
+    return election.close();
+  });
+  return { election, clock, told };
+}
+
+/** Long enough for whatever would follow from the present state to have happened. */
+async function someRounds(api: LeaseApi): Promise<void> {
+  const from = api.asked.length;
+  await waitFor("some rounds", () => api.asked.length >= from + 6, { everyMs: 2 });
+}
+const hang = () => new Promise<void>(() => {});
+const refuse = () => {
+  throw new KubeError(500, "InternalError", "the API is away");
+};
+
+describe("a follower", () => {
+  test("leaves a Lease alone for 15 s after the last change that it saw, and takes it in that millisecond", async () => {
+    const api = new LeaseApi();
+    api.put(specOf("other"));
+    const { election, clock } = aReplica(api, "me");
+    await someRounds(api);
+    clock.ms = 14_000;
+    api.put(specOf("other"));
+    await someRounds(api);
+
+    clock.ms = 14_000 + 14_999;
+    await someRounds(api);
+    expect(election.leading).toBe(false);
+    expect(api.spec?.holderIdentity).toBe("other");
+
+    clock.ms = 14_000 + 15_000;
+    await waitFor("the Lease to be taken", () => election.leading);
+    expect(api.spec).toMatchObject({ holderIdentity: "me", leaseDurationSeconds: 15, leaseTransitions: 5 });
+    expect(api.spec?.acquireTime).toBe(api.spec?.acquireTime.match(/^2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)?.[0]);
+    expect(api.spec?.acquireTime).not.toBe(specOf("other").acquireTime);
+  });
+
+  test("takes one that was given back at once", async () => {
+    const api = new LeaseApi();
+    api.put(specOf(""));
+    const { election } = aReplica(api, "me");
+    await waitFor("the Lease to be taken", () => election.leading);
+  });
+
+  test("makes one where there is none, and of two takers one leads", async () => {
+    const api = new LeaseApi();
+    const read = Promise.withResolvers<void>();
+    // Both have read that there is none before either writes.
+    api.before = async ({ method }) => {
+      if (method === "POST" && api.asked.filter((one) => one.startsWith("POST")).length === 2) read.resolve();
+      if (method === "POST") await read.promise;
+    };
+    const replicas = [aReplica(api, "a"), aReplica(api, "b")];
+    await waitFor("one to lead", () => replicas.some(({ election }) => election.leading));
+    await someRounds(api);
+    expect(api.conflicts).toBe(1);
+    expect(replicas.filter(({ election }) => election.leading)).toHaveLength(1);
+    expect(api.asked).toContain(`POST ${PATH}`);
+    expect(api.asked).toContain(`PUT ${PATH}/postern-operator`);
+    expect(api.spec?.leaseTransitions).toBe(0);
+  });
+});
+
+describe("a leader", () => {
+  async function aLeader(api: LeaseApi) {
+    const leader = aReplica(api, "me");
+    await waitFor("it to lead", () => leader.election.leading);
+    await someRounds(api);
+    return leader;
+  }
+
+  test("keeps the time at which it was elected, and the count of changes, when it renews", async () => {
+    const api = new LeaseApi();
+    api.put({ ...specOf("me"), renewTime: "2026-01-01T00:00:01.000000Z" });
+    const { told } = await aLeader(api);
+    expect(api.spec).toMatchObject({ acquireTime: specOf("me").acquireTime, leaseTransitions: 4 });
+    expect(api.spec?.renewTime).not.toBe("2026-01-01T00:00:01.000000Z");
+    expect(told).toEqual(["started"]);
+  });
+
+  test.each([
+    { name: "are refused", fault: refuse },
+    { name: "hang", fault: hang },
+  ])("believes so for 10 s after the last renewal when all further ones $name, and no longer", async ({ fault }) => {
+    const api = new LeaseApi();
+    const { election, clock, told } = await aLeader(api);
+    clock.ms = 7_000;
+    await someRounds(api);
+    api.before = fault;
+    const faulty = api.asked.length;
+    await waitFor("a request that meets the fault", () => api.asked.length > faulty);
+    clock.ms = 7_000 + 10_000;
+    await passes();
+    expect(election.leading).toBe(true);
+    clock.ms = 7_000 + 10_001;
+    await waitFor("it to follow", () => !election.leading);
+    expect(told).toEqual(["started", "stopped"]);
+  });
+
+  test("follows when the Lease names somebody else", async () => {
+    const api = new LeaseApi();
+    const { election, told } = await aLeader(api);
+    api.put(specOf("other"));
+    await waitFor("it to follow", () => !election.leading);
+    await someRounds(api);
+    expect(told).toEqual(["started", "stopped"]);
+    expect(api.spec?.holderIdentity).toBe("other");
+  });
+
+  test("gives the Lease back when it closes, and says that it leads no more before", async () => {
+    const api = new LeaseApi();
+    const { election, told } = await aLeader(api);
+    let leadingAtRelease: boolean | undefined;
+    api.before = ({ method, body }) => {
+      if (method === "PUT" && (body as Body).spec.holderIdentity === "") leadingAtRelease = election.leading;
+    };
+    await election.close();
+    expect(api.spec?.holderIdentity).toBe("");
+    expect(leadingAtRelease).toBe(false);
+    expect(told).toEqual(["started", "stopped"]);
+    const asked = api.asked.length;
+    await passes();
+    expect(api.asked).toHaveLength(asked);
+  });
+
+  /** For guards that ask nothing: many times the interval at which they look. */
+  const passes = () => new Promise((resolve) => setTimeout(resolve, 50));
+});
+
+test("one that closes leaves the Lease of another as it is", async () => {
+  const api = new LeaseApi();
+  api.put(specOf("other"));
+  const { election, told } = aReplica(api, "me");
+  await someRounds(api);
+  await election.close();
+  expect(api.spec).toEqual(specOf("other"));
+  expect(told).toEqual([]);
+});
+
+test("a leader stops, with its look at the clock every 2 s, before another may begin", () => {
+  const { leaseMs, renewMs, giveUpMs } = LEASE_TIMING;
+  expect(giveUpMs + renewMs).toBeLessThan(leaseMs);
+  expect({ leaseMs, renewMs, giveUpMs }).toEqual({ leaseMs: 15_000, renewMs: 2_000, giveUpMs: 10_000 });
+});
+
+test("a MicroTime has six digits behind the point", () => {
+  expect(microTime()).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+});
