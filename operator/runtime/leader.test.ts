@@ -196,6 +196,45 @@ describe("a leader", () => {
     expect(told).toEqual(["started", "stopped"]);
   });
 
+  test("counts its term from when a renewal was sent: the others count from when it arrived, not from when we heard", async () => {
+    const api = new LeaseApi();
+    const { election, clock } = await aLeader(api);
+    const heard = Promise.withResolvers<void>();
+    const arrived = Promise.withResolvers<void>();
+    api.after = async ({ method }) => {
+      if (method !== "PUT") return;
+      arrived.resolve();
+      await heard.promise;
+    };
+    await arrived.promise;
+    clock.ms = 8_000;
+    api.before = hang;
+    heard.resolve();
+    await passes();
+    expect(election.leading).toBe(true);
+    clock.ms = 10_001;
+    await waitFor("it to follow", () => !election.leading);
+  });
+
+  test("does not lead by a renewal whose answer came after the term that it gave", async () => {
+    const api = new LeaseApi();
+    const { election, clock, told } = await aLeader(api);
+    const heard = Promise.withResolvers<void>();
+    const arrived = Promise.withResolvers<void>();
+    api.after = async ({ method }) => {
+      if (method !== "PUT") return;
+      arrived.resolve();
+      await heard.promise;
+    };
+    await arrived.promise;
+    clock.ms = 10_001;
+    await waitFor("it to follow", () => !election.leading);
+    api.before = hang;
+    heard.resolve();
+    await passes();
+    expect(told).toEqual(["started", "stopped"]);
+  });
+
   test("follows when the Lease names somebody else", async () => {
     const api = new LeaseApi();
     const { election, told } = await aLeader(api);

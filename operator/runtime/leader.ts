@@ -8,8 +8,9 @@ import { isKubeError, type KubeClient } from "./kube-client.ts";
  *
  *   follower   reads the Lease every 2 s; it is free when nobody holds it, or when it has not changed for 15 s *by this
  *              process's own monotonic clock* (the clocks of two pods are never compared) → tries to take it → leader
- *   leader     renews every 2 s; a renewal that did not succeed for 10 s, or a Lease that names somebody else → follower.
- *              10 is less than 15: the old leader stops before a new one starts
+ *   leader     renews every 2 s; 10 s since it sent the last renewal that succeeded, or a Lease that names somebody else
+ *              → follower. 10, and the 2 between two looks at the clock, are less than 15: the old leader stops before a
+ *              new one starts
  *
  * Every write carries the resource version that was read, so two takers cannot both succeed. On exit the Lease is given
  * back, so that the next replica need not wait.
@@ -57,8 +58,12 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   let renewedAt = 0;
   let seen: { resourceVersion: string; at: number } | undefined;
 
-  const lead = () => {
-    renewedAt = monotonicMs();
+  const isOver = () => monotonicMs() - renewedAt > timing.giveUpMs;
+
+  /** `sentAt` is when the renewal was sent: the others count from its arrival, which may be long before its answer. */
+  const lead = (sentAt: number) => {
+    renewedAt = sentAt;
+    if (isOver()) return follow();
     if (leading) return;
     leading = true;
     log.info({ lease: name }, "this replica leads now");
@@ -114,9 +119,10 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   async function attempt(): Promise<void> {
     const lease = await find();
     if (lease !== undefined && lease.spec.holderIdentity !== identity && isHeld(lease)) return follow();
+    const sentAt = monotonicMs();
     try {
       await write(lease, identity, stop.signal);
-      lead();
+      lead(sentAt);
     } catch (error) {
       // Somebody else was faster; the next round sees who.
       if (!isKubeError(error, 409)) throw error;
@@ -130,7 +136,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       } catch (error) {
         if (stop.signal.aborted) return;
         log.warn({ lease: name, err: error }, "the lease could not be renewed");
-        if (monotonicMs() - renewedAt > timing.giveUpMs) follow();
+        if (isOver()) follow();
       }
       await sleep(jitterMs(timing.renewMs, 0.2), undefined, { signal: stop.signal }).catch(() => undefined);
     }
@@ -138,7 +144,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
 
   // A request that hangs must not keep a dead leader in office, so its term is watched beside the campaign.
   const guard = setInterval(() => {
-    if (leading && monotonicMs() - renewedAt > timing.giveUpMs) follow();
+    if (isOver()) follow();
   }, timing.renewMs);
   const campaigning = campaign();
 
