@@ -13,7 +13,8 @@ const files = readdirSync(API_SERVER, { recursive: true, encoding: "utf8" })
 const STORE = /^store\//;
 const TABLES =
   "root_keys|apis|identities|keys|key_credits|key_secrets|ratelimits|permissions|roles|role_permissions|key_permissions|key_roles|ratelimit_namespaces|ratelimit_overrides|policies|audit_log|migrations|verification_events|ratelimit_events|outbox";
-const OF_A_WORKSPACE = new RegExp(`\\b(?:from|join|update|into) (?:${TABLES})\\b`);
+/** A table that is not written out may be any of them. */
+const OF_A_WORKSPACE = new RegExp(`\\b(?:from|join|update|into) (?:(?:${TABLES})\\b|\\$\\{)`);
 
 /** The texts in a file that begin like a statement. */
 const statements = (text: string): string[] =>
@@ -34,6 +35,9 @@ const OVER_ALL = [
   "select coalesce(max(o.seq), 0) as newest from outbox",
   "delete from outbox where seq",
   "select count(*) as depth from (select from outbox",
+  // The relay asks what of many workspaces is still there, and counts what is projected: of one or of all.
+  "select t.id from ${",
+  "select count(*) as count from ${",
   // A part of a statement that names the workspace.
   "select json_agg(json_build_object('id', l.id",
 ];
