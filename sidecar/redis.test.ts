@@ -135,6 +135,29 @@ describe("when Redis is down", () => {
     });
   });
 
+  test("Local counts in each pod from nothing: two pods admit three times the limit in one window, and no more", async () => {
+    gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: POLICY_CHANGES });
+    const other = await openGate({
+      edge: await openEdge(redis.url, "f:"),
+      policy: POLICY_CHANGES,
+      config: { podId: "pod-2" },
+    });
+    const key = await gate.records.putKey();
+    const admitted = async () => {
+      let passed = 0;
+      for (let i = 0; i < 6; i++)
+        for (const pod of [gate, other]) passed += Number((await status(pod, key, "/limited")) === 200);
+      return passed;
+    };
+    expect(await admitted()).toBe(3);
+    await redis.kill();
+    // A denial that a pod remembers holds on.
+    expect((await admitted()) + (await admitted())).toBeLessThanOrEqual(6);
+    const another = await ask(gate, key, "/limited");
+    expect(another.status).toBe(429);
+    await other.close();
+  });
+
   test("credits are let through where the policy allows it", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: { onCreditFailure: "Allow" } });
     const key = await gate.records.putKey({ keyId: "key_rich", limited: true });

@@ -139,6 +139,34 @@ describe("Redis restarted from an old snapshot", () => {
   });
 });
 
+describe("Redis is lost after the last api-server stopped", () => {
+  test.each([
+    {
+      args: ["--appendonly", "yes"],
+      left: 50,
+      what: "with an append-only file nothing of what pods spent since is given again",
+    },
+    { args: [], left: 90, what: "without one all of it is, and no more than that" },
+  ])("$what", async ({ args, left }) => {
+    const before = await projectionId();
+    await system.redis.restart({ args });
+    await waitFor("another projection", async () => (await projectionId()) !== before);
+    const key = await createKey({ credits: { remaining: 100 } });
+    await podKnows(key);
+    await spend(key.keyId, 10);
+    await waitFor("the write-behind", async () => (await storedSpent(key.keyId)) === 10);
+    await api.server.close();
+    await spend(key.keyId, 40);
+    expect(await storedSpent(key.keyId)).toBe(10);
+    await system.redis.restart({ args, signal: "SIGKILL" });
+
+    api = await system.api();
+    await waitFor("everything to be projected again", () => api.isWhole());
+    expect(await remainingOf(key)).toBe(left);
+    expect(await spendAll(key.keyId)).toBe(left);
+  });
+});
+
 describe("while Redis is away", () => {
   test("the API verifies, decides limits itself, refuses to count credits, keeps changes, and stays ready", async () => {
     const [plain, counted] = [await createKey({ name: "plain" }), await createKey({ credits: { remaining: 9 } })];

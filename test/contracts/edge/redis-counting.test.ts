@@ -108,6 +108,20 @@ describe("counting and events when Redis fails", () => {
     expect(await calls()).toBe(before + 2);
   });
 
+  test("strict limits over a Redis that was lost begin at zero: a window admits its limit once more, and no more", async () => {
+    const counters = own.edge.counters({ timeoutMs: 1_000 });
+    const charge = { ...aCharge(), limit: 3 };
+    const admitted = async () => {
+      let passed = 0;
+      for (let i = 0; i < 5; i++) passed += Number((await counters.consume({ limits: [charge] })).passed);
+      return passed;
+    };
+    expect(await admitted()).toBe(3);
+    await own.raw.flushall();
+    counters.forgetDenials();
+    expect([await admitted(), await admitted()]).toEqual([3, 0]);
+  });
+
   test("local limits are exchanged between processes, and what went over is measured", async () => {
     const another = await openRedisEdge({ url: own.redis.url, clientName: "faults-2" });
     const [first, second] = [own.edge, another].map((each) => each.counters({ timeoutMs: 1_000 }));
