@@ -223,6 +223,17 @@ describe("what feeds records", () => {
     }
   }, 120_000);
 
+  test("notifies nobody in its transaction, whose commits would then be made one after the other", async () => {
+    const { rows } = await db.query<{ name: string }>(
+      `select p.proname as name
+         from pg_proc p
+        where p.pronamespace = 'public'::regnamespace and p.prosrc ~* '\\m(pg_)?notify\\M'`,
+    );
+    expect(rows).toEqual([]);
+    const { rows: all } = await db.query("select from pg_proc p where p.prosrc ~ 'outbox_add'");
+    expect(all.length).toBeGreaterThan(5);
+  });
+
   test("asks for everything anew when its table is emptied", async () => {
     for (const table of new Set([...columns.map((column) => column.table), "root_keys"])) {
       const tx = await db.connect();

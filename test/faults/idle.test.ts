@@ -37,4 +37,7 @@ test("whether credits are to be loaded or written down is asked for all workspac
     expect(calls.get("exists") ?? 0).toBeLessThan(15);
     for (const each of ["spop", "srandmember", "scard", "smembers"]) expect(calls.get(each) ?? 0).toBe(0);
   }
+  // Heartbeats are each workspace's own, and so is a look at its stream of events.
+  const [one = 0, hundred = 0] = total;
+  expect((hundred - one) / 99).toBeLessThan(12);
 }, 60_000);

@@ -31,6 +31,23 @@ describe("a projection whose Redis fails", () => {
     }
   });
 
+  test("of heartbeats no more are kept than a reader can use: those of a quarter of an hour", async () => {
+    const { workspaceId } = own.ws;
+    const stream = own.keys.changes(workspaceId);
+    await own.raw.del(stream);
+    const old = Date.now() - 16 * 60_000;
+    const young = old + 2 * 60_000;
+    const add = own.raw.pipeline();
+    for (let i = 0; i < 1_000; i++) add.xadd(stream, `${old + i}-0`, "p", own.projectionId, "n", "1", "k", "heartbeat");
+    for (let i = 0; i < 100; i++) add.xadd(stream, `${young + i}-0`, "p", own.projectionId, "n", "1", "k", "heartbeat");
+    await add.exec();
+    for (let beat = 0; beat < 3; beat++) await own.beat();
+    const kept = await own.raw.xrange(stream, "-", "+");
+    expect(kept.filter(([id]) => Number(id.split("-")[0]) >= young)).toHaveLength(103);
+    // Redis lets go of whole nodes, which hold a hundred entries.
+    expect(kept.length).toBeLessThan(103 + 100);
+  });
+
   test("a gap in the change stream drops everything", async () => {
     const listener = new Recording();
     const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
