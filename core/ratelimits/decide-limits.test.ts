@@ -40,6 +40,14 @@ describe("several limits at once", () => {
     expect(outcomes[1]?.retryAtMs).toBeGreaterThan(nowMs);
   });
 
+  test("of which one is refused say that nothing is left for it, and of the others what the window before has left them", () => {
+    const halfway = nowMs + hour / 2;
+    const read = (): WindowCounts => ({ window: 1000, current: 2, previous: 8 });
+    const { outcomes } = decideLimits([aCharge({ cost: 3 }), aCharge({ counterKey: "b", cost: 5 })], read, halfway);
+    expect(outcomes[0]).toEqual({ passed: true, remaining: 4, resetMs: 1001 * hour });
+    expect(outcomes[1]).toMatchObject({ passed: false, remaining: 0 });
+  });
+
   test("of which 12 per minute and 200 per month: the 13th call is refused by the first, and the second keeps 188", () => {
     const counts = new Map<string, WindowCounts>();
     const call = () => {

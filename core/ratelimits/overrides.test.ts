@@ -94,6 +94,21 @@ describe("of several overrides", () => {
       identifier: "u*",
       id: "2",
     },
+    {
+      name: "also before one that matches with as many literal characters and has a smaller id",
+      patterns: [
+        ["1", "*u*"],
+        ["2", "u*"],
+      ],
+      identifier: "u*",
+      id: "2",
+    },
+    {
+      name: "one without any literal character applies to everybody",
+      patterns: [["1", "*"]],
+      identifier: "u",
+      id: "1",
+    },
     { name: "none applies when none matches", patterns: [["1", "a*"]], identifier: "b", id: undefined },
   ])("$name", ({ patterns, identifier, id }) => {
     const records = patterns.map(([key = "", pattern = ""]) => anOverride(key, pattern));

@@ -93,6 +93,46 @@ test("beside a refusal the other limits are reported as they were, and credits o
   expect(asked()).toBe(2);
 });
 
+test("what passed beside a refusal is only told, and decides nothing when it comes alone", async () => {
+  const { memory, asked } = aMemory();
+  const passing = aCharge({ identifier: "bob" });
+  await memory.consume({ limits: [aCharge({ limit: 0 }), passing] });
+  expect(await memory.consume({ limits: [passing] })).toMatchObject({ passed: true, limits: [{ remaining: 2 }] });
+  expect(asked()).toBe(2);
+});
+
+test("a refusal that was remembered without credits is asked anew with them, and the other way it tells none", async () => {
+  const { memory, asked } = aMemory();
+  const request = { limits: [aCharge({ limit: 0 })] };
+  const credits = { workspaceId: "ws_1", keyId: "key_1", cost: 1 };
+  await memory.consume(request);
+  expect(await memory.consume({ ...request, credits })).toMatchObject({ credits: { status: "unreached" } });
+  expect(asked()).toBe(2);
+  expect(await memory.consume(request)).not.toHaveProperty("credits");
+  expect(asked()).toBe(2);
+});
+
+test("a refusal that lasts beyond its window tells the end of the present one", async () => {
+  const { clock, memory, asked } = aMemory();
+  const request = { limits: [aCharge({ limit: 1 })] };
+  await memory.consume(request);
+  expect(await memory.consume(request)).toMatchObject({ limits: [{ resetMs: 1_001_000 }] });
+  clock.ms = 1_001_000;
+  expect(await memory.consume(request)).toMatchObject({ passed: false, limits: [{ resetMs: 1_002_000 }] });
+  expect(asked()).toBe(2);
+});
+
+test("a dry run asks the counters, takes nothing from them, and is not remembered", async () => {
+  const { memory, asked } = aMemory();
+  const request = { limits: [aCharge({ limit: 1 })] };
+  for (let i = 0; i < 3; i++) expect((await memory.consume(request, { dryRun: true })).passed).toBe(true);
+  expect(asked()).toBe(3);
+  const refused = { limits: [aCharge({ limit: 0 })] };
+  await memory.consume(refused);
+  await memory.consume(refused, { dryRun: true });
+  expect(asked()).toBe(5);
+});
+
 test("a changed limit or cost is asked anew, and so is everything once it has forgotten", async () => {
   const { memory, asked } = aMemory();
   const charge = aCharge({ limit: 0 });
