@@ -1,9 +1,11 @@
-import { expect, test } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
 import { type Consumed, CountersUnavailable } from "./contract.ts";
 import { Breaker, GuardedCounters } from "./guard.ts";
-import type { StrictCounters } from "./strict.ts";
+import type { Caller, ConsumeOptions, StrictCounters } from "./strict.ts";
 
 const countersThat = (consume: () => Promise<Consumed>): StrictCounters => ({ consume, close: async () => {} });
+const consumed: Consumed = { nowMs: 0, limits: [], passed: true };
 const never = () => new Promise<Consumed>(() => {});
 
 test("who is not answered in time is told so", async () => {
@@ -38,6 +40,155 @@ test("single failures among many successes change nothing, and old ones are forg
   for (let i = 0; i < 19; i++) old.failed(0);
   for (let i = 0; i < 5; i++) old.failed(11_000);
   expect(old.admits(11_000)).toBe(true);
+});
+
+describe("of the calls of the last 5 to 10 s", () => {
+  const aBreaker = (successes: number, failures: number, nowMs = 0) => {
+    const breaker = new Breaker();
+    for (let i = 0; i < successes; i++) breaker.succeeded(nowMs);
+    for (let i = 0; i < failures; i++) breaker.failed(nowMs);
+    return breaker;
+  };
+
+  test("half must have failed", () => {
+    expect(aBreaker(10, 10).admits(0)).toBe(false);
+    expect(aBreaker(11, 10).admits(0)).toBe(true);
+  });
+
+  test.each([
+    { laterMs: 4_999, admits: false },
+    { laterMs: 5_000, admits: false },
+    { laterMs: 9_999, admits: false },
+    { laterMs: 10_000, admits: true },
+  ])("19 failures and one $laterMs ms later: are calls admitted? $admits", ({ laterMs, admits }) => {
+    const breaker = aBreaker(0, 19, 1_000_000);
+    breaker.failed(1_000_000 + laterMs);
+    expect(breaker.admits(1_000_000 + laterMs)).toBe(admits);
+  });
+
+  test("those before are forgotten also while calls go on", () => {
+    const breaker = aBreaker(0, 19, 1_000_000);
+    breaker.succeeded(1_005_000);
+    breaker.succeeded(1_010_000);
+    breaker.failed(1_010_000);
+    expect(breaker.admits(1_010_000)).toBe(true);
+  });
+
+  test("none counts any more once the one that may try has succeeded", () => {
+    const breaker = aBreaker(0, 20);
+    expect(breaker.admits(1_000)).toBe(true);
+    breaker.succeeded(1_000);
+    for (let i = 0; i < 18; i++) breaker.failed(1_000);
+    expect(breaker.admits(1_000)).toBe(true);
+    breaker.failed(1_000);
+    expect(breaker.admits(1_000)).toBe(false);
+  });
+
+  test("one that was sent before and succeeds late does not close it", () => {
+    const breaker = aBreaker(0, 20);
+    breaker.succeeded(500);
+    expect(breaker.admits(999)).toBe(false);
+    expect(breaker.admits(1_000)).toBe(true);
+  });
+});
+
+test("what is asked for is handed on, with until when the caller waits", async () => {
+  const asked: (ConsumeOptions | undefined)[] = [];
+  const inner: StrictCounters = {
+    consume: async (_request, options) => {
+      asked.push(options);
+      return consumed;
+    },
+    close: async () => {},
+  };
+  const guarded = new GuardedCounters(inner, { timeoutMs: 500, extraPoll: false });
+  const before = performance.now();
+  expect(await guarded.consume({ limits: [] }, { dryRun: true })).toBe(consumed);
+  expect(asked[0]?.dryRun).toBe(true);
+  const dueMs = asked[0]?.caller?.dueMs ?? 0;
+  expect(dueMs).toBeGreaterThanOrEqual(before + 500);
+  expect(dueMs).toBeLessThanOrEqual(performance.now() + 500);
+  await guarded.close();
+});
+
+test("each of many callers has the whole time, and an answer that comes later is thrown away", async () => {
+  const answers: Array<(answer: Consumed) => void> = [];
+  const late = () => new Promise<Consumed>((resolve) => answers.push(resolve));
+  const guarded = new GuardedCounters(countersThat(late), { timeoutMs: 40, extraPoll: false });
+  const call = async () => {
+    const beganMs = performance.now();
+    await expect(guarded.consume({ limits: [] })).rejects.toBeInstanceOf(CountersUnavailable);
+    return performance.now() - beganMs;
+  };
+  const calls = [call()];
+  await sleep(15);
+  calls.push(call());
+  await sleep(15);
+  calls.push(call());
+  calls.push(...Array.from({ length: 7 }, call));
+  for (const tookMs of await Promise.all(calls)) expect(tookMs).toBeGreaterThanOrEqual(39);
+  // Ten have failed. If their late answers were counted as well, these would be 20 calls, and one more failure would be enough.
+  for (const answer of answers) answer(consumed);
+  await sleep(0);
+  await call();
+  await call();
+  expect(answers).toHaveLength(12);
+});
+
+describe("with an extra poll", () => {
+  /** Answers after so long; the timer is of the same turn as the guard's, and comes right behind it. */
+  const after = (ms: number) => () =>
+    new Promise<Consumed>((resolve) => {
+      setTimeout(() => resolve(consumed), ms);
+    });
+
+  test("an answer that is there in the turn in which the time is up is taken", async () => {
+    const options = { timeoutMs: 20, extraPoll: true };
+    expect(await new GuardedCounters(countersThat(after(20)), options).consume({ limits: [] })).toBe(consumed);
+  });
+
+  test("who is not answered then is told so", async () => {
+    const guarded = new GuardedCounters(countersThat(never), { timeoutMs: 20, extraPoll: true });
+    const beganMs = performance.now();
+    await expect(guarded.consume({ limits: [] })).rejects.toThrow(/no answer within 20 ms/);
+    expect(performance.now() - beganMs).toBeGreaterThanOrEqual(19);
+  });
+
+  const beBusy = (ms: number) => {
+    const untilMs = performance.now() + ms;
+    while (performance.now() < untilMs);
+  };
+
+  test("the time begins once more when this process was busy, and only once", async () => {
+    const callers: Caller[] = [];
+    const inner: StrictCounters = {
+      consume: (_request, options) => {
+        if (options?.caller !== undefined) callers.push(options.caller);
+        return never();
+      },
+      close: async () => {},
+    };
+    const guarded = new GuardedCounters(inner, { timeoutMs: 50, extraPoll: true });
+    const beganMs = performance.now();
+    const call = guarded.consume({ limits: [] });
+    const firstDueMs = callers[0]?.dueMs ?? 0;
+    beBusy(100);
+    await expect(call).rejects.toBeInstanceOf(CountersUnavailable);
+    expect(performance.now() - beganMs).toBeGreaterThanOrEqual(149);
+    expect((callers[0]?.dueMs ?? 0) - firstDueMs).toBeGreaterThanOrEqual(100);
+  });
+});
+
+test("closing closes what is behind it", async () => {
+  let isClosed = false;
+  const inner: StrictCounters = {
+    consume: never,
+    close: async () => {
+      isClosed = true;
+    },
+  };
+  await new GuardedCounters(inner, { timeoutMs: 5, extraPoll: false }).close();
+  expect(isClosed).toBe(true);
 });
 
 test("while it is open every call fails at once", async () => {

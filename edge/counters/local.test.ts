@@ -1,10 +1,11 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { rollCounts, type WindowCounts } from "../../core/ratelimits/window.ts";
 import { waitFor } from "../../test/harness/wait.ts";
-import type { LimitCharge } from "./contract.ts";
+import { CountersUnavailable, type LimitCharge } from "./contract.ts";
 import { type Exchanged, type ExchangeItem, withAmounts } from "./exchange.ts";
 import { LocalCounters } from "./local.ts";
-import { counterName, MemoryCounters } from "./memory.ts";
+import { counterName, creditsKey, MemoryCounters, MemoryStore } from "./memory.ts";
+import type { StrictCounters } from "./strict.ts";
 
 const HOUR_MS = 3_600_000;
 const charge: LimitCharge = {
@@ -130,4 +131,102 @@ test("closing tells the last of it", async () => {
   await admit(counters, 4);
   await counters.close();
   expect(shared.total()).toBe(4);
+});
+
+test("what all admitted beyond the limit before they knew of one another is measured", async () => {
+  const shared = new SharedTotals();
+  shared.state = "away";
+  const processes = [aProcess(shared), aProcess(shared)];
+  for (const counters of processes) expect(await admit(counters, 30)).toBe(10);
+  shared.state = "there";
+  await waitFor("both exchanges", () => shared.total() === 20);
+  const over = () => processes.reduce((sum, counters) => sum + counters.overAdmitted(), 0);
+  await waitFor("the measure", () => over() === 10);
+});
+
+test("time is the shared store's once it has answered", async () => {
+  const aheadMs = 5 * HOUR_MS;
+  const counters = new LocalCounters(new MemoryCounters(), {
+    keyOf: counterName,
+    everyMs: 5,
+    exchange: async (items) => ({
+      nowMs: Date.now() + aheadMs,
+      counts: items.map(() => ({ window: 0, current: 0, previous: 0 })),
+    }),
+  });
+  opened.push(counters);
+  const behindMs = (await counters.consume({ limits: [charge] })).nowMs - Date.now();
+  expect(Math.abs(behindMs)).toBeLessThan(HOUR_MS);
+  await waitFor("the store's clock", async () => {
+    const { nowMs } = await counters.consume({ limits: [{ ...charge, cost: 0 }] });
+    return nowMs - Date.now() > aheadMs - HOUR_MS;
+  });
+});
+
+describe("beside strict limits and credits", () => {
+  const strict: LimitCharge = { ...charge, scope: { kind: "name", value: "strict" }, limit: 5, accuracy: "strict" };
+  const other: LimitCharge = { ...charge, identifier: "bob", limit: 3 };
+  const credits = { workspaceId: "ws_1", keyId: "key_1", cost: 2 };
+  const mixed = (inner?: StrictCounters) => {
+    const shared = new SharedTotals();
+    const store = new MemoryStore();
+    store.credits.set(creditsKey("ws_1", "key_1"), { open: true, rev: 1, granted: 3, spent: 0 });
+    const counters = new LocalCounters(inner ?? new MemoryCounters(store), {
+      keyOf: counterName,
+      exchange: shared.exchange,
+      everyMs: 5,
+    });
+    opened.push(counters);
+    return { shared, counters };
+  };
+
+  test("what each tells is in the order of the request", async () => {
+    const { counters } = mixed();
+    const { passed, limits } = await counters.consume({ limits: [other, strict, charge] });
+    expect(passed).toBe(true);
+    expect(limits.map(({ remaining }) => remaining)).toEqual([2, 4, 9]);
+  });
+
+  test("a local refusal takes nothing from the strict ones and no credits, and tells what is left of them", async () => {
+    const { counters } = mixed();
+    const refused = await counters.consume({ limits: [strict, { ...charge, limit: 0 }], credits });
+    expect(refused).toMatchObject({ passed: false, limits: [{ passed: true, remaining: 5 }, { passed: false }] });
+    expect(refused.credits).toEqual({ status: "unreached", remaining: undefined });
+    expect(await counters.consume({ limits: [strict, { ...charge, limit: 0 }] })).not.toHaveProperty("credits");
+    const passed = await counters.consume({ limits: [charge, strict], credits });
+    expect(passed).toMatchObject({ limits: [{ remaining: 9 }, { remaining: 4 }] });
+    expect(passed.credits).toEqual({ status: "spent", remaining: 1 });
+  });
+
+  test("a strict refusal takes nothing from the local ones, and tells what is left of them", async () => {
+    const { counters, shared } = mixed();
+    const refused = await counters.consume({
+      limits: [
+        { ...charge, cost: 4 },
+        { ...strict, limit: 0 },
+      ],
+    });
+    expect(refused).toMatchObject({ passed: false, limits: [{ passed: true, remaining: 10 }, { passed: false }] });
+    expect(refused.limits[0]?.resetMs).toBeGreaterThan(refused.nowMs);
+    expect(await admit(counters, 30)).toBe(10);
+    await waitFor("the exchange", () => shared.total() === 10);
+  });
+
+  test("credits alone are spent beside a local limit, which stays consumed when they are refused", async () => {
+    const { counters } = mixed();
+    expect(await counters.consume({ limits: [charge], credits })).toMatchObject({ credits: { status: "spent" } });
+    const refused = await counters.consume({ limits: [charge], credits });
+    expect(refused).toMatchObject({ passed: true, limits: [{ remaining: 8 }], credits: { status: "refused" } });
+  });
+
+  test("counters that cannot be reached take nothing from the local ones", async () => {
+    const { counters } = mixed({
+      consume: () => Promise.reject(new CountersUnavailable("away")),
+      close: async () => {},
+    });
+    for (let i = 0; i < 3; i++) {
+      await expect(counters.consume({ limits: [{ ...charge, cost: 4 }, strict] })).rejects.toThrow("away");
+    }
+    expect(await admit(counters, 30)).toBe(10);
+  });
 });
