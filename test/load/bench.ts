@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { openEnvironment } from "./environment.ts";
 import { hasWrk } from "./generator.ts";
 import { rebuild } from "./rebuild-section.ts";
+import { refill } from "./refill-section.ts";
 import type { Figure, Section } from "./section.ts";
 import { footprint, propagation, proxy, verifyKey } from "./sections.ts";
 import { creation, replicas, scale } from "./store-sections.ts";
@@ -23,6 +24,7 @@ const SECTIONS: Readonly<Record<string, Section>> = {
   creation,
   scale,
   rebuild,
+  refill,
 };
 
 const { values } = parseArgs({
