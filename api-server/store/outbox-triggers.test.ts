@@ -193,7 +193,13 @@ describe("what feeds records", () => {
       if (changed === 0) refused.push(`${table}.${column}`);
     }
     // Ids that others refer to cannot be changed; what only joins is compared with what it joins.
-    expect(refused.filter((name) => !name.endsWith("id"))).toEqual([]);
+    expect(refused.sort()).toEqual([
+      "identities.workspace_id",
+      "permissions.id",
+      "ratelimit_namespaces.workspace_id",
+      "roles.workspace_id",
+      "workspaces.id",
+    ]);
   }, 300_000);
 
   test("leaves a mark when a row is deleted, and when it is inserted", async () => {
