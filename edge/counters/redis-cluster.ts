@@ -130,8 +130,9 @@ export class RedisClusterCounters implements StrictCounters {
     try {
       const read = await this.#client.hmget(this.#keys.credits(workspaceId, keyId), "granted", "spent", "open");
       const [granted, spent, open] = read;
-      const isOpen = granted != null && open === "1";
-      return { status: "unreached", remaining: isOpen ? Math.max(0, Number(granted) - Number(spent)) : undefined };
+      const [of, taken] = [readCount(granted), readCount(spent)];
+      const isKnown = open === "1" && of !== undefined && taken !== undefined;
+      return { status: "unreached", remaining: isKnown ? Math.max(0, of - taken) : undefined };
     } catch (error) {
       throw new CountersUnavailable("reading credits in Redis", { cause: error });
     }
@@ -147,6 +148,11 @@ export class RedisClusterCounters implements StrictCounters {
       if (isMarked) return;
     }
   }
+}
+
+/** As `whole` of the scripts: a pod's user can write anything into the counters of its workspace. */
+function readCount(text: string | null | undefined): number | undefined {
+  return text != null && /^\d{1,16}$/.test(text) && Number(text) <= Number.MAX_SAFE_INTEGER ? Number(text) : undefined;
 }
 
 function outcomesOf(count: number, shares: readonly Share[], isConsumed: boolean): LimitOutcome[] {

@@ -1,11 +1,14 @@
+import { Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
 import { CountersUnavailable, type LimitCharge } from "../../../edge/counters/contract.ts";
 import { openRedisEdge } from "../../../edge/open.ts";
 import { openProjection } from "../../../edge/projection/projection.ts";
 import { detectCluster } from "../../../edge/redis/connect.ts";
+import { RedisKeys } from "../../../edge/redis/keys.ts";
+import { startOwnRedis } from "../../harness/redis.ts";
 import { waitFor } from "../../harness/wait.ts";
 import { anEvent, takeAll } from "./an-event.ts";
-import { aName } from "./edges.ts";
+import { aName, openOn } from "./edges.ts";
 import { useOwnEdge } from "./own-edge.ts";
 import { aWorkspace } from "./projected.ts";
 
@@ -122,6 +125,18 @@ describe("counting and events when Redis fails", () => {
     expect([await admitted(), await admitted()]).toEqual([3, 0]);
   });
 
+  test("the credits of all workspaces are closed in one pass over the store", async () => {
+    const refs = Array.from({ length: 5 }, () => ({ workspaceId: aName("ws"), keyId: aName("key") }));
+    await own.edge.credits.load(refs.map((ref) => ({ ref, counter: { rev: 1, granted: 5, spent: 0 } })));
+    expect(await own.raw.dbsize()).toBeLessThan(2_000);
+    await own.raw.config("RESETSTAT");
+    await own.edge.credits.closeAll();
+    expect(/cmdstat_scan:calls=(\d+)/.exec(await own.raw.info("commandstats"))?.[1]).toBe("1");
+    for (const { workspaceId, keyId } of refs) {
+      expect(await own.raw.hget(own.keys.credits(workspaceId, keyId), "open")).toBe("0");
+    }
+  });
+
   test("local limits are exchanged between processes, and what went over is measured", async () => {
     const another = await openRedisEdge({ url: own.redis.url, clientName: "faults-2" });
     const [first, second] = [own.edge, another].map((each) => each.counters({ timeoutMs: 1_000 }));
@@ -177,4 +192,36 @@ describe("counting and events when Redis fails", () => {
     await own.raw.config("SET", "maxmemory-policy", "noeviction");
     expect(await own.edge.info()).toEqual({ evictionPolicy: "noeviction" });
   });
+});
+
+test("forged credits on a cluster are no number of credits, also where a limit refuses first", async () => {
+  const redis = await startOwnRedis({ cluster: true, args: ["--cluster-announce-ip", "127.0.0.1"] });
+  const raw = new Redis(redis.url);
+  const opened = await openOn(`${redis.url}?cluster=true`, "ps", redis.stop);
+  try {
+    const counters = opened.edge.counters({ timeoutMs: 5_000 });
+    const charge = { ...aCharge(), limit: 1 };
+    const credits = { workspaceId: "ws_1", keyId: "key_forged", cost: 1 };
+    const key = new RedisKeys("ps").credits("ws_1", "key_forged");
+    await waitFor("the limit to be full", async () => !(await counters.consume({ limits: [charge] })).passed);
+    for (const [granted, spent] of [
+      ["x", "0"],
+      ["10", "1e400"],
+      ["10", "-5"],
+      ["10", "0.5"],
+      ["9007199254740993", "0"],
+    ]) {
+      await raw.hset(key, { granted, spent, open: "1" });
+      const consumed = await counters.consume({ limits: [charge], credits });
+      expect(consumed.credits, `${granted} − ${spent}`).toEqual({ status: "unreached", remaining: undefined });
+    }
+    await raw.hset(key, { granted: "10", spent: "4", open: "1" });
+    expect((await counters.consume({ limits: [charge], credits })).credits).toEqual({
+      status: "unreached",
+      remaining: 6,
+    });
+  } finally {
+    raw.disconnect();
+    await opened.close();
+  }
 });
