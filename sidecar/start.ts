@@ -2,6 +2,8 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { MemoryCounters, MemoryStore } from "../edge/counters/memory.ts";
+import type { PodReport } from "../edge/pods/contract.ts";
+import type { Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
 import { Rarely } from "../edge/rarely.ts";
 import { Slots } from "../edge/slots.ts";
@@ -13,7 +15,7 @@ import { type OngoingSet, watchOngoing } from "./ongoing.ts";
 import { PieceTurns } from "./piece-turns.ts";
 import { Places } from "./places.ts";
 import { startPodReports } from "./pod-reports.ts";
-import { followPolicy } from "./policy-follower.ts";
+import { followPolicy, type PolicyFollower } from "./policy-follower.ts";
 import { type GateParts, isStillValid } from "./proxy.ts";
 import { makeIdSource } from "./request-ids.ts";
 import { answerUpstreamFailure, createGateServer } from "./server.ts";
@@ -118,31 +120,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     onFault: (error, requestId) => noteFault("exchange", error, requestId),
   };
 
-  const readiness = (): Readiness => {
-    const inForce = follower.current;
-    const stalenessMs = projection.stalenessMs();
-    const freshness = inForce && judgeFreshness(inForce.policy.onStale, stalenessMs);
-    const policy = inForce && {
-      id: policyId,
-      generation: inForce.record.generation,
-      version: inForce.record.version,
-      gone: follower.isGone,
-    };
-    const ready = !isClosing && (!checks || (freshness !== undefined && freshness !== "Denied"));
-    return {
-      ready,
-      detail: {
-        policy: policy ?? null,
-        refused: follower.refused ?? null,
-        freshness: freshness ?? null,
-        stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
-        // Known keys are served without it, so it does not decide; but who looks shall see it.
-        source: projection.sourceState(),
-        closing: isClosing,
-      },
-    };
-  };
-
+  const readiness = () => judgeReadiness({ policyId, follower, projection, checks, isClosing });
   const server = createGateServer({ gate, timeouts, limits, checks });
   const admin = createAdminServer({
     readiness,
@@ -171,14 +149,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     pods: edge.pods,
     everyMs: timeouts.reportMs,
     logger,
-    read: () => {
-      const { current, refused } = follower;
-      if (current === undefined && refused === undefined) return undefined;
-      const { generation, version } = current?.record ?? { generation: 0, version: 0 };
-      const report = { workspaceId, policyId, podId, generation, version, stalenessMs: projection.stalenessMs() };
-      if (refused === undefined) return report;
-      return { ...report, refused: { version: refused.version ?? 0, reason: refused.reason } };
-    },
+    read: () => describePod({ workspaceId, policyId, podId, follower, projection }),
   });
   follower.onChange(() => reports.reportNow());
 
@@ -221,6 +192,55 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     await close();
     throw error;
   }
+}
+
+/** Ready is who can decide. Without checks there is nothing to decide. */
+function judgeReadiness(parts: {
+  policyId: string;
+  follower: PolicyFollower;
+  projection: Pick<Projection, "stalenessMs" | "sourceState">;
+  checks: boolean;
+  isClosing: boolean;
+}): Readiness {
+  const { policyId, follower, projection, checks, isClosing } = parts;
+  const inForce = follower.current;
+  const stalenessMs = projection.stalenessMs();
+  const freshness = inForce && judgeFreshness(inForce.policy.onStale, stalenessMs);
+  const policy = inForce && {
+    id: policyId,
+    generation: inForce.record.generation,
+    version: inForce.record.version,
+    gone: follower.isGone,
+  };
+  return {
+    ready: !isClosing && (!checks || (freshness !== undefined && freshness !== "Denied")),
+    detail: {
+      policy: policy ?? null,
+      refused: follower.refused ?? null,
+      freshness: freshness ?? null,
+      stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
+      // Known keys are served without it, so it does not decide; but who looks shall see it.
+      source: projection.sourceState(),
+      closing: isClosing,
+    },
+  };
+}
+
+/** What is reported of this pod; undefined while it has met no policy. */
+function describePod(parts: {
+  workspaceId: string;
+  policyId: string;
+  podId: string;
+  follower: PolicyFollower;
+  projection: Pick<Projection, "stalenessMs">;
+}): PodReport | undefined {
+  const { follower, projection, ...pod } = parts;
+  const { current, refused } = follower;
+  if (current === undefined && refused === undefined) return undefined;
+  const { generation, version } = current?.record ?? { generation: 0, version: 0 };
+  const report = { ...pod, generation, version, stalenessMs: projection.stalenessMs() };
+  if (refused === undefined) return report;
+  return { ...report, refused: { version: refused.version ?? 0, reason: refused.reason } };
 }
 
 async function listen(server: Server, { host, port }: Address): Promise<string> {
