@@ -7,7 +7,7 @@ export interface LoopOptions {
   readonly everyMs: number;
   readonly log: Logger;
   readonly failures: Counter<"loop">;
-  /** Gives true when there is more to do at once. */
+  /** Returns true when there is more to do at once. */
   readonly work: () => Promise<boolean | undefined>;
 }
 

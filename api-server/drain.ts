@@ -7,7 +7,7 @@ const LOOK_EVERY_MS = 10;
 
 /**
  * Says goodbye to clients that keep their connections: a server that closes one between two requests may close it just as
- * the next one arrives, which then is lost without an answer. To be called before the server listens; gives what starts the
+ * the next one arrives, which then is lost without an answer. To be called before the server listens; returns what starts the
  * draining, during which requests are still taken and each answer says that it is the last on its connection. It ends when
  * nobody has asked anything for a moment, or after half a second, by when every busy connection has had such an answer.
  */

@@ -96,7 +96,7 @@ export type AnyProcedure = (Omit<Procedure, "handle"> | Omit<ListProcedure, "han
   readonly handle: (call: Call<never>) => Promise<unknown> | DataJson;
 };
 
-/** Gives the procedure back as it is; exists so that the handler's types follow from the schemas. */
+/** Returns the procedure as it is; exists so that the handler's types follow from the schemas. */
 export const defineProcedure = <Body extends z.ZodType, Data extends z.ZodType>(
   procedure: Procedure<Body, Data>,
 ): Procedure<Body, Data> => procedure;

@@ -21,7 +21,7 @@ export class BoundedCache<K, V> {
     return entry.value;
   }
 
-  /** Gives the entry that had to make room, if one had to. */
+  /** Returns the entry that had to make room, if one had to. */
   set(key: K, value: V): V | undefined {
     const known = this.#entries.get(key);
     if (known !== undefined) {

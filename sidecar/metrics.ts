@@ -68,7 +68,7 @@ export interface Readings {
   readonly cacheSizes: () => Readonly<Record<string, number>>;
 }
 
-/** Gives what writes all metrics as text. No label names a key, an identity or a path. */
+/** Returns what writes all metrics as text. No label names a key, an identity or a path. */
 export function exposeMetrics(metrics: Metrics, readings: Readings): () => Promise<{ type: string; text: string }> {
   let registry: Promise<Registry> | undefined;
   return async () => {

@@ -32,7 +32,7 @@ export type OngoingSet = Slots<Ongoing>;
 
 const LOOK_MS = 1_000;
 
-/** Starts looking; gives what stops it. `isStillValid` never throws. */
+/** Starts looking; returns what stops it. `isStillValid` never throws. */
 export function watchOngoing(options: {
   ongoing: OngoingSet;
   recheckMs: number;

@@ -9,7 +9,7 @@ const randomPrefix = (): string =>
   Array.from({ length: PREFIX_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
 
 /**
- * Gives endings of ids, 16 letters and digits each. They are unique, not secret: a random beginning of 59 bits per
+ * Returns endings of ids, 16 letters and digits each. They are unique, not secret: a random beginning of 59 bits per
  * process and then a count, which costs a request less than fresh randomness does.
  */
 export function makeIdSource(): () => string {

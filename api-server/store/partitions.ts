@@ -21,7 +21,7 @@ export async function ensurePartitions(tx: Queryable, dates: readonly string[]):
   }
 }
 
-/** Drops every partition of days before `date`. Gives the names of those that went. */
+/** Drops every partition of days before `date`. Returns the names of those that went. */
 export async function dropPartitionsBefore(tx: Queryable, date: string): Promise<string[]> {
   await tx.query("select pg_advisory_xact_lock($1)", [LOCK]);
   const { rows } = await tx.query<{ name: string }>(

@@ -34,7 +34,7 @@ interface LocalCounter {
 export interface LocalOptions {
   /** The store's key of a charge's counter. */
   readonly keyOf: (charge: LimitCharge) => string;
-  /** Adds the amounts and gives the totals. undefined: the store was not reached, and nothing was sent. */
+  /** Adds the amounts and returns the totals. undefined: the store was not reached, and nothing was sent. */
   readonly exchange: (items: readonly ExchangeItem[]) => Promise<Exchanged | undefined>;
   readonly everyMs?: number;
 }

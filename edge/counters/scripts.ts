@@ -9,7 +9,7 @@ import { defineScript } from "../redis/script.ts";
  */
 
 /**
- * Gives window, current, previous and the moment to reckon with: a clock behind the window counts as its start. Counts that
+ * Returns window, current, previous and the moment to reckon with: a clock behind the window counts as its start. Counts that
  * are no whole numbers, or of a window that no clock can reach, are not counts of ours: as if nothing had been counted.
  */
 const READ_COUNTER = `${SHARED_LUA}
@@ -43,7 +43,7 @@ end
 `;
 
 /**
- * Spends from one counter of credits. Gives status (1 spent, 2 refused, 3 not loaded or closed) and what remains. One that holds
+ * Spends from one counter of credits. Returns status (1 spent, 2 refused, 3 not loaded or closed) and what remains. One that holds
  * no whole numbers is not loaded: the loader writes it anew. Needs SHARED_LUA.
  */
 const SPEND = `
@@ -173,7 +173,7 @@ return exact({status, remaining})
 `);
 
 /**
- * Adds what a process admitted by itself and gives the totals of all. What was admitted in the window before the current
+ * Adds what a process admitted by itself and returns the totals of all. What was admitted in the window before the current
  * one is still added, to it; older amounts weigh nothing any more.
  * KEYS: the counters. ARGV: for each its duration, the window of the amount, the amount.
  * Reply, by `exact`: now, and for each window, current, previous after.

@@ -37,7 +37,7 @@ redis.call('HSET', KEYS[1], 'rev', ARGV[1], 'granted', ARGV[2], 'spent', string.
 return 1
 `);
 
-/** KEYS: the credits. Closes what is there, and gives it; a counter that is not there must not come to be by this. */
+/** KEYS: the credits. Closes what is there, and returns it; a counter that is not there must not come to be by this. */
 export const SUSPEND = defineScript(`${READ_CREDITS}
 local rev, granted, spent = read_credits(KEYS[1])
 if not rev then

@@ -81,7 +81,7 @@ async function handle(call: Call<Body>): Promise<NewKey> {
   });
 }
 
-/** Throws PublicError 403 for any permission that is missing, then 412. Gives the vault when the key is recoverable. */
+/** Throws PublicError 403 for any permission that is missing, then 412. Returns the vault when the key is recoverable. */
 async function checkGrants(tx: PoolClient, call: Call<Body>, old: KeyRow): Promise<KeyVault | undefined> {
   const { api_id: apiId, key_encryption: isEnabled } = old;
   const mayCreate = apiPermission("create_key", apiId);

@@ -116,7 +116,7 @@ function creditsAfter(current: CreditsState, { credits }: Body): CreditsState {
   return next;
 }
 
-/** Everything but the credits. Gives the audit events of all of it. */
+/** Everything but the credits. Returns the audit events of all of it. */
 async function updateParts(
   tx: PoolClient,
   call: Call<Body>,
