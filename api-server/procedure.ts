@@ -62,6 +62,11 @@ export interface Page<Item> {
 interface Documented {
   /** `keys.createKey`: served as `POST /v2/keys.createKey`. */
   readonly path: `${string}.${string}`;
+  /**
+   * `change`: pods have to learn of what it does, and it minds who manages the object. `read`: it leaves every object as it was;
+   * what it counts or spends is not one.
+   */
+  readonly effect: "read" | "change";
   /** One line, imperative. */
   readonly summary: string;
   /** Some sentences for the person who calls it; Markdown. */

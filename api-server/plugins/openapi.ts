@@ -16,7 +16,7 @@ import {
   SCHEMA_NAMES,
 } from "./openapi-components.ts";
 import { type Extent, exampleOf } from "./openapi-examples.ts";
-import { isChange, ResponseMeta, successBody } from "./pipeline.ts";
+import { ResponseMeta, successBody } from "./pipeline.ts";
 
 /*
  * The OpenAPI 3.1 document, made from the schemas that the requests are checked with.
@@ -141,7 +141,7 @@ function operation(procedure: AnyProcedure, schemas: DocumentSchemas, common: Ki
       ? { $ref: `#/components/responses/${nameOf(kinds)}` }
       : failure(status, kinds),
   ]);
-  const changes = isChange(procedure.path);
+  const changes = procedure.effect === "change";
   const headers = { ...QUOTA_HEADERS, ...(changes ? PROPAGATION_HEADER : {}) };
   return {
     operationId: procedure.path,

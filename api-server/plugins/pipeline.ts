@@ -26,14 +26,6 @@ import { compileBody } from "./validation.ts";
  * key is known and whose workspace has no quota waits for nothing: no promise, no timer, no hook.
  */
 
-const CHANGES = /\.(?:add|create|delete|migrate|remove|reroll|set|update)[A-Z]/;
-
-/**
- * Whether a procedure changes objects. What these do, the pods have to learn of; while that takes long, the answer says so.
- * And only these care on whose behalf they are called.
- */
-export const isChange = (path: string): boolean => CHANGES.test(path);
-
 export interface PipelineParts {
   readonly deps: Deps;
   readonly deadlines: Deadlines;
@@ -78,7 +70,7 @@ interface Arrived {
 function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure) {
   const { deps, deadlines, sendError, observe } = parts;
   const validate = compileBody(procedure.body, procedure.path);
-  const changes = isChange(procedure.path);
+  const changes = procedure.effect === "change";
 
   function readBody({ request }: Arrived): unknown {
     checkContentType(request.headers["content-type"]);

@@ -141,10 +141,22 @@ export const SAMPLE_CALLS: Readonly<Record<string, Readonly<Record<string, MakeC
     always: ofApi(async (things) => ({ migrationId: await things.migration(), keys: [{ hash: newHash() }] })),
   },
   "keys.addPermissions": { always: ofKey(slugs), newSlug: ofKey(newSlugs) },
-  "keys.removePermissions": { always: ofKey(slugs) },
+  "keys.removePermissions": {
+    always: async (things) => {
+      const permissions = [(await things.permission()).slug];
+      const { apiId, keyId } = await things.key({ permissions });
+      return { body: { keyId, permissions }, apiId };
+    },
+  },
   "keys.setPermissions": { always: ofKey(slugs), newSlug: ofKey(newSlugs) },
   "keys.addRoles": { always: ofKey(roleNames) },
-  "keys.removeRoles": { always: ofKey(roleNames) },
+  "keys.removeRoles": {
+    always: async (things) => {
+      const roles = [(await things.role()).name];
+      const { apiId, keyId } = await things.key({ roles });
+      return { body: { keyId, roles }, apiId };
+    },
+  },
   "keys.setRoles": { always: ofKey(roleNames) },
 
   "identities.createIdentity": { always: async (things) => ({ body: { externalId: things.name("user") } }) },

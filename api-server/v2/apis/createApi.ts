@@ -26,6 +26,7 @@ const Data = z.strictObject({
 
 export const createApi = defineProcedure({
   path: "apis.createApi",
+  effect: "change",
   summary: "Create an API",
   description: "An API is what keys belong to. With the header `Postern-Manager`, creating is safe to repeat.",
   permissions: [onApis("create_api")],

@@ -15,6 +15,7 @@ type Body = z.output<typeof Body>;
 
 export const deleteApi = defineProcedure({
   path: "apis.deleteApi",
+  effect: "change",
   summary: "Delete an API",
   description: "Its keys then verify as NOT_FOUND, and cannot be read or changed any more. There is no way back.",
   permissions: [onApi("delete_api")],

@@ -22,6 +22,7 @@ const Data = z.strictObject({
 
 export const getApi = defineProcedure({
   path: "apis.getApi",
+  effect: "read",
   summary: "Read an API",
   description: "Gives the API's id and name.",
   permissions: [onApi("read_api")],

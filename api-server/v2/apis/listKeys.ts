@@ -35,6 +35,7 @@ type Body = z.output<typeof Body>;
 
 export const listKeys = defineListProcedure({
   path: "apis.listKeys",
+  effect: "read",
   summary: "List the keys of an API",
   description:
     "In the order of their ids. Deleted keys are left out, disabled and expired ones are not. A page ends early when its keys are larger than 4 MiB together.",

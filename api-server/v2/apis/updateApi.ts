@@ -23,6 +23,7 @@ type Body = z.output<typeof Body>;
 
 export const updateApi = defineProcedure({
   path: "apis.updateApi",
+  effect: "change",
   summary: "Change an API",
   description: "Changes the name. With `Postern-Adopt: true` an unmanaged API becomes managed by the caller.",
   permissions: [onApi("update_api")],

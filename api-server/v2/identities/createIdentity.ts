@@ -31,6 +31,7 @@ const Data = z.strictObject({
 
 export const createIdentity = defineProcedure({
   path: "identities.createIdentity",
+  effect: "change",
   summary: "Create an identity",
   description: "An identity is whoever keys belong to: a user, an organisation, a machine. Its keys share its limits.",
   permissions: [onIdentities("create_identity")],

@@ -17,6 +17,7 @@ type Body = z.output<typeof Body>;
 
 export const deleteIdentity = defineProcedure({
   path: "identities.deleteIdentity",
+  effect: "change",
   summary: "Delete an identity",
   description:
     "Its keys go on working without it, and without its limits. The externalId is free at once; a new identity of that name does not get the keys of the old one.",

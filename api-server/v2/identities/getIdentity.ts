@@ -14,6 +14,7 @@ type Body = z.output<typeof Body>;
 
 export const getIdentity = defineProcedure({
   path: "identities.getIdentity",
+  effect: "read",
   summary: "Read an identity",
   description: "Gives an identity with its data and its limits.",
   permissions: [onIdentity("read_identity")],

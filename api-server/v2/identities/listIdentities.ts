@@ -18,6 +18,7 @@ type Body = z.output<typeof Body>;
 
 export const listIdentities = defineListProcedure({
   path: "identities.listIdentities",
+  effect: "read",
   summary: "List the identities",
   description:
     "In the order of their ids. Deleted ones are left out. The root key must be allowed to read every identity of the page. A page ends early when its identities are larger than 4 MiB together.",

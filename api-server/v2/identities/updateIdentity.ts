@@ -26,6 +26,7 @@ type Body = z.output<typeof Body>;
 
 export const updateIdentity = defineProcedure({
   path: "identities.updateIdentity",
+  effect: "change",
   summary: "Change an identity",
   description:
     "Replaces its data, its limits, or both, and gives the identity as it then is. The externalId cannot be changed.",

@@ -18,6 +18,7 @@ const Data = z.array(PermissionOut);
 
 export const addPermissions = defineProcedure({
   path: "keys.addPermissions",
+  effect: "change",
   summary: "Add permissions to a key",
   description:
     "What the key has already stays. Gives all direct permissions of the key afterwards, in the order of their slugs; those of its roles are not among them.",

@@ -20,6 +20,7 @@ const Data = z.array(RoleOut);
 
 export const addRoles = defineProcedure({
   path: "keys.addRoles",
+  effect: "change",
   summary: "Add roles to a key",
   description:
     "What the key has already stays. When one of the roles does not exist, none is added. Gives all roles of the key afterwards, with what they grant, in the order of their names.",

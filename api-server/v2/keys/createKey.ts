@@ -65,6 +65,7 @@ type Body = z.output<typeof Body>;
 
 export const createKey = defineProcedure({
   path: "keys.createKey",
+  effect: "change",
   summary: "Create a key",
   description:
     "Makes a key in an API. The secret is in this answer and nowhere else: only its hash is stored, and an encrypted copy of it if the key is to be recoverable. All or nothing: when a role does not exist, nothing is created.",

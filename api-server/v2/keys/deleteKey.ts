@@ -23,6 +23,7 @@ type Body = z.output<typeof Body>;
 
 export const deleteKey = defineProcedure({
   path: "keys.deleteKey",
+  effect: "change",
   summary: "Delete a key",
   description: "The key verifies as NOT_FOUND from now on. There is no way back.",
   permissions: [onApi("delete_key")],

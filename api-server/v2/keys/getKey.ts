@@ -16,6 +16,7 @@ type Body = z.output<typeof Body>;
 
 export const getKey = defineProcedure({
   path: "keys.getKey",
+  effect: "read",
   summary: "Read a key",
   description:
     "Gives everything about a key; its secret too, if that is asked for and was kept. Shows every change that was answered before.",

@@ -91,6 +91,7 @@ type Data = z.input<typeof Data>;
 
 export const migrateKeys = defineProcedure({
   path: "keys.migrateKeys",
+  effect: "change",
   summary: "Import keys that were issued elsewhere",
   description:
     "Stores hashes of keys, so that their holders go on using them. Keys of a `sha256` migration verify at once; those of a `prefixed` one when `keys.verifyKey` is called with the `migrationId`, and after the first time without it. Safe to repeat: what is there already is listed under `failed`.",

@@ -23,6 +23,7 @@ const Data = z.array(PermissionOut);
 
 export const removePermissions = defineProcedure({
   path: "keys.removePermissions",
+  effect: "change",
   summary: "Remove permissions from a key",
   description:
     "Takes direct permissions away; what a role of the key grants, it goes on granting. The permissions themselves stay in the workspace. Gives the direct ones that are left, in the order of their slugs.",

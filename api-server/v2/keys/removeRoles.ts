@@ -19,6 +19,7 @@ const Data = z.array(RoleOut);
 
 export const removeRoles = defineProcedure({
   path: "keys.removeRoles",
+  effect: "change",
   summary: "Remove roles from a key",
   description:
     "What a role granted, the key no longer has, unless another one or a direct permission grants it too. When one of the roles does not exist, none is removed. Gives the roles that are left, with what they grant, in the order of their names.",

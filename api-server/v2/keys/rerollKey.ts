@@ -36,6 +36,7 @@ type Body = z.output<typeof Body>;
 
 export const rerollKey = defineProcedure({
   path: "keys.rerollKey",
+  effect: "change",
   summary: "Replace a key by one with the same settings",
   description:
     "Makes a successor with a secret and an id of its own and all settings of the old key, which goes on working for as long as you say, and never longer than it would have anyway. The successor has what is left of the credits; counters of rate limits begin anew.",

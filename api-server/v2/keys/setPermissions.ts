@@ -21,6 +21,7 @@ const Data = z.array(PermissionOut);
 
 export const setPermissions = defineProcedure({
   path: "keys.setPermissions",
+  effect: "change",
   summary: "Replace the permissions of a key",
   description:
     "The key then has these direct permissions and no others; those of its roles stay. Gives them, in the order of their slugs.",

@@ -21,6 +21,7 @@ const Data = z.array(RoleOut);
 
 export const setRoles = defineProcedure({
   path: "keys.setRoles",
+  effect: "change",
   summary: "Replace the roles of a key",
   description:
     "The key then has these roles and no others; its direct permissions stay. When one of the roles does not exist, nothing changes. Gives the roles, with what they grant, in the order of their names.",

@@ -41,6 +41,7 @@ type Data = z.input<typeof Data>;
 
 export const updateCredits = defineProcedure({
   path: "keys.updateCredits",
+  effect: "change",
   summary: "Set, add or take credits",
   description:
     "Counts from what is truly left at that moment: nothing is lost of what is spent at the same time. Taking more than there is leaves 0. The refill stays, unless the key becomes unlimited.",

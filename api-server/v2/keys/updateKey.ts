@@ -68,6 +68,7 @@ type Body = z.output<typeof Body>;
 
 export const updateKey = defineProcedure({
   path: "keys.updateKey",
+  effect: "change",
   summary: "Change a key",
   description: "What is given is changed, what is omitted stays. The next verification sees it.",
   permissions: [onApi("update_key")],

@@ -20,6 +20,7 @@ type Body = z.output<typeof Body>;
 
 export const whoami = defineProcedure({
   path: "keys.whoami",
+  effect: "read",
   summary: "Read the key behind a secret",
   description:
     "Gives everything about the key but its secret, also when it is disabled or expired. Verifies nothing: no limit is charged, no credit spent, no use recorded.",

@@ -47,6 +47,7 @@ type Data = z.input<typeof Data>;
 
 export const findObject = defineProcedure({
   path: "managed.findObject",
+  effect: "read",
   summary: "Find what a manifest manages",
   description:
     "A manager has one object of a kind at most. Keys cannot be found so: a manager may have several. The answer is the store's: whoever relies on it need not believe what a manifest says of itself.",

@@ -37,6 +37,7 @@ type Data = z.input<typeof Data>;
 
 export const getObject = defineProcedure({
   path: "managed.getObject",
+  effect: "read",
   summary: "Tell who manages an object",
   description: "A managed object comes from a manifest and is changed there. This tells from which.",
   permissions: [...CLAIMED_PERMISSIONS, onApi("read_key", "for kind `key`")],

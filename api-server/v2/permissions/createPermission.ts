@@ -30,6 +30,7 @@ type Data = z.input<typeof Data>;
 
 export const createPermission = defineProcedure({
   path: "permissions.createPermission",
+  effect: "change",
   summary: "Create a permission",
   description: "The slug is what keys are asked for; it is unique in the workspace, whatever its case.",
   permissions: [onRbac("create_permission")],

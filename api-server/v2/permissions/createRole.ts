@@ -35,6 +35,7 @@ type Data = z.input<typeof Data>;
 
 export const createRole = defineProcedure({
   path: "permissions.createRole",
+  effect: "change",
   summary: "Create a role",
   description:
     "A role grants its permissions to every key that has it. With `Postern-Manager`, creating is safe to repeat.",

@@ -22,6 +22,7 @@ type Body = z.output<typeof Body>;
 
 export const deletePermission = defineProcedure({
   path: "permissions.deletePermission",
+  effect: "change",
   summary: "Delete a permission",
   description: "For good: every key and every role that has it loses it, and its slug is free again.",
   permissions: [onRbac("delete_permission")],

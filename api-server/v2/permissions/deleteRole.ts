@@ -17,6 +17,7 @@ type Body = z.output<typeof Body>;
 
 export const deleteRole = defineProcedure({
   path: "permissions.deleteRole",
+  effect: "change",
   summary: "Delete a role",
   description: "For good: every key that has it loses it, and its name is free again.",
   permissions: [onRbac("delete_role")],

@@ -11,6 +11,7 @@ type Body = z.output<typeof Body>;
 
 export const getPermission = defineProcedure({
   path: "permissions.getPermission",
+  effect: "read",
   summary: "Read a permission",
   description: "By id or slug.",
   permissions: [onRbac("read_permission")],

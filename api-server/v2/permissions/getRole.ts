@@ -12,6 +12,7 @@ type Body = z.output<typeof Body>;
 
 export const getRole = defineProcedure({
   path: "permissions.getRole",
+  effect: "read",
   summary: "Read a role",
   description: "By id or name, with its permissions.",
   permissions: [onRbac("read_role")],

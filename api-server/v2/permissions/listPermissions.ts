@@ -16,6 +16,7 @@ type Body = z.output<typeof Body>;
 
 export const listPermissions = defineListProcedure({
   path: "permissions.listPermissions",
+  effect: "read",
   summary: "List the permissions",
   description: "In the order of their ids.",
   permissions: [onRbac("read_permission")],

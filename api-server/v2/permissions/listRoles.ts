@@ -19,6 +19,7 @@ type Body = z.output<typeof Body>;
 
 export const listRoles = defineListProcedure({
   path: "permissions.listRoles",
+  effect: "read",
   summary: "List the roles",
   description:
     "In the order of their ids, each with its permissions. A page ends early when its roles are larger than 4 MiB together.",

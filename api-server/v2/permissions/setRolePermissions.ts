@@ -29,6 +29,7 @@ const Data = z.array(PermissionOut);
 
 export const setRolePermissions = defineProcedure({
   path: "permissions.setRolePermissions",
+  effect: "change",
   summary: "Replace the permissions of a role",
   description:
     "The role then grants these permissions and no others; `[]` leaves it without any. Gives them, in the order of their slugs.",

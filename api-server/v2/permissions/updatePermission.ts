@@ -24,6 +24,7 @@ type Body = z.output<typeof Body>;
 
 export const updatePermission = defineProcedure({
   path: "permissions.updatePermission",
+  effect: "change",
   summary: "Change a permission",
   description:
     "Changes name or description; the slug is fixed. With `Postern-Adopt: true` an unmanaged permission becomes managed by the caller.",

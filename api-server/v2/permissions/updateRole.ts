@@ -22,6 +22,7 @@ type Body = z.output<typeof Body>;
 
 export const updateRole = defineProcedure({
   path: "permissions.updateRole",
+  effect: "change",
   summary: "Change a role",
   description:
     "Changes name or description. With `Postern-Adopt: true` an unmanaged role becomes managed by the caller.",

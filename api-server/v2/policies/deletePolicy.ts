@@ -15,6 +15,7 @@ type Body = z.output<typeof Body>;
 
 export const deletePolicy = defineProcedure({
   path: "policies.deletePolicy",
+  effect: "change",
   summary: "Delete a policy",
   description:
     "Sidecars that enforce it go on with the last version that they have: a gate never opens because its policy is gone.",

@@ -27,6 +27,7 @@ type Data = z.input<typeof Data>;
 
 export const getPolicy = defineProcedure({
   path: "policies.getPolicy",
+  effect: "read",
   summary: "Read a policy",
   description: "By id, or by its API and name; with what the sidecars that enforce it say of themselves.",
   permissions: [onApi("read_api")],

@@ -17,6 +17,7 @@ type Body = z.output<typeof Body>;
 
 export const listPolicies = defineListProcedure({
   path: "policies.listPolicies",
+  effect: "read",
   summary: "List policies",
   description:
     "In the order of their ids, without the policies themselves. The root key must be allowed to read the API of each.",

@@ -59,6 +59,7 @@ type Data = z.output<typeof Data>;
 
 export const setPolicy = defineProcedure({
   path: "policies.setPolicy",
+  effect: "change",
   summary: "Store a compiled policy",
   description:
     "What sidecars enforce. A policy is named by its API and its name: setting it again replaces it and keeps its id. Setting what is stored already changes nothing.",

@@ -35,6 +35,7 @@ type Data = z.input<typeof Data>;
 
 export const createNamespace = defineProcedure({
   path: "ratelimit.createNamespace",
+  effect: "change",
   summary: "Create a rate-limit namespace",
   description:
     "A deleted namespace of the name does not stand in the way: the new one has an id, counters and overrides of its own. With `Postern-Adopt: true` an unmanaged namespace of the name is taken over instead.",

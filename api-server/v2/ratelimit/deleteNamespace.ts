@@ -16,6 +16,7 @@ type Body = z.output<typeof Body>;
 
 export const deleteNamespace = defineProcedure({
   path: "ratelimit.deleteNamespace",
+  effect: "change",
   summary: "Delete a rate-limit namespace",
   description:
     "With its overrides. Limit calls then answer 410 under its id and name, until `ratelimit.createNamespace` makes a new one.",

@@ -16,6 +16,7 @@ type Body = z.output<typeof Body>;
 
 export const deleteOverride = defineProcedure({
   path: "ratelimit.deleteOverride",
+  effect: "change",
   summary: "Delete an override",
   description: "The override with exactly this identifier: a pattern is deleted by naming the pattern.",
   permissions: [onNamespace("delete_override")],

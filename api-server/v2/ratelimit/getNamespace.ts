@@ -11,6 +11,7 @@ type Body = z.output<typeof Body>;
 
 export const getNamespace = defineProcedure({
   path: "ratelimit.getNamespace",
+  effect: "read",
   summary: "Read a rate-limit namespace",
   description: "By id or name. A deleted one is not found.",
   permissions: [onNamespace("read_namespace")],

@@ -14,6 +14,7 @@ type Body = z.output<typeof Body>;
 
 export const getOverride = defineProcedure({
   path: "ratelimit.getOverride",
+  effect: "read",
   summary: "Read the override in force for an identifier",
   description:
     "The override that is spelt exactly like the identifier, else of the patterns that fit it the one with the most literal characters: the same that `ratelimit.limit` applies.",

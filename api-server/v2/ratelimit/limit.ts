@@ -22,6 +22,7 @@ type Data = z.input<typeof Data>;
 
 export const limit = defineProcedure({
   path: "ratelimit.limit",
+  effect: "read",
   summary: "Check and consume a rate limit",
   description:
     "Counts the identifier within the namespace, in windows that are aligned to the clock and slide into one another. A refused call consumes nothing. A namespace is made when it is first used.",

@@ -17,6 +17,7 @@ type Body = z.output<typeof Body>;
 
 export const listNamespaces = defineListProcedure({
   path: "ratelimit.listNamespaces",
+  effect: "read",
   summary: "List the rate-limit namespaces",
   description: "In the order of their ids. Deleted ones are left out.",
   permissions: [onNamespaces("read_namespace")],

@@ -23,6 +23,7 @@ type Body = z.output<typeof Body>;
 
 export const listOverrides = defineListProcedure({
   path: "ratelimit.listOverrides",
+  effect: "read",
   summary: "List the overrides of a namespace",
   description: "In the order of their ids. Deleted ones are left out.",
   permissions: [onNamespace("read_override")],

@@ -44,6 +44,7 @@ type Data = z.input<typeof Data>;
 
 export const multiLimit = defineProcedure({
   path: "ratelimit.multiLimit",
+  effect: "read",
   summary: "Check and consume several rate limits, all or none",
   description:
     "The body is an array. When one of the limits refuses, none is consumed, and those that pass say what is left without their own cost. Namespaces are made when they are first used.",

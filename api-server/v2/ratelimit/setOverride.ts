@@ -52,6 +52,7 @@ type Data = z.input<typeof Data>;
 
 export const setOverride = defineProcedure({
   path: "ratelimit.setOverride",
+  effect: "change",
   summary: "Set an override",
   description:
     "Replaces limit and duration of the calls for one identifier, or for all that fit a pattern. There is one override for each identifier of a namespace: setting it again changes it and keeps its id.",
