@@ -118,6 +118,16 @@ describe("rules", () => {
       decides: false,
     },
     {
+      name: "permissions of a path before a rule for all",
+      rules: [aRule({ path: { prefix: "/admin" }, permissions: "a" }), aRule({ access: "Anonymous" })],
+      decides: true,
+    },
+    {
+      name: "permissions of a path after a rule for all, which is never reached",
+      rules: [aRule({ access: "Anonymous" }), aRule({ path: { prefix: "/admin" }, permissions: "a" })],
+      decides: false,
+    },
+    {
       name: "a path of one method",
       rules: [aRule({ methods: ["DELETE"], path: { prefix: "/admin" }, permissions: "a" })],
       decides: true,

@@ -59,6 +59,32 @@ describe("the limits that are charged", () => {
     });
   });
 
+  test.each([
+    { name: "the key's alone", view: aView([own]), identifier: "key_1" },
+    { name: "the key's, beside an identity without any", view: aView([own], []), identifier: "key_1" },
+    { name: "the identity's alone", view: aView([], [own]), identifier: "id_1" },
+  ])("$name apply by themselves too", ({ view, identifier }) => {
+    expect(select(view)).toMatchObject({ limits: [{ name: "own", identifier }] });
+  });
+
+  test("they are sorted by name, whatever the order in which they are stored or asked for", () => {
+    const names = (selection: ReturnType<typeof select>) =>
+      "limits" in selection && selection.limits.map(({ name }) => name);
+    const stored = (...order: string[]) => aView(order.map((name) => aLimit(name, { autoApply: true })));
+    for (const order of [
+      ["a", "b", "c"],
+      ["b", "c", "a"],
+      ["c", "b", "a"],
+    ]) {
+      expect(names(select(stored(...order)))).toEqual(["a", "b", "c"]);
+      expect(names(select(aView([]), ...order.map((name) => ({ name, limit: 1, durationMs: 1000 }))))).toEqual([
+        "a",
+        "b",
+        "c",
+      ]);
+    }
+  });
+
   test("a key's limit hides the identity's of its name, also when it does not apply by itself", () => {
     const view = aView([aLimit("shared")], [shared]);
     expect(select(view)).toEqual({ limits: [] });
