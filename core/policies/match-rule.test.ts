@@ -35,6 +35,9 @@ describe("a rule's path", () => {
     { path: { exact: "/caf\u00e9" }, asked: "/caf%C3%A9", matches: true },
     { path: { exact: "/caf%c3%a9" }, asked: "/caf%C3%A9", matches: true },
     { path: { prefix: "/a/../b" }, asked: "/b", matches: false },
+    { path: { prefix: "//" }, asked: "/b", matches: false },
+    { path: { prefix: "/a//" }, asked: "/a/b", matches: false },
+    { path: { prefix: "/a;b/" }, asked: "/a;b/c", matches: true },
   ])("$path matches $asked: $matches", ({ path, asked, matches }) => {
     expect(indexOf([aRule(path === undefined ? {} : { path })], "GET", asked)).toBe(matches ? 0 : -1);
   });

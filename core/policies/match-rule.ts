@@ -67,13 +67,13 @@ function compileCandidate({
   const query = permissions === undefined ? undefined : parseQuery(permissions);
   const compiled: CompiledRule = { index, access, query, creditCost, ratelimits };
   if (path === undefined) return { rule: compiled };
-  const spell = (text: string): string => {
-    const canonical = canonicalRulePath(text, allowPaths);
-    // A path that no request can have stays as it is, and so matches none.
-    return "path" in canonical ? canonical.path : text;
-  };
-  if ("exact" in path) return { rule: compiled, exact: spell(path.exact) };
-  return { rule: compiled, prefix: spell(path.prefix).replace(/\/+$/, "") };
+  // A path that no request can have stays as it is, slashes at its end included, and so matches none.
+  if ("exact" in path) {
+    const canonical = canonicalRulePath(path.exact, allowPaths);
+    return { rule: compiled, exact: "path" in canonical ? canonical.path : path.exact };
+  }
+  const canonical = canonicalRulePath(path.prefix, allowPaths);
+  return { rule: compiled, prefix: "path" in canonical ? canonical.path.replace(/\/+$/, "") : path.prefix };
 }
 
 function firstMatch(candidates: readonly Candidate[], path: string): CompiledRule {
