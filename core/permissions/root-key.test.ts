@@ -121,4 +121,6 @@ test.each([
   "api..verify_key",
   "api.a b.verify_key",
   "api.a.b.verify_key",
+  "api.*.verify_key.",
+  "api.*.verify_key.x",
 ])("%j is no tuple for a root key", (tuple) => expect(rootKeyPermissionProblem(tuple)).toEqual(expect.any(String)));
