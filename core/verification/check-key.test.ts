@@ -122,7 +122,17 @@ describe("an IP allow-list", () => {
     { list: ["2001:DB8::1"], clientIp: "2001:db8:0:0:0:0:0:1", allowed: true },
     { list: ["::ffff:192.0.2.1"], clientIp: "192.0.2.1", allowed: true },
     { list: ["192.0.2.1"], clientIp: "192.0.2.10", allowed: false },
-    { list: ["192.0.2.0/24"], clientIp: "192.0.2.1", allowed: false },
+    { list: ["198.51.100.1", "192.0.2.0/24"], clientIp: "192.0.2.255", allowed: true },
+    { list: ["192.0.2.0/24"], clientIp: "192.0.3.0", allowed: false },
+    { list: ["192.0.2.9/24"], clientIp: "192.0.2.1", allowed: true },
+    { list: ["192.0.2.0/24"], clientIp: "::ffff:192.0.2.1", allowed: true },
+    { list: ["::ffff:192.0.2.0/120"], clientIp: "192.0.2.77", allowed: true },
+    { list: ["::/0"], clientIp: "192.0.2.1", allowed: false },
+    { list: ["0.0.0.0/0"], clientIp: "2001:db8::1", allowed: false },
+    { list: ["0.0.0.0/0"], clientIp: "255.255.255.255", allowed: true },
+    { list: ["2001:db8::/33"], clientIp: "2001:db8:7fff::1", allowed: true },
+    { list: ["2001:db8::/33"], clientIp: "2001:db8:8000::", allowed: false },
+    { list: ["192.0.2.0/33", "192.0.2.0/", "192.0.2.0/24/8", "/24"], clientIp: "192.0.2.1", allowed: false },
     { list: ["nonsense"], clientIp: "nonsense", allowed: false },
   ])("$list allows $clientIp: $allowed", ({ list, clientIp, allowed }) => {
     expect(ipAllowed(list, clientIp)).toBe(allowed);

@@ -1,6 +1,6 @@
 import { evaluateQuery, type Query } from "../permissions/query.ts";
 import type { Code } from "./codes.ts";
-import { canonicalIp } from "./ip-address.ts";
+import { canonicalIp, type IpRange, isInRange, parseIp, parseIpRange } from "./ip-address.ts";
 import type { KeyView } from "./key-view.ts";
 
 export interface KeyCheck {
@@ -29,16 +29,37 @@ export function checkKey({ view, nowMs, clientIp, query }: KeyCheck): Code | und
 }
 
 /** Lists are parts of cached records, so each is read once for as long as the record lives. */
-const canonicalLists = new WeakMap<readonly string[], ReadonlySet<string>>();
+const readLists = new WeakMap<readonly string[], AllowList>();
 
-/** Whether the address is on the list; an empty list allows all. Addresses compare in canonical form. */
+interface AllowList {
+  /** In canonical form. */
+  readonly addresses: ReadonlySet<string>;
+  readonly ranges: readonly IpRange[];
+}
+
+/**
+ * Whether the address is on the list, or in a range of it; an empty list allows all. An entry that cannot be read, such as one of a later
+ * release, allows none.
+ */
 export function ipAllowed(list: readonly string[], clientIp: string): boolean {
   if (list.length === 0) return true;
-  let canonical = canonicalLists.get(list);
-  if (canonical === undefined) {
-    canonical = new Set(list.map((entry) => canonicalIp(entry.trim())).filter((entry) => entry !== undefined));
-    canonicalLists.set(list, canonical);
+  let allowed = readLists.get(list);
+  if (allowed === undefined) {
+    allowed = readList(list);
+    readLists.set(list, allowed);
   }
-  const address = canonicalIp(clientIp);
-  return address !== undefined && canonical.has(address);
+  const address = parseIp(clientIp);
+  if (address === undefined) return false;
+  return (
+    allowed.addresses.has(address.toNormalizedString()) || allowed.ranges.some((range) => isInRange(address, range))
+  );
+}
+
+function readList(list: readonly string[]): AllowList {
+  const entries = list.map((entry) => entry.trim());
+  const ranges = entries.filter((entry) => entry.includes("/")).map(parseIpRange);
+  return {
+    addresses: new Set(entries.map(canonicalIp).filter((address) => address !== undefined)),
+    ranges: ranges.filter((range) => range !== undefined),
+  };
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { canonicalIp, withoutPort } from "./ip-address.ts";
+import { canonicalIp, isInRange, parseIp, parseIpRange, withoutPort } from "./ip-address.ts";
 
 test.each([
   ["192.0.2.1", "192.0.2.1"],
@@ -71,6 +71,45 @@ test("any text is an address or none, and never a fault", () => {
     fc.property(fc.string(), fc.array(fc.constantFrom(":", "::", "0", "ff", "1.2.3.4", "%")), (text, parts) => {
       canonicalIp(text);
       canonicalIp(parts.join(""));
+    }),
+  );
+});
+
+test.each([
+  "10.0.0.0/8",
+  "10.0.0.1",
+  "0.0.0.0/0",
+  "10.0.0.1/32",
+  "::/0",
+  "2001:db8::1/128",
+  "::ffff:10.0.0.0/104",
+  "::1",
+])("%s is a range", (text) => expect(parseIpRange(text)).toBeDefined());
+
+test.each([
+  "",
+  "/8",
+  "10.0.0.0/",
+  "10.0.0.0/33",
+  "10.0.0.0/-1",
+  "10.0.0.0/08",
+  "10.0.0.0/8/8",
+  "10/8",
+  "::/129",
+  "::ffff:1.2.3.4/95",
+])("%j is no range", (text) => expect(parseIpRange(text)).toBeUndefined());
+
+test("an address is in a range of n bits when its first n bits are those of the range", () => {
+  const bitsOf = (address: number) => address.toString(2).padStart(32, "0");
+  const textOf = (address: number) => [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join(".");
+  const ipv4 = fc.integer({ min: 0, max: 2 ** 32 - 1 });
+  fc.assert(
+    // Most pairs of any two addresses differ in the first bits, so the second is made of the first.
+    fc.property(ipv4, fc.nat({ max: 31 }), fc.nat({ max: 32 }), (one, flipped, bits) => {
+      const other = (one ^ (1 << flipped)) >>> 0;
+      const [address, range] = [parseIp(textOf(other)), parseIpRange(`${textOf(one)}/${bits}`)];
+      if (address === undefined || range === undefined) throw new Error("both can be read");
+      expect(isInRange(address, range)).toBe(bitsOf(one).slice(0, bits) === bitsOf(other).slice(0, bits));
     }),
   );
 });

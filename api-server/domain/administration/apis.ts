@@ -1,4 +1,4 @@
-import { canonicalIp } from "../../../core/verification/ip-address.ts";
+import { parseIpRange } from "../../../core/verification/ip-address.ts";
 import {
   type ApiRef,
   type ApiSettings,
@@ -10,7 +10,7 @@ import { inTransaction } from "../../store/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
 /** The list stands whole in the API's record, which every pod of the API keeps in memory. */
-export const IP_ALLOW_LIST_MAX = 256;
+export const IP_ALLOW_LIST_MAX = 100;
 
 const DEFAULT_PREFIX = /^[a-zA-Z0-9_]{1,8}$/;
 
@@ -19,12 +19,11 @@ export const defaultPrefixProblem = (prefix: string): string | undefined =>
   DEFAULT_PREFIX.test(prefix) ? undefined : "a default prefix has 1 to 8 letters, digits and underscores";
 
 /** What is wrong with an IP allow-list; undefined when nothing is. An empty list lets every address through. */
-export function ipAllowListProblem(addresses: readonly string[]): string | undefined {
-  if (addresses.length > IP_ALLOW_LIST_MAX) return `at most ${IP_ALLOW_LIST_MAX} addresses are possible`;
-  const wrong = addresses.find((address) => canonicalIp(address) === undefined);
+export function ipAllowListProblem(entries: readonly string[]): string | undefined {
+  if (entries.length > IP_ALLOW_LIST_MAX) return `at most ${IP_ALLOW_LIST_MAX} addresses and ranges are possible`;
+  const wrong = entries.find((entry) => parseIpRange(entry) === undefined);
   if (wrong === undefined) return undefined;
-  const instead = wrong.includes("/") ? "ranges are not possible, list each address" : "give such as 10.0.0.1 or ::1";
-  return `"${wrong}" is no IP address; ${instead}`;
+  return `"${wrong}" is no IP address or range; write such as 10.0.0.1, ::1, 10.0.0.0/8 or 2001:db8::/32`;
 }
 
 /**

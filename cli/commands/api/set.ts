@@ -35,7 +35,7 @@ export const apiSet = defineCommand({
     "ip-allow-list": {
       type: "string",
       placeholder: "LIST|none",
-      help: "addresses that its keys may be used from, such as 10.0.0.1,::1",
+      help: "addresses and ranges that its keys may be used from, such as 10.0.0.1,10.1.0.0/16,::1",
     },
     "delete-protection": { type: "string", placeholder: "on|off", help: "whether `apis.deleteApi` is refused" },
     "default-prefix": {
