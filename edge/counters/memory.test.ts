@@ -1,6 +1,6 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { LimitCharge } from "./contract.ts";
-import { MemoryCounters, MemoryStore } from "./memory.ts";
+import { creditsKey, MemoryCounters, MemoryStore } from "./memory.ts";
 
 const aCharge = (charge: Partial<LimitCharge> = {}): LimitCharge => ({
   workspaceId: "ws_1",
@@ -42,4 +42,53 @@ test("it keeps no more counters than it may", async () => {
   for (let i = 0; i < 100; i++) await counters.consume({ limits: [aCharge({ identifier: `${i}` })] });
   expect(store.limits.size).toBe(10);
   expect(store.limits.has("ws_1:name:1:n:60000:99")).toBe(true);
+});
+
+test("a dry run decides with the costs, takes nothing, and tells what is left without them", async () => {
+  const counters = new MemoryCounters(new MemoryStore(() => 0));
+  const credits = { workspaceId: "ws_1", keyId: "key_1", cost: 1 };
+  const request = { limits: [aCharge({ cost: 6 }), aCharge({ identifier: "bob", limit: 5, cost: 6 })], credits };
+  for (let i = 0; i < 2; i++) {
+    const dry = await counters.consume(request, { dryRun: true });
+    expect(dry).toMatchObject({ passed: false, limits: [{ passed: true, remaining: 10 }, { passed: false }] });
+    expect(dry).not.toHaveProperty("credits");
+  }
+  await counters.consume({ limits: [aCharge({ cost: 6 })] }, { dryRun: true });
+  expect(await counters.consume({ limits: [aCharge({ cost: 0 })] })).toMatchObject({ limits: [{ remaining: 10 }] });
+});
+
+describe("credits", () => {
+  const aStore = (counter: { open: boolean; granted: number; spent: number }) => {
+    const store = new MemoryStore(() => 0);
+    store.credits.set(creditsKey("ws_1", "key_1"), { rev: 1, ...counter });
+    const counters = new MemoryCounters(store);
+    const spend = async (cost: number, keyId = "key_1", limit = 10) =>
+      (await counters.consume({ limits: [aCharge({ limit })], credits: { workspaceId: "ws_1", keyId, cost } })).credits;
+    return { store, spend };
+  };
+
+  test("are spent to the last, and then refused; reading them spends nothing and asks for no writing", async () => {
+    const { store, spend } = aStore({ open: true, granted: 5, spent: 1 });
+    expect(await spend(0)).toEqual({ status: "spent", remaining: 4 });
+    expect(store.dirty.size).toBe(0);
+    expect(await spend(5)).toEqual({ status: "refused", remaining: 4 });
+    expect(await spend(3)).toEqual({ status: "spent", remaining: 1 });
+    expect(await spend(1)).toEqual({ status: "spent", remaining: 0 });
+    expect(await spend(1)).toEqual({ status: "refused", remaining: 0 });
+    expect(store.dirty).toEqual(new Map([["ws_1", new Set(["key_1"])]]));
+    expect(store.toLoad.size).toBe(0);
+  });
+
+  test("are not reached behind a limit that refuses, and told when they are known", async () => {
+    const { spend } = aStore({ open: true, granted: 5, spent: 7 });
+    expect(await spend(1, "key_1", 0)).toEqual({ status: "unreached", remaining: 0 });
+    expect(await spend(1, "key_2", 0)).toEqual({ status: "unreached", remaining: undefined });
+  });
+
+  test("that are closed or not there are unknown, and asked for", async () => {
+    const { store, spend } = aStore({ open: false, granted: 5, spent: 0 });
+    for (const keyId of ["key_1", "key_2"]) expect(await spend(1, keyId)).toEqual({ status: "unknown" });
+    expect(store.toLoad).toEqual(new Map([["ws_1", new Set(["key_1", "key_2"])]]));
+    expect(store.dirty.size).toBe(0);
+  });
 });
