@@ -11,7 +11,7 @@ const HELP = `npm run mutate -- [options] [files]
 
 Changes one place of a file at a time (a comparison, a condition, a statement, …), runs the tests that speak about the file, and
 lists the changes that no test noticed. Files are named from the project's folder; the files that decide when left out, which
-takes the better part of an hour. Works on a copy in a temporary folder: the sources are never touched.
+takes an hour or two. Works on a copy in a temporary folder: the sources are never touched.
 
   --json   print the report as JSON
   --help
