@@ -37,3 +37,49 @@ describe.each(procedures.map(({ path, effect }) => ({ path, effect })))("$path (
     else expect(after.audit).toBeGreaterThan(before.audit);
   });
 });
+
+const MANAGED_TABLES = [
+  "apis",
+  "keys",
+  "roles",
+  "permissions",
+  "ratelimit_namespaces",
+  "ratelimit_overrides",
+  "policies",
+];
+
+/** Why the manager of an object does not matter to these: exactly these, so that a new procedure has to mind it, or be named here. */
+const MIND_NO_MANAGER: Readonly<Record<string, "makes something new" | "never managed" | "not guarded (24.1)">> = {
+  "apis.createApi": "makes something new",
+  "keys.createKey": "makes something new",
+  "keys.migrateKeys": "makes something new",
+  "identities.createIdentity": "makes something new",
+  "permissions.createPermission": "makes something new",
+  "permissions.createRole": "makes something new",
+  "ratelimit.createNamespace": "makes something new",
+  // Of an object that is there they mind it: managed.test.ts.
+  "ratelimit.setOverride": "makes something new",
+  "policies.setPolicy": "makes something new",
+  "identities.updateIdentity": "never managed",
+  "identities.deleteIdentity": "never managed",
+  "keys.updateCredits": "not guarded (24.1)",
+  "keys.rerollKey": "not guarded (24.1)",
+};
+
+describe.each(procedures.filter(({ effect }) => effect === "change").map(({ path }) => path))("%s", (path) => {
+  const why = MIND_NO_MANAGER[path];
+
+  test(why === undefined ? "refuses to change what somebody else manages" : `minds no manager: ${why}`, async () => {
+    const { id: workspaceId, rootKey } = await api.makeWorkspace();
+    const ask = (called: string, body: unknown) => api.data(called, body, { rootKey });
+    const { body } = await sampleCallsOf(path).always(makeThings(api.deps.db, { workspaceId, ask }));
+    for (const table of MANAGED_TABLES) {
+      await api.deps.db.query(`update ${table} set manager = 'main/Kind/shop/' || id where workspace_id = $1`, [
+        workspaceId,
+      ]);
+    }
+    const reply = await api.call(path, body, { rootKey });
+    const kind = reply.body.error?.type.split("/").at(-1);
+    expect([reply.status, kind]).toEqual(why === undefined ? [409, "managed_elsewhere"] : [200, undefined]);
+  });
+});
