@@ -70,13 +70,18 @@ test("a flood of events fills its own share, while counters, credits and another
 
   const holder = createPool(database.url, { connectionsMax: 1 });
   const quiet: string[] = [];
+  let added = 0;
+  const flood = async () => {
+    for (let i = 0; i < 500; i++) pod.sink.add(anEvent({ workspaceId: FLOODING, timeMs: Date.now() }));
+    added += 500;
+    await pod.sink.flush();
+  };
   try {
     // Nothing can be stored now: the ingesters' turns fail, and what comes in stays in Redis.
     await holder.query("begin");
     await holder.query("lock table verification_events in access exclusive mode");
     for (let round = 0; round < 200; round++) {
-      for (let i = 0; i < 500; i++) pod.sink.add(anEvent({ workspaceId: FLOODING, timeMs: Date.now() }));
-      await pod.sink.flush();
+      await flood();
       if (round % 10 === 0) {
         const event = anEvent({ workspaceId: QUIET, timeMs: Date.now() });
         quiet.push(event.id);
@@ -89,7 +94,9 @@ test("a flood of events fills its own share, while counters, credits and another
     expect(quietPod.sink.dropped()).toBe(0);
     // A quarter of the memory at most, and something for two more connections.
     expect(await usedMemory()).toBeLessThan(usedBefore + (MAXMEMORY_MIB / 4 + 2) * 1024 * 1024);
+    // Room is shared out once a second, and a fast machine has finished before the flood gets what the quiet one leaves it.
     await waitFor("the depth and the age to be exported", async () => {
+      await flood();
       const bytes = await metric("postern_events_waiting_bytes");
       return bytes > 1e6 && (await metric("postern_events_lag_seconds")) > 0.5;
     });
@@ -109,5 +116,5 @@ test("a flood of events fills its own share, while counters, credits and another
     "select count(*) from verification_events where workspace_id = $1",
     [FLOODING],
   );
-  expect((rows[0]?.count ?? 0) + pod.sink.dropped()).toBe(100_000);
+  expect((rows[0]?.count ?? 0) + pod.sink.dropped()).toBe(added);
 }, 120_000);
