@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,10 +12,11 @@ import { waitFor } from "../harness/wait.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
+/** Not of one that has ended and that its new parent has not asked for yet. */
 function isAlive(pid: number): boolean {
   try {
-    process.kill(pid, 0);
-    return true;
+    const state = execFileSync("ps", ["-p", String(pid), "-o", "stat="], { encoding: "utf8" }).trim();
+    return state !== "" && !state.startsWith("Z");
   } catch {
     return false;
   }
