@@ -56,6 +56,18 @@ class LeaseApi implements KubeClient {
     return Promise.race([answer, aborted.promise]);
   }
 
+  /** Resolves when a renewal has arrived, with what lets its answer go. */
+  async holdRenewal(): Promise<() => void> {
+    const [arrived, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    this.after = async ({ method }) => {
+      if (method !== "PUT") return;
+      arrived.resolve();
+      await answered.promise;
+    };
+    await arrived.promise;
+    return answered.resolve;
+  }
+
   watch(): never {
     throw new Error("an election watches nothing");
   }
@@ -199,17 +211,10 @@ describe("a leader", () => {
   test("counts its term from when a renewal was sent: the others count from when it arrived, not from when we heard", async () => {
     const api = new LeaseApi();
     const { election, clock } = await aLeader(api);
-    const heard = Promise.withResolvers<void>();
-    const arrived = Promise.withResolvers<void>();
-    api.after = async ({ method }) => {
-      if (method !== "PUT") return;
-      arrived.resolve();
-      await heard.promise;
-    };
-    await arrived.promise;
+    const answer = await api.holdRenewal();
     clock.ms = 8_000;
     api.before = hang;
-    heard.resolve();
+    answer();
     await passes();
     expect(election.leading).toBe(true);
     clock.ms = 10_001;
@@ -219,18 +224,11 @@ describe("a leader", () => {
   test("does not lead by a renewal whose answer came after the term that it gave", async () => {
     const api = new LeaseApi();
     const { election, clock, told } = await aLeader(api);
-    const heard = Promise.withResolvers<void>();
-    const arrived = Promise.withResolvers<void>();
-    api.after = async ({ method }) => {
-      if (method !== "PUT") return;
-      arrived.resolve();
-      await heard.promise;
-    };
-    await arrived.promise;
+    const answer = await api.holdRenewal();
     clock.ms = 10_001;
     await waitFor("it to follow", () => !election.leading);
     api.before = hang;
-    heard.resolve();
+    answer();
     await passes();
     expect(told).toEqual(["started", "stopped"]);
   });
