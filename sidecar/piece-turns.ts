@@ -13,7 +13,7 @@ import { guardRun, type OnFault } from "./guard.ts";
  */
 
 /** A client's connection. */
-export interface Inflow {
+interface Inflow {
   readonly socket: Socket;
   /** In this turn. */
   pieces: number;

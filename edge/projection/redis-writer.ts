@@ -56,6 +56,7 @@ export class RedisRecordWriter implements RecordWriter {
     const fields = ["projectionId", "complete", "head", "version", "asOfMs"] as const;
     const [mark, runId] = await Promise.all([this.#client.hmget(this.#keys.mark(CENTRAL), ...fields), this.#runId()]);
     const [projectionId, complete, head, version, asOfMs] = mark;
+    // A writer that has just begun refuses a store that goes back from here on, too.
     if (projectionId && this.#headOf(CENTRAL, projectionId) === 0) {
       this.#heads.set(CENTRAL, { projectionId, head: Number(head) });
     }
