@@ -208,6 +208,37 @@ describe("chunks of one byte", () => {
     );
   });
 
+  test("of uploads keep no connection for good that was between two requests", async () => {
+    const app = await startApp((req, res) => {
+      if (req.url === "/upload") req.resume();
+      else res.end("ok");
+    });
+    gate = await openGate({ ...OPEN, app, config: { limits: { addressShare: 1 } } });
+    const idle = Array.from({ length: 100 }, () => {
+      const client = kept(connect(gate.port, "127.0.0.1"));
+      return { client, read: readAll(client) };
+    });
+    const askAll = async (times: number) => {
+      for (const { client } of idle) client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      await waitFor(
+        "an answer to each",
+        () => idle.every(({ read }) => read().split("HTTP/1.1 200").length === times + 1),
+        {
+          deadlineMs: 20_000,
+        },
+      );
+    };
+    await askAll(1);
+    for (let i = 0; i < 20; i++) {
+      const client = kept(connect(gate.port, "127.0.0.1"));
+      client.resume();
+      client.write(UPLOAD);
+      pour(client, PIECES, 5);
+    }
+    // While it goes on, and each of them has been held and let go many times.
+    for (const times of [2, 3, 4]) await askAll(times);
+  }, 90_000);
+
   test("of many uploads, each in too few pieces to stand in line: all of them get on", async () => {
     const bytes = new Map<string, number>();
     const app = await startApp((req, res) => {

@@ -108,6 +108,21 @@ describe.each([{ cluster: false }, { cluster: true }])(
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
     });
 
+    test("one workspace that lags keeps no other one waiting, and is kept waiting by none", async () => {
+      const other = aWorkspace();
+      const [both, later] = [[ws.workspaceId, other.workspaceId], aName("prj_b")];
+      await edge.writer.begin(previousId, both);
+      await edge.writer.write({ projectionId: previousId, version: 10, writes: [...ws.writes, ...other.writes] });
+      await edge.writer.complete(previousId, both);
+      await edge.writer.begin(later, both, { usePrevious: true });
+      const lagging = new Map([[ws.workspaceId, 0]]);
+      await edge.writer.heartbeat(later, await edge.writer.nowMs(), both, lagging);
+      expect([await state(ws.refs.key), await state(other.refs.key)]).toEqual([
+        INCOMPLETE,
+        cluster ? INCOMPLETE : "found",
+      ]);
+    });
+
     test("a heartbeat from before the store went back makes nothing in it look younger", async () => {
       for (let i = 0; i < 3; i++) await edge.writer.heartbeat(projectionId, 1000 + i, [ws.workspaceId]);
       await raw.hset(keys.mark(CENTRAL), { head: 1, asOfMs: 500 });
