@@ -3,9 +3,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import {
-  aRule,
   call,
   type GateOptions,
+  OPEN,
   openGate,
   readAll,
   sendRaw,
@@ -16,7 +16,6 @@ import {
 
 /* Clients that are within their rights, or nearly, and get the answers that are due to them: each one, once, in order. */
 
-const OPEN = { policy: { rules: [aRule({ access: "Anonymous" })] } } satisfies GateOptions;
 const MiB = 1024 * 1024;
 
 let gate: TestGate;

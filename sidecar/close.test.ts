@@ -2,9 +2,7 @@ import { once } from "node:events";
 import { Agent, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { aRule, call, type GateOptions, openGate, startApp } from "../test/harness/gate.ts";
-
-const OPEN = { policy: { rules: [aRule({ access: "Anonymous" })] } } satisfies GateOptions;
+import { call, OPEN, openGate, startApp } from "../test/harness/gate.ts";
 
 test("closing lets requests under way finish, and takes no new ones", async () => {
   const asked = Promise.withResolvers<ServerResponse>();

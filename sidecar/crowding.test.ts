@@ -3,10 +3,10 @@ import { type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import {
-  aRule,
   call,
   type GateOptions,
   kindOf,
+  OPEN,
   openGate,
   readAll,
   sendRaw,
@@ -20,7 +20,6 @@ import {
  * drip, by requests and connections that stay. The others must not notice.
  */
 
-const OPEN = { policy: { rules: [aRule({ access: "Anonymous" })] } } satisfies GateOptions;
 const PLACES = 10;
 
 let gate: TestGate;

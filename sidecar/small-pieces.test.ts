@@ -4,9 +4,9 @@ import type { IncomingMessage } from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
-  aRule,
   call,
   type GateOptions,
+  OPEN,
   openGate,
   readAll,
   startApp,
@@ -19,7 +19,6 @@ const { count } = PieceTurns.prototype;
 
 /* Bodies in chunks of one byte, in both directions: they cost what their bytes cost, and nobody else notices. */
 
-const OPEN = { policy: { rules: [aRule({ access: "Anonymous" })] } } satisfies GateOptions;
 const UPLOAD = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 const PIECES = Buffer.from("1\r\nx\r\n".repeat(10_000));
 const MiB = 1024 * 1024;

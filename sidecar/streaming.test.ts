@@ -3,10 +3,10 @@ import { Agent, type IncomingMessage, request, type ServerResponse } from "node:
 import { connect, createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import {
-  aRule,
   call,
   type GateOptions,
   kindOf,
+  OPEN,
   openGate,
   readAll,
   sendRaw,
@@ -18,7 +18,6 @@ import { freePort } from "../test/harness/ports.ts";
 
 /* Requests and answers as streams: nothing is held back, nothing piles up, and each end hears of the other's end. */
 
-const OPEN = { policy: { rules: [aRule({ access: "Anonymous" })] } } satisfies GateOptions;
 const MiB = 1024 * 1024;
 const CHUNK = Buffer.alloc(64 * 1024, "x");
 

@@ -1,10 +1,10 @@
 import { request, type ServerResponse } from "node:http";
 import { afterEach, expect, test } from "vitest";
 import {
-  aRule,
   call,
   type GateOptions,
   kindOf,
+  OPEN,
   openGate,
   startApp,
   type TestGate,
@@ -12,8 +12,6 @@ import {
 } from "../test/harness/gate.ts";
 
 /* The bound on connections to the app: a burst waits in the sidecar instead of overwhelming what is behind it. */
-
-const OPEN = { policy: { rules: [aRule({ access: "Anonymous" })] } } satisfies GateOptions;
 
 let gate: TestGate;
 afterEach(() => gate.close());

@@ -264,6 +264,9 @@ export interface GateOptions {
   readonly written?: boolean;
 }
 
+/** A gate that lets everybody through. */
+export const OPEN = { policy: { rules: [aRule({ access: "Anonymous" })] } } satisfies GateOptions;
+
 export async function openGate(options: GateOptions = {}): Promise<TestGate> {
   const edge = options.edge ?? createMemoryEdge();
   const app = options.app ?? (await startApp());
