@@ -33,7 +33,7 @@ export async function openEnvironment(): Promise<Environment> {
     closers.push(() => postgres.stop());
     const stack = await openStack(postgres.url);
     closers.push(stack.close);
-    const { call, start, workspaceId } = stack;
+    const { call, start } = stack;
     const startChild = (file: string, args: readonly string[]) =>
       start([join(import.meta.dirname, "children", file), ...args], /^(http:\/\/\S+)$/m);
     const upstream = await startChild("upstream.ts", []);
@@ -53,15 +53,8 @@ export async function openEnvironment(): Promise<Environment> {
         }
         return keys;
       },
-      createPolicy: async (name, ratelimits) => {
-        const policy = onePolicy(apiId, ratelimits);
-        const body = { apiId, name: `bench/default/${name}`, uid: name, generation: 1, policy };
-        return (await call<{ policyId: string }>("policies.setPolicy", body)).policyId;
-      },
-      startSidecar: (policyId, main = ["cli/main.ts", "sidecar"]) => {
-        const ids = ["--workspace", workspaceId, "--policy", policyId, "--upstream", upstream.url];
-        return start([...main, ...ids, "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"], READY_LOG);
-      },
+      createPolicy: (name, ratelimits) => createPolicy(stack, { apiId, name, ratelimits }),
+      startSidecar: (policyId, main) => startSidecar(stack, { policyId, upstream, main }),
       startChild,
       openSecond: async (name, seed) => {
         const second = await openStack(await createDatabase(postgres.url, name), seed);
@@ -85,8 +78,28 @@ async function createDatabase(serverUrl: string, name: string): Promise<string> 
   return url.href;
 }
 
-/** A policy of one rule that wants a valid key. */
-export function onePolicy(apiId: string, ratelimits: readonly RuleRatelimit[]): CompiledPolicy {
+/** Stores a policy of one rule that wants a valid key, and returns its id. */
+export async function createPolicy(
+  { call }: Stack,
+  { apiId, name, ratelimits }: { apiId: string; name: string; ratelimits: readonly RuleRatelimit[] },
+): Promise<string> {
+  const policy = onePolicy(apiId, ratelimits);
+  const body = { apiId, name: `bench/default/${name}`, uid: name, generation: 1, policy };
+  return (await call<{ policyId: string }>("policies.setPolicy", body)).policyId;
+}
+
+/** Starts a sidecar of the stack's workspace; its admin port is a free one when left out. */
+export function startSidecar(
+  { start, workspaceId }: Stack,
+  of: { policyId: string; upstream: Running; adminPort?: number; main?: readonly string[] | undefined },
+): Promise<Running> {
+  const { policyId, upstream, adminPort = 0, main = ["cli/main.ts", "sidecar"] } = of;
+  const ids = ["--workspace", workspaceId, "--policy", policyId, "--upstream", upstream.url];
+  const ports = ["--host", "127.0.0.1", "--port", "0", "--admin-port", String(adminPort)];
+  return start([...main, ...ids, ...ports], READY_LOG);
+}
+
+function onePolicy(apiId: string, ratelimits: readonly RuleRatelimit[]): CompiledPolicy {
   return {
     formatVersion: 1,
     apiId,

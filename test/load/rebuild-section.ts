@@ -2,10 +2,10 @@ import { Redis } from "ioredis";
 import { CENTRAL, RedisKeys } from "../../edge/redis/keys.ts";
 import { freePort } from "../harness/ports.ts";
 import { waitFor } from "../harness/wait.ts";
-import { onePolicy } from "./environment.ts";
+import { createPolicy, startSidecar } from "./environment.ts";
 import type { Figure, Section } from "./section.ts";
 import { seededKey, seedKeys } from "./seed.ts";
-import { READY_LOG, type Running, type Stack } from "./stack.ts";
+import type { Running, Stack } from "./stack.ts";
 
 /* Redis loses everything while a pod serves: how long until all is there again, and what the pod's clients notice. */
 
@@ -87,12 +87,9 @@ const untilWhole = (redis: Redis): Promise<unknown> =>
   );
 
 async function startPod(stack: Stack, apiId: string, upstream: Running) {
-  const body = { apiId, name: "bench/default/rebuild", uid: "rebuild", generation: 1, policy: onePolicy(apiId, []) };
-  const { policyId } = await stack.call<{ policyId: string }>("policies.setPolicy", body);
+  const policyId = await createPolicy(stack, { apiId, name: "rebuild", ratelimits: [] });
   const adminPort = await freePort();
-  const ids = ["--workspace", stack.workspaceId, "--policy", policyId, "--upstream", upstream.url];
-  const ports = ["--host", "127.0.0.1", "--port", "0", "--admin-port", String(adminPort)];
-  const { url } = await stack.start(["cli/main.ts", "sidecar", ...ids, ...ports], READY_LOG);
+  const { url } = await startSidecar(stack, { policyId, upstream, adminPort });
   const admin = (path: string) => fetch(`http://127.0.0.1:${adminPort}${path}`);
   await waitFor("the pod to be ready", async () => (await admin("/readyz")).ok);
   return {
