@@ -1,5 +1,5 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
-import { guardedMessages, guardServer, type OnFault } from "./guard.ts";
+import { guardedMessages, guardServer, type OnFault } from "./http/guard.ts";
 
 export interface Readiness {
   readonly ready: boolean;

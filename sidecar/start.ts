@@ -8,18 +8,18 @@ import { openProjection } from "../edge/projection/projection.ts";
 import { Rarely } from "../edge/rarely.ts";
 import { Slots } from "../edge/slots.ts";
 import { createAdminServer, type Readiness } from "./admin.ts";
+import { Places } from "./app/places.ts";
+import { openUpstream } from "./app/upstream.ts";
 import { type Address, DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } from "./config.ts";
-import { judgeFreshness } from "./freshness.ts";
+import { type GateParts, isStillValid } from "./gate/exchange.ts";
+import { judgeFreshness } from "./gate/freshness.ts";
+import { type OngoingSet, watchOngoing } from "./http/ongoing.ts";
+import { PieceTurns } from "./http/piece-turns.ts";
+import { makeIdSource } from "./http/request-ids.ts";
+import { answerUpstreamFailure, createGateServer } from "./http/server.ts";
 import { exposeMetrics, Metrics } from "./metrics.ts";
-import { type OngoingSet, watchOngoing } from "./ongoing.ts";
-import { PieceTurns } from "./piece-turns.ts";
-import { Places } from "./places.ts";
 import { startPodReports } from "./pod-reports.ts";
-import { followPolicy, type PolicyFollower } from "./policy-follower.ts";
-import { type GateParts, isStillValid } from "./proxy.ts";
-import { makeIdSource } from "./request-ids.ts";
-import { answerUpstreamFailure, createGateServer } from "./server.ts";
-import { openUpstream } from "./upstream.ts";
+import { followPolicy, type PolicyFollower } from "./policy/follower.ts";
 
 export interface Sidecar {
   readonly url: string;

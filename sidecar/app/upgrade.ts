@@ -1,0 +1,199 @@
+import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { UpgradeRequest } from "../gate/exchange.ts";
+import { guardEmits, guardSocket, type OnFault } from "../http/guard.ts";
+import type { Ongoing, OngoingSet } from "../http/ongoing.ts";
+import { passableHead, type ReceivedHead } from "./answer-head.ts";
+import { breakOff as breakOffAnswer, type Failed, InterimAnswers } from "./forward.ts";
+import { ANSWER_HEAD_BYTES_MAX, failureOf } from "./upstream.ts";
+
+/*
+ * An upgrade (WebSocket) after it was let in: asked of the app, and from its 101 on two sockets joined in both directions.
+ *
+ *   asked ──101──► joined ──both ends──► over
+ *     │              │
+ *     │ other answer │ error of either, key no longer good
+ *     ▼              ▼
+ *   passed back    both destroyed
+ *
+ * After the 101 nothing is read or changed: what the two speak is their affair. Either may end its direction alone.
+ */
+
+export interface UpgradeParts {
+  readonly origin: URL;
+  readonly ongoing: OngoingSet;
+  readonly headersMs: number;
+  readonly onFailure: (failed: Failed) => void;
+  readonly onFault: OnFault;
+}
+
+const EARLY_BYTES_MAX = 64 * 1024;
+
+/** Asks the app to upgrade. `res` has the client's socket and answers for an app that declines. */
+export function openUpgrade(
+  parts: UpgradeParts,
+  client: { req: IncomingMessage; res: ServerResponse; socket: Duplex; head: Buffer },
+  { target, headers, requestId, shown, admission, startedMs }: UpgradeRequest,
+): void {
+  const { origin, ongoing, onFault } = parts;
+  const { req, res, socket, head } = client;
+  const asked: ClientRequest = httpRequest({
+    method: req.method,
+    path: target,
+    headers: [...headers, "Connection", "Upgrade", "Upgrade", "websocket"],
+    // No agent pools it. Half open: the app ending its direction must not end the client's.
+    createConnection: () => {
+      const { headersMs: timeout } = parts;
+      const appSocket = connect({ host: hostOf(origin), port: portOf(origin), allowHalfOpen: true, timeout });
+      guardSocket(appSocket, onFault);
+      return appSocket;
+    },
+    timeout: parts.headersMs,
+    maxHeaderSize: ANSWER_HEAD_BYTES_MAX,
+  });
+  const breakOff = ({ error }: { error: unknown }): void => {
+    onFault(error);
+    asked.destroy();
+    socket.destroy();
+  };
+  guardEmits(asked, breakOff);
+  // As for the server: those beyond the limit would be dropped in silence.
+  asked.maxHeadersCount = 0;
+  const ongoingAsk: Ongoing = {
+    slot: -1,
+    startedMs,
+    checkedMs: startedMs,
+    admission,
+    breakIfStalled() {},
+    cut() {
+      asked.destroy();
+      socket.destroy();
+    },
+  };
+  ongoing.add(ongoingAsk);
+  let isSettled = false;
+  let hasTimedOut = false;
+
+  // Whether the client is still there is heard only by reading. What it says before it knows that it may is kept, in bounds.
+  const early: Buffer[] = [head];
+  let earlyBytes = head.length;
+  const onEarly = (chunk: Buffer): void => {
+    early.push(chunk);
+    earlyBytes += chunk.length;
+    if (earlyBytes > EARLY_BYTES_MAX) socket.pause();
+  };
+  const onClientGone = (): void => {
+    settle();
+    asked.destroy();
+    socket.destroy();
+  };
+  const settle = (): void => {
+    isSettled = true;
+    socket.off("data", onEarly).off("end", onClientGone).off("close", onClientGone);
+    ongoing.remove(ongoingAsk);
+  };
+  socket.on("data", onEarly).on("end", onClientGone).on("close", onClientGone);
+
+  asked.on("timeout", () => {
+    hasTimedOut = true;
+    asked.destroy(new Error("the app did not answer in time"));
+  });
+  asked.on("error", (error) => {
+    if (isSettled) return;
+    settle();
+    parts.onFailure({ failure: hasTimedOut ? "timeout" : failureOf(error), why: error.message });
+  });
+  const interim = new InterimAnswers(res);
+  asked.on("information", ({ statusCode, headers: received }) => interim.pass(statusCode, received));
+  asked.on("response", (answer) => {
+    settle();
+    guardEmits(answer, breakOff);
+    const head = passableHead(receivedHead(answer), { requestId, shown });
+    if (head.kind === "unusable") {
+      asked.destroy();
+      parts.onFailure({ failure: "unusable", why: head.why });
+      return;
+    }
+    res.shouldKeepAlive = false;
+    res.writeHead(answer.statusCode ?? 0, head.reason, head.headers);
+    answer.on("error", () => breakOffAnswer(res));
+    res.on("close", () => answer.destroy());
+    answer.pipe(res, { end: false });
+    // Node takes a reset for the end of an answer that lasts until its connection ends.
+    answer.on("end", () => (answer.socket.errored === null ? res.end() : breakOffAnswer(res)));
+  });
+  asked.on("upgrade", (answer, appSocket, appHead) => {
+    settle();
+    const head = passableHead(receivedHead(answer), { requestId, shown }, { isSwitching: true });
+    const protocol = answer.headers.upgrade ?? "websocket";
+    if (head.kind === "unusable" || protocol.trim().toLowerCase() !== "websocket") {
+      appSocket.destroy();
+      const why = head.kind === "unusable" ? head.why : "it switches to another protocol than was asked for";
+      parts.onFailure({ failure: "unusable", why });
+      return;
+    }
+    const out = ["Connection", "Upgrade", "Upgrade", protocol, ...head.headers];
+    res.detachSocket(socket as Socket);
+    let text = `HTTP/1.1 101 ${head.reason ?? "Switching Protocols"}\r\n`;
+    for (let i = 0; i < out.length; i += 2) text += `${out[i]}: ${out[i + 1]}\r\n`;
+    socket.write(`${text}\r\n`, "latin1");
+    if (appHead.length > 0) socket.write(appHead);
+    if (earlyBytes > 0) appSocket.write(Buffer.concat(early));
+    ongoing.add(new Tunnel(socket, appSocket, ongoing, { startedMs, admission }));
+  });
+  asked.end();
+}
+
+const receivedHead = ({ statusCode, statusMessage, headersDistinct }: IncomingMessage): ReceivedHead => ({
+  status: statusCode ?? 0,
+  reason: statusMessage,
+  headers: headersDistinct,
+});
+
+class Tunnel implements Ongoing {
+  slot = -1;
+  readonly startedMs: number;
+  checkedMs: number;
+  readonly admission: Ongoing["admission"];
+  readonly #ends: readonly [Duplex, Duplex];
+
+  constructor(a: Duplex, b: Duplex, ongoing: OngoingSet, from: Pick<Ongoing, "startedMs" | "admission">) {
+    this.startedMs = from.startedMs;
+    this.checkedMs = from.startedMs;
+    this.admission = from.admission;
+    this.#ends = [a, b];
+    for (const [from_, to] of [
+      [a, b],
+      [b, a],
+    ] as const) {
+      from_.on("error", () => to.destroy());
+      from_.on("close", () => {
+        ongoing.remove(this);
+        // Ended in order, its end was passed on by the pipe; closed in any other way, the other side cannot go on.
+        if (!from_.readableEnded) to.destroy();
+      });
+      from_.pipe(to);
+    }
+    for (const end of this.#ends) setQuiet(end as Socket);
+  }
+
+  /** A tunnel may be silent for as long as its two sides like. */
+  breakIfStalled(): void {}
+
+  cut(): void {
+    for (const end of this.#ends) end.destroy();
+  }
+}
+
+const KEEP_ALIVE_PROBE_MS = 30_000;
+
+/** No timeout of HTTP applies any more; a peer that vanished is found by TCP's own probes. */
+function setQuiet(socket: Socket): void {
+  socket.setTimeout(0);
+  socket.setNoDelay(true);
+  socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
+}
+
+const hostOf = (origin: URL): string => origin.hostname.replace(/^\[|\]$/g, "");
+const portOf = (origin: URL): number => Number(origin.port || 80);

@@ -1,0 +1,229 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Readable } from "node:stream";
+import type { Dispatcher } from "undici";
+// The pool alone: the package's entry loads fetch, WebSocket and caches too, which costs each pod 50 ms and 8 MB.
+import Pool from "undici/lib/dispatcher/pool.js";
+import type { Timeouts } from "../config.ts";
+import type { OnFault } from "../http/guard.ts";
+import { type AppConnector, openAppConnector } from "./app-connection.ts";
+import { type PlaceSeeker, Places } from "./places.ts";
+
+/*
+ * The way to the app. Everything the rest of the sidecar knows of it is this interface, so that the client behind it can
+ * be exchanged. A request is sent once; nothing is ever sent again.
+ */
+
+export interface UpstreamRequest {
+  readonly method: string;
+  /** Path and query, in the bytes that were checked. */
+  readonly target: string;
+  /** Names and values by turns. Content-Length as it is, no hop-by-hop headers. */
+  readonly headers: string[];
+  /** A whole body, or one that begins to come. Nothing to wait for should stand at its beginning: it is given a place. */
+  readonly body: Buffer | Readable | null;
+  /** Among whose requests the places at the app are shared. */
+  readonly address: string;
+}
+
+/**
+ * `unreachable`: no connection, or it broke before the head of the answer. `timeout`: none came in time.
+ * `unusable`: there is an answer, but not one that can be passed on. `busy`: no place at the app became free, and it was never
+ * asked. `aborted`: we gave up ourselves.
+ */
+export type UpstreamFailure = "unreachable" | "unusable" | "timeout" | "busy" | "aborted";
+
+/** Who takes the answer: `onInterim`, one `onHead`, then data, then one `onEnd`; or at any point one `onFailure`, and nothing after it. */
+export interface AnswerReceiver {
+  /** An informational answer (1xx), any number of which may come before the head. */
+  onInterim(status: number, headers: IncomingHttpHeaders): void;
+  /** `status` is any that three digits can say; `headers` have lower-case names. */
+  onHead(status: number, statusText: string | undefined, headers: IncomingHttpHeaders): void;
+  /** false: pause, until `resume` is called. */
+  onData(chunk: Buffer): boolean;
+  onEnd(trailers: IncomingHttpHeaders): void;
+  onFailure(failure: UpstreamFailure, error: Error): void;
+}
+
+export interface Sent {
+  resume(): void;
+  /** Gives up: the connection to the app is closed. Harmless when all is over. */
+  abort(): void;
+}
+
+export interface Upstream {
+  readonly origin: URL;
+  send(request: UpstreamRequest, receiver: AnswerReceiver): Sent;
+  readonly places: Places;
+  /** Waits for nothing: what is under way is broken off. */
+  close(): Promise<void>;
+}
+
+/** An app may say more in a head than a client: cookies are set one by one, policies are long. */
+export const ANSWER_HEAD_BYTES_MAX = 64 * 1024;
+
+export interface UpstreamOptions {
+  readonly timeouts: Pick<Timeouts, "connectMs" | "headersMs" | "bodyIdleMs">;
+  readonly headBytesMax: number;
+  readonly connectionsMax: number;
+  /** What one client address alone may hold of the connections. */
+  readonly addressShare: number;
+  readonly onFault: OnFault;
+}
+
+export function openUpstream(origin: string, options: UpstreamOptions): Upstream {
+  return new PooledUpstream(new URL(origin), options);
+}
+
+/**
+ * At most `connectionsMax` requests are with the app; the others wait for a place of ours and not in the pool's line, in which
+ * none has a deadline and those that were given up stay.
+ */
+class PooledUpstream implements Upstream {
+  readonly origin: URL;
+  readonly onFault: OnFault;
+  readonly pool: Dispatcher;
+  readonly places: Places;
+  readonly #connector: AppConnector;
+
+  constructor(origin: URL, { timeouts, headBytesMax, connectionsMax, addressShare, onFault }: UpstreamOptions) {
+    this.origin = origin;
+    this.onFault = onFault;
+    this.places = new Places({ max: connectionsMax, share: addressShare, waitMs: timeouts.connectMs });
+    this.#connector = openAppConnector({ timeoutMs: timeouts.connectMs, onFault });
+    this.pool = new Pool(origin.origin, {
+      // One request may begin a moment before the connection of the one that made room for it is free.
+      connections: connectionsMax,
+      connect: this.#connector.connect,
+      headersTimeout: timeouts.headersMs,
+      bodyTimeout: timeouts.bodyIdleMs,
+      maxHeaderSize: Math.max(headBytesMax, ANSWER_HEAD_BYTES_MAX),
+      pipelining: 1,
+      // An app that closes idle connections after 5 s (the default of Node's server) must not do so under a request.
+      keepAliveTimeout: 4_000,
+      keepAliveMaxTimeout: 600_000,
+      keepAliveTimeoutThreshold: 1_000,
+    });
+  }
+
+  send(request: UpstreamRequest, receiver: AnswerReceiver): Sent {
+    const sent = new PoolRequest(this, request, receiver);
+    this.places.seek(sent);
+    return sent;
+  }
+
+  async close(): Promise<void> {
+    this.places.close();
+    await this.pool.destroy();
+    this.#connector.close();
+  }
+}
+
+/** Codes of undici. Whatever is not named here means that the app could not be reached or broke off. */
+const FAILURES: Readonly<Record<string, UpstreamFailure>> = {
+  UND_ERR_CONNECT_TIMEOUT: "timeout",
+  UND_ERR_HEADERS_TIMEOUT: "timeout",
+  UND_ERR_BODY_TIMEOUT: "timeout",
+  UND_ERR_HEADERS_OVERFLOW: "unusable",
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "unusable",
+};
+
+/** What an error of a client library says about the app. */
+export function failureOf(error: Error): UpstreamFailure {
+  // What is not HTTP is told by undici with a name alone, and by Node with a code of llhttp's.
+  const { name, code = "" } = error as { name: string; code?: string };
+  if (name === "HTTPParserError" || code.startsWith("HPE_")) return "unusable";
+  return FAILURES[code] ?? "unreachable";
+}
+
+class PoolRequest implements Sent, PlaceSeeker, Dispatcher.DispatchHandler {
+  readonly address: string;
+  readonly #upstream: PooledUpstream;
+  readonly #receiver: AnswerReceiver;
+  /** undefined from when it is with the app, which then holds what it needs of it. */
+  #request: UpstreamRequest | undefined;
+  #controller: Dispatcher.DispatchController | undefined;
+  #isAborted = false;
+  #isOver = false;
+
+  constructor(upstream: PooledUpstream, request: UpstreamRequest, receiver: AnswerReceiver) {
+    this.#upstream = upstream;
+    this.#request = request;
+    this.#receiver = receiver;
+    this.address = request.address;
+  }
+
+  onPlace(): void {
+    const { method, target, headers, body } = this.#request as UpstreamRequest;
+    this.#request = undefined;
+    this.#upstream.pool.dispatch({ method: method as Dispatcher.HttpMethod, path: target, headers, body }, this);
+  }
+
+  onNoPlace(): void {
+    this.fail("busy", new Error("no place at the app became free"));
+  }
+
+  fail(failure: UpstreamFailure, error: Error): void {
+    this.#guard(() => this.#receiver.onFailure(failure, error));
+  }
+
+  resume(): void {
+    this.#controller?.resume();
+  }
+
+  abort(): void {
+    if (this.#isAborted) return;
+    this.#isAborted = true;
+    const error = new Error("given up");
+    if (this.#upstream.places.leave(this)) this.fail("aborted", error);
+    else this.#controller?.abort(error);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // Given up while its connection was made.
+    if (this.#isAborted) controller.abort(new Error("given up"));
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    statusText?: string,
+  ): void {
+    // To an upgrade that nobody asked for there is no final answer, nor another interim one.
+    if (status >= 100 && status < 200 && status !== 101) this.#guard(() => this.#receiver.onInterim(status, headers));
+    else this.#guard(() => this.#receiver.onHead(status, statusText, headers));
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#guard(() => {
+      if (!this.#receiver.onData(chunk)) controller.pause();
+    });
+  }
+
+  onResponseEnd(_controller: Dispatcher.DispatchController, trailers: IncomingHttpHeaders): void {
+    this.#release();
+    this.#guard(() => this.#receiver.onEnd(trailers));
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#release();
+    this.fail(this.#isAborted ? "aborted" : failureOf(error), error);
+  }
+
+  /** What the receiver throws is a fault of ours, and no news of the app: it ends this exchange. */
+  #guard(receive: () => void): void {
+    try {
+      receive();
+    } catch (error) {
+      this.#upstream.onFault(error);
+      this.#controller?.abort(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  #release(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#upstream.places.release(this.address);
+  }
+}

@@ -1,0 +1,119 @@
+import { describe, expect, test } from "vitest";
+import type { CompiledRule } from "../../core/policies/match-rule.ts";
+import type { RuleRatelimit } from "../../core/policies/policy.ts";
+import { buildKeyView, type KeyView } from "../../core/verification/key-view.ts";
+import type { RatelimitRecord } from "../../core/verification/records.ts";
+import { overridden, planCharges } from "./charges.ts";
+
+const HOUR = 3_600_000;
+const stored = (name: string, limit: number, autoApply = true): RatelimitRecord => ({
+  id: `rl_${name}`,
+  name,
+  limit,
+  durationMs: HOUR,
+  autoApply,
+});
+const ofRule = (changes: Partial<RuleRatelimit> = {}): RuleRatelimit => ({
+  scope: { kind: "name", name: "writes" },
+  identifier: "key",
+  limit: 10,
+  durationMs: HOUR,
+  cost: 2,
+  accuracy: "strict",
+  ...changes,
+});
+const aRule = (changes: Partial<CompiledRule> = {}): CompiledRule => ({
+  index: 0,
+  access: "Key",
+  creditCost: 1,
+  ratelimits: [],
+  ...changes,
+});
+
+function aView(options: { key?: RatelimitRecord[]; identity?: RatelimitRecord[]; limited?: boolean } = {}): KeyView {
+  const { key = [], identity, limited = false } = options;
+  return buildKeyView({
+    key: {
+      keyId: "key_1",
+      workspaceId: "ws_1",
+      apiId: "api_1",
+      keySpaceId: "ks_1",
+      enabled: true,
+      roleIds: [],
+      permissions: [],
+      ratelimits: key,
+      limited,
+    },
+    workspace: { id: "ws_1", enabled: true },
+    api: { id: "api_1", name: "orders" },
+    identity: identity && { id: "id_1", externalId: "alice", ratelimits: identity },
+    roles: [],
+  });
+}
+
+const plan = (view: KeyView, rule: CompiledRule, audit = false) => planCharges(view, rule, { audit });
+
+describe("what a request is charged", () => {
+  test("nothing, where neither the key nor the rule has a limit", () => {
+    expect(plan(aView(), aRule())).toEqual({ named: [], shared: [], credits: undefined });
+  });
+
+  test("the limits that apply by themselves, each on its owner's counter", () => {
+    const view = aView({ key: [stored("own", 5), stored("manual", 5, false)], identity: [stored("shared", 7)] });
+    expect(plan(view, aRule()).named).toMatchObject([
+      { scope: { kind: "name", value: "own" }, identifier: "key_1", limit: 5, cost: 1 },
+      { scope: { kind: "name", value: "shared" }, identifier: "id_1", limit: 7, cost: 1 },
+    ]);
+  });
+
+  test("a rule's limit in place of the key's of that name", () => {
+    const { named } = plan(aView({ key: [stored("writes", 99)] }), aRule({ ratelimits: [ofRule()] }));
+    expect(named).toMatchObject([{ scope: { value: "writes" }, identifier: "key_1", limit: 10, cost: 2 }]);
+  });
+
+  test.each([
+    { name: "the external id, where there is an identity", view: aView({ identity: [] }), identifier: "alice" },
+    { name: "else the key's id", view: aView(), identifier: "key_1" },
+  ])("by identity: $name", ({ view, identifier }) => {
+    const scope = { kind: "namespace", namespaceId: "rlns_1" } as const;
+    const ratelimits = [
+      ofRule({ identifier: "identity" }),
+      ofRule({ identifier: "identity", scope, accuracy: "local" }),
+    ];
+    const { named, shared } = plan(view, aRule({ ratelimits }));
+    expect(named).toMatchObject([{ identifier }]);
+    expect(shared).toMatchObject([
+      {
+        namespaceId: "rlns_1",
+        charge: { scope: { kind: "namespace", value: "rlns_1" }, identifier, accuracy: "local" },
+      },
+    ]);
+  });
+
+  test.each([
+    { name: "a limited key pays what the rule costs", limited: true, creditCost: 3, cost: 3 },
+    { name: "a rule that costs nothing asks for nothing", limited: true, creditCost: 0, cost: undefined },
+    { name: "an unlimited key has no counter", limited: false, creditCost: 3, cost: undefined },
+  ])("$name", ({ limited, creditCost, cost }) => {
+    expect(plan(aView({ limited }), aRule({ creditCost })).credits?.cost).toBe(cost);
+  });
+
+  test("in Audit mode everything costs nothing", () => {
+    const view = aView({ key: [stored("own", 5)], limited: true });
+    const { named, credits } = plan(view, aRule({ ratelimits: [ofRule()] }), true);
+    expect([named.map(({ cost }) => cost), credits]).toEqual([[0, 0], undefined]);
+  });
+});
+
+test("an override replaces limit and duration, and can make a limit local, but never strict", () => {
+  const [charge] = plan(aView(), aRule({ ratelimits: [ofRule({ accuracy: "local" })] })).named;
+  if (charge === undefined) throw new Error("no charge");
+  const override = { id: "rlor_1", identifier: "alice", limit: 1, durationMs: 1000 };
+  expect(overridden(charge, { ...override, async: false })).toMatchObject({
+    limit: 1,
+    durationMs: 1000,
+    cost: 2,
+    accuracy: "local",
+  });
+  expect(overridden({ ...charge, accuracy: "strict" }, { ...override, async: true }).accuracy).toBe("local");
+});

@@ -1,0 +1,220 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { aRule, openGate, readAll, sendRaw, type TestGate, waitFor } from "../../test/harness/gate.ts";
+
+/*
+ * Section 9 of the design over raw sockets: whatever can be read in two ways is refused, and the connection is closed, so
+ * that nothing that follows can be taken for a request.
+ */
+
+let gate: TestGate;
+let key: string;
+beforeAll(async () => {
+  gate = await openGate({
+    policy: { rules: [aRule({ path: { prefix: "/open" }, access: "Anonymous" })] },
+    config: { limits: { headBytesMax: 8 * 1024 } },
+  });
+  key = await gate.records.putKey();
+});
+afterAll(() => gate.close());
+beforeEach(() => {
+  gate.app.seen.length = 0;
+});
+
+const lines = (...all: string[]): string => `${all.join("\r\n")}\r\n\r\n`;
+
+describe("framing that can be read in two ways: 400, and the connection is closed", () => {
+  const smuggled = "GET /open/smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
+  test.each([
+    {
+      name: "Content-Length with Transfer-Encoding",
+      head: ["POST /open HTTP/1.1", "Host: a", "Content-Length: 4", "Transfer-Encoding: chunked"],
+      body: "0\r\n\r\n",
+    },
+    {
+      name: "Transfer-Encoding with Content-Length",
+      head: ["POST /open HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "Content-Length: 4"],
+      body: "0\r\n\r\n",
+    },
+    {
+      name: "two lengths",
+      head: ["POST /open HTTP/1.1", "Host: a", "Content-Length: 4", "Content-Length: 5"],
+      body: "body",
+    },
+    {
+      name: "two equal lengths",
+      head: ["POST /open HTTP/1.1", "Host: a", "Content-Length: 4", "Content-Length: 4"],
+      body: "body",
+    },
+    { name: "a list of lengths", head: ["POST /open HTTP/1.1", "Host: a", "Content-Length: 4, 4"], body: "body" },
+    {
+      name: "a length that is no number",
+      head: ["POST /open HTTP/1.1", "Host: a", "Content-Length: +4"],
+      body: "body",
+    },
+    { name: "two Hosts", head: ["GET /open HTTP/1.1", "Host: a", "Host: b"], body: "" },
+    { name: "no Host", head: ["GET /open HTTP/1.1"], body: "" },
+    { name: "a line folded", head: ["GET /open HTTP/1.1", "Host: a", "X-Folded: a", " b"], body: "" },
+    { name: "a space before the colon", head: ["GET /open HTTP/1.1", "Host: a", "Content-Length : 4"], body: "" },
+    { name: "an unknown coding", head: ["POST /open HTTP/1.1", "Host: a", "Transfer-Encoding: gzip"], body: "" },
+    {
+      name: "a coding after chunked",
+      head: ["POST /open HTTP/1.1", "Host: a", "Transfer-Encoding: chunked, identity"],
+      body: "0\r\n\r\n",
+    },
+    {
+      name: "chunked twice",
+      head: ["POST /open HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
+      body: "0\r\n\r\n",
+    },
+    {
+      name: "chunks in HTTP/1.0",
+      head: ["POST /open HTTP/1.0", "Host: a", "Transfer-Encoding: chunked"],
+      body: "0\r\n\r\n",
+    },
+    {
+      name: "a head that is too long",
+      head: ["GET /open HTTP/1.1", "Host: a", `X-Long: ${"a".repeat(9000)}`],
+      body: "",
+    },
+    { name: "a target that is too long", head: [`GET /open/${"a".repeat(9000)} HTTP/1.1`, "Host: a"], body: "" },
+    { name: "a tunnel", head: ["CONNECT other:443 HTTP/1.1", "Host: other:443"], body: "" },
+    { name: "no HTTP at all", head: ["hello"], body: "" },
+  ])("$name", async ({ head, body }) => {
+    const { status, text } = await sendRaw(gate.port, lines(...head) + body + smuggled);
+    expect(status).toBe(400);
+    expect(text).toContain("/errors/malformed_request");
+    expect(text.match(/^HTTP\/1\.1 \d/gm)).toHaveLength(1);
+    expect(text.toLowerCase()).toContain("connection: close");
+    expect(gate.app.seen).toEqual([]);
+  });
+
+  test.each([
+    { name: "a chunk size that is no number", body: "zz\r\nab\r\n0\r\n\r\n" },
+    { name: "a chunk without its end of line", body: "2\r\nabcd\r\n0\r\n\r\n" },
+    { name: "a bare line feed after a chunk size", body: "2\nab\r\n0\r\n\r\n" },
+  ])("$name, although the request was let through by then", async ({ body }) => {
+    const head = lines("POST /open HTTP/1.1", "Host: a", "Transfer-Encoding: chunked");
+    const { status, text } = await sendRaw(gate.port, head, body + smuggled);
+    expect([0, 400]).toContain(status);
+    expect(text).not.toContain("200 OK");
+    expect(gate.app.seen).toEqual([]);
+  });
+});
+
+describe("paths", () => {
+  test.each([
+    "/open/../admin",
+    "/open/./x",
+    "/open/%2e%2e/admin",
+    "/open/.%2E/admin",
+    "/open%2f..%2fadmin",
+    "/open%2Fadmin",
+    "/open\\admin",
+    "/open%5cadmin",
+    "/open/%00",
+    "/open//admin",
+    "//open",
+    "/open;x=1/admin",
+    "/open/%zz",
+    "*",
+    "open",
+    "http://",
+  ])("%s: 400", async (target) => {
+    const { status, text } = await sendRaw(gate.port, lines(`GET ${target} HTTP/1.1`, "Host: a", "Connection: close"));
+    expect(status).toBe(400);
+    expect(text).toContain("/errors/malformed_request");
+    expect(gate.app.seen).toEqual([]);
+  });
+
+  test.each([
+    { target: "/open/a.b/..c?x=../..//%2f", reaches: "/open/a.b/..c?x=../..//%2f" },
+    { target: "http://elsewhere/open/a?b", reaches: "/open/a?b" },
+    { target: "/open/%7euser", reaches: "/open/~user" },
+  ])("$target reaches the app as $reaches", async ({ target, reaches }) => {
+    const { status } = await sendRaw(gate.port, lines(`GET ${target} HTTP/1.1`, "Host: a", "Connection: close"));
+    expect(status).toBe(200);
+    expect(gate.app.seen[0]?.url).toBe(reaches);
+  });
+
+  test.each(["/opener", "/open-admin", "/Open"])("the prefix /open does not match %s", async (target) => {
+    expect((await sendRaw(gate.port, lines(`GET ${target} HTTP/1.1`, "Host: a", "Connection: close"))).status).toBe(
+      401,
+    );
+  });
+});
+
+describe("headers", () => {
+  test("forged identity headers do not get through, in any spelling or place", async () => {
+    const request = lines(
+      "POST /open HTTP/1.1",
+      "Host: a",
+      "X-Postern-Key-Id: forged",
+      "x_postern_roles: admin",
+      "X-POSTERN-ANYTHING: forged",
+      "Connection: close, X-Postern-Request-Id",
+      "Trailer: X-Postern-Key-Id",
+      "Transfer-Encoding: chunked",
+    );
+    await sendRaw(gate.port, `${request}2\r\nab\r\n0\r\nX-Postern-Key-Id: forged\r\n\r\n`);
+    const [seen] = gate.app.seen;
+    expect(seen?.body).toBe("ab");
+    expect(Object.keys(seen?.headers ?? {}).filter((name) => name.includes("postern"))).toEqual([
+      "x-postern-request-id",
+    ]);
+  });
+
+  test("Connection cannot take away what the gate sets", async () => {
+    const request = lines(
+      "GET /a HTTP/1.1",
+      "Host: a",
+      `Authorization: Bearer ${key}`,
+      "Connection: close, X-Postern-Key-Id, Authorization",
+    );
+    expect((await sendRaw(gate.port, request)).status).toBe(200);
+    expect(gate.app.seen[0]?.headers["x-postern-key-id"]).toMatch(/^key_/);
+  });
+
+  test("a credential that comes twice: 400", async () => {
+    const request = lines("GET /a HTTP/1.1", "Host: a", `X-API-Key: ${key}`, "X-API-Key: other", "Connection: close");
+    expect((await sendRaw(gate.port, request)).status).toBe(400);
+  });
+
+  test("the first one that is present decides, also when only a later one is good", async () => {
+    const request = lines(
+      "GET /a HTTP/1.1",
+      "Host: a",
+      `X-API-Key: ${key}`,
+      "Authorization: Bearer bad",
+      "Connection: close",
+    );
+    expect((await sendRaw(gate.port, request)).status).toBe(401);
+  });
+
+  test("more headers than servers count do not hide any: 400", async () => {
+    const many = (count: number) => Array.from({ length: count }, () => "a:");
+    const ask = (count: number) =>
+      sendRaw(gate.port, lines("GET /a HTTP/1.1", "Host: a", ...many(count), `X-API-Key: ${key}`, "Connection: close"));
+    expect((await ask(1500)).status).toBe(400);
+    expect((await ask(497)).status).toBe(200);
+    expect(gate.app.seen[0]?.headers["x-postern-key-id"]).toMatch(/^key_/);
+  });
+
+  test("HTTP/1.0 without a Host is served, and closed", async () => {
+    const { status, text } = await sendRaw(gate.port, lines("GET /open HTTP/1.0"));
+    expect(status).toBe(200);
+    expect(text).toMatch(/\r\n\r\nok$/);
+  });
+});
+
+test("requests that follow one another on a connection are answered in their order", async () => {
+  const socket = connect(gate.port, "127.0.0.1");
+  const read = readAll(socket);
+  const request = (path: string, more: string[] = []) => lines(`GET ${path} HTTP/1.1`, "Host: a", ...more);
+  socket.write(request("/open/1") + request("/closed") + request("/a", [`X-API-Key: ${key}`]) + request("/open/2"));
+  await waitFor("four answers", () => (read().match(/HTTP\/1\.1 \d+/g)?.length ?? 0) === 4);
+  expect(read().match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 401", "HTTP/1.1 200", "HTTP/1.1 200"]);
+  socket.destroy();
+  await once(socket, "close");
+});

@@ -1,0 +1,177 @@
+import { isIdentityHeader } from "../../core/policies/identity-headers.ts";
+import type { CredentialLocation } from "../../core/policies/policy.ts";
+import { HOP_BY_HOP, namedInConnection } from "./hop-by-hop.ts";
+
+/*
+ * One pass over the head of a request: is it framed beyond doubt, which credential does it carry, and which headers does
+ * the app get to see. The names that clients send are few, so what each one means is looked up, not computed.
+ */
+
+/** What becomes of a header; from `CREDENTIAL` on, the number also says which header of the policy it is. */
+const PASS = 0;
+const DROP = 1;
+const HOST = 2;
+const CONTENT_LENGTH = 3;
+const TRANSFER_ENCODING = 4;
+const CONNECTION = 5;
+const FORWARDED_FOR = 6;
+const CREDENTIAL = 16;
+
+/** `Expect` is answered here. Trailers of requests are not passed on, and neither is the word that they will come. */
+const SPECIAL: ReadonlyMap<string, number> = new Map([
+  ...[...HOP_BY_HOP].map((name) => [name, DROP] as const),
+  ["expect", DROP],
+  ["host", HOST],
+  ["content-length", CONTENT_LENGTH],
+  ["transfer-encoding", TRANSFER_ENCODING],
+  ["connection", CONNECTION],
+  ["x-forwarded-for", FORWARDED_FOR],
+]);
+
+const KNOWN_NAMES_MAX = 1024;
+/**
+ * Node's own server, and others, drop headers beyond a thousand or two in silence. Those that the gate adds come last, and
+ * must not be the ones.
+ */
+const HEADERS_MAX = 500;
+
+export interface Head {
+  /** Names and values by turns, for the app: without credentials, identity headers and hop-by-hop headers. */
+  readonly forwarded: string[];
+  /** Why the framing cannot be trusted; the connection is closed then. */
+  readonly malformed: string | undefined;
+  readonly hasBody: boolean;
+  /** As Content-Length says; undefined without one. */
+  readonly bodyLength: number | undefined;
+  /** From headers: that of the first location in the policy's order. */
+  readonly credential: string | undefined;
+  /** Place of `credential` in the policy's order. */
+  readonly credentialAt: number;
+  /** A header that is a credential came twice: which one counts would be a matter of taste. */
+  readonly duplicateCredential: boolean;
+  readonly forwardedFor: string | undefined;
+}
+
+/** A header of the policy's locations, with the schemes looked for in it (lower case; undefined takes the whole value). */
+interface CredentialHeader {
+  readonly schemes: ReadonlyArray<{ readonly scheme: string | undefined; readonly at: number }>;
+}
+
+export type ReadHead = (rawHeaders: readonly string[], httpVersion: string) => Head;
+
+/** Makes the reader for a policy's credentials; with none, nothing is a credential. */
+export function compileHeadReader(locations: readonly CredentialLocation[]): ReadHead {
+  const headers: Array<{ schemes: Array<{ scheme: string | undefined; at: number }> }> = [];
+  const credentialNames = new Map<string, number>();
+  for (const [at, location] of locations.entries()) {
+    if (location.in !== "header") continue;
+    const name = location.name.toLowerCase();
+    let slot = credentialNames.get(name);
+    if (slot === undefined) {
+      slot = headers.push({ schemes: [] }) - 1;
+      credentialNames.set(name, slot);
+    }
+    headers[slot]?.schemes.push({ scheme: location.scheme?.toLowerCase(), at });
+  }
+  const known = new Map<string, number>();
+
+  function classify(name: string): number {
+    const lower = name.toLowerCase();
+    const slot = credentialNames.get(lower);
+    const meaning =
+      SPECIAL.get(lower) ?? (slot !== undefined ? CREDENTIAL + slot : isIdentityHeader(lower) ? DROP : PASS);
+    if (known.size < KNOWN_NAMES_MAX) known.set(name, meaning);
+    return meaning;
+  }
+
+  return (raw, httpVersion) => {
+    let forwarded: string[] = [];
+    let malformed: string | undefined;
+    let hosts = 0;
+    let lengths = 0;
+    let length = "";
+    let codings = 0;
+    let connection: string | undefined;
+    let forwardedFor: string | undefined;
+    let credential: string | undefined;
+    let credentialAt = Number.MAX_SAFE_INTEGER;
+    let duplicateCredential = false;
+    let seenSlots = 0;
+
+    for (let i = 0; i < raw.length; i += 2) {
+      const name = raw[i] as string;
+      const value = raw[i + 1] as string;
+      const meaning = known.get(name) ?? classify(name);
+      if (meaning === PASS) {
+        forwarded.push(name, value);
+      } else if (meaning >= CREDENTIAL) {
+        const bit = 1 << (meaning - CREDENTIAL);
+        if ((seenSlots & bit) !== 0) duplicateCredential = true;
+        seenSlots |= bit;
+        const found = findInHeader(headers[meaning - CREDENTIAL], value);
+        if (found === undefined) forwarded.push(name, value);
+        else if (found.at < credentialAt) {
+          credential = found.credential;
+          credentialAt = found.at;
+        }
+      } else if (meaning === HOST) {
+        hosts += 1;
+        forwarded.push("host", value);
+      } else if (meaning === CONTENT_LENGTH) {
+        lengths += 1;
+        length = value;
+        forwarded.push("content-length", value);
+      } else if (meaning === TRANSFER_ENCODING) {
+        codings += 1;
+        if (value.toLowerCase() !== "chunked") malformed = "The only transfer coding understood is `chunked`.";
+      } else if (meaning === CONNECTION) {
+        connection = connection === undefined ? value : `${connection},${value}`;
+      } else if (meaning === FORWARDED_FOR) {
+        forwardedFor = forwardedFor === undefined ? value : `${forwardedFor},${value}`;
+        forwarded.push(name, value);
+      }
+    }
+
+    if (raw.length > 2 * HEADERS_MAX) malformed = `There are more than ${HEADERS_MAX} headers.`;
+    else if (hosts > 1) malformed = "There is more than one Host header.";
+    else if (hosts === 0 && httpVersion !== "1.0") malformed = "There is no Host header.";
+    else if (lengths > 1) malformed = "There is more than one Content-Length header.";
+    else if (codings > 1) malformed = "There is more than one Transfer-Encoding header.";
+    else if (codings > 0 && lengths > 0) malformed = "There are both Content-Length and Transfer-Encoding.";
+    // RFC 9112, 6.1: HTTP/1.0 knows no transfer codings, so whoever sent this frames messages in a way of its own.
+    else if (codings > 0 && httpVersion === "1.0") malformed = "HTTP/1.0 has no transfer codings.";
+
+    const named = namedInConnection(connection);
+    if (named !== undefined) forwarded = withoutNamed(forwarded, named);
+    const hasBody = codings > 0 || (lengths > 0 && length !== "0");
+    // The parser let only digits through.
+    const bodyLength = lengths > 0 ? Number(length) : undefined;
+    return { forwarded, malformed, hasBody, bodyLength, credential, credentialAt, duplicateCredential, forwardedFor };
+  };
+}
+
+/** A header is the policy's credential only if it has the scheme; `Authorization: Basic …` may be the app's own affair. */
+function findInHeader(
+  header: CredentialHeader | undefined,
+  value: string,
+): { credential: string; at: number } | undefined {
+  if (header === undefined) return undefined;
+  for (const { scheme, at } of header.schemes) {
+    if (scheme === undefined) return { credential: value, at };
+    const { length } = scheme;
+    // The end of the value, a space or a tab: `Bearerx` is another scheme.
+    const next = value.charCodeAt(length);
+    if (value.length < length || !(Number.isNaN(next) || next === 32 || next === 9)) continue;
+    if (value.slice(0, length).toLowerCase() === scheme) return { credential: value.slice(length).trim(), at };
+  }
+  return undefined;
+}
+
+function withoutNamed(forwarded: readonly string[], named: ReadonlySet<string>): string[] {
+  const kept: string[] = [];
+  for (let i = 0; i < forwarded.length; i += 2) {
+    const name = forwarded[i] as string;
+    if (!named.has(name.toLowerCase())) kept.push(name, forwarded[i + 1] as string);
+  }
+  return kept;
+}

@@ -1,0 +1,59 @@
+import type { CredentialLocation } from "../../core/policies/policy.ts";
+
+export interface QueryReading {
+  /** The query for the app, with its `?`, or empty: every parameter that is a location is gone, all other bytes are as they were. */
+  readonly query: string;
+  readonly credential: string | undefined;
+  /** Place in the policy's order. */
+  readonly credentialAt: number;
+  readonly duplicate: boolean;
+}
+
+export type ReadQuery = (query: string) => QueryReading;
+
+/** Makes the reader for the policy's query parameters; undefined when it names none, which is the rule. */
+export function compileQueryReader(locations: readonly CredentialLocation[]): ReadQuery | undefined {
+  const places = new Map<string, number>();
+  for (const [at, location] of locations.entries()) {
+    if (location.in === "query" && !places.has(location.name)) places.set(location.name, at);
+  }
+  if (places.size === 0) return undefined;
+
+  return (query) => {
+    let credential: string | undefined;
+    let credentialAt = Number.MAX_SAFE_INTEGER;
+    let duplicate = false;
+    const seen = new Set<string>();
+    const kept: string[] = [];
+    const all = query.slice(1).split("&");
+    for (const pair of all) {
+      const equals = pair.indexOf("=");
+      const name = decode(equals === -1 ? pair : pair.slice(0, equals));
+      const at = places.get(name);
+      if (at === undefined) {
+        kept.push(pair);
+        continue;
+      }
+      if (seen.has(name)) duplicate = true;
+      seen.add(name);
+      if (at < credentialAt) {
+        credential = equals === -1 ? "" : decode(pair.slice(equals + 1));
+        credentialAt = at;
+      }
+    }
+    const rest = kept.length === all.length ? query : kept.length === 0 ? "" : `?${kept.join("&")}`;
+    return { query: rest, credential, credentialAt, duplicate };
+  };
+}
+
+/** As an app would read it: a name written with escapes is the same name, and must not slip through. */
+function decode(text: string): string {
+  const spaced = text.replaceAll("+", " ");
+  if (!spaced.includes("%")) return spaced;
+  try {
+    return decodeURIComponent(spaced);
+  } catch {
+    // Not UTF-8: escapes are read one by one, so that the ASCII ones are seen all the same.
+    return spaced.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  }
+}

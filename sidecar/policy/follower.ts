@@ -1,0 +1,171 @@
+import type { Logger } from "pino";
+import type { Projection, RecordRef } from "../../edge/projection/contract.ts";
+import { type PolicyInForce, readPolicy } from "./in-force.ts";
+
+/*
+ * Holds the policy in force. A new one replaces it whole, between two requests. One that cannot be read, or is gone,
+ * replaces nothing: the gate keeps the last, says so, and never opens.
+ *
+ *   nothing held ──found──► held ──found──► held (the new one)
+ *        │                  │ ▲ ▲
+ *        │ refused     gone │ │ │ found
+ *        ▼                  ▼ │ │
+ *   nothing held,   held, marked as gone
+ *   and why             held, and why a newer one is refused (from held, and back, likewise)
+ *
+ * Refused is a policy of a later release, in a format or with words that this one does not know. What it leaves out of a newer
+ * policy it would not enforce, so it takes none of it. Asking again does not help: another policy will be announced. It is looked
+ * at again now and then all the same, for a record that was only damaged.
+ */
+
+const RETRY_FIRST_MS = 50;
+const RETRY_MAX_MS = 1_000;
+const REFUSED_RETRY_MS = 30_000;
+
+/** A stored policy that is newer than the one in force and cannot be enforced. */
+export interface PolicyRefusal {
+  /** undefined when not even that can be read. */
+  readonly generation: number | undefined;
+  readonly version: number | undefined;
+  readonly reason: string;
+}
+
+export interface PolicyFollower {
+  readonly current: PolicyInForce | undefined;
+  /** The policy in force does not exist any more. */
+  readonly isGone: boolean;
+  readonly refused: PolicyRefusal | undefined;
+  /** Called when another policy is in force, and when one is refused or no longer is. */
+  onChange(listener: () => void): void;
+  close(): void;
+}
+
+type Outcome = "settled" | "retry" | "refused";
+
+export function followPolicy(options: {
+  projection: Projection;
+  workspaceId: string;
+  policyId: string;
+  logger: Logger;
+}): PolicyFollower {
+  const { projection, workspaceId, policyId, logger } = options;
+  const listeners: Array<() => void> = [];
+  let current: PolicyInForce | undefined;
+  let refused: PolicyRefusal | undefined;
+  let isGone = false;
+  let isClosed = false;
+  let isReading = false;
+  /** A change came while a read was under way, which may have seen what was before it. */
+  let readAgain = false;
+  let retryMs = RETRY_FIRST_MS;
+  let retry: NodeJS.Timeout | undefined;
+
+  const tell = () => {
+    for (const listener of listeners) listener();
+  };
+
+  /** Logged and reported once per refused policy, however often it is met. */
+  function refuse(refusal: PolicyRefusal): Outcome {
+    isGone = false;
+    const isKnown = refused?.version === refusal.version && refused?.reason === refusal.reason;
+    refused = refusal;
+    if (isKnown) return "refused";
+    const inForce = current === undefined ? "no policy is in force" : "the last one stays in force";
+    const details = { policyId, ...refusal, versionInForce: current?.record.version };
+    logger.error(details, `the policy cannot be enforced by this release of the sidecar; ${inForce}`);
+    tell();
+    return "refused";
+  }
+
+  function accept(): void {
+    if (refused === undefined) return;
+    refused = undefined;
+    tell();
+  }
+
+  async function readOnce(): Promise<Outcome> {
+    const lookup = await projection.findPolicy(workspaceId, policyId);
+    if (isClosed) return "settled";
+    if (lookup.status === "unusable") {
+      if (lookup.isRefused !== true) return "retry";
+      return refuse({ generation: undefined, version: undefined, reason: lookup.reason });
+    }
+    if (lookup.status === "absent") {
+      accept();
+      if (current !== undefined && !isGone) {
+        isGone = true;
+        logger.warn(
+          { policyId, version: current.record.version },
+          "the policy is gone; its last version stays in force",
+        );
+      }
+      // The change stream tells of a new one; with none ever seen, there may be no word of it that would be new.
+      return current === undefined ? "retry" : "settled";
+    }
+    const record = lookup.value;
+    const { uid, generation, version } = record;
+    if (current?.record.version === version && current.record.uid === uid) {
+      isGone = false;
+      accept();
+      return "settled";
+    }
+    const read = readPolicy(record);
+    if ("problem" in read) return refuse({ generation, version, reason: read.problem });
+    current = read;
+    isGone = false;
+    refused = undefined;
+    logger.info({ policyId, generation, version }, "policy in force");
+    tell();
+    return "settled";
+  }
+
+  async function read(): Promise<void> {
+    if (isReading) {
+      readAgain = true;
+      return;
+    }
+    isReading = true;
+    clearTimeout(retry);
+    let outcome: Outcome = "settled";
+    do {
+      readAgain = false;
+      try {
+        outcome = await readOnce();
+      } catch (error) {
+        logger.error({ err: error, policyId }, "the policy cannot be read; the last one stays in force");
+        outcome = "retry";
+      }
+    } while (readAgain && !isClosed);
+    isReading = false;
+    if (isClosed) return;
+    if (outcome !== "retry") retryMs = RETRY_FIRST_MS;
+    if (outcome === "settled") return;
+    retry = setTimeout(() => void read(), outcome === "refused" ? REFUSED_RETRY_MS : retryMs);
+    if (outcome === "retry") retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
+  }
+
+  const concerns = (ref: RecordRef | undefined): boolean =>
+    ref === undefined || (ref.kind === "policy" && ref.id === policyId && ref.workspaceId === workspaceId);
+
+  projection.onDropped((ref) => {
+    if (!isClosed && concerns(ref)) void read();
+  });
+  void read();
+
+  return {
+    get current() {
+      return current;
+    },
+    get isGone() {
+      return isGone;
+    },
+    get refused() {
+      return refused;
+    },
+    onChange: (listener) => void listeners.push(listener),
+    close() {
+      isClosed = true;
+      clearTimeout(retry);
+    },
+  };
+}

@@ -1,0 +1,54 @@
+import type { TargetOptions } from "../../core/policies/check-path.ts";
+import { type CompiledRule, compileRules, type RuleMatcher } from "../../core/policies/match-rule.ts";
+import type { CompiledPolicy } from "../../core/policies/policy.ts";
+import { type PolicyRecord, readStoredPolicy } from "../../core/policies/stored-policy.ts";
+import type { KeyView } from "../../core/verification/key-view.ts";
+import type { Plan } from "../gate/verify.ts";
+import { compileClientAddress, type FindClientAddress } from "../http/client-address.ts";
+import { compileHeadReader, type ReadHead } from "../http/head.ts";
+import { compileQueryReader, type ReadQuery } from "../http/query-credential.ts";
+
+/** A policy with everything that requests need prepared. A request uses one from its beginning to its end. */
+export interface PolicyInForce {
+  readonly record: PolicyRecord;
+  readonly policy: CompiledPolicy;
+  readonly rules: RuleMatcher;
+  readonly targetOptions: TargetOptions;
+  readonly readHead: ReadHead;
+  readonly readQuery: ReadQuery | undefined;
+  readonly findClientAddress: FindClientAddress | undefined;
+  /** What keys are charged by rule; goes with the policy. */
+  readonly plans: WeakMap<KeyView, Map<CompiledRule, Plan>>;
+}
+
+/** Why this release cannot enforce a policy. */
+export interface PolicyProblem {
+  readonly problem: string;
+}
+
+/** Prepares a projected policy; one that another release wrote may be beyond this one. */
+export function readPolicy(record: PolicyRecord): PolicyInForce | PolicyProblem {
+  const { policy, problem } = readStoredPolicy(record.policy);
+  if (policy === undefined) return { problem };
+  try {
+    return compileInForce(record, policy);
+  } catch (error) {
+    // A query in words of a later release: the api-server that stored it could read it.
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Throws when a permission query does not parse. */
+function compileInForce(record: PolicyRecord, policy: CompiledPolicy): PolicyInForce {
+  const rules = compileRules(policy);
+  return {
+    record,
+    policy,
+    rules,
+    targetOptions: { allow: policy.allowPaths, pathDecides: rules.pathDecides },
+    readHead: compileHeadReader(policy.credentials),
+    readQuery: compileQueryReader(policy.credentials),
+    findClientAddress: compileClientAddress(policy.clientAddress),
+    plans: new WeakMap(),
+  };
+}
