@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { ErrorKind } from "../core/errors.ts";
 import type { Requirement } from "../core/permissions/root-key.ts";
 import type { Deps } from "./deps.ts";
-import type { NeededPermission } from "./v2/needed-permissions.ts";
+import type { NeededPermission } from "./needed-permissions.ts";
 
 /*
  * The shape of a procedure. One file per procedure, wearing its path, exports one of these: its schemas, what the root

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import * as z from "zod";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
+import { describeNeeded } from "../needed-permissions.ts";
 import type { AnyProcedure } from "../procedure.ts";
-import { describeNeeded } from "../v2/needed-permissions.ts";
 import { createDocumentSchemas, type DocumentSchemas, type JsonSchema } from "./json-schema.ts";
 import {
   describeServices,

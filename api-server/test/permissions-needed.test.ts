@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { NeededPermission } from "../needed-permissions.ts";
 import { buildOpenApi } from "../plugins/openapi.ts";
 import { procedures } from "../v2/index.ts";
-import type { NeededPermission } from "../v2/needed-permissions.ts";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 import { EXPECTED, type Expected } from "./permissions-expected.ts";
 import { absent, findReferences, type OpenApi, oneOfEach, valueIn, withValue } from "./references.ts";

@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { makeId } from "../../../core/ids.ts";
 import { creatingManager } from "../../domain/managed.ts";
+import { onApis } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findApiIdByManager, insertApi } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onApis } from "../needed-permissions.ts";
 
 const Body = z.strictObject({
   name: z

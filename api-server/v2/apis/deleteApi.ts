@@ -3,11 +3,11 @@ import { PublicError } from "../../../core/errors.ts";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { deleteOrRelease } from "../../domain/managed.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { deleteApi as deleteApiRow, lockApi, updateApi } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onApi } from "../needed-permissions.ts";
 import { ApiId, Empty } from "../schemas.ts";
 
 const Body = z.strictObject({ apiId: ApiId });

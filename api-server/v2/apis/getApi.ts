@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findApi } from "../../store/apis.ts";
-import { onApi } from "../needed-permissions.ts";
 import { ApiId } from "../schemas.ts";
 
 const Body = z.strictObject({ apiId: ApiId });

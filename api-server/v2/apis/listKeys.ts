@@ -3,12 +3,12 @@ import { allOf, apiPermission } from "../../../core/permissions/root-key.ts";
 import { requireKeyEncryption } from "../../domain/key-encryption.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/list-page.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { findApi } from "../../store/apis.ts";
 import { findIdentityIdByExternalId } from "../../store/identities.ts";
 import { type KeyPage, listKeyIds, listKeyIdsOfIdentity, listKeysThatFit } from "../../store/keys.ts";
 import { describeKeys } from "../key-reply.ts";
-import { onApi } from "../needed-permissions.ts";
 import { Cursor, KeyOut, PageLimit } from "../schemas.ts";
 
 const Body = z.strictObject({

@@ -2,11 +2,11 @@ import * as z from "zod";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { adopting, guardManaged } from "../../domain/managed.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { lockApi, updateApi as updateApiRow } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onApi } from "../needed-permissions.ts";
 import { ApiId, Empty } from "../schemas.ts";
 
 const Body = z.strictObject({

@@ -6,12 +6,12 @@ import { checkMeta } from "../../domain/check-meta.ts";
 import { identityCreated } from "../../domain/identities.ts";
 import { checkDistinctNames, limitsChanged } from "../../domain/identity-limits.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
+import { onIdentities } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { insertIdentity } from "../../store/identities.ts";
 import { insertIdentityRatelimits } from "../../store/ratelimits.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onIdentities } from "../needed-permissions.ts";
 import { ExternalId, Meta, RatelimitsIn } from "../schemas.ts";
 
 /** Members that are not known are ignored here. */

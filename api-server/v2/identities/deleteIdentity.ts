@@ -3,12 +3,12 @@ import { identityPermission } from "../../../core/permissions/root-key.ts";
 import { identityDeleted } from "../../domain/identities.ts";
 import { limitsChanged } from "../../domain/identity-limits.ts";
 import { identityNotFound } from "../../domain/not-found.ts";
+import { onIdentities } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { deleteIdentity as deleteIdentityRow, lockIdentity } from "../../store/identities.ts";
 import { listRatelimitsOfIdentity, replaceIdentityRatelimits } from "../../store/ratelimits.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onIdentities } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { IdentityName } from "./schemas.ts";
 

@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { identityPermission } from "../../../core/permissions/root-key.ts";
 import { identityNotFound } from "../../domain/not-found.ts";
+import { onIdentity } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findIdentity } from "../../store/identities.ts";
 import { listRatelimitsOfIdentity } from "../../store/ratelimits.ts";
 import { toIdentityOut } from "../key-reply.ts";
-import { onIdentity } from "../needed-permissions.ts";
 import { IdentityOut } from "../schemas.ts";
 import { IdentityName } from "./schemas.ts";
 

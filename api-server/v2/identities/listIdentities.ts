@@ -2,11 +2,11 @@ import * as z from "zod";
 import { holdsForSome, identityPermission } from "../../../core/permissions/root-key.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/list-page.ts";
 import { readPage } from "../../domain/search.ts";
+import { onIdentity } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { listIdentitiesThatFit, listIdentityIds, searchIdentityIds } from "../../store/identities.ts";
 import { listRatelimitsOfIdentities } from "../../store/ratelimits.ts";
 import { toIdentityOut } from "../key-reply.ts";
-import { onIdentity } from "../needed-permissions.ts";
 import { Cursor, IdentityOut, PageLimit, Search } from "../schemas.ts";
 
 const Body = z.strictObject({

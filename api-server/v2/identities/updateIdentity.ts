@@ -5,13 +5,13 @@ import { identityUpdated } from "../../domain/identities.ts";
 import { checkDistinctNames, limitsChanged, planLimits } from "../../domain/identity-limits.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
 import { identityNotFound } from "../../domain/not-found.ts";
+import { onIdentities } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { lockIdentity, updateIdentity as updateIdentityRow } from "../../store/identities.ts";
 import { listRatelimitsOfIdentity, replaceIdentityRatelimits } from "../../store/ratelimits.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { toIdentityOut } from "../key-reply.ts";
-import { onIdentities } from "../needed-permissions.ts";
 import { IdentityOut, Meta, RatelimitsIn } from "../schemas.ts";
 import { IdentityName } from "./schemas.ts";
 

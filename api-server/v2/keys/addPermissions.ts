@@ -2,9 +2,9 @@ import * as z from "zod";
 import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/key-links.ts";
 import { ensurePermissions } from "../../domain/permission-links.ts";
+import { onApi, onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onApi, onRbac } from "../needed-permissions.ts";
 import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
 import { KeyId, Slug } from "../schemas.ts";
 

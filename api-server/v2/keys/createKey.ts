@@ -15,6 +15,7 @@ import { drawKey } from "../../domain/new-key.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
 import { ensurePermissions, getRolesByName } from "../../domain/permission-links.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { type ApiRow, findApi } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
@@ -23,7 +24,6 @@ import { insertKeySecret } from "../../store/key-secrets.ts";
 import { findKeyIdByManager } from "../../store/keys.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
-import { onApi } from "../needed-permissions.ts";
 import { Credits, Expires, ExternalId, Meta, RatelimitsIn, RoleName, ShortApiId, Slug } from "../schemas.ts";
 import { NewKey } from "./new-key-reply.ts";
 

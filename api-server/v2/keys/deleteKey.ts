@@ -3,11 +3,11 @@ import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
 import { deleteOrRelease } from "../../domain/managed.ts";
 import { keyNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { deleteKey as deleteKeyRow, purgeKey, touchKey } from "../../store/key-changes.ts";
 import { lockKey } from "../../store/keys.ts";
-import { onApi } from "../needed-permissions.ts";
 import { Empty, KeyId } from "../schemas.ts";
 
 const Body = z.strictObject({

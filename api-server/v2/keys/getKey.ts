@@ -2,10 +2,10 @@ import * as z from "zod";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { requireKeyEncryption } from "../../domain/key-encryption.ts";
 import { keyNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findKey } from "../../store/keys.ts";
 import { describeKeys } from "../key-reply.ts";
-import { onApi } from "../needed-permissions.ts";
 import { KeyId, KeyOut } from "../schemas.ts";
 
 const Body = z.strictObject({

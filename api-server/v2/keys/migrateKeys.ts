@@ -6,11 +6,11 @@ import { checkMeta } from "../../domain/check-meta.ts";
 import { importKeys } from "../../domain/import-keys.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { apiNotFound, migrationNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findApi } from "../../store/apis.ts";
 import { findMigration } from "../../store/migrations-of-keys.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onApi } from "../needed-permissions.ts";
 import { Credits, Expires, KeyId, Meta, RatelimitsIn, RoleName, Slug } from "../schemas.ts";
 
 /** Over all keys of a request: each is a row that the pods have to hear of. */

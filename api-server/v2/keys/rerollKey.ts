@@ -11,6 +11,7 @@ import type { KeyVault } from "../../domain/key-vault.ts";
 import { drawKey } from "../../domain/new-key.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
 import { keyNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { type ApiRow, findApi } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
@@ -18,7 +19,6 @@ import { copyKeyGrants, insertKey, setKeyExpiry } from "../../store/key-changes.
 import { findLastRefill } from "../../store/key-credits.ts";
 import { hasKeySecret, insertKeySecret } from "../../store/key-secrets.ts";
 import { type KeyRow, listKeyParts, lockKey } from "../../store/keys.ts";
-import { onApi } from "../needed-permissions.ts";
 import { KeyId } from "../schemas.ts";
 import { NewKey } from "./new-key-reply.ts";
 

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/key-links.ts";
 import { getRolesByName } from "../../domain/permission-links.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onApi } from "../needed-permissions.ts";
 import { describeRoles } from "../permissions/role-reply.ts";
 import { RoleOut } from "../permissions/schemas.ts";
 import { KeyId, RoleName } from "../schemas.ts";

@@ -6,11 +6,11 @@ import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { keyUpdated } from "../../domain/key-events.ts";
 import { keyNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { touchKey } from "../../store/key-changes.ts";
 import { lockKey } from "../../store/keys.ts";
-import { onApi } from "../needed-permissions.ts";
 import { KeyId, Refill } from "../schemas.ts";
 
 const Body = z.strictObject({

@@ -12,12 +12,12 @@ import { adopting, guardManaged } from "../../domain/managed.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
 import { keyNotFound } from "../../domain/not-found.ts";
 import { ensurePermissions, getRolesByName } from "../../domain/permission-links.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { replaceKeyPermissions, replaceKeyRoles, updateKey as updateKeyRow } from "../../store/key-changes.ts";
 import { type KeyRow, lockKey } from "../../store/keys.ts";
 import { replaceKeyRatelimits } from "../../store/ratelimits.ts";
-import { onApi } from "../needed-permissions.ts";
 import {
   Empty,
   Expires,

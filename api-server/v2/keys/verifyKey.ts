@@ -14,9 +14,9 @@ import { consumeForKey } from "../../domain/consume-for-key.ts";
 import { consumeLimits } from "../../domain/consume-limits.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { takeOverMigratedKey } from "../../domain/migrated-keys.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, type Caller, type DataJson, defineProcedure } from "../../procedure.ts";
 import { isDatabaseUnavailable } from "../../store/failures.ts";
-import { onApi } from "../needed-permissions.ts";
 import { NOT_FOUND, toDataJson } from "./verify-reply.ts";
 import { Body, Data } from "./verify-schemas.ts";
 

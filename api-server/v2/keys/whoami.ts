@@ -2,10 +2,10 @@ import * as z from "zod";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { keyOfSecretNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findKeyByHash } from "../../store/keys.ts";
 import { describeKeys } from "../key-reply.ts";
-import { onApi } from "../needed-permissions.ts";
 import { KeyOut } from "../schemas.ts";
 
 const Body = z.strictObject({

@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../needed-permissions.ts";
 import {
   CLAIMED_ERRORS,
   CLAIMED_PERMISSIONS,

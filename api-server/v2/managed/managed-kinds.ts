@@ -15,6 +15,7 @@ import {
   policyNotFound,
   roleNotFound,
 } from "../../domain/not-found.ts";
+import { type NeededPermission, onApi, onNamespace, onRbac } from "../../needed-permissions.ts";
 import {
   findManagedApi,
   findManagedKey,
@@ -27,7 +28,6 @@ import {
   type ObjectRef,
 } from "../../store/managed-objects.ts";
 import type { Queryable } from "../../store/queryable.ts";
-import { type NeededPermission, onApi, onNamespace, onRbac } from "../needed-permissions.ts";
 
 /* What the procedures of managed.* know of each kind of object: how it is read, who may read it, and the 404 of it. */
 

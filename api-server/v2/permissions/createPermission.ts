@@ -5,11 +5,11 @@ import { makeId } from "../../../core/ids.ts";
 import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { creatingManager } from "../../domain/managed.ts";
 import { permissionCreated } from "../../domain/permission-links.ts";
+import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { findPermissionByManager, insertPermission } from "../../store/permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onRbac } from "../needed-permissions.ts";
 import { Slug } from "../schemas.ts";
 import { Description, PermissionName, toStoredDescription } from "./schemas.ts";
 

@@ -6,11 +6,11 @@ import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { creatingManager } from "../../domain/managed.ts";
 import { ensurePermissions, requireForNewSlugs } from "../../domain/permission-links.ts";
 import { roleConnected, roleCreated } from "../../domain/role-events.ts";
+import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { findRoleByManager, insertRole, insertRolePermissions } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onRbac } from "../needed-permissions.ts";
 import { Slug } from "../schemas.ts";
 import { Description, NewRoleName, SLUGS_MAX, toStoredDescription } from "./schemas.ts";
 

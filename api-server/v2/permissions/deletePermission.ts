@@ -4,6 +4,7 @@ import { deleteOrRelease, guardManaged, isRemoval } from "../../domain/managed.t
 import { takeFromManyHolders } from "../../domain/many-holders.ts";
 import { permissionNotFound } from "../../domain/not-found.ts";
 import { permissionDeleted, permissionUpdated } from "../../domain/permission-events.ts";
+import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import {
@@ -13,7 +14,6 @@ import {
   updatePermission,
 } from "../../store/permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onRbac } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Permission } from "./schemas.ts";
 

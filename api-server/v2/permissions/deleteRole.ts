@@ -4,11 +4,11 @@ import { deleteOrRelease, guardManaged, isRemoval } from "../../domain/managed.t
 import { takeFromManyHolders } from "../../domain/many-holders.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
 import { roleDeleted, roleUpdated } from "../../domain/role-events.ts";
+import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { deleteRole as deleteRoleRow, findRole, lockRole, updateRole } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onRbac } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Role } from "./schemas.ts";
 

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { permissionNotFound } from "../../domain/not-found.ts";
+import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findPermission } from "../../store/permissions.ts";
-import { onRbac } from "../needed-permissions.ts";
 import { Permission, PermissionOut, toPermissionOut } from "./schemas.ts";
 
 const Body = z.strictObject({ permission: Permission });

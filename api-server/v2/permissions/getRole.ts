@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
+import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { listPermissionsOfRole } from "../../store/permissions.ts";
 import { findRole } from "../../store/roles.ts";
-import { onRbac } from "../needed-permissions.ts";
 import { Role, RoleOut, toRoleOut } from "./schemas.ts";
 
 const Body = z.strictObject({ role: Role });

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { readPage } from "../../domain/search.ts";
+import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { listPermissions as listPermissionRows, searchPermissions } from "../../store/permissions.ts";
-import { onRbac } from "../needed-permissions.ts";
 import { PageLimit, Search } from "../schemas.ts";
 import { PermissionOut, ShortCursor, toPermissionOut } from "./schemas.ts";
 

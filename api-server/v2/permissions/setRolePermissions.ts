@@ -4,12 +4,12 @@ import { adopting, guardManaged } from "../../domain/managed.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
 import { ensurePermissions, requireForNewSlugs } from "../../domain/permission-links.ts";
 import { roleConnected, roleDisconnected, roleUpdated } from "../../domain/role-events.ts";
+import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { listPermissionsOfRole } from "../../store/permissions.ts";
 import { deleteRolePermissions, insertRolePermissions, lockRoleById, updateRole } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onRbac } from "../needed-permissions.ts";
 import { Slug } from "../schemas.ts";
 import { PermissionOut, SLUGS_MAX, toPermissionOut } from "./schemas.ts";
 

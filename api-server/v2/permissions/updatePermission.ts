@@ -3,6 +3,7 @@ import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { adopting, guardManaged } from "../../domain/managed.ts";
 import { permissionNotFound } from "../../domain/not-found.ts";
 import { permissionUpdated } from "../../domain/permission-events.ts";
+import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import {
@@ -11,7 +12,6 @@ import {
   updatePermission as updatePermissionRow,
 } from "../../store/permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onRbac } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Description, Permission, PermissionName, toStoredDescription } from "./schemas.ts";
 

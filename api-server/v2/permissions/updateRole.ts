@@ -4,12 +4,12 @@ import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { adopting, guardManaged } from "../../domain/managed.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
 import { roleUpdated } from "../../domain/role-events.ts";
+import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { lockRole, type RoleRow, updateRole as updateRoleRow } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
-import { onRbac } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Description, NewRoleName, Role, toStoredDescription } from "./schemas.ts";
 

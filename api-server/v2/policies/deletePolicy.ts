@@ -2,11 +2,11 @@ import * as z from "zod";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { deleteOrRelease } from "../../domain/managed.ts";
 import { policyNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { deletePolicy as deletePolicyRow, lockPolicy, updatePolicyManager } from "../../store/policies.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onApi } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { PolicyId } from "./schemas.ts";
 

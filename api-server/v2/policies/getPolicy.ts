@@ -3,9 +3,9 @@ import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { readStoredPolicy, StoredPolicy } from "../../../core/policies/stored-policy.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { policyNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findPolicy, findPolicyByName, type PolicyRow } from "../../store/policies.ts";
-import { onApi } from "../needed-permissions.ts";
 import { ApiId } from "../schemas.ts";
 import { describePolicy, PolicyHead, PolicyId, PolicyName } from "./schemas.ts";
 

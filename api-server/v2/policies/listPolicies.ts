@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { findApi } from "../../store/apis.ts";
 import { listPolicies as listPolicyRows } from "../../store/policies.ts";
-import { onApi } from "../needed-permissions.ts";
 import { ApiId, Cursor, PageLimit } from "../schemas.ts";
 import { describePolicy, PolicyHead } from "./schemas.ts";
 

@@ -9,6 +9,7 @@ import { PolicyInput } from "../../../core/policies/policy.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { holdApi } from "../../store/apis.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
@@ -21,7 +22,6 @@ import {
   updatePolicyManager,
 } from "../../store/policies.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onApi } from "../needed-permissions.ts";
 import { ApiId } from "../schemas.ts";
 import { PolicyId, PolicyName } from "./schemas.ts";
 

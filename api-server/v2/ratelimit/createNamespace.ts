@@ -4,6 +4,7 @@ import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
 import { adopting, creatingManager } from "../../domain/managed.ts";
 import { namespaceCreated } from "../../domain/namespaces.ts";
+import { onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import {
@@ -13,7 +14,6 @@ import {
   updateNamespaceManager,
 } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onNamespaces } from "../needed-permissions.ts";
 
 const Body = z.strictObject({
   name: z

@@ -3,11 +3,11 @@ import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { deleteOrRelease } from "../../domain/managed.ts";
 import { deleteNamespaceWithOverrides } from "../../domain/namespaces.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
+import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { auditContext, insertAudit } from "../../store/audit.ts";
 import { lockNamespace, updateNamespaceManager } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onNamespace } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Namespace } from "./schemas.ts";
 

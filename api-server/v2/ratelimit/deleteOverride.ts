@@ -2,12 +2,12 @@ import * as z from "zod";
 import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { deleteOrRelease } from "../../domain/managed.ts";
 import { namespaceNotFound, overrideNotFound } from "../../domain/not-found.ts";
+import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { holdNamespace } from "../../store/namespaces.ts";
 import { deleteOverride as deleteOverrideRow, lockOverride, updateOverride } from "../../store/overrides.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onNamespace } from "../needed-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Namespace, OverrideIdentifier } from "./schemas.ts";
 

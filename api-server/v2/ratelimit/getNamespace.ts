@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
+import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findNamespace } from "../../store/namespaces.ts";
-import { onNamespace } from "../needed-permissions.ts";
 import { Namespace, NamespaceOut, toNamespaceOut } from "./schemas.ts";
 
 const Body = z.strictObject({ namespace: Namespace });

@@ -2,11 +2,11 @@ import * as z from "zod";
 import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { selectOverride } from "../../../core/ratelimits/overrides.ts";
 import { namespaceNotFound, overrideNotFound } from "../../domain/not-found.ts";
+import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findNamespace } from "../../store/namespaces.ts";
 import { findOverride, listOverridePatterns, type OverrideRef, type OverrideRow } from "../../store/overrides.ts";
 import type { Queryable } from "../../store/queryable.ts";
-import { onNamespace } from "../needed-permissions.ts";
 import { Namespace, OverrideIdentifier, OverrideOut, toOverrideOut } from "./schemas.ts";
 
 const Body = z.strictObject({ namespace: Namespace, identifier: OverrideIdentifier });

@@ -4,8 +4,8 @@ import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { consumeLimits } from "../../domain/consume-limits.ts";
 import { applyLimit, toLimitEvent } from "../../domain/limit-requests.ts";
 import { namespaceToLimit } from "../../domain/namespaces.ts";
+import { onNamespace, onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onNamespace, onNamespaces } from "../needed-permissions.ts";
 import { AppliedLimitOut, AppliedOverrideOut, LimitFields, RemainingOut, WindowEndOut } from "./schemas.ts";
 
 const Body = z.strictObject(LimitFields);

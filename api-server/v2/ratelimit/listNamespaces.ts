@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { readPage } from "../../domain/search.ts";
+import { onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { listNamespaces as listNamespaceRows } from "../../store/namespaces.ts";
-import { onNamespaces } from "../needed-permissions.ts";
 import { Cursor, PageLimit, Search } from "../schemas.ts";
 import { NamespaceOut, toNamespaceOut } from "./schemas.ts";
 

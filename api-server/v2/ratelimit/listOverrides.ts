@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
+import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { findNamespace } from "../../store/namespaces.ts";
 import { listOverrides as listOverrideRows } from "../../store/overrides.ts";
-import { onNamespace } from "../needed-permissions.ts";
 import { Cursor } from "../schemas.ts";
 import { Namespace, OverrideOut, toOverrideOut } from "./schemas.ts";
 

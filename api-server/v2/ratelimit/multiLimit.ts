@@ -3,8 +3,8 @@ import * as z from "zod";
 import { consumeLimits } from "../../domain/consume-limits.ts";
 import { applyLimit, toLimitEvent } from "../../domain/limit-requests.ts";
 import { namespacesToLimit } from "../../domain/namespaces-to-limit.ts";
+import { onNamespace, onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onNamespace, onNamespaces } from "../needed-permissions.ts";
 import {
   AppliedLimitOut,
   AppliedOverrideOut,

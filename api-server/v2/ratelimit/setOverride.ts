@@ -4,6 +4,7 @@ import { makeId } from "../../../core/ids.ts";
 import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
+import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { holdNamespace, type NamespaceRow } from "../../store/namespaces.ts";
@@ -15,7 +16,6 @@ import {
   updateOverride,
 } from "../../store/overrides.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { onNamespace } from "../needed-permissions.ts";
 import { Namespace, OverrideIdentifier } from "./schemas.ts";
 
 /** As often as an override may be set and deleted by others while we look at it before we give up. */
