@@ -1,5 +1,5 @@
+import type { CreditOutcome, LimitCharge, LimitOutcome } from "../../core/charges.ts";
 import { PublicError } from "../../core/errors.ts";
-import type { CreditOutcome, LimitCharge, LimitOutcome } from "../../edge/counters/contract.ts";
 import type { Deps } from "../deps.ts";
 import { consumeLimits } from "./consume-limits.ts";
 

@@ -1,4 +1,5 @@
-import { type Consumed, CountersUnavailable, type LimitCharge } from "../../edge/counters/contract.ts";
+import type { Consumed, LimitCharge } from "../../core/charges.ts";
+import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { Deps } from "../deps.ts";
 import { noteRarely } from "./note-rarely.ts";
 

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks";
+import type { LimitCharge, LimitOutcome } from "../../core/charges.ts";
 import type { OverrideRecord } from "../../core/verification/records.ts";
-import type { LimitCharge, LimitOutcome } from "../../edge/counters/contract.ts";
 import type { RatelimitEvent } from "../../edge/events/contract.ts";
 import type { Call } from "../procedure.ts";
 import { knownValue } from "./lookups.ts";

@@ -1,3 +1,4 @@
+import type { LimitOutcome } from "../charges.ts";
 import { admitsAt, decideLimit, rollCounts, usedAt, type WindowCounts } from "./window.ts";
 
 export interface CounterCharge {
@@ -6,15 +7,6 @@ export interface CounterCharge {
   readonly limit: number;
   readonly durationMs: number;
   readonly cost: number;
-}
-
-export interface ChargeOutcome {
-  /** Whether this charge's own limit allows it, whatever becomes of the others. */
-  readonly passed: boolean;
-  readonly remaining: number;
-  readonly resetMs: number;
-  /** Of a refusal: when this charge alone could pass; Infinity if never. */
-  readonly retryAtMs?: number;
 }
 
 /**
@@ -29,9 +21,9 @@ export function decideLimits(
   charges: readonly CounterCharge[],
   read: (counterKey: string) => WindowCounts | undefined,
   nowMs: number,
-): { passed: boolean; outcomes: ChargeOutcome[]; updates: Map<string, WindowCounts> } {
+): { passed: boolean; outcomes: LimitOutcome[]; updates: Map<string, WindowCounts> } {
   const updates = new Map<string, WindowCounts>();
-  const outcomes: ChargeOutcome[] = [];
+  const outcomes: LimitOutcome[] = [];
   let passed = true;
   for (const charge of charges) {
     const { counterKey, limit, durationMs, cost } = charge;

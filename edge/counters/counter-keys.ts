@@ -1,6 +1,6 @@
+import type { LimitCharge } from "../../core/charges.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import { countedHash, type RedisKeys } from "../redis/keys.ts";
-import type { LimitCharge } from "./contract.ts";
 import { counterName } from "./memory.ts";
 
 const REMEMBERED_MAX = 20_000;

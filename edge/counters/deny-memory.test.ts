@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ConsumeRequest, LimitCharge } from "./contract.ts";
+import type { LimitCharge } from "../../core/charges.ts";
+import type { ConsumeRequest } from "./contract.ts";
 import { DenyMemory } from "./deny-memory.ts";
 import { MemoryCounters, MemoryStore } from "./memory.ts";
 import type { StrictCounters } from "./strict.ts";

@@ -1,6 +1,7 @@
+import type { Consumed, LimitCharge, LimitOutcome } from "../../core/charges.ts";
 import { windowAt } from "../../core/ratelimits/window.ts";
 import { BoundedCache } from "../bounded-cache.ts";
-import type { Consumed, ConsumeRequest, LimitCharge, LimitOutcome } from "./contract.ts";
+import type { ConsumeRequest } from "./contract.ts";
 import { counterName } from "./memory.ts";
 import type { ConsumeOptions, StrictCounters } from "./strict.ts";
 

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import type { Consumed } from "../../core/charges.ts";
 import { waitFor } from "../../test/harness/wait.ts";
-import { type Consumed, CountersUnavailable } from "./contract.ts";
+import { CountersUnavailable } from "./contract.ts";
 import { Breaker, GuardedCounters } from "./guard.ts";
 import type { Caller, ConsumeOptions, StrictCounters } from "./strict.ts";
 

@@ -1,5 +1,6 @@
+import type { Consumed } from "../../core/charges.ts";
 import { Slots, type Slotted } from "../slots.ts";
-import { type Consumed, type ConsumeRequest, CountersUnavailable } from "./contract.ts";
+import { type ConsumeRequest, CountersUnavailable } from "./contract.ts";
 import type { Caller, ConsumeOptions, StrictCounters } from "./strict.ts";
 
 /*

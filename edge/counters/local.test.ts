@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from "vitest";
+import type { LimitCharge } from "../../core/charges.ts";
 import { rollCounts, type WindowCounts } from "../../core/ratelimits/window.ts";
 import { waitFor } from "../../test/harness/wait.ts";
-import { CountersUnavailable, type LimitCharge } from "./contract.ts";
+import { CountersUnavailable } from "./contract.ts";
 import { type Exchanged, type ExchangeItem, withAmounts } from "./exchange.ts";
 import { LocalCounters } from "./local.ts";
 import { counterName, creditsKey, MemoryCounters, MemoryStore } from "./memory.ts";

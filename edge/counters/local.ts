@@ -1,6 +1,7 @@
+import type { Consumed, LimitCharge, LimitOutcome } from "../../core/charges.ts";
 import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import { decideLimit, rollCounts, usedAt, type WindowCounts } from "../../core/ratelimits/window.ts";
-import type { Consumed, ConsumeRequest, Counters, LimitCharge, LimitOutcome } from "./contract.ts";
+import type { ConsumeRequest, Counters } from "./contract.ts";
 import { type Amount, type Exchanged, type ExchangeItem, withAmounts } from "./exchange.ts";
 import { counterName } from "./memory.ts";
 import type { StrictCounters } from "./strict.ts";

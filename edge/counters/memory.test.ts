@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { LimitCharge } from "./contract.ts";
+import type { LimitCharge } from "../../core/charges.ts";
 import { creditsKey, MemoryCounters, MemoryStore } from "./memory.ts";
 
 const aCharge = (charge: Partial<LimitCharge> = {}): LimitCharge => ({

@@ -1,7 +1,8 @@
+import type { Consumed, CreditCharge, CreditOutcome, LimitCharge } from "../../core/charges.ts";
 import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import type { CreditCounter } from "../credits/contract.ts";
-import type { Consumed, ConsumeRequest, CreditCharge, CreditOutcome, LimitCharge } from "./contract.ts";
+import type { ConsumeRequest } from "./contract.ts";
 import { type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
 export interface MemoryCredits extends CreditCounter {

@@ -1,17 +1,11 @@
+import type { Consumed, CreditCharge, CreditOutcome, LimitOutcome } from "../../core/charges.ts";
 import { type CounterCharge, decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import type { RedisClient } from "../redis/connect.ts";
 import { DeadlineClock } from "../redis/deadline-clock.ts";
 import type { RedisKeys } from "../redis/keys.ts";
 import { readNumbers, runScript } from "../redis/script.ts";
-import {
-  type Consumed,
-  type ConsumeRequest,
-  CountersUnavailable,
-  type CreditCharge,
-  type CreditOutcome,
-  type LimitOutcome,
-} from "./contract.ts";
+import { type ConsumeRequest, CountersUnavailable } from "./contract.ts";
 import { CounterKeys } from "./counter-keys.ts";
 import { countsAt, creditOutcome, TOO_LATE, WAIT_MS } from "./redis.ts";
 import { CONSUME, GIVE_BACK, SPEND_CREDITS } from "./scripts.ts";

@@ -1,17 +1,11 @@
+import type { Consumed, CreditCharge, CreditOutcome, LimitCharge } from "../../core/charges.ts";
 import { type CounterCharge, decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import type { RedisClient } from "../redis/connect.ts";
 import { DeadlineClock } from "../redis/deadline-clock.ts";
 import type { RedisKeys } from "../redis/keys.ts";
 import { readNumbers, runScript } from "../redis/script.ts";
-import {
-  type Consumed,
-  type ConsumeRequest,
-  CountersUnavailable,
-  type CreditCharge,
-  type CreditOutcome,
-  type LimitCharge,
-} from "./contract.ts";
+import { type ConsumeRequest, CountersUnavailable } from "./contract.ts";
 import { CounterKeys } from "./counter-keys.ts";
 import { CONSUME, CONSUME_MANY } from "./scripts.ts";
 import { type Caller, type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";

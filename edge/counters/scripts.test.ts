@@ -2,11 +2,11 @@ import { setImmediate } from "node:timers/promises";
 import * as fc from "fast-check";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import type { LimitCharge } from "../../core/charges.ts";
 import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import { createTestRedis, type TestRedis } from "../../test/harness/redis.ts";
 import { RedisKeys } from "../redis/keys.ts";
-import type { LimitCharge } from "./contract.ts";
 import { CounterKeys } from "./counter-keys.ts";
 import { RedisCounters } from "./redis.ts";
 

@@ -1,6 +1,7 @@
+import type { Consumed, LimitOutcome } from "../../core/charges.ts";
 import type { CounterCharge } from "../../core/ratelimits/decide-limits.ts";
 import { decideLimit, type WindowCounts } from "../../core/ratelimits/window.ts";
-import type { Consumed, ConsumeRequest, Counters, LimitOutcome } from "./contract.ts";
+import type { ConsumeRequest, Counters } from "./contract.ts";
 
 /** Who waits for an answer, and until when. */
 export interface Caller {

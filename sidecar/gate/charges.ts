@@ -1,9 +1,9 @@
+import type { CreditCharge, LimitCharge } from "../../core/charges.ts";
 import type { CompiledRule } from "../../core/policies/match-rule.ts";
 import type { RuleRatelimit } from "../../core/policies/policy.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import type { OverrideRecord } from "../../core/verification/records.ts";
 import { selectLimits } from "../../core/verification/select-limits.ts";
-import type { CreditCharge, LimitCharge } from "../../edge/counters/contract.ts";
 
 /*
  * What a request that passes a rule with a key is charged. It depends on the key's record and the rule alone, so it is

@@ -1,15 +1,8 @@
+import type { Consumed, CreditCharge, LimitCharge, LimitOutcome } from "../../core/charges.ts";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import type { Code } from "../../core/verification/codes.ts";
 import { settle } from "../../core/verification/settle.ts";
-import {
-  type Consumed,
-  type ConsumeRequest,
-  type Counters,
-  CountersUnavailable,
-  type CreditCharge,
-  type LimitCharge,
-  type LimitOutcome,
-} from "../../edge/counters/contract.ts";
+import { type ConsumeRequest, type Counters, CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
 import type { ShownLimit } from "../http/answers.ts";
 import { type Charges, overridden } from "./charges.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Consumed, LimitCharge } from "../../edge/counters/contract.ts";
+import type { Consumed, LimitCharge } from "../../core/charges.ts";
 import { openRedisEdge } from "../../edge/open.ts";
 import { startOwnRedis } from "../harness/redis.ts";
 import { waitFor } from "../harness/wait.ts";

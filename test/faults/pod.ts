@@ -1,4 +1,4 @@
-import type { Consumed } from "../../edge/counters/contract.ts";
+import type { Consumed } from "../../core/charges.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
 import type { System } from "./system.ts";

@@ -1,7 +1,7 @@
+import type { LimitOutcome } from "../../../core/charges.ts";
 import type { Code } from "../../../core/verification/codes.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import { effectiveIdentityLimits, type SelectedLimit } from "../../../core/verification/select-limits.ts";
-import type { LimitOutcome } from "../../../edge/counters/contract.ts";
 import { DataJson } from "../../procedure.ts";
 import type { Data } from "./verify-schemas.ts";
 

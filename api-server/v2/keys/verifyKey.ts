@@ -1,4 +1,5 @@
 import { performance } from "node:perf_hooks";
+import type { LimitCharge, LimitOutcome } from "../../../core/charges.ts";
 import { PublicError } from "../../../core/errors.ts";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import { parseQuery, type Query, QuerySyntaxError } from "../../../core/permissions/query.ts";
@@ -8,7 +9,6 @@ import type { Code } from "../../../core/verification/codes.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import { type SelectedLimit, selectLimits } from "../../../core/verification/select-limits.ts";
 import { settle } from "../../../core/verification/settle.ts";
-import type { LimitCharge, LimitOutcome } from "../../../edge/counters/contract.ts";
 import { subjectJson, verificationLine } from "../../../edge/events/verification-line.ts";
 import { consumeForKey } from "../../domain/consume-for-key.ts";
 import { consumeLimits } from "../../domain/consume-limits.ts";

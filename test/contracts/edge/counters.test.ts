@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { LimitCharge } from "../../../edge/counters/contract.ts";
+import type { LimitCharge } from "../../../core/charges.ts";
 import type { EdgeCounters } from "../../../edge/open.ts";
 import { aName, EDGES, type OpenedEdge } from "./edges.ts";
 

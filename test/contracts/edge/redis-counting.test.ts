@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
-import { CountersUnavailable, type LimitCharge } from "../../../edge/counters/contract.ts";
+import type { LimitCharge } from "../../../core/charges.ts";
+import { CountersUnavailable } from "../../../edge/counters/contract.ts";
 import { openRedisEdge } from "../../../edge/open.ts";
 import { openProjection } from "../../../edge/projection/projection.ts";
 import { detectCluster } from "../../../edge/redis/connect.ts";
