@@ -1,6 +1,6 @@
 /**
- * Every error kind that the public API can answer with. The table is the one source of status, title and explanation:
- * error bodies, the pages at `/errors/<kind>` and the OpenAPI document are made from it. Kinds are never reused.
+ * Every error kind that the public API can return. This table is the only source of status, title and explanation: error bodies,
+ * the pages at `/errors/<kind>` and the OpenAPI document are made from it. A kind is never reused for another meaning.
  */
 export interface ErrorKindRow {
   readonly status: number;
@@ -158,7 +158,7 @@ export interface ErrorEntry {
   readonly fix?: string;
 }
 
-/** A failure that the caller is told about. `detail` must never hold a secret, SQL or a stack. */
+/** A failure that is reported to the caller. `detail` must never hold a secret, SQL or a stack. */
 export class PublicError extends Error {
   readonly kind: ErrorKind;
   readonly detail: string;

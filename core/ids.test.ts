@@ -17,12 +17,12 @@ test("every prefix is of one kind", () => {
   expect(new Set(Object.values(ID_PREFIXES)).size).toBe(kinds.length);
 });
 
-test("the least and the greatest bytes give the first and the last character", () => {
+test("the lowest and the highest bytes make the first and the last character", () => {
   expect(makeId("key", new Uint8Array(16))).toBe(`key_${"0".repeat(16)}`);
   expect(makeId("key", new Uint8Array(16).fill(255))).toBe(`key_${"z".repeat(16)}`);
 });
 
-test("another upper 24 bits of any word give another id, and bytes behind the 16th do not count", () => {
+test("different upper 24 bits of any word make a different id, and bytes after the 16th are not used", () => {
   const bytes = Uint8Array.from({ length: 17 }, (_, i) => i * 15);
   const id = makeId("api", bytes);
   expect(makeId("api", bytes.with(16, 1))).toBe(id);

@@ -1,22 +1,22 @@
 import * as z from "zod";
 
 /*
- * A thing that travels has two schemas. The strict one says what a caller may send: it refuses what it does not know. The
- * tolerant one says what a reader can make of what another release wrote: unknown members stay and mean nothing, missing ones
- * get the value that they had before they were thought of, and sizes are the writer's business. The second is made from the
- * first, so that a new member is never forgotten in it.
+ * A thing that is sent between releases has two schemas. The strict one says what a caller may send, and refuses unknown members.
+ * The tolerant one says what a reader accepts from another release: unknown members are ignored, missing ones get the value that
+ * they had before they existed, and bounds of size are not checked. The tolerant schema is derived from the strict one, so that a new
+ * member cannot be missing in it.
  */
 
-/** What a member that is missing means to a reader: its default. A member without a default must be there. */
+/** The default that a reader uses for a missing member. A member without a default is required. */
 const missing = z.registry<{ readonly value: unknown }>();
 
-/** Marks a member of a strict schema; to be called last, because every other method makes another schema. */
+/** Marks a member of a strict schema. Call it last, because every other zod method makes a new schema without the mark. */
 export const whenMissing = <S extends z.ZodType>(schema: S, value: z.output<S>): S => {
   missing.add(schema, { value });
   return schema;
 };
 
-/** The tolerant schema of a strict one. The complete value that it reads is of the same type. */
+/** Returns the tolerant schema of a strict one. Both have the same output type. */
 export const tolerant = <S extends z.ZodType>(schema: S): z.ZodType<z.output<S>> =>
   loosen(schema) as unknown as z.ZodType<z.output<S>>;
 
@@ -36,7 +36,7 @@ function loosenWithin(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodDefault) {
     return loosen(schema.unwrap() as z.ZodType).default(schema.def.defaultValue as never);
   }
-  // One alternative exactly: a value that has what tells two of them apart would be read as either.
+  // Exactly one alternative must match: a value that has the distinguishing members of two could be read as either.
   if (schema instanceof z.ZodUnion) return z.xor((schema.options as z.ZodType[]).map(loosen));
   return schema;
 }

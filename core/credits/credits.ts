@@ -2,13 +2,13 @@ import type { Refill } from "./refill.ts";
 
 export { dueRefills, type Refill, refilledAmount } from "./refill.ts";
 
-/** What a key has: `remaining` null is unlimited, and then there is no refill. */
+/** The credits of a key. `remaining` null means unlimited; an unlimited key has no refill. */
 export interface CreditsState {
   readonly remaining: number | null;
   readonly refill?: Refill | undefined;
 }
 
-/** `credits` of keys.updateKey (undefined: not given), or the fields of keys.updateCredits. */
+/** `credits` of keys.updateKey (undefined when the caller left it out), or the fields of keys.updateCredits. */
 export type CreditsUpdate =
   | undefined
   | null
@@ -18,8 +18,8 @@ export type CreditsUpdate =
 const UNLIMITED: CreditsState = { remaining: null };
 
 /**
- * The rules of refill on the state that a key would have (api/v2 section 6.1): what is wrong, as a sentence for the caller,
- * or undefined.
+ * Checks the rules of refill (api/v2 section 6.1) on the state that a key would have after a change. Returns what is wrong, as a
+ * sentence for the caller, or undefined.
  */
 export function checkRefill({ remaining, refill }: CreditsState): string | undefined {
   if (refill === undefined) return undefined;
@@ -29,13 +29,16 @@ export function checkRefill({ remaining, refill }: CreditsState): string | undef
   return undefined;
 }
 
-/** The state after a change, by the table of api/v2 section 10.3, or what forbids it. `current.remaining` must be the true one. */
+/**
+ * Returns the state after a change, by the table of api/v2 section 10.3, or the reason why the change is not allowed.
+ * `current.remaining` must be exact: that of the counter while one is loaded, else that of the row.
+ */
 export function applyCreditsUpdate(current: CreditsState, update: CreditsUpdate): CreditsState | { error: string } {
   if (update === undefined) return current;
   if (update === null) return UNLIMITED;
   if ("operation" in update) return applyOperation(current, update);
   const remaining = update.remaining === undefined ? current.remaining : update.remaining;
-  // Making a key unlimited clears its refill; a refill given in the same call contradicts that, which the check tells.
+  // Making a key unlimited clears its refill. A refill in the same call contradicts that; checkRefill reports it.
   const kept = remaining === null ? undefined : current.refill;
   const refill = update.refill === undefined ? kept : (update.refill ?? undefined);
   const next = stateOf(remaining, refill);

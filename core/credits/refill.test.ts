@@ -12,7 +12,7 @@ describe("a monthly refill", () => {
     { name: "is not due the day before", day: 15, last: "2026-03-01", today: "2026-03-14", due: 0 },
     { name: "is not due again on the same day", day: 15, last: "2026-03-15", today: "2026-03-15", due: 0 },
     {
-      name: "set today for today's day waits for the next month",
+      name: "set today, with today as its day, is due next month",
       day: 15,
       last: "2026-03-15",
       today: "2026-04-14",
@@ -37,14 +37,20 @@ describe("a monthly refill", () => {
     },
     { name: "knows that 2100 is no leap year", day: 29, last: "2100-02-01", today: "2100-02-28", due: 1 },
     {
-      name: "comes once for 28 February and not again on 1 March",
+      name: "is due on 28 February and not again on 1 March",
       day: 30,
       last: "2026-02-28",
       today: "2026-03-29",
       due: 0,
     },
-    { name: "is made up for over the turn of a year", day: 31, last: "2025-11-30", today: "2026-02-28", due: 3 },
-    { name: "is made up for after years, 31 times at most", day: 1, last: "2020-01-01", today: "2026-01-01", due: 31 },
+    {
+      name: "is done once for each missed month across the end of a year",
+      day: 31,
+      last: "2025-11-30",
+      today: "2026-02-28",
+      due: 3,
+    },
+    { name: "is done 31 times at most after years", day: 1, last: "2020-01-01", today: "2026-01-01", due: 31 },
     { name: "is not due in the past", day: 1, last: "2026-05-01", today: "2026-01-01", due: 0 },
   ])("$name", ({ day, last, today, due }) => expect(monthly(day, last, today)).toBe(due));
 });
@@ -53,13 +59,13 @@ describe("a daily refill", () => {
   test.each([
     { name: "is due every day", last: "2026-02-28", today: "2026-03-01", due: 1 },
     { name: "is due once a day", last: "2026-03-01", today: "2026-03-01", due: 0 },
-    { name: "is made up for", last: "2026-02-26", today: "2026-03-01", due: 3 },
-    { name: "is made up for 31 times at most", last: "2025-12-31", today: "2026-03-01", due: 31 },
+    { name: "is done once for each missed day", last: "2026-02-26", today: "2026-03-01", due: 3 },
+    { name: "is done 31 times at most", last: "2025-12-31", today: "2026-03-01", due: 31 },
     { name: "is not due in the past", last: "2026-03-02", today: "2026-03-01", due: 0 },
   ])("$name", ({ last, today, due }) => expect(daily(last, today)).toBe(due));
 });
 
-test("counting dates one by one gives the same, for any day and any dates", () => {
+test("the number equals that of counting dates one by one, for any day and any dates", () => {
   const dayMs = 86_400_000;
   const dateOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
   const isDue = (ms: number, refillDay: number | undefined): boolean => {

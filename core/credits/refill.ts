@@ -1,13 +1,13 @@
 /*
- * Refills fall due on calendar dates in UTC (api/v2 section 10.2). Dates are `YYYY-MM-DD`. Dates that were missed are made
- * up for, each once, up to 31 of them.
+ * Refills are due on calendar dates in UTC (api/v2 section 10.2), written `YYYY-MM-DD`. Due dates that were missed are done
+ * later, once each, but at most 31 of them.
  */
 
 export interface Refill {
   readonly interval: "daily" | "monthly";
   /** Added to what remains at each due date. */
   readonly amount: number;
-  /** 1 to 31, for `monthly` alone; in a shorter month the last day stands for it. */
+  /** 1 to 31, for `monthly` only. In a shorter month, the last day of the month is used instead. */
   readonly refillDay?: number | undefined;
 }
 
@@ -15,7 +15,10 @@ const DAY_MS = 86_400_000;
 const MADE_UP_FOR_MAX = 31;
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 
-/** How many due dates lie after `lastRefillOn`, up to and including `today`; at most 31. Throws RangeError for a non-date. */
+/**
+ * Returns the number of due dates after `lastRefillOn`, up to and including `today`; at most 31. Throws RangeError if a date is
+ * not valid.
+ */
 export function dueRefills({
   interval,
   refillDay,
@@ -32,14 +35,14 @@ export function dueRefills({
   if (interval === "daily") return Math.min(MADE_UP_FOR_MAX, Math.max(0, (now.ms - last.ms) / DAY_MS));
   const months = now.month - last.month;
   if (months < 0) return 0;
-  // Every month between the two has one due date; the first and the last only if theirs lies in the range.
+  // Each month between the two has one due date. The first and the last month count only if their due date is in the range.
   const dueIn = (month: number): number => Math.min(refillDay ?? 1, daysIn(month));
   const lastIsPast = last.day >= dueIn(last.month) ? 1 : 0;
   const todayIsBefore = now.day < dueIn(now.month) ? 1 : 0;
   return Math.min(MADE_UP_FOR_MAX, Math.max(0, months + 1 - lastIsPast - todayIsBefore));
 }
 
-/** What remains after `times` refills; it stops at 2^53 − 1. */
+/** Returns the credits after `times` refills, at most 2^53 − 1. */
 export function refilledAmount({
   remaining,
   amount,
@@ -52,12 +55,12 @@ export function refilledAmount({
   return Math.min(Number.MAX_SAFE_INTEGER, remaining + amount * times);
 }
 
-/** `month` counts months since year 0, so that differences are plain. */
+/** `month` counts months since year 0, so that a difference of two is a number of months. */
 function parseDate(text: string): { ms: number; month: number; day: number } {
   const [, year, month, day] = DATE.exec(text) ?? [];
   const ms = Date.parse(`${text}T00:00:00Z`);
   const parsed = { ms, month: Number(year) * 12 + Number(month) - 1, day: Number(day) };
-  // Date.parse takes 30 February for 1 March.
+  // Date.parse reads 30 February as 1 March.
   if (Number.isNaN(ms) || parsed.day > daysIn(parsed.month))
     throw new RangeError(`${JSON.stringify(text)} is not a date`);
   return parsed;

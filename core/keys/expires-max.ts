@@ -1,2 +1,2 @@
-/** The latest instant that anything may be said to expire at, Unix ms: 1 January 2100. */
+/** The latest allowed expiry, Unix ms: 1 January 2100. */
 export const EXPIRES_MAX_MS = 4_102_444_800_000;

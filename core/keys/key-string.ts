@@ -4,8 +4,8 @@ const ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 const START_CHARACTERS = 4;
 
 /**
- * Base58 in the alphabet of Bitcoin, which leaves out `0`, `O`, `I` and `l`: the bytes are one big-endian number, and each
- * leading zero byte is one `1`. Long division by 58; quadratic, which is nothing at the 255 bytes that a key may have.
+ * Encodes bytes in base58 with Bitcoin's alphabet, which has no `0`, `O`, `I` and `l`. The bytes are one big-endian number; each
+ * leading zero byte becomes one `1`. The long division by 58 takes quadratic time, which does not matter for at most 255 bytes.
  */
 export function encodeBase58(bytes: Uint8Array): string {
   const digits: number[] = [];
@@ -25,8 +25,8 @@ export function encodeBase58(bytes: Uint8Array): string {
 }
 
 /**
- * Makes the secret of a key out of random bytes (16 to 255, from a cryptographic source). `start` is the only part of the
- * secret that is ever shown again.
+ * Makes the string of a key from random bytes (16 to 255, from a cryptographic source). `start` is the only part of it that may be
+ * shown later.
  */
 export function makeKeyString({ prefix, randomBytes }: { prefix?: string | undefined; randomBytes: Uint8Array }): {
   key: string;
@@ -36,16 +36,16 @@ export function makeKeyString({ prefix, randomBytes }: { prefix?: string | undef
   return { key: leadOf(prefix) + random, start: startOf({ prefix, random }) };
 }
 
-/** What may be shown of a key whose secret is `random`, behind the prefix. */
+/** Returns the part that may be shown of a key with this prefix and random part. */
 export const startOf = ({ prefix, random }: { prefix?: string | undefined; random: string }): string =>
   leadOf(prefix) + random.slice(0, START_CHARACTERS);
 
 const leadOf = (prefix: string | undefined): string => (prefix === undefined || prefix === "" ? "" : `${prefix}_`);
 
 /**
- * The form in which keys are stored and looked up: SHA-256 over the UTF-8 bytes of the whole string, standard base64 with
- * padding, 44 characters. A key is case-sensitive and is not trimmed. A plain hash suffices because the secret has at
- * least 128 random bits; there is nothing to guess slowly.
+ * Returns the form in which keys are stored and looked up: SHA-256 over the UTF-8 bytes of the whole string, in standard base64
+ * with padding, 44 characters. A key is case-sensitive and is not trimmed. A slow hash is not needed: the string has at least 128
+ * random bits, so that it cannot be guessed.
  */
 export function hashKey(key: string): string {
   return hash("sha256", key, "base64");

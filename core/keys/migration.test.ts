@@ -20,14 +20,14 @@ test.each(["", "secret", "acme_secret", "acme_abcdefgh_", "_", "__", "acme-abcde
   (key) => expect(readPrefixedKey(key)).toBeUndefined(),
 );
 
-test("hexadecimal is stored in lower case, base64 and whatever else as it is", () => {
+test("hexadecimal is stored in lower case, base64 and anything else unchanged", () => {
   const hex = sha256("secret");
   expect(storedHash("prefixed", hex.toUpperCase())).toBe(hex);
   expect(storedHash("sha256", hex.toUpperCase())).toBe(hex.toUpperCase());
   expect(storedHash("prefixed", "AbC")).toBe("AbC");
 });
 
-test("of entries with one hash the last counts, whose order is that of the first", () => {
+test("of entries with the same hash the last one is used, at the position of the first", () => {
   const hex = sha256("secret");
   const entries = [
     { hash: hex, name: "first" },

@@ -3,28 +3,28 @@ import * as z from "zod";
 import { startOf } from "./key-string.ts";
 
 /**
- * How keys that were issued elsewhere were hashed there (api/v2 section 12.4). `sha256`: the whole key, as we do it ourselves.
- * `prefixed`: the long token of `<prefix>_<short token>_<long token>` alone, in hexadecimal.
+ * How keys that were issued elsewhere were hashed there (api/v2 section 12.4). `sha256`: over the whole key, as in Postern.
+ * `prefixed`: over the long token of `<prefix>_<short token>_<long token>` only, in hexadecimal.
  */
 export const MigrationAlgorithm = z.enum(["sha256", "prefixed"]);
 export type MigrationAlgorithm = z.infer<typeof MigrationAlgorithm>;
 
 const HEX_SHA256 = /^[0-9a-f]{64}$/i;
 
-/** The form in which an imported hash is stored and looked up: hexadecimal means the same in either case, base64 does not. */
+/** Returns the form in which an imported hash is stored and looked up. Hexadecimal ignores case, base64 does not. */
 export const storedHash = (algorithm: MigrationAlgorithm, imported: string): string =>
   algorithm === "prefixed" && HEX_SHA256.test(imported) ? imported.toLowerCase() : imported;
 
 export interface PrefixedKey {
-  /** Of the long token, as `storedHash` has it. */
+  /** Hash of the long token, in the form of `storedHash`. */
   readonly hash: string;
-  /** What a key that is stored as ours shows of itself. */
+  /** The part of the key that may be shown, as of a key that Postern made. */
   readonly start: string;
 }
 
 /**
- * Reads a key as one of the form `<prefix>_<short token>_<long token>`, whose prefix may contain underscores; undefined when it
- * is not. An empty long token would be no secret.
+ * Reads a key of the form `<prefix>_<short token>_<long token>`; the prefix may contain underscores. Returns undefined for any
+ * other form, and for an empty long token, which would be no secret.
  */
 export function readPrefixedKey(key: string): PrefixedKey | undefined {
   const parts = key.split("_");
@@ -37,9 +37,7 @@ export function readPrefixedKey(key: string): PrefixedKey | undefined {
   };
 }
 
-/**
- * Of entries with the same stored hash the last one, at the place of the first: what is said twice is meant once.
- */
+/** Keeps the last of the entries with the same stored hash, at the position of the first one. */
 export function lastOfEachHash<Entry extends { readonly hash: string }>(
   algorithm: MigrationAlgorithm,
   entries: readonly Entry[],

@@ -13,24 +13,34 @@ test.each([
 const nowMs = 90_001;
 test.each([
   { name: "0 is now", gracePeriodMs: 0, expiresMs: undefined, expected: nowMs },
-  { name: "what ends within a minute ends with it", gracePeriodMs: 1, expiresMs: undefined, expected: 120_000 },
-  { name: "what ends on a minute ends there", gracePeriodMs: 29_999, expiresMs: undefined, expected: 120_000 },
+  {
+    name: "an expiry within a minute is rounded up to its end",
+    gracePeriodMs: 1,
+    expiresMs: undefined,
+    expected: 120_000,
+  },
+  {
+    name: "an expiry on a whole minute is not changed",
+    gracePeriodMs: 29_999,
+    expiresMs: undefined,
+    expected: 120_000,
+  },
   {
     name: "a millisecond more is a minute more",
     gracePeriodMs: 30_000,
     expiresMs: undefined,
     expected: 180_000,
   },
-  { name: "an earlier expiry stays", gracePeriodMs: 60_000, expiresMs: 100_000, expected: 100_000 },
-  { name: "an expiry in the past stays", gracePeriodMs: 0, expiresMs: 5, expected: 5 },
-  { name: "an expiry of 0 stays", gracePeriodMs: 0, expiresMs: 0, expected: 0 },
+  { name: "an earlier expiry is kept", gracePeriodMs: 60_000, expiresMs: 100_000, expected: 100_000 },
+  { name: "an expiry in the past is kept", gracePeriodMs: 0, expiresMs: 5, expected: 5 },
+  { name: "an expiry of 0 is kept", gracePeriodMs: 0, expiresMs: 0, expected: 0 },
   {
-    name: "nothing expires after the last instant that the API knows",
+    name: "nothing expires after the latest expiry that the API allows",
     gracePeriodMs: 4_102_444_800_000,
     expiresMs: undefined,
     expected: 4_102_444_800_000,
   },
-  { name: "a later expiry is drawn nearer", gracePeriodMs: 1, expiresMs: 120_001, expected: 120_000 },
+  { name: "a later expiry becomes earlier", gracePeriodMs: 1, expiresMs: 120_001, expected: 120_000 },
 ])("$name", ({ gracePeriodMs, expiresMs, expected }) => {
   expect(expiryOfPredecessor({ nowMs, gracePeriodMs, expiresMs })).toBe(expected);
 });

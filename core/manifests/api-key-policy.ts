@@ -14,7 +14,7 @@ const Selector = z
       .meta({ maxProperties: LABELS_MAX })
       .describe("Labels that a pod must all have."),
   })
-  .describe("The pods that get the sidecar. Without it none does; the sidecar is then run by other means.");
+  .describe("The pods that get the sidecar. Without it no pod does, and you run the sidecar yourself.");
 
 const Api = withRules(
   z.strictObject({
@@ -23,7 +23,7 @@ const Api = withRules(
       .min(3)
       .max(256)
       .optional()
-      .describe("The API of this name is made for the policy. Changing the name renames it; its keys stay."),
+      .describe("An API with this name is made for the policy. Changing the name renames it; its keys stay."),
     id: z
       .string()
       .min(8)
@@ -64,7 +64,9 @@ const Credential = withRules(
     query: z
       .strictObject({ name: z.string().min(1).max(128).describe("The parameter's name.") })
       .optional()
-      .describe("A query parameter that carries the key. Addresses end up in logs and histories: prefer a header."),
+      .describe(
+        "A query parameter that carries the key. URLs are kept in logs and browser histories: prefer a header.",
+      ),
   }),
   [exactlyOneOf("header", "query")],
 ).describe("A place where a request may carry its key.");
@@ -78,12 +80,14 @@ const OnStale = z
   .strictObject({
     after: durationOf({ msMin: 1000 })
       .default("30s")
-      .describe("How old the sidecar's knowledge may be before `action`."),
+      .describe("How old the sidecar's data may be before `action` applies."),
     action: z
       .enum(["Serve", "Deny"])
       .default("Serve")
-      .describe("Serve goes on serving keys that are known, and says so in metrics and status; Deny refuses."),
-    denyAfter: durationOf({ msMin: 1000 }).default("15m").describe("When even Serve ends; not before `after`."),
+      .describe("Serve still accepts keys that are known, and reports it in metrics and status; Deny refuses."),
+    denyAfter: durationOf({ msMin: 1000 })
+      .default("15m")
+      .describe("Age at which Serve refuses too; not less than `after`."),
   })
   .describe("What happens when changes of keys no longer reach the sidecar.");
 
@@ -92,7 +96,7 @@ const ClientAddress = withRules(
     from: z
       .enum(["Connection", "ForwardedFor"])
       .describe(
-        "Connection takes the peer's address; ForwardedFor the last entry of X-Forwarded-For that is no trusted proxy.",
+        "Connection uses the peer's address; ForwardedFor the last entry of X-Forwarded-For that is not a trusted proxy.",
       ),
     trustedProxies: z
       .array(z.string().min(1).max(64))
@@ -107,9 +111,9 @@ const ClientAddress = withRules(
       holds: ({ from, trustedProxies }) => (from === "ForwardedFor") === (trustedProxies !== undefined),
     },
   ],
-).describe("How the client's address is found. Without it the API's IP allow-list does not count at this gate.");
+).describe("How the client's address is found. Without it this gate does not check the API's IP allow-list.");
 
-/** What guards an app: which keys, and what each request needs. */
+/** Which keys an app accepts, and what each request needs. */
 export const ApiKeyPolicySpec = z
   .strictObject({
     selector: Selector.optional(),
@@ -125,11 +129,7 @@ export const ApiKeyPolicySpec = z
           })
           .meta({ "x-kubernetes-int-or-string": true, maxLength: 15 })
           .describe("The container port of the app, by name or number."),
-        protocol: z
-          .string()
-          .max(32)
-          .default("http1")
-          .describe("What the app speaks. http1 alone is supported for now."),
+        protocol: z.string().max(32).default("http1").describe("What the app speaks. Only http1 is supported for now."),
       })
       .describe("The app behind the gate."),
     interception: z
@@ -187,17 +187,19 @@ export const ApiKeyPolicyStatus = z.object({
   ...statusFields,
   apiId: storeId("the API"),
   policyId: storeId("the compiled policy"),
-  policyVersion: z.int().min(0).optional().describe("The version of the compiled policy that the store holds."),
+  policyVersion: z.int().min(0).optional().describe("The version of the compiled policy that is stored."),
   dataPlane: z
     .object({
-      pods: z.int().min(0).describe("Sidecars that reported lately."),
+      pods: z.int().min(0).describe("Sidecars that have reported recently."),
       current: z.int().min(0).describe("How many of them enforce this generation."),
       oldestLagMs: z.int().min(0).optional().describe("The greatest staleness among them, in milliseconds."),
       refused: z
         .int()
         .min(0)
         .optional()
-        .describe("How many of them cannot enforce it, being of an older release; they keep the last that they could."),
+        .describe(
+          "How many of them cannot enforce it, because their release is older; they keep the last policy that they could enforce.",
+        ),
     })
     .optional()
     .describe("What the sidecars report."),

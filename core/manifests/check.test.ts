@@ -394,12 +394,12 @@ describe("a manifest that is wrong", () => {
       location: "spec.name",
       message: /required/,
     },
-  ])("$name is told with its place", ({ manifest, location, message }) => {
+  ])("$name is reported with its location", ({ manifest, location, message }) => {
     const problems = checkManifest(manifest);
     expect(problems).toContainEqual({ location, message: expect.stringMatching(message) });
   });
 
-  test("has all its faults told at once", () => {
+  test("has all its problems reported at once", () => {
     const problems = checkManifest(aPolicy({ mode: 1, a: 1, b: 2, rules: [{ c: 1 }, { credits: {} }] }));
     expect(problems.map(({ location }) => location).sort()).toEqual([
       "spec.a",

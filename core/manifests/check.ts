@@ -8,7 +8,7 @@ import { RoleSpec } from "./role.ts";
 
 export type { ManifestProblem } from "./compile-policy.ts";
 
-/** Metadata is Kubernetes' own; what is not needed here is let through. `namespace` is left out for the default one. */
+/** Kubernetes owns the metadata, so members that we do not need are accepted. Without `namespace`, the default one is meant. */
 const Metadata = z.object({
   name: ObjectName,
   namespace: NamespaceName.optional(),
@@ -35,7 +35,7 @@ const ENVELOPES = {
 /** A manifest of any of our kinds, with its defaults filled in. */
 export type Manifest = { [K in keyof typeof ENVELOPES]: z.output<(typeof ENVELOPES)[K]> }[keyof typeof ENVELOPES];
 
-/** Reads a manifest. Unknown fields are refused with their place; never throws. */
+/** Reads a manifest. An unknown field is a problem, reported with its location. Never throws. */
 export function parseManifest(value: unknown): { manifest: Manifest } | { problems: ManifestProblem[] } {
   const head = z.looseObject({ apiVersion: z.string(), kind: z.string() }).safeParse(value, { error: sayRequired });
   if (!head.success) return { problems: problemsOf(head.error) };
@@ -49,8 +49,8 @@ export function parseManifest(value: unknown): { manifest: Manifest } | { proble
 }
 
 /**
- * Everything that is wrong with a manifest as far as it can be seen without a store: its schema, and for a policy also its
- * queries and paths. An empty list when nothing is.
+ * Returns everything that is wrong with a manifest, as far as it can be seen without a store: violations of its schema, and for a
+ * policy also of its queries and paths. The list is empty when the manifest is valid.
  */
 export function checkManifest(value: unknown): ManifestProblem[] {
   const parsed = parseManifest(value);
@@ -65,7 +65,7 @@ export function checkManifest(value: unknown): ManifestProblem[] {
 const sayRequired = (issue: { code: string; input?: unknown }): string | undefined =>
   issue.code === "invalid_type" && issue.input === undefined ? "is required" : undefined;
 
-/** What a schema complains of, a problem for each unknown field, with places such as `spec.rules[0].match.path`. */
+/** Turns zod issues into problems, one per unknown field, with locations such as `spec.rules[0].match.path`. */
 export function problemsOf(error: z.ZodError): ManifestProblem[] {
   return error.issues.flatMap((issue): ManifestProblem[] => {
     if (issue.code === "unrecognized_keys") {

@@ -72,13 +72,13 @@ describe("a compiled policy", () => {
     expect(PolicyInput.parse(policy)).toEqual(policy);
   });
 
-  test("of the smallest spec asks for a valid key everywhere", () => {
+  test("of the smallest spec requires a valid key for every request", () => {
     const policy = compile(aSpec({ clientAddress: { from: "Connection" } }));
     expect(PolicyInput.parse(policy)).toMatchObject({ rules: [], clientAddress: { from: "connection" } });
     expect(compile(aSpec())).not.toHaveProperty("clientAddress");
   });
 
-  test("at every bound of the manifest is still one that the API takes", () => {
+  test("is accepted by the API at every bound of the manifest", () => {
     const limit = { name: "n".repeat(255), limit: Number.MAX_SAFE_INTEGER, duration: "1s" };
     const ratelimits = Array.from({ length: 16 }, (_, i) => ({ ...limit, duration: 1000 + i }));
     const path = { prefix: `/${"a".repeat(1023)}` };
@@ -88,7 +88,7 @@ describe("a compiled policy", () => {
   });
 });
 
-test("a rate-limit namespace that is not there is told with its place", () => {
+test("a rate-limit namespace that does not exist is reported with its location", () => {
   const limit = { namespace: "gone", identifier: "key", limit: 1, duration: "1s" };
   const spec = aSpec({ rules: [{}, { ratelimits: [limit] }] });
   expect(compile(spec)).toEqual([

@@ -12,16 +12,16 @@ import type { ApiKeyPolicySpec } from "./api-key-policy.ts";
 import { parseDuration } from "./duration.ts";
 import type { ManifestRule } from "./policy-rule.ts";
 
-/** Something that only a changed manifest can mend. `location` is a path from the manifest's root, such as `spec.rules[0].match`. */
+/** Something that only a changed manifest can fix. `location` is a path from the manifest's root, such as `spec.rules[0].match`. */
 export interface ManifestProblem {
   readonly location: string;
   readonly message: string;
 }
 
 /**
- * Makes the policy that sidecars enforce: names resolved to ids, durations in milliseconds, queries and paths checked. Gives
- * all problems at once; the spec has passed its schema. `namespaceIds` has the rate-limit namespaces by their name in the
- * store, see `namespacesOf`.
+ * Makes the policy that sidecars enforce: names are resolved to ids, durations are milliseconds, queries and paths are checked.
+ * Returns all problems at once. `spec` must have passed its schema. `namespaceIds` maps the names of rate-limit namespaces in the
+ * store (see `namespacesOf`) to their ids.
  */
 export function compilePolicy(
   spec: ApiKeyPolicySpec,
@@ -71,7 +71,7 @@ export function compilePolicy(
   };
 }
 
-/** The rate-limit namespaces that the policy's limits name, each once. */
+/** Returns the rate-limit namespaces that the policy's limits name, without duplicates. */
 export function namespacesOf({ rules }: Pick<ApiKeyPolicySpec, "rules">): string[] {
   const names = rules.flatMap(({ ratelimits }) => ratelimits.map(({ namespace }) => namespace));
   return [...new Set(names.filter((name) => name !== undefined))];
@@ -101,7 +101,7 @@ function compileRule(rule: ManifestRule, context: RuleContext): PolicyRule {
   };
 }
 
-/** A path that no request can have, in the spelling in which requests are matched, would make a rule that guards nothing. */
+/** Checks and converts a path. A rule whose path no request can have would protect nothing, so it is reported. */
 function compilePath(
   { prefix, exact }: NonNullable<ManifestRule["match"]["path"]>,
   { location, allowPaths, report }: RuleContext,

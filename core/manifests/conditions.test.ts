@@ -55,7 +55,7 @@ describe("setting a condition", () => {
     expect(setCondition([ready], later)[0]?.lastTransitionTime).toBe("1970-01-01T00:00:09Z");
   });
 
-  test("gives the very list back when nothing changes, so that status is written only on a change", () => {
+  test("returns the same list when nothing changes, so that status is written only on a change", () => {
     const conditions = [ready];
     expect(setCondition(conditions, { ...ready, lastTransitionTime: "2026-01-01T00:00:00Z" })).toBe(conditions);
     expect(removeCondition(conditions, "Stalled")).toBe(conditions);

@@ -1,8 +1,8 @@
 import * as z from "zod";
 
 /*
- * Status conditions, by the API conventions of Kubernetes and kstatus: `Ready` is always there; `Reconciling` and `Stalled`
- * only while they hold. The time of the last transition moves with the status alone.
+ * Status conditions, by the API conventions of Kubernetes and by kstatus: `Ready` is always present, `Reconciling` and `Stalled`
+ * only while they are true. `lastTransitionTime` changes only when `status` changes.
  */
 
 export const CONDITION_TYPES = [
@@ -20,8 +20,8 @@ const MESSAGE_LENGTH_MAX = 32_768;
 
 export const Condition = z
   .object({
-    type: z.string().min(1).max(316).describe("The aspect that the condition tells about, such as Ready."),
-    status: z.enum(["True", "False", "Unknown"]).describe("Whether the condition holds."),
+    type: z.string().min(1).max(316).describe("The aspect that the condition describes, such as Ready."),
+    status: z.enum(["True", "False", "Unknown"]).describe("Whether the condition is true."),
     observedGeneration: z
       .int()
       .min(0)
@@ -33,8 +33,8 @@ export const Condition = z
       .min(1)
       .max(REASON_LENGTH_MAX)
       .regex(/^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/)
-      .describe("Why, as a CamelCase constant."),
-    message: z.string().max(MESSAGE_LENGTH_MAX).describe("Why, for a person."),
+      .describe("The reason, as a CamelCase constant."),
+    message: z.string().max(MESSAGE_LENGTH_MAX).describe("The reason, for a person."),
   })
   .describe("One aspect of the object's state.");
 export type Condition = z.infer<typeof Condition>;
@@ -44,9 +44,9 @@ export const Conditions = z
   .array(Condition)
   .max(16)
   .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
-  .describe("What the operator found: Ready, and Reconciling or Stalled while they hold.");
+  .describe("What the operator found: Ready, and Reconciling or Stalled while they are true.");
 
-/** A condition as of now; a message that is too long for Kubernetes is cut. */
+/** Makes a condition with the current time. Cuts a message that is longer than Kubernetes allows. */
 export function makeCondition({
   nowMs,
   message,
@@ -65,8 +65,8 @@ export function makeCondition({
 }
 
 /**
- * The conditions with this one set: in the place of that of its type, or at the end. While the status stays, so does the
- * time of the last transition; and when nothing changes at all, the very list comes back.
+ * Replaces the condition of the same type, or appends it. `lastTransitionTime` is kept while `status` is the same. Returns the
+ * same array when nothing changes, so that the caller can skip the write.
  */
 export function setCondition(conditions: readonly Condition[], condition: Condition): readonly Condition[] {
   const at = conditions.findIndex(({ type }) => type === condition.type);
@@ -82,7 +82,7 @@ export function setCondition(conditions: readonly Condition[], condition: Condit
   return isSame ? conditions : conditions.with(at, set);
 }
 
-/** The conditions without that of this type: an abnormal one that no longer holds. The very list when there is none. */
+/** Removes the condition of a type, for example an abnormal one that is over. Returns the same array when there is none. */
 export function removeCondition(conditions: readonly Condition[], type: string): readonly Condition[] {
   return conditions.some((condition) => condition.type === type)
     ? conditions.filter((condition) => condition.type !== type)

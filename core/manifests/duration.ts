@@ -13,7 +13,7 @@ const PART = /([0-9]+)(ms|s|m|h)/g;
 
 const EXPECTED = "expected a duration such as 500ms, 60s or 1h30m, or a positive integer of milliseconds";
 
-/** The duration in milliseconds. Throws RangeError for what is none, or is beyond 2^53 − 1. */
+/** Returns the duration in milliseconds. Throws RangeError if it is not a duration, or exceeds 2^53 − 1. */
 export function parseDuration(duration: string | number): number {
   const ms = typeof duration === "number" ? duration : sumOfParts(duration);
   if (!Number.isSafeInteger(ms) || ms < 0) throw new RangeError(`${JSON.stringify(duration)}: ${EXPECTED}`);

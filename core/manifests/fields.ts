@@ -19,17 +19,17 @@ export const ObjectName = z
 export const DeletionPolicy = z.enum(["Delete", "Orphan"]);
 export type DeletionPolicy = z.infer<typeof DeletionPolicy>;
 
-/** What becomes of the stored object when the manifest is deleted. */
+/** What happens to the stored object when the manifest is deleted. */
 export const deletionPolicy = (byDefault: DeletionPolicy, what: string) =>
   DeletionPolicy.default(byDefault).describe(
-    `What becomes of ${what} when this object is deleted: Delete removes it, Orphan leaves it in the store, no longer managed.`,
+    `What happens to ${what} when this object is deleted: Delete removes it, Orphan leaves it in the store, no longer managed.`,
   );
 
 export const Adopt = z
   .enum(["match", "override"])
   .optional()
   .describe(
-    "Whether an object of the store that was made elsewhere is taken over: match only if it is equal to this spec, override in any case. Without it such an object is left alone and this one is Stalled.",
+    "Whether an existing object of the store, made by other means, is taken over: match only if it equals this spec, override in any case. Without it the existing object is not changed and this one is Stalled.",
   );
 
 export const AllowedNamespaces = z
@@ -42,7 +42,7 @@ export const AllowedNamespaces = z
 /** What every status has. */
 export const statusFields = {
   conditions: Conditions.optional(),
-  observedGeneration: z.int().min(0).optional().describe("The generation of the spec that this status tells about."),
+  observedGeneration: z.int().min(0).optional().describe("The generation of the spec that this status describes."),
   lastSyncTime: z.iso
     .datetime()
     .optional()
@@ -51,7 +51,7 @@ export const statusFields = {
 
 export const storeId = (what: string) => z.string().max(255).optional().describe(`The store's id of ${what}.`);
 
-/** A rule over several fields, said twice side by side: for the API server in CEL, and for everything else as a function. */
+/** A rule over several fields, written twice side by side: in CEL for the Kubernetes API server, and as a function for all else. */
 export interface Rule<T> {
   /** CEL; `self` is the value. A rule that names `oldSelf` forbids changes, which only the API server sees. */
   readonly rule: string;
@@ -59,7 +59,7 @@ export interface Rule<T> {
   readonly holds?: (value: T) => boolean;
 }
 
-/** The schema with the rules: checked when parsing, and carried into the CRD as `x-kubernetes-validations`. */
+/** Adds rules to a schema: checked when parsing, and copied into the CRD as `x-kubernetes-validations`. */
 export function withRules<S extends z.ZodObject>(schema: S, rules: ReadonlyArray<Rule<z.output<S>>>): S {
   return schema
     .superRefine((value, context) => {

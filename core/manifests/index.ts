@@ -11,13 +11,13 @@ export interface PrinterColumn {
   readonly name: string;
   readonly type: "string" | "integer" | "date";
   readonly jsonPath: string;
-  /** 1 shows the column with `-o wide` alone. */
+  /** 1 shows the column only with `-o wide`. */
   readonly priority?: number;
 }
 
 /**
- * What a CRD is made from. Rules in CEL and list types are in the metadata of the schemas, under the names of their
- * `x-kubernetes-…` extensions, so that each stands beside the check that it repeats.
+ * What a CRD is generated from. CEL rules and list types are in the metadata of the schemas, under the names of their
+ * `x-kubernetes-…` extensions, so that each is next to the check that it repeats.
  */
 export interface KindDefinition {
   readonly kind: string;
@@ -28,7 +28,7 @@ export interface KindDefinition {
   readonly specSchema: z.ZodType;
   readonly statusSchema: z.ZodType;
   readonly printerColumns: readonly PrinterColumn[];
-  /** Paths that `kubectl get --field-selector` takes. */
+  /** Paths that `kubectl get --field-selector` accepts. */
   readonly selectableFields: readonly string[];
 }
 
@@ -38,7 +38,7 @@ const READY: readonly PrinterColumn[] = [
 ];
 const AGE: PrinterColumn = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" };
 
-/** In `kubectl get postern` all kinds are listed together. */
+/** `kubectl get postern` lists all kinds together. */
 export const CATEGORY = "postern";
 
 export const KINDS = [

@@ -16,13 +16,13 @@ describe.each(KINDS)("$kind", ({ specSchema, statusSchema, plural, singular }) =
   const status = z.toJSONSchema(statusSchema) as Schema;
   const all = [...parts(spec, "spec"), ...parts(status, "status")];
 
-  test("has a description for every field, of which the CRD and the reference are made", () => {
+  test("has a description for every field, for the CRD and the reference", () => {
     const fields = all.filter(([place]) => place.includes(".") && !place.endsWith("[]"));
     const undescribed = fields.filter(([, schema]) => typeof schema.description !== "string").map(([place]) => place);
     expect(undescribed).toEqual([]);
   });
 
-  test("has a bound for every text and every list, so that the cost of its rules is bounded", () => {
+  test("bounds every text and every list, so that the cost of its rules is bounded", () => {
     const unbounded = all.filter(([, { type, format, maxLength, maxItems, ...schema }]) => {
       if (type === "string") return maxLength === undefined && schema.enum === undefined && format !== "date-time";
       return type === "array" && maxItems === undefined;
@@ -30,14 +30,14 @@ describe.each(KINDS)("$kind", ({ specSchema, statusSchema, plural, singular }) =
     expect(unbounded.map(([place]) => place)).toEqual([]);
   });
 
-  test("has unions only where Kubernetes has a word for them: an integer or a text", () => {
+  test("has only the unions that Kubernetes can express: an integer or a text", () => {
     const unions = all.filter(([, schema]) => "anyOf" in schema || "oneOf" in schema || "allOf" in schema);
     expect(
       unions.filter(([, schema]) => schema["x-kubernetes-int-or-string"] !== true).map(([place]) => place),
     ).toEqual([]);
   });
 
-  test("has names that kubectl takes", () => {
+  test("has names that kubectl accepts", () => {
     expect(plural).toMatch(/^[a-z]+$/);
     expect(singular).toMatch(/^[a-z]+$/);
   });

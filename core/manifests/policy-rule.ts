@@ -10,7 +10,7 @@ const PathMatch = withRules(
     prefix: RulePath.optional().describe(
       "Matches the path and everything under it, by whole segments: /orders matches /orders and /orders/7, not /orders-old.",
     ),
-    exact: RulePath.optional().describe("Matches this path alone."),
+    exact: RulePath.optional().describe("Matches only this path."),
   }),
   [exactlyOneOf("prefix", "exact")],
 ).describe("The path of the request, without the query.");
@@ -26,7 +26,7 @@ const Match = z
       .describe("HTTP methods; without them every method matches. HEAD is not implied by GET."),
     path: PathMatch.optional(),
   })
-  .describe("Which requests the rule is for; without it all.");
+  .describe("Which requests the rule applies to; without it, all.");
 
 const Ratelimit = withRules(
   z.strictObject({
@@ -46,11 +46,11 @@ const Ratelimit = withRules(
       .enum(["key", "identity"])
       .optional()
       .describe(
-        "What is counted: each key by itself, or all keys of an identity together (a key without one counts by itself). Default for a limit with a name: key.",
+        "What is counted: each key separately, or all keys of an identity together (a key without an identity is counted separately). Default for a limit with a name: key.",
       ),
-    limit: z.int().min(0).describe("How much may be used within the duration; 0 refuses everything."),
+    limit: z.int().min(0).describe("How much may be used in one window; 0 refuses everything."),
     duration: durationOf({ msMin: 1000 }).describe("The length of the window, such as 60s; at least 1s."),
-    cost: z.int().min(0).default(1).describe("What one request uses."),
+    cost: z.int().min(0).default(1).describe("How much one request uses."),
     async: z
       .boolean()
       .default(false)
@@ -66,7 +66,7 @@ const Ratelimit = withRules(
       holds: ({ namespace, identifier }) => namespace === undefined || identifier !== undefined,
     },
   ],
-).describe("A rate limit; several are all or nothing.");
+).describe("A rate limit. Of several, either all are charged or none.");
 
 /** One rule of an ApiKeyPolicy. */
 export const ManifestRule = withRules(
@@ -75,7 +75,7 @@ export const ManifestRule = withRules(
     access: z
       .enum(["Key", "Anonymous"])
       .default("Key")
-      .describe("Key asks for a valid key; Anonymous lets the request through without one."),
+      .describe("Key requires a valid key; Anonymous lets the request through without one."),
     permissions: z
       .string()
       .min(1)
@@ -92,7 +92,7 @@ export const ManifestRule = withRules(
       .array(Ratelimit)
       .max(16)
       .default([])
-      .describe("Rate limits that a request is charged to, beside those that apply to the key itself."),
+      .describe("Rate limits that a request is charged to, in addition to those of the key itself."),
   }),
   [
     {

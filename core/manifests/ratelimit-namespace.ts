@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { Adopt, AllowedNamespaces, deletionPolicy, statusFields, storeId, unchangeable, withRules } from "./fields.ts";
 
-/** A rate-limit namespace: what shares counters and overrides. */
+/** A rate-limit namespace: limits in it share counters and overrides. */
 export const RatelimitNamespaceSpec = withRules(
   z.strictObject({
     name: z
@@ -16,7 +16,9 @@ export const RatelimitNamespaceSpec = withRules(
     deletionPolicy: deletionPolicy("Delete", "the rate-limit namespace with its overrides"),
   }),
   [unchangeable("name", "a rate-limit namespace cannot be renamed; make another one")],
-).describe("A rate-limit namespace, whose limits are shared by all who name it and can be overridden by identifier.");
+).describe(
+  "A rate-limit namespace, whose limits are shared by all policies and calls that name it, and can be overridden by identifier.",
+);
 export type RatelimitNamespaceSpec = z.output<typeof RatelimitNamespaceSpec>;
 
 export const RatelimitNamespaceStatus = z.object({ ...statusFields, namespaceId: storeId("the rate-limit namespace") });

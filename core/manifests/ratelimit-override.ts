@@ -18,9 +18,9 @@ export const RatelimitOverrideSpec = withRules(
       .min(1)
       .max(512)
       .describe(
-        "Whom the override is for, exactly, or a pattern in which each * stands for any run of characters. It cannot be changed.",
+        "The exact identifier, or a pattern in which each * stands for any run of characters. It cannot be changed.",
       ),
-    limit: z.int().min(0).describe("How much may be used within the duration; 0 refuses everything."),
+    limit: z.int().min(0).describe("How much may be used in one window; 0 refuses everything."),
     duration: durationOf({ msMin: 1000 }).describe("The length of the window, such as 60s; at least 1s."),
     async: z
       .boolean()

@@ -22,7 +22,7 @@ export const RoleSpec = z
       .meta({ "x-kubernetes-list-type": "set" })
       .default([])
       .describe(
-        "Slugs of the permissions that the role grants. Those that do not exist yet are made. A slug such as documents.* grants all that begins so.",
+        "Slugs of the permissions that the role grants. Missing ones are created. A slug such as documents.* grants all slugs that begin with documents.",
       ),
     adopt: Adopt,
     deletionPolicy: deletionPolicy("Delete", "the role (keys then lose it)"),

@@ -46,7 +46,7 @@ describe("a slug that is held", () => {
 
 test("nothing held satisfies nothing", () => expect(compileGrants([]).satisfies("a")).toBe(false));
 
-/** The same rules, said as a regular expression. */
+/** The same rules, written as a regular expression. */
 function regexOf(slug: string): RegExp {
   if (slug === "*") return /^[\s\S]*$/;
   const escaped = slug.replace(/[.*+?^${}()|[\]\\/:-]/g, "\\$&");

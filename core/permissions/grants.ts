@@ -1,25 +1,25 @@
 /*
- * What the slugs that a key holds allow (api/v2 section 11.3). A `*` is a wildcard only where it is a whole segment behind
- * a separator (`.` or `:`): at the end it stands for at least one more character of any kind, inside for exactly one
- * segment. `*` alone allows everything. Anywhere else a star is literal text, and so it is in what is asked for.
+ * What a key may do with the slugs that it holds (api/v2 section 11.3). A `*` is a wildcard only where it is a whole segment
+ * after a separator (`.` or `:`). At the end it matches one or more characters of any kind, inside it matches exactly one segment.
+ * `*` alone allows everything. Any other star is literal text, and so is every star in a requested permission.
  */
 
 export interface Grants {
-  /** Whether a slug held satisfies the one asked for. A `*` in `requested` is literal. */
+  /** Whether a held slug satisfies the requested one. A `*` in `requested` is literal. */
   satisfies(requested: string): boolean;
 }
 
-/** A slug with inner wildcards: the literals around them; each inner literal begins with a separator. */
+/** A slug with inner wildcards, as the literals around them. Each inner literal begins with a separator. */
 interface Pattern {
   readonly literals: readonly string[];
-  /** Ends in a wildcard: at least one more character, of any kind. */
+  /** Ends in a wildcard, which matches one or more characters of any kind. */
   readonly openEnded: boolean;
 }
 
 const NOTHING: Grants = { satisfies: () => false };
 const EVERYTHING: Grants = { satisfies: () => true };
 
-/** Prepares a set of slugs for many questions. Equal slugs cost one look into a set; wildcards are looked at after it. */
+/** Prepares slugs for many checks. An exact match costs one lookup in a set; wildcards are tried after it. */
 export function compileGrants(slugs: readonly string[]): Grants {
   if (slugs.length === 0) return NOTHING;
   if (slugs.includes("*")) return EVERYTHING;
@@ -45,7 +45,7 @@ const COLON = 0x3a;
 const STAR = 0x2a;
 const isSeparator = (character: number): boolean => character === DOT || character === COLON;
 
-/** undefined when the slug has no wildcard. */
+/** Returns undefined when the slug has no wildcard. */
 function compilePattern(slug: string): Pattern | undefined {
   const literals: string[] = [];
   let literalStart = 0;
@@ -62,7 +62,7 @@ function compilePattern(slug: string): Pattern | undefined {
   return { literals, openEnded };
 }
 
-/** One look per separator of what is asked for, however many prefixes are held. */
+/** One lookup per separator of the requested permission, however many prefixes are held. */
 function hasPrefix(prefixes: ReadonlySet<string>, requested: string): boolean {
   for (let at = 0; at < requested.length - 1; at++) {
     if (isSeparator(requested.charCodeAt(at)) && prefixes.has(requested.slice(0, at + 1))) return true;
@@ -75,7 +75,7 @@ function matchesSome(patterns: readonly Pattern[], requested: string): boolean {
   return false;
 }
 
-/** No backtracking: a segment ends at the first separator, and the literal behind a wildcard begins with one. */
+/** Needs no backtracking: a segment ends at the first separator, and the literal after a wildcard begins with one. */
 function matches({ literals, openEnded }: Pattern, requested: string): boolean {
   let at = 0;
   for (let i = 0; i < literals.length; i++) {

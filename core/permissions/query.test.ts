@@ -63,7 +63,7 @@ describe("parsing", () => {
     expect(failure("a AND b & c").message).toContain('the character "&"');
   });
 
-  test("1000 parentheses nest; more are refused, and no number of them exhausts the stack", () => {
+  test("1000 nested parentheses are accepted; more are refused, and no number of them overflows the stack", () => {
     const nested = (depth: number): string => `${"(".repeat(depth)}a${")".repeat(depth)}`;
     expect(show(parseQuery(nested(1000)))).toBe("a");
     expect(failure(nested(1001)).position).toBe(1000);
@@ -81,7 +81,7 @@ describe("parsing", () => {
     fc.array(fc.constantFrom("a", "AND", "OR", "(", ")"), { maxLength: 40 }).map((parts) => parts.join(" ")),
   );
 
-  test("whatever the text is, nothing but a QuerySyntaxError with a place in the text is thrown", () => {
+  test("for any text, the only error thrown is a QuerySyntaxError with a position in the text", () => {
     fc.assert(
       fc.property(noisy, (text) => {
         try {
@@ -98,7 +98,7 @@ describe("parsing", () => {
   });
 });
 
-/** A query as data, with the text that stands for it; parentheses wherever the precedence asks for them, and at random. */
+/** A query as data, with its text; parentheses where the precedence needs them, and some at random. */
 type Model = { slug: string } | { op: "AND" | "OR"; left: Model; right: Model; extra: boolean };
 const { model } = fc.letrec<{ model: Model }>((tie) => ({
   model: fc.oneof(

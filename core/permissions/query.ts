@@ -7,9 +7,8 @@ import type { Grants } from "./grants.ts";
  *   and     = primary { "AND" primary }
  *   primary = permission | "(" expr ")"
  *
- * The parser keeps its own stack, so that a query of nothing but parentheses cannot exhaust that of the process. The tree
- * it makes is at most twice as deep as the parentheses are, which the bound on nesting keeps harmless for the recursion of
- * the evaluation.
+ * The parser keeps its own stack, so that a query of many parentheses cannot overflow the call stack. The resulting tree is at
+ * most twice as deep as the parentheses are nested, so the bound on nesting also bounds the recursion of the evaluation.
  */
 
 export type Query =
@@ -22,7 +21,7 @@ const EXPECTED_OPERAND = 'a permission or "("';
 const EXPECTED_OPERATOR = "AND, OR or the end of the query";
 const EXPECTED_OPERATOR_IN_GROUP = 'AND, OR or ")"';
 
-/** The query does not parse. `position` counts characters from 0; `message` tells position, what is there and what was expected. */
+/** The query does not parse. `position` counts characters from 0; `message` has the position, what was found and what was expected. */
 export class QuerySyntaxError extends Error {
   override name = "QuerySyntaxError";
   readonly position: number;
@@ -35,13 +34,13 @@ export class QuerySyntaxError extends Error {
   }
 }
 
-/** A pair of parentheses that is still open (or the whole query): finished alternatives, and the operands of the last. */
+/** An open pair of parentheses (or the whole query): the finished alternatives, and the operands of the last one. */
 interface Group {
   readonly alternatives: Query[];
   operands: Query[];
 }
 
-/** Parses a query. Throws QuerySyntaxError, and nothing else, for whatever text it is given. */
+/** Parses a query. For any text, the only error that it throws is QuerySyntaxError. */
 export function parseQuery(text: string): Query {
   const outer: Group[] = [];
   let group: Group = { alternatives: [], operands: [] };
@@ -95,7 +94,7 @@ export function parseQuery(text: string): Query {
   return finish(group);
 }
 
-/** Whether what a key holds satisfies the query. Stops at the first operand that decides. */
+/** Whether the grants satisfy the query. Stops at the first operand that decides. */
 export function evaluateQuery(query: Query, grants: Grants): boolean {
   if (query.op === "permission") return grants.satisfies(query.slug);
   const decides = query.op === "or";

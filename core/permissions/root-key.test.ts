@@ -91,7 +91,7 @@ test.each([
   expect(holdsForSome({ type: "api", action: "verify_key" }, new Set(held))).toBe(holds);
 });
 
-test("all grants are tuples for everything, each once", () => {
+test("ALL_GRANTS holds the `*` tuple of each action once", () => {
   expect(new Set(ALL_GRANTS).size).toBe(ALL_GRANTS.length);
   for (const grant of ALL_GRANTS) expect(grant).toMatch(/^(api|ratelimit|rbac|identity)\.\*\.[a-z_]+$/);
   expect(ALL_GRANTS).toEqual(

@@ -1,9 +1,9 @@
 /*
- * Permissions of root keys: tuples `<type>.<id>.<action>`, compared as whole strings. A procedure asks for a tree of AND and
- * OR over the exact strings that satisfy it; no pattern is ever matched, so a grant such as `api.*.*` grants nothing.
+ * Permissions of root keys: tuples `<type>.<id>.<action>`, compared as whole strings. A procedure requires a tree of AND and OR
+ * over exact strings. Patterns are never matched, so a grant such as `api.*.*` grants nothing.
  */
 
-/** One exact tuple, or a choice, or several that are all needed. */
+/** One exact tuple, a choice of several, or several that are all needed. */
 export type Requirement =
   | string
   | { readonly anyOf: readonly Requirement[] }
@@ -13,8 +13,8 @@ export const anyOf = (...requirements: Requirement[]): Requirement => ({ anyOf: 
 export const allOf = (...requirements: Requirement[]): Requirement => ({ allOf: requirements });
 
 /**
- * undefined when the requirement is satisfied; else what is missing, for the detail of a 403: all alternatives joined with
- * "or", of several requirements the first that fails. What is held is never named.
+ * Returns undefined when the requirement is satisfied. Otherwise returns what is missing, for the detail of a 403: all
+ * alternatives joined with "or"; of several requirements, the first that fails. Never names what the root key holds.
  */
 export function missingPermission(requirement: Requirement, held: ReadonlySet<string>): string | undefined {
   if (typeof requirement === "string") return held.has(requirement) ? undefined : requirement;
@@ -37,18 +37,18 @@ export function missingPermission(requirement: Requirement, held: ReadonlySet<st
 const onType = (type: string, action: string, id: string | undefined): Requirement =>
   id === undefined ? `${type}.*.${action}` : anyOf(`${type}.*.${action}`, `${type}.${id}.${action}`);
 
-/** `A(x)` of the reference; without an id only the `*` tuple satisfies it. */
+/** `A(x)` of the reference. Without an id, only the `*` tuple satisfies it. */
 export const apiPermission = (action: string, apiId?: string): Requirement => onType("api", action, apiId);
 /** `L(x)` of the reference. */
 export const ratelimitPermission = (action: string, namespaceId?: string): Requirement =>
   onType("ratelimit", action, namespaceId);
-/** `R(x)` of the reference; no form with an id exists. */
+/** `R(x)` of the reference. There is no form with an id. */
 export const rbacPermission = (action: string): Requirement => onType("rbac", action, undefined);
-/** `I(x)` of the reference; the form with an id exists for reading alone. */
+/** `I(x)` of the reference. The form with an id exists only for reading. */
 export const identityPermission = (action: string, identityId?: string): Requirement =>
   onType("identity", action, identityId);
 
-/** Whether the action is held for anything of the type at all: `api.*.verify_key`, or for any one id. */
+/** Whether the action is held for anything of the type: `api.*.verify_key`, or the same with any one id. */
 export function holdsForSome(
   { type, action }: { type: "api" | "ratelimit" | "identity"; action: string },
   held: ReadonlySet<string>,
@@ -58,7 +58,7 @@ export function holdsForSome(
   const tail = `.${action}`;
   for (const tuple of held) {
     if (!tuple.startsWith(head) || !tuple.endsWith(tail)) continue;
-    // The id between them is one segment and not empty: `api..verify_key` or `api.a.b.verify_key` are no such tuple.
+    // The id between them is one non-empty segment: `api..verify_key` and `api.a.b.verify_key` are not valid tuples.
     const id = tuple.slice(head.length, tuple.length - tail.length);
     if (/^[A-Za-z0-9_]+$/.test(id)) return true;
   }
@@ -111,14 +111,14 @@ const ACTIONS = {
   identity: ["create_identity", "read_identity", "update_identity", "delete_identity"],
 } as const;
 
-/** Every `*` tuple that this version knows, also those that no procedure asks for yet: what a bootstrap root key holds. */
+/** Every `*` tuple of this version, including those that no procedure requires yet. A bootstrap root key holds them all. */
 export const ALL_GRANTS: readonly string[] = Object.entries(ACTIONS).flatMap(([type, actions]) =>
   actions.map((action) => `${type}.*.${action}`),
 );
 
 /**
- * undefined when `tuple` is a permission that a root key of this version can make use of; else what is wrong with it, in
- * words for whoever typed it. The id is not looked up: it may belong to something that is made later.
+ * Returns undefined when `tuple` is a permission that a root key of this version can use. Otherwise returns what is wrong with it,
+ * as a text for the person who typed it. The id is not looked up, because its object may be created later.
  */
 export function rootKeyPermissionProblem(tuple: string): string | undefined {
   const parts = tuple.split(".");

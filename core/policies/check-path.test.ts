@@ -32,7 +32,7 @@ describe("a target that passes", () => {
     expect(checkTarget(target, open)).toEqual({ path, query });
   });
 
-  test("a semicolon passes where the path decides nothing", () => {
+  test("a semicolon passes where requirements do not differ by path", () => {
     expect(checkTarget("/a;v=1/b", closed)).toEqual({ path: "/a;v=1/b", query: "" });
   });
 });
@@ -104,7 +104,7 @@ describe("a target that is refused", () => {
     expect(checkTarget(target, { allow, pathDecides: true })).toEqual({ refused: "the path has a dot segment" });
   });
 
-  test("what is wrong is said without repeating the path", () => {
+  test("the refusal does not repeat the path", () => {
     for (const target of ["/secret//a", "/secret%00", "secret"]) {
       const checked = checkTarget(target, open);
       expect("refused" in checked && checked.refused).not.toContain("secret");
@@ -138,7 +138,7 @@ const targets = fc.oneof(
   fc.string({ unit: "binary", maxLength: 40 }),
 );
 
-test("what passes is a path in canonical spelling, and passes again unchanged, for any target", () => {
+test("a path that passes is normalized, and passes again unchanged, for any target", () => {
   fc.assert(
     fc.property(targets, fc.subarray([...PathAllowance.options]), fc.boolean(), (target, allow, pathDecides) => {
       const checked = checkTarget(target, { allow, pathDecides });
@@ -151,7 +151,7 @@ test("what passes is a path in canonical spelling, and passes again unchanged, f
   );
 });
 
-test("with nothing allowed, what passes resolves to itself for readers that decode and normalise", () => {
+test("with nothing allowed, a path that passes stays the same in servers that decode and normalize", () => {
   fc.assert(
     fc.property(targets, (target) => {
       const checked = checkTarget(target, open);
@@ -176,6 +176,6 @@ test.each([
   { path: "/a?b", canonical: { refused: expect.any(String) } },
   { path: "/a/../b", canonical: { refused: expect.any(String) } },
   { path: "/\ud800", canonical: { path: "/%EF%BF%BD" } },
-])("a rule's path $path is canonically $canonical", ({ path, canonical }) => {
+])("a rule's path $path is normalized to $canonical", ({ path, canonical }) => {
   expect(canonicalRulePath(path, [])).toEqual(canonical);
 });

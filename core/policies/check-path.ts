@@ -1,27 +1,27 @@
 import type { PathAllowance } from "./policy.ts";
 
 /*
- * What a gate matches must be what the app behind it serves. So the path is brought into the one spelling of RFC 3986
- * section 6.2.2 that needs no knowledge of the app (letters, digits and `-._~` are never percent-encoded, hexadecimal is
- * upper case, bytes beyond ASCII are encoded), and that spelling is matched *and* forwarded. Whatever two servers read
- * differently (dot segments, encoded separators, empty segments, path parameters) is refused, unless the policy allows it.
+ * The path that a gate matches must be the path that the app serves. So it is normalized as RFC 3986 section 6.2.2 describes, as
+ * far as that needs no knowledge of the app (letters, digits and `-._~` are not percent-encoded, hexadecimal is upper case, bytes
+ * beyond ASCII are encoded). The normalized path is matched *and* forwarded. What two servers may read differently (dot
+ * segments, encoded separators, empty segments, path parameters) is refused unless the policy allows it.
  */
 
 export interface TargetOptions {
   readonly allow: readonly PathAllowance[];
   /**
-   * What a request needs depends on its path. Then `;` could make a path look like one that needs less to one of the two
-   * readers: an app that drops what follows it serves `/admin` for `/admin;x`, to which a rule for `/admin` does not apply.
+   * Whether the requirements differ by path. If they do, `;` is dangerous: an app that drops what follows it serves `/admin` for
+   * `/admin;x`, but a rule for `/admin` does not match `/admin;x`.
    */
   readonly pathDecides: boolean;
 }
 
-/** `query` is empty or begins with `?`, and is forwarded as it came. */
+/** `query` is empty or begins with `?`, and is forwarded unchanged. */
 export type CheckedTarget = { readonly path: string; readonly query: string } | { readonly refused: string };
 
 /**
  * Checks the target of a request line. `refused` says what is wrong, for a 400. Absolute-form is reduced to its path;
- * `*` and authority-form are refused, because they name nothing that a rule could match.
+ * `*` and authority-form are refused, because no rule can match them.
  */
 export function checkTarget(target: string, options: TargetOptions): CheckedTarget {
   const end = endOfPlainPath(target);
@@ -31,7 +31,7 @@ export function checkTarget(target: string, options: TargetOptions): CheckedTarg
 }
 
 /**
- * The path of a rule in the spelling in which requests are matched, or what is wrong with it: a rule with such a path would
+ * Returns the path of a rule, normalized like the paths of requests, or what is wrong with it: a rule with such a path would
  * never match.
  */
 export function canonicalRulePath(
@@ -47,13 +47,13 @@ const SLASH = 0x2f;
 const QUESTION = 0x3f;
 const DOT = 0x2e;
 
-/** Characters that stand for themselves in every reader's eyes. `/` and `.` are among them, but not one behind a slash. */
+/** Characters that every server reads as themselves. `/` and `.` are among them, except directly after a slash. */
 const PLAIN = new Uint8Array(128);
 for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,=:@") {
   PLAIN[character.charCodeAt(0)] = 1;
 }
 
-/** Where an origin-form path of plain characters alone ends: at `?`, at the end, or at what needs a closer look; 0 if not begun. */
+/** Returns where an origin-form path of plain characters ends: at `?`, at the end, or where a full check is needed; 0 if none begins. */
 function endOfPlainPath(target: string): number {
   if (target.charCodeAt(0) !== SLASH) return 0;
   let previous = SLASH;
@@ -82,21 +82,21 @@ function checkUnusual(target: string, { allow, pathDecides }: TargetOptions): Ch
   return { path: spelt, query };
 }
 
-/** Looked for in the canonical spelling, in this order. Linear: no expression repeats a part that can match in two ways. */
+/** Searched in the normalized path, in this order. Each expression is linear: no repeated part can match in two ways. */
 const SUSPICIONS: ReadonlyArray<{ allowance: PathAllowance; found: RegExp; message: string }> = [
   { allowance: "EncodedSlash", found: /%2F/, message: "the path has an encoded slash (%2F)" },
   { allowance: "Backslash", found: /\\|%5C/, message: "the path has a backslash" },
   { allowance: "DoubleSlash", found: /\/\//, message: "the path has an empty segment (//)" },
   { allowance: "Semicolon", found: /;/, message: "the path has a semicolon" },
   {
-    // Readers that decode first see a separator in an encoded one, and Java's servlets drop what follows a semicolon.
+    // Servers that decode first read an encoded separator as a separator. Java's servlets drop what follows a semicolon.
     allowance: "DotSegments",
     found: /(?:\/|\\|%2F|%5C)\.{1,2}(?:$|[/\\;]|%2F|%5C|%3B)/,
     message: "the path has a dot segment",
   },
 ];
 
-/** RFC 9112 section 3.2.2: a server must take absolute-form too. The authority in it is not looked at; Host is. */
+/** RFC 9112 section 3.2.2: a server must accept absolute-form too. Its authority is ignored; Host is used. */
 function reduceToOriginForm(target: string): string | { refused: string } {
   if (target.charCodeAt(0) === SLASH) return target;
   const [scheme] = /^https?:\/\//i.exec(target) ?? [];
@@ -111,7 +111,7 @@ function reduceToOriginForm(target: string): string | { refused: string } {
 
 const UNRESERVED = /^[A-Za-z0-9._~-]$/;
 
-/** `rawPath` holds a byte per character, as HTTP parsers give it. */
+/** `rawPath` holds one byte per character, as HTTP parsers return it. */
 function spellCanonically(rawPath: string): string | { refused: string } {
   let spelt = "";
   for (let at = 0; at < rawPath.length; at++) {
@@ -139,5 +139,5 @@ function spellCanonically(rawPath: string): string | { refused: string } {
 const PERCENT = 0x25;
 const HASH = 0x23;
 
-/** Manifests are Unicode text; what arrives on the wire is its UTF-8. */
+/** Manifests are Unicode text; requests have it as UTF-8. */
 const encodeNonAscii = (path: string): string => path.toWellFormed().replace(/[^\0-\x7f]+/g, encodeURIComponent);

@@ -77,7 +77,7 @@ describe("the headers of a key", () => {
   });
 });
 
-test("no text can end a header, and each can be read back", () => {
+test("no text can end a header, and each can be decoded", () => {
   fc.assert(
     fc.property(
       fc.oneof(

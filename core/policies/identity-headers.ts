@@ -1,24 +1,24 @@
 import type { KeyView } from "../verification/key-view.ts";
 
 /*
- * The headers that tell the app who called. Nobody else may send them: every incoming name that looks like one is removed
- * first, also in spellings that CGI-like servers fold into the same variable: `X_Postern_Key_Id`, with PHP's own
- * server `X.Postern.Key.Id`, with old ones any character that is no letter or digit.
+ * The headers that tell the app who called. Only the gate may send them: every incoming header with such a name is removed
+ * first, also in spellings that CGI-like servers read as the same variable: `X_Postern_Key_Id`, in PHP's own server
+ * `X.Postern.Key.Id`, in old servers any character that is not a letter or digit.
  */
 
 const NAME = /^x[^a-z\d]postern(?:[^a-z\d]|$)/i;
 const NAME_LENGTH_MIN = "x-postern".length;
 const LOWER_X = 0x78;
 
-/** Whether a header, trailer or `Connection` token may come from the gate alone. Asked for every header of every request. */
+/** Whether only the gate may send this header, trailer or `Connection` token. Called for every header of every request. */
 export function isIdentityHeader(name: string): boolean {
-  // Setting the bit 0x20 makes an `X` an `x`; nearly all names are turned away here.
+  // Setting the bit 0x20 makes an `X` an `x`. Nearly all names fail this cheap test.
   return name.length >= NAME_LENGTH_MIN && (name.charCodeAt(0) | 0x20) === LOWER_X && NAME.test(name);
 }
 
 /**
- * A list longer than this is left out whole, and named in X-Postern-Omitted: many servers refuse more than 8 or 16 KiB of
- * headers, and half a list would mislead.
+ * A longer list is left out as a whole, and named in X-Postern-Omitted: many servers refuse more than 8 or 16 KiB of
+ * headers, and a part of a list would mislead the app.
  */
 const LIST_BYTES_MAX = 4096;
 
@@ -26,7 +26,7 @@ export type HeaderPair = readonly [name: string, value: string];
 
 const headersOf = new WeakMap<KeyView, readonly HeaderPair[]>();
 
-/** The identity headers of a key, made once per view. Lists are separated by spaces; what is not set has no header. */
+/** Returns the identity headers of a key, made once per view. Lists are separated by spaces. A field that is not set has no header. */
 export function identityHeaders(view: KeyView): readonly HeaderPair[] {
   let headers = headersOf.get(view);
   if (headers === undefined) {
@@ -63,8 +63,8 @@ function makeHeaders({ key, identity, roles, permissions }: KeyView): HeaderPair
 const UNSAFE = /[^\x21-\x24\x26-\x7e]+/g;
 
 /**
- * A text as part of a header's value: whatever is not visible ASCII, and the percent sign itself, as percent-encoded UTF-8.
- * So no value can end a line, and decodeURIComponent always gives the text back (but for lone surrogates, which become U+FFFD).
+ * Encodes a text for a header's value: everything but visible ASCII, and the percent sign itself, as percent-encoded UTF-8. So
+ * no value can end the header line, and decodeURIComponent restores the text (except lone surrogates, which become U+FFFD).
  */
 export function headerValue(text: string): string {
   UNSAFE.lastIndex = 0;

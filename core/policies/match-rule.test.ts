@@ -97,7 +97,11 @@ describe("rules", () => {
       rules: [aRule({ path: { prefix: "/admin" }, permissions: "a" })],
       decides: true,
     },
-    { name: "a path with a price", rules: [aRule({ path: { exact: "/admin" }, creditCost: 2 })], decides: true },
+    {
+      name: "a path that costs more credits",
+      rules: [aRule({ path: { exact: "/admin" }, creditCost: 2 })],
+      decides: true,
+    },
     { name: "a path with a limit", rules: [aRule({ path: { prefix: "/admin" }, ratelimits: [limit] })], decides: true },
     {
       name: "two paths with the same permission",
@@ -135,11 +139,11 @@ describe("rules", () => {
       rules: [aRule({ methods: ["DELETE"], path: { prefix: "/admin" }, permissions: "a" })],
       decides: true,
     },
-  ])("$name: the path decides what is asked for: $decides", ({ rules: some, decides }) => {
+  ])("$name: requirements differ by path: $decides", ({ rules: some, decides }) => {
     expect(compileRules({ rules: some, allowPaths: [] }).pathDecides).toBe(decides);
   });
 
-  test("a query that does not parse is told when the policy is compiled, not when a request comes", () => {
+  test("a query that does not parse is reported when the policy is compiled, not during a request", () => {
     expect(() => compileRules({ rules: [aRule({ permissions: "a AND" })], allowPaths: [] })).toThrow(QuerySyntaxError);
   });
 

@@ -2,9 +2,9 @@ import { parseQuery, type Query } from "../permissions/query.ts";
 import { canonicalRulePath } from "./check-path.ts";
 import { type CompiledPolicy, HTTP_METHODS, type PolicyRule, type RuleRatelimit } from "./policy.ts";
 
-/** A rule made ready for requests. */
+/** A rule, prepared for matching requests. */
 export interface CompiledRule {
-  /** The place in the policy, from 0; −1 for the implicit rule of requests that no other matches. */
+  /** Index in the policy, from 0; −1 for the implicit rule, which applies when no other matches. */
   readonly index: number;
   readonly access: "Key" | "Anonymous";
   readonly query?: Query | undefined;
@@ -13,29 +13,29 @@ export interface CompiledRule {
 }
 
 export interface RuleMatcher {
-  /** Of two requests with the same method, more may be asked of one because of its path: checkTarget then is stricter. */
+  /** Whether two requests with the same method can have different requirements because of their path; checkTarget is then stricter. */
   readonly pathDecides: boolean;
   /**
-   * The first rule that matches, else the implicit one, which asks for a valid key. `path` is that of checkTarget, without
-   * the query.
+   * Returns the first rule that matches, otherwise the implicit one, which requires a valid key. `path` is the result of
+   * checkTarget, without the query.
    */
   match(method: string, path: string): CompiledRule;
 }
 
-/** What applies to a request that no rule matches: a gate is closed unless something opens it. */
+/** Applies to a request that no rule matches: without a rule that opens it, a gate is closed. */
 export const IMPLICIT_RULE: CompiledRule = { index: -1, access: "Key", creditCost: 1, ratelimits: [] };
 
 interface Candidate {
   readonly rule: CompiledRule;
   readonly exact?: string;
-  /** Without a slash at its end, so that the prefix `/` is empty and matches every path. */
+  /** Without a trailing slash, so that the prefix `/` is empty and matches every path. */
   readonly prefix?: string;
 }
 
 /**
- * Prepares a policy's rules: queries parsed, paths in the spelling of checkTarget, and for each method the rules that can
- * match it in their order. Throws QuerySyntaxError for a policy whose query does not parse; one that was compiled from a
- * manifest or accepted by the API does.
+ * Prepares a policy's rules: parses queries, normalizes paths as checkTarget does, and lists for each method the rules that can
+ * match it, in order. Throws QuerySyntaxError if a query does not parse, which cannot happen for a policy that was compiled from a
+ * manifest or accepted by the API.
  */
 export function compileRules(policy: Pick<CompiledPolicy, "rules" | "allowPaths">): RuleMatcher {
   const candidates = policy.rules.map((rule, index) => ({
@@ -67,7 +67,7 @@ function compileCandidate({
   const query = permissions === undefined ? undefined : parseQuery(permissions);
   const compiled: CompiledRule = { index, access, query, creditCost, ratelimits };
   if (path === undefined) return { rule: compiled };
-  // A path that no request can have stays as it is, slashes at its end included, and so matches none.
+  // A path that no request can have is kept as it is, with its trailing slashes, and so matches nothing.
   if ("exact" in path) {
     const canonical = canonicalRulePath(path.exact, allowPaths);
     return { rule: compiled, exact: "path" in canonical ? canonical.path : path.exact };
@@ -87,7 +87,7 @@ function firstMatch(candidates: readonly Candidate[], path: string): CompiledRul
   return IMPLICIT_RULE;
 }
 
-/** Whether what is asked for differs among the rules that can be reached, the implicit one included. */
+/** Whether the reachable rules, the implicit one included, have different requirements. */
 function asksByPath(candidates: readonly Candidate[]): boolean {
   const end = candidates.findIndex(matchesEveryPath);
   const reached =

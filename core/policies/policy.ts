@@ -6,15 +6,15 @@ import { whenMissing } from "../tolerant.ts";
  * sidecar enforces. Names are resolved to ids, durations are milliseconds, defaults are filled in. Bounds are the same
  * as in the manifest schema, so that an accepted manifest always compiles.
  *
- *   PolicyInput      strict: what a caller may set. Here.
+ *   PolicyInput      strict: what a caller may set. In this file.
  *   StoredPolicy     tolerant: what is stored and projected, maybe by another release. stored-policy.ts
  *   CompiledPolicy   the complete value that code works with.
  *
- * A new member is optional in the input, with the default that policies had before it. When an older sidecar that overlooks it
- * would let more through than the policy says, a policy that uses it has a higher `formatVersion`.
+ * A new member is optional in the input, with the default that policies had before it. If an older sidecar that ignores it
+ * would admit more than the policy says, a policy that uses it has a higher `formatVersion`.
  */
 
-/** The highest that this release writes and reads. */
+/** The highest format that this release reads and writes. */
 export const POLICY_FORMAT_VERSION = 1;
 
 export const HTTP_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"] as const;
@@ -27,7 +27,7 @@ const HeaderName = z
   .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/)
   .describe("Name of the header.");
 
-/** A header (with an authentication scheme before the key, or none), or by opt-in a query parameter. */
+/** A header (with or without an authentication scheme before the key), or a query parameter, which must be chosen explicitly. */
 export const CredentialLocation = z.discriminatedUnion("in", [
   z.strictObject({
     in: z.literal("header").describe("In a header."),
@@ -41,7 +41,7 @@ export const CredentialLocation = z.discriminatedUnion("in", [
 ]);
 export type CredentialLocation = z.infer<typeof CredentialLocation>;
 
-/** Whole segments for `prefix`; `exact` is byte for byte. At most one of the two; neither matches every path. */
+/** `prefix` matches whole segments; `exact` matches byte for byte. At most one is given; with neither, every path matches. */
 export const PathMatch = z.union([
   z.strictObject({
     prefix: z.string().min(1).max(1024).regex(/^\//).describe("Whole segments that the path begins with."),
@@ -50,7 +50,7 @@ export const PathMatch = z.union([
 ]);
 export type PathMatch = z.infer<typeof PathMatch>;
 
-/** A limit of the rule itself (`name`, counted per key or identity) or of a shared, overridable namespace. */
+/** A limit of the rule itself (`name`, counted per key or identity), or one of a shared namespace, which can have overrides. */
 export const RuleRatelimit = z.strictObject({
   scope: z
     .discriminatedUnion("kind", [
@@ -63,8 +63,8 @@ export const RuleRatelimit = z.strictObject({
         namespaceId: z.string().min(1).max(255).describe("Id of the namespace."),
       }),
     ])
-    .describe("Within what is counted."),
-  identifier: z.enum(["key", "identity"]).describe("By whom is counted."),
+    .describe("Where it is counted."),
+  identifier: z.enum(["key", "identity"]).describe("Whether each key or each identity is counted."),
   limit: z.int().min(0).describe("Units per window."),
   durationMs: z.int().min(1000).describe("Length of the window, ms."),
   cost: whenMissing(z.int().min(0).describe("Units per request."), 1),
@@ -85,7 +85,7 @@ export const PolicyRule = z.strictObject({
 });
 export type PolicyRule = z.infer<typeof PolicyRule>;
 
-/** Path features that are refused with 400 unless listed here (design: what was matched is what is forwarded). */
+/** Path features that are refused with 400 unless listed here, so that the app serves the path that was matched. */
 export const PathAllowance = z.enum(["EncodedSlash", "Backslash", "DoubleSlash", "Semicolon", "DotSegments"]);
 export type PathAllowance = z.infer<typeof PathAllowance>;
 
@@ -95,30 +95,35 @@ export const PolicyInput = z
       .int()
       .min(1)
       .max(POLICY_FORMAT_VERSION)
-      .describe("Of what a sidecar must know to enforce the policy; one that does not know it keeps the last policy."),
-    apiId: z.string().min(1).max(255).describe("Id of the API whose keys are let through."),
+      .describe(
+        "The format that a sidecar must know to enforce the policy; a sidecar that does not know it keeps the last policy.",
+      ),
+    apiId: z.string().min(1).max(255).describe("Id of the API whose keys are accepted."),
     mode: whenMissing(
       z.enum(["Enforce", "Audit"]).describe("Audit: decide and record, but let everything through."),
       "Enforce",
     ),
     credentials: z.array(CredentialLocation).min(1).max(8).describe("Where the key is looked for, in this order."),
-    rules: z.array(PolicyRule).max(256).describe("The first that matches decides; without one a valid key is needed."),
+    rules: z
+      .array(PolicyRule)
+      .max(256)
+      .describe("The first that matches decides; if none does, a valid key is needed."),
     onStale: whenMissing(
       z
         .strictObject({
-          afterMs: whenMissing(z.int().min(1000).describe("Knowledge older than this is stale."), 30_000),
+          afterMs: whenMissing(z.int().min(1000).describe("Data older than this is stale."), 30_000),
           action: whenMissing(z.enum(["Serve", "Deny"]).describe("What happens then."), "Serve"),
-          denyAfterMs: whenMissing(z.int().min(1000).describe("Past this everything is denied."), 900_000),
+          denyAfterMs: whenMissing(z.int().min(1000).describe("Beyond this age every request is denied."), 900_000),
         })
-        .describe("What is done when changes do not arrive."),
+        .describe("What happens when changes do not arrive."),
       { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
     ),
     onCounterFailure: whenMissing(
-      z.enum(["Local", "Deny", "Allow"]).describe("What is done when the shared counters are away."),
+      z.enum(["Local", "Deny", "Allow"]).describe("What happens while the shared counters are unreachable."),
       "Local",
     ),
     onCreditFailure: whenMissing(
-      z.enum(["Deny", "Allow"]).describe("What a limited key gets while its credit counter cannot be read."),
+      z.enum(["Deny", "Allow"]).describe("What happens to a limited key while its credit counter cannot be read."),
       "Deny",
     ),
     clientAddress: z
@@ -130,7 +135,7 @@ export const PolicyInput = z
         }),
       ])
       .optional()
-      .describe("How the client's address is found; without it the IP allow-list of the API does not count."),
+      .describe("How the client's address is found; without it the IP allow-list of the API is not checked."),
     allowPaths: whenMissing(z.array(PathAllowance).max(5).describe("Features of paths that are not refused."), []),
   })
   .describe("An ApiKeyPolicy with its names resolved and its defaults filled in.")

@@ -70,7 +70,7 @@ function membersOf(value: unknown, at = ""): string[] {
   ]);
 }
 
-/** A copy of which every object lacks the member. */
+/** A copy in which every object lacks the member. */
 function without(value: unknown, path: string, at = ""): unknown {
   if (Array.isArray(value)) return value.map((item) => without(item, path, `${at}[]`));
   if (!isObject(value)) return value;
@@ -88,12 +88,12 @@ describe("a stored policy", () => {
     expect(readStoredPolicy(whole)).toEqual({ policy: whole });
   });
 
-  test("is read whatever members a later release added, and they are refused of a caller", () => {
+  test("is read with any members that a later release added, and a caller may not send them", () => {
     expect(readStoredPolicy(withUnknown(whole)).policy).toMatchObject(whole);
     expect(PolicyInput.safeParse(withUnknown(whole)).success).toBe(false);
   });
 
-  test("of a later format is a problem, also when all of it could be read", () => {
+  test("of a later format is a problem, even if all of it could be read", () => {
     const { problem } = readStoredPolicy({ ...whole, formatVersion: 2 });
     expect(problem).toBe("format 2 is not known here, where 1 is the highest");
     expect(readStoredPolicy({ formatVersion: 2, entirely: "other" }).problem).toBe(problem);
@@ -102,7 +102,7 @@ describe("a stored policy", () => {
   test.each([
     { name: "a mode that is not known", change: { mode: "Shadow" } },
     { name: "a credential in another place", change: { credentials: [{ in: "cookie", name: "k" }] } },
-    // Without its condition the rule would be for every path.
+    // A reader that dropped the condition would apply the rule to every path.
     { name: "a path that is matched otherwise", change: { rules: [{ path: { regex: "^/a" }, ratelimits: [] }] } },
     {
       name: "a path that is matched in two ways",
@@ -120,7 +120,7 @@ describe("a stored policy", () => {
     expect(readStoredPolicy(stored).problem).toEqual(expect.any(String));
   });
 
-  /** What the absence of each member means. */
+  /** What a reader takes for each missing member. */
   const DEFAULTS: Readonly<Record<string, unknown>> = {
     mode: "Enforce",
     onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
@@ -135,7 +135,7 @@ describe("a stored policy", () => {
     "rules[].ratelimits[].cost": 1,
     "rules[].ratelimits[].accuracy": "strict",
   };
-  /** What may be missing, and then is. */
+  /** Members that may be missing, and then stay missing. */
   const OPTIONAL = ["clientAddress", "credentials[].scheme", "rules[].methods", "rules[].path", "rules[].permissions"];
 
   const members = [...new Set(membersOf(whole))];
@@ -153,7 +153,7 @@ describe("a stored policy", () => {
     }
   });
 
-  test("every default is of a member that there is, and is what a manifest has that does not say it", () => {
+  test("every default is for an existing member, and equals that of a manifest without it", () => {
     expect([...Object.keys(DEFAULTS), ...OPTIONAL].filter((path) => !members.includes(path))).toEqual([]);
     const ratelimits = [{ name: "own", limit: 5, duration: "60s" }];
     const spec = ApiKeyPolicySpec.parse({ api: { name: "api" }, target: { port: 80 }, rules: [{ ratelimits }] });

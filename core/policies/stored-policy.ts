@@ -2,15 +2,15 @@ import * as z from "zod";
 import { tolerant } from "../tolerant.ts";
 import { type CompiledPolicy, POLICY_FORMAT_VERSION, PolicyInput } from "./policy.ts";
 
-/** A policy as another release may have stored it: unknown members are ignored, missing ones have their default. */
+/** A policy that another release may have stored: unknown members are ignored, missing ones get their default. */
 export const StoredPolicy = tolerant(PolicyInput);
 
 export type ReadPolicy =
   | { readonly policy: CompiledPolicy; readonly problem?: never }
-  /** Why this release cannot enforce it. It names places and formats, never values. */
+  /** Why this release cannot enforce it. Names locations and formats, never values. */
   | { readonly policy?: never; readonly problem: string };
 
-/** Makes the complete value of a stored policy. One of a format that is not known is a problem, however much of it is. */
+/** Makes the complete value of a stored policy. A policy of an unknown format is a problem, even if all its members are known. */
 export function readStoredPolicy(stored: unknown): ReadPolicy {
   const { formatVersion } = (stored ?? {}) as { formatVersion?: unknown };
   if (typeof formatVersion === "number" && formatVersion > POLICY_FORMAT_VERSION) {
@@ -22,14 +22,14 @@ export function readStoredPolicy(stored: unknown): ReadPolicy {
   return { problem: `${issue?.path.join(".") || "the whole"}: ${issue?.code ?? "invalid"}` };
 }
 
-/** The record under which a policy is projected to the pods. The policy itself is read by `readStoredPolicy`. */
+/** The record by which a policy is projected to the pods. `readStoredPolicy` reads the policy in it. */
 export const PolicyRecord = z.object({
   policyId: z.string(),
   name: z.string(),
   apiId: z.string(),
   uid: z.string(),
   generation: z.number(),
-  /** Grows with every change of the stored policy, over all uids. */
+  /** Increases with every change of the stored policy, across all uids. */
   version: z.number(),
   policy: z.unknown(),
 });
