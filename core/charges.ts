@@ -17,7 +17,7 @@ export interface LimitCharge {
   readonly durationMs: number;
   /** 0 checks without consuming. */
   readonly cost: number;
-  /** `local`: decided in this process at once, exchanged in the background; may over-admit between exchanges. */
+  /** `local`: decided in this process at once, synced in the background; may over-admit between two syncs. */
   readonly accuracy: "strict" | "local";
 }
 

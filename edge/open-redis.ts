@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { CounterKeys } from "./counters/counter-keys.ts";
 import { DenyMemory } from "./counters/deny-memory.ts";
-import { exchangeWithRedis } from "./counters/exchange.ts";
 import { GuardedCounters } from "./counters/guard.ts";
 import { LocalCounters } from "./counters/local.ts";
 import { RedisCounters } from "./counters/redis.ts";
 import { RedisClusterCounters } from "./counters/redis-cluster.ts";
+import { syncWithRedis } from "./counters/sync.ts";
 import { RedisCreditStore } from "./credits/redis.ts";
 import { BufferedSink } from "./events/buffer.ts";
 import { appendToRedis } from "./events/redis-sink.ts";
@@ -120,7 +120,7 @@ function makeCounters(
   const counterKeys = new CounterKeys(keys);
   const local = new LocalCounters(denials ?? guarded, {
     keyOf: (charge) => counterKeys.of(charge),
-    exchange: (items) => exchangeWithRedis(client, items),
+    sync: (items) => syncWithRedis(client, items),
   });
   return {
     consume: (request) => local.consume(request),

@@ -21,7 +21,7 @@ const DISCARDED_BYTES_MAX = 16_777_216;
 const DISCARDED_MS_MAX = 2_000;
 
 /** A request that has arrived as far as its head, and what answers it. */
-interface Exchange {
+interface Unanswered {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
@@ -43,14 +43,14 @@ export function createConnections(parts: {
   /** Told of each answer that is sent past fastify. `startedMs` is of `performance.now()`. */
   observe: (status: number, startedMs: number) => void;
 }): Connections {
-  const unanswered = new WeakMap<Socket, Set<Exchange>>();
+  const unanswered = new WeakMap<Socket, Set<Unanswered>>();
   const refused = new WeakSet<Socket>();
 
   function track(request: IncomingMessage, response: ServerResponse): void {
-    const exchange: Exchange = { request, response };
+    const one: Unanswered = { request, response };
     const own = unanswered.get(request.socket) ?? new Set();
-    unanswered.set(request.socket, own.add(exchange));
-    response.once("close", () => own.delete(exchange));
+    unanswered.set(request.socket, own.add(one));
+    response.once("close", () => own.delete(one));
   }
 
   /** Says why on the bare socket, as soon as everything that was asked before has been answered. */
@@ -58,13 +58,13 @@ export function createConnections(parts: {
     if (refused.has(socket)) return;
     refused.add(socket);
     socket.pause();
-    const exchanges = [...(unanswered.get(socket) ?? [])];
+    const owed = [...(unanswered.get(socket) ?? [])];
     // The last one may be the faulty one: its body broke off, so that nothing is to be waited for.
-    const whole = exchanges.filter(({ request }) => request.complete);
+    const whole = owed.filter(({ request }) => request.complete);
     await Promise.all(whole.map(({ response }) => new Promise<void>((done) => response.once("close", done))));
     // A client that asked to close the connection after its last whole request was not asking for more.
     if (!socket.writable) return;
-    const isBegun = exchanges.some(({ request, response }) => !request.complete && response.headersSent);
+    const isBegun = owed.some(({ request, response }) => !request.complete && response.headersSent);
     if (isBegun) socket.destroySoon();
     else {
       socket.end(toMessage(error));

@@ -6,7 +6,7 @@ import type { Deps } from "../deps.ts";
 import type { ErrorSender } from "./errors.ts";
 
 /** A request whose handler is at work. */
-export interface Exchange extends Slotted {
+export interface RunningRequest extends Slotted {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   /** Of `performance.now()`. */
@@ -15,12 +15,12 @@ export interface Exchange extends Slotted {
 
 const SWEEP_MS = 1000;
 
-const isGone = ({ reply }: Exchange): boolean => reply.raw.destroyed || reply.raw.socket?.destroyed === true;
+const isGone = ({ reply }: RunningRequest): boolean => reply.raw.destroyed || reply.raw.socket?.destroyed === true;
 
 export interface Deadlines {
-  begin(exchange: Exchange): void;
-  /** False when the exchange had ended before: the deadline has answered, or the client is gone. */
-  end(exchange: Exchange): boolean;
+  begin(running: RunningRequest): void;
+  /** False when it had ended before: the deadline has answered, or the client is gone. */
+  end(running: RunningRequest): boolean;
 }
 
 /**
@@ -32,13 +32,13 @@ export function createDeadlines(
   { log }: Pick<Deps, "log">,
   { timeoutMs, sendError }: { timeoutMs: number; sendError: ErrorSender },
 ): Deadlines {
-  const exchanges = new Slots<Exchange>();
+  const all = new Slots<RunningRequest>();
 
-  function end(exchange: Exchange): boolean {
+  function end(running: RunningRequest): boolean {
     // Answered already, or given up: what the handler still says is of no interest any more.
-    if (!exchanges.remove(exchange)) return false;
-    if (!isGone(exchange)) return true;
-    const { request } = exchange;
+    if (!all.remove(running)) return false;
+    if (!isGone(running)) return true;
+    const { request } = running;
     log.info(
       { requestId: request.id, url: request.routeOptions.url, status: 499, kind: "client_closed_request" },
       "client closed request",
@@ -48,10 +48,10 @@ export function createDeadlines(
 
   function sweep(): void {
     const nowMs = performance.now();
-    for (const exchange of exchanges) {
-      const { request, reply, startedMs } = exchange;
-      if (isGone(exchange)) end(exchange);
-      else if (nowMs - startedMs > timeoutMs && end(exchange)) {
+    for (const running of all) {
+      const { request, reply, startedMs } = running;
+      if (isGone(running)) end(running);
+      else if (nowMs - startedMs > timeoutMs && end(running)) {
         const seconds = timeoutMs / 1000;
         sendError(
           request,
@@ -66,7 +66,7 @@ export function createDeadlines(
   timer.unref();
   app.addHook("onClose", async () => clearInterval(timer));
   return {
-    begin: (exchange) => exchanges.add(exchange),
+    begin: (running) => all.add(running),
     end,
   };
 }

@@ -9,7 +9,7 @@ import { type AnyProcedure, type Call, type Caller, DataJson, type Management, t
 import { admit, createRootKeys, type KnownRootKey, type RootKey, type RootKeys, readRootKeyHash } from "./auth.ts";
 import { checkContentEncoding, checkContentType, parseBody } from "./body.ts";
 import { checkHead } from "./connections.ts";
-import type { Deadlines, Exchange } from "./deadline.ts";
+import type { Deadlines, RunningRequest } from "./deadline.ts";
 import type { ErrorSender } from "./errors.ts";
 import { type JsonSchema, responseSchema } from "./json-schema.ts";
 import { readManagement, UNMANAGED } from "./management.ts";
@@ -134,12 +134,12 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
   }
 
   return (request: FastifyRequest, reply: FastifyReply): void => {
-    const exchange: Exchange = { request, reply, startedMs: request.startedMs, slot: -1 };
-    deadlines.begin(exchange);
+    const running: RunningRequest = { request, reply, startedMs: request.startedMs, slot: -1 };
+    deadlines.begin(running);
     let arrived: Arrived | undefined;
 
     function succeed(data: unknown): void {
-      if (!deadlines.end(exchange)) return;
+      if (!deadlines.end(running)) return;
       observe(request, 200);
       const workspaceId = arrived?.workspaceId;
       if (changes && workspaceId !== undefined && deps.propagationDelayed(workspaceId)) {
@@ -150,7 +150,7 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
       else reply.send(toBody(data, request.id));
     }
     function fail(error: unknown): void {
-      if (deadlines.end(exchange)) sendError(request, reply, error);
+      if (deadlines.end(running)) sendError(request, reply, error);
     }
 
     try {

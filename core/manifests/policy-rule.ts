@@ -55,7 +55,7 @@ const Ratelimit = withRules(
       .boolean()
       .default(false)
       .describe(
-        "Decide in each pod at once and exchange counts in the background: faster, and may admit more than the limit between two exchanges.",
+        "Decide in each pod at once and sync counts in the background: faster, and may admit more than the limit between two syncs.",
       ),
   }),
   [

@@ -26,7 +26,7 @@ export const RatelimitOverrideSpec = withRules(
       .boolean()
       .default(false)
       .describe(
-        "Decide in each pod at once and exchange counts in the background: faster, and may admit more than the limit between two exchanges.",
+        "Decide in each pod at once and sync counts in the background: faster, and may admit more than the limit between two syncs.",
       ),
     deletionPolicy: deletionPolicy("Delete", "the override"),
   }),

@@ -76,7 +76,7 @@ export const OverrideRecord = z.object({
   identifier: z.string(),
   limit: z.number(),
   durationMs: z.number(),
-  /** Counted in the pod and exchanged in the background, instead of strictly in the shared store. */
+  /** Counted in the pod and synced in the background, instead of strictly in the shared store. */
   async: z.boolean().default(false),
 });
 export type OverrideRecord = z.infer<typeof OverrideRecord>;

@@ -3,10 +3,10 @@ import type { LimitCharge } from "../../core/charges.ts";
 import { rollCounts, type WindowCounts } from "../../core/ratelimits/window.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { CountersUnavailable } from "./contract.ts";
-import { type Exchanged, type ExchangeItem, withAmounts } from "./exchange.ts";
 import { LocalCounters } from "./local.ts";
 import { counterName, creditsKey, MemoryCounters, MemoryStore } from "./memory.ts";
 import type { StrictCounters } from "./strict.ts";
+import { type Synced, type SyncItem, withAmounts } from "./sync.ts";
 
 const HOUR_MS = 3_600_000;
 const charge: LimitCharge = {
@@ -23,11 +23,11 @@ const charge: LimitCharge = {
 class SharedTotals {
   readonly totals = new Map<string, WindowCounts>();
   state: "there" | "away" | "answers get lost" = "there";
-  exchanges = 0;
+  syncs = 0;
 
-  exchange = async (items: readonly ExchangeItem[]): Promise<Exchanged | undefined> => {
+  sync = async (items: readonly SyncItem[]): Promise<Synced | undefined> => {
     if (this.state === "away") return undefined;
-    this.exchanges += 1;
+    this.syncs += 1;
     const nowMs = Date.now();
     const counts = items.map(({ key, durationMs, ...amount }) => {
       const sum = withAmounts(this.totals.get(key), [amount]) as WindowCounts;
@@ -48,7 +48,7 @@ const opened: LocalCounters[] = [];
 const aProcess = (shared: SharedTotals) => {
   const counters = new LocalCounters(new MemoryCounters(), {
     keyOf: counterName,
-    exchange: shared.exchange,
+    sync: shared.sync,
     everyMs: 5,
   });
   opened.push(counters);
@@ -70,17 +70,17 @@ test("alone it admits exactly the limit", async () => {
   expect(counters.overAdmitted()).toBe(0);
 });
 
-test("what is being exchanged counts until the answer is there, and once after it", async () => {
+test("what is being synced counts until the answer is there, and once after it", async () => {
   const shared = new SharedTotals();
   const reached = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<void>();
   const counters = new LocalCounters(new MemoryCounters(), {
     keyOf: counterName,
     everyMs: 5,
-    exchange: async (items) => {
+    sync: async (items) => {
       reached.resolve();
       await answer.promise;
-      return shared.exchange(items);
+      return shared.sync(items);
     },
   });
   opened.push(counters);
@@ -89,18 +89,18 @@ test("what is being exchanged counts until the answer is there, and once after i
   const meanwhile = await admit(counters, 30);
   answer.resolve();
   expect(meanwhile).toBe(4);
-  await waitFor("the exchange of all", () => shared.total() === 10);
+  await waitFor("the sync of all", () => shared.total() === 10);
   expect(await admit(counters, 1)).toBe(0);
   expect(counters.overAdmitted()).toBe(0);
 });
 
-test("what others admitted counts after the next exchange", async () => {
+test("what others admitted counts after the next sync", async () => {
   const shared = new SharedTotals();
   const [first, second] = [aProcess(shared), aProcess(shared)];
   expect(await admit(first, 6)).toBe(6);
-  await waitFor("the exchange", () => shared.total() === 6);
+  await waitFor("the sync", () => shared.total() === 6);
   expect(await admit(second, 1)).toBe(1);
-  await waitFor("the exchange", () => shared.total() === 7);
+  await waitFor("the sync", () => shared.total() === 7);
   expect(await admit(second, 10)).toBe(3);
 });
 
@@ -110,9 +110,9 @@ test("what was admitted while the store was away is told afterwards, once", asyn
   const counters = aProcess(shared);
   expect(await admit(counters, 7)).toBe(7);
   shared.state = "there";
-  await waitFor("the exchange", () => shared.total() === 7);
+  await waitFor("the sync", () => shared.total() === 7);
   await admit(counters, 1);
-  await waitFor("the next exchange", () => shared.total() === 8);
+  await waitFor("the next sync", () => shared.total() === 8);
 });
 
 test("an amount whose answer was lost is never sent again, and still counts here", async () => {
@@ -120,10 +120,10 @@ test("an amount whose answer was lost is never sent again, and still counts here
   shared.state = "answers get lost";
   const counters = aProcess(shared);
   await admit(counters, 7);
-  await waitFor("the exchange", () => shared.exchanges > 0);
+  await waitFor("the sync", () => shared.syncs > 0);
   expect(await admit(counters, 10)).toBe(3);
   shared.state = "there";
-  await waitFor("the exchange", () => shared.total() === 10);
+  await waitFor("the sync", () => shared.total() === 10);
 });
 
 test("closing tells the last of it", async () => {
@@ -140,7 +140,7 @@ test("what all admitted beyond the limit before they knew of one another is meas
   const processes = [aProcess(shared), aProcess(shared), aProcess(shared)];
   for (const counters of processes) expect(await admit(counters, 30)).toBe(10);
   shared.state = "there";
-  await waitFor("all exchanges", () => shared.total() === 30);
+  await waitFor("all syncs", () => shared.total() === 30);
   const over = () => processes.reduce((sum, counters) => sum + counters.overAdmitted(), 0);
   // The first to tell saw nothing beyond the limit; each of the others is to blame for what it admitted itself, and for no more.
   await waitFor("the measure", () => over() === 20);
@@ -151,7 +151,7 @@ test("time is the shared store's once it has answered", async () => {
   const counters = new LocalCounters(new MemoryCounters(), {
     keyOf: counterName,
     everyMs: 5,
-    exchange: async (items) => ({
+    sync: async (items) => ({
       nowMs: Date.now() + aheadMs,
       counts: items.map(() => ({ window: 0, current: 0, previous: 0 })),
     }),
@@ -175,7 +175,7 @@ describe("beside strict limits and credits", () => {
     store.credits.set(creditsKey("ws_1", "key_1"), { open: true, rev: 1, granted: 3, spent: 0 });
     const counters = new LocalCounters(inner ?? new MemoryCounters(store), {
       keyOf: counterName,
-      exchange: shared.exchange,
+      sync: shared.sync,
       everyMs: 5,
     });
     opened.push(counters);
@@ -211,7 +211,7 @@ describe("beside strict limits and credits", () => {
     expect(refused).toMatchObject({ passed: false, limits: [{ passed: true, remaining: 10 }, { passed: false }] });
     expect(refused.limits[0]?.resetMs).toBeGreaterThan(refused.nowMs);
     expect(await admit(counters, 30)).toBe(10);
-    await waitFor("the exchange", () => shared.total() === 10);
+    await waitFor("the sync", () => shared.total() === 10);
   });
 
   test("credits alone are spent beside a local limit, which stays consumed when they are refused", async () => {

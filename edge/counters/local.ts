@@ -2,19 +2,19 @@ import type { Consumed, LimitCharge, LimitOutcome } from "../../core/charges.ts"
 import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import { decideLimit, rollCounts, usedAt, type WindowCounts } from "../../core/ratelimits/window.ts";
 import type { ConsumeRequest, Counters } from "./contract.ts";
-import { type Amount, type Exchanged, type ExchangeItem, withAmounts } from "./exchange.ts";
 import { counterName } from "./memory.ts";
 import type { StrictCounters } from "./strict.ts";
+import { type Amount, type Synced, type SyncItem, withAmounts } from "./sync.ts";
 
 /*
  * Limits with `accuracy: "local"` are decided in this process at once, from the totals that the store gave last and what
- * was admitted here since. Every 100 ms both are exchanged. So all processes together may admit more than the limit by what
- * they admit between two exchanges that succeed; what this process sees of that is counted.
+ * was admitted here since. Every 100 ms both are synced with the store. So all processes together may admit more than the limit by what
+ * they admit between two syncs that succeed; what this process sees of that is counted.
  *
  * An amount that was sent is never sent again: when the answer stays away it counts here as if it had arrived.
  */
 
-const EXCHANGE_EVERY_MS = 100;
+const SYNC_EVERY_MS = 100;
 const SWEEP_EVERY_MS = 10_000;
 /** Beyond it the oldest counter is forgotten, and what it knew of others with it. */
 const COUNTERS_MAX = 100_000;
@@ -22,7 +22,7 @@ const COUNTERS_MAX = 100_000;
 interface LocalCounter {
   readonly key: string;
   readonly durationMs: number;
-  /** The totals of the last exchange. */
+  /** The totals of the last sync. */
   shared: WindowCounts | undefined;
   /** Admitted here since; at most one for each window, and negative when a refusal elsewhere took it back. */
   pending: Amount[];
@@ -36,7 +36,7 @@ export interface LocalOptions {
   /** The store's key of a charge's counter. */
   readonly keyOf: (charge: LimitCharge) => string;
   /** Adds the amounts and returns the totals. undefined: the store was not reached, and nothing was sent. */
-  readonly exchange: (items: readonly ExchangeItem[]) => Promise<Exchanged | undefined>;
+  readonly sync: (items: readonly SyncItem[]) => Promise<Synced | undefined>;
   readonly everyMs?: number;
 }
 
@@ -46,8 +46,8 @@ export class LocalCounters implements Counters {
   readonly #counters = new Map<string, LocalCounter>();
   readonly #touched = new Set<LocalCounter>();
   #timer: NodeJS.Timeout | undefined;
-  #exchanging: Promise<void> = Promise.resolve();
-  /** Store clock − monotonic clock; this host's own until the first exchange. */
+  #syncing: Promise<void> = Promise.resolve();
+  /** Store clock − monotonic clock; this host's own until the first sync. */
   #offsetMs = Date.now() - performance.now();
   #overAdmitted = 0;
   #sweptAtMs = 0;
@@ -68,12 +68,12 @@ export class LocalCounters implements Counters {
     return this.#strict.consume(request);
   }
 
-  /** Exchanges once more, so that others see what was admitted here last. */
+  /** Syncs once more, so that others see what was admitted here last. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    await this.#exchanging;
-    await this.#exchange();
+    await this.#syncing;
+    await this.#sync();
     await this.#strict.close();
   }
 
@@ -151,19 +151,19 @@ export class LocalCounters implements Counters {
   #schedule(): void {
     if (this.#timer !== undefined || this.#isClosed) return;
     this.#timer = setTimeout(() => {
-      this.#exchanging = this.#exchange().finally(() => {
+      this.#syncing = this.#sync().finally(() => {
         this.#timer = undefined;
         if (this.#touched.size > 0) this.#schedule();
       });
-    }, this.#options.everyMs ?? EXCHANGE_EVERY_MS);
+    }, this.#options.everyMs ?? SYNC_EVERY_MS);
     this.#timer.unref();
   }
 
-  async #exchange(): Promise<void> {
+  async #sync(): Promise<void> {
     const counters = [...this.#touched];
     if (counters.length === 0) return;
     this.#touched.clear();
-    const items: ExchangeItem[] = [];
+    const items: SyncItem[] = [];
     const owners: LocalCounter[] = [];
     for (const counter of counters) {
       const amounts = counter.pending.length > 0 ? counter.pending : [{ window: 0, amount: 0 }];
@@ -177,19 +177,19 @@ export class LocalCounters implements Counters {
       counter.pending = [];
     }
     const sentAtMs = performance.now();
-    const exchanged = await this.#options.exchange(items).catch(() => "unknown" as const);
-    if (exchanged === undefined) {
+    const synced = await this.#options.sync(items).catch(() => "unknown" as const);
+    if (synced === undefined) {
       // Nothing was sent, so it is still to be sent, before what came meanwhile.
       for (const counter of counters) {
         for (const { window, amount } of counter.underWay) addTo(counter.pending, window, amount);
         if (counter.underWay.length > 0) this.#touched.add(counter);
       }
-    } else if (exchanged === "unknown") {
+    } else if (synced === "unknown") {
       for (const counter of counters) counter.shared = withAmounts(counter.shared, counter.underWay);
     } else {
-      this.#offsetMs = exchanged.nowMs - sentAtMs;
-      for (const [i, counter] of owners.entries()) counter.shared = exchanged.counts[i];
-      for (const counter of counters) this.#measure(counter, counter.underWay, exchanged.nowMs);
+      this.#offsetMs = synced.nowMs - sentAtMs;
+      for (const [i, counter] of owners.entries()) counter.shared = synced.counts[i];
+      for (const counter of counters) this.#measure(counter, counter.underWay, synced.nowMs);
     }
     for (const counter of counters) counter.underWay = [];
     this.#sweep();

@@ -178,7 +178,7 @@ return exact({status, remaining})
  * KEYS: the counters. ARGV: for each its duration, the window of the amount, the amount.
  * Reply, by `exact`: now, and for each window, current, previous after.
  */
-export const EXCHANGE = defineScript(`${READ_COUNTER}
+export const SYNC_COUNTS = defineScript(`${READ_COUNTER}
 local now = now_ms()
 local reply = {now}
 for i = 1, #KEYS do

@@ -9,8 +9,8 @@ import { DeadlineClock } from "./deadline-clock.ts";
 
 const START = 1_000_000;
 
-/** One exchange: how long each way took, and how long the caller of a command waits from then on. */
-const exchange = fc.record({
+/** One round trip: how long each way took, and how long the caller of a command waits from then on. */
+const roundTrip = fc.record({
   pauseMs: fc.integer({ min: 0, max: 9_000 }),
   wayThereMs: fc.double({ min: 0, max: 400, noNaN: true }),
   wayBackMs: fc.double({ min: 0, max: 400, noNaN: true }),
@@ -20,10 +20,10 @@ const ahead = fc.integer({ min: 1.5 * 10 ** 12, max: 2 * 10 ** 12 });
 
 test("a deadline is never later than the moment at which the caller gives up, and early by one way back at most", () => {
   fc.assert(
-    fc.property(ahead, fc.array(exchange, { minLength: 1, maxLength: 20 }), (aheadMs, exchanges) => {
+    fc.property(ahead, fc.array(roundTrip, { minLength: 1, maxLength: 20 }), (aheadMs, roundTrips) => {
       const clock = new DeadlineClock();
       let ours = START;
-      for (const { pauseMs, wayThereMs, wayBackMs, waitMs } of exchanges) {
+      for (const { pauseMs, wayThereMs, wayBackMs, waitMs } of roundTrips) {
         const sentAtMs = ours + pauseMs;
         const readAtMs = sentAtMs + wayThereMs;
         ours = readAtMs + wayBackMs;
@@ -42,8 +42,8 @@ test("a clock that was set, either way, is told by the first reply", () => {
   fc.assert(
     fc.property(
       ahead,
-      exchange,
-      exchange,
+      roundTrip,
+      roundTrip,
       fc.integer({ min: -(10 ** 9), max: 10 ** 9 }),
       (aheadMs, one, two, jumpMs) => {
         fc.pre(Math.abs(jumpMs) > 1_000);

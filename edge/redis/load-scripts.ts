@@ -1,4 +1,4 @@
-import { CONSUME, CONSUME_MANY, EXCHANGE, GIVE_BACK, SPEND_CREDITS } from "../counters/scripts.ts";
+import { CONSUME, CONSUME_MANY, GIVE_BACK, SPEND_CREDITS, SYNC_COUNTS } from "../counters/scripts.ts";
 import { APPEND } from "../events/redis-sink.ts";
 import { REPORT } from "../pods/redis.ts";
 import { POSITION } from "../projection/scripts.ts";
@@ -11,7 +11,7 @@ const OF_PODS: readonly Script[] = [
   CONSUME_MANY,
   GIVE_BACK,
   SPEND_CREDITS,
-  EXCHANGE,
+  SYNC_COUNTS,
   POSITION,
   REPORT,
   APPEND,

@@ -27,7 +27,7 @@ export const DECIDING = [
   "core/verification/select-limits.ts",
   "core/verification/settle.ts",
   "edge/counters/deny-memory.ts",
-  "edge/counters/exchange.ts",
+  "edge/counters/sync.ts",
   "edge/counters/guard.ts",
   "edge/counters/local.ts",
   "edge/counters/memory.ts",
@@ -40,7 +40,7 @@ const ALSO: Readonly<Record<string, readonly string[]>> = {
   "core/permissions/grants.ts": ["core/permissions/query.test.ts"],
   "core/verification/key-view.ts": ["core/verification/check-key.test.ts"],
   "core/verification/settle.ts": ["core/verification/check-key.test.ts"],
-  "edge/counters/exchange.ts": ["edge/counters/local.test.ts"],
+  "edge/counters/sync.ts": ["edge/counters/local.test.ts"],
   "edge/counters/memory.ts": ["edge/counters/local.test.ts"],
   "edge/counters/strict.ts": ["edge/counters/deny-memory.test.ts", "edge/counters/guard.test.ts"],
 };

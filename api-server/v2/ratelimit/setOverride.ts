@@ -37,7 +37,7 @@ const Body = z.strictObject({
   async: z
     .boolean()
     .default(false)
-    .describe("Counted in each process and exchanged in the background: faster, and less exact.")
+    .describe("Counted in each process and synced in the background: faster, and less exact.")
     .meta({ "x-postern-addition": true }),
 });
 type Body = z.output<typeof Body>;

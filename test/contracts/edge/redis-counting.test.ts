@@ -138,7 +138,7 @@ describe("counting and events when Redis fails", () => {
     }
   });
 
-  test("local limits are exchanged between processes, and what went over is measured", async () => {
+  test("local limits are synced between processes, and what went over is measured", async () => {
     const another = await openRedisEdge({ url: own.redis.url, clientName: "faults-2" });
     const [first, second] = [own.edge, another].map((each) => each.counters({ timeoutMs: 1_000 }));
     if (first === undefined || second === undefined) throw new Error("two were made");

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { withAmounts } from "./exchange.ts";
+import { withAmounts } from "./sync.ts";
 
 const counts = { window: 7, current: 5, previous: 3 };
 

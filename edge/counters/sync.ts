@@ -2,7 +2,7 @@ import type { WindowCounts } from "../../core/ratelimits/window.ts";
 import { isCluster, type RedisClient } from "../redis/connect.ts";
 import { readNumbers, runScript } from "../redis/script.ts";
 import { countsAt } from "./redis.ts";
-import { EXCHANGE } from "./scripts.ts";
+import { SYNC_COUNTS } from "./scripts.ts";
 
 /** What was admitted in one window. */
 export interface Amount {
@@ -10,12 +10,12 @@ export interface Amount {
   readonly amount: number;
 }
 
-export interface ExchangeItem extends Amount {
+export interface SyncItem extends Amount {
   readonly key: string;
   readonly durationMs: number;
 }
 
-export interface Exchanged {
+export interface Synced {
   readonly nowMs: number;
   /** In the order of the items: the totals after. */
   readonly counts: readonly WindowCounts[];
@@ -36,11 +36,8 @@ export function withAmounts(counts: WindowCounts | undefined, amounts: readonly 
 /** A script that touches more counters than this would keep others waiting. */
 const ITEMS_MAX = 200;
 
-/** Exchanges with Redis. undefined when there is no connection, so that nothing was sent; throws when it is not known. */
-export async function exchangeWithRedis(
-  client: RedisClient,
-  items: readonly ExchangeItem[],
-): Promise<Exchanged | undefined> {
+/** Syncs with Redis. undefined when there is no connection, so that nothing was sent; throws when it is not known. */
+export async function syncWithRedis(client: RedisClient, items: readonly SyncItem[]): Promise<Synced | undefined> {
   if (client.status !== "ready") return undefined;
   const size = isCluster(client) ? 1 : ITEMS_MAX;
   const batches: Promise<number[]>[] = [];
@@ -52,8 +49,8 @@ export async function exchangeWithRedis(
   };
 }
 
-async function sendBatch(client: RedisClient, items: readonly ExchangeItem[]): Promise<number[]> {
+async function sendBatch(client: RedisClient, items: readonly SyncItem[]): Promise<number[]> {
   const keys = items.map((item) => item.key);
   const args = items.flatMap(({ durationMs, window, amount }) => [durationMs, window, amount]);
-  return readNumbers(await runScript(client, EXCHANGE, keys.length, [...keys, ...args]));
+  return readNumbers(await runScript(client, SYNC_COUNTS, keys.length, [...keys, ...args]));
 }
