@@ -1,0 +1,15 @@
+import fc from "fast-check";
+
+const codePoint = fc
+  .oneof(
+    fc.integer({ min: 0, max: 0x7f }),
+    fc.integer({ min: 0x80, max: 0xd7ff }),
+    fc.integer({ min: 0xe000, max: 0x10ffff }),
+  )
+  .map((code) => String.fromCodePoint(code));
+
+/**
+ * Any text without half surrogate pairs; a third of its code points are ASCII, control characters included. fast-check's
+ * own unit "binary" takes a second to list all code points, in each file that uses it.
+ */
+export const anyText = (bounds: { maxLength?: number } = {}) => fc.string({ unit: codePoint, ...bounds });
