@@ -1,0 +1,38 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+
+/** What the imports of our sources say, read out of their text. Paths are relative to the project's folder. */
+
+const ROOT = resolve(import.meta.dirname, "..");
+
+export interface Import {
+  readonly specifier: string;
+  /** Whether it is erased before the file runs. */
+  readonly typeOnly: boolean;
+}
+
+/** All imports and re-exports of a source text, also those by `import(…)` of a constant. */
+export function readImports(text: string): Import[] {
+  const statements = [...text.matchAll(/^((?:import|export)\b(?:[^;"]*?\bfrom)?)\s*"([^"]+)"/gm)];
+  const calls = [...text.matchAll(/\bimport\(\s*"([^"]+)"/g)];
+  return [
+    ...statements.map(([, head = "", specifier = ""]) => ({ specifier, typeOnly: /^\w+ type\b/.test(head) })),
+    ...calls.map(([, specifier = ""]) => ({ specifier, typeOnly: false })),
+  ];
+}
+
+/** The imports of each TypeScript file below the folders, by its path. */
+export function importsBelow(folders: readonly string[]): Map<string, Import[]> {
+  const paths = folders.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".ts") && !/(^|\/)node_modules\//.test(name))
+      .map((name) => `${folder}/${name}`),
+  );
+  return new Map(paths.map((path) => [path, readImports(readFileSync(join(ROOT, path), "utf8"))]));
+}
+
+/** The path of the file that a relative import leads to; undefined for a library. */
+export function importedFile(importer: string, specifier: string): string | undefined {
+  if (!specifier.startsWith(".")) return undefined;
+  return relative(ROOT, resolve(ROOT, importer, "..", specifier));
+}

@@ -1,0 +1,58 @@
+import { describe, expect, test } from "vitest";
+import { type Import, importsBelow, readImports } from "./imports.ts";
+import { pureTests } from "./pure-tests.ts";
+
+const filesOf = (sources: Record<string, string>): Map<string, Import[]> =>
+  new Map(Object.entries(sources).map(([path, text]) => [path, readImports(text)]));
+
+describe("a test file is pure", () => {
+  test.each([
+    { name: "when it imports nothing", sources: { "core/a.test.ts": "" } },
+    {
+      name: "when what it imports computes, also in a circle",
+      sources: {
+        "core/a.test.ts": 'import { a } from "./a.ts";\nimport { test } from "vitest";',
+        "core/a.ts": 'import { b } from "./b.ts";\nimport * as z from "zod";',
+        "core/b.ts": 'export { a } from "./a.ts";',
+      },
+    },
+    {
+      name: "when what is real is imported for its type",
+      sources: { "core/a.test.ts": 'import type { Redis } from "ioredis";\nexport type { Pool } from "pg";' },
+    },
+  ])("$name", ({ sources }) => expect(pureTests(filesOf(sources))).toEqual(["core/a.test.ts"]));
+
+  test.each([
+    { name: "the harness", sources: { "core/a.test.ts": 'import { waitFor } from "../test/harness/wait.ts";' } },
+    {
+      name: "a library that connects",
+      sources: { "core/a.test.ts": 'import {\n  type Redis,\n  Cluster,\n} from "ioredis";' },
+    },
+    { name: "a built-in that listens", sources: { "core/a.test.ts": 'import "node:http";' } },
+    { name: "a library that is not known", sources: { "core/a.test.ts": 'import { x } from "some-client";' } },
+    { name: "Postgres, later", sources: { "core/a.test.ts": `const { Pool } = await import(${'"pg"'});` } },
+    {
+      name: "Postgres, by way of others",
+      sources: {
+        "core/z.ts": 'export * from "pg";',
+        "core/a.test.ts": 'import { m } from "./m.ts";',
+        "core/m.ts": 'import { z } from "./z.ts";\nimport { a } from "./b.ts";',
+        "core/b.ts": 'import { m } from "./m.ts";',
+      },
+    },
+  ])("not when it imports $name", ({ sources }) => expect(pureTests(filesOf(sources))).toEqual([]));
+});
+
+test("a new file that is pure needs to be named nowhere; one of another name is no test", () => {
+  const sources = { "edge/z.test.ts": "", "edge/helper.ts": "", "core/a.test.ts": "" };
+  expect(pureTests(filesOf(sources))).toEqual(["core/a.test.ts", "edge/z.test.ts"]);
+});
+
+test("whatever decides in core/ is tested alone", () => {
+  const files = importsBelow(["core", "test/builders"]);
+  // Node's own check of a header's value is what the headers of an identity must pass.
+  const real = ["core/policies/identity-headers.test.ts"];
+  const tests = [...files.keys()].filter((path) => path.endsWith(".test.ts") && !real.includes(path));
+  expect(tests.length).toBeGreaterThan(20);
+  expect(pureTests(files)).toEqual(tests.sort());
+});
