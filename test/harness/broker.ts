@@ -3,12 +3,18 @@ import { createServer, get, type IncomingMessage, type ServerResponse } from "no
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { MissingPart } from "./parts/find.ts";
-import { type Address, type Part, startPart } from "./parts/parts.ts";
+import type { Address, Part } from "./parts/parts.ts";
 
 /** Where a worker of the test runner asks for parts; set by the run's main process and inherited by its workers. */
 export const BROKER_URL = "POSTERN_TEST_BROKER";
 
 type Running = { address: Address; stop(): Promise<void> };
+
+/** Loaded by the process that starts a part, and when it does: all others only ask for addresses. */
+async function startPart(part: Part): Promise<Running> {
+  const parts = await import("./parts/parts.ts");
+  return await parts.startPart(part);
+}
 
 /**
  * Starts each part when it is asked for the first time, once, and keeps it until `stopAll`. Tests that need no Postgres
