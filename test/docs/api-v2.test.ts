@@ -1,0 +1,173 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+import { buildOpenApi } from "../../api-server/plugins/openapi.ts";
+import { EXPECTED } from "../../api-server/test/permissions-expected.ts";
+import { procedures } from "../../api-server/v2/index.ts";
+import { ManagedKind } from "../../api-server/v2/managed/managed-kinds.ts";
+import { ERROR_KINDS } from "../../core/errors.ts";
+import { ID_PREFIXES } from "../../core/ids.ts";
+import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
+import { Code } from "../../core/verification/codes.ts";
+import { codesIn, readReference } from "./reference.ts";
+
+/* The lists of docs/reference/api-v2.md hold what the code holds: nothing less, and nothing more. */
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const reference = readReference("api-v2.md");
+
+const sources = ["api-server", "core"].flatMap((folder) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !/\.test\.ts$|(^|\/)test\//.test(name))
+    .map((name) => ({ path: `${folder}/${name}`, text: readFileSync(join(ROOT, folder, name), "utf8") })),
+);
+/** Every match in every source. */
+const findAll = (pattern: RegExp): string[] => sources.flatMap(({ text }) => text.match(pattern) ?? []);
+
+const sorted = (lines: Iterable<string>): string[] => [...lines].sort();
+const only = (cell: string | undefined): string => codesIn(cell ?? "")[0] ?? "";
+
+test("the codes of a verification", () => {
+  const [line = ""] = /^The codes: .*$/m.exec(reference.section("12")) ?? [];
+  expect(sorted(codesIn(line))).toEqual(sorted(Code.options));
+});
+
+test("what the steps of a verification end with are its codes", () => {
+  const steps = reference.rows("12", "step").flatMap(([, , endsWith = ""]) => codesIn(endsWith));
+  expect(sorted(new Set(steps))).toEqual(sorted(Code.options));
+});
+
+test("the error kinds, with status and title", () => {
+  const listed = reference.rows("4.2", "status").map(([status, title, kind]) => `${status} ${title} ${only(kind)}`);
+  const known = Object.entries(ERROR_KINDS).map(([kind, { status, title }]) => `${status} ${title} ${kind}`);
+  expect(sorted(listed)).toEqual(sorted(known));
+});
+
+test("the prefixes of ids", () => {
+  const listed = reference.rows("5.1", "prefix").map(([prefix]) => only(prefix));
+  expect(sorted(listed)).toEqual(sorted(Object.values(ID_PREFIXES)));
+});
+
+describe("the tuples of root keys", () => {
+  const rows = reference.rows("7.1", "tuple");
+
+  test("are those that the code knows", () => {
+    expect(sorted(new Set(rows.map(([tuple]) => only(tuple))))).toEqual(sorted(ALL_GRANTS));
+  });
+
+  test("are asked for by the procedures that say so", () => {
+    const listed = rows.flatMap(([tuple, id, by = ""]) => codesIn(by).map((path) => `${path} ${only(tuple)} ${id}`));
+    const declared = procedures.flatMap(({ path, permissions }) =>
+      permissions.map(({ tuple, orFor = "–" }) => `${path} ${tuple} ${orFor}`),
+    );
+    expect(sorted(listed)).toEqual(sorted(new Set(declared)));
+  });
+});
+
+test("the procedures that look up what the body names before they look at the permission", () => {
+  const listed = reference.rows("7.2", "procedure").map(([path, fields]) => `${only(path)} ${codesIn(fields ?? "")}`);
+  const expected = Object.entries(EXPECTED).flatMap(([path, { lookedUpFirst }]) =>
+    lookedUpFirst === undefined ? [] : [`${path} ${lookedUpFirst}`],
+  );
+  expect(sorted(listed)).toEqual(sorted(expected));
+});
+
+test("the pages of lists", () => {
+  const { paths } = buildOpenApi(procedures) as unknown as {
+    paths: Record<string, { post?: { requestBody: { content: Record<string, { schema: { properties?: Page } }> } } }>;
+  };
+  const pages = procedures
+    .filter(({ paginated }) => paginated)
+    .map(({ path }) => {
+      const limit = paths[`/v2/${path}`]?.post?.requestBody.content["application/json"]?.schema.properties?.limit;
+      return `${path} ${limit?.minimum} to ${limit?.maximum} ${limit?.default}`;
+    });
+  const listed = reference
+    .rows("8", "procedure")
+    .map(([path, limit, byDefault]) => `${only(path)} ${limit} ${byDefault}`);
+  expect(sorted(listed)).toEqual(sorted(pages));
+});
+
+interface Page {
+  readonly limit?: { readonly minimum: number; readonly maximum: number; readonly default: number };
+}
+
+test("the procedures that are additions", () => {
+  const additions = procedures.filter(({ addition }) => addition).map(({ path }) => path);
+  expect(sorted(reference.rows("24.2", "procedure").map(([path]) => only(path)))).toEqual(sorted(additions));
+});
+
+test("the kinds of managed objects", () => {
+  const [line = ""] = /^The kinds of managed objects: .*$/m.exec(reference.section("24.1")) ?? [];
+  expect(sorted(codesIn(line))).toEqual(sorted(ManagedKind.options));
+});
+
+test("procedures that the document names exist, and it names every one", () => {
+  const paths = procedures.map(({ path }) => path as string);
+  const services = new Set(paths.map((path) => path.split(".")[0]));
+  const named = reference.sections
+    // Names of audit events look alike.
+    .filter((number) => number !== "20")
+    .flatMap((number) => codesIn(reference.section(number)))
+    .filter((code) => /^[a-z]+\.[a-zA-Z]+$/.test(code) && services.has(code.split(".")[0]));
+  expect(sorted(new Set(named))).toEqual(sorted(paths));
+});
+
+describe("the audit log", () => {
+  /** Names that are put together in the code: which they are. */
+  const PUT_TOGETHER: Readonly<Record<string, readonly string[]>> = {
+    "authorization.connect_${part.type}_and_key": ["permission", "role"].map(
+      (type) => `authorization.connect_${type}_and_key`,
+    ),
+    "authorization.disconnect_${part.type}_and_key": ["permission", "role"].map(
+      (type) => `authorization.disconnect_${type}_and_key`,
+    ),
+    "workspace.${verb}": ["workspace.create", "workspace.update"],
+    "rootKey.${verb}": ["rootKey.create", "rootKey.update", "rootKey.delete"],
+  };
+  const NOUNS =
+    "api|key|identity|ratelimit|ratelimitNamespace|permission|role|authorization|policy|workspace|rootKey|migration";
+  const plain = findAll(new RegExp(`(?<=")(?:${NOUNS})\\.[a-z_]+(?=")`, "g"));
+  const templates = findAll(new RegExp(`(?<=event: \`)(?:${NOUNS})\\.[a-z_]*\\$\\{[^\`]+(?=\`)`, "g"));
+
+  test("has the events that the code writes", () => {
+    expect(sorted(new Set(templates))).toEqual(sorted(Object.keys(PUT_TOGETHER)));
+    // `ratelimit.limit` is a procedure.
+    const written = new Set(
+      [...plain, ...Object.values(PUT_TOGETHER).flat()].filter((name) => name !== "ratelimit.limit"),
+    );
+    expect(sorted(reference.rows("20", "event").flatMap(([events = ""]) => codesIn(events)))).toEqual(sorted(written));
+  });
+});
+
+describe("bounds that no schema says", () => {
+  const rows = reference.rows("22", "bound").map(([name, value = ""]) => ({
+    name: only(name),
+    value: Number(value.replaceAll(",", "").split(" ")[0]),
+  }));
+  const constants = sources.flatMap(({ path, text }) =>
+    [...text.matchAll(/^(?:export )?const ([A-Z][A-Z_]+) = ([\d_]+);/gm)].map(([, name = "", value = ""]) => ({
+      path,
+      name,
+      value: Number(value.replaceAll("_", "")),
+    })),
+  );
+
+  test.each(rows)("$name is $value", ({ name, value }) => {
+    // Another file may have a constant of the same name.
+    expect(constants.filter((one) => one.name === name).map((one) => one.value)).toContain(value);
+  });
+
+  const WHERE_CALLERS_MEET_THEM = /^(?:api-server\/(?:plugins|v2|domain)|core\/(?:credits|keys|permissions))\//;
+  /** Sizes of caches, tries, what is read of a refused body, and lengths that the command line alone asks for. */
+  const INTERNAL = /^(?:ABSENCES_MAX|ATTEMPTS_MAX|DISCARDED_\w+|(?:MIGRATION|ROOT_KEY)(?:_NAME)?_LENGTH_M(?:AX|IN))$/;
+
+  test("are all that a caller can meet", () => {
+    const met = constants
+      .filter(({ path, name }) => WHERE_CALLERS_MEET_THEM.test(path) && /_M(?:AX|IN)$/.test(name))
+      .map(({ name }) => name)
+      .filter((name) => !INTERNAL.test(name));
+    expect(met.length).toBeGreaterThan(10);
+    expect(sorted(new Set(met)).filter((name) => !rows.some((row) => row.name === name))).toEqual([]);
+  });
+});
