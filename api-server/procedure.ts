@@ -18,7 +18,7 @@ export interface Caller {
   readonly permissions: ReadonlySet<string>;
 }
 
-/** The headers of a client that manages objects from somewhere else (api/v2 section 24.1). */
+/** The headers of a client that manages objects from somewhere else (api-v2.md section 24.1). */
 export interface Management {
   /** `<cluster>/<kind>/<namespace>/<name>`, undefined when the header was not sent. */
   readonly manager: string | undefined;
@@ -75,7 +75,7 @@ interface Documented {
   readonly permissions: readonly NeededPermission[];
   /** Kinds that this procedure adds to those which every procedure can give. */
   readonly errors: readonly ErrorKind[];
-  /** Marked `x-postern-addition` in the OpenAPI document (section 24). */
+  /** Marked `x-postern-addition` in the OpenAPI document (api-v2.md section 24). */
   readonly addition?: true;
 }
 
@@ -106,7 +106,7 @@ export const defineProcedure = <Body extends z.ZodType, Data extends z.ZodType>(
   procedure: Procedure<Body, Data>,
 ): Procedure<Body, Data> => procedure;
 
-/** The same for a list: its success body has `pagination` beside `data` (section 8). */
+/** The same for a list: its success body has `pagination` beside `data` (api-v2.md section 8). */
 export const defineListProcedure = <Body extends z.ZodType, Item extends z.ZodType>(
   procedure: ListProcedure<Body, Item>,
 ): ListProcedure<Body, Item> => procedure;

@@ -7,7 +7,7 @@ import { type ApiServer, start } from "../start.ts";
 import { createPool } from "../store/pool.ts";
 
 /*
- * The job of api/v2 section 10.2 over real rows. All dates lie in the future, so that the server's own run, which is for
+ * The job of api-v2.md section 10.2 over real rows. All dates lie in the future, so that the server's own run, which is for
  * today, has nothing to do with them.
  */
 

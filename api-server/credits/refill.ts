@@ -13,7 +13,7 @@ import { inTransaction, type Transacting } from "../store/transaction.ts";
 import type { CreditKey } from "./service.ts";
 
 /*
- * Credits that come back (api/v2 section 10.2): at most once per key and UTC date. A date on which nothing was due is noted too, so
+ * Credits that come back (api-v2.md section 10.2): at most once per key and UTC date. A date on which nothing was due is noted too, so
  * that a day's second run finds nothing to look at.
  *
  * Keys are refilled in batches, a transaction each, so that a million of them take minutes. What fails is one key's own: a batch that

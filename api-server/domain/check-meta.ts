@@ -2,7 +2,7 @@ import { invalidField } from "./invalid-field.ts";
 
 /**
  * Each of a workspace's keys and identities is cached by every pod that meets it, so that what may be attached to one is
- * bounded well below the size of a body (api/v2 section 6.1).
+ * bounded well below the size of a body (api-v2.md section 6.1).
  */
 const META_BYTES_MAX = 1_048_576;
 

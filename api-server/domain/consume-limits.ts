@@ -4,7 +4,7 @@ import type { Deps } from "../deps.ts";
 import { noteRarely } from "./note-rarely.ts";
 
 /**
- * Consumes limits, all or none. While the shared store is lost each process decides by what it knows itself (api/v2
+ * Consumes limits, all or none. While the shared store is lost each process decides by what it knows itself (api-v2.md
  * section 9.1), so that several may together admit more than the limit; that is logged.
  */
 export function consumeLimits(

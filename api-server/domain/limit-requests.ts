@@ -20,7 +20,7 @@ export interface AppliedLimit {
   readonly override: OverrideRecord | undefined;
 }
 
-/** What the counters are asked for: an override replaces limit and duration; the cost stays (api/v2 section 9.3). */
+/** What the counters are asked for: an override replaces limit and duration; the cost stays (api-v2.md section 9.3). */
 export async function applyLimit(
   { caller, deps }: Call<unknown>,
   namespaceId: string,

@@ -3,7 +3,7 @@ import type { Call } from "../procedure.ts";
 import { isUniqueViolation } from "../store/unique-violation.ts";
 
 /*
- * Managed objects (api/v2 section 24.1). An object that a manifest made carries its manager's name; whoever else would
+ * Managed objects (api-v2.md section 24.1). An object that a manifest made carries its manager's name; whoever else would
  * change it is told to edit the manifest, because the operator would undo the change anyway. This guards against
  * mistakes between two writers, not against attackers: any root key with the permission may send the header.
  */

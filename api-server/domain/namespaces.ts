@@ -28,7 +28,7 @@ export async function namespaceToLimit(call: Call<unknown>, namespace: string): 
   return known;
 }
 
-/** What is cached of it. A live one wins over a deleted one, then the id over a name (api/v2 section 9.4). */
+/** What is cached of it. A live one wins over a deleted one, then the id over a name (api-v2.md section 9.4). */
 export async function recallNamespace(
   { caller, deps }: Call<unknown>,
   namespace: string,

@@ -1,7 +1,7 @@
 import { PublicError } from "../../core/errors.ts";
 
 /*
- * The same words whether the thing never was, was deleted, or belongs to another workspace (api/v2 section 4.3).
+ * The same words whether the thing never was, was deleted, or belongs to another workspace (api-v2.md section 4.3).
  */
 
 export const apiNotFound = (apiId: string): PublicError =>

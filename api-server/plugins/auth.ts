@@ -7,7 +7,7 @@ import type { Caller } from "../procedure.ts";
 import { findRootKey, type RootKeyRow } from "../store/root-keys.ts";
 
 /*
- * Root keys (api/v2 section 3). What is cached of one, its absence included, is dropped when the change stream says that it
+ * Root keys (api-v2.md section 3). What is cached of one, its absence included, is dropped when the change stream says that it
  * or its workspace changed, and is not used while that stream is behind by more than the promised bound for its workspace.
  */
 

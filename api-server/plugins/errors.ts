@@ -8,7 +8,7 @@ import { readRootKeyHash } from "./auth.ts";
 import { answerAhead } from "./read-body.ts";
 
 /*
- * The one place where what was thrown becomes an error body (api/v2 section 4).
+ * The one place where what was thrown becomes an error body (api-v2.md section 4).
  */
 
 /** The statuses whose bodies have `errors`, maybe empty; all others have no such member. */

@@ -11,7 +11,7 @@ const LIVENESS_SCHEMA = {
 };
 
 /**
- * `/v2/liveness` is part of the API (section 19); `/livez` and `/readyz` are for the probes of the cluster. `?verbose` lists what is
+ * `/v2/liveness` is part of the API (api-v2.md section 19); `/livez` and `/readyz` are for the probes of the cluster. `?verbose` lists what is
  * wrong though the replica serves.
  */
 export function registerHealth(

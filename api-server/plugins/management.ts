@@ -6,7 +6,7 @@ import type { Management } from "../procedure.ts";
 /** Of a call without such headers, or of one that does not care for them. */
 export const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
 
-/** Reads the headers of api/v2 section 24.1. Throws PublicError `invalid_input` when one is not of its form. */
+/** Reads the headers of api-v2.md section 24.1. Throws PublicError `invalid_input` when one is not of its form. */
 export function readManagement(headers: IncomingHttpHeaders): Management {
   const manager = headers["postern-manager"];
   const adopt = headers["postern-adopt"];

@@ -24,7 +24,7 @@ import { ResponseMeta, successBody } from "./pipeline.ts";
 
 const API_VERSION = "2.0.0";
 
-/** What every procedure can answer with (api/v2 section 4.2). */
+/** What every procedure can answer with (api-v2.md section 4.2). */
 const COMMON_ERRORS: readonly ErrorKind[] = [
   "invalid_input",
   "request_body_unreadable",

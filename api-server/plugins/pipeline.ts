@@ -18,7 +18,7 @@ import { createBodyReader, UNJUDGED_BYTES_MAX } from "./read-body.ts";
 import { compileBody } from "./validation.ts";
 
 /*
- * What stands before every handler, in the order of api/v2 section 2; the first failure answers:
+ * What stands before every handler, in the order of api-v2.md section 2; the first failure answers:
  *
  *   1 deadline   2 size of the body   3 form of the Authorization header   4 body   5 root key, workspace   6 quota   7 handler
  *

@@ -7,7 +7,7 @@ import { noteRarely } from "../domain/note-rarely.ts";
 const WINDOW_MS = 60_000;
 
 /**
- * Counts one request against the workspace's quota and tells the client where it stands (api/v2 section 2.1). When the counter
+ * Counts one request against the workspace's quota and tells the client where it stands (api-v2.md section 2.1). When the counter
  * cannot be read, the request is let through. Throws PublicError 429 for a request too many.
  */
 export async function chargeQuota(

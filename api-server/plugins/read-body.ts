@@ -6,7 +6,7 @@ import { PublicError } from "../../core/errors.ts";
 /*
  * Takes in the bytes of a body. A larger one is kept only if its sender has a root key: nobody else can make the server hold
  * megabytes. What a stranger sends is counted all the same, for a body that is too large is refused before anything else
- * (api/v2 section 2).
+ * (api-v2.md section 2).
  */
 
 export const BODY_BYTES_MAX = 10_485_760;

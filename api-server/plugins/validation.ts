@@ -3,7 +3,7 @@ import type * as z from "zod";
 import { type ErrorEntry, PublicError } from "../../core/errors.ts";
 import { requestSchema } from "./json-schema.ts";
 
-/** At most so many entries are sent (api/v2 section 4.1). */
+/** At most so many entries are sent (api-v2.md section 4.1). */
 const ENTRIES_MAX = 50;
 
 /**

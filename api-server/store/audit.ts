@@ -2,7 +2,7 @@ import { makeId } from "../../core/ids.ts";
 import type { Call } from "../procedure.ts";
 import type { Queryable } from "./queryable.ts";
 
-/** What an event is about; `type` is one of the names in api/v2 section 20. */
+/** What an event is about; `type` is one of the names in api-v2.md section 20. */
 export interface AuditTarget {
   readonly type:
     | "key"

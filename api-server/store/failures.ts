@@ -19,7 +19,7 @@ export function isRetryable(error: unknown): boolean {
   const code = failureCode(error);
   if (code === undefined) return false;
   if (LOST_RACES.has(code) || code === FOREIGN_KEY_VIOLATION) return true;
-  // Two random ids were equal: a fresh one is drawn (api/v2 section 5.1).
+  // Two random ids were equal: a fresh one is drawn (api-v2.md section 5.1).
   return code === UNIQUE_VIOLATION && constraintOf(error)?.endsWith("_pkey") === true;
 }
 

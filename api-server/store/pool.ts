@@ -5,7 +5,7 @@ const INT8 = 20;
 const INT8_ARRAY = 1016;
 const DATE = 1082;
 
-/** Every bigint of ours is a count or an instant below 2^53 (api/v2 section 2), so that a Number holds it exactly. */
+/** Every bigint of ours is a count or an instant below 2^53 (api-v2.md section 2), so that a Number holds it exactly. */
 const numbers = (text: string): number[] => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number));
 
 /** How every connection of ours reads values: int8 as Numbers, dates as text. */

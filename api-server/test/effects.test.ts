@@ -22,7 +22,7 @@ async function traces(workspaceId: string): Promise<{ audit: number; marks: numb
   return rows[0] ?? { audit: 0, marks: 0 };
 }
 
-/** Calls that make what they name when it is not there, and otherwise change nothing (api/v2 9.5). */
+/** Calls that make what they name when it is not there, and otherwise change nothing (api-v2.md section 9.4). */
 const MAKES_WHAT_IT_NAMES = "newNamespace";
 
 describe.each(procedures.map(({ path, effect }) => ({ path, effect })))("$path ($effect)", ({ path, effect }) => {
@@ -48,8 +48,11 @@ const MANAGED_TABLES = [
   "policies",
 ];
 
-/** Why the manager of an object does not matter to these: exactly these, so that a new procedure has to mind it, or be named here. */
-const MIND_NO_MANAGER: Readonly<Record<string, "makes something new" | "never managed" | "not guarded (24.1)">> = {
+/**
+ * Why the manager of an object (api-v2.md section 24.1) does not matter to these: exactly these, so that a new procedure has to mind
+ * it, or be named here.
+ */
+const MIND_NO_MANAGER: Readonly<Record<string, "makes something new" | "never managed" | "not guarded">> = {
   "apis.createApi": "makes something new",
   "keys.createKey": "makes something new",
   "keys.migrateKeys": "makes something new",
@@ -62,8 +65,8 @@ const MIND_NO_MANAGER: Readonly<Record<string, "makes something new" | "never ma
   "policies.setPolicy": "makes something new",
   "identities.updateIdentity": "never managed",
   "identities.deleteIdentity": "never managed",
-  "keys.updateCredits": "not guarded (24.1)",
-  "keys.rerollKey": "not guarded (24.1)",
+  "keys.updateCredits": "not guarded",
+  "keys.rerollKey": "not guarded",
 };
 
 describe.each(procedures.filter(({ effect }) => effect === "change").map(({ path }) => path))("%s", (path) => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 
 /*
- * The rules of api/v2 section 24.1, held against every kind that a manifest can make.
+ * The rules of api-v2.md section 24.1, held against every kind that a manifest can make.
  */
 
 let api: TestApp;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import { buildTestApp, type TestApp, type Workspace } from "./app.ts";
 
-/* The quota of a workspace, as its callers see it (api/v2 section 2.1); that it is counted and refused is in pipeline.test.ts. */
+/* The quota of a workspace, as its callers see it (api-v2.md section 2.1); that it is counted and refused is in pipeline.test.ts. */
 
 const HEADERS = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "retry-after"] as const;
 

@@ -4,7 +4,7 @@ import { procedures } from "../v2/index.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
 /*
- * A member that is not known, in every object of every request, as the OpenAPI document has them (api/v2 section 2): refused
+ * A member that is not known, in every object of every request, as the OpenAPI document has them (api-v2.md section 2): refused
  * with its place, but for the objects listed there, where it is ignored. Made from the schemas, so that a new one is tried too.
  */
 

@@ -7,7 +7,7 @@ import type { RatelimitRow } from "../store/ratelimits.ts";
 import type { IdentityOut, KeyOut, RatelimitOut } from "./schemas.ts";
 
 /**
- * Keys as the API shows them (api/v2 section 6.2), in the order given: one query for the parts of all of them. With a vault
+ * Keys as the API shows them (api-v2.md section 6.2), in the order given: one query for the parts of all of them. With a vault
  * also their strings, where they are recoverable.
  */
 export async function describeKeys(

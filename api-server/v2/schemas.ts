@@ -2,7 +2,7 @@ import * as z from "zod";
 import { EXPIRES_MAX_MS } from "../../core/keys/expires-max.ts";
 
 /*
- * The field types that procedures share (api/v2 section 6). Bounds, descriptions and examples stand here once; validation and
+ * The field types that procedures share (api-v2.md section 6). Bounds, descriptions and examples stand here once; validation and
  * the OpenAPI document are made from them.
  */
 

@@ -18,7 +18,7 @@ export type CreditsUpdate =
 const UNLIMITED: CreditsState = { remaining: null };
 
 /**
- * Checks the rules of refill (api/v2 section 6.1) on the state that a key would have after a change. Returns what is wrong, as a
+ * Checks the rules of refill (api-v2.md section 6.1) on the state that a key would have after a change. Returns what is wrong, as a
  * sentence for the caller, or undefined.
  */
 export function checkRefill({ remaining, refill }: CreditsState): string | undefined {
@@ -30,7 +30,7 @@ export function checkRefill({ remaining, refill }: CreditsState): string | undef
 }
 
 /**
- * Returns the state after a change, by the table of api/v2 section 10.3, or the reason why the change is not allowed.
+ * Returns the state after a change, by the table of api-v2.md section 10.3, or the reason why the change is not allowed.
  * `current.remaining` must be exact: that of the counter while one is loaded, else that of the row.
  */
 export function applyCreditsUpdate(current: CreditsState, update: CreditsUpdate): CreditsState | { error: string } {

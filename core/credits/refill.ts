@@ -1,5 +1,5 @@
 /*
- * Refills are due on calendar dates in UTC (api/v2 section 10.2), written `YYYY-MM-DD`. Due dates that were missed are done
+ * Refills are due on calendar dates in UTC (api-v2.md section 10.2), written `YYYY-MM-DD`. Due dates that were missed are done
  * later, once each, but at most 31 of them.
  */
 

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { startOf } from "./key-string.ts";
 
 /**
- * How keys that were issued elsewhere were hashed there (api/v2 section 12.4). `sha256`: over the whole key, as in Postern.
+ * How keys that were issued elsewhere were hashed there (api-v2.md section 12.4). `sha256`: over the whole key, as in Postern.
  * `prefixed`: over the long token of `<prefix>_<short token>_<long token>` only, in hexadecimal.
  */
 export const MigrationAlgorithm = z.enum(["sha256", "prefixed"]);

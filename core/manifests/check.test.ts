@@ -27,7 +27,7 @@ const aNamespace = (spec: Fields = {}): Fields => aManifest("RatelimitNamespace"
 const times = <T>(count: number, item: T): T[] => new Array<T>(count).fill(item);
 
 describe("a manifest that is right", () => {
-  const design = {
+  const fullSpec = {
     selector: { matchLabels: { app: "orders" } },
     api: { name: "orders" },
     target: { port: "http" },
@@ -51,7 +51,7 @@ describe("a manifest that is right", () => {
   };
 
   test.each([
-    { name: "the policy of the design", manifest: aManifest("ApiKeyPolicy", design) },
+    { name: "a policy with most of its fields", manifest: aManifest("ApiKeyPolicy", fullSpec) },
     { name: "the smallest policy", manifest: aPolicy() },
     { name: "a policy on an API by id", manifest: aPolicy({ api: { id: "api_12345" } }) },
     { name: "256 rules", manifest: aPolicy({ rules: times(256, {}) }) },

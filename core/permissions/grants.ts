@@ -1,5 +1,5 @@
 /*
- * What a key may do with the slugs that it holds (api/v2 section 11.3). A `*` is a wildcard only where it is a whole segment
+ * What a key may do with the slugs that it holds (api-v2.md section 11.3). A `*` is a wildcard only where it is a whole segment
  * after a separator (`.` or `:`). At the end it matches one or more characters of any kind, inside it matches exactly one segment.
  * `*` alone allows everything. Any other star is literal text, and so is every star in a requested permission.
  */

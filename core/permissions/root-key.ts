@@ -37,14 +37,14 @@ export function missingPermission(requirement: Requirement, held: ReadonlySet<st
 const onType = (type: string, action: string, id: string | undefined): Requirement =>
   id === undefined ? `${type}.*.${action}` : anyOf(`${type}.*.${action}`, `${type}.${id}.${action}`);
 
-/** `A(x)` of the reference. Without an id, only the `*` tuple satisfies it. */
+/** `A(x)` of api-v2.md section 1. Without an id, only the `*` tuple satisfies it. */
 export const apiPermission = (action: string, apiId?: string): Requirement => onType("api", action, apiId);
-/** `L(x)` of the reference. */
+/** `L(x)` of api-v2.md section 1. */
 export const ratelimitPermission = (action: string, namespaceId?: string): Requirement =>
   onType("ratelimit", action, namespaceId);
-/** `R(x)` of the reference. There is no form with an id. */
+/** `R(x)` of api-v2.md section 1. There is no form with an id. */
 export const rbacPermission = (action: string): Requirement => onType("rbac", action, undefined);
-/** `I(x)` of the reference. The form with an id exists only for reading. */
+/** `I(x)` of api-v2.md section 1. The form with an id exists only for reading. */
 export const identityPermission = (action: string, identityId?: string): Requirement =>
   onType("identity", action, identityId);
 

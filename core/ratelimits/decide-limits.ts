@@ -10,7 +10,7 @@ export interface CounterCharge {
 }
 
 /**
- * Several charges, all or nothing (api/v2 section 9.2). Charges on one counter are decided in order, and each sees the cost
+ * Several charges, all or nothing (api-v2.md section 9.2). Charges on one counter are decided in order, and each sees the cost
  * of those before it that passed. If one is refused, nothing is consumed, and those that pass report what is truly left:
  * without the cost of any charge of this call. `updates` holds the counts to store, and is empty when nothing is consumed.
  *

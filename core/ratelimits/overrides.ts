@@ -1,7 +1,7 @@
 import type { OverrideRecord } from "../verification/records.ts";
 
 /*
- * Overrides by pattern (api/v2 section 9.3). Each `*` stands for any run of characters except line breaks, possibly empty;
+ * Overrides by pattern (api-v2.md section 9.3). Each `*` stands for any run of characters except line breaks, possibly empty;
  * everything else is literal, case-sensitive, and the whole identifier must match.
  */
 

@@ -9,7 +9,7 @@ describe("one decision", () => {
   const counts: WindowCounts = { window: 100, current: 3, previous: 8 };
   const question = { limit: 10, durationMs: minute, counts, cost: 1, nowMs: at(100, 0.25) };
 
-  test("the reference's example: 3 + floor(8 × 0.75) + 1 = 10 passes with nothing left, the next is refused", () => {
+  test("the example of api-v2.md section 9.1: 3 + floor(8 × 0.75) + 1 = 10 passes with nothing left, the next is refused", () => {
     const first = decideLimit(question);
     expect(first).toMatchObject({ passed: true, effective: 10, remaining: 0, resetMs: 101 * minute });
     expect(first.counts).toEqual({ window: 100, current: 4, previous: 8 });

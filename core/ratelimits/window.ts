@@ -1,5 +1,5 @@
 /*
- * The sliding window made of two fixed ones, aligned to the epoch (api/v2 section 9.1):
+ * The sliding window made of two fixed ones, aligned to the epoch (api-v2.md section 9.1):
  *
  *   effective = current + floor(previous × share of the window that is left) + cost, and it passes when that is ≤ limit
  *

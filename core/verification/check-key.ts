@@ -12,7 +12,7 @@ export interface KeyCheck {
 }
 
 /**
- * Steps 7 to 11 of a verification (api/v2 section 12), in their order: the first that refuses names the code. undefined: go
+ * Steps 7 to 11 of a verification (api-v2.md section 12), in their order: the first that refuses names the code. undefined: go
  * on to limits and credits. The caller has found the key, may see it, and has parsed the query.
  */
 export function checkKey({ view, nowMs, clientIp, query }: KeyCheck): Code | undefined {

@@ -30,7 +30,7 @@ export type LimitSelection =
 const DURATION_MS_MIN = 1000;
 const NO_LIMITS: LimitSelection = { limits: [] };
 
-/** Which rate limits a verification charges, sorted by name (api/v2 section 12.2). */
+/** Which rate limits a verification charges, sorted by name (api-v2.md section 12.2). */
 export function selectLimits(view: KeyView, requested: readonly RequestedLimit[]): LimitSelection {
   const { key, identity } = view;
   const hasStored = key.ratelimits.length > 0 || (identity !== undefined && identity.ratelimits.length > 0);

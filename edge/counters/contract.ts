@@ -3,7 +3,7 @@ import type { Closeable } from "../projection/contract.ts";
 
 /*
  * Counting rate limits and spending credits, where all processes see the same numbers. The arithmetic is
- * core/ratelimits (api/v2 section 9) and core/credits (section 10); each implementation decides with the store's clock.
+ * core/ratelimits and core/credits (api-v2.md sections 9 and 10); each implementation decides with the store's clock.
  */
 
 export interface ConsumeRequest {

@@ -13,7 +13,7 @@ const aCharge = (charge: Partial<LimitCharge> = {}): LimitCharge => ({
   ...charge,
 });
 
-test("the windows slide as the reference has it", async () => {
+test("the windows slide as in the example of api-v2.md section 9.1", async () => {
   const clock = { ms: 0 };
   const counters = new MemoryCounters(new MemoryStore(() => clock.ms));
   await counters.consume({ limits: [aCharge({ cost: 8 })] });

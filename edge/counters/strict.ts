@@ -12,7 +12,7 @@ export interface Caller {
 export interface ConsumeOptions {
   /**
    * For a request that is refused already: it decides the limits with their costs, consumes nothing, leaves credits alone, and
-   * reports of each limit that would pass what is left without the cost (api/v2 9.2).
+   * reports of each limit that would pass what is left without the cost (api-v2.md section 9.2).
    */
   readonly dryRun?: boolean;
   /** Once this caller has given up, nothing is consumed any more. Some seconds, when left out. */

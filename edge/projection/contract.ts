@@ -244,7 +244,7 @@ export interface Projection extends Closeable {
   peekKey(workspaceId: string, hash: string): KeyView | undefined;
   findKey(workspaceId: string, hash: string): Promise<Lookup<KeyView>>;
   findPolicy(workspaceId: string, policyId: string): Promise<Lookup<PolicyRecord>>;
-  /** The override in force for an identifier: the exact one, else the best pattern (api/v2 9.3). */
+  /** The override in force for an identifier: the exact one, else the best pattern (api-v2.md section 9.3). */
   findOverride(workspaceId: string, namespaceId: string, identifier: string): Promise<Lookup<OverrideRecord>>;
   findNamespace(workspaceId: string, namespaceId: string): Promise<Lookup<NamespaceRecord>>;
   findNamespaceByName(workspaceId: string, name: string): Promise<Lookup<NamespaceRecord>>;

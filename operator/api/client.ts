@@ -10,7 +10,7 @@ type Post<P extends Procedure> = paths[`/v2/${P}`]["post"];
 export type Input<P extends Procedure> = Post<P>["requestBody"]["content"]["application/json"];
 export type Data<P extends Procedure> = Post<P>["responses"][200]["content"]["application/json"]["data"];
 
-/** On whose behalf a call is made (api/v2 section 24.1). */
+/** On whose behalf a call is made (api-v2.md section 24.1). */
 export interface Management {
   /** `<cluster>/<Kind>/<namespace>/<name>` */
   readonly manager: string;

@@ -72,7 +72,7 @@ export function planCharges(view: KeyView, rule: CompiledRule, { audit }: Charge
   return { named: charges, shared, credits: spends ? { workspaceId, keyId, cost: rule.creditCost } : undefined };
 }
 
-/** An override replaces limit and duration; the cost stays (api/v2 section 9.3). */
+/** An override replaces limit and duration; the cost stays (api-v2.md section 9.3). */
 export const overridden = (charge: LimitCharge, override: OverrideRecord): LimitCharge => ({
   ...charge,
   limit: override.limit,

@@ -14,7 +14,7 @@ import {
   withKey,
 } from "../../test/harness/gate.ts";
 
-/* The table of section 5 of the design: what a gate does with knowledge that is old, missing or gone. */
+/* What a gate does with knowledge that is old, missing or gone: the table "When something is down" of docs/architecture.md. */
 
 let gate: TestGate;
 afterEach(() => gate.close());

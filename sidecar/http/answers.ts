@@ -3,7 +3,7 @@ import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 import type { Code } from "../../core/verification/codes.ts";
 
 /*
- * What the gate says itself: error bodies as the v2 API gives them (api/v2 section 4.1), and the headers about limits.
+ * What the gate says itself: error bodies as the v2 API gives them (api-v2.md section 4.1), and the headers about limits.
  */
 
 export interface Problem {

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { aRule, openGate, readAll, sendRaw, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
 /*
- * Section 9 of the design over raw sockets: whatever can be read in two ways is refused, and the connection is closed, so
- * that nothing that follows can be taken for a request.
+ * Framing over raw sockets: a request that can be read in two ways is refused, and its connection is closed, so that nothing
+ * that follows can be taken for a request.
  */
 
 let gate: TestGate;

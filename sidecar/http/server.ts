@@ -46,7 +46,7 @@ export function createGateServer({ gate, timeouts, limits, checks }: ServerOptio
     // Said here, in the shape of all other problems.
     requireHostHeader: false,
     ...guardedMessages(gate.onFault),
-    // Any other upgrade is not made, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate. Node before 24.9 has
+    // Any other upgrade is not made, as RFC 9110, section 7.8 allows: `h2c` would carry requests past the gate. Node before 24.9 has
     // no such option; there, `onUpgrade` refuses them.
     ...{ shouldUpgradeCallback: isWebSocket },
   });

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
 
 /*
- * Any sequence of changes to a key, with verifications in between, against a plain model of what the reference says: what is
- * omitted stays, null removes, a value replaces (api/v2 sections 10.3, 13.5 and 13.6). The model knows nothing of the code
+ * Any sequence of changes to a key, with verifications in between, against a plain model of what the API promises: what is
+ * omitted stays, null removes, a value replaces (api-v2.md sections 10.3, 13.5 and 13.6). The model knows nothing of the code
  * that it is held against.
  */
 
@@ -190,7 +190,7 @@ const ratelimit = fc.record({
 const someOf = (names: readonly string[]) =>
   fc.array(fc.constantFrom(...names, ...names.map((name) => name.toUpperCase())), { maxLength: 3 });
 const metaValue = fc.oneof(fc.integer(), fc.boolean(), fc.constant(null), fc.constantFrom("", "ä", "€ 1"));
-/** The forms of the table in section 10.3, each as likely as the others. */
+/** The forms of the table in api-v2.md section 10.3, each as likely as the others. */
 const creditsUpdate: fc.Arbitrary<CreditsUpdate | null> = fc.oneof(
   fc.constant(null),
   fc.constant({}),

@@ -15,7 +15,7 @@ const keyParts = new WeakMap<KeyView, string>();
 export const NOT_FOUND = new DataJson(JSON.stringify({ valid: false, code: "NOT_FOUND" } satisfies Data));
 
 /**
- * The answer of a verification of a key that was found (api/v2 section 12.1), as the JSON that its schema would give: what is
+ * The answer of a verification of a key that was found (api-v2.md section 12.1), as the JSON that its schema would give: what is
  * the same in each answer of a key is written once.
  */
 export function toDataJson(

@@ -14,7 +14,7 @@ import {
 } from "../schemas.ts";
 
 /*
- * The request and the answer of keys.verifyKey (api/v2 sections 13.4 and 12.1).
+ * The request and the answer of keys.verifyKey (api-v2.md sections 13.4 and 12.1).
  */
 
 /** Members that are not known are ignored here. */

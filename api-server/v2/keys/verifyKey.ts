@@ -68,7 +68,7 @@ async function findKey({ caller, deps }: Call<Body>, hash: string): Promise<KeyV
   return found.status === "absent" ? undefined : found.value;
 }
 
-/** A key that a migration brought is stored as one of ours when it is first presented (api/v2 section 12.4). */
+/** A key that a migration brought is stored as one of ours when it is first presented (api-v2.md section 12.4). */
 async function findMigratedKey(call: Call<Body>, hash: string): Promise<KeyView | undefined> {
   const { body, caller, deps } = call;
   const { key, migrationId } = body;
@@ -84,7 +84,7 @@ async function findMigratedKey(call: Call<Body>, hash: string): Promise<KeyView 
   return isTakenOver ? findKey(call, hash) : undefined;
 }
 
-/** Steps 4 to 14 of api/v2 section 12. */
+/** Steps 4 to 14 of api-v2.md section 12. */
 function verify(call: Call<Body>, view: KeyView, startedMs: number): DataJson | Promise<DataJson> {
   const { body, caller, deps, origin } = call;
   const { key } = view;

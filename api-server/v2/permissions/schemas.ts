@@ -3,7 +3,7 @@ import type { PermissionRow } from "../../store/permissions.ts";
 import type { RoleRow } from "../../store/roles.ts";
 import { Cursor, Slug } from "../schemas.ts";
 
-/* The fields that the procedures of permissions.* share (api/v2 sections 6.2 and 17). */
+/* The fields that the procedures of permissions.* share (api-v2.md sections 6.2 and 17). */
 
 export const Description = z
   .string()

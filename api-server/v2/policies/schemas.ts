@@ -4,7 +4,7 @@ import type { Deps } from "../../deps.ts";
 import { noteRarely } from "../../domain/note-rarely.ts";
 import type { PolicyHeadRow } from "../../store/policies.ts";
 
-/* The fields that the procedures of policies.* share (api/v2 section 24.2). */
+/* The fields that the procedures of policies.* share (api-v2.md section 24.2). */
 
 export const PolicyId = z
   .string()

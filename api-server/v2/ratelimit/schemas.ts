@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { OverrideRow } from "../../store/overrides.ts";
 import { DurationOut, unixMs } from "../schemas.ts";
 
-/* The fields that the procedures of ratelimit.* share (api/v2 section 15). */
+/* The fields that the procedures of ratelimit.* share (api-v2.md section 15). */
 
 export const Namespace = z
   .string()

@@ -99,7 +99,7 @@ async function readOwned(
   { api }: Context,
 ): Promise<StoredOverride | undefined> {
   if (namespaceId === undefined) return undefined;
-  // A page begins with the row whose id is the cursor (api/v2 section 8).
+  // A page begins with the row whose id is the cursor (api-v2.md section 8).
   const page = foundOr404(await api.call("ratelimit.listOverrides", { namespace: namespaceId, cursor: id, limit: 1 }));
   const found = page?.find(({ overrideId }) => overrideId === id);
   if (found === undefined) return undefined;
