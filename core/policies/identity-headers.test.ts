@@ -1,8 +1,9 @@
 import { validateHeaderValue } from "node:http";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { aKeyView, anIdentityRecord } from "../../test/builders/key-view.ts";
 import { anyText } from "../../test/builders/text.ts";
-import { buildKeyView, type KeyView } from "../verification/key-view.ts";
+import type { KeyView } from "../verification/key-view.ts";
 import { headerValue, identityHeaders, isIdentityHeader } from "./identity-headers.ts";
 
 describe("a name that only the gate may send", () => {
@@ -24,30 +25,18 @@ describe("a name that only the gate may send", () => {
 });
 
 const aView = (parts: { externalId?: string; permissions?: string[]; roles?: string[] } = {}): KeyView =>
-  buildKeyView({
-    key: {
-      keyId: "key_1",
-      workspaceId: "ws_1",
-      apiId: "api_1",
-      keySpaceId: "ks_1",
-      enabled: true,
-      roleIds: [],
-      permissions: parts.permissions ?? [],
-      ratelimits: [],
-      limited: false,
-    },
-    workspace: { id: "ws_1", enabled: true },
-    api: { id: "api_1", name: "orders" },
-    identity: parts.externalId === undefined ? undefined : { id: "id_1", externalId: parts.externalId, ratelimits: [] },
+  aKeyView({
+    key: { permissions: parts.permissions ?? [] },
+    identity: parts.externalId === undefined ? undefined : anIdentityRecord({ externalId: parts.externalId }),
     roles: (parts.roles ?? []).map((name, i) => ({ id: `role_${i}`, name, permissions: [] })),
   });
 
 describe("the headers of a key", () => {
   test("tell who called, and leave out what is not set", () => {
     expect(identityHeaders(aView())).toEqual([
-      ["X-Postern-Key-Id", "key_1"],
-      ["X-Postern-Workspace-Id", "ws_1"],
-      ["X-Postern-Api-Id", "api_1"],
+      ["X-Postern-Key-Id", "key_7"],
+      ["X-Postern-Workspace-Id", "ws_2"],
+      ["X-Postern-Api-Id", "api_9"],
     ]);
   });
 
@@ -58,7 +47,7 @@ describe("the headers of a key", () => {
       ),
     );
     expect(headers).toMatchObject({
-      "X-Postern-Identity-Id": "id_1",
+      "X-Postern-Identity-Id": "id_5",
       "X-Postern-External-Id": "user_1",
       "X-Postern-Roles": "100%25 Zo%C3%AB chief%20editor",
       "X-Postern-Permissions": "a.* b",

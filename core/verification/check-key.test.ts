@@ -1,85 +1,66 @@
 import { describe, expect, test } from "vitest";
+import { aKeyView, anApiRecord } from "../../test/builders/key-view.ts";
 import { parseQuery } from "../permissions/query.ts";
 import { checkKey, ipAllowed } from "./check-key.ts";
 import type { Code } from "./codes.ts";
-import { buildKeyView, type KeyView } from "./key-view.ts";
-import type { ApiRecord, KeyRecord } from "./records.ts";
+import type { KeyView } from "./key-view.ts";
 import { settle } from "./settle.ts";
 
 const nowMs = 1_800_000_000_000;
-const anApi = (api: Partial<ApiRecord> = {}): ApiRecord => ({ id: "api_1", name: "orders", ...api });
-const aView = (
-  key: Partial<KeyRecord> = {},
-  parts: { api?: ApiRecord | undefined; workspaceEnabled?: boolean; rolePermissions?: string[] } = {},
-): KeyView =>
-  buildKeyView({
-    key: {
-      keyId: "key_1",
-      workspaceId: "ws_1",
-      apiId: "api_1",
-      keySpaceId: "ks_1",
-      enabled: true,
-      roleIds: [],
-      permissions: ["orders.read"],
-      ratelimits: [],
-      limited: false,
-      ...key,
-    },
-    workspace: { id: "ws_1", enabled: parts.workspaceEnabled ?? true },
-    api: "api" in parts ? parts.api : anApi(),
-    identity: undefined,
-    roles: [{ id: "role_1", name: "editor", permissions: parts.rolePermissions ?? [] }],
-  });
 
 describe("what a key is refused for", () => {
   const write = parseQuery("orders.write");
-  const listed = anApi({ ipAllowList: ["192.0.2.1"] });
+  const listed = anApiRecord({ ipAllowList: ["192.0.2.1"] });
 
   test.each<{ name: string; view: KeyView; clientIp?: string; query?: typeof write; code: Code | undefined }>([
-    { name: "nothing, when all is well", view: aView(), code: undefined },
+    { name: "nothing, when all is well", view: aKeyView(), code: undefined },
     {
       name: "nothing, with the permission that is asked for",
-      view: aView(),
+      view: aKeyView(),
       query: parseQuery("orders.read"),
       code: undefined,
     },
     {
       name: "nothing, with the permission of a role",
-      view: aView({}, { rolePermissions: ["orders.*"] }),
+      view: aKeyView({ roles: [{ id: "role_1", name: "editor", permissions: ["orders.*"] }] }),
       query: write,
       code: undefined,
     },
-    { name: "its API was deleted", view: aView({}, { api: undefined }), code: "NOT_FOUND" },
-    { name: "its workspace is disabled", view: aView({}, { workspaceEnabled: false }), code: "FORBIDDEN" },
-    { name: "it is disabled", view: aView({ enabled: false }), code: "DISABLED" },
-    { name: "it has expired", view: aView({ expiresMs: nowMs - 1 }), code: "EXPIRED" },
-    { name: "nothing, in the millisecond of its expiry", view: aView({ expiresMs: nowMs }), code: undefined },
-    { name: "an expiry of 0 is one", view: aView({ expiresMs: 0 }), code: "EXPIRED" },
+    { name: "its API was deleted", view: aKeyView({ api: undefined }), code: "NOT_FOUND" },
+    { name: "its workspace is disabled", view: aKeyView({ workspace: { enabled: false } }), code: "FORBIDDEN" },
+    { name: "it is disabled", view: aKeyView({ key: { enabled: false } }), code: "DISABLED" },
+    { name: "it has expired", view: aKeyView({ key: { expiresMs: nowMs - 1 } }), code: "EXPIRED" },
+    {
+      name: "nothing, in the millisecond of its expiry",
+      view: aKeyView({ key: { expiresMs: nowMs } }),
+      code: undefined,
+    },
+    { name: "an expiry of 0 is one", view: aKeyView({ key: { expiresMs: 0 } }), code: "EXPIRED" },
     {
       name: "the client is not on the API's list",
-      view: aView({}, { api: listed }),
+      view: aKeyView({ api: listed }),
       clientIp: "192.0.2.2",
       code: "FORBIDDEN",
     },
     {
       name: "nothing, when the client is on the list",
-      view: aView({}, { api: listed }),
+      view: aKeyView({ api: listed }),
       clientIp: "::ffff:192.0.2.1",
       code: undefined,
     },
-    { name: "nothing, when the client's address is not looked at", view: aView({}, { api: listed }), code: undefined },
-    { name: "the client's address is not known", view: aView({}, { api: listed }), clientIp: "", code: "FORBIDDEN" },
-    { name: "a permission is missing", view: aView(), query: write, code: "INSUFFICIENT_PERMISSIONS" },
+    { name: "nothing, when the client's address is not looked at", view: aKeyView({ api: listed }), code: undefined },
+    { name: "the client's address is not known", view: aKeyView({ api: listed }), clientIp: "", code: "FORBIDDEN" },
+    { name: "a permission is missing", view: aKeyView(), query: write, code: "INSUFFICIENT_PERMISSIONS" },
   ])("$name", ({ view, clientIp, query, code }) => expect(checkKey({ view, nowMs, clientIp, query })).toBe(code));
 
   const everything = { enabled: false, expiresMs: 0 };
   test.each<{ first: Code; view: KeyView }>([
-    { first: "NOT_FOUND", view: aView(everything, { api: undefined, workspaceEnabled: false }) },
-    { first: "FORBIDDEN", view: aView(everything, { api: listed, workspaceEnabled: false }) },
-    { first: "DISABLED", view: aView(everything, { api: listed }) },
-    { first: "EXPIRED", view: aView({ expiresMs: 0 }, { api: listed }) },
-    { first: "FORBIDDEN", view: aView({}, { api: listed }) },
-    { first: "INSUFFICIENT_PERMISSIONS", view: aView() },
+    { first: "NOT_FOUND", view: aKeyView({ key: everything, api: undefined, workspace: { enabled: false } }) },
+    { first: "FORBIDDEN", view: aKeyView({ key: everything, api: listed, workspace: { enabled: false } }) },
+    { first: "DISABLED", view: aKeyView({ key: everything, api: listed }) },
+    { first: "EXPIRED", view: aKeyView({ key: { expiresMs: 0 }, api: listed }) },
+    { first: "FORBIDDEN", view: aKeyView({ api: listed }) },
+    { first: "INSUFFICIENT_PERMISSIONS", view: aKeyView() },
   ])("$first is said before all that comes after it", ({ first, view }) => {
     const refusal = checkKey({ view, nowMs, clientIp: "198.51.100.1", query: write });
     expect(refusal).toBe(first);

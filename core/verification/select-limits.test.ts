@@ -1,34 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { buildKeyView, type KeyView } from "./key-view.ts";
+import { aKeyView, aRatelimitRecord as aLimit, anIdentityRecord } from "../../test/builders/key-view.ts";
+import type { KeyView } from "./key-view.ts";
 import type { RatelimitRecord } from "./records.ts";
 import { effectiveIdentityLimits, type RequestedLimit, selectLimits } from "./select-limits.ts";
 
-const aLimit = (name: string, limit: Partial<RatelimitRecord> = {}): RatelimitRecord => ({
-  id: `rl_${name}`,
-  name,
-  limit: 10,
-  durationMs: 60_000,
-  autoApply: false,
-  ...limit,
-});
-
 const aView = (keyLimits: RatelimitRecord[], identityLimits?: RatelimitRecord[]): KeyView =>
-  buildKeyView({
-    key: {
-      keyId: "key_1",
-      workspaceId: "ws_1",
-      apiId: "api_1",
-      keySpaceId: "ks_1",
-      enabled: true,
-      roleIds: [],
-      permissions: [],
-      ratelimits: keyLimits,
-      limited: false,
-    },
-    workspace: { id: "ws_1", enabled: true },
-    api: { id: "api_1", name: "orders" },
-    identity: identityLimits && { id: "id_1", externalId: "user_1", ratelimits: identityLimits },
-    roles: [],
+  aKeyView({
+    key: { ratelimits: keyLimits },
+    identity: identityLimits && anIdentityRecord({ ratelimits: identityLimits }),
   });
 
 const select = (view: KeyView, ...requested: RequestedLimit[]) => selectLimits(view, requested);
@@ -45,7 +24,7 @@ describe("the limits that are charged", () => {
     const selected = select(aView([onCall, own], [shared]));
     expect(selected).toEqual({
       limits: [
-        { id: "rl_own", name: "own", limit: 10, durationMs: 60_000, autoApply: true, cost: 1, identifier: "key_1" },
+        { id: "rl_own", name: "own", limit: 10, durationMs: 60_000, autoApply: true, cost: 1, identifier: "key_7" },
         {
           id: "rl_shared",
           name: "shared",
@@ -53,16 +32,16 @@ describe("the limits that are charged", () => {
           durationMs: 60_000,
           autoApply: true,
           cost: 1,
-          identifier: "id_1",
+          identifier: "id_5",
         },
       ],
     });
   });
 
   test.each([
-    { name: "the key's alone", view: aView([own]), identifier: "key_1" },
-    { name: "the key's, beside an identity without any", view: aView([own], []), identifier: "key_1" },
-    { name: "the identity's alone", view: aView([], [own]), identifier: "id_1" },
+    { name: "the key's alone", view: aView([own]), identifier: "key_7" },
+    { name: "the key's, beside an identity without any", view: aView([own], []), identifier: "key_7" },
+    { name: "the identity's alone", view: aView([], [own]), identifier: "id_5" },
   ])("$name apply by themselves too", ({ view, identifier }) => {
     expect(select(view)).toMatchObject({ limits: [{ name: "own", identifier }] });
   });
@@ -88,7 +67,7 @@ describe("the limits that are charged", () => {
   test("a key's limit hides the identity's of its name, also when it does not apply by itself", () => {
     const view = aView([aLimit("shared")], [shared]);
     expect(select(view)).toEqual({ limits: [] });
-    expect(select(view, { name: "shared" })).toMatchObject({ limits: [{ limit: 10, identifier: "key_1" }] });
+    expect(select(view, { name: "shared" })).toMatchObject({ limits: [{ limit: 10, identifier: "key_7" }] });
   });
 
   test.each<{ name: string; requested: RequestedLimit; used: object }>([
@@ -106,12 +85,12 @@ describe("the limits that are charged", () => {
     {
       name: "an ad-hoc one in place of a stored one",
       requested: { name: "own", limit: 3, durationMs: 1000 },
-      used: { id: "", limit: 3, durationMs: 1000, autoApply: false, identifier: "key_1" },
+      used: { id: "", limit: 3, durationMs: 1000, autoApply: false, identifier: "key_7" },
     },
     {
       name: "an ad-hoc one in place of the identity's, on the key's counter",
       requested: { name: "shared", limit: 3, durationMs: 1000, cost: 2 },
-      used: { id: "", cost: 2, identifier: "key_1" },
+      used: { id: "", cost: 2, identifier: "key_7" },
     },
     {
       name: "an ad-hoc limit takes the stored duration",

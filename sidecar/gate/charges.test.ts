@@ -1,18 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { CompiledRule } from "../../core/policies/match-rule.ts";
 import type { RuleRatelimit } from "../../core/policies/policy.ts";
-import { buildKeyView, type KeyView } from "../../core/verification/key-view.ts";
+import type { KeyView } from "../../core/verification/key-view.ts";
 import type { RatelimitRecord } from "../../core/verification/records.ts";
+import { aKeyView, anIdentityRecord, aRatelimitRecord } from "../../test/builders/key-view.ts";
 import { overridden, planCharges } from "./charges.ts";
 
 const HOUR = 3_600_000;
-const stored = (name: string, limit: number, autoApply = true): RatelimitRecord => ({
-  id: `rl_${name}`,
-  name,
-  limit,
-  durationMs: HOUR,
-  autoApply,
-});
+const stored = (name: string, limit: number, autoApply = true) => aRatelimitRecord(name, { limit, autoApply });
 const ofRule = (changes: Partial<RuleRatelimit> = {}): RuleRatelimit => ({
   scope: { kind: "name", name: "writes" },
   identifier: "key",
@@ -32,22 +27,9 @@ const aRule = (changes: Partial<CompiledRule> = {}): CompiledRule => ({
 
 function aView(options: { key?: RatelimitRecord[]; identity?: RatelimitRecord[]; limited?: boolean } = {}): KeyView {
   const { key = [], identity, limited = false } = options;
-  return buildKeyView({
-    key: {
-      keyId: "key_1",
-      workspaceId: "ws_1",
-      apiId: "api_1",
-      keySpaceId: "ks_1",
-      enabled: true,
-      roleIds: [],
-      permissions: [],
-      ratelimits: key,
-      limited,
-    },
-    workspace: { id: "ws_1", enabled: true },
-    api: { id: "api_1", name: "orders" },
-    identity: identity && { id: "id_1", externalId: "alice", ratelimits: identity },
-    roles: [],
+  return aKeyView({
+    key: { ratelimits: key, limited },
+    identity: identity && anIdentityRecord({ ratelimits: identity }),
   });
 }
 
@@ -61,19 +43,19 @@ describe("what a request is charged", () => {
   test("the limits that apply by themselves, each on its owner's counter", () => {
     const view = aView({ key: [stored("own", 5), stored("manual", 5, false)], identity: [stored("shared", 7)] });
     expect(plan(view, aRule()).named).toMatchObject([
-      { scope: { kind: "name", value: "own" }, identifier: "key_1", limit: 5, cost: 1 },
-      { scope: { kind: "name", value: "shared" }, identifier: "id_1", limit: 7, cost: 1 },
+      { scope: { kind: "name", value: "own" }, identifier: "key_7", limit: 5, cost: 1 },
+      { scope: { kind: "name", value: "shared" }, identifier: "id_5", limit: 7, cost: 1 },
     ]);
   });
 
   test("a rule's limit in place of the key's of that name", () => {
     const { named } = plan(aView({ key: [stored("writes", 99)] }), aRule({ ratelimits: [ofRule()] }));
-    expect(named).toMatchObject([{ scope: { value: "writes" }, identifier: "key_1", limit: 10, cost: 2 }]);
+    expect(named).toMatchObject([{ scope: { value: "writes" }, identifier: "key_7", limit: 10, cost: 2 }]);
   });
 
   test.each([
     { name: "the external id, where there is an identity", view: aView({ identity: [] }), identifier: "alice" },
-    { name: "else the key's id", view: aView(), identifier: "key_1" },
+    { name: "else the key's id", view: aView(), identifier: "key_7" },
   ])("by identity: $name", ({ view, identifier }) => {
     const scope = { kind: "namespace", namespaceId: "rlns_1" } as const;
     const ratelimits = [

@@ -1,19 +1,11 @@
 import { expect, it } from "vitest";
-import { buildKeyView } from "../../core/verification/key-view.ts";
-import type { ApiRecord, IdentityRecord, KeyRecord, WorkspaceRecord } from "../../core/verification/records.ts";
+import type { IdentityRecord } from "../../core/verification/records.ts";
 import { readEvent } from "../../edge/events/schema.ts";
 import { verificationLine } from "../../edge/events/verification-line.ts";
+import { aKeyView, anIdentityRecord } from "../../test/builders/key-view.ts";
 import { prepareKey } from "./prepared-key.ts";
 
-const key = { workspaceId: "ws_1", keySpaceId: "ks_1", apiId: "api_1", keyId: "key_1", permissions: [] as string[] };
-const view = (identity?: Pick<IdentityRecord, "id" | "externalId">) =>
-  buildKeyView({
-    key: key as unknown as KeyRecord,
-    workspace: {} as WorkspaceRecord,
-    api: {} as ApiRecord,
-    identity: identity as IdentityRecord | undefined,
-    roles: [],
-  });
+const view = (identity?: IdentityRecord) => aKeyView({ identity });
 const decision = {
   id: "ev_a1",
   requestId: "req_a1",
@@ -26,18 +18,18 @@ const decision = {
 
 it("an event is written as the ingester reads it, whatever the names in it", () => {
   const externalId = 'a "quoted"\n\\ name, ü';
-  const line = verificationLine(prepareKey(view({ id: "id_1", externalId }), "eu").eventSubject, decision);
+  const line = verificationLine(prepareKey(view(anIdentityRecord({ externalId })), "eu").eventSubject, decision);
   expect(line).not.toContain("\n");
-  expect(readEvent(line, "ws_1")).toEqual({
+  expect(readEvent(line, "ws_2")).toEqual({
     type: "verification",
     id: "ev_a1",
     requestId: "req_a1",
     timeMs: 1_700_000_000_000,
-    workspaceId: "ws_1",
-    keySpaceId: "ks_1",
-    apiId: "api_1",
-    keyId: "key_1",
-    identityId: "id_1",
+    workspaceId: "ws_2",
+    keySpaceId: "ks_4",
+    apiId: "api_9",
+    keyId: "key_7",
+    identityId: "id_5",
     externalId,
     outcome: "VALID",
     tags: [],
@@ -49,7 +41,7 @@ it("an event is written as the ingester reads it, whatever the names in it", () 
 });
 
 it("without an identity the event names none", () => {
-  const event = readEvent(verificationLine(prepareKey(view(), "").eventSubject, decision), "ws_1");
+  const event = readEvent(verificationLine(prepareKey(view(), "").eventSubject, decision), "ws_2");
   expect(event).toBeDefined();
   expect(event).not.toHaveProperty("externalId");
 });

@@ -2,7 +2,8 @@ import * as fc from "fast-check";
 import { fastify } from "fastify";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Code } from "../../../core/verification/codes.ts";
-import { buildKeyView, type KeyView } from "../../../core/verification/key-view.ts";
+import type { KeyView } from "../../../core/verification/key-view.ts";
+import { aKeyView, anIdentityRecord } from "../../../test/builders/key-view.ts";
 import { responseSchema } from "../../plugins/json-schema.ts";
 import { NOT_FOUND, toDataJson } from "./verify-reply.ts";
 import { Data } from "./verify-schemas.ts";
@@ -32,29 +33,30 @@ const limit = fc.record({
   durationMs: count,
   autoApply: fc.boolean(),
 });
-const view: fc.Arbitrary<KeyView> = fc
-  .record({
-    name: fc.option(text, { nil: undefined }),
+const key = fc.record(
+  {
+    name: text,
     enabled: fc.boolean(),
-    expiresMs: fc.option(count, { nil: undefined }),
-    meta: fc.option(meta, { nil: undefined }),
+    expiresMs: count,
+    meta,
     permissions: fc.array(text, { maxLength: 3 }),
     ratelimits: fc.array(limit, { maxLength: 2 }),
-    roles: fc.array(text, { maxLength: 2 }),
-    identity: fc.option(fc.record({ meta: fc.option(meta, { nil: undefined }), externalId: text }), { nil: undefined }),
-    shared: fc.array(limit, { maxLength: 2 }),
-  })
-  .map(({ roles, identity, shared, ...key }) =>
-    buildKeyView({
-      key: { keyId: "key_1", workspaceId: "ws_1", apiId: "api_1", keySpaceId: "ks_1", limited: false, ...key },
-      workspace: { enabled: true },
-      api: undefined,
-      identity: identity === undefined ? undefined : { id: "id_1", ratelimits: shared, ...identity },
-      roles: roles.map((name) => ({ name, permissions: [] })),
-    } as unknown as Parameters<typeof buildKeyView>[0]),
+  },
+  { requiredKeys: ["enabled", "permissions", "ratelimits"] },
+);
+const identity = fc
+  .record(
+    { externalId: text, meta, ratelimits: fc.array(limit, { maxLength: 2 }) },
+    { requiredKeys: ["externalId", "ratelimits"] },
+  )
+  .map(anIdentityRecord);
+const view: fc.Arbitrary<KeyView> = fc
+  .record({ key, identity: fc.option(identity, { nil: undefined }), roles: fc.array(text, { maxLength: 2 }) })
+  .map(({ key, identity, roles }) =>
+    aKeyView({ key, identity, roles: roles.map((name, i) => ({ id: `role_${i}`, name, permissions: [] })) }),
   );
 const checked = fc.record({
-  limit: limit.map((one) => ({ ...one, cost: 1, identifier: "key_1" })),
+  limit: limit.map((one) => ({ ...one, cost: 1, identifier: "key_7" })),
   outcome: fc.record({ passed: fc.boolean(), remaining: count, resetMs: count }),
 });
 
@@ -73,7 +75,7 @@ test("an answer is the very text that its schema's serializer writes of what it 
           // Held against the schema, but not taken from it: zod leaves out a member of meta that is called __proto__.
           const data = JSON.parse(json) as Data;
           expect(Data.safeParse(data).success).toBe(true);
-          expect(data).toMatchObject({ valid: code === "VALID", code, keyId: "key_1" });
+          expect(data).toMatchObject({ valid: code === "VALID", code, keyId: "key_7" });
           expect(data.ratelimits?.length ?? 0).toBe(charges?.length ?? 0);
           expect(json).toBe(bySchema(data));
         }

@@ -1,4 +1,5 @@
 import type { RecordRef, RecordWrite } from "../../../edge/projection/contract.ts";
+import { aKeyRecord } from "../../builders/key-view.ts";
 import { aName } from "./edges.ts";
 
 /** A workspace with one key that has a role and an identity, as the relay would write it: what is referred to comes first. */
@@ -14,18 +15,14 @@ export function aWorkspace() {
     identity: ref("identity", identityId),
     key: ref("key", ids.hash),
   };
-  const key = {
-    keyId: ids.keyId,
+  const key = aKeyRecord({
     workspaceId,
+    keyId: ids.keyId,
     apiId: ids.apiId,
-    keySpaceId: "ks_1",
-    enabled: true,
     identityId,
     roleIds: [ids.roleId],
     permissions: ["orders.read"],
-    ratelimits: [],
-    limited: false,
-  };
+  });
   const role = { id: ids.roleId, name: "editor", permissions: ["orders.write"] };
   const writes: RecordWrite[] = [
     { ref: refs.workspace, data: { id: workspaceId, enabled: true } },
