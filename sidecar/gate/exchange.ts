@@ -7,16 +7,7 @@ import type { LineSink } from "../../edge/events/contract.ts";
 import { verificationLine } from "../../edge/events/verification-line.ts";
 import { Forwarding, type ForwardParts } from "../app/forward.ts";
 import type { Places } from "../app/places.ts";
-import {
-  duplicateKeyProblem,
-  internalProblem,
-  missingKeyProblem,
-  type Problem,
-  refusalProblem,
-  type ShownLimit,
-  sendProblem,
-  unavailableProblem,
-} from "../http/answers.ts";
+import { malformedProblem, type Problem, type ShownLimit, sendProblem, versionProblem } from "../http/answers.ts";
 import { networkOf } from "../http/client-address.ts";
 import { compileHeadReader, type Head } from "../http/head.ts";
 import { drainBody, lingerAfterAnswer } from "../http/linger.ts";
@@ -25,6 +16,13 @@ import { RequestBody } from "../http/request-body.ts";
 import type { Decision, Metrics } from "../metrics.ts";
 import type { PolicyInForce } from "../policy/in-force.ts";
 import { type PreparedKey, prepareKey } from "./prepared-key.ts";
+import {
+  duplicateKeyProblem,
+  internalProblem,
+  missingKeyProblem,
+  refusalProblem,
+  unavailableProblem,
+} from "./problems.ts";
 import { recheck, type Verdict, type VerifyParts, verify } from "./verify.ts";
 
 /*
@@ -115,11 +113,11 @@ export class Exchange implements Admission {
     const head = (inForce?.readHead ?? readAnyHead)(this.#req.rawHeaders, this.#req.httpVersion);
     this.#head = head;
     if (this.#req.httpVersion !== "1.1" && this.#req.httpVersion !== "1.0") {
-      this.#refuse("MALFORMED", VERSION_REFUSED, { close: true });
+      this.#refuse("MALFORMED", versionProblem, { close: true });
     } else if (head.malformed !== undefined) {
-      this.#refuse("MALFORMED", malformed(head.malformed), { close: true });
+      this.#refuse("MALFORMED", malformedProblem(head.malformed), { close: true });
     } else if (head.hasBody && this.#passage.kind === "upgrade") {
-      this.#refuse("MALFORMED", malformed("A request for an upgrade has no body."), { close: true });
+      this.#refuse("MALFORMED", malformedProblem("A request for an upgrade has no body."), { close: true });
     } else if (inForce === undefined) {
       this.#refuse("UNAVAILABLE", unavailableProblem("The gate has not received its policy yet."));
     } else {
@@ -236,7 +234,7 @@ export class Exchange implements Admission {
   }
 
   #refuseTarget(inForce: PolicyInForce, url: string, reason: string): void {
-    const problem = malformed(`The request is refused because ${reason}.`, "path");
+    const problem = malformedProblem(`The request is refused because ${reason}.`, "path");
     const question = url.indexOf("?");
     const query = question === -1 ? undefined : inForce.readQuery?.(url.slice(question));
     this.path = url;
@@ -280,15 +278,7 @@ export class Exchange implements Admission {
   }
 }
 
-/** The parser lets some other versions pass, and they would reach the app as 1.1. */
-export const VERSION_REFUSED: Problem = {
-  kind: "http_version_not_supported",
-  detail: "The gate speaks HTTP/1.1 and HTTP/1.0.",
-};
-
 const NO_TAGS: readonly string[] = [];
-
-const malformed = (detail: string, location = "header"): Problem => ({ kind: "malformed_request", detail, location });
 
 /** Ends an exchange with an answer of our own, whatever the client is still sending. */
 export function answerProblem(

@@ -1,6 +1,5 @@
-import { describe, expect, test } from "vitest";
-import { Code } from "../../core/verification/codes.ts";
-import { type Problem, problemAnswer, rawProblem, refusalProblem, unavailableProblem } from "./answers.ts";
+import { expect, test } from "vitest";
+import { type Problem, problemAnswer, rawProblem } from "./answers.ts";
 
 const context = { requestId: "req_1", docsUrl: "https://docs.test", accept: undefined };
 const answer = (problem: Problem, accept?: string) => {
@@ -9,29 +8,10 @@ const answer = (problem: Problem, accept?: string) => {
   return { status, headers: Object.fromEntries(pairs), body: JSON.parse(body) };
 };
 
-describe("a refusal's status follows from its code", () => {
-  const STATUS = {
-    NOT_FOUND: 401,
-    DISABLED: 401,
-    EXPIRED: 401,
-    FORBIDDEN: 403,
-    INSUFFICIENT_PERMISSIONS: 403,
-    RATE_LIMITED: 429,
-    USAGE_EXCEEDED: 429,
-  } as const;
-  const codes = Code.options.filter((code) => code !== "VALID");
-
-  test.each(codes)("%s", (code) => {
-    const { status, body, headers } = answer(refusalProblem(code, 7));
-    expect(status).toBe(STATUS[code]);
-    expect(body.error.status).toBe(status);
-    expect(headers["Retry-After"]).toBe("7");
-    expect("WWW-Authenticate" in headers).toBe(status === 401);
-  });
-});
+const unavailable: Problem = { kind: "verification_unavailable", detail: "Why.", retryAfterS: 1 };
 
 test("the body has the members of the v2 API, and no others", () => {
-  expect(answer(unavailableProblem("Why.")).body).toEqual({
+  expect(answer(unavailable).body).toEqual({
     meta: { requestId: "req_1" },
     error: {
       title: "Service Unavailable",
@@ -56,7 +36,14 @@ test.each([
   { accept: "text/html, application/problem+json", type: "application/problem+json" },
   { accept: "application/*", type: "application/problem+json" },
 ])("who accepts $accept gets $type", ({ accept, type }) => {
-  expect(answer(unavailableProblem("Why."), accept).headers["Content-Type"]).toBe(type);
+  expect(answer(unavailable, accept).headers["Content-Type"]).toBe(type);
+});
+
+test("the challenge and the time of the next try are headers, where there are some", () => {
+  const challenged = answer({ ...unavailable, authenticate: "Bearer", retryAfterS: 7 }).headers;
+  expect(challenged).toMatchObject({ "WWW-Authenticate": "Bearer", "Retry-After": "7" });
+  const { headers } = answer({ kind: "unauthorized", detail: "Why." });
+  expect(Object.keys(headers)).toEqual(["Content-Type", "Content-Length", "X-Request-Id"]);
 });
 
 test("as bytes it is a whole HTTP answer that ends the connection", () => {

@@ -1,9 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
-import type { Code } from "../../core/verification/codes.ts";
 
 /*
- * What the gate says itself: error bodies as the v2 API gives them (api-v2.md section 4.1), and the headers about limits.
+ * What the sidecar answers itself: error bodies in the shape of the v2 API (api-v2.md section 4.1), and headers about limits.
  */
 
 export interface Problem {
@@ -25,50 +24,17 @@ export interface ShownLimit {
   readonly resetS: number;
 }
 
-const NO_KEY: Problem = {
-  kind: "unauthorized",
-  detail: "The request carries no API key in any of the places where one is looked for.",
-  // RFC 6750, 3.1: a request without any credential gets no error code.
-  authenticate: 'Bearer realm="postern"',
-};
-const INVALID_TOKEN = 'Bearer realm="postern", error="invalid_token"';
-
-const BY_CODE: Readonly<Record<Exclude<Code, "VALID">, Problem>> = {
-  NOT_FOUND: { kind: "unauthorized", detail: "The API key is not known here.", authenticate: INVALID_TOKEN },
-  DISABLED: { kind: "unauthorized", detail: "The API key is disabled.", authenticate: INVALID_TOKEN },
-  EXPIRED: { kind: "unauthorized", detail: "The API key has expired.", authenticate: INVALID_TOKEN },
-  FORBIDDEN: {
-    kind: "forbidden",
-    detail: "The API key may not be used: its workspace is disabled, or the client's address is not on the API's list.",
-  },
-  INSUFFICIENT_PERMISSIONS: {
-    kind: "forbidden",
-    detail: "The API key lacks a permission that this request needs.",
-  },
-  RATE_LIMITED: { kind: "rate_limited", detail: "A rate limit is used up." },
-  USAGE_EXCEEDED: { kind: "usage_exceeded", detail: "The API key has not enough credits left for this request." },
-};
-
-export const missingKeyProblem: Problem = NO_KEY;
-export const duplicateKeyProblem: Problem = {
+export const malformedProblem = (detail: string, location = "header"): Problem => ({
   kind: "malformed_request",
-  detail: "The API key was sent twice in the same place.",
-  location: "header",
-};
-export const internalProblem: Problem = { kind: "unexpected_error", detail: "The gate failed to handle the request." };
-
-/** `NOT_FOUND`, `DISABLED`, `EXPIRED`: 401. `FORBIDDEN`, `INSUFFICIENT_PERMISSIONS`: 403. The other two: 429. */
-export function refusalProblem(code: Exclude<Code, "VALID">, retryAfterS: number | undefined): Problem {
-  const problem = BY_CODE[code];
-  return retryAfterS === undefined ? problem : { ...problem, retryAfterS };
-}
-
-/** Not decidable now: 503, to be tried again in a second. */
-export const unavailableProblem = (detail: string): Problem => ({
-  kind: "verification_unavailable",
   detail,
-  retryAfterS: 1,
+  location,
 });
+
+/** The parser lets some other versions pass, and they would reach the app as 1.1. */
+export const versionProblem: Problem = {
+  kind: "http_version_not_supported",
+  detail: "The gate speaks HTTP/1.1 and HTTP/1.0.",
+};
 
 /** The problem as a whole answer, without what only the connection decides. */
 export function problemAnswer(

@@ -6,16 +6,8 @@ import { type Failed, Forwarding } from "../app/forward.ts";
 import { openUpgrade } from "../app/upgrade.ts";
 import type { UpstreamFailure } from "../app/upstream.ts";
 import type { Limits, Timeouts } from "../config.ts";
-import {
-  answerProblem,
-  EXPECTANT,
-  Exchange,
-  type GateParts,
-  type Passage,
-  REQUEST,
-  VERSION_REFUSED,
-} from "../gate/exchange.ts";
-import { type Problem, rawProblem } from "./answers.ts";
+import { answerProblem, EXPECTANT, Exchange, type GateParts, type Passage, REQUEST } from "../gate/exchange.ts";
+import { type Problem, rawProblem, versionProblem } from "./answers.ts";
 import { guardedMessages, guardServer } from "./guard.ts";
 import { compileHeadReader } from "./head.ts";
 import { endReading } from "./linger.ts";
@@ -250,7 +242,7 @@ const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of t
 
 /** The parser's reasons are about the format only, and quote nothing of what was sent. */
 function describeParserError(error: NodeJS.ErrnoException & { reason?: string }): Problem {
-  if (error.code === "HPE_INVALID_VERSION") return VERSION_REFUSED;
+  if (error.code === "HPE_INVALID_VERSION") return versionProblem;
   const detail =
     error.code === "HPE_HEADER_OVERFLOW"
       ? "The head of the request is too long."

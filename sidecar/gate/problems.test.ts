@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { ERROR_KINDS } from "../../core/errors.ts";
+import { Code } from "../../core/verification/codes.ts";
+import { refusalProblem } from "./problems.ts";
+
+const STATUS = {
+  NOT_FOUND: 401,
+  DISABLED: 401,
+  EXPIRED: 401,
+  FORBIDDEN: 403,
+  INSUFFICIENT_PERMISSIONS: 403,
+  RATE_LIMITED: 429,
+  USAGE_EXCEEDED: 429,
+} as const;
+
+test.each(Code.options.filter((code) => code !== "VALID"))(
+  "the status of a refusal follows from its code %s",
+  (code) => {
+    const { kind, authenticate, retryAfterS } = refusalProblem(code, 7);
+    const { status } = ERROR_KINDS[kind];
+    expect(status).toBe(STATUS[code]);
+    expect(retryAfterS).toBe(7);
+    expect(authenticate !== undefined).toBe(status === 401);
+  },
+);
