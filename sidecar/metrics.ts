@@ -1,13 +1,10 @@
 import type { Metric, MetricObjectWithValues, MetricValue, Registry } from "prom-client";
-import type { Code } from "../core/verification/codes.ts";
+import type { Decision } from "./gate/judge.ts";
 
 /*
  * Requests only add to plain numbers; what Prometheus wants to see is made of them when it asks. The client library is
  * loaded then, so that it costs the start nothing.
  */
-
-/** What became of a request: a verification code, or why there was none. */
-export type Decision = Code | "ANONYMOUS" | "MISSING_KEY" | "MALFORMED" | "UNAVAILABLE";
 
 /** Upper bounds in seconds. */
 const BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1] as const;

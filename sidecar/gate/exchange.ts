@@ -1,33 +1,24 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { hashKey } from "../../core/keys/key-string.ts";
-import { checkTarget } from "../../core/policies/check-path.ts";
-import type { CompiledRule } from "../../core/policies/match-rule.ts";
 import type { Code } from "../../core/verification/codes.ts";
+import type { KeyView } from "../../core/verification/key-view.ts";
 import type { LineSink } from "../../edge/events/contract.ts";
 import { verificationLine } from "../../edge/events/verification-line.ts";
 import { Forwarding, type ForwardParts } from "../app/forward.ts";
 import type { Places } from "../app/places.ts";
-import { malformedProblem, type Problem, type ShownLimit, sendProblem, versionProblem } from "../http/answers.ts";
-import { networkOf } from "../http/client-address.ts";
-import { compileHeadReader, type Head } from "../http/head.ts";
+import { type Problem, type ShownLimit, sendProblem } from "../http/answers.ts";
 import { drainBody, lingerAfterAnswer } from "../http/linger.ts";
 import type { Admission } from "../http/ongoing.ts";
 import { RequestBody } from "../http/request-body.ts";
-import type { Decision, Metrics } from "../metrics.ts";
+import type { Metrics } from "../metrics.ts";
 import type { PolicyInForce } from "../policy/in-force.ts";
-import { type PreparedKey, prepareKey } from "./prepared-key.ts";
-import {
-  duplicateKeyProblem,
-  internalProblem,
-  missingKeyProblem,
-  refusalProblem,
-  unavailableProblem,
-} from "./problems.ts";
+import { type Decision, judge, judgeVerdict, type Onward, type Pass, type Refuse, type Verify } from "./judge.ts";
+import { prepareKey } from "./prepared-key.ts";
+import { internalProblem } from "./problems.ts";
 import { recheck, type Verdict, type VerifyParts, verify } from "./verify.ts";
 
 /*
- * The way of a request. What can be told from its head alone comes first (framing, path, rule, credential), then the key,
- * then either the app or an answer of our own.
+ * The way of a request: its head is judged, its key is verified if it needs one, and then it goes to the app or gets an answer
+ * of our own. What is to be done is decided in `judge.ts`; here it is done.
  */
 
 export interface GateParts extends VerifyParts, ForwardParts {
@@ -66,27 +57,17 @@ export interface UpgradeRequest {
 export const REQUEST: Passage = { kind: "request" };
 export const EXPECTANT: Passage = { kind: "expectant" };
 
-const readAnyHead = compileHeadReader([]);
-
-/** One request, from its head to the decision. */
-export class Exchange implements Admission {
-  readonly method: string;
+/** One request, from its head to the app or to an answer of our own. */
+export class Exchange {
   readonly requestId: string;
-  path = "";
-  hash: string | undefined;
-  clientIp: string | undefined;
   readonly #gate: GateParts;
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #passage: Passage;
   readonly #startedMs = performance.now();
   readonly #idEnding: string;
-  /** 0 until then. */
+  /** `performance.now()` when the decision was made; 0 before. */
   #decidedMs = 0;
-  #head: Head | undefined;
-  #target = "";
-  /** The client's, as the policy finds it; the connection's when it does not say. */
-  #address = "";
   #shown: ShownLimit | undefined;
 
   constructor(gate: GateParts, req: IncomingMessage, res: ServerResponse, passage: Passage) {
@@ -94,7 +75,6 @@ export class Exchange implements Admission {
     this.#req = req;
     this.#res = res;
     this.#passage = passage;
-    this.method = req.method ?? "";
     this.#idEnding = gate.nextId();
     this.requestId = `req_${this.#idEnding}`;
   }
@@ -102,88 +82,36 @@ export class Exchange implements Admission {
   /** Never throws: what fails here fails this request alone. */
   begin(): void {
     try {
-      this.#begin();
+      const judgment = judge(this.#req, this.#passage.kind, this.#gate.policy());
+      if (judgment.kind === "verify") this.#verify(judgment);
+      else if (judgment.kind === "pass") this.#pass(judgment, judgment);
+      else this.#refuse(judgment);
     } catch (error) {
       this.#fail(error);
     }
   }
 
-  #begin(): void {
-    const inForce = this.#gate.policy();
-    const head = (inForce?.readHead ?? readAnyHead)(this.#req.rawHeaders, this.#req.httpVersion);
-    this.#head = head;
-    if (this.#req.httpVersion !== "1.1" && this.#req.httpVersion !== "1.0") {
-      this.#refuse("MALFORMED", versionProblem, { close: true });
-    } else if (head.malformed !== undefined) {
-      this.#refuse("MALFORMED", malformedProblem(head.malformed), { close: true });
-    } else if (head.hasBody && this.#passage.kind === "upgrade") {
-      this.#refuse("MALFORMED", malformedProblem("A request for an upgrade has no body."), { close: true });
-    } else if (inForce === undefined) {
-      this.#refuse("UNAVAILABLE", unavailableProblem("The gate has not received its policy yet."));
-    } else {
-      this.#applyPolicy(inForce, head);
-    }
-  }
-
-  #applyPolicy(inForce: PolicyInForce, head: Head): void {
-    const connectionIp = this.#req.socket.remoteAddress ?? "";
-    const clientIp = inForce.findClientAddress?.(connectionIp, head.forwardedFor);
-    this.#address = networkOf(clientIp ?? connectionIp);
-    const url = this.#req.url ?? "";
-    const target = checkTarget(url, inForce.targetOptions);
-    if ("refused" in target) {
-      this.#refuseTarget(inForce, url, target.refused);
-      return;
-    }
-    const query = inForce.readQuery?.(target.query);
-    this.path = target.path;
-    this.#target = target.path + (query?.query ?? target.query);
-
-    const rule = inForce.rules.match(this.method, target.path);
-    if (rule.access === "Anonymous") {
-      this.#pass("ANONYMOUS");
-      return;
-    }
-    const isInQuery = query !== undefined && query.credentialAt < head.credentialAt;
-    const credential = isInQuery ? query.credential : head.credential;
-    if (head.duplicateCredential || query?.duplicate === true) {
-      this.#refuseOrAudit(inForce, "MALFORMED", duplicateKeyProblem);
-    } else if (credential === undefined) {
-      this.#refuseOrAudit(inForce, "MISSING_KEY", missingKeyProblem);
-    } else {
-      this.hash = hashKey(credential);
-      this.clientIp = clientIp;
-      this.#verify(inForce, rule, this.hash);
-    }
-  }
-
-  #verify(inForce: PolicyInForce, rule: CompiledRule, hash: string): void {
-    const verdict = verify(this.#gate, { inForce, rule, hash, clientIp: this.clientIp });
+  #verify(verification: Verify): void {
+    const verdict = verify(this.#gate, verification);
     if (verdict instanceof Promise) {
-      verdict.then((late) => this.#settle(inForce, late)).catch((error: unknown) => this.#fail(error));
-    } else this.#settle(inForce, verdict);
+      verdict.then((late) => this.#act(verification, late)).catch((error: unknown) => this.#fail(error));
+    } else this.#act(verification, verdict);
   }
 
-  #settle(inForce: PolicyInForce, verdict: Verdict): void {
-    if (verdict.code === undefined) {
-      this.#refuseOrAudit(inForce, "UNAVAILABLE", unavailableProblem(verdict.unavailable));
-      return;
+  #act(verification: Verify, verdict: Verdict): void {
+    if (verdict.code !== undefined) {
+      this.#shown = verdict.shown;
+      if (verdict.view !== undefined) this.#tellWho(verification, verdict.code, verdict.view, verdict.spentCredits);
     }
-    const { code, view, shown, retryAfterS } = verdict;
-    this.#shown = shown;
-    const prepared = view && prepareKey(view, this.#gate.region);
-    if (prepared !== undefined) this.#record(code, prepared, verdict.spentCredits);
-    if (code !== "VALID") {
-      this.#refuseOrAudit(inForce, code, refusalProblem(code, retryAfterS));
-      return;
-    }
-    if (prepared !== undefined) for (const text of prepared.identityHeaders) this.#head?.forwarded.push(text);
-    this.#pass(code);
+    const judgment = judgeVerdict(verification.inForce, verdict);
+    if (judgment.kind === "pass") this.#pass(judgment, verification);
+    else this.#refuse(judgment);
   }
 
-  /** One event for each decision about a known key, whatever it was. */
-  #record(code: Code, prepared: PreparedKey, spentCredits: number): void {
+  /** To the centre by one event for each decision about a known key, whatever it was; to the app by headers if it is valid. */
+  #tellWho({ head }: Verify, code: Code, view: KeyView, spentCredits: number): void {
     const gate = this.#gate;
+    const prepared = prepareKey(view, gate.region);
     const line = verificationLine(prepared.eventSubject, {
       id: `ev_${this.#idEnding}`,
       requestId: this.requestId,
@@ -194,71 +122,43 @@ export class Exchange implements Admission {
       latencyMs: Math.round(this.#tookMs()),
     });
     gate.events.addLine(gate.workspaceId, line);
+    if (code === "VALID") for (const text of prepared.identityHeaders) head.forwarded.push(text);
   }
 
-  #pass(decision: Decision): void {
+  #pass({ decision, isAudited }: Pass, onward: Onward): void {
     this.#observe(decision);
+    if (isAudited) this.#gate.metrics.auditedRefusals += 1;
     // Its body turned out to be malformed meanwhile, and that was the answer.
     if (this.#res.headersSent) return;
-    const { forwarded: headers, hasBody, bodyLength } = this.#head as Head;
-    const address = this.#address;
+    const { method, target, address } = onward;
+    const { forwarded: headers, hasBody, bodyLength } = onward.head;
     headers.push("X-Postern-Request-Id", this.requestId);
     const passage = this.#passage;
     if (passage.kind === "upgrade") {
-      passage.open({
-        target: this.#target,
-        headers,
-        requestId: this.requestId,
-        shown: this.#shown,
-        admission: this,
-        address,
-        startedMs: this.#startedMs,
-      });
+      const { requestId } = this;
+      const [shown, startedMs] = [this.#shown, this.#startedMs];
+      passage.open({ target, headers, requestId, shown, admission: onward, address, startedMs });
       return;
     }
     if (passage.kind === "expectant") this.#res.writeContinue();
     const body = hasBody ? new RequestBody(this.#gate, this.#req, bodyLength) : null;
-    const extras = { requestId: this.requestId, shown: this.#shown, admission: this };
+    const extras = { requestId: this.requestId, shown: this.#shown, admission: onward };
     const forwarding = new Forwarding(this.#gate, this.#res, body, extras, this.#startedMs);
-    forwarding.send({ method: this.method, target: this.#target, headers, address });
+    forwarding.send({ method, target, headers, address });
   }
 
-  /** Audit mode lets through what it cannot or would not let through, without saying who it is. */
-  #refuseOrAudit(inForce: PolicyInForce, decision: Decision, problem: Problem): void {
-    if (inForce.policy.mode === "Audit") {
-      this.#gate.metrics.auditedRefusals += 1;
-      this.#pass(decision);
-    } else {
-      this.#refuse(decision, problem);
-    }
-  }
-
-  #refuseTarget(inForce: PolicyInForce, url: string, reason: string): void {
-    const problem = malformedProblem(`The request is refused because ${reason}.`, "path");
-    const question = url.indexOf("?");
-    const query = question === -1 ? undefined : inForce.readQuery?.(url.slice(question));
-    this.path = url;
-    this.#target = query === undefined ? url : url.slice(0, question) + query.query;
-    // Without a path there is nothing that even Audit mode could pass on.
-    if (url.startsWith("/")) this.#refuseOrAudit(inForce, "MALFORMED", problem);
-    else this.#refuse("MALFORMED", problem);
-  }
-
-  #refuse(decision: Decision, problem: Problem, { close = false }: { close?: boolean } = {}): void {
+  #refuse({ decision, problem, closes }: Refuse): void {
     this.#observe(decision);
-    this.#answer(problem, close);
-  }
-
-  #answer(problem: Problem, close: boolean): void {
     const { requestId } = this;
-    answerProblem(this.#gate, this.#res, problem, { requestId, shown: this.#shown, close, passage: this.#passage });
+    const options = { requestId, shown: this.#shown, close: closes, passage: this.#passage };
+    answerProblem(this.#gate, this.#res, problem, options);
   }
 
   #fail(error: unknown): void {
     this.#gate.onFault(error, this.requestId);
     try {
       if (!this.#res.headersSent) {
-        this.#refuse("UNAVAILABLE", internalProblem);
+        this.#refuse(FAILED);
         return;
       }
     } catch (answerError) {
@@ -277,6 +177,8 @@ export class Exchange implements Admission {
     return this.#decidedMs - this.#startedMs;
   }
 }
+
+const FAILED: Refuse = { kind: "refuse", decision: "UNAVAILABLE", problem: internalProblem, closes: false };
 
 const NO_TAGS: readonly string[] = [];
 

@@ -33,6 +33,7 @@ export const DECIDING = [
   "edge/counters/memory.ts",
   "edge/counters/strict.ts",
   "operator/runtime/leader.ts",
+  "sidecar/gate/judge.ts",
 ] as const;
 
 /** Tests other than the neighbour of the same name that speak about a file. */

@@ -1,0 +1,267 @@
+import { describe, expect, test } from "vitest";
+import { hashKey } from "../../core/keys/key-string.ts";
+import { type CompiledPolicy, PolicyInput } from "../../core/policies/policy.ts";
+import { type PolicyInForce, readPolicy } from "../policy/in-force.ts";
+import { type Judgment, judge, judgeVerdict, type ReceivedRequest, type RequestKind } from "./judge.ts";
+
+const anyRule = { access: "Key" as const, creditCost: 1, ratelimits: [] };
+
+function inForce(changes: Partial<CompiledPolicy> = {}): PolicyInForce {
+  const policy = PolicyInput.parse({
+    formatVersion: 1,
+    apiId: "api_orders",
+    mode: "Enforce",
+    credentials: [
+      { in: "header", name: "Authorization", scheme: "Bearer" },
+      { in: "query", name: "key" },
+      { in: "header", name: "X-API-Key" },
+    ],
+    rules: [{ ...anyRule, path: { prefix: "/healthz" }, access: "Anonymous" }],
+    onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
+    onCounterFailure: "Local",
+    onCreditFailure: "Deny",
+    allowPaths: [],
+    ...changes,
+  });
+  const record = {
+    policyId: "pol_1",
+    name: "orders",
+    apiId: "api_orders",
+    uid: "u",
+    generation: 1,
+    version: 7,
+    policy,
+  };
+  const read = readPolicy(record);
+  if ("problem" in read) throw new Error(read.problem);
+  return read;
+}
+
+const ENFORCED = inForce();
+const AUDITED = inForce({ mode: "Audit" });
+
+interface Case {
+  readonly url?: string;
+  readonly method?: string;
+  readonly headers?: readonly string[];
+  readonly httpVersion?: string;
+  readonly kind?: RequestKind;
+  readonly policy?: PolicyInForce | undefined;
+  readonly remoteAddress?: string;
+}
+
+function judged({ url = "/orders", method = "GET", headers = [], kind = "request", ...rest }: Case): Judgment {
+  const { httpVersion = "1.1", remoteAddress = "192.0.2.9" } = rest;
+  const rawHeaders = ["Host", "app.test", ...headers];
+  const request: ReceivedRequest = { method, url, httpVersion, rawHeaders, socket: { remoteAddress } };
+  return judge(request, kind, "policy" in rest ? rest.policy : ENFORCED);
+}
+
+/** What the app would get, and the key that is asked for. */
+function essence(judgment: Judgment): Record<string, unknown> {
+  if (judgment.kind === "refuse") {
+    const { kind, decision, closes, problem } = judgment;
+    return { kind, decision, closes, problem: problem.kind };
+  }
+  const { kind, method, path, target, address, hash, clientIp } = judgment;
+  const onward = { kind, method, path, target, address, hash, clientIp, headers: judgment.head.forwarded };
+  return judgment.kind === "pass"
+    ? { ...onward, decision: judgment.decision, isAudited: judgment.isAudited }
+    : { ...onward, rule: judgment.rule.index };
+}
+
+const BEARER = ["Authorization", "Bearer secret_1"];
+const CHUNKED = ["Transfer-Encoding", "chunked"];
+const onward = {
+  method: "GET",
+  path: "/orders",
+  target: "/orders",
+  address: "192.0.2.9",
+  hash: undefined,
+  clientIp: undefined,
+  headers: ["host", "app.test"],
+};
+const closing = { kind: "refuse", decision: "MALFORMED", closes: true, problem: "malformed_request" };
+const malformed = { ...closing, closes: false };
+const audited = { ...onward, kind: "pass", isAudited: true };
+
+describe("without a look at the policy", () => {
+  test.each<{ name: string; request: Case; expected: object }>([
+    {
+      name: "another version is refused, whatever else is wrong",
+      request: { httpVersion: "2.0", headers: ["Host", "two.test"] },
+      expected: { ...closing, problem: "http_version_not_supported" },
+    },
+    { name: "a head that can be read in two ways", request: { headers: ["Host", "two.test"] }, expected: closing },
+    { name: "and in Audit mode", request: { headers: ["Host", "two.test"], policy: AUDITED }, expected: closing },
+    { name: "and without a policy", request: { headers: ["Host", "two.test"], policy: undefined }, expected: closing },
+    { name: "an upgrade with a body", request: { kind: "upgrade", headers: CHUNKED }, expected: closing },
+    {
+      name: "and in Audit mode",
+      request: { kind: "upgrade", headers: [...BEARER, "Content-Length", "1"], policy: AUDITED },
+      expected: closing,
+    },
+    {
+      name: "everything else while there is none, and not for good",
+      request: { headers: BEARER, policy: undefined },
+      expected: { kind: "refuse", decision: "UNAVAILABLE", closes: false, problem: "verification_unavailable" },
+    },
+  ])("$name", ({ request, expected }) => expect(essence(judged(request))).toEqual(expected));
+});
+
+describe("a target that is not passed on", () => {
+  test.each<{ name: string; request: Case; expected: object }>([
+    { name: "is refused", request: { url: "/a/../b", headers: BEARER }, expected: malformed },
+    {
+      name: "is passed on as it came in Audit mode, without the credentials of its query, and asks for no key",
+      request: { url: "/a/../b?x=1&key=secret_2", headers: BEARER, policy: AUDITED },
+      expected: {
+        ...audited,
+        decision: "MALFORMED",
+        path: "/a/../b?x=1&key=secret_2",
+        target: "/a/../b?x=1",
+      },
+    },
+    {
+      name: "is refused in Audit mode too when it has no path",
+      request: { url: "*", method: "OPTIONS", policy: AUDITED },
+      expected: malformed,
+    },
+  ])("$name", ({ request, expected }) => expect(essence(judged(request))).toEqual(expected));
+});
+
+describe("by the rule", () => {
+  test("an Anonymous one passes without a key, and the app sees none", () => {
+    const headers = [...BEARER, "X-Postern-Key-Id", "forged", "Accept", "*/*"];
+    expect(essence(judged({ url: "/healthz?a=1&key=k", headers }))).toEqual({
+      ...onward,
+      kind: "pass",
+      decision: "ANONYMOUS",
+      isAudited: false,
+      path: "/healthz",
+      target: "/healthz?a=1",
+      headers: ["host", "app.test", "Accept", "*/*"],
+    });
+  });
+
+  test.each<{ name: string; request: Case; expected: object }>([
+    {
+      name: "without a key",
+      request: {},
+      expected: { kind: "refuse", decision: "MISSING_KEY", closes: false, problem: "unauthorized" },
+    },
+    {
+      name: "without a key, in Audit mode",
+      request: { policy: AUDITED },
+      expected: { ...audited, decision: "MISSING_KEY" },
+    },
+    { name: "with two keys in one header", request: { headers: [...BEARER, ...BEARER] }, expected: malformed },
+    { name: "with two keys in the query", request: { url: "/orders?key=a&key=b" }, expected: malformed },
+    {
+      name: "with two keys in one header, in Audit mode",
+      request: { headers: [...BEARER, ...BEARER], policy: AUDITED },
+      expected: { ...audited, decision: "MALFORMED" },
+    },
+  ])("$name", ({ request, expected }) => expect(essence(judged(request))).toEqual(expected));
+
+  const verifying = { ...onward, kind: "verify", rule: -1 };
+  test.each<{ name: string; request: Case; key: string; expected?: object }>([
+    { name: "a key is verified", request: { headers: BEARER }, key: "secret_1" },
+    { name: "and in Audit mode", request: { headers: BEARER, policy: AUDITED }, key: "secret_1" },
+    {
+      name: "the first place that has one in the policy's order counts: a header before the query",
+      request: { url: "/orders?key=secret_2", headers: BEARER },
+      key: "secret_1",
+    },
+    {
+      name: "the query before a later header",
+      request: { url: "/orders?key=secret_2", headers: ["X-API-Key", "secret_3"] },
+      key: "secret_2",
+    },
+    {
+      name: "the policy's way to the client's address is followed",
+      request: {
+        headers: [...BEARER, "X-Forwarded-For", "2001:db8::1"],
+        policy: inForce({ clientAddress: { from: "forwardedFor", trustedProxies: ["192.0.2.0/24"] } }),
+      },
+      key: "secret_1",
+      expected: {
+        clientIp: "2001:db8::1",
+        address: "2001:db8:0:0::/64",
+        headers: ["host", "app.test", "X-Forwarded-For", "2001:db8::1"],
+      },
+    },
+    { name: "an expectation changes nothing", request: { headers: BEARER, kind: "expectant" }, key: "secret_1" },
+    { name: "nor does an upgrade", request: { headers: BEARER, kind: "upgrade" }, key: "secret_1" },
+    {
+      name: "a path is what it is spelt as once",
+      request: { url: "/%6Frders?a=%6F", headers: BEARER },
+      key: "secret_1",
+      expected: { target: "/orders?a=%6F" },
+    },
+  ])("$name", ({ request, key, expected }) =>
+    expect(essence(judged(request))).toEqual({ ...verifying, hash: hashKey(key), ...expected }),
+  );
+
+  test("and what is verified is held against the policy that judged it", () => {
+    const judgment = judged({ headers: BEARER });
+    expect(judgment.kind === "verify" && judgment.inForce).toBe(ENFORCED);
+  });
+});
+
+describe("a verdict", () => {
+  const verdict = { view: undefined, shown: undefined, retryAfterS: undefined, spentCredits: 0 };
+  const unavailable = { code: undefined, unavailable: "Why." } as const;
+  const NOT_FOUND = { ...verdict, code: "NOT_FOUND" } as const;
+  const RATE_LIMITED = { ...verdict, code: "RATE_LIMITED", retryAfterS: 7 } as const;
+  const VALID = { ...verdict, code: "VALID" } as const;
+
+  test.each([
+    {
+      name: "VALID passes",
+      policy: ENFORCED,
+      verdict: VALID,
+      expected: { kind: "pass", decision: "VALID", isAudited: false },
+    },
+    {
+      name: "VALID is not audited",
+      policy: AUDITED,
+      verdict: VALID,
+      expected: { kind: "pass", decision: "VALID", isAudited: false },
+    },
+    {
+      name: "any other is refused with its code and its time, and the connection goes on",
+      policy: ENFORCED,
+      verdict: RATE_LIMITED,
+      expected: {
+        kind: "refuse",
+        decision: "RATE_LIMITED",
+        closes: false,
+        problem: { kind: "rate_limited", retryAfterS: 7 },
+      },
+    },
+    {
+      name: "any other passes in Audit mode",
+      policy: AUDITED,
+      verdict: NOT_FOUND,
+      expected: { kind: "pass", decision: "NOT_FOUND", isAudited: true },
+    },
+    {
+      name: "none is a 503",
+      policy: ENFORCED,
+      verdict: unavailable,
+      expected: {
+        kind: "refuse",
+        decision: "UNAVAILABLE",
+        closes: false,
+        problem: { kind: "verification_unavailable", detail: "Why." },
+      },
+    },
+    {
+      name: "none passes in Audit mode",
+      policy: AUDITED,
+      verdict: unavailable,
+      expected: { kind: "pass", decision: "UNAVAILABLE", isAudited: true },
+    },
+  ])("$name", ({ policy, verdict: given, expected }) => expect(judgeVerdict(policy, given)).toMatchObject(expected));
+});

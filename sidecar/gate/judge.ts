@@ -1,0 +1,176 @@
+import { hashKey } from "../../core/keys/key-string.ts";
+import { checkTarget } from "../../core/policies/check-path.ts";
+import type { Code } from "../../core/verification/codes.ts";
+import { malformedProblem, type Problem, versionProblem } from "../http/answers.ts";
+import { networkOf } from "../http/client-address.ts";
+import { compileHeadReader, type Head } from "../http/head.ts";
+import type { Admission } from "../http/ongoing.ts";
+import type { PolicyInForce } from "../policy/in-force.ts";
+import { duplicateKeyProblem, missingKeyProblem, refusalProblem, unavailableProblem } from "./problems.ts";
+import type { Verdict, Verification } from "./verify.ts";
+
+/*
+ * What is to be done with a request, in two steps: from its head alone, and from what the verification of its key said. Both are
+ * pure functions of what they are given. `Exchange` does what they say.
+ *
+ *   head ──judge──► refuse
+ *              ├──► pass
+ *              └──► verify ──judgeVerdict──► refuse or pass
+ */
+
+/** What became of a request: a verification code, or why there was none. */
+export type Decision = Code | "ANONYMOUS" | "MISSING_KEY" | "MALFORMED" | "UNAVAILABLE";
+
+/** How a request came: an ordinary one, one that waits for `100 Continue` before its body, or one to switch protocols. */
+export type RequestKind = "request" | "expectant" | "upgrade";
+
+/** What is judged of a request; an `IncomingMessage` has it. */
+export interface ReceivedRequest {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly httpVersion: string;
+  readonly rawHeaders: readonly string[];
+  readonly socket: { readonly remoteAddress?: string | undefined };
+}
+
+/** A request as the app gets it, if it gets it. Also what a connection that stays open is checked again by. */
+export interface Onward extends Admission {
+  /** Its `forwarded` headers are still to be added to. */
+  readonly head: Head;
+  /** Path and query in the bytes that were checked, without credentials. */
+  readonly target: string;
+  /** Among whose requests places are shared: the client's as the policy finds it, else the connection's. */
+  readonly address: string;
+}
+
+export interface Refuse {
+  readonly kind: "refuse";
+  readonly decision: Decision;
+  readonly problem: Problem;
+  /** Where the request ends is not known beyond doubt, so the connection ends with it. */
+  readonly closes: boolean;
+}
+
+export interface Pass {
+  readonly kind: "pass";
+  readonly decision: Decision;
+  /** Audit mode lets it through; Enforce would have refused it. */
+  readonly isAudited: boolean;
+}
+
+export interface Verify extends Onward, Verification {
+  readonly kind: "verify";
+  readonly hash: string;
+}
+
+export type Judgment = Refuse | (Pass & Onward) | Verify;
+
+const readAnyHead = compileHeadReader([]);
+
+/** Judges a request by its head. `inForce` is undefined while there is no policy. */
+export function judge(request: ReceivedRequest, kind: RequestKind, inForce: PolicyInForce | undefined): Judgment {
+  const { rawHeaders, httpVersion } = request;
+  if (httpVersion !== "1.1" && httpVersion !== "1.0") return refuseMalformed(versionProblem);
+  const head = (inForce?.readHead ?? readAnyHead)(rawHeaders, httpVersion);
+  if (head.malformed !== undefined) return refuseMalformed(malformedProblem(head.malformed));
+  if (kind === "upgrade" && head.hasBody) return refuseMalformed(UPGRADE_WITH_BODY);
+  if (inForce === undefined) return NO_POLICY;
+  return judgeByPolicy(request, head, inForce);
+}
+
+const UPGRADE_WITH_BODY = malformedProblem("A request for an upgrade has no body.");
+const NO_POLICY: Refuse = {
+  kind: "refuse",
+  decision: "UNAVAILABLE",
+  problem: unavailableProblem("The gate has not received its policy yet."),
+  closes: false,
+};
+
+const refuseMalformed = (problem: Problem): Refuse => ({
+  kind: "refuse",
+  decision: "MALFORMED",
+  problem,
+  closes: true,
+});
+
+function judgeByPolicy(request: ReceivedRequest, head: Head, inForce: PolicyInForce): Judgment {
+  const connectionIp = request.socket.remoteAddress ?? "";
+  const clientIp = inForce.findClientAddress?.(connectionIp, head.forwardedFor);
+  const address = networkOf(clientIp ?? connectionIp);
+  const method = request.method ?? "";
+  const url = request.url ?? "";
+  const checked = checkTarget(url, inForce.targetOptions);
+  if ("refused" in checked) return judgeRefusedTarget(inForce, checked.refused, url, { head, method, address });
+
+  const { path } = checked;
+  const query = inForce.readQuery?.(checked.query);
+  const target = path + (query?.query ?? checked.query);
+  const rule = inForce.rules.match(method, path);
+  if (rule.access === "Anonymous") {
+    return {
+      kind: "pass",
+      decision: "ANONYMOUS",
+      isAudited: false,
+      head,
+      method,
+      path,
+      target,
+      address,
+      hash: undefined,
+      clientIp: undefined,
+    };
+  }
+
+  const isInQuery = query !== undefined && query.credentialAt < head.credentialAt;
+  const credential = isInQuery ? query.credential : head.credential;
+  const isDuplicate = head.duplicateCredential || query?.duplicate === true;
+  if (isDuplicate || credential === undefined) {
+    const onward = { head, method, path, target, address, hash: undefined, clientIp: undefined };
+    if (isDuplicate) return refuseOrAudit(inForce, "MALFORMED", duplicateKeyProblem, onward);
+    return refuseOrAudit(inForce, "MISSING_KEY", missingKeyProblem, onward);
+  }
+  const hash = hashKey(credential);
+  return { kind: "verify", inForce, rule, hash, clientIp, head, method, path, target, address };
+}
+
+/** Audit mode passes such a target on as it came, but for the credentials in its query. */
+function judgeRefusedTarget(
+  inForce: PolicyInForce,
+  reason: string,
+  url: string,
+  request: Pick<Onward, "head" | "method" | "address">,
+): Judgment {
+  const problem = malformedProblem(`The request is refused because ${reason}.`, "path");
+  // Without a path there is nothing that even Audit mode could pass on.
+  if (!url.startsWith("/")) return { kind: "refuse", decision: "MALFORMED", problem, closes: false };
+  const question = url.indexOf("?");
+  const query = question === -1 ? undefined : inForce.readQuery?.(url.slice(question));
+  const target = query === undefined ? url : url.slice(0, question) + query.query;
+  return refuseOrAudit(inForce, "MALFORMED", problem, {
+    ...request,
+    path: url,
+    target,
+    hash: undefined,
+    clientIp: undefined,
+  });
+}
+
+/** Audit mode lets through what it cannot or would not let through, without saying who it is. */
+function refuseOrAudit(inForce: PolicyInForce, decision: Decision, problem: Problem, onward: Onward): Judgment {
+  if (inForce.policy.mode === "Audit") return { kind: "pass", decision, isAudited: true, ...onward };
+  return { kind: "refuse", decision, problem, closes: false };
+}
+
+/** Judges a request by what the verification of its key said. */
+export function judgeVerdict({ policy }: PolicyInForce, verdict: Verdict): Refuse | Pass {
+  if (verdict.code === "VALID") return PASS_VALID;
+  const decision = verdict.code ?? "UNAVAILABLE";
+  if (policy.mode === "Audit") return { kind: "pass", decision, isAudited: true };
+  const problem =
+    verdict.code === undefined
+      ? unavailableProblem(verdict.unavailable)
+      : refusalProblem(verdict.code, verdict.retryAfterS);
+  return { kind: "refuse", decision, problem, closes: false };
+}
+
+const PASS_VALID: Pass = { kind: "pass", decision: "VALID", isAudited: false };
