@@ -1,6 +1,6 @@
 /**
- * A map that holds at most `max` entries. When it is full, the oldest entry that was not read since it was last passed
- * over makes room (second chance), so that reading an entry costs one flag and not a reordering of the map.
+ * A map of at most `max` entries. When it is full, it evicts the oldest entry that was not read since the last eviction skipped it
+ * (second chance). So reading an entry only sets a flag and does not reorder the map.
  */
 export class BoundedCache<K, V> {
   readonly #entries = new Map<K, { value: V; used: boolean }>();
@@ -21,7 +21,7 @@ export class BoundedCache<K, V> {
     return entry.value;
   }
 
-  /** Returns the entry that had to make room, if one had to. */
+  /** Returns the evicted value, if one was evicted. */
   set(key: K, value: V): V | undefined {
     const known = this.#entries.get(key);
     if (known !== undefined) {
@@ -47,7 +47,7 @@ export class BoundedCache<K, V> {
   }
 
   #evict(): V | undefined {
-    // Every entry that is passed over loses its flag, so that the second time round one is found at the latest.
+    // Each skipped entry loses its flag, so the second pass finds one at the latest.
     for (const [key, entry] of this.#entries) {
       this.#entries.delete(key);
       if (!entry.used) return entry.value;

@@ -6,7 +6,7 @@ import type { Edge } from "./open.ts";
 import { MemoryPodReports } from "./pods/memory.ts";
 import { MemoryProjectionStore } from "./projection/memory.ts";
 
-/** All of the edge in this process, for `postern dev`: one edge is shared by all parts. `nowMs` is every part's clock. */
+/** The whole edge in this process, for `postern dev`: all parts share one edge. `nowMs` is the clock of every part. */
 export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
   const { nowMs = Date.now } = options;
   const store = new MemoryStore(nowMs);
@@ -19,7 +19,7 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     writer: projected,
     source: projected,
     feed: projected,
-    // Everything is decided in this process at once, so that local accuracy is as strict as the other.
+    // All decisions are made in this process at once, so local accuracy is as strict as the other.
     counters: () => ({
       consume: (request) => counters.consume(request),
       forgetDenials: () => {},

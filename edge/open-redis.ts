@@ -25,26 +25,26 @@ import { within } from "./redis/script.ts";
 const PING_TIMEOUT_MS = 1_000;
 const CONNECT_WAIT_MS = 1_000;
 const CLOCK_ASKED = 5;
-/** What a store that does not answer is still given when everything ends. */
+/** How long shutdown waits for a store that does not answer. */
 const CLOSE_WAIT_MS = 2_000;
 
 export interface RedisEdgeOptions {
   /** `redis://` or `rediss://`; `?cluster=true` in it makes this a node of a cluster. */
   readonly url: string;
-  /** A Redis for usage events alone, so that a flood of them has nothing of the counters' memory; the same one when left out. */
+  /** A separate Redis for usage events, so that a flood of them cannot use the counters' memory. The same Redis when left out. */
   readonly eventsUrl?: string | undefined;
-  /** What every key begins with; `ps` when left out. */
+  /** The first part of every Redis key; `ps` when left out. */
   readonly prefix?: string;
-  /** Under which the connections are listed at the server. */
+  /** The name of the connections in the server's client list. */
   readonly clientName: string;
-  /** Hears of each failure to connect, and of each lost connection. */
+  /** Called for each failed attempt to connect, and for each lost connection. */
   readonly onError?: (error: Error) => void;
 }
 
 /**
- * The edge over one Redis, or over a cluster when the URL says `?cluster=true`. Waits a second for the connection and then
- * resolves in any case: it goes on connecting in the background, and each call fails until it has succeeded.
- * Counting has a connection of its own, so that no bulk of records stands before it.
+ * Opens the edge over one Redis, or over a cluster when the URL says `?cluster=true`. Waits a second for the connection and then
+ * resolves in any case: it keeps connecting in the background, and until then each call fails.
+ * Counting has its own connection, so that it never waits behind a bulk of records.
  */
 export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   const { url, eventsUrl, clientName, onError = () => {} } = options;
@@ -64,8 +64,8 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
     isShared: ofEvents === client,
   });
   const clock = new DeadlineClock();
-  // Known before the first call is counted, and asked several times: an answer that a process reads late, busy as it is while
-  // it starts, says little of the store's clock, and the best one counts.
+  // Measured before the first call is counted, and several times: a process that is busy with its start reads a reply late, so
+  // that a single measurement is inexact. The best one is used.
   const learnClock = async () => {
     clock.forget();
     for (let time = 0; time < CLOCK_ASKED; time++) await clock.measure(counting);

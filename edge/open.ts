@@ -7,11 +7,11 @@ import type { ChangeFeed, RecordSource, RecordWriter } from "./projection/contra
 export { createMemoryEdge } from "./open-memory.ts";
 export { openRedisEdge } from "./open-redis.ts";
 
-/** Counters as a part uses them: strict ones in the shared store, local ones in process, denials remembered. */
+/** Counters as each part uses them: strict ones in the shared store, local ones in the process, refusals cached. */
 export interface EdgeCounters extends Counters {
-  /** Forgets remembered denials: for a new projection, when counters may have gone back in time. */
+  /** Forgets cached refusals: for a new projection, when counters may have gone back in time. */
   forgetDenials(): void;
-  /** Units admitted beyond limits by `accuracy: "local"` so far, as far as this process can tell. */
+  /** Units admitted beyond limits with `accuracy: "local"` so far, as far as this process can see. */
   overAdmitted(): number;
 }
 
@@ -21,17 +21,20 @@ export interface Edge {
   readonly writer: RecordWriter;
   readonly source: RecordSource;
   readonly feed: ChangeFeed;
-  /** `extraPoll`: after the time is up, one more turn of the event loop, in which a reply that is there already is read. */
+  /** `extraPoll`: after the timeout, one more turn of the event loop reads a reply that has already arrived. */
   counters(options: { timeoutMs: number; extraPoll?: boolean }): EdgeCounters;
   readonly credits: CreditStore;
   readonly sink: LineSink;
   readonly events: EventSource;
   readonly pods: PodReports;
-  /** Loads what pods run into a store that has lost it, for users who may run scripts and load none. Throws when it is away. */
+  /**
+   * Loads the scripts of pods into a store that has lost them, because a pod's user may run scripts but not load them. Throws when the
+   * store is unreachable.
+   */
   loadScripts(): Promise<void>;
   /** Throws when the store does not answer within a second. */
   ping(): Promise<void>;
   info(): Promise<{ evictionPolicy?: string }>;
-  /** Sends what is waiting and closes every connection; counters, sink and feed end with it. */
+  /** Sends what is waiting and closes every connection; counters, sink and feed are closed too. */
   close(): Promise<void>;
 }

@@ -1,18 +1,18 @@
-/** What fails with every request of an outage, or of an attack, would bury all other lines of a log. */
+/** Something that fails with every request of an outage or an attack would hide all other lines of a log. */
 const EVERY_MS = 5_000;
 
 interface Noted {
-  /** Since it was last due. */
+  /** Since the last line. */
   count: number;
-  /** `performance.now()`. */
+  /** When the next line is due, by `performance.now()`. */
   dueAtMs: number;
 }
 
-/** Says for each kind of event when a line about it is due: at the first, and then at most once in five seconds. */
+/** Decides for each kind of event when a log line is due: at the first, and then at most once in five seconds. */
 export class Rarely {
   readonly #noted = new Map<string, Noted>();
 
-  /** Counts one event. Returns how many there were since the last line when a line is due now, else undefined. */
+  /** Counts one event. If a line is due now, returns the number of events since the last line, else undefined. */
   note(kind: string): number | undefined {
     let noted = this.#noted.get(kind);
     if (noted === undefined) {

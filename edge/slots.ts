@@ -1,12 +1,12 @@
 /*
- * What is under way now, in places that are used again and again. A Set would do the same and cost much more: each time it
- * makes itself a new table, the old one goes on holding what was in it until the next big garbage collection, and so most
- * requests of a busy process would outlive the collections that are made for the short-lived.
+ * Items in flight, in slots that are reused. A Set would work too, but costs much more: each time it allocates a new table, the
+ * old one still references its items until the next full garbage collection, so that most requests of a busy process would
+ * survive the young collections.
  */
 
-/** Something that may lie in `Slots`; it remembers where. */
+/** An item for `Slots`; it remembers its slot. */
 export interface Slotted {
-  /** −1 when it lies in none. */
+  /** −1 when it is in none. */
   slot: number;
 }
 
@@ -18,14 +18,14 @@ export class Slots<T extends Slotted> {
     return this.#places.length - this.#free.length;
   }
 
-  /** Must not lie in any already. */
+  /** The item must not be in a slot already. */
   add(item: T): void {
     const slot = this.#free.pop() ?? this.#places.length;
     item.slot = slot;
     this.#places[slot] = item;
   }
 
-  /** False when it is not there any more. */
+  /** Returns false when it was not in a slot. */
   remove(item: T): boolean {
     const { slot } = item;
     if (slot === -1) return false;
@@ -35,7 +35,7 @@ export class Slots<T extends Slotted> {
     return true;
   }
 
-  /** In no particular order. Items may be removed meanwhile. */
+  /** In no particular order. Items may be removed during the iteration. */
   *[Symbol.iterator](): Iterator<T> {
     for (const item of this.#places) if (item !== undefined) yield item;
   }

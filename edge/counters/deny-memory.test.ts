@@ -17,7 +17,7 @@ const aCharge = (charge: Partial<LimitCharge> = {}): LimitCharge => ({
   ...charge,
 });
 
-/** A memory before counters whose clock is ours, and how often the counters were asked. */
+/** A memory in front of counters with a clock that we set, and the number of calls to the counters. */
 function aMemory(max?: number) {
   const clock = { ms: 1_000_000 };
   const store = new MemoryStore(() => clock.ms);
@@ -45,11 +45,11 @@ const step = fc.record({
     }),
     { minLength: 1, maxLength: 3 },
   ),
-  /** Somebody else consumes at the store directly. */
+  /** Another process consumes directly at the store. */
   isForeign: fc.boolean(),
 });
 
-test("it never refuses what the counters would admit, and admits nothing by itself", async () => {
+test("it never refuses what the counters would admit, and never admits without asking them", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const { clock, inner, memory } = aMemory();
@@ -68,7 +68,7 @@ test("it never refuses what the counters would admit, and admits nothing by itse
   );
 });
 
-test("a refusal is repeated without asking until the charge could pass", async () => {
+test("a refusal is repeated without a call until the charge could pass", async () => {
   const { clock, memory, asked } = aMemory();
   const request = { limits: [aCharge({ limit: 1 })] };
   await memory.consume(request);
@@ -94,7 +94,7 @@ test("beside a refusal the other limits are reported as they were, and credits o
   expect(asked()).toBe(2);
 });
 
-test("what passed beside a refusal is only told, and decides nothing when it comes alone", async () => {
+test("a limit that passed beside a refusal is only reported, and not decided from the memory when it comes alone", async () => {
   const { memory, asked } = aMemory();
   const passing = aCharge({ identifier: "bob" });
   await memory.consume({ limits: [aCharge({ limit: 0 }), passing] });
@@ -102,7 +102,7 @@ test("what passed beside a refusal is only told, and decides nothing when it com
   expect(asked()).toBe(2);
 });
 
-test("a refusal that was remembered without credits is asked anew with them, and the other way it tells none", async () => {
+test("a refusal cached without credits is decided again with them; one cached with credits serves a request without", async () => {
   const { memory, asked } = aMemory();
   const request = { limits: [aCharge({ limit: 0 })] };
   const credits = { workspaceId: "ws_1", keyId: "key_1", cost: 1 };
@@ -113,7 +113,7 @@ test("a refusal that was remembered without credits is asked anew with them, and
   expect(asked()).toBe(2);
 });
 
-test("a refusal that lasts beyond its window tells the end of the present one", async () => {
+test("a refusal that lasts beyond its window reports the end of the current one", async () => {
   const { clock, memory, asked } = aMemory();
   const request = { limits: [aCharge({ limit: 1 })] };
   await memory.consume(request);
@@ -123,7 +123,7 @@ test("a refusal that lasts beyond its window tells the end of the present one", 
   expect(asked()).toBe(2);
 });
 
-test("a dry run asks the counters, takes nothing from them, and is not remembered", async () => {
+test("a dry run calls the counters, consumes nothing, and is not cached", async () => {
   const { memory, asked } = aMemory();
   const request = { limits: [aCharge({ limit: 1 })] };
   for (let i = 0; i < 3; i++) expect((await memory.consume(request, { dryRun: true })).passed).toBe(true);
@@ -134,7 +134,7 @@ test("a dry run asks the counters, takes nothing from them, and is not remembere
   expect(asked()).toBe(5);
 });
 
-test("a changed limit or cost is asked anew, and so is everything once it has forgotten", async () => {
+test("a changed limit or cost is decided again, and so is everything after forget()", async () => {
   const { memory, asked } = aMemory();
   const charge = aCharge({ limit: 0 });
   await memory.consume({ limits: [charge] });
@@ -146,7 +146,7 @@ test("a changed limit or cost is asked anew, and so is everything once it has fo
   expect(asked()).toBe(4);
 });
 
-test("it holds no more than it may", async () => {
+test("it holds at most `max` entries", async () => {
   const { memory, asked } = aMemory(10);
   for (let round = 0; round < 2; round++) {
     for (let i = 0; i < 100; i++) await memory.consume({ limits: [aCharge({ limit: 0, identifier: `${i}` })] });

@@ -6,16 +6,17 @@ import { counterName } from "./memory.ts";
 import type { ConsumeOptions, StrictCounters } from "./strict.ts";
 
 /*
- * A refusal stays right until the moment at which the charge could pass if nobody else consumed; whatever others consume
- * only makes it later. So a caller over its limit costs no round trip. Not for a cluster, where giving back lowers counts.
+ * A refusal stays correct until the moment at which the charge could pass if no other caller consumed anything; what others consume
+ * only moves that moment later. So a caller over its limit costs no round trip. Not used on a cluster, where amounts are given back
+ * and counts can go down.
  *
- * What a request was told is remembered for each of its limits: of a refusal until that moment, and of the limits that
- * would have passed until their window ends, but only to report them again beside a refusal.
+ * The outcome is cached for each limit of a request: a refusal until that moment, and a limit that would have passed until its
+ * window ends, but only to report it again next to a refusal.
  */
 
 interface Remembered {
   readonly outcome: LimitOutcome;
-  /** The store's clock. */
+  /** Unix ms, by the store's clock. */
   readonly untilMs: number;
   /** The credits that were reported beside it. */
   readonly credits: { readonly keyId: string; readonly remaining: number | undefined } | undefined;
@@ -26,7 +27,7 @@ const REMEMBERED_MAX = 10_000;
 export class DenyMemory implements StrictCounters {
   readonly #inner: StrictCounters;
   readonly #remembered: BoundedCache<string, Remembered>;
-  /** Store clock − monotonic clock. Reckoned from the moment of sending, so that our estimate never runs behind. */
+  /** Store clock − monotonic clock, measured from the moment of sending, so that the estimate is never behind the store. */
   #offsetMs = 0;
 
   readonly #monotonicMs: () => number;
@@ -52,7 +53,7 @@ export class DenyMemory implements StrictCounters {
     });
   }
 
-  /** For a new projection: the counters may have gone back in time with everything else. */
+  /** For a new projection: if the store went back in time, so did the counters. */
   forget(): void {
     this.#remembered.clear();
   }
@@ -101,5 +102,5 @@ export class DenyMemory implements StrictCounters {
   }
 }
 
-/** The limit is part of the name, so that a changed one is asked anew. */
+/** The limit is part of the name, so that a changed limit is not answered from the cache. */
 const nameOf = (charge: LimitCharge): string => `${charge.limit}:${charge.cost}:${counterName(charge)}`;

@@ -10,12 +10,12 @@ const countersThat = (consume: () => Promise<Consumed>): StrictCounters => ({ co
 const consumed: Consumed = { nowMs: 0, limits: [], passed: true };
 const never = () => new Promise<Consumed>(() => {});
 
-test("who is not answered in time is told so", async () => {
+test("a call without an answer in time fails", async () => {
   const guarded = new GuardedCounters(countersThat(never), { timeoutMs: 5, extraPoll: false });
   await expect(guarded.consume({ limits: [] })).rejects.toBeInstanceOf(CountersUnavailable);
 });
 
-test("a store that mostly fails is not asked for a second, and then by one", () => {
+test("a store that mostly fails is not called for a second, and then by one call", () => {
   const breaker = new Breaker();
   let nowMs = 1_000;
   for (let i = 0; i < 19; i++) breaker.failed(nowMs);
@@ -31,7 +31,7 @@ test("a store that mostly fails is not asked for a second, and then by one", () 
   expect([breaker.admits(nowMs + 1_001), breaker.admits(nowMs + 1_001)]).toEqual([true, true]);
 });
 
-test("single failures among many successes change nothing, and old ones are forgotten", () => {
+test("single failures among many successes do not open it, and old ones are forgotten", () => {
   const breaker = new Breaker();
   for (let i = 0; i < 100; i++) {
     breaker.succeeded(i);
@@ -62,13 +62,13 @@ describe("of the calls of the last 5 to 10 s", () => {
     { laterMs: 5_000, admits: false },
     { laterMs: 9_999, admits: false },
     { laterMs: 10_000, admits: true },
-  ])("19 failures and one $laterMs ms later: are calls admitted? $admits", ({ laterMs, admits }) => {
+  ])("19 failures and one $laterMs ms later: calls are admitted: $admits", ({ laterMs, admits }) => {
     const breaker = aBreaker(0, 19, 1_000_000);
     breaker.failed(1_000_000 + laterMs);
     expect(breaker.admits(1_000_000 + laterMs)).toBe(admits);
   });
 
-  test("those before are forgotten also while calls go on", () => {
+  test("older ones are forgotten also while calls continue", () => {
     const breaker = aBreaker(0, 19, 1_000_000);
     breaker.succeeded(1_005_000);
     breaker.succeeded(1_010_000);
@@ -76,7 +76,7 @@ describe("of the calls of the last 5 to 10 s", () => {
     expect(breaker.admits(1_010_000)).toBe(true);
   });
 
-  test("none counts any more once the one that may try has succeeded", () => {
+  test("none counts any more after the probing call has succeeded", () => {
     const breaker = aBreaker(0, 20);
     expect(breaker.admits(1_000)).toBe(true);
     breaker.succeeded(1_000);
@@ -86,7 +86,7 @@ describe("of the calls of the last 5 to 10 s", () => {
     expect(breaker.admits(1_000)).toBe(false);
   });
 
-  test("none needs to have failed beside the one that may try, for another second without calls", () => {
+  test("the failure of the probing call alone keeps it open for another second", () => {
     const breaker = aBreaker(0, 20);
     expect(breaker.admits(60_000)).toBe(true);
     breaker.failed(60_000);
@@ -94,7 +94,7 @@ describe("of the calls of the last 5 to 10 s", () => {
     expect(breaker.admits(61_000)).toBe(true);
   });
 
-  test("one that was sent before and succeeds late does not close it", () => {
+  test("a call that was sent before it opened and succeeds late does not close it", () => {
     const breaker = aBreaker(0, 20);
     breaker.succeeded(500);
     expect(breaker.admits(999)).toBe(false);
@@ -102,7 +102,7 @@ describe("of the calls of the last 5 to 10 s", () => {
   });
 });
 
-test("what is asked for is handed on, with until when the caller waits", async () => {
+test("a request is passed on with its caller's deadline", async () => {
   const asked: (ConsumeOptions | undefined)[] = [];
   const inner: StrictCounters = {
     consume: async (_request, options) => {
@@ -121,7 +121,7 @@ test("what is asked for is handed on, with until when the caller waits", async (
   await guarded.close();
 });
 
-test("each of many callers has the whole time, and an answer that comes later is thrown away", async () => {
+test("each of many callers gets the full timeout, and a late answer is ignored", async () => {
   const answers: Array<(answer: Consumed) => void> = [];
   const late = () => new Promise<Consumed>((resolve) => answers.push(resolve));
   const guarded = new GuardedCounters(countersThat(late), { timeoutMs: 40, extraPoll: false });
@@ -137,7 +137,7 @@ test("each of many callers has the whole time, and an answer that comes later is
   calls.push(call());
   calls.push(...Array.from({ length: 7 }, call));
   for (const tookMs of await Promise.all(calls)) expect(tookMs).toBeGreaterThanOrEqual(39);
-  // Ten have failed. If their late answers were counted as well, these would be 20 calls, and one more failure would be enough.
+  // Ten have failed. If their late answers counted as well, these would be 20 calls, and one more failure would open it.
   for (const answer of answers) answer(consumed);
   await sleep(0);
   await call();
@@ -146,18 +146,18 @@ test("each of many callers has the whole time, and an answer that comes later is
 });
 
 describe("with an extra poll", () => {
-  /** Answers after so long; the timer is of the same turn as the guard's, and comes right behind it. */
+  /** Answers after this time; its timer is of the same turn as the guard's, and fires directly after it. */
   const after = (ms: number) => () =>
     new Promise<Consumed>((resolve) => {
       setTimeout(() => resolve(consumed), ms);
     });
 
-  test("an answer that is there in the turn in which the time is up is taken", async () => {
+  test("an answer that arrives in the turn of the timeout is used", async () => {
     const options = { timeoutMs: 20, extraPoll: true };
     expect(await new GuardedCounters(countersThat(after(20)), options).consume({ limits: [] })).toBe(consumed);
   });
 
-  test("who is not answered then is told so", async () => {
+  test("a call without an answer by then fails", async () => {
     const guarded = new GuardedCounters(countersThat(never), { timeoutMs: 20, extraPoll: true });
     const beganMs = performance.now();
     await expect(guarded.consume({ limits: [] })).rejects.toThrow(/no answer within 20 ms/);
@@ -169,7 +169,7 @@ describe("with an extra poll", () => {
     while (performance.now() < untilMs);
   };
 
-  test("the time begins once more when this process was busy, and only once", async () => {
+  test("the time starts again when this process was busy, and only once", async () => {
     const callers: Caller[] = [];
     const inner: StrictCounters = {
       consume: (_request, options) => {
@@ -192,7 +192,7 @@ describe("with an extra poll", () => {
   });
 });
 
-test("closing closes what is behind it", async () => {
+test("closing it closes the counters behind it", async () => {
   let isClosed = false;
   const inner: StrictCounters = {
     consume: never,

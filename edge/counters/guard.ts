@@ -4,15 +4,15 @@ import { type ConsumeRequest, CountersUnavailable } from "./contract.ts";
 import type { Caller, ConsumeOptions, StrictCounters } from "./strict.ts";
 
 /*
- * Gives up on a store that does not answer, and stops asking one that mostly fails.
+ * A circuit breaker with a timeout: gives up on a call that gets no answer, and stops calling a store while most calls fail.
  *
  *   closed ── half of at least 20 calls in the last 5 to 10 s failed ──► open ── after 1 s ──► one call may try
  *      ▲                                                                  ▲                        │
  *      └──────────────────────────── it succeeds ─────────────────────────┼────────────────────────┤
  *                                                                         └───── it fails ─────────┘
  *
- * While it is open every call fails at once. Whom it gives up on, the counters behind it are told of (`Caller`): what they come
- * to later consumes nothing. A late reply is thrown away.
+ * While it is open, every call fails at once. Each call passes its deadline on (`Caller`), so that the counters consume nothing for a
+ * caller that has given up. A late reply is ignored.
  */
 
 const BUCKET_MS = 5_000;
@@ -27,7 +27,7 @@ export class Breaker {
   #now = { calls: 0, failures: 0 };
   #before = { calls: 0, failures: 0 };
 
-  /** Whether a call may be made; of an open breaker, one each second. `nowMs` is a monotonic clock in all methods. */
+  /** Whether a call may be made; with an open breaker, one per second. `nowMs` is a monotonic clock in all methods. */
   admits(nowMs: number): boolean {
     if (this.#openUntilMs === 0) return true;
     if (nowMs < this.#openUntilMs || this.#isProbing) return false;
@@ -71,14 +71,14 @@ export class Breaker {
 export interface GuardOptions {
   readonly timeoutMs: number;
   /**
-   * A process that was busy may find its timer due before it has read the reply that lies in the socket, or even before it
-   * has sent the question. So one more turn of the event loop reads what is there, and when the timer itself comes late the
-   * time begins once more: a busy sidecar is not to be taken for an absent Redis.
+   * In a busy process the timer may fire before the process has read a reply that has already arrived, or even before it has sent the
+   * request. So one more turn of the event loop reads what has arrived, and if the timer itself is late, the time starts again
+   * once. Otherwise a busy sidecar would look like a lost Redis.
    */
   readonly extraPoll: boolean;
 }
 
-/** A timer that comes later than this says that the process was busy. */
+/** A timer that is later than this means that the process was busy. */
 const LATE_MS = 10;
 
 /** A call that has not been answered yet. */
@@ -93,7 +93,7 @@ export class GuardedCounters implements StrictCounters {
   readonly #options: GuardOptions;
   readonly #breaker = new Breaker();
   readonly #pending = new Slots<Pending>();
-  /** One timer serves all: a timer a call costs more than the call. */
+  /** One timer for all calls: a timer for each call would cost more than the call. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor(inner: StrictCounters, options: GuardOptions) {
@@ -104,7 +104,9 @@ export class GuardedCounters implements StrictCounters {
   consume(request: ConsumeRequest, options?: ConsumeOptions): Promise<Consumed> {
     const nowMs = performance.now();
     if (!this.#breaker.admits(nowMs)) {
-      return Promise.reject(new CountersUnavailable("the store has mostly failed of late and is not asked"));
+      return Promise.reject(
+        new CountersUnavailable("most of the last calls to the store failed, so it is not called for now"),
+      );
     }
     const { timeoutMs } = this.#options;
     return new Promise((resolve, reject) => {
@@ -138,7 +140,7 @@ export class GuardedCounters implements StrictCounters {
     this.#timer.unref();
   }
 
-  /** Gives up on what is due. With nothing under way the timer rests; the next call sets it again. */
+  /** Gives up on calls that are due. Without calls in flight the timer is not set; the next call sets it again. */
   #onTimer(): void {
     const nowMs = performance.now();
     const { extraPoll, timeoutMs } = this.#options;
@@ -161,7 +163,7 @@ export class GuardedCounters implements StrictCounters {
       nextMs = Math.min(nextMs, pending.dueMs);
     }
     this.#timer = undefined;
-    // Rounded up: a timer that comes too early would find nothing due, and be set again at once.
+    // Rounded up: a timer that fires too early would find nothing due and be set again at once.
     if (nextMs !== Number.POSITIVE_INFINITY) this.#arm(Math.ceil(nextMs - nowMs));
   }
 }

@@ -19,7 +19,7 @@ const charge: LimitCharge = {
   accuracy: "local",
 };
 
-/** A shared store in this process, which can be away or lose its answers. */
+/** A shared store in this process, which can become unreachable or lose its replies. */
 class SharedTotals {
   readonly totals = new Map<string, WindowCounts>();
   state: "there" | "away" | "answers get lost" = "there";
@@ -70,7 +70,7 @@ test("alone it admits exactly the limit", async () => {
   expect(counters.overAdmitted()).toBe(0);
 });
 
-test("what is being synced counts until the answer is there, and once after it", async () => {
+test("an amount in flight counts until the reply arrives, and once after it", async () => {
   const shared = new SharedTotals();
   const reached = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<void>();
@@ -94,7 +94,7 @@ test("what is being synced counts until the answer is there, and once after it",
   expect(counters.overAdmitted()).toBe(0);
 });
 
-test("what others admitted counts after the next sync", async () => {
+test("amounts of other processes count after the next sync", async () => {
   const shared = new SharedTotals();
   const [first, second] = [aProcess(shared), aProcess(shared)];
   expect(await admit(first, 6)).toBe(6);
@@ -104,7 +104,7 @@ test("what others admitted counts after the next sync", async () => {
   expect(await admit(second, 10)).toBe(3);
 });
 
-test("what was admitted while the store was away is told afterwards, once", async () => {
+test("amounts admitted while the store was unreachable are sent afterwards, once", async () => {
   const shared = new SharedTotals();
   shared.state = "away";
   const counters = aProcess(shared);
@@ -115,7 +115,7 @@ test("what was admitted while the store was away is told afterwards, once", asyn
   await waitFor("the next sync", () => shared.total() === 8);
 });
 
-test("an amount whose answer was lost is never sent again, and still counts here", async () => {
+test("an amount whose reply was lost is never sent again, and still counts here", async () => {
   const shared = new SharedTotals();
   shared.state = "answers get lost";
   const counters = aProcess(shared);
@@ -126,7 +126,7 @@ test("an amount whose answer was lost is never sent again, and still counts here
   await waitFor("the sync", () => shared.total() === 10);
 });
 
-test("closing tells the last of it", async () => {
+test("closing sends the last amounts", async () => {
   const shared = new SharedTotals();
   const counters = aProcess(shared);
   await admit(counters, 4);
@@ -134,7 +134,7 @@ test("closing tells the last of it", async () => {
   expect(shared.total()).toBe(4);
 });
 
-test("what all admitted beyond the limit before they knew of one another is measured", async () => {
+test("the excess that all processes admitted between two syncs is measured", async () => {
   const shared = new SharedTotals();
   shared.state = "away";
   const processes = [aProcess(shared), aProcess(shared), aProcess(shared)];
@@ -142,11 +142,11 @@ test("what all admitted beyond the limit before they knew of one another is meas
   shared.state = "there";
   await waitFor("all syncs", () => shared.total() === 30);
   const over = () => processes.reduce((sum, counters) => sum + counters.overAdmitted(), 0);
-  // The first to tell saw nothing beyond the limit; each of the others is to blame for what it admitted itself, and for no more.
+  // The first to sync saw no excess; each of the others counts only what it admitted itself.
   await waitFor("the measure", () => over() === 20);
 });
 
-test("time is the shared store's once it has answered", async () => {
+test("after the first sync, the clock is the shared store's", async () => {
   const aheadMs = 5 * HOUR_MS;
   const counters = new LocalCounters(new MemoryCounters(), {
     keyOf: counterName,
@@ -182,14 +182,14 @@ describe("beside strict limits and credits", () => {
     return { shared, counters };
   };
 
-  test("what each tells is in the order of the request", async () => {
+  test("outcomes are in the order of the request", async () => {
     const { counters } = mixed();
     const { passed, limits } = await counters.consume({ limits: [other, strict, charge] });
     expect(passed).toBe(true);
     expect(limits.map(({ remaining }) => remaining)).toEqual([2, 4, 9]);
   });
 
-  test("a local refusal takes nothing from the strict ones and no credits, and tells what is left of them", async () => {
+  test("a local refusal takes nothing from the strict ones and no credits, and reports what is left of them", async () => {
     const { counters } = mixed();
     const refused = await counters.consume({ limits: [strict, { ...charge, limit: 0 }], credits });
     expect(refused).toMatchObject({ passed: false, limits: [{ passed: true, remaining: 5 }, { passed: false }] });
@@ -200,7 +200,7 @@ describe("beside strict limits and credits", () => {
     expect(passed.credits).toEqual({ status: "spent", remaining: 1 });
   });
 
-  test("a strict refusal takes nothing from the local ones, and tells what is left of them", async () => {
+  test("a strict refusal takes nothing from the local ones, and reports what is left of them", async () => {
     const { counters, shared } = mixed();
     const refused = await counters.consume({
       limits: [
@@ -221,7 +221,7 @@ describe("beside strict limits and credits", () => {
     expect(refused).toMatchObject({ passed: true, limits: [{ remaining: 8 }], credits: { status: "refused" } });
   });
 
-  test("counters that cannot be reached take nothing from the local ones", async () => {
+  test("unreachable counters consume nothing from the local ones", async () => {
     const { counters } = mixed({
       consume: () => Promise.reject(new CountersUnavailable("away")),
       close: async () => {},

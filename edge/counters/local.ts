@@ -7,16 +7,16 @@ import type { StrictCounters } from "./strict.ts";
 import { type Amount, type Synced, type SyncItem, withAmounts } from "./sync.ts";
 
 /*
- * Limits with `accuracy: "local"` are decided in this process at once, from the totals that the store gave last and what
- * was admitted here since. Every 100 ms both are synced with the store. So all processes together may admit more than the limit by what
- * they admit between two syncs that succeed; what this process sees of that is counted.
+ * Limits with `accuracy: "local"` are decided in this process at once, from the last totals of the store and what this process
+ * admitted since. Both are synced every 100 ms. So all processes together may exceed the limit by what they admit between two
+ * successful syncs. Each process counts its own part of that excess, as far as it can see it.
  *
- * An amount that was sent is never sent again: when the answer stays away it counts here as if it had arrived.
+ * An amount that was sent is never sent again: if the reply is lost, it counts here as if it had arrived.
  */
 
 const SYNC_EVERY_MS = 100;
 const SWEEP_EVERY_MS = 10_000;
-/** Beyond it the oldest counter is forgotten, and what it knew of others with it. */
+/** Beyond it the oldest counter is evicted, with the totals of the other processes in it. */
 const COUNTERS_MAX = 100_000;
 
 interface LocalCounter {
@@ -24,18 +24,18 @@ interface LocalCounter {
   readonly durationMs: number;
   /** The totals of the last sync. */
   shared: WindowCounts | undefined;
-  /** Admitted here since; at most one for each window, and negative when a refusal elsewhere took it back. */
+  /** Admitted here since; at most one amount per window. Negative when a refusal by another limit took it back. */
   pending: Amount[];
-  /** What has been sent, and counts here until the totals that have it in them are there. */
+  /** Sent, in flight: counts here until totals that include it arrive. */
   underWay: readonly Amount[];
-  /** The limit it was last asked with, for measuring. */
+  /** The limit of the last request, for measuring the excess. */
   limit: number;
 }
 
 export interface LocalOptions {
   /** The store's key of a charge's counter. */
   readonly keyOf: (charge: LimitCharge) => string;
-  /** Adds the amounts and returns the totals. undefined: the store was not reached, and nothing was sent. */
+  /** Adds the amounts and returns the totals. undefined: the store was not reached and nothing was sent. */
   readonly sync: (items: readonly SyncItem[]) => Promise<Synced | undefined>;
   readonly everyMs?: number;
 }
@@ -47,7 +47,7 @@ export class LocalCounters implements Counters {
   readonly #touched = new Set<LocalCounter>();
   #timer: NodeJS.Timeout | undefined;
   #syncing: Promise<void> = Promise.resolve();
-  /** Store clock − monotonic clock; this host's own until the first sync. */
+  /** Store clock − monotonic clock. Until the first sync, the clock of this host is used instead. */
   #offsetMs = Date.now() - performance.now();
   #overAdmitted = 0;
   #sweptAtMs = 0;
@@ -58,7 +58,7 @@ export class LocalCounters implements Counters {
     this.#options = options;
   }
 
-  /** Units admitted beyond limits, as far as this process can tell: its own share of each total above its limit. */
+  /** Units admitted beyond limits, as far as this process can see: its own part of each total above its limit. */
   overAdmitted(): number {
     return this.#overAdmitted;
   }
@@ -68,7 +68,7 @@ export class LocalCounters implements Counters {
     return this.#strict.consume(request);
   }
 
-  /** Syncs once more, so that others see what was admitted here last. */
+  /** Syncs once more, so that other processes get the last amounts. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -86,7 +86,7 @@ export class LocalCounters implements Counters {
       return { nowMs, limits: decided.outcomes, passed: decided.passed };
     }
     if (!decided.passed) {
-      // Only to report them: nothing is consumed any more.
+      // Only for the report: the dry run consumes nothing.
       const asked = await this.#strict.consume({ limits: strict }, { dryRun: true });
       const outcomes = inOrder(limits, decided.outcomes, asked.limits);
       const base = { nowMs: asked.nowMs, limits: outcomes, passed: false };
@@ -104,7 +104,7 @@ export class LocalCounters implements Counters {
     return { ...consumed, limits: inOrder(limits, this.#asRead(local, nowMs), consumed.limits) };
   }
 
-  /** Decides and admits in one step, so that two requests at the same time do not both take the last unit. */
+  /** Decides and admits in one synchronous step, so that two concurrent requests cannot both take the last unit. */
   #decide(charges: readonly LimitCharge[], nowMs: number) {
     const asked = charges.map((charge) => {
       const { limit, durationMs, cost } = charge;
@@ -179,7 +179,7 @@ export class LocalCounters implements Counters {
     const sentAtMs = performance.now();
     const synced = await this.#options.sync(items).catch(() => "unknown" as const);
     if (synced === undefined) {
-      // Nothing was sent, so it is still to be sent, before what came meanwhile.
+      // Nothing was sent, so these amounts must be sent again, before what was admitted meanwhile.
       for (const counter of counters) {
         for (const { window, amount } of counter.underWay) addTo(counter.pending, window, amount);
         if (counter.underWay.length > 0) this.#touched.add(counter);
@@ -215,7 +215,7 @@ export class LocalCounters implements Counters {
   }
 }
 
-/** The last totals, and what of this process is not in them. */
+/** The last totals, plus the amounts of this process that are not in them. */
 function knownCounts({ shared, underWay, pending }: LocalCounter): WindowCounts | undefined {
   return withAmounts(withAmounts(shared, underWay), pending);
 }
@@ -227,7 +227,7 @@ function viewOf(counter: LocalCounter, nowMs: number): WindowCounts {
 function addPending(counter: LocalCounter, nowMs: number, amount: number): void {
   if (amount === 0) return;
   addTo(counter.pending, viewOf(counter, nowMs).window, amount);
-  // Windows before the last weigh nothing any more.
+  // Windows before the previous one no longer count.
   if (counter.pending.length > 2) counter.pending = counter.pending.slice(-2);
 }
 

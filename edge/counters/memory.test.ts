@@ -25,7 +25,7 @@ test("the windows slide as in the example of api-v2.md section 9.1", async () =>
   expect(await counters.consume({ limits: [aCharge()] })).toMatchObject({ passed: true, limits: [{ remaining: 1 }] });
 });
 
-test("counters that weigh nothing any more are swept away", async () => {
+test("expired counters are removed", async () => {
   const clock = { ms: 0 };
   const store = new MemoryStore(() => clock.ms);
   const counters = new MemoryCounters(store);
@@ -36,7 +36,7 @@ test("counters that weigh nothing any more are swept away", async () => {
   expect(store.limits.size).toBe(1);
 });
 
-test("it keeps no more counters than it may", async () => {
+test("it keeps at most the allowed number of counters", async () => {
   const store = new MemoryStore(() => 0, 10);
   const counters = new MemoryCounters(store);
   for (let i = 0; i < 100; i++) await counters.consume({ limits: [aCharge({ identifier: `${i}` })] });
@@ -44,7 +44,7 @@ test("it keeps no more counters than it may", async () => {
   expect(store.limits.has("ws_1:name:1:n:60000:99")).toBe(true);
 });
 
-test("a dry run decides with the costs, takes nothing, and tells what is left without them", async () => {
+test("a dry run decides with the costs, consumes nothing, and reports what is left without them", async () => {
   const counters = new MemoryCounters(new MemoryStore(() => 0));
   const credits = { workspaceId: "ws_1", keyId: "key_1", cost: 1 };
   const request = { limits: [aCharge({ cost: 6 }), aCharge({ identifier: "bob", limit: 5, cost: 6 })], credits };
@@ -67,7 +67,7 @@ describe("credits", () => {
     return { store, spend };
   };
 
-  test("are spent to the last, and then refused; reading them spends nothing and asks for no writing", async () => {
+  test("are spent to the last, and then refused; reading them spends nothing and marks nothing as dirty", async () => {
     const { store, spend } = aStore({ open: true, granted: 5, spent: 1 });
     expect(await spend(0)).toEqual({ status: "spent", remaining: 4 });
     expect(store.dirty.size).toBe(0);
@@ -79,13 +79,13 @@ describe("credits", () => {
     expect(store.toLoad.size).toBe(0);
   });
 
-  test("are not reached behind a limit that refuses, and told when they are known", async () => {
+  test("are not spent after a limit that refuses, and reported if they are known", async () => {
     const { spend } = aStore({ open: true, granted: 5, spent: 7 });
     expect(await spend(1, "key_1", 0)).toEqual({ status: "unreached", remaining: 0 });
     expect(await spend(1, "key_2", 0)).toEqual({ status: "unreached", remaining: undefined });
   });
 
-  test("that are closed or not there are unknown, and asked for", async () => {
+  test("that are closed or missing are unknown, and requested from the loader", async () => {
     const { store, spend } = aStore({ open: false, granted: 5, spent: 0 });
     for (const keyId of ["key_1", "key_2"]) expect(await spend(1, keyId)).toEqual({ status: "unknown" });
     expect(store.toLoad).toEqual(new Map([["ws_1", new Set(["key_1", "key_2"])]]));

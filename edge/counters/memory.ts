@@ -10,14 +10,14 @@ export interface MemoryCredits extends CreditCounter {
 }
 
 interface KeptCounts extends WindowCounts {
-  /** Unix ms after which the counts weigh nothing: the end of the window after theirs. */
+  /** Unix ms after which the counts no longer matter: the end of the window after theirs. */
   readonly expiresMs: number;
 }
 
-/** Beyond it the oldest counter is forgotten: identifiers are the caller's, and memory is not to be. */
+/** Beyond it the oldest counter is evicted: callers choose the identifiers, so they must not decide how much memory is used. */
 const COUNTERS_MAX = 500_000;
 
-/** How many counters each call looks at for expired ones, so that the store never has to be swept as a whole. */
+/** How many counters each call checks for expiry, so that the whole store is never swept at once. */
 const SWEEP_PER_CALL = 2;
 
 /** The counters of one process, shared by `MemoryCounters` and the credit store beside it. */
@@ -66,12 +66,12 @@ export function mark(marks: Map<string, Set<string>>, workspaceId: string, keyId
   else marked.add(keyId);
 }
 
-/** Names the counter of a charge within this process. The lengths keep two different charges from having one name. */
+/** Names the counter of a charge within this process. The length makes sure that two different charges never get one name. */
 export function counterName({ workspaceId, scope, identifier, durationMs }: LimitCharge): string {
   return `${workspaceId}:${scope.kind}:${scope.value.length}:${scope.value}:${durationMs}:${identifier}`;
 }
 
-/** Counts in this process alone: for `postern dev`, and for what a pod decides by itself while Redis is away. */
+/** Counts in this process only: for `postern dev`, and for a pod's own decisions while Redis is unreachable. */
 export class MemoryCounters implements StrictCounters {
   readonly #store: MemoryStore;
 
@@ -83,7 +83,7 @@ export class MemoryCounters implements StrictCounters {
     return this.consumeNow(request, options);
   }
 
-  /** The same without a promise: nothing here has to be waited for. */
+  /** The same as `consume` without a promise, because nothing here has to be waited for. */
   consumeNow({ limits, credits }: ConsumeRequest, options?: ConsumeOptions): Consumed {
     const store = this.#store;
     const nowMs = store.nowMs();

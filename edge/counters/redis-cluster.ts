@@ -11,10 +11,10 @@ import { countsAt, creditOutcome, TOO_LATE, WAIT_MS } from "./redis.ts";
 import { CONSUME, GIVE_BACK, SPEND_CREDITS } from "./scripts.ts";
 import { type Caller, type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
-/** The status of credits after the deadline. */
+/** The status of credits when the call came after the deadline. */
 const SPENT_TOO_LATE = 4;
 
-/** The charges on one counter, and where they stand in the request. */
+/** The charges on one counter, and their positions in the request. */
 interface Group {
   readonly counterKey: string;
   readonly durationMs: number;
@@ -22,7 +22,7 @@ interface Group {
   readonly places: number[];
 }
 
-/** What the counter said to them. */
+/** A group with the reply of its counter. */
 interface Share extends Group {
   readonly nowMs: number;
   readonly counts: WindowCounts;
@@ -30,10 +30,10 @@ interface Share extends Group {
 }
 
 /**
- * On a cluster each counter may be in another slot, so each is asked by itself, all at once, and when one refuses the others
- * are given back. Between the two a concurrent caller may meet a refusal that a moment later would not be one; more than
- * the limit is never admitted. Giving back is tried once: a lost give-back leaves a count too high, never too low.
- * Deadlines take the clocks of the nodes to agree within some milliseconds.
+ * On a cluster each counter may be in another slot, so each is called separately, all at once; if one refuses, the others are given
+ * back. Meanwhile a concurrent caller may be refused although the amount is about to be given back; but more than the limit is never
+ * admitted. Giving back is tried once: if that call is lost, a count is too high, never too low. Deadlines assume that the clocks of
+ * the nodes differ by only a few milliseconds.
  */
 export class RedisClusterCounters implements StrictCounters {
   readonly #client: RedisClient;
@@ -132,7 +132,7 @@ export class RedisClusterCounters implements StrictCounters {
     }
   }
 
-  /** Adding to a set may be repeated. A mark that is lost all the same is made by the key's next request. */
+  /** Adding to a set may be repeated. If the mark is lost anyway, the key's next request makes it again. */
   async #mark(set: string, keyId: string): Promise<void> {
     for (let attempt = 0; attempt < 2; attempt++) {
       const isMarked = await this.#client.sadd(set, keyId).then(
@@ -144,7 +144,7 @@ export class RedisClusterCounters implements StrictCounters {
   }
 }
 
-/** As `whole` of the scripts: a pod's user can write anything into the counters of its workspace. */
+/** The same check as `whole` of the scripts: a pod's user can write anything into the counters of its workspace. */
 function readCount(text: string | null | undefined): number | undefined {
   return text != null && /^\d{1,16}$/.test(text) && Number(text) <= Number.MAX_SAFE_INTEGER ? Number(text) : undefined;
 }

@@ -10,40 +10,40 @@ import { CounterKeys } from "./counter-keys.ts";
 import { CONSUME, CONSUME_MANY } from "./scripts.ts";
 import { type Caller, type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
-/** More in one script would keep others waiting. */
+/** More requests in one script would block other clients for too long. */
 const TOGETHER_MAX = 32;
 
-/** How long a caller waits who does not say. */
+/** How long a caller waits that does not say how long. */
 export const WAIT_MS = 5_000;
 
 interface Waiting {
   readonly command: ConsumeCommand;
   readonly caller: Caller;
-  /** The store came to it too late, by what we thought of its clock, and did nothing. */
+  /** The first try reached the store after its deadline, by our estimate of its clock, and did nothing. */
   isSecond: boolean;
   readonly resolve: (consumed: Consumed) => void;
   readonly reject: (error: CountersUnavailable) => void;
 }
 
-/** What the script says of each request of a group, in order; null stands for one that failed by itself. */
+/** The script's replies to the requests of a group, in order; null for a request whose script call failed. */
 type Replies = readonly (readonly number[] | null)[];
 
 /**
- * Decides all limits and the credits of a request in one call of one script on one Redis. A request that is alone is sent at
- * once. Under load, which is when the call before took several, what comes within one turn of the event loop is sent together
- * at its end; and those that come while a reply is awaited go together when it is there, as Nagle's algorithm has it, or as
- * soon as they are many. This saves most of the cost, and costs a request at most the wait for one reply more.
+ * Decides all limits and the credits of a request in one call of one script on one Redis. A single request is sent at once. Under
+ * load (when the last call carried several requests), all requests of one turn of the event loop are sent together at its end.
+ * Requests that arrive while a reply is awaited are sent together when it arrives, like Nagle's algorithm, or as soon as they
+ * are many. This saves most of the cost per request, and delays a request by at most the wait for one reply.
  */
 export class RedisCounters implements StrictCounters {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #counterKeys: CounterKeys;
-  /** By the charges of a request: for a key's own limits these live as long as the key's record is cached. */
+  /** Cached by the charges of a request: for a key's own limits these live as long as the key's record is cached. */
   readonly #commands = new WeakMap<readonly LimitCharge[], ConsumeCommand>();
   #waiting: Waiting[] = [];
-  /** How many calls of a script are without a reply. */
+  /** Script calls in flight. */
   #underWay = 0;
-  /** How many requests the last call took. */
+  /** How many requests the last call carried. */
   #together = 0;
 
   readonly #clock: DeadlineClock;
@@ -87,7 +87,7 @@ export class RedisCounters implements StrictCounters {
     this.#send(group).then(
       ({ sent, replies }) => {
         this.#next();
-        for (const [i, waiting] of sent.entries()) this.#settle(waiting, replies[i] ?? undefined);
+        for (const [i, waiting] of sent.entries()) this.#answer(waiting, replies[i] ?? undefined);
       },
       (cause: unknown) => {
         this.#next();
@@ -101,7 +101,7 @@ export class RedisCounters implements StrictCounters {
     if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendSoon();
   }
 
-  /** Sends those of a group whose callers still wait. Rejects, and never throws at once. */
+  /** Sends the requests of a group whose callers still wait. Rejects, and never throws synchronously. */
   async #send(group: readonly Waiting[]): Promise<{ sent: readonly Waiting[]; replies: Replies }> {
     let sentAtMs = performance.now();
     if (this.#clock.deadlineOf(sentAtMs, sentAtMs) === undefined) {
@@ -117,7 +117,7 @@ export class RedisCounters implements StrictCounters {
   }
 
   async #run(group: readonly Waiting[], nowMs: number): Promise<Replies> {
-    // What is not known is over: the script then does nothing.
+    // A deadline of 0 for an unknown clock: the script then does nothing.
     const deadlineOf = ({ caller }: Waiting) => this.#clock.deadlineOf(caller.dueMs, nowMs) ?? 0;
     const [first] = group;
     if (first !== undefined && group.length === 1) {
@@ -133,7 +133,7 @@ export class RedisCounters implements StrictCounters {
     return JSON.parse(reply as string) as Replies;
   }
 
-  #settle(waiting: Waiting, reply: readonly number[] | undefined): void {
+  #answer(waiting: Waiting, reply: readonly number[] | undefined): void {
     const { command, caller, isSecond, resolve, reject } = waiting;
     if (reply === undefined) reject(new CountersUnavailable("counting in Redis: the script failed"));
     else if (reply[1] !== TOO_LATE) resolve(readConsumed(reply, command));
@@ -190,18 +190,18 @@ export class RedisCounters implements StrictCounters {
   }
 }
 
-/** What the script says of a request that it came to after its deadline. */
+/** The script's reply to a request that it reached after its deadline. */
 export const TOO_LATE = -1;
 
 function giveUp({ reject }: Waiting): false {
-  reject(new CountersUnavailable("counting in Redis: nobody waits for it any more, so that nothing was counted"));
+  reject(new CountersUnavailable("counting in Redis: the caller's time is over, so nothing was counted"));
   return false;
 }
 
 interface ConsumeCommand {
   readonly keys: readonly string[];
   readonly args: readonly (string | number)[];
-  /** The same for CONSUME_MANY. */
+  /** The same arguments as one text, for CONSUME_MANY. */
   readonly text: string;
   readonly counterKeys: readonly string[];
   readonly charges: readonly CounterCharge[];
@@ -209,7 +209,7 @@ interface ConsumeCommand {
   readonly dryRun: boolean;
 }
 
-/** The script says whether all passed and what the counters held; what that means for each charge is core's to say. */
+/** The script returns whether all passed and the counts before; core decides what that means for each charge. */
 function readConsumed(reply: readonly number[], command: ConsumeCommand): Consumed {
   const { counterKeys, charges, spends, dryRun } = command;
   const nowMs = reply[0] ?? 0;
@@ -226,7 +226,7 @@ export function countsAt(reply: readonly number[], at: number): WindowCounts {
   return { window: reply[at] ?? 0, current: reply[at + 1] ?? 0, previous: reply[at + 2] ?? 0 };
 }
 
-/** Reads the status that the scripts give: 0 unreached, 1 spent, 2 refused, 3 not loaded or closed. */
+/** Reads the status that the scripts return: 0 unreached, 1 spent, 2 refused, 3 not loaded or closed. */
 export function creditOutcome(status: number, remaining: number): CreditOutcome {
   if (status === 0) return { status: "unreached", remaining: remaining < 0 ? undefined : remaining };
   if (status === 1) return { status: "spent", remaining };

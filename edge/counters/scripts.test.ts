@@ -11,8 +11,8 @@ import { CounterKeys } from "./counter-keys.ts";
 import { RedisCounters } from "./redis.ts";
 
 /*
- * The script and core/ratelimits are two spellings of one arithmetic. Redis's clock cannot be set, so the counts are set
- * relative to it, and core is asked about the moment at which the script has decided.
+ * The script and core/ratelimits implement the same arithmetic. Redis's clock cannot be set, so the counts are set
+ * relative to it, and core is given the time at which the script decided.
  */
 
 let store: TestRedis;
@@ -52,7 +52,7 @@ const amount = fc.oneof(
 );
 const counter = fc.record({
   durationMs: fc.oneof(fc.integer({ min: 1_000, max: 5_000 }), fc.integer({ min: 60_000, max: 10 ** 10 })),
-  /** 0: of the current window; 1: a clock behind; undefined: nothing was counted yet. */
+  /** 0: the current window; 1: the clock is behind it; undefined: no counts yet. */
   windowsAhead: fc.option(fc.integer({ min: -3, max: 1 }), { nil: undefined }),
   current: amount,
   previous: amount,
@@ -87,7 +87,7 @@ test("the script decides, counts and reports exactly as core does", async () => 
         }
         for (const [key, counts] of before) await redis.hset(key, counts);
 
-        // Alone; or behind a request that is under way, and then beside another, which shares its script but no counter.
+        // Alone, or behind a request in flight, where it shares its script with another request but no counter.
         const bystander = () => (round % 2 === 0 ? [counters.consume({ limits: [aBystander] })] : []);
         const ahead = bystander();
         const [consumed] = await Promise.all([counters.consume({ limits }), ...bystander(), ...ahead]);
@@ -111,7 +111,7 @@ test("the script decides, counts and reports exactly as core does", async () => 
   );
 });
 
-test("a request that cannot be decided fails alone", async () => {
+test("a request that cannot be decided does not affect others", async () => {
   const broken = { ...aBystander, identifier: "broken", cost: "no number" as unknown as number };
   const good = { ...aBystander, identifier: "good" };
   const [, failed, ...passed] = await Promise.allSettled(
@@ -124,14 +124,14 @@ test("a request that cannot be decided fails alone", async () => {
   ]);
 });
 
-test("what lies where a counter belongs and is none counts for nothing, and has the counter's place", async () => {
+test("a key that should be a counter and is not one is ignored and replaced", async () => {
   const limit = { ...aBystander, identifier: "strange" };
   await redis.set(keys.of(limit), "no hash");
   expect(await counters.consume({ limits: [limit] })).toMatchObject({ passed: true, limits: [{ remaining: 4 }] });
   expect(await redis.hget(keys.of(limit), "current")).toBe("1");
 });
 
-test("a request that is alone is sent at once; those that come before its reply go together", async () => {
+test("a single request is sent at once; those that arrive before its reply are sent together", async () => {
   await Promise.all(consume(1));
   const sent = vi.spyOn(redis, "sendCommand");
   const first = consume(1);
@@ -143,7 +143,7 @@ test("a request that is alone is sent at once; those that come before its reply 
   expect(sent).toHaveBeenCalledTimes(2);
 });
 
-test("under load, what comes in one turn of the event loop goes together at its end", async () => {
+test("under load, the requests of one turn of the event loop are sent together at its end", async () => {
   await Promise.all(consume(3));
   const sent = vi.spyOn(redis, "sendCommand");
   const all = consume(5);
@@ -152,13 +152,13 @@ test("under load, what comes in one turn of the event loop goes together at its 
   expect(sent).toHaveBeenCalledTimes(1);
   await Promise.all(all);
   await Promise.all(consume(1));
-  // That one was alone, so the next waits for nothing again.
+  // That call carried one request, so the next request waits for nothing again.
   const next = consume(1);
   expect(sent).toHaveBeenCalledTimes(3);
   await Promise.all(next);
 });
 
-test("requests that have become many wait neither for the end of the turn nor for a reply", async () => {
+test("many waiting requests are sent without waiting for the end of the turn or a reply", async () => {
   await Promise.all(consume(3));
   const sent = vi.spyOn(redis, "sendCommand");
   const all = consume(32 + 32 + 3);

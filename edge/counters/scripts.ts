@@ -2,15 +2,14 @@ import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript } from "../redis/script.ts";
 
 /*
- * The arithmetic of core/ratelimits/window.ts, spelt in Lua so that reading, deciding and counting are one step for all
- * processes. Lua's numbers are the same doubles; what is stored is written with %.0f, because Lua's own way of printing
- * turns 10^15 into 1e+15. The clock is the store's. The replies carry the counts as they were before, and the caller
- * words the outcomes with the functions of core.
+ * The arithmetic of core/ratelimits/window.ts, written in Lua so that reading, deciding and counting are one atomic step for all
+ * processes. Lua's numbers are doubles too. Stored numbers are written with %.0f, because Lua prints 10^15 as 1e+15. The clock
+ * is the store's. The replies contain the counts from before; the caller makes the outcomes with the functions of core.
  */
 
 /**
- * Returns window, current, previous and the moment to reckon with: a clock behind the window counts as its start. Counts that
- * are no whole numbers, or of a window that no clock can reach, are not counts of ours: as if nothing had been counted.
+ * Returns window, current, previous and the time to use: if the clock is behind the stored window, the start of that window. Counts
+ * that are not whole numbers, or that belong to a window that no clock can reach, were not written by us and are ignored.
  */
 const READ_COUNTER = `${SHARED_LUA}
 local function read_counter(key, duration, now)
@@ -43,8 +42,8 @@ end
 `;
 
 /**
- * Spends from one counter of credits. Returns status (1 spent, 2 refused, 3 not loaded or closed) and what remains. One that holds
- * no whole numbers is not loaded: the loader writes it anew. Needs SHARED_LUA.
+ * Spends from one counter of credits. Returns status (1 spent, 2 refused, 3 not loaded or closed) and what remains. A counter that
+ * does not hold whole numbers counts as not loaded; the loader replaces it. Needs SHARED_LUA.
  */
 const SPEND = `
 local function open_credits(key)
@@ -63,13 +62,13 @@ end
 `;
 
 /**
- * All of one request, atomically.
- * KEYS: the C counters; then, when there are credits to spend: the credits, the set of dirty ones, the set to be loaded.
+ * Decides all limits and the credits of one request, atomically.
+ * KEYS: the C counters; then, if credits are spent: the credits, the set of dirty ones, the set of those to be loaded.
  * ARGV: C, '1' to decide without consuming, the cost in credits or '', the key's id, C durations, for each charge
- *       the number of its counter, its limit and its cost, and the deadline: from then on nobody waits for the reply any
- *       more, and nothing must be consumed.
- * Reply, by `exact`: now, 1 if all limits passed, and for each counter window, current and previous before; with credits also their
- *        status (0: a limit refused first) and what remains (-1: unknown). After the deadline: now, -1.
+ *       the number of its counter, its limit and its cost, and the deadline. From the deadline on the caller no longer waits,
+ *       so nothing must be consumed.
+ * Reply, by `exact`: now, 1 if all limits passed, and for each counter the window, current and previous from before; with credits
+ *        also their status (0: a limit refused first) and what remains (-1: unknown). After the deadline: now, -1.
  */
 const CONSUME_ONE = `${READ_COUNTER}${SPEND}
 local function consume(KEYS, ARGV)
@@ -125,10 +124,10 @@ return exact(consume(KEYS, ARGV))
 `);
 
 /**
- * Several requests, one after the other, each as by CONSUME. One command for all, because a command costs both sides more
- * than what is done in it. A request that cannot be decided does not keep the others from it.
- * KEYS: those of all requests. ARGV: for each request one text, because an argument costs the client more than a number in
- *       it: how many keys it has and then its arguments, each with a space after it.
+ * Several requests, one after the other, each as by CONSUME. One command for all, because a command costs client and server more
+ * than the work in it. A request that fails does not affect the others.
+ * KEYS: those of all requests. ARGV: one text per request, because an argument costs the client more than a number in a text:
+ *       the number of its keys and then its arguments, each followed by a space.
  * Reply: one text, a JSON array with CONSUME's reply for each request, or null for one that failed.
  */
 export const CONSUME_MANY = defineScript(`${CONSUME_ONE}
@@ -147,8 +146,8 @@ return '[' .. table.concat(replies, ',') .. ']'
 `);
 
 /**
- * For a cluster, where another slot has refused: takes back what was consumed here, but only from the window it was
- * consumed in, so that a late call cannot lower a count that was never raised by it.
+ * For a cluster, when another slot has refused: takes back what was consumed here, but only from the window in which it was
+ * consumed, so that a late call cannot lower a count that it never raised.
  * KEYS: the counter. ARGV: the window, the cost.
  */
 export const GIVE_BACK = defineScript(`${SHARED_LUA}
@@ -163,7 +162,7 @@ return 0
 `);
 
 /**
- * For a cluster: the credits alone. KEYS: the credits. ARGV: the cost, the deadline.
+ * For a cluster: spends only the credits. KEYS: the credits. ARGV: the cost, the deadline.
  * Reply, by `exact`: status (4 after the deadline) and what remains.
  */
 export const SPEND_CREDITS = defineScript(`${SHARED_LUA}${SPEND}
@@ -173,10 +172,10 @@ return exact({status, remaining})
 `);
 
 /**
- * Adds what a process admitted by itself and returns the totals of all. What was admitted in the window before the current
- * one is still added, to it; older amounts weigh nothing any more.
+ * Adds what a process admitted by itself and returns the totals of all processes. An amount for the window before the current one is
+ * still added to that window; older amounts are ignored.
  * KEYS: the counters. ARGV: for each its duration, the window of the amount, the amount.
- * Reply, by `exact`: now, and for each window, current, previous after.
+ * Reply, by `exact`: now, and for each counter the window, current and previous afterwards.
  */
 export const SYNC_COUNTS = defineScript(`${READ_COUNTER}
 local now = now_ms()
@@ -186,8 +185,8 @@ for i = 1, #KEYS do
   local of, amount = tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
   local window, current, previous = read_counter(KEYS[i], duration, now)
   if amount ~= 0 and of >= window - 1 then
-    -- A process whose clock is ahead has counted in a window that has not begun here. Negative: it took something back.
-    -- Of what all processes together admitted beyond 2^53 − 1, no more can be told.
+    -- A process whose clock is ahead counts in a window that has not begun here. Negative amounts take something back. The sum
+    -- stops at 2^53 − 1, the largest exact number.
     local function plus(count) return math.min(9007199254740991, math.max(0, count + amount)) end
     if of >= window then current = plus(current) else previous = plus(previous) end
     write_counter(KEYS[i], duration, window, current, previous)

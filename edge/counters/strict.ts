@@ -3,28 +3,28 @@ import type { CounterCharge } from "../../core/ratelimits/decide-limits.ts";
 import { decideLimit, type WindowCounts } from "../../core/ratelimits/window.ts";
 import type { ConsumeRequest, Counters } from "./contract.ts";
 
-/** Who waits for an answer, and until when. */
+/** The caller that waits for an answer. */
 export interface Caller {
-  /** Of `performance.now()`. It may be put off while the call is under way. */
+  /** Until when it waits, by `performance.now()`. May be moved later while the call is in flight. */
   readonly dueMs: number;
 }
 
 export interface ConsumeOptions {
   /**
-   * For a request that is refused already: it decides the limits with their costs, consumes nothing, leaves credits alone, and
-   * reports of each limit that would pass what is left without the cost (api-v2.md section 9.2).
+   * For a request that is already refused: decides the limits with their costs, consumes nothing, ignores credits, and reports for each
+   * limit that would pass what remains without the cost (api/v2 9.2).
    */
   readonly dryRun?: boolean;
-  /** Once this caller has given up, nothing is consumed any more. Some seconds, when left out. */
+  /** When this caller has given up, nothing is consumed any more. A few seconds when left out. */
   readonly caller?: Caller;
 }
 
-/** Counters that decide every charge in the store, whatever `accuracy` says. What stands before them sorts the charges. */
+/** Counters that decide every charge in the store, whatever its `accuracy` is. The layer above them sorts the charges. */
 export interface StrictCounters extends Counters {
   consume(request: ConsumeRequest, options?: ConsumeOptions): Promise<Consumed>;
 }
 
-/** What each charge reports in a request that is refused: those that pass on their own, what is left without their cost. */
+/** What each charge reports in a refused request: a charge that would pass reports what remains without its cost. */
 export function reportRefused(
   charges: readonly CounterCharge[],
   outcomes: readonly LimitOutcome[],

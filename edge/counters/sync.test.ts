@@ -11,14 +11,18 @@ test.each([
     window: 6,
     after: { window: 7, current: 5, previous: 4 },
   },
-  { name: "of one before that weighs nothing", window: 5, after: counts },
-  { name: "of the next window moves what was current back", window: 8, after: { window: 8, current: 1, previous: 5 } },
-  { name: "of a later one leaves nothing to carry over", window: 9, after: { window: 9, current: 1, previous: 0 } },
+  { name: "of an older window is ignored", window: 5, after: counts },
+  {
+    name: "of the next window makes the current window the previous one",
+    window: 8,
+    after: { window: 8, current: 1, previous: 5 },
+  },
+  { name: "of a later window leaves nothing to carry over", window: 9, after: { window: 9, current: 1, previous: 0 } },
 ])("an amount $name", ({ window, after }) => expect(withAmounts(counts, [{ window, amount: 1 }])).toEqual(after));
 
-test("nothing added to nothing is nothing", () => expect(withAmounts(undefined, [])).toBeUndefined());
+test("no amounts on no counts are no counts", () => expect(withAmounts(undefined, [])).toBeUndefined());
 
-test("in whatever order amounts come, what counts is the newest window and the one before it", () => {
+test("in any order of amounts, only the newest window and the one before it count", () => {
   const amount = fc.record({ window: fc.integer({ min: 1, max: 6 }), amount: fc.nat(9) });
   fc.assert(
     fc.property(fc.array(amount, { minLength: 1, maxLength: 8 }), (amounts) => {

@@ -4,7 +4,7 @@ import { readNumbers, runScript } from "../redis/script.ts";
 import { countsAt } from "./redis.ts";
 import { SYNC_COUNTS } from "./scripts.ts";
 
-/** What was admitted in one window. */
+/** The amount that was admitted in one window. */
 export interface Amount {
   readonly window: number;
   readonly amount: number;
@@ -17,11 +17,11 @@ export interface SyncItem extends Amount {
 
 export interface Synced {
   readonly nowMs: number;
-  /** In the order of the items: the totals after. */
+  /** The totals after the sync, in the order of the items. */
   readonly counts: readonly WindowCounts[];
 }
 
-/** Counts as if the amounts had been added in the shared store: older windows than the one before weigh nothing. */
+/** Returns the counts as if the amounts had been added in the shared store. Windows older than the previous one are ignored. */
 export function withAmounts(counts: WindowCounts | undefined, amounts: readonly Amount[]): WindowCounts | undefined {
   let sum = counts;
   for (const { window, amount } of amounts) {
@@ -33,10 +33,13 @@ export function withAmounts(counts: WindowCounts | undefined, amounts: readonly 
   return sum;
 }
 
-/** A script that touches more counters than this would keep others waiting. */
+/** A script on more counters than this would block other clients for too long. */
 const ITEMS_MAX = 200;
 
-/** Syncs with Redis. undefined when there is no connection, so that nothing was sent; throws when it is not known. */
+/**
+ * Syncs with Redis. Returns undefined when there is no connection and nothing was sent; throws when it is unknown whether the
+ * amounts were added.
+ */
 export async function syncWithRedis(client: RedisClient, items: readonly SyncItem[]): Promise<Synced | undefined> {
   if (client.status !== "ready") return undefined;
   const size = isCluster(client) ? 1 : ITEMS_MAX;

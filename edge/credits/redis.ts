@@ -6,14 +6,14 @@ import { readNumbers, runScript, runScripts, type Script, type ScriptCall, withi
 import type { CountedKey, CreditCounter, CreditRef, CreditStore, Found } from "./contract.ts";
 import { CLEAR_DIRTY, LOAD, READ, REMOVE, SUSPEND, TAKE_IDS } from "./scripts.ts";
 
-/** Whoever waits for this holds the lock of a row. */
+/** The callers of this hold a row lock. */
 const TIMEOUT_MS = 1_000;
-/** What a script says that did nothing, because it was after its deadline. */
+/** The reply of a script that did nothing because it ran after its deadline. */
 const TOO_LATE = -1;
 const SCAN_COUNT = 2_000;
 const ID_LENGTH_MAX = 64;
 const ID = /^[A-Za-z0-9_-]+$/;
-/** No counter has it. */
+/** Matches no stored counter. */
 const NO_COUNTER: CreditCounter = { rev: -1, granted: 0, spent: -1 };
 
 export class RedisCreditStore implements CreditStore {
@@ -119,7 +119,7 @@ export class RedisCreditStore implements CreditStore {
 
   async close(): Promise<void> {}
 
-  /** The two keys are in two slots. A spender marks after it has spent, so whoever spends after our reading marks again. */
+  /** The two keys are in two slots. A spender marks after it has spent, so a spender that is later than our read marks again. */
   async #clearOnCluster({ ref, counter: seen }: CountedKey): Promise<void> {
     const dirty = this.#keys.creditsDirty(ref.workspaceId);
     await within(TIMEOUT_MS, this.#client.srem(dirty, ref.keyId));
@@ -149,7 +149,7 @@ export class RedisCreditStore implements CreditStore {
     return { script, keys: [this.#key(ref)], args: [] };
   }
 
-  /** Runs what does nothing after a deadline, and then replies -1. */
+  /** Runs scripts that do nothing after a deadline and then reply -1. */
   async #runInTime(callsUntil: (deadlineMs: number) => readonly ScriptCall[]): Promise<void> {
     const dueMs = performance.now() + TIMEOUT_MS;
     await this.#clock.inTime(this.#client, { dueMs }, async (deadlineMs) => {
@@ -169,7 +169,7 @@ export class RedisCreditStore implements CreditStore {
 
 const isKeyId = (text: string): boolean => ID.test(text);
 
-/** The scripts hand out whole numbers, or nothing. */
+/** The scripts return whole numbers or nothing. */
 function readCounter(reply: unknown): CreditCounter | undefined {
   if (reply === null) return undefined;
   const [rev = 0, granted = 0, spent = 0] = readNumbers(reply);

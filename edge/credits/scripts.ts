@@ -2,11 +2,11 @@ import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript } from "../redis/script.ts";
 
 /*
- * The hash {rev, granted, spent, open}, and the two sets of key ids. Scripts, because spenders write `spent` at the same time:
- * what is read and what is written must be one step.
+ * The hash {rev, granted, spent, open}, and the two sets of key ids. These are scripts because spenders write `spent` concurrently:
+ * reading and writing must be one atomic step.
  */
 
-/** `read_credits(key)`: rev, granted and spent, or nil. The length is asked first: a field can be of any size. */
+/** `read_credits(key)`: rev, granted and spent, or nil. Checks the length first, because a field can have any size. */
 const READ_CREDITS = `${SHARED_LUA}
 local function read_credits(key)
   for _, field in ipairs({'rev', 'granted', 'spent'}) do
@@ -22,9 +22,9 @@ end
 
 /**
  * KEYS: the credits. ARGV: rev, granted, spent, the deadline.
- * After the deadline nothing is done, and the reply is -1: whoever loads has given the lock of the row back by then, and somebody
- * else may have closed the counter. A lower rev is refused: a slow loader must not bring an old number back. The same one keeps the greater `spent`. What is no
- * counter is replaced.
+ * After the deadline it does nothing and replies -1: by then the loader has released its row lock, and another process may have
+ * closed the counter. A lower rev is refused, so that a slow loader cannot restore an old number. With the same rev the greater
+ * `spent` is kept. A value that is not a counter is replaced.
  */
 export const LOAD = defineScript(`${READ_CREDITS}
 if now_ms() >= tonumber(ARGV[4]) then return -1 end
@@ -37,7 +37,7 @@ redis.call('HSET', KEYS[1], 'rev', ARGV[1], 'granted', ARGV[2], 'spent', string.
 return 1
 `);
 
-/** KEYS: the credits. Closes what is there, and returns it; a counter that is not there must not come to be by this. */
+/** KEYS: the credits. Closes the counter and returns it. Must not create a counter that does not exist. */
 export const SUSPEND = defineScript(`${READ_CREDITS}
 local rev, granted, spent = read_credits(KEYS[1])
 if not rev then
@@ -48,7 +48,7 @@ redis.call('HSET', KEYS[1], 'open', '0')
 return exact({rev, granted, spent})
 `);
 
-/** KEYS: the credits. ARGV: the deadline, after which nothing is done, and the reply is -1. */
+/** KEYS: the credits. ARGV: the deadline, after which it does nothing and replies -1. */
 export const REMOVE = defineScript(`${SHARED_LUA}
 if now_ms() >= tonumber(ARGV[1]) then return -1 end
 return redis.call('DEL', KEYS[1])
@@ -61,7 +61,7 @@ if not rev then return false end
 return exact({rev, granted, spent})
 `);
 
-/** KEYS: the credits, the set of dirty ones. ARGV: the key's id, rev, spent. Clears the mark unless they have moved on. */
+/** KEYS: the credits, the set of dirty ones. ARGV: the key's id, rev, spent. Clears the mark unless rev or spent have changed. */
 export const CLEAR_DIRTY = defineScript(`${READ_CREDITS}
 local rev, _, spent = read_credits(KEYS[1])
 if rev and (rev ~= tonumber(ARGV[2]) or spent ~= tonumber(ARGV[3])) then return 0 end
@@ -71,10 +71,10 @@ return removed
 `);
 
 /**
- * Takes ids out of a set, at random, so that some that cannot be dealt with yet do not stand in the way of the others. Bounded by
- * bytes too: a member can be of any size, and what is too long to be an id stays here. What is no set is deleted.
- * KEYS: the set. ARGV: how many at most, how long an id may be, 1 to leave those that are handed out in the set.
- * Reply: how much was no id, how many members are left that were not handed out, the ids.
+ * Takes ids out of a set at random, so that ids that cannot be handled yet do not block the others. Bounded by bytes too: a member can
+ * have any size, and what is too long for an id is not returned. A value that is not a set is deleted.
+ * KEYS: the set. ARGV: how many at most, how long an id may be, 1 to keep the returned ids in the set.
+ * Reply: how many members were not ids, how many other members are left, the ids.
  */
 export const TAKE_IDS = defineScript(`${SHARED_LUA}
 local size = redis.pcall('SCARD', KEYS[1])

@@ -6,7 +6,7 @@ const TOTAL = 1_000_000;
 
 const aUse = (workspaceId: string, bytes: number, roomBytes: number): StreamUse => ({ workspaceId, bytes, roomBytes });
 
-/** Streams as they develop: written to as far as their room allows, read, and shared out again and again. */
+/** Streams over time: written to as far as their room allows, read, and shared out again and again. */
 class World {
   readonly streams = new Map<string, { bytes: number; roomBytes: number }>();
 
@@ -47,11 +47,11 @@ const aStep = fc.oneof(
   fc.record({ do: fc.constant("write" as const), who: fc.nat(7), part: fc.double({ min: 0, max: 1, noNaN: true }) }),
   fc.record({ do: fc.constant("read" as const), who: fc.nat(7) }),
   fc.record({ do: fc.constant("come" as const), who: fc.nat(7) }),
-  // Between what is measured and what is changed by it the writers go on.
+  // The writers continue between a measurement and the change that follows from it.
   fc.record({ do: fc.constant("share" as const), writes: fc.array(fc.nat(7)) }),
 );
 
-test("whoever writes as much as they may, and whenever: all streams together never take more than the total", () => {
+test("however much room the writers use, and in any order, all streams together never exceed the total", () => {
   fc.assert(
     fc.property(fc.array(aStep, { maxLength: 60 }), (steps) => {
       const world = new World();
@@ -72,7 +72,7 @@ test("whoever writes as much as they may, and whenever: all streams together nev
   );
 });
 
-test("one that floods gets all of the common half, and leaves each other one its own part", () => {
+test("a flooding stream gets the whole common half, and each other stream keeps its own part", () => {
   const world = new World();
   for (const id of ["ws_a", "ws_b", "ws_c", "ws_d"]) world.at(id);
   for (let round = 0; round < 20; round++) {
@@ -83,7 +83,7 @@ test("one that floods gets all of the common half, and leaves each other one its
   for (const id of ["ws_b", "ws_c", "ws_d"]) expect(world.at(id).roomBytes).toBeGreaterThan(0.12 * TOTAL);
 });
 
-test("a second one that needs more gets half of the common half, as the first is read", () => {
+test("a second stream that needs more gets half of the common half while the first is read", () => {
   const world = new World();
   for (const id of ["ws_a", "ws_b"]) world.at(id);
   for (let round = 0; round < 20; round++) {
@@ -102,7 +102,7 @@ test("a second one that needs more gets half of the common half, as the first is
   expect(world.at("ws_b").bytes).toBeGreaterThan(0.45 * TOTAL);
 });
 
-test("when nothing is missing nothing changes", () => {
+test("when no stream needs more nothing changes", () => {
   const world = new World();
   for (const id of ["ws_a", "ws_b", "ws_c"]) world.at(id);
   world.share();
@@ -113,13 +113,13 @@ test("when nothing is missing nothing changes", () => {
   expect(shareRoom(TOTAL, world.uses()).size).toBe(0);
 });
 
-test("a smaller total, and a room that a pod has forged, are taken away", () => {
+test("room is taken away after the total became smaller, and after a pod forged its room", () => {
   const changes = shareRoom(TOTAL, [aUse("ws_honest", 0, TOTAL / 4), aUse("ws_forged", 0, 1e12)]);
   expect(changes.get("ws_forged")).toBeLessThan(-0.99e12);
   expect(changes.get("ws_honest") ?? 0).toBe(0);
 });
 
-test("only what is over the total goes, and only of those that take more than their part", () => {
+test("only the excess over the total is trimmed, and only from streams above their part", () => {
   expect(trimOver(TOTAL, [aUse("ws_a", TOTAL, 0)])).toEqual([]);
   const trims = trimOver(TOTAL, [aUse("ws_a", 100_000, 0), aUse("ws_b", 1_900_000, 0)]);
   expect(trims).toHaveLength(1);

@@ -1,27 +1,27 @@
 /*
- * How the memory that event streams may take is shared. Each workspace has room for what it may still write; its script counts
- * that down, and room that is made by reading is given back. bytes + room is what a workspace may take at most, and
+ * How the memory for event streams is shared. Each workspace has room for what it may still write; the script that writes subtracts
+ * from it, and the script that removes entries adds to it. bytes + room is the most that a workspace may use, and
  *
- *   the sum of max(bytes, bytes + room) over all workspaces never grows past the total,
+ *   the sum of max(bytes, bytes + room) over all workspaces never exceeds the total,
  *
- * because room is only given where it is free, and taken away before it is given to another. Half of the total is each
- * workspace's own, in equal parts; the other half goes to those that need it.
+ * because room is granted only from free memory, and taken from one workspace before it is granted to another. Half of the total
+ * is reserved in equal parts, one for each workspace; the other half goes to workspaces that need more.
  */
 
 export interface StreamUse {
   readonly workspaceId: string;
-  /** That the stream takes now. */
+  /** Bytes that the stream uses now. */
   readonly bytes: number;
-  /** That may be added; negative where more was added than may be now. */
+  /** Bytes that may be added; negative when more was added than may be used now. */
   readonly roomBytes: number;
 }
 
-/** The smallest part of a target for which it is worth changing anything. */
+/** The smallest change that is worth making, as a part of the target. */
 const WORTH = 1 / 64;
 
 /**
- * By workspace: how many bytes of room to add or, where negative, to take away; only those where something changes. What a
- * workspace has too much of is left to it for as long as no other needs it.
+ * Returns by workspace how many bytes of room to add or, if negative, to take away; only workspaces that change. Excess room stays
+ * with a workspace as long as no other needs it.
  */
 export function shareRoom(totalBytes: number, uses: readonly StreamUse[]): Map<string, number> {
   const changes = new Map<string, number>();
@@ -48,13 +48,13 @@ export function shareRoom(totalBytes: number, uses: readonly StreamUse[]): Map<s
 
 export interface Trim {
   readonly workspaceId: string;
-  /** The part of its entries that stays. */
+  /** The part of its entries that is kept. */
   readonly keptPart: number;
 }
 
 /**
- * What has to go when the streams take more than the total, which only a writer brings about that does not count: of those
- * that take more than an equal part, each the same portion of what is beyond it.
+ * Returns what must be removed when the streams use more than the total, which happens only if a writer ignores its room. Each
+ * workspace above its equal part loses the same share of its excess.
  */
 export function trimOver(totalBytes: number, uses: readonly StreamUse[]): Trim[] {
   const over = sum(uses, ({ bytes }) => bytes) - totalBytes;

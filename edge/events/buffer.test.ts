@@ -22,7 +22,7 @@ const anEvent = (changes: Partial<VerificationEvent> = {}): VerificationEvent =>
   ...changes,
 });
 
-/** A store that keeps copies, because a batch's bytes are used again once it is sent. */
+/** A store that keeps copies, because the buffer of a batch is reused once it is sent. */
 function aStore() {
   const stored: VerificationEvent[] = [];
   const store = { stored, isAway: false, isFull: false, calls: 0 };
@@ -41,7 +41,7 @@ function aStore() {
 let sink: BufferedSink;
 afterEach(() => sink.close());
 
-test("what cannot be sent waits, and goes out once with what came after it", async () => {
+test("events that cannot be sent wait, and are sent once with later ones", async () => {
   const { store, send } = aStore();
   sink = new BufferedSink({ send });
   store.isAway = true;
@@ -57,7 +57,7 @@ test("what cannot be sent waits, and goes out once with what came after it", asy
   expect(sink.dropped()).toBe(0);
 });
 
-test("only so many wait; the rest is dropped and counted, as is what waits at the end", async () => {
+test("beyond the bound events are dropped and counted, and so are those that still wait at the end", async () => {
   const { store, send } = aStore();
   store.isAway = true;
   sink = new BufferedSink({ send, waitingMax: 10 });
@@ -67,13 +67,13 @@ test("only so many wait; the rest is dropped and counted, as is what waits at th
   expect(sink.dropped()).toBe(15);
 });
 
-test("many are sent at once, in few batches, whole and in order, again and again", async () => {
+test("many events are sent at once, in few batches, complete and in order, again and again", async () => {
   const { store, send } = aStore();
   sink = new BufferedSink({ send });
   const events = Array.from({ length: 3_000 }, (_, i) => anEvent({ externalId: "é".repeat(i % 300) }));
   for (const [i, event] of events.entries()) {
     sink.add(event);
-    // The store answers now and then, so that buffers are used again.
+    // The store replies now and then, so that buffers are reused.
     if (i % 700 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   await sink.flush();
@@ -82,7 +82,7 @@ test("many are sent at once, in few batches, whole and in order, again and again
   expect(store.calls).toBeLessThan(60);
 });
 
-test("an event that is larger than a batch is a batch of its own", async () => {
+test("an event larger than a batch gets a batch of its own", async () => {
   const { store, send } = aStore();
   sink = new BufferedSink({ send });
   const events = [anEvent(), anEvent({ externalId: "x".repeat(500_000) }), anEvent()];
@@ -91,7 +91,7 @@ test("an event that is larger than a batch is a batch of its own", async () => {
   expect(store.stored).toEqual(events);
 });
 
-test("what the store has no room for is dropped at once and counted, and does not come again", async () => {
+test("events without room in the store are dropped at once, counted, and not sent again", async () => {
   const { store, send } = aStore();
   sink = new BufferedSink({ send });
   store.isFull = true;
@@ -106,7 +106,7 @@ test("what the store has no room for is dropped at once and counted, and does no
   expect(sink.dropped()).toBe(10);
 });
 
-test("where many workspaces wait, one that floods does not take the others' places", async () => {
+test("a flooding workspace does not take the places of other waiting workspaces", async () => {
   const { store, send } = aStore();
   store.isAway = true;
   sink = new BufferedSink({ send, waitingMax: 1_000 });

@@ -1,40 +1,41 @@
 import type { LineSink, UsageEvent } from "./contract.ts";
 
 /*
- * Collects events as lines of JSON and sends them 200 ms after the first or when there are 500. One round of sending is
- * under way at a time; what cannot be sent waits for the next (an event has an id, so that sending it twice is harmless).
- * Only so many wait: beyond that new ones are dropped and counted, or older ones of a workspace that has more of them
- * waiting. What the store has no room for is dropped and counted at once: it would only keep others' from waiting.
+ * Collects events as lines of JSON and sends them 200 ms after the first one, or as soon as there are 500. One round of sending is in
+ * flight at a time; what cannot be sent waits for the next (an event has an id, so sending it twice does no harm).
+ * The number of waiting events is bounded. Beyond the bound new events are dropped and counted, or older events of a workspace that
+ * has more of them waiting. Events for which the store has no room are dropped and counted at once, so that they do not delay the
+ * events of other workspaces.
  *
- * They wait as bytes, not as objects: hundreds of objects that outlive a collection of young garbage, again and again, cost
- * a sidecar more than writing them down does.
+ * Events wait as bytes, not as objects: hundreds of objects that survive a young garbage collection, again and again, cost a sidecar
+ * more than serializing them.
  */
 
 const FLUSH_AFTER_MS = 200;
 const SEND_AT = 500;
 const WAITING_MAX = 10_000;
-/** The first batch of a workspace in a round is small, because in the centre there are many workspaces. */
+/** The first batch of a workspace in a round is small, because an api-server sends for many workspaces. */
 const FIRST_BATCH_BYTES = 4 * 1024;
 /** A batch is an entry of the stream; the reader takes entries of up to 80 KiB. */
 const BATCH_BYTES = 64 * 1024;
-/** As many as are on their way or being filled under load. */
+/** Spare buffers: as many as are in flight or being filled under load. */
 const SPARES_MAX = 4;
-/** UTF-16 to UTF-8. */
+/** The most UTF-8 bytes per UTF-16 code unit. */
 const BYTES_PER_UNIT_MAX = 3;
 const LINE_FEED = 0x0a;
 
 export interface EventBatch {
   readonly workspaceId: string;
-  /** Each event ends with a line feed; inside of it there is none. */
+  /** Each event ends with a line feed and contains no other. */
   readonly lines: Buffer;
   readonly count: number;
 }
 
-/** Refused: there is no room for the workspace's events. */
+/** `refused`: there is no room for the workspace's events. */
 export type Sent = "stored" | "refused";
 
 export interface BufferOptions {
-  /** Rejects when it is not known that all were stored. */
+  /** Rejects when it is unknown whether all were stored. */
   readonly send: (batch: EventBatch) => Promise<Sent>;
   readonly waitingMax?: number;
 }
@@ -49,19 +50,19 @@ interface OpenBatch {
 export class BufferedSink implements LineSink {
   readonly #send: (batch: EventBatch) => Promise<Sent>;
   readonly #waitingMax: number;
-  /** By workspace: what is still added to. */
+  /** By workspace: the batch to which events are still added. */
   #open = new Map<string, OpenBatch>();
   #full: OpenBatch[] = [];
-  /** Buffers that have been sent, for the next batches: under load they would else be made and thrown away all the time. */
+  /** Buffers to use again. Otherwise, under load, buffers would be allocated and freed all the time. */
   readonly #spares: Buffer[] = [];
   #waiting = 0;
-  /** By workspace: how many of them. */
+  /** By workspace: how many of `#waiting`. */
   readonly #waitingOf = new Map<string, number>();
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
   #isClosed = false;
-  /** Off after a failure, so that a store that is away is tried at intervals and not with each event. */
+  /** False after a failure, so that an unreachable store is retried at intervals and not with each event. */
   #mayHurry = true;
 
   constructor({ send, waitingMax = WAITING_MAX }: BufferOptions) {
@@ -87,7 +88,7 @@ export class BufferedSink implements LineSink {
     else this.#schedule();
   }
 
-  /** Tries each event that is waiting now once; what fails goes on waiting. */
+  /** Tries once to send each event that is waiting now; what fails keeps waiting. */
   async flush(): Promise<void> {
     while (this.#sending !== undefined) await this.#sending;
     clearTimeout(this.#timer);
@@ -119,14 +120,14 @@ export class BufferedSink implements LineSink {
     else this.#waitingOf.delete(workspaceId);
   }
 
-  /** Drops the oldest batch of the workspace that has most waiting, unless this one has its equal part of them already. */
+  /** Drops the oldest batch of the workspace with the most waiting events, unless `workspaceId` already has its equal part. */
   #makeRoomFor(workspaceId: string): boolean {
     const workspaces = this.#waitingOf.size + (this.#waitingOf.has(workspaceId) ? 0 : 1);
     if ((this.#waitingOf.get(workspaceId) ?? 0) >= this.#waitingMax / workspaces) return false;
     const [most] = [...this.#waitingOf].reduce((a, b) => (b[1] > a[1] ? b : a));
     const at = this.#full.findIndex((batch) => batch.workspaceId === most);
     const dropped = at === -1 ? this.#open.get(most) : this.#full.splice(at, 1)[0];
-    // All of them are being sent.
+    // All batches of that workspace are in flight.
     if (dropped === undefined || most === workspaceId) return false;
     if (at === -1) this.#open.delete(most);
     this.#count(most, -dropped.count);
@@ -162,7 +163,7 @@ export class BufferedSink implements LineSink {
     for (const [at, batch] of round.entries()) {
       const outcome = outcomes[at];
       if (outcome?.status === "rejected") {
-        // They go on waiting; `dropped` counts those for which there is no room in the end.
+        // They keep waiting; `dropped` counts those for which there is finally no room.
         this.#full.push(batch);
         continue;
       }
@@ -172,7 +173,7 @@ export class BufferedSink implements LineSink {
     }
     this.#mayHurry = this.#full.length === 0;
     this.#sending = undefined;
-    // What came meanwhile waits its time too: sending it at once would make many small rounds out of few large ones.
+    // New events wait their time too: sending them at once would turn a few large rounds into many small ones.
     if (this.#waiting > 0) this.#schedule();
   }
 }

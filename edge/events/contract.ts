@@ -1,9 +1,9 @@
 import type { Closeable } from "../projection/contract.ts";
 
-/** One verification, as recorded for analytics. Never the key itself. Times are Unix ms, latency is ms. */
+/** One verification, recorded for analytics. Never contains the key itself. Times are Unix ms, latency is ms. */
 export interface VerificationEvent {
   readonly type: "verification";
-  /** Unique; makes ingesting the same event twice harmless. */
+  /** Unique, so that storing the same event twice does no harm. */
   readonly id: string;
   readonly requestId: string;
   readonly timeMs: number;
@@ -42,93 +42,96 @@ export interface RatelimitEvent {
 
 export type UsageEvent = VerificationEvent | RatelimitEvent;
 
-/** Takes events without waiting and sends them in batches (≤ 200 ms). Statistics, not a ledger: what cannot be sent is counted. */
+/**
+ * Accepts events without waiting and sends them in batches (≤ 200 ms). Events are statistics: events that cannot be sent are dropped
+ * and counted.
+ */
 export interface EventSink extends Closeable {
   add(event: UsageEvent): void;
   /** Sends what is waiting now. */
   flush(): Promise<void>;
-  /** Events dropped since the start: the store had no room for them, or could not be reached and the buffer was full. */
+  /** Events dropped since the start, because the store had no room, or was unreachable while the buffer was full. */
   dropped(): number;
 }
 
-/** Takes events also from who has written their JSON already. */
+/** Also accepts events that are already serialized as JSON. */
 export interface LineSink extends EventSink {
   /** `line` is one event, without a line feed at its end. */
   addLine(workspaceId: string, line: string): void;
 }
 
 /**
- * Events of one workspace, as they lay in the store. Whoever iterates gets those that are events of this workspace; `lines`
- * is for whoever can take them as a whole, which costs a tenth.
+ * Events of one workspace, as stored. Iterating returns the valid events of this workspace only. `lines` is for a consumer that
+ * handles them as a whole, which costs a tenth of parsing each.
  */
 export interface TakenEvents extends Iterable<UsageEvent> {
   readonly workspaceId: string;
-  /** What should be the JSON of one event a line, without a line feed at the end. Nobody has looked at it yet. */
+  /** Expected to be the JSON of one event per line, without a line feed at the end. Not validated yet. */
   readonly lines: string;
 }
 
-/** What lies in the stream of one workspace, not stored yet. */
+/** The content of one workspace's stream that is not stored yet. */
 export interface StreamDepth {
   readonly workspaceId: string;
   /** Each is one event or a batch of them. */
   readonly entries: number;
-  /** About, as the store reckons its memory. */
+  /** Approximate, as the store counts its memory. */
   readonly bytes: number;
-  /** How long the oldest entry has lain there, ms. */
+  /** Age of the oldest entry, ms. */
   readonly ageMs: number;
 }
 
 export interface StreamsSeen {
-  /** Those that have entries. */
+  /** Streams that have entries. */
   readonly depths: readonly StreamDepth[];
-  /** Those that were no streams, and have been removed. */
+  /** Keys that were not streams and have been removed. */
   readonly setAside: readonly { readonly workspaceId: string; readonly type: string }[];
-  /** Those of which the store could not say, and why. */
+  /** Streams that the store could not read, and why. */
   readonly failed: readonly { readonly workspaceId: string; readonly error: Error }[];
 }
 
 export interface Portion {
-  /** Entries that were read; 0 when there was none that no other reader holds. */
+  /** Entries that were read; 0 when there was none, or other readers hold them all. */
   readonly entries: number;
-  /** Entries among them that were no events, or too large for any. */
+  /** Entries among them that were not events, or were too large. */
   readonly unreadable: number;
 }
 
 export interface KeptBudget {
-  /** That all streams together may take now. */
+  /** Bytes that all streams together may use now. */
   readonly totalBytes: number;
-  /** Entries that were removed unread, because a writer did not keep to its room. */
+  /** Entries that were removed unread, because a writer ignored its room. */
   readonly trimmed: number;
 }
 
 /**
- * The ingester's side: at least once, so the handler must not mind an event that it has seen before. What lies in a stream was
- * written by pods, so each call is about one workspace, and what fails for one says nothing of the others.
+ * The ingester's side. Delivery is at least once, so the handler must accept an event that it has seen before. Pods write the
+ * streams, so each call is about one workspace, and a failure for one workspace does not affect the others.
  */
 export interface EventSource {
-  /** Asks for all of them at once. Throws `EventsUnavailable`. */
+  /** Inspects all of them in one call. Throws `EventsUnavailable`. */
   look(workspaceIds: readonly string[]): Promise<StreamsSeen>;
   /**
-   * Hands over a portion of bounded size that no other reader has taken (or that a dead reader left), and acknowledges it when
-   * `handle` returns. When that throws, so does this, and the portion is handed over again by the next call. Throws
+   * Passes a portion of bounded size to `handle`, which no other reader has taken (or which a dead reader left), and acknowledges it
+   * when `handle` returns. When `handle` throws, `take` throws the same, and the next call returns the portion again. Throws
    * `StreamRefused` when the store answers that this workspace's stream cannot be read, and `EventsUnavailable`.
    */
   take(workspaceId: string, handle: (events: TakenEvents) => Promise<void>): Promise<Portion>;
   /**
-   * Shares out the memory that all streams together may take, `bytesMax` or what the store has for them. undefined when
-   * another process does. Throws when the store cannot be reached.
+   * Shares out the memory for all streams: `bytesMax`, or less if the store has less for them. Returns undefined when another process
+   * does so. Throws when the store is unreachable.
    */
   keepWithin(workspaceIds: readonly string[], bytesMax: number): Promise<KeptBudget | undefined>;
-  /** Leaves the readers of the streams. What was handed over and not acknowledged is another reader's to take. */
+  /** Leaves the consumer groups. Another reader takes over portions that were not acknowledged. */
   close(): Promise<void>;
 }
 
-/** The store refuses what was asked of one workspace's stream: something else than a stream of events is there. */
+/** The store refuses a command on one workspace's stream, because the key holds something other than a stream of events. */
 export class StreamRefused extends Error {
   override name = "StreamRefused";
 }
 
-/** The store of events cannot be reached, for any workspace. */
+/** The store of events is unreachable, for all workspaces. */
 export class EventsUnavailable extends Error {
   override name = "EventsUnavailable";
 }

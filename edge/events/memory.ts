@@ -7,11 +7,11 @@ const PORTION_MAX = 2_000;
 
 interface Line {
   readonly line: string;
-  /** Of `performance.now()`. */
+  /** By `performance.now()`. */
   readonly atMs: number;
 }
 
-/** The stream between a sink and an ingester of one process. What would make a workspace's part too large is refused. */
+/** The stream between the sink and the ingester of one process. Refuses events beyond a workspace's part. */
 export class MemoryEventStream implements EventSource {
   readonly #kept = new Map<string, Line[]>();
   #bytesMax = KEPT_BYTES_MAX;
@@ -19,7 +19,7 @@ export class MemoryEventStream implements EventSource {
   append({ workspaceId, lines }: EventBatch): Sent {
     const kept = this.#kept.get(workspaceId) ?? [];
     this.#kept.set(workspaceId, kept);
-    // Half of all is for whoever needs it, the other half in equal parts each one's own.
+    // Half of the total is reserved in equal parts, one per workspace; the other half goes to workspaces that need more.
     const wanted = bytesOf(kept) + lines.length;
     const own = this.#bytesMax / 2 / this.#kept.size;
     const total = [...this.#kept.values()].reduce((sum, each) => sum + bytesOf(each), lines.length);

@@ -7,23 +7,23 @@ import type { KeptBudget } from "./contract.ts";
 import { FIRST_ROOM_BYTES } from "./redis-sink.ts";
 
 /*
- * Keeps the event streams of one Redis within their memory. One api-server at a time does so, by a lease in Redis; another
- * takes over when that runs out. In between, writers go on with the room that they have, so that a centre that is away, or
- * does not read, lets no stream grow past what it was given.
+ * Keeps the event streams of one Redis within their memory. One api-server at a time does so, under a lease in Redis; when the lease
+ * expires another takes over. Meanwhile writers use up the room that they have. So no stream grows beyond what it was granted, even
+ * while no api-server runs or reads.
  */
 
 const LEASE_MS = 5_000;
-/** After this time streams that looked empty are measured too: others read them, and what is counted drifts. */
+/** At this interval streams that looked empty are measured too: other processes read them, and the counted room drifts. */
 const MEASURE_ALL_EVERY_MS = 10_000;
-/** Streams that one script measures: each is gone through, a node of 4 KiB at a time. */
+/** Streams per measuring script: each is scanned node by node, 4 KiB at a time. */
 const MEASURE_MAX = 100;
-/** Events may have this part of a Redis that they share with counters, and this one of a Redis of their own. */
+/** The part of a Redis that events may use when they share it with counters, and of a Redis of their own. */
 const PART_OF_SHARED = 1 / 4;
 const PART_OF_OWN = 3 / 4;
-/** And this part of what others in it leave. */
+/** And the part of what other keys leave free. */
 const PART_OF_REST = 1 / 2;
 
-/** KEYS: the lease. ARGV: who asks, for how many ms. Reply: 1 anew, 2 still, 0 another has it. */
+/** KEYS: the lease. ARGV: the holder, for how many ms. Reply: 1 newly acquired, 2 still held, 0 held by another. */
 const LEASE = defineScript(`
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
@@ -31,15 +31,15 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return holder and 2 or 1
 `);
 
-/** KEYS: the lease. ARGV: who leaves it. */
+/** KEYS: the lease. ARGV: the holder, which releases it. */
 const LEAVE = defineScript(`
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0
 `);
 
 /**
- * KEYS: stream and room of each workspace. ARGV: the room of those who have none yet. Reply: for each how many bytes the stream
- * takes, and how many there is room for. A room that is no whole number is made anew.
+ * KEYS: stream and room of each workspace. ARGV: the room of a workspace that has none yet. Reply: for each the bytes that the stream
+ * uses, and its room. A room that is not a whole number is replaced.
  */
 const MEASURE = defineScript(`
 local measured = {}
@@ -56,8 +56,8 @@ return measured
 `);
 
 /**
- * KEYS: a stream. ARGV: the part of its entries that stays. Reply: how many went. The oldest go. What is no stream goes whole: the
- * next look at it may be half a minute away.
+ * KEYS: a stream. ARGV: the part of its entries that is kept. Reply: how many were removed. The oldest are removed. A key that is not
+ * a stream is removed as a whole, because the next `look` at it may be half a minute later.
  */
 const TRIM = defineScript(`${SHARED_LUA}
 local length = redis.pcall('XLEN', KEYS[1])
@@ -66,7 +66,7 @@ local kept = math.floor(length * tonumber(ARGV[1]))
 return redis.call('XTRIM', KEYS[1], 'MAXLEN', string.format('%.0f', kept))
 `);
 
-/** The part of a server's memory that is for events. `maxBytes` 0: the server has no bound of its own. */
+/** Returns the part of a server's memory that is for events. `maxBytes` 0: the server has no limit of its own. */
 export function bytesForEvents(given: {
   readonly wantedBytes: number;
   readonly maxBytes: number;
@@ -82,7 +82,7 @@ export function bytesForEvents(given: {
 
 export interface BudgetOptions {
   readonly keys: RedisKeys;
-  /** Of this process alone. */
+  /** Unique to this process. */
   readonly holder: string;
   /** Whether counters are in the same Redis. */
   readonly isShared: boolean;
@@ -100,7 +100,7 @@ export class RedisEventBudget {
     this.#options = options;
   }
 
-  /** `active`: those whose streams had something lately. undefined: another process keeps the budget. */
+  /** `active`: workspaces whose streams had entries recently. Returns undefined when another process keeps the budget. */
   async keep(
     workspaceIds: readonly string[],
     { wantedBytes, active }: { wantedBytes: number; active: ReadonlySet<string> },
@@ -128,7 +128,7 @@ export class RedisEventBudget {
     return { totalBytes, trimmed };
   }
 
-  /** Lets another process take over at once. */
+  /** Releases the lease, so that another process can take over at once. */
   async leave(): Promise<void> {
     const { keys, holder } = this.#options;
     await runScript(this.#client, LEAVE, 1, [keys.eventsKeeper(), holder]);
@@ -150,7 +150,7 @@ export class RedisEventBudget {
     return uses;
   }
 
-  /** As a change, not as a number: what writers take meanwhile stays taken. */
+  /** Changes by a difference, not to a value: what writers use meanwhile stays subtracted. */
   async #change(changes: ReadonlyMap<string, number>, uses: Map<string, StreamUse>): Promise<void> {
     const { keys } = this.#options;
     const pipeline = this.#client.pipeline();
@@ -161,7 +161,7 @@ export class RedisEventBudget {
     }
     if (changes.size === 0) return;
     const replies = (await pipeline.exec()) ?? [];
-    // One whose room cannot be changed (it was overwritten since) is measured anew; the others have theirs.
+    // A room that could not be changed (it was overwritten since) is measured again soon; the others are done.
     const failed = replies.some(([error]) => error !== null);
     if (failed) this.#measuredAllAtMs = Number.NEGATIVE_INFINITY;
   }

@@ -4,16 +4,16 @@ import { defineScript, runScript, within } from "../redis/script.ts";
 import type { EventBatch, Sent } from "./buffer.ts";
 
 const SEND_TIMEOUT_MS = 5_000;
-/** What a workspace may write before an api-server has given it room. */
+/** What a workspace may write before an api-server has granted it room. */
 export const FIRST_ROOM_BYTES = 128 * 1024;
-/** What an entry takes besides its text, and what an allocator rounds up to at most. */
+/** The overhead of an entry, and the most that an allocator rounds up by. */
 export const ENTRY_COST_BYTES = 512;
 export const COST_PER_BYTE = 1.25;
 
 /**
- * Appends one entry, a batch of events with a line of JSON each, if there is room. KEYS: the stream, the room. ARGV: the room
- * of those who have none yet, what an entry costs, what a byte costs, the events. Reply: 1 appended, 0 no room.
- * What is counted is a guess that errs upwards; an api-server compares it with the memory in use, and corrects the room.
+ * Appends one entry, a batch of events with one line of JSON each, if there is room. KEYS: the stream, the room. ARGV: the room
+ * of a workspace that has none yet, the cost of an entry, the cost of a byte, the events. Reply: 1 appended, 0 no room.
+ * The cost is an estimate that is rather too high; an api-server compares it with the memory in use and corrects the room.
  */
 export const APPEND = defineScript(`
 local room = redis.pcall('GET', KEYS[2])
@@ -23,7 +23,7 @@ if not room then
   redis.call('SET', KEYS[2], ARGV[1])
 end
 local cost = math.ceil(#ARGV[4] * tonumber(ARGV[3])) + tonumber(ARGV[2])
--- Not a number is not less either.
+-- Written with "not", because a comparison with NaN is always false.
 if not (room >= cost) then return 0 end
 redis.call('XADD', KEYS[1], '*', 'e', ARGV[4])
 redis.call('DECRBY', KEYS[2], string.format('%.0f', cost))

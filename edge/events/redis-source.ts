@@ -17,33 +17,33 @@ import { COST_PER_BYTE, ENTRY_COST_BYTES } from "./redis-sink.ts";
 import { EventLines } from "./schema.ts";
 
 /*
- * Reads the streams of events as one of the consumer group `ingest`. Entries are acknowledged and removed after the handler
- * has returned. What it refused, this reader reads again at its next turn; what a reader left that died is claimed by
- * another after a minute. A reader is removed from its groups when it closes, and by others when it was killed.
+ * Reads the event streams as a member of the consumer group `ingest`. Entries are acknowledged and removed after the handler
+ * has returned. If the handler throws, this reader reads them again at its next turn; another reader claims what a dead one left,
+ * after a minute. A reader leaves its groups when it closes; others remove one that was killed.
  *
- * Pods write these streams, and a compromised one anything at all: another type of key, no events, entries of any size and
- * id, no group. So a script reads one entry at a time until the portion is full, which bounds what one call can cost;
- * and no call is about two workspaces, but for `look`, which asks for the size of each and minds its failure alone.
+ * Pods write these streams, and a compromised pod can write anything: a key of another type, entries that are not events, of any size
+ * and id, no group. So a script reads one entry at a time until the portion is full, which bounds the cost of one call. Each call is
+ * about one workspace, except `look`, which reads the size of each stream and treats each failure as that workspace's own.
  */
 
 const GROUP = "ingest";
-/** An entry that a reader holds for longer was left by a dead one. */
+/** An entry that a reader holds for longer counts as left by a dead reader. */
 const CLAIM_AFTER_MS = 60_000;
-/** A reader that was not seen for so many times as long is gone; one that lives and is removed all the same comes again. */
+/** A reader that was not seen for this many times as long is removed; if it is alive after all, it joins again. */
 const GONE_AFTER_CLAIMS = 5;
-/** Of events that one turn takes, about: some 1,500 of them, which Postgres stores in less than a tenth of a second. */
+/** Bytes per turn, about: some 1,500 events, which Postgres stores in less than a tenth of a second. */
 const PORTION_BYTES = 512 * 1024;
-/** A batch, or 20 tags of 512 characters, each written as an escape of six, and room for the rest. */
+/** A batch; or 20 tags of 512 characters, each written as an escape of six, plus the rest. */
 const ENTRY_BYTES_MAX = 80 * 1024;
-/** Of older sidecars an entry is one event. A script that goes through more of them would keep others waiting. */
+/** From older sidecars, each entry is one event. A script over more entries would block other clients for too long. */
 const ENTRIES_MAX = 500;
-/** Streams that one script looks at. */
+/** Streams per script call. */
 const LOOK_MAX = 500;
 
 /**
- * KEYS: streams. Reply: the store's time in ms, then of each stream that has entries its place in KEYS, how many there are, how
- * many bytes, and the id of the first; of each key that is no stream, which is removed, its place, -1, and its type;
- * and of each that cannot be asked its place, -2, and why.
+ * KEYS: streams. Reply: the store's time in ms, then for each stream that has entries its index in KEYS, the number of entries, the
+ * bytes, and the id of the first entry; for each key that is not a stream (it is removed) its index, -1, and its type;
+ * for each that cannot be read its index, -2, and the error.
  */
 const LOOK = defineScript(`${SHARED_LUA}
 local seen = {string.format('%.0f', now_ms())}
@@ -65,12 +65,12 @@ return seen
 `);
 
 /**
- * Takes a portion for a reader, as one text: taken apart by the client, a reply of thousands of little ones costs the
- * api-server more than all else that it does for an event. What is larger than any entry of ours is not handed out.
- * KEYS: the stream. ARGV: the group, the reader, '>' for entries that are new or '0' for those that this reader
- * holds, how many bytes are enough, how many an entry may have, how many entries are enough.
- * Reply: how many entries, how many of them were no events, their ids with a space between, the events with a line feed
- * between, how many bytes these have; nil when there are none.
+ * Takes a portion for a reader, as one text: parsing a reply of thousands of small values costs the api-server more than all other
+ * work on an event. Entries larger than any of ours are not returned.
+ * KEYS: the stream. ARGV: the group, the reader, '>' for new entries or '0' for those that this reader already
+ * holds, how many bytes are enough, the most bytes of an entry, how many entries are enough.
+ * Reply: the number of entries, how many of them were not events, their ids separated by spaces, the events separated by line
+ * feeds, the bytes of the events; nil when there are none.
  */
 const TAKE = defineScript(`
 local ids, events, bytes, unreadable, from = {}, {}, 0, 0, ARGV[3]
@@ -84,7 +84,7 @@ for _ = 1, tonumber(ARGV[6]) do
   if not entry then break end
   ids[#ids + 1] = entry[1]
   if from ~= '>' then from = entry[1] end
-  -- Without fields it was trimmed after it had been read; only the acknowledgement is missing.
+  -- An entry without fields was trimmed after it had been read; it only needs the acknowledgement.
   if entry[2] then
     local event
     for f = 1, #entry[2], 2 do
@@ -104,8 +104,8 @@ return {#ids, unreadable, table.concat(ids, ' '), table.concat(events, '\\n'), b
 `);
 
 /**
- * Takes over what dead readers left, without their content, which this reader then reads as what it holds.
- * KEYS: the stream. ARGV: the group, the reader, for how long it has to lie, how many at most. Reply: how many.
+ * Claims what dead readers left, without the content, which this reader then reads as entries that it holds.
+ * KEYS: the stream. ARGV: the group, the reader, the minimum idle time in ms, how many at most. Reply: how many.
  */
 const CLAIM = defineScript(`
 local claimed = redis.pcall('XAUTOCLAIM', KEYS[1], ARGV[1], ARGV[2], ARGV[3], '0', 'COUNT', ARGV[4], 'JUSTID')
@@ -114,9 +114,9 @@ return #claimed[2]
 `);
 
 /**
- * Removes readers that hold nothing: the one that leaves, and those that have not been seen for long. In one step, because a
- * reader that was removed while it holds entries would take them with it. KEYS: streams. ARGV: the group, the reader that
- * leaves ('' for none), after how many ms a reader counts as gone. Reply: how many were removed.
+ * Removes readers that hold no entries: the one that leaves, and those not seen for long. One atomic step, because removing a reader
+ * that holds entries would lose them. KEYS: streams. ARGV: the group, the reader that leaves ('' for none), after how many ms a
+ * reader counts as gone. Reply: how many were removed.
  */
 const TIDY = defineScript(`
 local removed = 0
@@ -135,10 +135,10 @@ return removed
 `);
 
 /**
- * Acknowledges entries and removes them, which makes room. KEYS: the stream, the room. ARGV: the group, the ids with a space
- * between, how much room they make.
- * An entry with an id from the far future, when it is gone, would still keep every later one out or make it look young
- * for ever: an empty stream that has seen one begins anew.
+ * Acknowledges entries and removes them, which makes room. KEYS: the stream, the room. ARGV: the group, the ids separated by
+ * spaces, how many bytes of room they free.
+ * An entry with an id in the far future harms a stream even after its removal: it would prevent every later entry, or make it look
+ * young for ever. So an empty stream that has seen such an id is deleted and begins again.
  */
 const FINISH = defineScript(`${SHARED_LUA}
 local ids = {}
@@ -160,18 +160,18 @@ return removed
 
 export interface RedisEventSourceOptions {
   readonly keys: RedisKeys;
-  /** Of this process alone. */
+  /** Unique to this process. */
   readonly consumer: string;
   /** Whether counters are in the same Redis; true when left out. */
   readonly isShared?: boolean;
   readonly claimAfterMs?: number;
 }
 
-/** What this reader remembers of a workspace's stream. */
+/** State of this reader for one workspace's stream. */
 interface Reading {
-  /** Entries were handed over, or claimed, that are not acknowledged. */
+  /** Entries were read or claimed that are not acknowledged yet. */
   holds: boolean;
-  /** Of `performance.now()`. */
+  /** By `performance.now()`. */
   claimedAtMs: number;
 }
 
@@ -182,7 +182,7 @@ export class RedisEventSource implements EventSource {
   readonly #claimAfterMs: number;
   readonly #readings = new Map<string, Reading>();
   readonly #budget: RedisEventBudget;
-  /** Those whose streams had something since the room was last shared out. */
+  /** Workspaces whose streams had entries since the room was last shared out. */
   #active = new Set<string>();
 
   /** The connection belongs to the caller, who also closes it. */
@@ -226,7 +226,7 @@ export class RedisEventSource implements EventSource {
     return this.#budget.keep(workspaceIds, { wantedBytes: bytesMax, active });
   }
 
-  /** Leaves every group that it has read in, and the budget. */
+  /** Leaves every group that it has read in, and releases the budget. */
   async close(): Promise<void> {
     const streams = [...this.#readings.keys()].map((id) => this.#keys.events(id));
     const size = isCluster(this.#client) ? 1 : LOOK_MAX;
@@ -268,7 +268,7 @@ export class RedisEventSource implements EventSource {
     return reading;
   }
 
-  /** First what this reader holds already, and only then what is new. undefined: there is neither now. */
+  /** Reads what this reader already holds, and only then new entries. Returns undefined when there is neither. */
   async #read(stream: string, reading: Reading): Promise<Taken | undefined> {
     if (reading.holds) {
       const held = await this.#readFrom(stream, "0");
@@ -286,7 +286,7 @@ export class RedisEventSource implements EventSource {
     return { entries, unreadable, ids, events, bytes };
   }
 
-  /** Looks for what dead readers left, half as often as an entry has to lie before it counts as left. */
+  /** Claims what dead readers left, at half the interval after which an entry counts as left. */
   async #claim(stream: string, reading: Reading): Promise<void> {
     const nowMs = performance.now();
     if (nowMs - reading.claimedAtMs < this.#claimAfterMs / 2) return;
@@ -296,7 +296,7 @@ export class RedisEventSource implements EventSource {
     await this.#ask(TIDY, stream, [GROUP, "", this.#claimAfterMs * GONE_AFTER_CLAIMS]);
   }
 
-  /** Where the store was emptied, or somebody destroyed the group, that is made and the script run again. */
+  /** If the store was emptied or the group destroyed, creates the group and runs the script again. */
   async #ask(
     script: Script,
     stream: string,
@@ -319,7 +319,7 @@ export class RedisEventSource implements EventSource {
   }
 }
 
-/** The reply. Rejects with `StreamRefused` when the server answers that it will not, and else with `EventsUnavailable`. */
+/** Returns the reply. Rejects with `StreamRefused` when the server refuses the command, otherwise with `EventsUnavailable`. */
 async function answered<T>(reply: Promise<T>): Promise<T> {
   try {
     return await reply;
@@ -332,9 +332,9 @@ async function answered<T>(reply: Promise<T>): Promise<T> {
 interface Taken {
   readonly entries: number;
   readonly unreadable: number;
-  /** With a space between. */
+  /** Separated by spaces. */
   readonly ids: string;
-  /** With a line feed between. */
+  /** Separated by line feeds. */
   readonly events: string;
   readonly bytes: number;
 }

@@ -2,13 +2,13 @@ import * as z from "zod";
 import type { TakenEvents, UsageEvent } from "./contract.ts";
 
 /*
- * Events are written by pods, which may be compromised or of another version, so the ingester reads them with a schema:
- * one that is not understood is skipped and must not stop the others.
+ * Pods write the events, and a pod may be compromised or of another version. So the ingester checks each with a schema; an event that
+ * does not match is skipped and must not stop the others.
  */
 
 const Text = z.string().max(4096);
 const Count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
-/** Part of an index, whose entries have a bound of their own. */
+/** Part of a database index, whose entries have a size limit of their own. */
 const Id = z.string().min(1).max(256);
 const Common = { id: Id, requestId: Text, timeMs: z.int().min(0), workspaceId: Text, latencyMs: Count };
 
@@ -42,7 +42,7 @@ const RatelimitSchema = z.object({
 
 const EventSchema = z.discriminatedUnion("type", [VerificationSchema, RatelimitSchema]);
 
-/** Reads an event of the stream of `workspaceId`; undefined when it is none, or claims to be of another workspace. */
+/** Reads an event of the stream of `workspaceId`. Returns undefined when it is not an event, or claims another workspace. */
 export function readEvent(text: string, workspaceId: string): UsageEvent | undefined {
   let value: unknown;
   try {
@@ -54,7 +54,7 @@ export function readEvent(text: string, workspaceId: string): UsageEvent | undef
   return read.success && read.data.workspaceId === workspaceId ? read.data : undefined;
 }
 
-/** Reads its lines anew each time it is iterated. */
+/** Parses its lines again each time it is iterated. */
 export class EventLines implements TakenEvents {
   readonly workspaceId: string;
   readonly lines: string;

@@ -26,7 +26,7 @@ const happening = fc.record({
   latencyMs: fc.double({ min: 0, max: 1e6, noNaN: true }).map((ms) => Math.round(ms * 1000) / 1000),
 });
 
-test("a line is one line, and is read as the event that JSON.stringify would have written", () => {
+test("a line has no line feed, and is parsed as the event that JSON.stringify would have written", () => {
   fc.assert(
     fc.property(subject, happening, (of, what) => {
       const line = verificationLine(subjectJson(of), what);

@@ -1,20 +1,20 @@
 import type { VerificationEvent } from "./contract.ts";
 
-/** What an event of a verification says of the key, whatever became of it. */
+/** The part of a verification event that describes the key and is the same for every outcome. */
 export type Subject = Pick<
   VerificationEvent,
   "workspaceId" | "keySpaceId" | "apiId" | "keyId" | "identityId" | "externalId" | "region" | "source"
 >;
 
-/** What is known of one verification alone. */
+/** The part that belongs to one verification. */
 export type Happening = Omit<VerificationEvent, "type" | keyof Subject>;
 
-/** The JSON of what is the same in all events of one key: kept for as long as the key's record is. */
+/** The JSON of what all events of one key share. Kept as long as the key's record. */
 export const subjectJson = (subject: Subject): string => JSON.stringify({ type: "verification", ...subject });
 
 /**
- * The line of an event, without the line feed: the same members as `JSON.stringify` of the whole gives, for a third of its
- * cost. The ids and the outcome are of our own making and need no escapes; tags are the caller's.
+ * Returns the line of an event, without the line feed: the same members as `JSON.stringify` of the whole event, for a third of its
+ * cost. The ids and the outcome are made by us and need no escapes; tags come from the caller.
  */
 export function verificationLine(subject: string, happening: Happening): string {
   const { id, requestId, timeMs, outcome, tags, spentCredits, latencyMs } = happening;

@@ -1,8 +1,8 @@
 import type { Closeable } from "../projection/contract.ts";
 
 /*
- * What each sidecar says of itself, so that the operator can tell (through the API) when all pods enforce a policy.
- * A report is worth something for 15 seconds; sidecars repeat theirs every few.
+ * Reports of the sidecars, from which the operator (through the API) learns when all pods enforce a policy.
+ * A report is valid for 15 seconds; sidecars repeat theirs every few seconds.
  */
 
 export const POD_REPORT_MAX_AGE_MS = 15_000;
@@ -14,26 +14,26 @@ export interface PolicyRef {
 
 export interface PodReport extends PolicyRef {
   readonly podId: string;
-  /** Of the manifest that the policy in force was made from; 0 while none is. */
+  /** Generation of the manifest from which the policy in force was made; 0 while there is none. */
   readonly generation: number;
-  /** Of the stored policy in force; 0 while none is. */
+  /** Version of the stored policy in force; 0 while there is none. */
   readonly version: number;
-  /** Infinity while nothing was heard yet. */
+  /** Infinity before the first heartbeat. */
   readonly stalenessMs: number;
   /** A stored policy that this pod cannot enforce, because a later release wrote it. */
   readonly refused?: RefusedPolicy;
 }
 
 export interface RefusedPolicy {
-  /** 0 when not even that can be read. */
+  /** 0 when the version cannot be read. */
   readonly version: number;
-  /** One line, for people. */
+  /** One line, for a person. */
   readonly reason: string;
 }
 
 const REASON_CHARS_MAX = 300;
 
-/** A reason as it may be shown: one bounded line. A compromised pod can write anything into its report. */
+/** Makes a reason safe to show: one line of bounded length. A compromised pod can write anything into its report. */
 export const toReason = (text: string): string => text.replaceAll(/\p{C}/gu, " ").slice(0, REASON_CHARS_MAX);
 
 export interface SeenPodReport extends PodReport {
@@ -44,8 +44,8 @@ export interface SeenPodReport extends PodReport {
 /** All methods throw when the store cannot be reached. */
 export interface PodReports extends Closeable {
   report(report: PodReport): Promise<void>;
-  /** Reports younger than `POD_REPORT_MAX_AGE_MS`, by pod id. */
+  /** Returns the reports younger than `POD_REPORT_MAX_AGE_MS`, sorted by pod id. */
   list(ref: PolicyRef): Promise<SeenPodReport[]>;
-  /** Says that the pod is going away; idempotent. */
+  /** Called when the pod shuts down; idempotent. */
   remove(ref: PolicyRef & { readonly podId: string }): Promise<void>;
 }

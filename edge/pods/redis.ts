@@ -11,7 +11,7 @@ import {
   toReason,
 } from "./contract.ts";
 
-/** Reports that nobody lists go away with their hash; list() removes the single ones that are past it. */
+/** If nothing lists the reports, they expire with their hash; list() removes single expired ones. */
 const KEPT_MS = 60_000;
 
 /**
@@ -27,8 +27,8 @@ return 1
 `);
 
 /**
- * What a pod writes; JSON has no word for infinity. A compromised pod can write anything, and one of another release other things,
- * so it is read with a schema that ignores what it does not know.
+ * What a pod writes. JSON has no infinity, so that staleness may be null. A compromised pod can write anything, and one of another
+ * release writes other members, so the schema ignores unknown ones.
  */
 export const StoredPodReport = z.object({
   generation: z.number(),

@@ -3,8 +3,8 @@ import { ClockEstimate } from "../redis/clock-estimate.ts";
 import { Freshness } from "./freshness.ts";
 
 /*
- * Failovers between machines whose clocks differ, played with made-up times: whatever the order in which clocks are measured
- * and heartbeats arrive, staleness is never smaller than it is.
+ * Failovers between machines whose clocks differ, with simulated times: for any order in which clocks are measured
+ * and heartbeats arrive, staleness is never reported too small.
  */
 
 /** Numbers in [0, 1) from a seed. */
@@ -18,7 +18,7 @@ function makeRandom(seed: number): () => number {
 
 const MINUTES = 6;
 
-/** How far what was reported lay below what was true, at worst; and above it, when the last failover was long ago. */
+/** How far the reported age was below the true one, at worst; and above it, when the last failover was long ago. */
 function play(seed: number): { underMs: number; overMs: number } {
   const random = makeRandom(seed);
   const upTo = (ms: number) => Math.floor(random() * ms);
@@ -32,7 +32,7 @@ function play(seed: number): { underMs: number; overMs: number } {
   };
   const onTheStream: { arrivesAtMs: number; trueMs: number; asOfMs: number }[] = [];
   let [beatAtMs, failoverAtMs, changedAtMs] = [nowMs, nowMs + 20_000 + upTo(20_000), 0];
-  /** Connected: the stream is read, and the clock was measured before. */
+  /** While connected, the stream is read; the clock was measured before. */
   let [measureAtMs, connectedAtMs] = [nowMs, nowMs];
   let knownOfMs: number | undefined;
   let [underMs, overMs] = [0, 0];
@@ -49,7 +49,7 @@ function play(seed: number): { underMs: number; overMs: number } {
       const trueMs = nowMs - upTo(300);
       const takesMs = random() < 0.1 ? upTo(6_000) : upTo(100);
       onTheStream.push({ arrivesAtMs: nowMs + takesMs, trueMs, asOfMs: trueMs + offsetMs });
-      // Now and then there is no relay for a while.
+      // Sometimes there is no relay for a while.
       beatAtMs = nowMs + (random() < 0.05 ? upTo(20_000) : 1_000);
     }
     const connects = nowMs - 50 < connectedAtMs && nowMs >= connectedAtMs;
@@ -57,7 +57,7 @@ function play(seed: number): { underMs: number; overMs: number } {
       measure();
       measureAtMs = nowMs + 10_000;
     }
-    // A stream is read in its order.
+    // A stream is read in order.
     for (;;) {
       const [next] = onTheStream;
       if (next === undefined || next.arrivesAtMs > nowMs || nowMs < connectedAtMs) break;
@@ -72,7 +72,7 @@ function play(seed: number): { underMs: number; overMs: number } {
   return { underMs, overMs };
 }
 
-test("staleness is never smaller than it is, and not larger when the last failover is half a minute ago", () => {
+test("staleness is never reported too small, and not too large half a minute after the last failover", () => {
   const played = Array.from({ length: 60 }, (_, i) => ({ seed: 7 + 1_009 * i, ...play(7 + 1_009 * i) }));
   expect(played.filter(({ underMs }) => underMs > 0)).toEqual([]);
   expect(played.filter(({ overMs }) => overMs > 10)).toEqual([]);

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { readFeedEntry } from "./feed-entry.ts";
 
-/** The fields of an entry, in an order that is not the writer's. */
+/** The fields of an entry, in another order than the writer's. */
 const read = (fields: Record<string, string>, isCentral = true) =>
   readFeedEntry(Object.entries(fields).reverse().flat(), { isCentral });
 
 const place = { p: "prj_1", n: "12" };
 const placed = { projectionId: "prj_1", n: 12 };
 
-test("a change, a heartbeat and a beginning are read", () => {
+test("a change, a heartbeat and the beginning of a projection are read", () => {
   expect(read({ ...place, k: "key", w: "ws_1", i: "hash+/=", v: "4" })).toEqual({
     ...placed,
     kind: "change",
@@ -25,11 +25,11 @@ test("a change, a heartbeat and a beginning are read", () => {
   expect(read({ ...place, k: "begin" })).toEqual({ ...placed, kind: "begin", forget: true });
 });
 
-test("a change on the feed of one workspace need not say whose it is", () => {
+test("a change on the feed of one workspace need not name the workspace", () => {
   expect(read({ ...place, k: "role", i: "role_1" }, false)).toMatchObject({ kind: "change", recordKind: "role" });
 });
 
-test("a kind of record that a later release has is passed over", () => {
+test("a kind of record of a later release is skipped", () => {
   expect(read({ ...place, k: "certificate", i: "c_1" })).toEqual({ ...placed, kind: "unknown" });
 });
 
@@ -83,7 +83,7 @@ describe("the workspaces that lag", () => {
     "ws_a=5 ws_a=6",
     "ws_a=1760000001001",
     "ws_a=5,ws_b=6",
-  ])("that cannot be told from %j make the heartbeat count for nobody", (text) => {
+  ])("that cannot be read from %j make the heartbeat count for no workspace", (text) => {
     expect(lagging(text)).toBeUndefined();
   });
 
@@ -91,7 +91,7 @@ describe("the workspaces that lag", () => {
     expect(read({ ...place, k: "heartbeat", t: "5", l: "ws_a=4" }, false)).toMatchObject({ said: undefined });
   });
 
-  test.each(["NaN", "1e400", "", "-5", "12 "])("count for nobody when the heartbeat's own time is %j", (t) => {
+  test.each(["NaN", "1e400", "", "-5", "12 "])("do not count when the heartbeat's own time is %j", (t) => {
     expect(lagging("ws_a=1", t)).toBeUndefined();
   });
 });

@@ -7,7 +7,7 @@ import { RECORD_KINDS, type RecordKind } from "./contract.ts";
  *   a heartbeat   k = "heartbeat", t = the time, and on the central feed perhaps l: the workspaces that lag
  *   a beginning   k = "begin", n = 0, f = "0" when what was missed before is announced again (no former release did)
  *
- * Other processes write to the stream, of other releases too, so nothing of it is believed before it was looked at.
+ * Other processes write to the stream, also of other releases, so each entry is checked before it is used.
  */
 
 export type FeedEntry =
@@ -17,7 +17,7 @@ export type FeedEntry =
       readonly kind: "change";
       readonly projectionId: string;
       readonly n: number;
-      /** "" on the feed of one workspace, which says it already. */
+      /** "" on the feed of one workspace, where it is implied. */
       readonly workspaceId: string;
       readonly recordKind: RecordKind;
       readonly id: string;
@@ -26,10 +26,10 @@ export type FeedEntry =
       readonly kind: "heartbeat";
       readonly projectionId: string;
       readonly n: number;
-      /** undefined: what the heartbeat says cannot be read. It has its number all the same. */
+      /** undefined: the times cannot be read. The entry still counts in the numbering. */
       readonly said: HeartbeatTimes | undefined;
     }
-  /** Not even its place can be read: it may have been a change. */
+  /** Not even its number can be read, so it may have been a change. */
   | { readonly kind: "unreadable"; readonly problem: string };
 
 export interface HeartbeatTimes {
@@ -37,7 +37,7 @@ export interface HeartbeatTimes {
   readonly lagging: ReadonlyMap<string, number>;
 }
 
-/** `fields` are names and values in turns, as Redis lists them. The last of two equal names counts. */
+/** `fields` are names and values alternating, as Redis lists them. Of two equal names the last counts. */
 export function readFeedEntry(fields: readonly string[], { isCentral }: { isCentral: boolean }): FeedEntry {
   const texts = new Map<string, string>();
   for (let at = 0; at + 1 < fields.length; at += 2) texts.set(fields[at] ?? "", fields[at + 1] ?? "");
@@ -57,12 +57,12 @@ export function readFeedEntry(fields: readonly string[], { isCentral }: { isCent
     if (isCentral && workspaceId === "") return { kind: "unreadable", problem: "a change names no workspace" };
     return { kind: "change", ...place, workspaceId, recordKind, id };
   }
-  // A kind of a later release: of what this one does not know, it has cached nothing.
+  // A kind of a later release. This release has nothing of that kind cached.
   if (/^[a-zA-Z]{1,32}$/.test(name)) return { kind: "unknown", ...place };
   return { kind: "unreadable", problem: "k is no kind of record" };
 }
 
-/** A whole number that is exact as a double, in the digits that the relay writes; undefined for anything else. */
+/** Reads a whole number that is exact as a double, written in digits only as by the relay. Returns undefined for anything else. */
 export function readWhole(text: string | null | undefined): number | undefined {
   return text != null && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
@@ -74,14 +74,14 @@ function readTimes(
   laggingText: string | undefined,
   isCentral: boolean,
 ): HeartbeatTimes | undefined {
-  // On the feed of one workspace there are no others.
+  // The feed of one workspace has no other workspaces.
   if (!isCentral && laggingText !== undefined) return undefined;
   const asOfMs = readWhole(time);
   const lagging = asOfMs === undefined ? undefined : readLagging(laggingText, asOfMs);
   return asOfMs === undefined || lagging === undefined ? undefined : { asOfMs, lagging };
 }
 
-/** `<workspace>=<time> …`, one space between, no workspace twice, no time after the heartbeat's. undefined: not to be believed. */
+/** `<workspace>=<time> …`: one space between, no workspace twice, no time after the heartbeat's. Returns undefined when invalid. */
 function readLagging(text: string | undefined, asOfMs: number): ReadonlyMap<string, number> | undefined {
   const lagging = new Map<string, number>();
   for (const part of text ? text.split(" ") : []) {

@@ -10,7 +10,7 @@ beforeEach(() => {
   freshness = new Freshness({ storeNowMs: () => storeMs, monotonicMs: () => monotonicMs });
 });
 
-/** Both clocks go on. */
+/** Both clocks advance. */
 function pass(ms: number): void {
   monotonicMs += ms;
   if (storeMs !== undefined) storeMs += ms;
@@ -19,8 +19,8 @@ function pass(ms: number): void {
 const now = (): number => storeMs ?? 0;
 const lagging = (...entries: [string, number][]) => new Map(entries);
 
-describe("the age of what is known", () => {
-  test("is not known before the first heartbeat, then grows with the time since what that one names", () => {
+describe("the age of the data", () => {
+  test("is unknown before the first heartbeat, then grows from the time that it names", () => {
     expect(freshness.stalenessMs()).toBe(Number.POSITIVE_INFINITY);
     freshness.hear(now() - 300);
     pass(1_000);
@@ -34,7 +34,7 @@ describe("the age of what is known", () => {
     expect(freshness.stalenessMs()).toBe(300);
   });
 
-  test("is judged when the store's clock becomes known, and not before", () => {
+  test("is computed once the store's clock is known, and not before", () => {
     const before = now();
     storeMs = undefined;
     expect(freshness.hear(before - 100)).toBe(true);
@@ -49,7 +49,7 @@ describe("the age of what is known", () => {
 });
 
 describe("a clock that changes", () => {
-  test("set back while nothing is heard does not make what is known younger", () => {
+  test("set back while no heartbeat arrives does not make the data look fresher", () => {
     freshness.hear(now());
     storeMs = now() - 20_000;
     for (const sinceMs of [1_000, 10_000, 20_000, 40_000]) {
@@ -58,7 +58,7 @@ describe("a clock that changes", () => {
     }
   });
 
-  test("set back lets the heartbeats of the new clock count at once, although they name earlier times", () => {
+  test("set back does not prevent heartbeats of the new clock from counting at once, although they name earlier times", () => {
     freshness.hear(now());
     storeMs = now() - 20_000;
     pass(3_000);
@@ -68,7 +68,7 @@ describe("a clock that changes", () => {
     expect(freshness.stalenessMs()).toBe(1_200);
   });
 
-  test("that is ahead makes what was heard before it older, never younger", () => {
+  test("that is ahead makes earlier data look staler, never fresher", () => {
     freshness.hear(now());
     storeMs = now() + 20_000;
     expect(freshness.stalenessMs()).toBe(20_000);
@@ -76,14 +76,14 @@ describe("a clock that changes", () => {
     expect(freshness.stalenessMs()).toBe(100);
   });
 
-  test("counts the time in which the machine slept and its own clock stood still", () => {
+  test("counts the time in which the machine slept and its monotonic clock stood still", () => {
     freshness.hear(now());
     storeMs = now() + 600_000;
     expect(freshness.stalenessMs()).toBe(600_000);
   });
 });
 
-describe("a heartbeat of the future", () => {
+describe("a heartbeat from the future", () => {
   test("is refused, and the next true one counts", () => {
     freshness.hear(now() - 4_000);
     expect(freshness.hear(now() + AHEAD_MAX_MS + 1)).toBe(false);
@@ -102,7 +102,7 @@ describe("a heartbeat of the future", () => {
 });
 
 describe("workspaces that lag behind the others", () => {
-  test("have their own age; the worst is what is said of all, and the feed's is that of the others", () => {
+  test("have their own age; the overall age is the largest one, and the feed's is that of the others", () => {
     freshness.hear(now(), lagging(["ws_a", now() - 50_000], ["ws_b", now() - 500]));
     pass(100);
     expect(["ws_a", "ws_b", "ws_c"].map((id) => freshness.stalenessMs(id))).toEqual([50_100, 600, 100]);
@@ -110,7 +110,7 @@ describe("workspaces that lag behind the others", () => {
     expect(freshness.ofFeed()).toEqual({ ms: 100, laggingWorkspaces: 2 });
   });
 
-  test("keep what was delivered of them before they lagged", () => {
+  test("keep the age from what was delivered before they lagged", () => {
     freshness.hear(now());
     pass(1_000);
     freshness.hear(now(), lagging(["ws_a", now() - 50_000]));
@@ -132,7 +132,7 @@ describe("workspaces that lag behind the others", () => {
     expect(freshness.ofFeed().laggingWorkspaces).toBe(0);
   });
 
-  test("are not forgotten because a heartbeat of the future does not name them", () => {
+  test("are not forgotten because a heartbeat from the future does not name them", () => {
     freshness.hear(now(), lagging(["ws_a", now() - 50_000]));
     freshness.hear(now() + 60_000);
     expect(freshness.stalenessMs("ws_a")).toBe(50_000);

@@ -1,19 +1,19 @@
 import { performance } from "node:perf_hooks";
 
 /*
- * How old the newest knowledge of each workspace may be, from the heartbeats that were heard.
+ * How stale the data of each workspace may be, computed from the heartbeats that arrived.
  *
  * A heartbeat names a time of the store's clock. That clock may be set back (another machine takes over), and our own
- * monotonic clock stands still while the machine sleeps. So a moment is remembered on both clocks, and counts as old as the
- * one says that makes it older. A heartbeat is taken when it makes us know more than before, on whatever clock: one of an
- * older clock that is ahead does not keep those of the new one from counting.
+ * monotonic clock stands still while the machine sleeps. So each moment is remembered on both clocks, and its age is the larger of the
+ * two. A heartbeat is accepted when it proves more than was known before, on either clock: a heartbeat of an older clock that is ahead
+ * does not prevent those of the new clock from counting.
  *
- * Never: an age that is smaller than it is because a clock went back.
+ * Invariant: an age is never too small because a clock went back.
  */
 
 /**
- * The estimate of the store's clock is never behind, so a heartbeat that is ahead of it is of another clock, or made up. As
- * much as this may be ahead: the estimate is measured anew each 10 s, and a clock may have been set meanwhile.
+ * The estimate of the store's clock is never behind, so a heartbeat that is ahead of it comes from another clock or is forged. It may
+ * be ahead by this much: the estimate is measured again every 10 s, and the clock may have been set since.
  */
 export const AHEAD_MAX_MS = 5_000;
 
@@ -38,10 +38,10 @@ const NONE: ReadonlyMap<string, number> = new Map();
 export class Freshness {
   readonly #storeNowMs: () => number | undefined;
   readonly #monotonicMs: () => number;
-  /** What holds for every workspace that is not in `#lagging`. */
+  /** Applies to every workspace that is not in `#lagging`. */
   #common: Moment | undefined;
   readonly #lagging = new Map<string, Moment>();
-  /** Heard before the store's clock was known. */
+  /** Arrived before the store's clock was known. */
   #unjudged: Heartbeat | undefined;
 
   constructor({ storeNowMs, monotonicMs = () => performance.now() }: FreshnessOptions) {
@@ -49,7 +49,7 @@ export class Freshness {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** False: it is of the future, and was not taken. Times in `lagging` are not later than `asOfMs`. */
+  /** Returns false for a heartbeat from the future, which is ignored. Times in `lagging` are not later than `asOfMs`. */
   hear(asOfMs: number, lagging: ReadonlyMap<string, number> = NONE): boolean {
     const now = this.#now();
     this.#unjudged = now === undefined ? { asOfMs, lagging } : undefined;
@@ -59,7 +59,7 @@ export class Freshness {
     return true;
   }
 
-  /** Without a workspace: of the one of which the knowledge is oldest. */
+  /** Without a workspace: the maximum over all. */
   stalenessMs(workspaceId?: string): number {
     this.#judge();
     const now = this.#now();
@@ -69,7 +69,7 @@ export class Freshness {
     return worstMs;
   }
 
-  /** Of every workspace that does not lag behind the others. */
+  /** The staleness of the workspaces that do not lag behind the others. */
   ofFeed(): { ms: number; laggingWorkspaces: number } {
     this.#judge();
     return { ms: ageMs(this.#common, this.#now()), laggingWorkspaces: this.#lagging.size };

@@ -6,17 +6,17 @@ beforeEach(() => {
   heads = new KnownHeads();
 });
 
-/** Asks and is answered, with nothing in between. */
+/** Sends a request and gets the reply, with nothing in between. */
 const ask = (projectionId: string, head: number, feed = "ws_b") =>
   heads.judge(feed, { projectionId, head }, heads.known(feed));
 
-test("a head may stand still or grow, and what entries told counts like what marks told", () => {
+test("a head may stay the same or grow, and heads from entries count like heads from marks", () => {
   expect([ask("p9", 0), ask("p9", 4), ask("p9", 4)]).toEqual([true, true, true]);
   heads.hear("ws_b", { projectionId: "p9", head: 7 });
   expect(ask("p9", 6)).toBe(false);
 });
 
-test("what arrived while a question was on its way is not held against the answer", () => {
+test("an entry that arrived while a request was in flight does not make its reply distrusted", () => {
   ask("p9", 4);
   const before = heads.known("ws_b");
   heads.hear("ws_b", { projectionId: "p9", head: 5 });
@@ -24,7 +24,7 @@ test("what arrived while a question was on its way is not held against the answe
   expect(heads.known("ws_b")).toEqual({ projectionId: "p9", head: 5 });
 });
 
-test("distrust does not end when the head grows past the one that was known: what lay between is lost", () => {
+test("distrust does not end when the head grows past the known one, because entries in between are lost", () => {
   ask("p9", 10);
   expect(ask("p9", 3)).toBe(false);
   expect(ask("p9", 11)).toBe(false);
@@ -32,14 +32,14 @@ test("distrust does not end when the head grows past the one that was known: wha
   expect(heads.isDistrusted("ws_b", "p9")).toBe(true);
 });
 
-test("distrust ends with another projection, whose id may sort before, and which begins at 0", () => {
+test("distrust ends with another projection, whose id may sort before the old one, and which begins at 0", () => {
   ask("p9", 10);
   ask("p9", 3);
   expect(ask("p1", 0)).toBe(true);
   expect(ask("p1", 1)).toBe(true);
 });
 
-test("an earlier projection in place of a later one is not believed, however far its head was", () => {
+test("an earlier projection in place of a later one is distrusted, however high its head is", () => {
   ask("p9", 10);
   ask("p1", 2);
   expect(ask("p9", 10)).toBe(false);
@@ -47,7 +47,7 @@ test("an earlier projection in place of a later one is not believed, however far
   expect(ask("p5", 0)).toBe(true);
 });
 
-test("a follower that is behind still hears the entries of the projection before, which is no going back", () => {
+test("a follower that is behind still delivers entries of the previous projection, which is not a step back", () => {
   ask("p9", 10);
   ask("p1", 2);
   heads.hear("ws_b", { projectionId: "p9", head: 10 });
@@ -56,14 +56,14 @@ test("a follower that is behind still hears the entries of the projection before
   expect(ask("p1", 2)).toBe(true);
 });
 
-test("feeds are judged apart, also under one projection", () => {
+test("feeds are judged separately, also under one projection", () => {
   ask("p9", 10, "ws_b");
   ask("p9", 3, "ws_a");
   ask("p9", 1, "ws_b");
   expect([heads.isDistrusted("ws_b", "p9"), heads.isDistrusted("ws_a", "p9")]).toEqual([true, false]);
 });
 
-test("a feed whose projections change without end is remembered in part", () => {
+test("of a feed with ever new projections only the last ones are remembered", () => {
   for (let i = 0; i < 1_000; i++) expect(ask(`p${i}`, 5)).toBe(true);
   expect(ask("p998", 5)).toBe(false);
 });

@@ -1,16 +1,16 @@
 /*
- * What this process has seen of each feed: which projection, and how many entries of it. Followers tell of every entry, and
- * each read of records of the mark that it was read with.
+ * What this process has seen of each feed: the projection, and the number of its entries (the head). Followers report every entry,
+ * and each read of records reports the mark that it was read with.
  *
  *   new ──► trusted ──► (a lower head than was known, or an earlier projection in place of a later one) ──► distrusted
  *
- * A store that went back in time has lost entries together with the records that they announced. When later entries bring
- * its head past the one that was known, those records are still as they were in the snapshot, so distrust of a projection
- * never ends: it is over when another projection begins, in which every record is written anew. The relay begins one as soon
- * as it sees the head of any workspace move back.
+ * A store that went back in time has lost entries together with the records that they announced. Later entries can raise its head
+ * above the known one, but the lost records are still as in the snapshot. So distrust of a projection never ends; it is over when
+ * another projection begins, in which every record is written again. The relay begins one as soon as it sees the head of any
+ * workspace go back.
  *
- * A question is judged by what was known when it was sent: while it is on its way, an entry may arrive on another
- * connection that the answer could not know of.
+ * A reply is judged by what was known when its request was sent: while it is in flight, an entry may arrive on another connection
+ * that the reply could not include.
  */
 
 export interface Sighting {
@@ -25,14 +25,14 @@ interface Seen {
   isDistrusted: boolean;
 }
 
-/** So many projections of a feed are remembered. Each begins when the store was lost, so this is more than a day's worth. */
+/** How many projections of a feed are remembered. A new one begins when the store was lost, so 8 cover more than a day. */
 const PROJECTIONS_MAX = 8;
 
 export class KnownHeads {
   /** The latest last. */
   readonly #seen = new Map<string, Seen[]>();
 
-  /** What is known of a feed, to be taken when the store is asked. */
+  /** Returns what is known of a feed; take it when a request is sent. */
   known(feed: string): Sighting | undefined {
     const latest = this.#seen.get(feed)?.at(-1);
     return latest && { projectionId: latest.projectionId, head: latest.head };
@@ -42,15 +42,15 @@ export class KnownHeads {
     return this.#find(feed, projectionId)?.isDistrusted === true;
   }
 
-  /** An entry was delivered. It may be of an earlier projection than others have seen, because a follower is behind. */
+  /** An entry was delivered. A follower that is behind may deliver one of an earlier projection. */
   hear(feed: string, { projectionId, head }: Sighting): void {
     const seen = this.#findOrAdd(feed, projectionId);
     seen.head = Math.max(seen.head, head);
   }
 
   /**
-   * Takes what the store said of its state, in answer to a question that was sent when `before` was known. False: the store
-   * has gone back in time since, now or when it was asked before, and what it holds of this projection is not usable.
+   * Records the store's reply about its state, to a request that was sent when `before` was known. Returns false if the store
+   * has gone back in time, now or at an earlier reply; then what it holds of this projection is not usable.
    */
   judge(feed: string, { projectionId, head }: Sighting, before: Sighting | undefined): boolean {
     const seen = this.#findOrAdd(feed, projectionId);

@@ -24,9 +24,9 @@ const NONE_ANEW: WorkspacesAnew = { begun: [] };
 
 interface Kept {
   readonly version: number;
-  /** undefined: a tombstone. Text, so that readers get objects of their own, as they do from Redis. */
+  /** undefined: a tombstone. Kept as text, so that each reader gets its own objects, as from Redis. */
   readonly json: string | undefined;
-  /** From when a tombstone's time runs; undefined: it stays. */
+  /** When the tombstone was written; undefined: it is kept for ever. */
   readonly goneAtMs: number | undefined;
 }
 
@@ -36,8 +36,8 @@ interface Workspace {
 }
 
 /**
- * Writer, source and feed over one process's memory, for `postern dev`. Changes are delivered before `write` returns. There
- * is one feed for all, so it has no holes; what a listener is not meant to see is left out.
+ * Writer, source and feed in the memory of one process, for `postern dev`. Changes are delivered before `write` returns. All
+ * listeners share one feed, so it has no gaps; entries that are not for a listener are left out.
  */
 export class MemoryProjectionStore implements RecordWriter, RecordSource, ChangeFeed {
   readonly #nowMs: () => number;
@@ -112,7 +112,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     this.#isCentralComplete ||= [...this.#workspaces.values()].every((workspace) => workspace.isComplete);
   }
 
-  /** Memory loses nothing, so that no workspace is ever begun anew by itself. */
+  /** Memory loses nothing, so no workspace ever begins again. */
   async completeWorkspace(workspaceId: string): Promise<void> {
     this.#workspace(workspaceId).isComplete = true;
   }
@@ -176,7 +176,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     throw new ProjectionChanged(`the store does not hold projection ${projectionId}`);
   }
 
-  /** A workspace that came to be after the projection began is complete when the projection is. */
+  /** A workspace that was created after the projection began is complete when the projection is. */
   #workspace(id: string): Workspace {
     const known = this.#workspaces.get(id);
     if (known !== undefined) return known;

@@ -20,19 +20,19 @@ import { Freshness } from "./freshness.ts";
 import { KeyViews } from "./key-views.ts";
 import { type Outcome, RecordCache } from "./record-cache.ts";
 
-/** How much is kept, and how long it may be used. All are optional. */
+/** How much is cached, and how long it may be used. All are optional. */
 export interface ProjectionLimits {
-  /** Keys put together with what they refer to: 20,000. */
+  /** Keys assembled with the records that they refer to; 20,000 when left out. */
   readonly views?: number;
-  /** 50,000. */
+  /** 50,000 when left out. */
   readonly records?: number;
-  /** 20,000. */
+  /** 20,000 when left out. */
   readonly absences?: number;
-  /** Cached absence is not believed when the feed is behind by more for its workspace: 30 s. */
+  /** Cached absence is not used when the feed of its workspace is staler than this; 30 s when left out. */
   readonly absenceStaleMs?: number;
   /**
-   * When the feed is behind by more for a workspace, `peekKey` returns nothing of it and the source is asked each time; what
-   * is cached is used only when the source is unusable. For the api-server, whose source is the truth. Never, when left out.
+   * When the feed of a workspace is staler than this, `peekKey` returns nothing for it and the source is read each time; the cache is
+   * used only while the source is unusable. For the api-server, whose source is Postgres. Never when left out.
    */
   readonly bypassAfterMs?: number;
 }
@@ -44,7 +44,7 @@ export interface ProjectionOptions {
   readonly limits?: ProjectionLimits;
 }
 
-/** Resolves also when the store is down; it keeps trying. Reads of any workspace are possible; changes come from `follow`. */
+/** Resolves also when the store is down, and keeps trying. Any workspace can be read; changes come from `follow`. */
 export async function openProjection(options: ProjectionOptions): Promise<Projection> {
   const projection = new CachedProjection(options);
   await projection.start(options.follow);
@@ -59,7 +59,7 @@ class CachedProjection implements Projection, FeedListener {
   readonly #bypassAfterMs: number;
   readonly #listeners = new Set<(ref: RecordRef | undefined) => void>();
   readonly #refused: Record<RefusedKind, number> = { mark: 0, record: 0, entry: 0, heartbeat: 0 };
-  /** What a feed of one workspace is tried with; undefined on the central one. */
+  /** What is read to test the source on the feed of one workspace; undefined on the central feed. */
   readonly #ownWorkspace: readonly RecordRef[] | undefined;
   #following: Closeable | undefined;
 
@@ -87,7 +87,7 @@ class CachedProjection implements Projection, FeedListener {
     if (forget) this.forgetAll();
     this.#cache.reset();
     for (const listener of this.#listeners) listener(undefined);
-    // A gate without traffic, too, has to learn whether the store can be read now.
+    // A gate without traffic must also learn whether the store is readable now.
     void this.#cache.lookAgain(this.#ownWorkspace);
   }
 

@@ -10,15 +10,15 @@ import {
 import { readRecordData } from "./record-schemas.ts";
 
 /*
- * Records as they were read last. Three words matter:
+ * Records as they were last read. Three words matter:
  *
- *   live   no change of it was seen since it was read. A change takes the record out at once and for good.
- *   fresh  live, and read since the last reset. After a reset everything is live but not fresh: it is read anew before it
- *          is used, and used as it is only while the source is not usable.
- *   kept   put into the cache. A read during which its record changed, or a reset came, is used once and not kept, and
- *          nobody who asks after the change is given it.
+ *   live   no change of it was seen since it was read. A change removes the record at once and for good.
+ *   fresh  live, and read since the last reset. After a reset everything is live but not fresh: it is read again before use, and
+ *          used without that only while the source is unusable.
+ *   kept   put into the cache. A read during which its record changed, or a reset came, is used once and not kept; a request that
+ *          starts after the change never gets it.
  *
- * Absence is kept apart, so that made-up keys do not push out real ones, and is never used when it is not fresh.
+ * Absence is cached separately, so that made-up keys do not evict real ones, and is used only while it is fresh.
  */
 
 export interface CachedRecord {
@@ -28,11 +28,11 @@ export interface CachedRecord {
   isLive: boolean;
 }
 
-/** What a look-up of one record gave. `missing` is 'never heard of', which only the caller can judge. */
+/** The result of looking up one record. `missing` means that nothing is known; only the caller can judge that. */
 export type Outcome =
   | { readonly kind: "record"; readonly record: CachedRecord }
   | { readonly kind: "missing" }
-  /** `isRefused`: there is something, and it is no record of its kind; `isLater`: or one of a later release. */
+  /** `isRefused`: the value is not a record of its kind; `isLater`: or is one of a later release. */
   | { readonly kind: "unusable"; readonly reason: string; readonly isRefused?: true; readonly isLater?: true };
 
 interface FailedRead {
@@ -54,7 +54,7 @@ export interface RecordCacheOptions {
   readonly source: RecordSource;
   readonly records: number;
   readonly absences: number;
-  /** Whether the feed is near enough, for this workspace, for cached absence to be believed. */
+  /** Whether the feed is fresh enough, for this workspace, to use cached absence. */
   readonly believesAbsence: (workspaceId: string) => boolean;
   readonly onRefused: (what: RefusedKind) => void;
 }
@@ -85,7 +85,7 @@ export class RecordCache {
     return this.#failed === undefined ? { usable: true } : { usable: false, reason: this.#failed.reason };
   }
 
-  /** Reads again what could not be read the last time, only to learn whether it can be now. */
+  /** Repeats the last read that failed, only to learn whether the source is readable now. */
   async lookAgain(refs = this.#failed?.refs): Promise<void> {
     if (refs === undefined || this.#isLookingAgain) return;
     this.#isLookingAgain = true;
@@ -93,12 +93,12 @@ export class RecordCache {
     this.#isLookingAgain = false;
   }
 
-  /** Grows with each reset. */
+  /** Increases with each reset. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** Grows with each change, eviction and reset: as long as it stands still, nothing that was live is not. */
+  /** Increases with each change, eviction and reset: while it is the same, everything that was live still is. */
   get changes(): number {
     return this.#changes;
   }
@@ -127,7 +127,7 @@ export class RecordCache {
     this.#inFlight.clear();
   }
 
-  /** Unlike a reset: what was cached is not live any more, so that nothing falls back on it. */
+  /** Unlike after a reset, cached records are not live any more, so that no fallback uses them. */
   forgetAll(): void {
     this.reset();
     for (const record of this.#records.values()) record.isLive = false;
@@ -135,8 +135,8 @@ export class RecordCache {
   }
 
   /**
-   * What is known or can be read of each record, in order; what has to be read is read in one batch, and never twice at the
-   * same time. `bypass` reads everything anew. All refs are of one workspace.
+   * Returns what is known or can be read of each record, in order. Missing ones are read in one batch; a record is not read twice at
+   * the same time. `bypass` reads everything again. All refs are of one workspace.
    */
   async get(refs: readonly RecordRef[], bypass: boolean): Promise<Outcome[]> {
     const outcomes = refs.map((ref) => (bypass ? undefined : this.#fresh(ref)) ?? this.#join(ref, bypass));
@@ -149,7 +149,7 @@ export class RecordCache {
     return (await Promise.all(outcomes)) as Outcome[];
   }
 
-  /** For when the source is not usable: a record that is live, however old, or fresh absence. */
+  /** For when the source is unusable: a record that is live, however old, or fresh absence. */
   fallback(ref: RecordRef): Outcome | undefined {
     const record = this.#records.get(recordName(ref));
     if (record?.isLive === true) return { kind: "record", record };
@@ -188,7 +188,7 @@ export class RecordCache {
           return outcome;
         }),
       };
-      // With `bypass` two reads of one record can be under way; changes must reach both.
+      // With `bypass`, two reads of one record can be in flight; a change must reach both.
       const other = this.#inFlight.get(name);
       if (other !== undefined) other.isDirty = true;
       this.#inFlight.set(name, reading);
@@ -210,7 +210,7 @@ export class RecordCache {
 
   #keep(ref: RecordRef, outcome: Outcome): void {
     if (outcome.kind === "unusable") {
-      // What was known before is not what holds now: it may lack a restriction that the later record has.
+      // The earlier record is not used instead: it may lack a restriction that the later one has.
       if (outcome.isLater === true) this.drop(ref);
       return;
     }
@@ -229,7 +229,7 @@ export class RecordCache {
       return;
     }
     this.#records.delete(name);
-    // A record that others refer to and that is missing is not absent but unknown, so there is nothing to keep.
+    // A missing record that others refer to is unknown rather than absent, so there is nothing to cache.
     if (!REFERRED_KINDS.has(ref.kind)) this.#absences.set(name, { outcome, generation: this.#generation });
   }
 }

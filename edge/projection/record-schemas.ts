@@ -28,8 +28,8 @@ export const RECORD_SCHEMAS = {
 } satisfies Record<RecordKind, z.ZodType>;
 
 /**
- * Checks what was read from a store that others write to, other releases too. What is wrong is said without the values.
- * `isLater`: a later release wrote it, and means something by it that this one would miss.
+ * Checks what was read from a store that others can write to, also other releases. The problem is described without the values.
+ * `isLater`: a later release wrote it, in a format whose meaning this release does not know.
  */
 export function readRecordData(
   kind: RecordKind,

@@ -5,7 +5,7 @@ import type { ChangeFeed, Closeable, FeedId, FeedListener } from "./contract.ts"
 import type { KnownHeads } from "./known-heads.ts";
 import { Follower } from "./redis-follower.ts";
 
-/** What was not found in this time goes on being looked for, but whoever starts is not kept waiting. */
+/** How long the start waits for the feed. After that it continues in the background. */
 const START_WAIT_MS = 1_000;
 
 export interface RedisFeedOptions {
@@ -13,7 +13,7 @@ export interface RedisFeedOptions {
   readonly keys: RedisKeys;
   readonly url: string;
   readonly clientName: string;
-  /** Shared with what reads records from the same store. */
+  /** Shared with the source that reads records from the same store. */
   readonly heads: KnownHeads;
 }
 
@@ -23,7 +23,7 @@ export class RedisChangeFeed implements ChangeFeed {
   readonly #followers = new Set<Follower>();
   #clockStarted: Promise<void> | undefined;
 
-  /** `client` measures the clock and stays the caller's; each follower has a connection of its own to `url`. */
+  /** `client` is used to measure the clock and stays the caller's; each follower opens its own connection to `url`. */
   constructor(options: RedisFeedOptions) {
     this.#options = options;
     this.#clock = new StoreClock(options.client);

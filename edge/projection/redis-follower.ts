@@ -10,27 +10,27 @@ import type { KnownHeads } from "./known-heads.ts";
 import { POSITION } from "./scripts.ts";
 
 /*
- * Follows one stream of changes on a connection of its own.
+ * Follows one change stream on a connection of its own.
  *
  *   connecting ──► positioned ──► reading ──► (connection lost, or silent for too long) ──► connecting, after a pause
  *
- * Position is (projection id, n, id of the last entry). It is taken before anything else is read, and kept over a lost
- * connection: what was missed meanwhile is read from there. The listener is told to forget everything when that cannot be:
- * another projection, a hole in the numbers (entries are cut off after a while), numbers that went back, an entry that cannot
- * be read, or a start so late that it had begun without us.
+ * The position is (projection id, n, id of the last entry). It is taken before anything else is read, and kept when the
+ * connection is lost, so that missed entries are read from there. The listener is reset when that is impossible: another
+ * projection, a gap in the numbers (old entries are trimmed), numbers that went back, an entry that cannot be read, or a start so
+ * late that callers have begun without the feed.
  *
- * A projection whose numbers went back is distrusted (known-heads.ts) until another one begins. Its changes are still told;
+ * A projection whose numbers went back is distrusted (known-heads.ts) until another one begins. Its changes are still reported;
  * its heartbeats are not, so that staleness grows.
  *
- * Never: a change that the listener is not told of, without a reset; a heartbeat while what is read is not believed; a
- * position taken from something that could not be read.
+ * Invariants: no change is skipped without a reset; no heartbeat is reported while the data is distrusted; no position is taken from
+ * something that could not be read.
  */
 
 const BLOCK_MS = 2_000;
-/** A read that blocks for 2 s and is not answered in 5 s has lost its connection, whether or not anybody said so. */
+/** A read that blocks for 2 s and gets no reply in 5 s has lost its connection, even if no error was reported. */
 const ANSWER_MS = 5_000;
 const ENTRIES_PER_READ = 1_000;
-/** A projection that has gone on for longer is not read from its beginning: everything is forgotten instead. */
+/** A projection with more entries is not read from its beginning; everything is forgotten instead. */
 const ENTRIES_SINCE_BEGIN_MAX = 20_000;
 
 interface Position {
@@ -55,13 +55,13 @@ export interface FollowerOptions {
 export class Follower {
   readonly #options: FollowerOptions;
   readonly #workspaceId: string | undefined;
-  /** Under which the heads of this feed are known. */
+  /** The name under which the heads of this feed are known. */
   readonly #name: string;
   readonly #markKey: string;
   readonly #changesKey: string;
   #position: Position | undefined;
   #connection: Redis | undefined;
-  /** The projection of which the listener knows that it went back. */
+  /** The projection for which the listener has been told that it went back. */
   #toldDistrusted: string | undefined;
   #isLate = false;
   #isClosed = false;
@@ -77,7 +77,7 @@ export class Follower {
     this.#changesKey = keys.changes(this.#name);
   }
 
-  /** Resolves when the position is known, or after `waitMs`; then the listener is reset when it is known at last. */
+  /** Resolves when the position is known, or after `waitMs`; in the second case the listener is reset once the position is known. */
   async start(waitMs: number): Promise<void> {
     const positioned = Promise.withResolvers<void>();
     this.#running = this.#run(positioned.resolve);
@@ -105,8 +105,8 @@ export class Follower {
         attempt = 0;
         while (!this.#isClosed) await this.#read(connection);
       } catch (error) {
-        // What it leads to is seen: no heartbeat arrives, and the staleness that policies act on grows. That the mark or the
-        // stream is of a wrong type will not pass by itself, so it is told.
+        // The effect is visible: no heartbeat arrives, and the staleness that policies act on grows. A wrong type of the mark or the
+        // stream does not go away by itself, so it is reported.
         const problem = error instanceof Error ? error.message : String(error);
         if (problem.includes("WRONGTYPE")) this.#options.listener.onRefused?.("mark", problem);
       } finally {
@@ -124,7 +124,7 @@ export class Follower {
     clearTimeout(timer);
   }
 
-  /** Compares where we are with what the store says, and begins anew where the two do not fit. */
+  /** Compares our position with the store's state, and starts again where they do not match. */
   async #takePosition(connection: Redis): Promise<void> {
     const { listener, heads } = this.#options;
     const before = heads.known(this.#name);
@@ -141,7 +141,7 @@ export class Follower {
     const isNone = projectionId === "";
     if (!isNone && !heads.judge(this.#name, { projectionId, head: n }, before)) {
       if (known?.projectionId !== projectionId || n < known.n) this.#position = found;
-      // It goes on being distrusted when it is looked at again, which is no news.
+      // The projection is still distrusted, which was reported before.
       if (this.#toldDistrusted !== projectionId) listener.onReset(WENT_BACK);
       this.#toldDistrusted = projectionId;
       return;
@@ -150,19 +150,19 @@ export class Follower {
       this.#position = found;
       if (this.#isLate) listener.onReset("following the changes begins only now", { forget: true });
     } else if (known.projectionId !== projectionId) {
-      // What was missed in the former one is announced again at the beginning of this one, so that is where reading begins.
+      // What was missed in the previous projection is announced again at the beginning of this one, so reading starts there.
       const begin = isNone ? { position: found, forget: false } : await this.#findBegin(connection, found);
       this.#position = begin?.position ?? found;
       listener.onReset(isNone ? "the projection is gone" : "another projection", { forget: begin?.forget ?? true });
       if (begin !== undefined) return;
     } else return;
-    // Nothing is cached of before this position, so all that was projected until then counts as delivered.
+    // Nothing from before this position is cached, so everything that was projected until then counts as delivered.
     if (found.asOfMs !== undefined) listener.onHeartbeat(found.asOfMs);
   }
 
   /**
-   * Where the projection of this position began, and whether what was missed before is lost; undefined when that is too far back
-   * or not there any more.
+   * Returns where the projection of this position began, and whether missed changes are lost; undefined when the beginning is too far
+   * back or was trimmed.
    */
   async #findBegin(
     connection: Redis,
@@ -182,12 +182,12 @@ export class Follower {
     const asked = connection.xread("COUNT", ENTRIES_PER_READ, "BLOCK", BLOCK_MS, "STREAMS", this.#changesKey, from);
     const reply = (await within(ANSWER_MS, asked)) as [string, Entry[]][] | null;
     const entries = reply?.[0]?.[1];
-    // The relay writes each second. Silence may mean that the store was emptied, which says nothing by itself.
+    // The relay writes each second. Silence may mean that the store was emptied, which causes no error.
     if (entries === undefined) return this.#takePosition(connection);
     try {
       this.#tell(entries);
     } catch (error) {
-      // The listener failed, and may not know of all that the position has passed.
+      // The listener failed, and may not know everything that the position has passed.
       this.#position = undefined;
       this.#isLate = true;
       throw error;
@@ -198,7 +198,7 @@ export class Follower {
     let [isReset, isForgotten] = [false, false];
     for (const [entryId, fields] of entries) {
       const told = this.#advance(entryId, readFeedEntry(fields, { isCentral: this.#workspaceId === undefined }));
-      // Nothing is read between two entries of one reply, so the first reset stands for all, and so does the first that forgets.
+      // Nothing is read between two entries of one reply, so one reset is enough for all, plus the first one that forgets.
       if (told.reset !== undefined) {
         const { reason, forget } = told.reset;
         if (!isReset || (forget && !isForgotten)) this.#options.listener.onReset(reason, { forget });
@@ -209,12 +209,12 @@ export class Follower {
     }
   }
 
-  /** Moves the position past an entry. Returns the entry, and why the listener has to be reset if it has to be. */
+  /** Moves the position past an entry. Returns the entry, and the reason for a reset of the listener if one is needed. */
   #advance(entryId: string, entry: FeedEntry): { entry: FeedEntry; reset?: Reset } {
     const { heads } = this.#options;
     const known = this.#position;
     if (entry.kind === "unreadable") {
-      // It may have been a change. The numbers go on from the last one that could be read, so that a hole is still seen.
+      // It may have been a change. The numbering continues from the last readable entry, so that a gap is still found.
       this.#position = { projectionId: "", n: 0, ...known, entryId };
       return { entry, reset: { reason: `an entry cannot be read: ${entry.problem}`, forget: true } };
     }
@@ -226,7 +226,7 @@ export class Follower {
       const forget = entry.kind !== "begin" || entry.forget;
       return { entry, reset: { reason: "another projection", forget } };
     }
-    // Until there is another projection no heartbeat counts, so that nothing which is used meanwhile looks fresh.
+    // Until another projection begins no heartbeat counts, so that nothing which is used meanwhile looks fresh.
     if (n <= known.n) return { entry, reset: { reason: WENT_BACK, forget: false } };
     const missed = `changes ${known.n + 1} to ${n - 1} were missed`;
     if (n !== known.n + 1) return { entry, reset: { reason: missed, forget: true } };
@@ -256,13 +256,13 @@ interface Reset {
 }
 
 interface FoundPosition extends Position {
-  /** undefined when there was no heartbeat yet. */
+  /** undefined before the first heartbeat. */
   readonly asOfMs: number | undefined;
   /** Seconds and microseconds. */
   readonly time: readonly string[];
 }
 
-/** What the script POSITION replied. A projection id of "" is that there is no projection. */
+/** Reads the reply of the script POSITION. A projection id of "" means that there is no projection. */
 function readPosition(reply: unknown): FoundPosition | { readonly problem: string } {
   if (!Array.isArray(reply) || reply.some((part) => typeof part !== "string"))
     return { problem: "it is no list of texts" };
@@ -270,6 +270,6 @@ function readPosition(reply: unknown): FoundPosition | { readonly problem: strin
   const n = projectionId === "" ? 0 : readWhole(head);
   if (projectionId !== "" && !isProjectionId(projectionId)) return { problem: "no projection id" };
   if (n === undefined) return { problem: "its head is no number" };
-  // A time that cannot be read is that of no heartbeat; the next one will do.
+  // An unreadable time counts as no heartbeat yet; the next heartbeat replaces it.
   return { projectionId, n, entryId, asOfMs: readWhole(asOf), time };
 }

@@ -6,20 +6,20 @@ import { isProjectionId, readWhole } from "./feed-entry.ts";
 import type { KnownHeads } from "./known-heads.ts";
 
 const READ_TIMEOUT_MS = 1_000;
-/** Far more than the largest record. What is longer is not fetched: others can write to the store. */
+/** Far larger than the largest record. Longer values are not fetched, because others can write to the store. */
 export const RECORD_BYTES_MAX = 8 * 1024 * 1024;
 
 const MARK_FIELDS = ["projectionId", "complete", "previousId", "head"] as const;
 
 /**
- * Reads records together with the mark of their workspace, before and after: what is missing is missing only if the
- * projection was complete all the while. A record that is there under the mark's projection is right in any case, and so is
- * one of the projection that the mark names as the previous one, as long as this one is not complete. A record of another
+ * Reads records together with the mark of their workspace, before and after: a missing record is known to be missing only if the
+ * projection was complete during the whole read. A record under the mark's projection is correct in any case, and so is
+ * one of the projection that the mark names as the previous one, as long as this one is incomplete. A record of any other
  * projection was not written in this one, so it counts as missing.
  *
- * A mark that says less than this process has seen of its feed is that of a store which has gone back in time: then nothing
- * is usable. (On a cluster that guards against the mark's node alone; of another node that was restored the relay learns within a
- * second, and projects anew.) Each record is judged by itself: one of the wrong type, or that is none, does not keep the others from being read.
+ * A mark that is behind what this process has seen of its feed belongs to a store that has gone back in time: then nothing
+ * is usable. (On a cluster this covers only the mark's node. The relay notices within a second that another node was restored, and
+ * begins a new projection.) Each record is judged separately: one of a wrong type, or an invalid one, does not affect the others.
  */
 export class RedisRecordSource implements RecordSource {
   readonly #client: RedisClient;
@@ -51,7 +51,7 @@ export class RedisRecordSource implements RecordSource {
     if (before === undefined || after === undefined) return { usable: false, reason: "nothing is projected" };
     if ("problem" in before) return unreadableMark(before.problem);
     if ("problem" in after) return unreadableMark(after.problem);
-    // In both orders: the store may have been restarted in between.
+    // Compared in both directions: the store may have been restarted in between.
     const isTrusted = this.#heads.judge(workspaceId, before, known) && this.#heads.judge(workspaceId, after, before);
     if (!isTrusted) return { usable: false, reason: "the store has gone back in time" };
     if (after.projectionId !== before.projectionId) {
@@ -76,7 +76,7 @@ export class RedisRecordSource implements RecordSource {
     return [replies[0], ...records, replies.at(-1)].map((reply) => reply ?? { problem: "no reply" });
   }
 
-  /** There is no command that fetches a part of a field, as there is for a string. */
+  /** No command fetches a part of a field, as GETRANGE does for a string. */
   async #findTooLong(places: readonly RecordPlace[]): Promise<ReadonlySet<RecordPlace>> {
     const fields = places.filter(({ field }) => field !== undefined);
     if (fields.length === 0) return new Set();
@@ -84,7 +84,7 @@ export class RedisRecordSource implements RecordSource {
     return new Set(fields.filter((_, i) => Number(lengths[i]?.value ?? 0) > RECORD_BYTES_MAX));
   }
 
-  /** Each group is executed after the one before it. Throws when the connection fails, not when the store refuses a command. */
+  /** Runs each group after the one before it. Throws when the connection fails, not when the store refuses a command. */
   async #send(...groups: (readonly Command[])[]): Promise<Reply[]> {
     const client = this.#client;
     if (!isCluster(client)) {
@@ -108,11 +108,11 @@ type Reply =
 
 const TOO_LONG: Reply = { problem: `longer than ${RECORD_BYTES_MAX} bytes` };
 
-/** One byte more than a record may have shows that it has more. The range of a string that is not there is empty. */
+/** One byte more than a record may have shows that it is too long. The range of a missing string is empty. */
 const fetch = ({ key, field }: RecordPlace): Command =>
   field === undefined ? ["getrange", key, "0", String(RECORD_BYTES_MAX)] : ["hget", key, field];
 
-/** What the store says of one command is that command's problem; a lost connection is everybody's. */
+/** An error reply concerns one command; a lost connection concerns all. */
 function refused(error: unknown): Reply {
   if (error instanceof Error && error.name === "ReplyError") return { problem: error.message };
   throw error;
@@ -131,7 +131,7 @@ interface Mark {
   readonly head: number;
 }
 
-/** undefined: there is none. */
+/** Returns undefined when there is none. */
 function readMark(reply: Reply | undefined): Mark | undefined | { readonly problem: string } {
   const values = reply?.value;
   if (!Array.isArray(values)) return { problem: reply?.problem ?? "no reply" };
@@ -151,7 +151,7 @@ function readRecord({ value, problem }: Reply, mark: Mark): ReadRecord {
   if (value.length * 3 > RECORD_BYTES_MAX && Buffer.byteLength(value) > RECORD_BYTES_MAX) {
     return { state: "unreadable", problem: TOO_LONG.problem ?? "" };
   }
-  // What is not of this form was not written by us, and must not read as 'there is none'.
+  // Anything else was not written by us, and must not be treated as absence.
   const [head = "", projectionId = "", digits] = /^(\S{1,64}) (\d+) /.exec(value) ?? [];
   const version = readWhole(digits);
   if (version === undefined) return { state: "unreadable", problem: "it does not begin like a record" };

@@ -16,14 +16,14 @@ import {
 import { ANNOUNCE, BEGIN, CHANGES_MAX, COMPLETE, HEARTBEAT, SET_FIELD, SET_RECORDS } from "./scripts.ts";
 
 /*
- * Each workspace has a mark of its own, with the projection id that its records are stored under. That is the one of the whole
- * projection, unless the workspace was begun anew by itself. Pods of a workspace can write to its part of the store if they are
- * let, so nothing in that part may fail what is written for others: a call is made of scripts for one workspace each, and what
- * fails for one, or is refused by its mark, has that one begun anew. The central part is written by api-servers alone: when that
- * does not fit, the whole projection is lost.
+ * Each workspace has its own mark, with the projection id under which its records are stored. That is the id of the whole
+ * projection, unless the workspace began again on its own. Pods of a workspace can write to its part of the store if its ACL allows
+ * it, so nothing in that part may make the writes for others fail. A call consists of scripts for one workspace each; when one
+ * fails, or its mark refuses it, only that workspace begins again. Only api-servers write the central part: when that does not match,
+ * the whole projection is lost.
  */
 
-/** So long a tombstone keeps a slow relay from bringing a record back. */
+/** A tombstone is kept this long, so that a slow relay cannot bring the record back. */
 export const TOMBSTONE_KEPT_MS = 24 * 60 * 60 * 1000;
 
 const RECORDS_PER_CALL = 200;
@@ -31,7 +31,7 @@ const CALLS_PER_BATCH = 200;
 const ENTRIES_PER_CALL = 500;
 const LAGGING_NAMED_MAX = 2000;
 
-/** A script that belongs to one workspace, or to the central feed. */
+/** A script call that belongs to one workspace, or to the central feed. */
 interface OwnedCall extends ScriptCall {
   readonly owner: string;
 }
@@ -40,9 +40,9 @@ export class RedisRecordWriter implements RecordWriter {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #changesMax: number;
-  /** The projection id in force for each known workspace; read anew when one turns out to be another. */
+  /** The projection id in force for each known workspace; read again when one does not match. */
   #ids = new Map<string, string>();
-  /** Entries written to each feed in its projection, as far as this writer knows. A feed with fewer has gone back in time. */
+  /** The number of entries in each feed, as far as this writer knows. A feed with fewer has gone back in time. */
   readonly #heads = new Map<string, { readonly projectionId: string; readonly head: number }>();
 
   /** The connection belongs to the caller, who also closes it. */
@@ -56,7 +56,7 @@ export class RedisRecordWriter implements RecordWriter {
     const fields = ["projectionId", "complete", "head", "version", "asOfMs"] as const;
     const [mark, runId] = await Promise.all([this.#client.hmget(this.#keys.mark(CENTRAL), ...fields), this.#runId()]);
     const [projectionId, complete, head, version, asOfMs] = mark;
-    // A writer that has just begun refuses a store that goes back from here on, too.
+    // A writer that has just started also notices a store that goes back from here on.
     if (projectionId && this.#headOf(CENTRAL, projectionId) === 0) {
       this.#heads.set(CENTRAL, { projectionId, head: Number(head) });
     }
@@ -88,11 +88,11 @@ export class RedisRecordWriter implements RecordWriter {
     const stored = writes.filter(({ ref }) => !CENTRAL_ONLY_KINDS.has(ref.kind));
     const workspaceIds = [...new Set(stored.map(({ ref }) => ref.workspaceId))];
     await this.#joinNew(projectionId, workspaceIds);
-    // In the order given, which is that of kinds that refer to one another; what is next to each other goes together.
+    // In the given order, which is that of kinds that refer to one another. Adjacent writes of one kind go together.
     const toStore = () => runsOf(stored).flatMap((run) => this.#setRecords(version, run));
     const begun = new Set(await this.#run(projectionId, toStore));
     if (!announce) return { begun: [...begun] };
-    // Announced only now: a reader that is told of a change must find it.
+    // Announced only now, because a reader that learns of a change must find it.
     const byWorkspace = Map.groupBy(stored, ({ ref }) => ref.workspaceId);
     const toAnnounce = () => [
       ...[...byWorkspace].flatMap(([id, ofWorkspace]) => this.#announce(id, this.#idOf(id), version, ofWorkspace)),
@@ -112,7 +112,7 @@ export class RedisRecordWriter implements RecordWriter {
         ofWhole.map((id) => this.#complete(id, projectionId, version)),
       ),
     );
-    // A workspace that was begun anew by itself is completed by itself, and keeps nobody else waiting.
+    // A workspace that began again completes separately, and does not delay the others.
     const rest = [...this.#ids].filter(([id, own]) => own === projectionId && !ofWhole.includes(id)).map(([id]) => id);
     const states = await Promise.all(rest.map((id) => this.#client.hget(this.#keys.mark(id), "complete")));
     if (states.some((state) => state !== "1")) return;
@@ -120,7 +120,7 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   async completeWorkspace(workspaceId: string): Promise<void> {
-    // Refused when it was begun anew meanwhile: then it is not complete, and whoever began it completes it.
+    // Refused if the workspace began again meanwhile: then it is not complete, and the relay that began it will complete it.
     await runScriptsEach(this.#client, [this.#complete(workspaceId, this.#idOf(workspaceId), 0)]);
   }
 
@@ -136,7 +136,7 @@ export class RedisRecordWriter implements RecordWriter {
     lagging: ReadonlyMap<string, number> = new Map(),
   ): Promise<WorkspacesAnew & { incomplete: string[] }> {
     await this.#joinNew(projectionId, workspaceIds);
-    // So many that naming them would be longer than what they say: then all count as behind.
+    // Too many to name: then the whole feed counts as lagging.
     const isNamed = lagging.size <= LAGGING_NAMED_MAX;
     const behind = isNamed ? [...lagging].map(([id, ms]) => `${id}=${ms}`).join(" ") : "";
     const centralMs = isNamed ? asOfMs : lagging.values().reduce((a, b) => Math.min(a, b), asOfMs);
@@ -152,8 +152,8 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   /**
-   * Runs scripts of several owners and returns the workspaces that were begun anew because theirs failed or were refused. Throws
-   * `ProjectionChanged` when the central ones are. `calls` is called once more when the ids that this writer knew were old.
+   * Runs scripts of several owners and returns the workspaces that began again because their scripts failed or were refused. Throws
+   * `ProjectionChanged` when the central ones were refused. Calls `calls` again when the ids that this writer knew were outdated.
    */
   async #run(
     projectionId: string,
@@ -186,18 +186,18 @@ export class RedisRecordWriter implements RecordWriter {
         continue;
       }
       const begun = [...failed.keys()];
-      // Every time another id: what is stored under the former ones is not believed any more.
+      // A new id every time: what is stored under earlier ones is not used any more.
       const suffix = randomBytes(6).toString("hex");
-      // What its readers may have missed is not announced again.
+      // Changes that its readers may have missed are not announced again.
       await this.#beginWorkspaces(new Map(begun.map((id) => [id, `${projectionId}.${suffix}`])), { forget: true });
       return begun;
     }
   }
 
-  /** Why a reply means that this owner's part of the store is not as it should be. Throws what concerns the store as a whole. */
+  /** Returns why a reply means that this owner's part of the store is damaged. Throws errors that concern the store as a whole. */
   #problemWith({ owner, script, args }: OwnedCall, reply: unknown): string | undefined {
     if (reply instanceof Error) {
-      // Wrong types, numbers that are none: written by somebody else. All other errors are not about one workspace.
+      // Wrong types and invalid numbers were written by others. All other errors are not about one workspace.
       if (owner !== CENTRAL && /^(WRONGTYPE|ERR) /.test(reply.message)) return reply.message;
       throw reply;
     }
@@ -215,7 +215,10 @@ export class RedisRecordWriter implements RecordWriter {
     return known?.projectionId === projectionId ? known.head : 0;
   }
 
-  /** Workspaces that came to be after the projection began. Complete when the projection is: all that they have was written as it came to be. */
+  /**
+   * Adds workspaces that were created after the projection began. They are complete when the projection is, because each of their
+   * records was written when it was created.
+   */
   async #joinNew(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
     const isKnown = (id: string) => belongsTo(projectionId, this.#idOf(id));
     if (workspaceIds.every(isKnown)) return;
@@ -229,10 +232,10 @@ export class RedisRecordWriter implements RecordWriter {
     if (complete === "1") await this.complete(projectionId, unknown);
   }
 
-  /** By workspace, the id that each is to have. */
+  /** `ids` maps each workspace to its new projection id. */
   async #beginWorkspaces(ids: ReadonlyMap<string, string>, options: BeginOptions): Promise<void> {
     if (ids.size === 0) return;
-    // Known first: should this process die in between, the workspace's mark does not fit, and it is begun anew.
+    // Registered first: if this process dies in between, the workspace's mark does not match, and it begins again.
     await this.#client.hset(this.#keys.knownWorkspaces(), Object.fromEntries(ids));
     const begin = ([id, projectionId]: [string, string]) => ({
       script: BEGIN,
@@ -244,7 +247,7 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   #beginArgs({ forget = false, usePrevious = false }: BeginOptions): (string | number)[] {
-    // The nodes of a cluster go back in time each by itself, and the heartbeat tells of one alone.
+    // The nodes of a cluster go back in time separately, and the heartbeat notices only one of them.
     return [this.#changesMax, flag(forget), flag(usePrevious && !isCluster(this.#client))];
   }
 
@@ -256,12 +259,12 @@ export class RedisRecordWriter implements RecordWriter {
     return this.#ids.get(workspaceId) ?? "";
   }
 
-  /** Records of one workspace. */
+  /** Writes records of one workspace. */
   #setRecords(version: number, writes: readonly RecordWrite[]): OwnedCall[] {
     const [first] = writes;
     if (first === undefined) return [];
     const owner = first.ref.workspaceId;
-    // On a cluster the mark is in another slot, so only the check before the writes and the one of the announcement hold.
+    // On a cluster the mark is in another slot, so only the checks before the writes and at the announcement apply.
     const mark = isCluster(this.#client) ? [] : [this.#keys.mark(owner)];
     const head = [this.#idOf(owner), version];
     const places = writes.map((write) => ({ write, json: jsonOf(write), ...this.#keys.record(write.ref) }));
@@ -334,7 +337,7 @@ export class RedisRecordWriter implements RecordWriter {
   }
 }
 
-/** Neighbours of one workspace that are stored in the same way, in runs that fit into one call. */
+/** Groups adjacent writes of one workspace that are stored in the same way, in runs that fit into one call. */
 function runsOf(writes: readonly RecordWrite[]): RecordWrite[][] {
   const runs: RecordWrite[][] = [];
   const sort = ({ ref }: RecordWrite) => `${ref.workspaceId} ${ref.kind.startsWith("override")}`;
@@ -350,7 +353,7 @@ function runsOf(writes: readonly RecordWrite[]): RecordWrite[][] {
 
 const flag = (isSet: boolean): string => (isSet ? "1" : "0");
 
-/** Whether it is the id of the whole projection, or of one workspace in it that was begun anew by itself. */
+/** Whether it is the id of the whole projection, or of one workspace in it that began again. */
 const belongsTo = (projectionId: string, id: string): boolean =>
   id === projectionId || id.startsWith(`${projectionId}.`);
 

@@ -3,18 +3,18 @@ import { defineScript } from "../redis/script.ts";
 /*
  * How records and changes are written. A record is stored as `<projection id> <version> <json>` (a tombstone has no JSON),
  * so that the scripts read its head without parsing the rest. The mark of a feed is the hash {projectionId, complete,
- * head, version, asOfMs}; it shares its slot with the stream of changes, so that both move in one step. While a projection is
- * made it may have `formerId`, and from its first heartbeat on `previousId`: whose records may be used where there is none yet.
+ * head, version, asOfMs}; it shares its slot with the change stream, so that both change in one atomic step. An incomplete projection
+ * may have `formerId`, and from its first heartbeat on `previousId`: the projection whose records are used where none is written yet.
  */
 
-/** Older ones are cut off, about; whoever is that far behind notices the gap and begins anew. */
+/** Older ones are trimmed, about; a reader that is so far behind notices the gap and starts again. */
 export const CHANGES_MAX = 100_000;
 
-/** Entries older than this are cut off: whoever was away for so long has forgotten everything anyway. */
+/** Entries older than this are trimmed: a reader that was away for so long forgets everything anyway. */
 const CHANGES_KEPT_MS = 15 * 60 * 1000;
 
 const IS_OLDER = `
--- Two relays can overlap for a moment; the slow one must not undo what the fast one wrote. Another projection's record is
+-- Two relays can overlap for a moment; the slow one must not undo what the fast one wrote. A record of another projection is
 -- always replaced: its versions may come from a database that was restored since.
 local function is_older(stored)
   local projection, version = string.match(stored, '^(%S+) (%d+) ')
@@ -25,14 +25,14 @@ end
 /**
  * Writes records of one workspace: all of them in one call on a single Redis, one by one without the mark on a cluster.
  * KEYS: the records, and on a single Redis the mark of their feed as the last one. ARGV: projection id, version, how many
- * records; and for each its JSON ('': a tombstone) and how long it is kept in ms ('': for good).
+ * records; and for each its JSON ('': a tombstone) and its lifetime in ms ('': for ever).
  * Reply: 1, or -1 for another projection.
  */
 export const SET_RECORDS = defineScript(`${IS_OLDER}
 local count = tonumber(ARGV[3])
 if KEYS[count + 1] and redis.call('HGET', KEYS[count + 1], 'projectionId') ~= ARGV[1] then return -1 end
 for i = 1, count do
-  -- Pods can write here if they are let: what is no string is replaced like an older record.
+  -- Pods can write here if the ACL allows it: a value that is not a string is replaced like an older record.
   local stored = redis.pcall('GETRANGE', KEYS[i], 0, 255)
   if type(stored) ~= 'string' or not is_older(stored) then
     local value = ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. ARGV[2 * i + 2]
@@ -44,15 +44,15 @@ return 1
 `);
 
 /**
- * The same for a field of a hash. A field cannot expire by itself, so the tombstones' times are kept beside it and each
+ * The same for a field of a hash. A field cannot expire by itself, so the times of tombstones are kept in a sorted set, and each
  * call removes a few that are due.
  * KEYS: the hash, the sorted set of tombstones, and on a single Redis the mark. ARGV: projection id, version, JSON ('': a
  * tombstone), how long a tombstone is kept in ms, the field. Reply: 1 written, 0 refused as older, -1 another projection,
- * or fields that were lost.
+ * or the fields were lost.
  */
 export const SET_FIELD = defineScript(`${IS_OLDER}
 if KEYS[3] and redis.call('HGET', KEYS[3], 'projectionId') ~= ARGV[1] then return -1 end
--- What is neither there nor of our type was written by somebody else, over all fields that there were: they are lost.
+-- A key of another type was written by others, over all fields that it had: they are lost.
 local kind, gone_kind = redis.call('TYPE', KEYS[1]).ok, redis.call('TYPE', KEYS[2]).ok
 if gone_kind ~= 'zset' and gone_kind ~= 'none' then redis.call('DEL', KEYS[2]) end
 if kind ~= 'hash' and kind ~= 'none' then
@@ -77,9 +77,9 @@ return 1
 `);
 
 /**
- * KEYS: mark, changes, and for the central feed the known workspaces. ARGV: projection id, how many entries are kept, '1' when
- * readers are to forget what they have, and '1' when records of a complete projection before this one may be used.
- * Reply: 1 begun, 0 it had begun already.
+ * KEYS: mark, changes, and for the central feed the known workspaces. ARGV: projection id, how many entries are kept, '1' if
+ * readers must forget what they have, and '1' if records of the previous projection may be used, if that one was complete.
+ * Reply: 1 begun, 0 it had begun before.
  */
 export const BEGIN = defineScript(`
 local known = redis.pcall('HGET', KEYS[1], 'projectionId')
@@ -92,7 +92,7 @@ if ARGV[4] == '1' and was_complete then redis.call('HSET', KEYS[1], 'formerId', 
 local entry = {'p', ARGV[1], 'n', '0', 'k', 'begin', 'f', ARGV[3]}
 local added = redis.pcall('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', unpack(entry))
 if type(added) == 'table' then
-  -- No stream, or one whose last id is the highest that there is.
+  -- Not a stream, or a stream whose last id is the highest possible one.
   redis.call('DEL', KEYS[2])
   redis.call('XADD', KEYS[2], '*', unpack(entry))
 end
@@ -120,17 +120,17 @@ return head
 `);
 
 /**
- * KEYS: mark, changes. ARGV: projection id, the time, on the central feed which workspaces lag ('': none), and the lowest head that
- * there may be. Reply: the new head, and whether the projection is complete ('1'); -1 another projection, or one that has gone
- * back in time: nothing may look younger in it than it is.
+ * KEYS: mark, changes. ARGV: projection id, the time, on the central feed which workspaces lag ('': none), and the lowest head that is
+ * possible. Reply: the new head, and whether the projection is complete ('1'); -1 for another projection, or one that has gone
+ * back in time, in which nothing may look fresher than it is.
  */
 export const HEARTBEAT = defineScript(`
 local mark = redis.call('HMGET', KEYS[1], 'projectionId', 'asOfMs', 'complete', 'formerId', 'head')
 if mark[1] ~= ARGV[1] or tonumber(mark[5]) < tonumber(ARGV[4]) then return -1 end
 local n = redis.call('HINCRBY', KEYS[1], 'head', 1)
--- A relay that stood still and woke up must not take back what the next one has said.
+-- A relay that was suspended and woke up must not undo what the next one has written.
 if tonumber(ARGV[2]) > tonumber(mark[2] or '0') then redis.call('HSET', KEYS[1], 'asOfMs', ARGV[2]) end
--- What the store may have lost of the former projection has been carried again.
+-- By now, what the store may have lost of the previous projection has been written again.
 if mark[4] and tonumber(ARGV[2]) > 0 then
   redis.call('HSET', KEYS[1], 'previousId', mark[4])
   redis.call('HDEL', KEYS[1], 'formerId')
@@ -157,9 +157,9 @@ return 1
 `);
 
 /**
- * Where a follower begins: what the mark says and the last entry, read in one step.
- * KEYS: mark, changes. Reply: projection id, head, time of the last heartbeat, id of the last entry ('' for what is not
- * there), and the clock: what names its times is to be judged by the clock of the same machine.
+ * Where a follower begins: the mark and the last entry, read in one atomic step.
+ * KEYS: mark, changes. Reply: projection id, head, time of the last heartbeat, id of the last entry ('' for each that does not
+ * exist), and the clock: times must be compared with the clock of the same machine.
  */
 export const POSITION = defineScript(`
 local mark = redis.call('HMGET', KEYS[1], 'projectionId', 'head', 'asOfMs')

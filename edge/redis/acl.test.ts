@@ -14,13 +14,13 @@ test("a pod's user is confined to its workspace: records are read only, and no s
   expect(podAclRules({ workspaceId: "ws_1", mayEval: true })).toContain("+eval");
 });
 
-test("on a Redis for events a pod's user has nothing but its workspace's events", () => {
+test("on a Redis for events a pod's user can access only its workspace's events", () => {
   const rules = podAclRules({ workspaceId: "ws_1", store: "events", prefix: "p" });
   expect(rules.filter((rule) => rule.includes("~"))).toEqual(["~p:ws_1:events", "~p:ws_1:events-room:{*"]);
   expect(rules).not.toContain("+getrange");
 });
 
-test("signs that mean something in a pattern stand for themselves, and a blank cannot stand in a rule", () => {
+test("special characters of patterns are matched literally, and a space is refused in a rule", () => {
   expect(podAclRules({ workspaceId: "ws_*", prefix: "a[b]?" })).toContain("~a\\[b\\]\\?:ws_\\*:cr-dirty");
   expect(centralAclRules({ prefix: "*" })).toContain("~\\*:*");
   for (const workspaceId of ["", "ws 1", "ws_1\n~*"])

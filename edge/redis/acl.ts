@@ -1,22 +1,22 @@
 import { DEFAULT_PREFIX } from "./keys.ts";
 
 /*
- * What a Redis user may do, as rules of `ACL SETUSER` (Redis 7 or later, for keys that may be read only). A pod's user is
- * confined to its workspace: it reads what is projected, and writes counters, credits, events and its own report. It may run
- * the scripts that an api-server has loaded and none of its own: a script of one's own can stop a whole Redis for seconds.
+ * The permissions of Redis users, as rules of `ACL SETUSER` (Redis 7 or later, because some keys are read-only). A pod's user is
+ * limited to its workspace: it reads records, and writes counters, credits, events and its own report. It may run the scripts that an
+ * api-server has loaded, but not load scripts: a script of its own could block the whole Redis for seconds.
  */
 
-/** Records, the mark and the change stream: the relay's to write. */
+/** Records, the mark and the change stream, which only the relay writes. */
 const READ_ONLY = ["k:{*", "i:{*", "r:{*", "a:{*", "n:{*", "p:{*", "o:{*", "w", "mark:{*", "changes:{*"] as const;
 const WRITTEN = ["rl:{*", "cr:{*", "cr-dirty", "cr-load", "pods:{*"] as const;
 const OF_EVENTS = ["events", "events-room:{*"] as const;
 
-/** What a client sends to be connected, to keep a connection, and to know the store's clock. */
+/** What a client sends to connect, to keep a connection alive, and to read the store's clock. */
 const CONNECTING = ["auth", "hello", "client|setname", "select", "info", "ping", "time"] as const;
-/** What a client of a cluster asks besides. */
+/** What a client of a cluster sends in addition. */
 const OF_CLUSTER = ["cluster|slots", "cluster|shards", "cluster|nodes", "cluster|info", "readonly", "asking"] as const;
 const READING = ["getrange", "hget", "hmget", "hstrlen", "xread", "xrevrange", "evalsha_ro"] as const;
-/** In scripts, but for the last one: each command of a script is checked as well. DEL removes a counter of a wrong type. */
+/** Commands inside scripts, except the last one: each command of a script is checked too. DEL removes a counter of a wrong type. */
 const COUNTING = ["evalsha", "hset", "pexpire", "sadd", "del", "hdel"] as const;
 const APPENDING = ["evalsha", "get", "set", "xadd", "decrby"] as const;
 
@@ -25,11 +25,11 @@ export interface PodAcl {
   readonly prefix?: string;
   /** `events`: the user of a Redis that is for events alone. */
   readonly store?: "all" | "events";
-  /** Scripts of its own too: for a Redis in which api-servers load none. */
+  /** Allow loading scripts too: for a Redis in which api-servers load none. */
   readonly mayEval?: boolean;
 }
 
-/** The rules of a pod's user, without its password. Throws when a name cannot stand in a rule. */
+/** Returns the rules of a pod's user, without its password. Throws when a name is not allowed in a rule. */
 export function podAclRules({
   workspaceId,
   prefix = DEFAULT_PREFIX,
@@ -52,7 +52,7 @@ export function podAclRules({
   return ["reset", "on", ...keys, "resetchannels", "-@all", ...[...commands].map((name) => `+${name}`)];
 }
 
-/** Of what is dangerous by Redis' own judgement, and of scripting, what an api-server needs. */
+/** What an api-server needs of scripting, and of the commands that Redis lists as dangerous. */
 const CENTRAL_COMMANDS = [
   "+@read",
   "+@write",
@@ -70,12 +70,12 @@ const CENTRAL_COMMANDS = [
   ...OF_CLUSTER.map((name) => `+${name}`),
 ] as const;
 
-/** The rules of the api-servers' user: all keys with the prefix, and nothing that concerns the server as a whole. */
+/** Returns the rules of the api-servers' user: all keys with the prefix, and nothing that concerns the server as a whole. */
 export function centralAclRules({ prefix = DEFAULT_PREFIX }: { readonly prefix?: string } = {}): string[] {
   return ["reset", "on", `~${pattern(prefix)}:*`, "resetchannels", "-@all", ...CENTRAL_COMMANDS];
 }
 
-/** Text that stands for itself in a pattern of keys. */
+/** Escapes text so that a key pattern matches it literally. */
 function pattern(text: string): string {
   if (text === "" || /[\s\p{Cc}]/u.test(text))
     throw new Error(`${JSON.stringify(text)} cannot stand in a rule of an ACL`);

@@ -7,7 +7,7 @@ beforeEach(() => {
   estimate = new ClockEstimate();
 });
 
-/** Asks at `sentMs` a store whose clock is ahead of ours by `offsetMs`; the way there and the way back take so long. */
+/** Measures a store whose clock is ahead of ours by `offsetMs`; request and reply take `thereMs` and `backMs`. */
 function measure(sentMs: number, { offsetMs = START_MS, thereMs = 1, backMs = 1 } = {}): void {
   const readMs = sentMs + thereMs;
   estimate.take({ sentMs, receivedMs: readMs + backMs, storeMs: readMs + offsetMs });
@@ -15,7 +15,7 @@ function measure(sentMs: number, { offsetMs = START_MS, thereMs = 1, backMs = 1 
 const errorMs = (monotonicMs: number, offsetMs = START_MS) =>
   (estimate.nowMs(monotonicMs) ?? 0) - monotonicMs - offsetMs;
 
-test("is not known before the first measurement, then never behind, and ahead by the way there at most", () => {
+test("is unknown before the first measurement, then never behind, and ahead by at most the time of the request", () => {
   expect(estimate.nowMs(5)).toBeUndefined();
   measure(100, { thereMs: 700, backMs: 200 });
   expect(errorMs(1_000)).toBe(700);
@@ -23,13 +23,13 @@ test("is not known before the first measurement, then never behind, and ahead by
   expect(errorMs(5_000)).toBe(3);
 });
 
-test("follows at once a clock that goes ahead", () => {
+test("follows a clock that jumps ahead at once", () => {
   measure(0);
   measure(1_000, { offsetMs: START_MS + 60_000 });
   expect(errorMs(1_500, START_MS + 60_000)).toBe(1);
 });
 
-test.each([50, 4_000, 3_600_000])("goes back by %i ms only when what was sent before has arrived", (ms) => {
+test.each([50, 4_000, 3_600_000])("goes back by %i ms only after everything sent before has arrived", (ms) => {
   measure(0);
   measure(1_000, { offsetMs: START_MS - ms });
   expect(errorMs(1_002)).toBe(1);
@@ -37,7 +37,7 @@ test.each([50, 4_000, 3_600_000])("goes back by %i ms only when what was sent be
   expect(errorMs(1_002 + HELD_MS, START_MS - ms)).toBe(1);
 });
 
-test("a second step back, or measuring again meanwhile, does not end the first too early", () => {
+test("a second step back, or another measurement meanwhile, does not end the first wait too early", () => {
   measure(0);
   measure(1_000, { offsetMs: START_MS - 2_000 });
   measure(2_000, { offsetMs: START_MS - 2_000 });
@@ -47,7 +47,7 @@ test("a second step back, or measuring again meanwhile, does not end the first t
   expect(errorMs(3_002 + HELD_MS, START_MS - 3_000)).toBe(1);
 });
 
-test("a way that is shorter than before is no clock that went back, and a longer one tells nothing new", () => {
+test("a shorter round trip than before is not a clock that went back, and a longer one adds nothing", () => {
   measure(0, { thereMs: 900, backMs: 5 });
   measure(2_000, { thereMs: 1, backMs: 1 });
   expect(errorMs(2_010)).toBe(1);

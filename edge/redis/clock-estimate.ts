@@ -1,27 +1,27 @@
 /*
- * The store's clock, told from our monotonic one. The offset between the two is reckoned as if the store had read its clock
- * when we sent the question, so the estimate runs ahead by the way there at most, and behind by no more than the clocks drift
- * apart between two measurements: what is judged by it looks older than it is, not younger.
+ * The store's clock, estimated from our monotonic one. The offset is computed as if the store had read its clock when we sent the
+ * request. So the estimate is ahead by at most the time of the request's way, and behind by no more than the clocks drift between two
+ * measurements: ages that use it come out too large rather than too small.
  *
- * After a failover another machine's clock answers, which may be behind. What is still on its way to us may name times of the
- * clock before, and by the new one it would look younger than it is. So an estimate that has to go back does so only after a
- * while, in which everything of before has arrived.
+ * After a failover another machine's clock answers, which may be behind. Messages in flight may still name times of the old clock,
+ * and by the new clock these would look too fresh. So an estimate that has to go back does so only after a while, when everything
+ * from before has arrived.
  */
 
 export interface ClockMeasurement {
-  /** Our monotonic clock when the question was sent, and when the answer had come. */
+  /** Our monotonic clock when the request was sent, and when the reply had arrived. */
   readonly sentMs: number;
   readonly receivedMs: number;
-  /** What the store's clock said in between, Unix ms. */
+  /** What the store's clock read in between, Unix ms. */
   readonly storeMs: number;
 }
 
 export const HELD_MS = 10_000;
 
-/** How much faster or slower one clock may run than the other; a clock that is being set right slowly runs 0.05 % off. */
+/** How much faster or slower one clock may run than the other; a clock that is being corrected slowly is 0.05 % off. */
 const DRIFT = 0.001;
 
-/** The store's clock minus ours lay between these two at a time of ours. */
+/** The store's clock minus ours was between these two at a time of ours. */
 interface Offset {
   readonly least: number;
   readonly most: number;
@@ -30,7 +30,7 @@ interface Offset {
 
 export class ClockEstimate {
   #offset: Offset | undefined;
-  /** The offset that still counts after the store's clock went back. */
+  /** The offset that is still used after the store's clock went back. */
   #held: { readonly offsetMs: number; readonly untilMs: number } | undefined;
 
   take({ sentMs, receivedMs, storeMs }: ClockMeasurement): void {
@@ -43,7 +43,7 @@ export class ClockEstimate {
     if (measured.most < least) {
       this.#held = { offsetMs: Math.max(before.most, this.#heldAt(receivedMs)), untilMs: receivedMs + HELD_MS };
     } else if (measured.least <= most) {
-      // The same clock: a question whose answer took long tells less than what was known.
+      // The same clock: a reply that took long narrows the range less than what was known.
       this.#offset = { ...measured, least: Math.max(least, measured.least), most: Math.min(most, measured.most) };
     }
   }

@@ -1,24 +1,24 @@
 import { Cluster, Redis } from "ioredis";
 
-/** One Redis, or a cluster of them: what a script may touch in one call differs. */
+/** One Redis, or a cluster, where one script call may touch only keys of one slot. */
 export type RedisClient = Redis | Cluster;
 
 export const isCluster = (client: RedisClient): client is Cluster => client instanceof Cluster;
 
 const CONNECT_TIMEOUT_MS = 2_000;
-/** A connection that owes replies and says nothing for this long is dead, also when nobody closed it. */
+/** A connection that owes replies and is silent for this long is dead, even if it was not closed. */
 const SILENCE_MAX_MS = 5_000;
 const RECONNECT_MAX_MS = 2_000;
 
-/** Grows to two seconds, with half of it left to chance, so that a thousand pods do not come back in step. */
+/** Grows to two seconds. Half of it is random, so that a thousand pods do not reconnect at the same time. */
 export function reconnectDelayMs(attempt: number): number {
   const ceiling = Math.min(RECONNECT_MAX_MS, 25 * 2 ** Math.min(attempt, 10));
   return ceiling / 2 + Math.random() * (ceiling / 2);
 }
 
 /**
- * Connects in the background and never gives up. A command meets an error at once while there is no connection, and
- * when its connection is lost: nothing is queued and nothing is sent twice, because a consuming call must not be.
+ * Connects in the background and retries for ever. A command fails at once while there is no connection, or when its connection is
+ * lost: nothing is queued and nothing is sent twice, because a consuming call must not be repeated.
  * `url` is `redis://` or `rediss://`; `?cluster=true` in it makes this the first node of a cluster.
  */
 export function connectRedis(options: { url: string; clientName: string }): RedisClient {
@@ -27,7 +27,7 @@ export function connectRedis(options: { url: string; clientName: string }): Redi
   const client = wantsCluster
     ? new Cluster([url.href], {
         enableOfflineQueue: false,
-        // ioredis would send a command again whose connection was lost under it. It may have been executed.
+        // By default ioredis sends a command again when its connection was lost. It may have been executed already.
         retryDelayOnFailover: 0,
         clusterRetryStrategy: reconnectDelayMs,
         slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
@@ -35,7 +35,7 @@ export function connectRedis(options: { url: string; clientName: string }): Redi
         redisOptions: { ...common, ...credentialsOf(url) },
       })
     : new Redis(url.href, { ...common, enableOfflineQueue: false, retryStrategy: reconnectDelayMs });
-  // Whoever sends a command learns of the failure by its error; without a listener ioredis writes to the console.
+  // The caller of a command gets its error; without a listener ioredis would write to the console.
   client.on("error", () => {});
   return client;
 }
@@ -112,7 +112,7 @@ function masterOf(cluster: Cluster, key: string): { host: string; port: number }
   return { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) };
 }
 
-/** CRC16 (XMODEM) of the hash tag, modulo 16384: the slot of a key, as the Redis Cluster specification has it. */
+/** CRC16 (XMODEM) of the hash tag, modulo 16384: the slot of a key, by the Redis Cluster specification. */
 export function keySlot(key: string): number {
   const open = key.indexOf("{");
   const close = open === -1 ? -1 : key.indexOf("}", open + 1);

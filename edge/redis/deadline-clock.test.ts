@@ -3,8 +3,7 @@ import { expect, test } from "vitest";
 import { DeadlineClock } from "./deadline-clock.ts";
 
 /*
- * Times are those of a made-up world: `ours` is our monotonic clock, and the store's clock is `ours + ahead`, which may be set while
- * we look on.
+ * Simulated times: `ours` is our monotonic clock, and the store's clock is `ours + ahead`, which may be set during the test.
  */
 
 const START = 1_000_000;
@@ -18,7 +17,7 @@ const roundTrip = fc.record({
 });
 const ahead = fc.integer({ min: 1.5 * 10 ** 12, max: 2 * 10 ** 12 });
 
-test("a deadline is never later than the moment at which the caller gives up, and early by one way back at most", () => {
+test("a deadline is never later than the moment at which the caller gives up, and at most one reply's time early", () => {
   fc.assert(
     fc.property(ahead, fc.array(roundTrip, { minLength: 1, maxLength: 20 }), (aheadMs, roundTrips) => {
       const clock = new DeadlineClock();
@@ -30,7 +29,7 @@ test("a deadline is never later than the moment at which the caller gives up, an
         clock.observe({ sentAtMs, receivedAtMs: ours, storeMs: Math.floor(readAtMs + aheadMs) });
         const deadline = clock.deadlineOf(ours + waitMs, ours) ?? Number.NaN;
         const givesUpAt = ours + waitMs + aheadMs;
-        // Doubles of this size have steps of a quarter of a microsecond.
+        // Doubles of this size have a resolution of a quarter of a microsecond.
         expect(deadline).toBeLessThanOrEqual(givesUpAt + 0.001);
         expect(deadline).toBeGreaterThan(givesUpAt - wayBackMs - 2.001);
       }
@@ -38,7 +37,7 @@ test("a deadline is never later than the moment at which the caller gives up, an
   );
 });
 
-test("a clock that was set, either way, is told by the first reply", () => {
+test("the first reply shows that the clock was set, in either direction", () => {
   fc.assert(
     fc.property(
       ahead,
@@ -67,7 +66,7 @@ test("a clock that was set, either way, is told by the first reply", () => {
   );
 });
 
-test("nothing is known at first, after 20 s without a reply, and of a new connection", () => {
+test("the clock is unknown at first, after 20 s without a reply, and on a new connection", () => {
   const clock = new DeadlineClock();
   expect(clock.deadlineOf(100, 50)).toBeUndefined();
   clock.observe({ sentAtMs: 50, receivedAtMs: 60, storeMs: 1_000_060 });
@@ -78,7 +77,7 @@ test("nothing is known at first, after 20 s without a reply, and of a new connec
   expect(clock.deadlineOf(30_300, 30_200)).toBeUndefined();
 });
 
-test("those who ask at the same time wait for one answer", async () => {
+test("concurrent measurements share one request", async () => {
   const clock = new DeadlineClock();
   let asked = 0;
   const client = {
@@ -92,7 +91,7 @@ test("those who ask at the same time wait for one answer", async () => {
   expect(clock.deadlineOf(0, performance.now())).toBeLessThanOrEqual(1_700_000_000_250);
 });
 
-test("what came too late by a clock that was set forward is run once more, by the clock that was asked again", async () => {
+test("a command that was too late because the clock was set forward runs once more, with the clock measured again", async () => {
   const clock = new DeadlineClock();
   let aheadMs = 1_700_000_000_000;
   const storeNowMs = () => Math.floor(performance.now() + aheadMs);

@@ -1,38 +1,38 @@
 import { within } from "./script.ts";
 
 /*
- * Until when, by the store's clock, a command may still be carried out whose caller gives up at a moment of ours. A command that
- * the store comes to later, because it hung or the network did, must do nothing: nobody is told of it any more.
+ * Converts the moment at which a caller gives up into a deadline by the store's clock. If the store reaches a command later, because it
+ * or the network was stuck, the command must do nothing: its caller no longer waits for the result.
  *
- * Each reply that tells the store's time says two things of the difference between its clock and ours: it read its clock after we
- * had asked, and before we had the answer. Deadlines are reckoned with the lower bound, so that they are early by the way of the
- * answer, and never late. The best one of the last seconds counts; a reply that contradicts it shows a clock that was set
- * back, and what was known is forgotten. One that was set forward makes deadlines too early: the script says that the command
- * came late, that very reply corrects the clock, and the command, which has done nothing, may be sent again.
+ * Each reply with the store's time bounds the difference between its clock and ours: the store read its clock after we
+ * sent the request and before we got the reply. Deadlines use the lower bound, so that they are early by the time of the reply's
+ * way, and never late. The best bound of the last seconds is used. A reply that contradicts it shows that the clock was set
+ * back, and the bound is forgotten. If the clock was set forward, deadlines are too early: the script answers that the command
+ * came late, that reply corrects the clock, and the command, which has done nothing, may be sent again.
  */
 
-/** Clocks drift by milliseconds in such a time. */
+/** In this time clocks drift by milliseconds only. */
 const KNOWN_FOR_MS = 10_000;
-/** The scripts tell whole milliseconds, rounded down. */
+/** The scripts return whole milliseconds, rounded down. */
 const RESOLUTION_MS = 1;
 const MEASURE_TIMEOUT_MS = 1_000;
 
 export interface ToldTime {
   /** `performance.now()` before the command was sent. */
   readonly sentAtMs: number;
-  /** `performance.now()` when the reply was there. */
+  /** `performance.now()` when the reply had arrived. */
   readonly receivedAtMs: number;
   /** The store's clock, Unix ms. */
   readonly storeMs: number;
 }
 
 export interface AsksTime {
-  /** Seconds and microseconds, as Redis tells them. */
+  /** Seconds and microseconds, as Redis returns them. */
   time(): Promise<readonly (string | number)[]>;
 }
 
 export class DeadlineClock {
-  /** Store clock − monotonic clock is at least this: the best of the period now, and of the one before. */
+  /** Store clock − monotonic clock is at least this: the best bound of the current period, and of the one before. */
   #now: number | undefined;
   #before: number | undefined;
   #periodEndsMs = 0;
@@ -47,19 +47,19 @@ export class DeadlineClock {
     this.#now = Math.max(this.#now ?? atLeast, atLeast);
   }
 
-  /** For a new connection: it may lead to another machine. */
+  /** For a new connection, which may lead to another machine. */
   forget(): void {
     this.#now = this.#before = undefined;
   }
 
-  /** The store's clock, whole Unix ms, before which a command must be begun; undefined while too little is known. */
+  /** The latest whole Unix ms of the store's clock at which a command may begin; undefined while the clock is unknown. */
   deadlineOf(dueMs: number, nowMs: number): number | undefined {
     this.#roll(nowMs);
     const known = this.#known();
     return known === undefined ? undefined : Math.floor(known + dueMs);
   }
 
-  /** Asks for the time; those who ask meanwhile wait for the same answer. */
+  /** Reads the time; concurrent callers share one request. */
   measure(client: AsksTime): Promise<void> {
     this.#measuring ??= this.#measure(client).finally(() => {
       this.#measuring = undefined;
@@ -68,8 +68,8 @@ export class DeadlineClock {
   }
 
   /**
-   * Runs what does nothing after a deadline of the store's clock, and then returns undefined. Once more if it did, by the clock as it
-   * is known then. Throws when it came too late both times, or the caller's time is over.
+   * Calls `run`, which must do nothing after the deadline and then return undefined; in that case measures the clock and calls it once
+   * more. Throws when it was too late both times, or the caller's time is over.
    */
   async inTime<T>(
     client: AsksTime,

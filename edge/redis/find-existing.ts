@@ -1,11 +1,11 @@
 import { isCluster, type RedisClient } from "./connect.ts";
 
-/** One command with more keys would keep others waiting. */
+/** A command with more keys would block other clients for too long. */
 const TOGETHER_MAX = 1_000;
 
 /**
- * Which of these keys exist, in order. While none does, which is the rule when each is a place for something to do, it costs one
- * command for a thousand of them; only when some exist is each asked for. On a cluster each is asked for at once: a command is of
+ * Returns which of these keys exist, in order. Usually none does, because each key is a queue of work; then one command per thousand
+ * keys is enough. Only when some exist is each checked. On a cluster each is checked from the start, because a command must stay in
  * one slot.
  */
 export async function findExisting(client: RedisClient, keys: readonly string[]): Promise<boolean[]> {

@@ -24,7 +24,7 @@ test("every key begins with the prefix and its workspace", () => {
   expect(new Set(all).size).toBe(all.length);
 });
 
-test("the keys that one script touches are in one slot", () => {
+test("the keys of one script are in one slot", () => {
   expect(keySlot(keys.changes("ws_1"))).toBe(keySlot(keys.mark("ws_1")));
   expect(keySlot(keys.changes("_central"))).toBe(keySlot(keys.knownWorkspaces()));
   const { key } = place("overridePatterns", "rlns_1");
@@ -32,7 +32,7 @@ test("the keys that one script touches are in one slot", () => {
   expect(keySlot("123456789")).toBe(12739);
 });
 
-test("an identifier that looks like another field has its own", () => {
+test("an identifier that looks like another field has a field of its own", () => {
   const fields = ["*", "=*", "", "a/b"].map(
     (identifier) => place("override", overrideRecordId("rlns_1", identifier)).field,
   );
@@ -45,7 +45,7 @@ test.each(["rootKey", "namespaceName"] as const)("a record of kind %s has no pla
   expect(() => place(kind, "x")).toThrow("not kept in Redis");
 });
 
-test("what is counted together is told apart, however it is cut", () => {
+test("different triples have different hashes, even if their texts joined are equal", () => {
   const hashes = [
     countedHash("name", "a", "b:c"),
     countedHash("name", "a:b", "c"),

@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import { CENTRAL_ONLY_KINDS, type RecordKind, type RecordRef } from "../projection/contract.ts";
 
 /*
- * The names of everything that is kept in Redis. Every key begins with `<prefix>:<workspace>:`, so that one Redis user
- * per workspace can be confined to its pattern; what is in braces decides the slot on a cluster.
+ * The names of all keys in Redis. Every key begins with `<prefix>:<workspace>:`, so that the Redis user of a workspace can be limited
+ * to its pattern; the part in braces decides the slot on a cluster.
  */
 
 export const DEFAULT_PREFIX = "ps";
 
-/** Stands in for the workspace in the keys of the feed that the api-server's replicas follow. */
+/** Takes the place of the workspace in the keys of the feed that the api-servers follow. */
 export const CENTRAL = "_central";
 
 /** Where a record is kept: a string of its own, or a field of the overrides of its namespace. */
@@ -26,7 +26,7 @@ const RECORD_LETTERS: Partial<Record<RecordKind, string>> = {
   policy: "p",
 };
 
-/** The field of all overrides with a `*`. A field of an exact identifier begins with `=`, so that the two never meet. */
+/** The field of all overrides with a `*`. The field of an exact identifier begins with `=`, so the two never collide. */
 const PATTERNS_FIELD = "*";
 
 export class RedisKeys {
@@ -49,12 +49,12 @@ export class RedisKeys {
     return { key: `${base}:${RECORD_LETTERS[ref.kind]}:{${ref.id}}` };
   }
 
-  /** A sorted set beside the overrides of a namespace: fields that are tombstones, by the time they may be removed. */
+  /** A sorted set for each hash of overrides: the fields that are tombstones, by the time at which they may be removed. */
   overridesGone(overridesKey: string): string {
     return overridesKey.replace(":o:{", ":o-gone:{");
   }
 
-  /** Two keys in one slot: one script writes an entry and moves the head. */
+  /** Two keys in one slot: one script appends an entry and increases the head. */
   changes(workspaceId: string): string {
     return `${this.#prefix}:${workspaceId}:changes:{${workspaceId}}`;
   }
@@ -63,12 +63,12 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:mark:{${workspaceId}}`;
   }
 
-  /** A hash: the workspaces of the projection, each with the projection id that is in force for it. */
+  /** A hash: the workspaces of the projection, each with the projection id in force for it. */
   knownWorkspaces(): string {
     return `${this.#prefix}:${CENTRAL}:workspaces:{${CENTRAL}}`;
   }
 
-  /** `counted` is the SHA-256 in hex of what is counted together. */
+  /** `counted` is the result of `countedHash`. */
   counter(workspaceId: string, counted: string, durationMs: number): string {
     return `${this.#prefix}:${workspaceId}:rl:{${counted}}:${durationMs}`;
   }
@@ -94,12 +94,12 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:events`;
   }
 
-  /** How many bytes may be added to the events: in their slot, so that one script reads and writes both. */
+  /** How many bytes of events may be added. In the slot of the events, so that one script reads and writes both. */
   eventsRoom(workspaceId: string): string {
     return `${this.#prefix}:${workspaceId}:events-room:{${this.events(workspaceId)}}`;
   }
 
-  /** Which process shares out the room for events. */
+  /** Names the process that shares out the room for events. */
   eventsKeeper(): string {
     return `${this.#prefix}:${CENTRAL}:events-keeper`;
   }
@@ -109,7 +109,7 @@ export class RedisKeys {
   }
 }
 
-/** SHA-256 in hex of (kind, scope, identifier). The length stands before the scope, so that no two triples run into one. */
+/** SHA-256 in hex of (kind, scope, identifier). The length before the scope keeps different triples from being equal as text. */
 export function countedHash(kind: string, scope: string, identifier: string): string {
   return createHash("sha256").update(`${kind}:${scope.length}:${scope}:${identifier}`).digest("hex");
 }

@@ -5,7 +5,7 @@ import { POSITION } from "../projection/scripts.ts";
 import { isCluster, type RedisClient } from "./connect.ts";
 import type { Script } from "./script.ts";
 
-/** What pods run. Their users may run a script that is loaded, and load none. */
+/** The scripts of pods. A pod's user may run a loaded script, but not load one. */
 const OF_PODS: readonly Script[] = [
   CONSUME,
   CONSUME_MANY,
@@ -17,7 +17,7 @@ const OF_PODS: readonly Script[] = [
   APPEND,
 ];
 
-/** Loads the scripts that pods run into every server that has lost them, as by a restart. Throws when one does not answer. */
+/** Loads the scripts of pods into every server that has lost them, for example by a restart. Throws when one does not answer. */
 export async function loadPodScripts(client: RedisClient): Promise<void> {
   const nodes = isCluster(client) ? client.nodes("master") : [client];
   await Promise.all(

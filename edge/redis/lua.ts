@@ -1,14 +1,14 @@
 /*
- * Functions that scripts share. What lies under a workspace's prefix can have been written by that workspace's own Redis user, with
- * any type and any bytes. A script may serve several workspaces in one call, and so must not fail by what one of them left.
+ * Functions that scripts share. A workspace's own Redis user can write any type and any bytes under the workspace's prefix. A
+ * script may serve several workspaces in one call, so it must not fail because of what one of them wrote.
  */
 
 /**
- * `whole(text)`: the whole number from 0 to 2^53 − 1 that is written there, else nil.
- * `read_hash(key, ...)`: fields of a hash, each false when it is not there. What is no hash has its place, and is deleted.
- * `add_to_set(key, member)`: adds to a set, which takes the place of what is none. Returns 1 if it is new there.
- * `exact(numbers)`: whole numbers as one text, a JSON array. As integers in a reply the client reads them wrongly beyond 2^53 − 8,
- * and thousands of little replies are a burden on it.
+ * `whole(text)`: the whole number from 0 to 2^53 − 1 in the text, else nil.
+ * `read_hash(key, ...)`: fields of a hash; false for each missing one. Deletes a key that is not a hash.
+ * `add_to_set(key, member)`: adds to a set, and replaces a key that is not a set. Returns 1 if the member is new.
+ * `exact(numbers)`: whole numbers as one text, a JSON array. The client reads integer replies beyond 2^53 − 8 wrongly,
+ * and is slow with thousands of small replies.
  * `now_ms()`: the store's clock, Unix ms, rounded down.
  */
 export const SHARED_LUA = `

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { Command } from "ioredis";
 import { isCluster, type RedisClient } from "./connect.ts";
 
-/** A Lua script as data: what it is, and the name under which the server may know it already. */
+/** A Lua script as data: its text, and the hash under which the server may already know it. */
 export interface Script {
   readonly lua: string;
   readonly sha: string;
@@ -11,9 +11,9 @@ export interface Script {
 export const defineScript = (lua: string): Script => ({ lua, sha: createHash("sha1").update(lua).digest("hex") });
 
 /**
- * Runs a script by its hash; a server that does not know it has executed nothing, so that sending the text then is safe
- * for consuming scripts too. `argv` holds the keys first. One command, built without the client's generic wrapper,
- * because this is the way of every counted request.
+ * Runs a script by its hash. A server that does not know the hash has executed nothing, so it is safe to send the text then, also
+ * for scripts that consume. `argv` begins with the keys. Sends one command without the client's generic wrapper, because
+ * every counted request comes through here.
  */
 export function runScript(
   client: RedisClient,
@@ -31,8 +31,8 @@ export function runScript(
 }
 
 /**
- * Runs a script that writes nothing, in the way that asks for no permission to write its keys: a pod may not write what the
- * relay does. A server before Redis 7 knows no such way, nor such permissions.
+ * Runs a script that writes nothing, by a command that needs no write permission on its keys: a pod may not write what the
+ * relay writes. A server before Redis 7 has neither that command nor such permissions.
  */
 export async function runReadingScript(
   client: RedisClient,
@@ -50,7 +50,7 @@ export async function runReadingScript(
   }
 }
 
-/** What a script replies by `exact` of `lua.ts`. Throws for anything else. */
+/** Reads a reply that the script made with `exact` of `lua.ts`. Throws for anything else. */
 export const readNumbers = (reply: unknown): number[] => JSON.parse(reply as string) as number[];
 
 export interface ScriptCall {
@@ -60,8 +60,8 @@ export interface ScriptCall {
 }
 
 /**
- * Runs many calls in order, in one go where one connection takes them all. Each must be safe to repeat: when the server
- * turns out not to know a script, all are sent once more. Throws the first error; the others may have been executed.
+ * Runs many calls in order, in one pipeline where one connection serves them all. Each must be safe to repeat: if the server
+ * does not know a script, all are sent again. Throws the first error; the others may have been executed.
  */
 export async function runScripts(client: RedisClient, calls: readonly ScriptCall[]): Promise<unknown[]> {
   const replies = await runScriptsEach(client, calls);
@@ -70,7 +70,7 @@ export async function runScripts(client: RedisClient, calls: readonly ScriptCall
   return replies;
 }
 
-/** The same, with the error of a call that failed in the place of its reply. */
+/** The same, but returns the error of a failed call in place of its reply. */
 export async function runScriptsEach(client: RedisClient, calls: readonly ScriptCall[]): Promise<unknown[]> {
   if (isCluster(client)) {
     const run = ({ script, keys, args }: ScriptCall) => runScript(client, script, keys.length, [...keys, ...args]);
@@ -94,7 +94,7 @@ const UTF8 = { replyEncoding: "utf8" } as const;
 const send = (client: RedisClient, name: string, args: (string | number | Buffer)[]): Promise<unknown> =>
   client.sendCommand(new Command(name, args, UTF8)) as Promise<unknown>;
 
-/** Rejects when `work` takes longer. What is late is not cancelled: its reply is thrown away. */
+/** Rejects when `work` takes longer. The late work is not cancelled; its result is ignored. */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -7,8 +7,8 @@ const RETRY_MS = 500;
 const TIMEOUT_MS = 1_000;
 
 /**
- * The clock of Redis, measured again every 10 s and after each new connection, since machines' clocks drift and a failover
- * brings another one. Clocks of pods are not trusted. A measurement that fails leaves the estimate as it was, off by the
+ * The clock of Redis, measured every 10 s and after each new connection, because clocks drift and a failover brings another
+ * machine's clock. Clocks of pods are not trusted. After a failed measurement the old estimate is kept, and is off by the
  * drift since.
  */
 export class StoreClock {
@@ -39,8 +39,8 @@ export class StoreClock {
   }
 
   /**
-   * A measurement that came with something else: what TIME said, in answer to what was sent at `sentMs` of our monotonic clock.
-   * Throws when it is no time.
+   * Uses a measurement that came with another reply: the result of TIME, for a request that was sent at `sentMs` of our monotonic clock.
+   * Throws when it is not a time.
    */
   take(sentMs: number, [seconds, microseconds]: readonly unknown[]): void {
     const storeMs = Number(seconds) * 1000 + Number(microseconds) / 1000;
