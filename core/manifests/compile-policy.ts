@@ -7,7 +7,7 @@ import type {
   PolicyRule,
   RuleRatelimit,
 } from "../policies/policy.ts";
-import { canonicalIp } from "../verification/ip-address.ts";
+import { readProxyBlock } from "../policies/proxy-block.ts";
 import type { ApiKeyPolicySpec } from "./api-key-policy.ts";
 import { parseDuration } from "./duration.ts";
 import type { ManifestRule } from "./policy-rule.ts";
@@ -50,7 +50,7 @@ export function compilePolicy(
   }
   const credentials = compileCredentials(spec, problems);
   for (const [i, proxy] of (clientAddress?.trustedProxies ?? []).entries()) {
-    if (isAddressOrBlock(proxy)) continue;
+    if (readProxyBlock(proxy) !== undefined) continue;
     problems.push({
       location: `spec.clientAddress.trustedProxies[${i}]`,
       message: "expected an IP address or a CIDR block",
@@ -165,13 +165,6 @@ function compileClientAddress({
   trustedProxies = [],
 }: NonNullable<ApiKeyPolicySpec["clientAddress"]>): NonNullable<CompiledPolicy["clientAddress"]> {
   return from === "Connection" ? { from: "connection" } : { from: "forwardedFor", trustedProxies };
-}
-
-function isAddressOrBlock(text: string): boolean {
-  const [address = "", bits, ...more] = text.split("/");
-  if (canonicalIp(address) === undefined || more.length > 0) return false;
-  if (bits === undefined) return true;
-  return /^\d{1,3}$/.test(bits) && Number(bits) <= (address.includes(":") ? 128 : 32);
 }
 
 function queryProblem(query: string): string | undefined {

@@ -52,6 +52,30 @@ test.each([
   expect(behindProxies?.(connection, header)).toBe(ip);
 });
 
+test.each([
+  { proxy: "10.0.0.0/8", connection: "10.9.9.9", isTrusted: true },
+  { proxy: "10.0.0.0/8", connection: "11.0.0.0", isTrusted: false },
+  { proxy: "10.0.0.0/08", connection: "10.9.9.9", isTrusted: true },
+  { proxy: "10.1.2.3/8", connection: "10.9.9.9", isTrusted: true },
+  { proxy: "10.1.2.3", connection: "10.1.2.4", isTrusted: false },
+  { proxy: "0.0.0.0/0", connection: "192.0.2.1", isTrusted: true },
+  { proxy: "0.0.0.0/0", connection: "2001:db8::1", isTrusted: false },
+  { proxy: "2001:db8::/33", connection: "2001:db8:7fff::1", isTrusted: true },
+  { proxy: "2001:db8::/33", connection: "2001:db8:8000::", isTrusted: false },
+  // Unlike in an IP allow-list, IPv4 is part of it.
+  { proxy: "::/0", connection: "192.0.2.1", isTrusted: true },
+  { proxy: "::ffff:10.0.0.0/104", connection: "10.9.9.9", isTrusted: true },
+  { proxy: "::ffff:10.0.0.0/104", connection: "11.0.0.0", isTrusted: false },
+  { proxy: "::ffff:10.0.0.0/8", connection: "11.0.0.0", isTrusted: true },
+  // A manifest cannot say these, a call of policies.setPolicy can.
+  { proxy: "10.0.0.0/", connection: "192.0.2.1", isTrusted: false },
+  { proxy: "10.0.0.0/8/8", connection: "10.9.9.9", isTrusted: false },
+  { proxy: "10.0.0.0/1e1", connection: "10.0.0.1", isTrusted: false },
+])("the proxy $proxy vouches for what $connection says: $isTrusted", ({ proxy, connection, isTrusted }) => {
+  const find = compileClientAddress({ from: "forwardedFor", trustedProxies: [proxy] });
+  expect(find?.(connection, "203.0.113.9")).toBe(isTrusted ? "203.0.113.9" : connection);
+});
+
 test("from the connection the header does not count", () => {
   expect(compileClientAddress({ from: "connection" })?.("::ffff:192.0.2.7", "203.0.113.9")).toBe("192.0.2.7");
 });

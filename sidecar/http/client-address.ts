@@ -1,5 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
+import { readProxyBlock } from "../../core/policies/proxy-block.ts";
 import { canonicalIp, withoutPort } from "../../core/verification/ip-address.ts";
 
 /** Finds the client's address from the connection's and the X-Forwarded-For values, joined with commas if there were several. */
@@ -56,15 +57,13 @@ export function networkOf(address: string): string {
 const isTrusted = (trusted: BlockList, address: string): boolean =>
   trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 
-/** An entry that is no address or network is passed over: it cannot be anybody's address. */
+/**
+ * An entry that is no address or block is passed over: it cannot be anybody's address. The same goes for a spelling that `BlockList`
+ * does not read, such as `::1%`. `BlockList` compares in native code, on every request; and for it `::/0` holds IPv4 too, which
+ * policies may rely on and `isInRange` does not do.
+ */
 function addProxy(trusted: BlockList, proxy: string): void {
-  const [address = "", bits] = proxy.split("/");
-  const version = isIP(address);
-  if (version === 0) return;
-  const family = version === 6 ? "ipv6" : "ipv4";
-  const prefix = Number(bits);
-  if (bits === undefined) trusted.addAddress(address, family);
-  else if (Number.isInteger(prefix) && prefix >= 0 && prefix <= (version === 6 ? 128 : 32)) {
-    trusted.addSubnet(address, prefix, family);
-  }
+  const block = readProxyBlock(proxy);
+  if (block === undefined || isIP(block.address) === 0) return;
+  trusted.addSubnet(block.address, block.bits, isIP(block.address) === 6 ? "ipv6" : "ipv4");
 }
