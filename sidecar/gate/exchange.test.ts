@@ -400,11 +400,12 @@ describe("a policy with other ways", () => {
       policy: { clientAddress: { from: "forwardedFor", trustedProxies: ["127.0.0.1"] } },
     });
     try {
-      await other.records.putApi({ ipAllowList: ["203.0.113.9"] });
+      await other.records.putApi({ ipAllowList: ["203.0.113.9", "2001:db8::/32"] });
       const key = await other.records.putKey();
       const from = async (address: string) =>
         (await call(other.port, withKey(key, { "X-Forwarded-For": address }))).status;
       expect([await from("203.0.113.9"), await from("203.0.113.9, 198.51.100.1")]).toEqual([200, 403]);
+      expect([await from("2001:db8::7"), await from("2001:db9::7")]).toEqual([200, 403]);
       await other.records.putPolicy(aPolicy());
       await other.settle();
       expect(await from("198.51.100.1")).toBe(200);

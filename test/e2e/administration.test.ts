@@ -115,7 +115,7 @@ describe("an API", () => {
     await becomes("VALID");
     await cli(system, `api set --id ${apiId} --ip-allow-list 10.1.2.3`);
     await becomes("FORBIDDEN");
-    await cli(system, `api set --id ${apiId} --ip-allow-list 10.1.2.3,::ffff:127.0.0.1`);
+    await cli(system, `api set --id ${apiId} --ip-allow-list 10.1.2.3,::ffff:127.0.0.0/104`);
     await becomes("VALID");
     await cli(system, `api set --id ${apiId} --ip-allow-list 10.1.2.3`);
     await becomes("FORBIDDEN");

@@ -114,7 +114,9 @@ const CheckedRatelimit = z.strictObject({
 
 export const Data = z.strictObject({
   valid: z.boolean().describe("True for the code VALID alone."),
-  code: Code.describe("What decided; the first reason for a refusal."),
+  code: Code.describe(
+    "What decided; the first reason for a refusal. `FORBIDDEN`: the workspace is disabled, or the address that the call comes from is on none of the addresses and CIDR ranges of the API's IP allow-list.",
+  ),
   keyId: KeyId.optional(),
   enabled: z.boolean().optional().describe("Whether the key is enabled."),
   name: KeyNameOut.optional(),

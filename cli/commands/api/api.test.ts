@@ -88,6 +88,16 @@ describe("api set", () => {
   });
 
   test.each([
+    ["0.0.0.0/0", "::/0", "10.1.2.3/8", "10.0.0.1/32"],
+    ["::ffff:10.0.0.0/104", "::ffff:10.0.0.1", "2001:db8::/32", "::1/128"],
+    Array.from({ length: 100 }, (_, i) => `10.0.${i}.0/24`),
+  ])("takes %j and what follows, up to 100 addresses and ranges", async (...list) => {
+    const id = await anApi();
+    expect(await cli.json(`api set --id ${id} --ip-allow-list ${list.join()}`)).toMatchObject({ ipAllowList: list });
+    expect(await stored(id)).toMatchObject({ ip_allow_list: list });
+  });
+
+  test.each([
     { set: "", says: "nothing to set: give one of --ip-allow-list, --delete-protection" },
     { set: "--ip-allow-list 10.0.0.0/33", says: '"10.0.0.0/33" is no IP address or range; write such as 10.0.0.1' },
     { set: "--ip-allow-list 10.0.0.1,localhost", says: '"localhost" is no IP address or range' },
