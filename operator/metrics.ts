@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { RECONCILERS } from "./reconcilers/index.ts";
+import { RECONCILERS } from "./reconcilers/registry.ts";
 import type { ManifestSource } from "./source/contract.ts";
 
 export interface OperatorMetrics {

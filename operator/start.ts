@@ -5,7 +5,7 @@ import { startAdmin } from "./admin.ts";
 import { createStoreApi } from "./api/client.ts";
 import { createOperatorMetrics } from "./metrics.ts";
 import type { Context } from "./reconcilers/context.ts";
-import { concernsItself, RECONCILERS } from "./reconcilers/index.ts";
+import { concernsItself, RECONCILERS } from "./reconcilers/registry.ts";
 import { type Controller, startController } from "./runtime/controller.ts";
 import { type LeaderElection, startLeaderElection } from "./runtime/leader.ts";
 import { formatKey } from "./runtime/object-key.ts";

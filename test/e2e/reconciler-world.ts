@@ -6,7 +6,7 @@ import { stringify } from "yaml";
 import { API_VERSION, type Kind } from "../../core/manifests/index.ts";
 import { createStoreApi } from "../../operator/api/client.ts";
 import type { Context } from "../../operator/reconcilers/context.ts";
-import { RECONCILERS } from "../../operator/reconcilers/index.ts";
+import { RECONCILERS } from "../../operator/reconcilers/registry.ts";
 import type { WorkResult } from "../../operator/runtime/queue.ts";
 import type { ManifestObject } from "../../operator/source/contract.ts";
 import { createDirectorySource, type DirectorySource } from "../../operator/source/directory.ts";
