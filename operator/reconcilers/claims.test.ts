@@ -1,16 +1,73 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { KINDS, type Kind } from "../../core/manifests/index.ts";
 import { anObject } from "../test/builders.ts";
-import { olderRival } from "./claims.ts";
+import { claimOf, olderRival, rivalsOf } from "./claims.ts";
 
-const at = (name: string, creationTimestamp: string) => anObject("Role", {}, { name, creationTimestamp });
-const old = at("old", "2026-01-01T00:00:00Z");
-const young = at("young", "2026-01-02T00:00:00Z");
-const twin = at("a-twin", "2026-01-01T00:00:00Z");
+describe("of two that claim one name", () => {
+  const at = (name: string, creationTimestamp: string) => anObject("Role", {}, { name, creationTimestamp });
+  const old = at("old", "2026-01-01T00:00:00Z");
+  const young = at("young", "2026-01-02T00:00:00Z");
+  const twin = at("a-twin", "2026-01-01T00:00:00Z");
 
-test.each([
-  { name: "an object without rivals has its claim", object: old, among: [old], rival: undefined },
-  { name: "the older one has it", object: old, among: [young, old], rival: undefined },
-  { name: "the younger one has not", object: young, among: [young, old], rival: old },
-  { name: "of two made at once the one with the smaller uid has it", object: old, among: [old, twin], rival: twin },
-  { name: "and keeps it whatever the order of the list", object: twin, among: [young, old, twin], rival: undefined },
-])("$name", ({ object, among, rival }) => expect(olderRival(object, among)).toBe(rival));
+  test.each([
+    { name: "an object without rivals has its claim", object: old, among: [old], rival: undefined },
+    { name: "the older one has it", object: old, among: [young, old], rival: undefined },
+    { name: "the younger one has not", object: young, among: [young, old], rival: old },
+    { name: "of two made at once the one with the smaller uid has it", object: old, among: [old, twin], rival: twin },
+    { name: "and keeps it whatever the order of the list", object: twin, among: [young, old, twin], rival: undefined },
+  ])("$name", ({ object, among, rival }) => expect(olderRival(object, among)).toBe(rival));
+});
+
+/** Of each kind: a spec, those that claim the same though they are written otherwise, and those that claim something else. */
+const CLAIMS: Readonly<Record<Kind, { spec: object; same: readonly object[]; other: readonly object[] }>> = {
+  Role: { spec: { name: "Editor" }, same: [{ name: "editor", permissions: 7 }], other: [{ name: "editors" }] },
+  RatelimitNamespace: {
+    spec: { name: "Public" },
+    same: [{ name: "Public", adopt: "no" }],
+    other: [{ name: "public" }],
+  },
+  RatelimitOverride: {
+    spec: { namespaceRef: { name: "public" }, identifier: "acme" },
+    same: [{ namespaceRef: { name: "public", namespace: "shop" }, identifier: "acme", limit: -1 }],
+    other: [
+      { namespaceRef: { name: "public" }, identifier: "Acme" },
+      { namespaceRef: { name: "private" }, identifier: "acme" },
+      { namespaceRef: { name: "public", namespace: "bank" }, identifier: "acme" },
+    ],
+  },
+  ApiKeyPolicy: {
+    spec: { api: { name: "orders" } },
+    same: [{ api: { name: "orders" } }],
+    other: [{ api: { name: "Orders" } }],
+  },
+};
+
+describe.each(KINDS.map(({ kind }) => kind))("%s", (kind) => {
+  const { spec, same, other } = CLAIMS[kind];
+  const objects = [
+    ...[spec, ...same].map((one) => ({ one, isRival: true })),
+    ...other.map((one) => ({ one, isRival: false })),
+  ];
+  const world = objects.map(({ one }, index) => anObject(kind, one, { name: `object-${index}` }));
+
+  test("rivals claim the same, be their specs valid or not", () => {
+    const rivals = rivalsOf(world[0] as (typeof world)[0], { list: () => world });
+    expect(rivals).toEqual(world.filter((_, index) => objects[index]?.isRival));
+  });
+
+  test.each([undefined, {}, { name: "", identifier: "", api: {} }, { name: 7, identifier: [], api: "orders" }])(
+    "%o claims nothing, and is no rival of others that claim nothing",
+    (empty) => {
+      const nothing = anObject(kind, empty);
+      expect(claimOf(nothing)).toBeUndefined();
+      expect(rivalsOf(nothing, { list: () => [nothing, anObject(kind, empty, { name: "another" })] })).toEqual([]);
+    },
+  );
+});
+
+test("policies of two Kubernetes namespaces may each make an API of one name; roles of two are rivals", () => {
+  const inTwo = (kind: Kind, spec: object) =>
+    ["shop", "bank"].map((namespace) => claimOf(anObject(kind, spec, { namespace })));
+  expect(new Set(inTwo("ApiKeyPolicy", { api: { name: "orders" } })).size).toBe(2);
+  expect(new Set(inTwo("Role", { name: "editor" })).size).toBe(1);
+});

@@ -1,9 +1,9 @@
 import { RatelimitNamespaceSpec } from "../../core/manifests/ratelimit-namespace.ts";
 import type { ManifestObject } from "../source/contract.ts";
-import { labelOf } from "./claims.ts";
+import { claimantsOf, labelOf } from "./claims.ts";
 import { type Context, managedBy, managerOf } from "./context.ts";
 import { progressing, stalled, type Verdict } from "./plan.ts";
-import { findNamespace, nameIn } from "./ratelimit-namespace/gather.ts";
+import { findNamespace } from "./ratelimit-namespace/gather.ts";
 import { findOwned } from "./stored.ts";
 
 /*
@@ -65,9 +65,7 @@ export function refusalOf(target: ManifestObject, from: string): Verdict | undef
 }
 
 function notThere(name: string, from: string, { source }: Pick<Context, "source">): Verdict {
-  const claimant = source
-    .list("RatelimitNamespace")
-    .find((object) => nameIn(object.spec) === name && mayRefer(object, from));
+  const claimant = claimantsOf("RatelimitNamespace", [name], source).find((object) => mayRefer(object, from));
   const message =
     claimant === undefined
       ? `There is no rate-limit namespace ${name}. Create a RatelimitNamespace with that spec.name, or correct the rule.`

@@ -14,12 +14,12 @@ import { statusOf, wasReady, whileUnavailable, withReconciling } from "./status.
  * and loses it when nothing of it is left.
  */
 
+/** What the store's answer means to the reconcile. What was made is not learned from it: the next look finds it in the store. */
 export interface Applied {
   readonly refusal?: Refusal;
 }
 
 export interface KindSteps<Observed, Action> {
-  readonly kind: Kind;
   readonly gather: (object: ManifestObject, ctx: Context) => Promise<Observed>;
   readonly plan: (observed: Observed) => Plan<Action>;
   readonly apply: (action: Action, object: ManifestObject, ctx: Context) => Promise<Applied>;
@@ -32,13 +32,14 @@ const PASSES_MAX = 6;
 const BUSY_REQUEUE_MS = 1_000;
 
 export async function reconcileObject<Observed, Action>(
+  kind: Kind,
   steps: KindSteps<Observed, Action>,
   key: ObjectKey,
   ctx: Context,
 ): Promise<WorkResult> {
   let drift: string | undefined;
   for (let pass = 1; pass <= PASSES_MAX; pass++) {
-    const object = ctx.source.get(steps.kind, key);
+    const object = ctx.source.get(kind, key);
     if (object === undefined) return {};
     const isDeleting = object.metadata.deletionTimestamp !== undefined;
     const isOurs = object.metadata.finalizers.includes(FINALIZER);

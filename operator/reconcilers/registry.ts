@@ -1,26 +1,88 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
 import type { WorkResult } from "../runtime/queue.ts";
-import type { ManifestChange, ManifestObject } from "../source/contract.ts";
-import { policiesConcernedBy, reconcilePolicy } from "./api-key-policy/reconcile.ts";
+import {
+  keyOf,
+  type ManifestChange,
+  type ManifestObject,
+  type ManifestSource,
+  versionsOf,
+} from "../source/contract.ts";
+import { applyPolicy, describePolicy } from "./api-key-policy/apply.ts";
+import { policiesConcernedBy } from "./api-key-policy/concerned.ts";
+import { gatherPolicy } from "./api-key-policy/gather.ts";
+import { planPolicy } from "./api-key-policy/plan.ts";
+import { claimantsOf, claimOf } from "./claims.ts";
 import type { Context } from "./context.ts";
-import { namespacesConcernedBy, reconcileNamespace } from "./ratelimit-namespace/reconcile.ts";
-import { overridesConcernedBy, reconcileOverride } from "./ratelimit-override/reconcile.ts";
-import { reconcileRole, rolesConcernedBy } from "./role/reconcile.ts";
+import { applyNamespace, describeNamespace } from "./ratelimit-namespace/apply.ts";
+import { gatherNamespace } from "./ratelimit-namespace/gather.ts";
+import { planNamespace } from "./ratelimit-namespace/plan.ts";
+import { applyOverride, describeOverride } from "./ratelimit-override/apply.ts";
+import { overridesConcernedBy } from "./ratelimit-override/concerned.ts";
+import { gatherOverride } from "./ratelimit-override/gather.ts";
+import { planOverride } from "./ratelimit-override/plan.ts";
+import { type KindSteps, reconcileObject } from "./reconcile-object.ts";
+import { applyRole, describeRole } from "./role/apply.ts";
+import { gatherRole } from "./role/gather.ts";
+import { planRole } from "./role/plan.ts";
 
-export interface Reconciler {
-  readonly kind: Kind;
+/*
+ * What is done for each kind of manifest. All go the way of reconcile-object.ts; what they look at, plan and do on it is said here.
+ */
+
+export interface Reconciler<K extends Kind = Kind> {
+  readonly kind: K;
   readonly reconcile: (key: ObjectKey, ctx: Context) => Promise<WorkResult>;
   /** Objects of this kind, other than the changed one itself, whose state may follow from a change. */
-  readonly concernedBy: (change: ManifestChange, ctx: Pick<Context, "source">) => ObjectKey[];
+  readonly concernedBy: (change: ManifestChange, ctx: Pick<Context, "source">) => readonly ObjectKey[];
 }
 
-export const RECONCILERS: readonly Reconciler[] = [
-  { kind: "Role", reconcile: reconcileRole, concernedBy: rolesConcernedBy },
-  { kind: "RatelimitNamespace", reconcile: reconcileNamespace, concernedBy: namespacesConcernedBy },
-  { kind: "RatelimitOverride", reconcile: reconcileOverride, concernedBy: overridesConcernedBy },
-  { kind: "ApiKeyPolicy", reconcile: reconcilePolicy, concernedBy: policiesConcernedBy },
-];
+const REGISTRY: { readonly [K in Kind]: Reconciler<K> } = {
+  Role: register("Role", {
+    gather: gatherRole,
+    plan: planRole,
+    apply: applyRole,
+    describe: describeRole,
+  }),
+  RatelimitNamespace: register("RatelimitNamespace", {
+    gather: gatherNamespace,
+    plan: planNamespace,
+    apply: applyNamespace,
+    describe: describeNamespace,
+  }),
+  RatelimitOverride: register("RatelimitOverride", {
+    gather: gatherOverride,
+    plan: planOverride,
+    apply: applyOverride,
+    describe: describeOverride,
+    concernedBy: overridesConcernedBy,
+  }),
+  ApiKeyPolicy: register("ApiKeyPolicy", {
+    gather: gatherPolicy,
+    plan: planPolicy,
+    apply: applyPolicy,
+    describe: describePolicy,
+    concernedBy: policiesConcernedBy,
+  }),
+};
+
+export const RECONCILERS: readonly Reconciler[] = Object.values(REGISTRY);
+
+interface Registered<Observed, Action> extends KindSteps<Observed, Action> {
+  /** Objects that a change concerns besides those whose claim is won or lost by it. */
+  readonly concernedBy?: (change: ManifestChange, source: Pick<ManifestSource, "list">) => readonly ManifestObject[];
+}
+
+function register<K extends Kind, Observed, Action>(kind: K, steps: Registered<Observed, Action>): Reconciler<K> {
+  return {
+    kind,
+    reconcile: (key, ctx) => reconcileObject(kind, steps, key, ctx),
+    concernedBy: (change, { source }) => {
+      const rivals = change.kind === kind ? claimantsOf(kind, versionsOf(change).map(claimOf), source) : [];
+      return [...rivals, ...(steps.concernedBy?.(change, source) ?? [])].map(keyOf);
+    },
+  };
+}
 
 /** False when nothing changed but what we write ourselves: a status, or our finalizer. */
 export function concernsItself({ before, after }: ManifestChange): boolean {

@@ -35,6 +35,10 @@ export interface ManifestChange {
   readonly after?: ManifestObject;
 }
 
+/** Of a changed object both, what it was first. */
+export const versionsOf = ({ before, after }: ManifestChange): readonly ManifestObject[] =>
+  [before, after].filter((version) => version !== undefined);
+
 export interface ManifestEvent {
   readonly type: "Normal" | "Warning";
   /** CamelCase, as in a condition. */

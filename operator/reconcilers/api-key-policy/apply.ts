@@ -1,35 +1,34 @@
 import type { ManifestObject } from "../../source/contract.ts";
-import { toApplied } from "../applied.ts";
 import { type Context, managementOf } from "../context.ts";
 import type { Applied } from "../reconcile-object.ts";
 import type { PolicyAction } from "./plan.ts";
 
-export async function apply(action: PolicyAction, object: ManifestObject, ctx: Context): Promise<Applied> {
+export async function applyPolicy(action: PolicyAction, object: ManifestObject, ctx: Context): Promise<Applied> {
   const { api } = ctx;
   const management = managementOf(ctx, object);
   switch (action.type) {
     case "createApi":
-      return toApplied(await api.call("apis.createApi", { name: action.name }, management));
+      return await api.call("apis.createApi", { name: action.name }, management);
     case "renameApi": {
       const { apiId, name } = action;
-      return toApplied(await api.call("apis.updateApi", { apiId, name }, management));
+      return await api.call("apis.updateApi", { apiId, name }, management);
     }
     case "setPolicy": {
       const { type: _, policy, ...body } = action;
       // Its name says that it is this object's, so that one without a manager can only be left over from it.
-      return toApplied(await api.call("policies.setPolicy", { ...body, policy }, { ...management, adopt: true }));
+      return await api.call("policies.setPolicy", { ...body, policy }, { ...management, adopt: true });
     }
     case "deletePolicy":
-      return toApplied(await api.call("policies.deletePolicy", { policyId: action.policyId }, management));
+      return await api.call("policies.deletePolicy", { policyId: action.policyId }, management);
     case "deleteApi":
     case "releaseApi": {
       const release = action.type === "releaseApi";
-      return toApplied(await api.call("apis.deleteApi", { apiId: action.apiId }, { ...management, release }));
+      return await api.call("apis.deleteApi", { apiId: action.apiId }, { ...management, release });
     }
   }
 }
 
-export function describe(action: PolicyAction): string {
+export function describePolicy(action: PolicyAction): string {
   switch (action.type) {
     case "createApi":
       return `create the API ${action.name}`;

@@ -3,8 +3,10 @@ import { namespacesOf } from "../../../core/manifests/compile-policy.ts";
 import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import type { ManifestObject } from "../../source/contract.ts";
+import { rivalsOf } from "../claims.ts";
 import { type Context, managedBy, managerOf } from "../context.ts";
 import { type ResolvedNamespace, resolveNamespaceByName } from "../namespace-ref.ts";
+import { apiIn } from "../raw-spec.ts";
 import { deletionPolicyOf, type ParsedSpec, parseSpec } from "../spec.ts";
 import { conditionsOf } from "../status.ts";
 import { findManaged, findOwned, foundOr404 } from "../stored.ts";
@@ -57,7 +59,7 @@ export interface ObservedPolicy {
   readonly nowMs: number;
 }
 
-export async function gather(object: ManifestObject, ctx: Context): Promise<ObservedPolicy> {
+export async function gatherPolicy(object: ManifestObject, ctx: Context): Promise<ObservedPolicy> {
   const parsed = parseSpec(ApiKeyPolicySpec, object);
   const manager = managerOf(ctx, object);
   const { namespace, name } = object.metadata;
@@ -85,7 +87,7 @@ export async function gather(object: ManifestObject, ctx: Context): Promise<Obse
     apiOwner: api?.manager === undefined ? undefined : managedBy(ctx, "ApiKeyPolicy", api.manager),
     stored,
     namespaces: new Map(resolved),
-    claimants: ctx.source.list("ApiKeyPolicy").filter((other) => isSameClaim(object, other)),
+    claimants: rivalsOf(object, ctx.source),
     hasKeys: wouldDeleteApi && (await hasKeys(api.apiId, ctx)),
     previous: conditionsOf(object),
     nowMs: ctx.nowMs(),
@@ -123,18 +125,4 @@ async function findPolicy(
 async function hasKeys(apiId: string, { api }: Context): Promise<boolean> {
   const keys = foundOr404(await api.call("apis.listKeys", { apiId, limit: 1 }));
   return keys !== undefined && keys.length > 0;
-}
-
-export function apiIn({ spec }: ManifestObject): { name?: string; id?: string } {
-  const { api } = (spec ?? {}) as { api?: { name?: unknown; id?: unknown } };
-  return {
-    ...(typeof api?.name === "string" ? { name: api.name } : {}),
-    ...(typeof api?.id === "string" && /^[a-zA-Z0-9_]{8,255}$/.test(api.id) ? { id: api.id } : {}),
-  };
-}
-
-/** Names of APIs need not be unique, but two policies of one team that make an API each under one name is a mistake. */
-export function isSameClaim(a: ManifestObject, b: ManifestObject): boolean {
-  const { name } = apiIn(a);
-  return name !== undefined && a.metadata.namespace === b.metadata.namespace && apiIn(b).name === name;
 }

@@ -1,6 +1,8 @@
 import { RatelimitNamespaceSpec } from "../../../core/manifests/ratelimit-namespace.ts";
 import type { ManifestObject } from "../../source/contract.ts";
+import { rivalsOf } from "../claims.ts";
 import { type Context, managerOf } from "../context.ts";
+import { namespaceNameIn } from "../raw-spec.ts";
 import { type ParsedSpec, parseSpec } from "../spec.ts";
 import { findManaged, findOwned, foundOr404 } from "../stored.ts";
 
@@ -20,20 +22,17 @@ export interface ObservedNamespace {
   readonly claimants: readonly ManifestObject[];
 }
 
-export async function gather(object: ManifestObject, ctx: Context): Promise<ObservedNamespace> {
+export async function gatherNamespace(object: ManifestObject, ctx: Context): Promise<ObservedNamespace> {
   const parsed = parseSpec(RatelimitNamespaceSpec, object);
   const manager = managerOf(ctx, object);
   const owned = await findOwned(ctx.api, "namespace", manager);
   const known = owned === undefined ? undefined : await findNamespace(owned.id, ctx);
   const own = known?.manager === manager ? known : undefined;
-  const name = nameIn(object.spec);
+  const name = namespaceNameIn(object);
   const named = own === undefined && name !== undefined ? await findNamespace(name, ctx) : undefined;
   // An id beats a name when one namespace's name is another's id.
   const stored = own ?? (named?.name === name ? named : undefined);
-  const claimants = ctx.source
-    .list("RatelimitNamespace")
-    .filter(({ spec }) => name !== undefined && nameIn(spec) === name);
-  return { object, parsed, manager, stored, claimants };
+  return { object, parsed, manager, stored, claimants: rivalsOf(object, ctx.source) };
 }
 
 export async function findNamespace(
@@ -44,9 +43,4 @@ export async function findNamespace(
   if (found === undefined) return undefined;
   const managed = await findManaged(api, "namespace", found.id);
   return managed === undefined ? undefined : { namespaceId: found.id, name: found.name, manager: managed.manager };
-}
-
-export function nameIn(spec: unknown): string | undefined {
-  const { name } = (spec ?? {}) as { name?: unknown };
-  return typeof name === "string" && name.length > 0 && name.length <= 512 ? name : undefined;
 }

@@ -1,9 +1,10 @@
 import { RatelimitOverrideSpec } from "../../../core/manifests/ratelimit-override.ts";
-import type { ObjectKey } from "../../runtime/object-key.ts";
 import type { ManifestObject } from "../../source/contract.ts";
+import { rivalsOf } from "../claims.ts";
 import { type Context, managerOf } from "../context.ts";
 import { mayRefer, type ResolvedNamespace, resolveNamespace } from "../namespace-ref.ts";
 import { progressing } from "../plan.ts";
+import { identifierIn, namespaceRefOf } from "../raw-spec.ts";
 import { type ParsedSpec, parseSpec } from "../spec.ts";
 import { findManaged, findOwned, foundOr404, type Owned } from "../stored.ts";
 
@@ -30,12 +31,12 @@ export interface ObservedOverride {
   readonly claimants: readonly ManifestObject[];
 }
 
-export async function gather(object: ManifestObject, ctx: Context): Promise<ObservedOverride> {
+export async function gatherOverride(object: ManifestObject, ctx: Context): Promise<ObservedOverride> {
   const parsed = parseSpec(RatelimitOverrideSpec, object);
   const manager = managerOf(ctx, object);
   const target = targetOf(object, ctx);
   const namespace = await resolve(object, target, ctx);
-  const { identifier } = claimOf(object) ?? {};
+  const identifier = identifierIn(object);
   const stored =
     "namespaceId" in namespace && identifier !== undefined
       ? await findOverride({ namespaceId: namespace.namespaceId, identifier }, ctx)
@@ -43,10 +44,7 @@ export async function gather(object: ManifestObject, ctx: Context): Promise<Obse
   const owned = await findOwned(ctx.api, "override", manager);
   const former =
     owned === undefined || owned.id === stored?.overrideId ? undefined : await readOwned(owned, manager, ctx);
-  const claim = JSON.stringify(claimOf(object));
-  const claimants = ctx.source
-    .list("RatelimitOverride")
-    .filter((other) => JSON.stringify(claimOf(other)) === claim)
+  const claimants = rivalsOf(object, ctx.source)
     // One that may not be there has no claim: it would keep out those that may.
     .filter(({ metadata }) => target === undefined || mayRefer(target, metadata.namespace));
   return { object, parsed, manager, namespace, stored, former, claimants };
@@ -105,20 +103,4 @@ async function readOwned(
   if (found === undefined) return undefined;
   const { identifier, limit, duration } = found;
   return { overrideId: id, namespaceId, identifier, limit, durationMs: duration, async, manager };
-}
-
-export function namespaceRefOf({ spec, metadata }: ManifestObject): ObjectKey | undefined {
-  const { namespaceRef } = (spec ?? {}) as { namespaceRef?: { name?: unknown; namespace?: unknown } };
-  if (typeof namespaceRef?.name !== "string") return undefined;
-  const namespace = typeof namespaceRef.namespace === "string" ? namespaceRef.namespace : metadata.namespace;
-  return { namespace, name: namespaceRef.name };
-}
-
-/** What the object wants to be alone in having. */
-export function claimOf(object: ManifestObject): { ref: ObjectKey; identifier: string } | undefined {
-  const { identifier } = (object.spec ?? {}) as { identifier?: unknown };
-  const ref = namespaceRefOf(object);
-  if (ref === undefined || typeof identifier !== "string" || identifier.length === 0 || identifier.length > 512)
-    return undefined;
-  return { ref, identifier };
 }

@@ -1,36 +1,35 @@
 import type { ManifestObject } from "../../source/contract.ts";
-import { toApplied } from "../applied.ts";
 import { type Context, managementOf } from "../context.ts";
 import type { Applied } from "../reconcile-object.ts";
 import type { RoleAction } from "./plan.ts";
 
-export async function apply(action: RoleAction, object: ManifestObject, ctx: Context): Promise<Applied> {
+export async function applyRole(action: RoleAction, object: ManifestObject, ctx: Context): Promise<Applied> {
   const { api } = ctx;
   switch (action.type) {
     case "create": {
       const { name, description, permissions } = action;
       const body = { name, permissions: [...permissions], ...(description === undefined ? {} : { description }) };
-      return toApplied(await api.call("permissions.createRole", body, managementOf(ctx, object)));
+      return await api.call("permissions.createRole", body, managementOf(ctx, object));
     }
     case "update": {
       const { roleId, name, description, adopt } = action;
       const body = { role: roleId, name, description };
-      return toApplied(await api.call("permissions.updateRole", body, managementOf(ctx, object, { adopt })));
+      return await api.call("permissions.updateRole", body, managementOf(ctx, object, { adopt }));
     }
     case "setPermissions": {
       const { roleId, permissions } = action;
       const body = { roleId, permissions: [...permissions] };
-      return toApplied(await api.call("permissions.setRolePermissions", body, managementOf(ctx, object)));
+      return await api.call("permissions.setRolePermissions", body, managementOf(ctx, object));
     }
     case "delete":
     case "release": {
       const management = managementOf(ctx, object, { release: action.type === "release" });
-      return toApplied(await api.call("permissions.deleteRole", { role: action.roleId }, management));
+      return await api.call("permissions.deleteRole", { role: action.roleId }, management);
     }
   }
 }
 
-export function describe(action: RoleAction): string {
+export function describeRole(action: RoleAction): string {
   switch (action.type) {
     case "create":
       return `create the role ${action.name}`;

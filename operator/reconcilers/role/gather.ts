@@ -1,6 +1,8 @@
 import { RoleSpec } from "../../../core/manifests/role.ts";
 import type { ManifestObject } from "../../source/contract.ts";
+import { rivalsOf } from "../claims.ts";
 import { type Context, managerOf } from "../context.ts";
+import { roleNameIn } from "../raw-spec.ts";
 import { type ParsedSpec, parseSpec } from "../spec.ts";
 import { findManaged, findOwned, foundOr404 } from "../stored.ts";
 
@@ -23,18 +25,17 @@ export interface ObservedRole {
   readonly claimants: readonly ManifestObject[];
 }
 
-export async function gather(object: ManifestObject, ctx: Context): Promise<ObservedRole> {
+export async function gatherRole(object: ManifestObject, ctx: Context): Promise<ObservedRole> {
   const parsed = parseSpec(RoleSpec, object);
   const manager = managerOf(ctx, object);
   const owned = await findOwned(ctx.api, "role", manager);
   const known = owned === undefined ? undefined : await findRole(owned.id, ctx);
   const own = known?.manager === manager ? known : undefined;
-  const name = parsed.spec?.name ?? nameIn(object.spec);
+  const name = roleNameIn(object);
   const named = own === undefined && name !== undefined ? await findRole(name, ctx) : undefined;
   // An id beats a name when one role's name is another's id.
   const stored = own ?? (named?.name.toLowerCase() === name?.toLowerCase() ? named : undefined);
-  const claimants = ctx.source.list("Role").filter(({ spec }) => foldedName(spec) === foldedName(object.spec));
-  return { object, parsed, manager, stored, claimants };
+  return { object, parsed, manager, stored, claimants: rivalsOf(object, ctx.source) };
 }
 
 async function findRole(role: string, { api }: Context): Promise<StoredRole | undefined> {
@@ -49,12 +50,4 @@ async function findRole(role: string, { api }: Context): Promise<StoredRole | un
     permissions: (found.permissions ?? []).map(({ slug }) => slug),
     manager: managed.manager,
   };
-}
-
-/** The store compares names of roles without regard to case. */
-export const foldedName = (spec: unknown): string | undefined => nameIn(spec)?.toLowerCase();
-
-function nameIn(spec: unknown): string | undefined {
-  const { name } = (spec ?? {}) as { name?: unknown };
-  return typeof name === "string" && name.length > 0 && name.length <= 128 ? name : undefined;
 }

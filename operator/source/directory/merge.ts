@@ -37,7 +37,8 @@ export interface MergeInput {
 }
 
 /**
- * What the objects are after the files were read again. Nothing is deleted here: an object without a document is only
+ * What the objects are after the files were read again. Two documents of one identity are one object, and the file that it comes from
+ * already wins; two objects that claim one name in the store are decided elsewhere (reconcilers/claims.ts). Nothing is deleted here: an object without a document is only
  * named as missing, because an editor that saves a file may take it away for a moment. Of a broken document the last good
  * version stays in force; while a file has a document that does not even tell its identity, so do all objects of the file.
  */

@@ -1,0 +1,37 @@
+import type { ObjectKey } from "../runtime/object-key.ts";
+import type { ManifestObject } from "../source/contract.ts";
+
+/*
+ * What can be told of a spec that need not be valid: an object that is invalid otherwise keeps its claim, and must be deletable.
+ */
+
+const fieldsOf = ({ spec }: ManifestObject): Readonly<Record<string, unknown>> =>
+  (spec ?? {}) as Readonly<Record<string, unknown>>;
+
+/** undefined unless it is a text that the API takes as a name: it refuses to look for another. */
+const textIn = (value: unknown, lengthMax: number): string | undefined =>
+  typeof value === "string" && value.length > 0 && value.length <= lengthMax ? value : undefined;
+
+export const roleNameIn = (object: ManifestObject): string | undefined => textIn(fieldsOf(object).name, 128);
+
+export const namespaceNameIn = (object: ManifestObject): string | undefined => textIn(fieldsOf(object).name, 512);
+
+/** `spec.identifier` of a RatelimitOverride. */
+export const identifierIn = (object: ManifestObject): string | undefined => textIn(fieldsOf(object).identifier, 512);
+
+/** `spec.namespaceRef` of a RatelimitOverride: of its own Kubernetes namespace unless it names another one. */
+export function namespaceRefOf(object: ManifestObject): ObjectKey | undefined {
+  const { namespaceRef } = fieldsOf(object) as { namespaceRef?: { name?: unknown; namespace?: unknown } };
+  if (typeof namespaceRef?.name !== "string") return undefined;
+  const namespace = typeof namespaceRef.namespace === "string" ? namespaceRef.namespace : object.metadata.namespace;
+  return { namespace, name: namespaceRef.name };
+}
+
+/** `spec.api` of an ApiKeyPolicy. */
+export function apiIn(object: ManifestObject): { readonly name?: string; readonly id?: string } {
+  const { api } = fieldsOf(object) as { api?: { name?: unknown; id?: unknown } };
+  return {
+    ...(typeof api?.name === "string" ? { name: api.name } : {}),
+    ...(typeof api?.id === "string" && /^[a-zA-Z0-9_]{8,255}$/.test(api.id) ? { id: api.id } : {}),
+  };
+}
