@@ -1,7 +1,9 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { KINDS, type Kind } from "../../core/manifests/index.ts";
 import { anObject } from "../test/builders.ts";
-import { claimOf, olderRival, rivalsOf } from "./claims.ts";
+import { type ConflictTerms, claimOf, conflictOf, olderRival, rivalsOf } from "./claims.ts";
 
 describe("of two that claim one name", () => {
   const at = (name: string, creationTimestamp: string) => anObject("Role", {}, { name, creationTimestamp });
@@ -70,4 +72,73 @@ test("policies of two Kubernetes namespaces may each make an API of one name; ro
     ["shop", "bank"].map((namespace) => claimOf(anObject(kind, spec, { namespace })));
   expect(new Set(inTwo("ApiKeyPolicy", { api: { name: "orders" } })).size).toBe(2);
   expect(new Set(inTwo("Role", { name: "editor" })).size).toBe(1);
+});
+
+describe("what an object claims", () => {
+  interface Stored {
+    readonly manager: string | undefined;
+  }
+  const object = anObject("Role", { name: "editor" });
+  const elder = anObject("Role", { name: "editor" }, { name: "elder", creationTimestamp: "2025-01-01T00:00:00Z" });
+  const alone = { object, manager: "us", claimants: [object], stored: undefined };
+  const own: Stored = { manager: "us" };
+  const others: Stored = { manager: "them" };
+  const nobodys: Stored = { manager: undefined };
+  const terms = (adopt?: "match" | "override", differs?: string): ConflictTerms<Stored> => ({
+    rival: (rival) => `older: ${rival}`,
+    managed: (_, manager) => `managed by ${manager}`,
+    unmanaged: () => ({ adopt, unasked: "unasked", differs }),
+  });
+
+  test.each([
+    { name: "is its own when nothing is there", claimed: alone },
+    { name: "stays its own, however old another is", claimed: { ...alone, stored: own, claimants: [elder, object] } },
+    { name: "is an older one's", claimed: { ...alone, claimants: [object, elder] }, says: "older: Role shop/elder" },
+    {
+      name: "is an older one's before it is said who manages it",
+      claimed: { ...alone, stored: others, claimants: [elder, object] },
+      says: "older: Role shop/elder",
+    },
+    { name: "is another manager's", claimed: { ...alone, stored: others }, says: "managed by them" },
+    { name: "is not taken over unasked", claimed: { ...alone, stored: nobodys }, says: "unasked" },
+    { name: "is taken over when it matches", claimed: { ...alone, stored: nobodys }, with: terms("match") },
+    {
+      name: "is not taken over when it should match and does not",
+      claimed: { ...alone, stored: nobodys },
+      with: terms("match", "differs"),
+      says: "differs",
+    },
+    { name: "is taken over at any rate", claimed: { ...alone, stored: nobodys }, with: terms("override", "differs") },
+    {
+      name: "is never taken from a manager",
+      claimed: { ...alone, stored: others },
+      with: terms("override"),
+      says: "managed by them",
+    },
+    { name: "is in no conflict that its kind does not speak of", claimed: { ...alone, stored: nobodys }, with: {} },
+  ])("$name", ({ claimed, with: said = terms(), says }) => {
+    const expected = says === undefined ? undefined : { state: "Stalled", reason: "Conflict", message: says };
+    expect(conflictOf(claimed, said)).toEqual(expected);
+  });
+});
+
+describe("two manifests, one name", () => {
+  /** `Conflict` is also what the API's own refusal of a name comes to. */
+  const DECIDING = ["claims.ts", "reconcile-object.ts"];
+
+  const sources = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
+    .map((name) => ({ name, text: readFileSync(join(import.meta.dirname, name), "utf8") }));
+  const naming = (word: RegExp) => sources.filter(({ text }) => word.test(text)).map(({ name }) => name);
+
+  test("is decided in one place: no kind compares ages, or makes a conflict of its own", () => {
+    expect(naming(/stalled\(\s*"Conflict"/).sort()).toEqual(DECIDING);
+    expect(naming(/creationTimestamp|olderRival\(/)).toEqual(["claims.ts"]);
+  });
+
+  test("is asked of it by every kind", () => {
+    const kinds = sources.filter(({ name }) => name.endsWith("/plan.ts"));
+    expect(kinds).toHaveLength(KINDS.length);
+    expect(kinds.filter(({ text }) => !/\bconflictOf\(/.test(text)).map(({ name }) => name)).toEqual([]);
+  });
 });

@@ -1,9 +1,11 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import type { ManifestObject, ManifestSource } from "../source/contract.ts";
+import { stalled, type Verdict } from "./plan.ts";
 import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn } from "./raw-spec.ts";
 
 /*
- * Two manifests that claim one name in the store: which objects do, and which of them has it, is decided here for every kind.
+ * Two manifests that claim one name in the store: which objects do, which of them has it, and whether it takes over what is there
+ * already, is decided here for every kind.
  *
  * Two others decide something else. core/manifests/check.ts looks at one manifest alone. source/directory/merge.ts chooses among
  * documents of one identity (kind, namespace, name): a cluster would have one object of them, and here they become one before anything
@@ -64,6 +66,71 @@ function isOlder(a: ManifestObject, b: ManifestObject): boolean {
   const aMs = Date.parse(a.metadata.creationTimestamp);
   const bMs = Date.parse(b.metadata.creationTimestamp);
   return aMs === bMs ? a.metadata.uid < b.metadata.uid : aMs < bMs;
+}
+
+/** What an object claims, and what there is of it. */
+export interface Claimed<Stored> {
+  readonly object: ManifestObject;
+  /** Who the object is in the store. */
+  readonly manager: string;
+  /** What the store has under the claim, or what the object has there. */
+  readonly stored: Stored | undefined;
+  /** All objects that make the claim, this one too. */
+  readonly claimants: readonly ManifestObject[];
+}
+
+interface Managed {
+  readonly manager: string | undefined;
+}
+
+/** What the object has under its claim; undefined when nothing, or when that is another's. */
+export const ownOf = <Stored extends Managed>({
+  manager,
+  stored,
+}: Pick<Claimed<Stored>, "manager" | "stored">): Stored | undefined =>
+  stored?.manager === manager ? stored : undefined;
+
+/** What a kind says of a conflict, for the status: what to do about it. What it does not speak of is no conflict of the kind. */
+export interface ConflictTerms<Stored> {
+  /** Another object is older and has the same claim; `rival` is its label. */
+  readonly rival?: (rival: string) => string;
+  /** Another manager has it in the store. */
+  readonly managed?: (stored: Stored, manager: string) => string;
+  /** It is in the store, and no manifest manages it. */
+  readonly unmanaged?: (stored: Stored) => Takeover;
+}
+
+export interface Takeover {
+  /** `spec.adopt`, of a kind that has it. */
+  readonly adopt: "match" | "override" | undefined;
+  /** Said when the spec does not ask for it. */
+  readonly unasked: string;
+  /** Said when it is asked for only of what equals the spec, and this does not; undefined when it does. */
+  readonly differs?: string | undefined;
+}
+
+/** Pure. Why an object cannot have what it claims; undefined when it can, or has it already. */
+export function conflictOf<Stored extends Managed>(
+  claimed: Claimed<Stored>,
+  terms: ConflictTerms<Stored>,
+): Verdict | undefined {
+  const { object, stored, claimants } = claimed;
+  // Whoever has it in the store keeps it: a newcomer must not take away what is in force.
+  if (ownOf(claimed) !== undefined) return undefined;
+  const rival = olderRival(object, claimants);
+  const message = rival === undefined ? heldBack(stored, terms) : terms.rival?.(labelOf(rival));
+  return message === undefined ? undefined : stalled("Conflict", message);
+}
+
+function heldBack<Stored extends Managed>(
+  stored: Stored | undefined,
+  terms: ConflictTerms<Stored>,
+): string | undefined {
+  if (stored === undefined) return undefined;
+  if (stored.manager !== undefined) return terms.managed?.(stored, stored.manager);
+  const takeover = terms.unmanaged?.(stored);
+  if (takeover === undefined || takeover.adopt === "override") return undefined;
+  return takeover.adopt === "match" ? takeover.differs : takeover.unasked;
 }
 
 /** `Role shop/editor`, for messages. */

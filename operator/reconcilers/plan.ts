@@ -69,6 +69,14 @@ export const released: Plan<never> = {
   released: true,
 };
 
+/** Nothing is done while a check finds something. A conflict may end without anything that we are told of, so we look again. */
+export const heldUp = (verdict: Verdict, status: object): Plan<never> => ({
+  actions: [],
+  verdict,
+  status,
+  ...(verdict.reason === "Conflict" ? { requeueAfterMs: CONFLICT_REQUEUE_MS } : {}),
+});
+
 /** The first check that finds something decides; the list of checks reads as the specification. */
 export function firstOf<T>(
   observed: T,

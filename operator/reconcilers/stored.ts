@@ -37,3 +37,31 @@ export async function findOwned(api: StoreApi, kind: ManagedKind, manager: strin
   const found = foundOr404(await api.call("managed.findObject", { kind, manager }));
   return found === undefined ? undefined : { id: found.id, namespaceId: found.namespaceId, async: found.async };
 }
+
+/**
+ * What a manager has in the store, if it has something of the kind; else what has the name that it wants there, which may be
+ * managed by another or not at all.
+ * @param find by id or name; an id beats a name when one thing's name is another's id, so that `isNamed` looks at what was found.
+ */
+export async function findOwnOrNamed<Stored extends { readonly manager: string | undefined }>(
+  api: StoreApi,
+  {
+    kind,
+    manager,
+    name,
+    find,
+    isNamed,
+  }: {
+    readonly kind: ManagedKind;
+    readonly manager: string;
+    readonly name: string | undefined;
+    readonly find: (idOrName: string) => Promise<Stored | undefined>;
+    readonly isNamed: (stored: Stored, name: string) => boolean;
+  },
+): Promise<Stored | undefined> {
+  const owned = await findOwned(api, kind, manager);
+  const own = owned === undefined ? undefined : await find(owned.id);
+  if (own?.manager === manager) return own;
+  const named = name === undefined ? undefined : await find(name);
+  return name !== undefined && named !== undefined && isNamed(named, name) ? named : undefined;
+}

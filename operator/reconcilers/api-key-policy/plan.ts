@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import { compilePolicy } from "../../../core/manifests/compile-policy.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
-import { labelOf, olderRival } from "../claims.ts";
+import { conflictOf, ownOf } from "../claims.ts";
 import {
   CONFLICT_REQUEUE_MS,
   type FurtherCondition,
@@ -37,11 +37,12 @@ export type PolicyAction =
 export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   const { object, api, stored } = observed;
   if (object.metadata.deletionTimestamp !== undefined) return planDeletion(observed);
+  const own = ownOf(observed);
   const status = {
     apiId: api?.apiId,
-    policyId: isOwn(observed, stored) ? stored?.policyId : undefined,
-    policyVersion: isOwn(observed, stored) ? stored?.version : undefined,
-    dataPlane: isOwn(observed, stored) ? toDataPlaneStatus(stored?.dataPlane) : undefined,
+    policyId: own?.policyId,
+    policyVersion: own?.version,
+    dataPlane: toDataPlaneStatus(own?.dataPlane),
   };
   const verdict = firstOf(observed, CHECKS);
   if (verdict !== undefined) {
@@ -104,24 +105,27 @@ const CHECKS = [
     return stalled("NotAllowed", message);
   },
 
-  (observed: ObservedPolicy): Verdict | undefined => {
-    const { object, api, manager, claimants } = observed;
-    if (api?.manager === manager) return undefined;
-    const rival = olderRival(object, claimants);
-    if (rival === undefined) return undefined;
-    const message = `${labelOf(rival)} is older and makes an API of the same spec.api.name. Choose another name, or refer to that API by its id (status.apiId).`;
-    return stalled("Conflict", message);
-  },
+  // Of the API. Another manager's is no conflict: the check before this one has asked whether it may be used.
+  ({ api, ...claimed }: ObservedPolicy): Verdict | undefined =>
+    conflictOf(
+      { ...claimed, stored: api },
+      {
+        rival: (rival) =>
+          `${rival} is older and makes an API of the same spec.api.name. Choose another name, or refer to that API by its id (status.apiId).`,
+      },
+    ),
 
   ({ namespaces }: ObservedPolicy): Verdict | undefined => {
     for (const resolved of namespaces.values()) if ("verdict" in resolved) return resolved.verdict;
     return undefined;
   },
 
-  ({ stored, manager }: ObservedPolicy): Verdict | undefined =>
-    stored?.manager === undefined || stored.manager === manager
-      ? undefined
-      : stalled("Conflict", `The policy ${stored.policyId} is managed by ${stored.manager}.`),
+  // Of the policy, whose name is this object's alone.
+  (observed: ObservedPolicy): Verdict | undefined =>
+    conflictOf(
+      { ...observed, claimants: [] },
+      { managed: ({ policyId }, manager) => `The policy ${policyId} is managed by ${manager}.` },
+    ),
 ];
 
 function actionsFor({ object, parsed, api, policyName, stored, namespaces, manager }: ObservedPolicy): PolicyAction[] {
@@ -154,8 +158,6 @@ function compile(spec: ApiKeyPolicySpec, apiId: string, namespaces: ObservedPoli
   // As it comes back from the store: without members that are undefined.
   return JSON.parse(JSON.stringify(compiled)) as CompiledPolicy;
 }
-
-const isOwn = ({ manager }: ObservedPolicy, stored: StoredPolicy | undefined): boolean => stored?.manager === manager;
 
 /** The maker's own namespace always may. */
 function mayUseApiOf(owner: ObservedPolicy["object"], from: string): boolean {
@@ -192,7 +194,7 @@ const bypassable = ({ parsed: { spec } }: ObservedPolicy): FurtherCondition => (
 
 /** By the policy that is in force, which need not be that of the manifest. */
 function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
-  const stored = isOwn(observed, observed.stored) ? observed.stored : undefined;
+  const stored = ownOf(observed);
   const onStale = stored?.policy?.onStale;
   return [
     onStale === undefined ? undefined : stale(stored?.dataPlane, onStale, observed),
@@ -220,9 +222,9 @@ function enforcedInSpiteOf({ reason }: Verdict, stored: StoredPolicy | undefined
  * has keys: a pruned manifest must not revoke customers' keys.
  */
 function planDeletion(observed: ObservedPolicy): Plan<PolicyAction> {
-  const { object, api, stored, manager, hasKeys } = observed;
-  const ownPolicy = isOwn(observed, stored) ? stored : undefined;
-  const ownApi = api?.manager === manager ? api : undefined;
+  const { object, api, manager, hasKeys } = observed;
+  const ownPolicy = ownOf(observed);
+  const ownApi = ownOf({ manager, stored: api });
   if (ownPolicy === undefined && ownApi === undefined) return released;
   const status = { apiId: api?.apiId, policyId: ownPolicy?.policyId };
   if (ownApi !== undefined && hasKeys) {

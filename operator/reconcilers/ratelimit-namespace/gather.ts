@@ -4,7 +4,7 @@ import { rivalsOf } from "../claims.ts";
 import { type Context, managerOf } from "../context.ts";
 import { namespaceNameIn } from "../raw-spec.ts";
 import { type ParsedSpec, parseSpec } from "../spec.ts";
-import { findManaged, findOwned, foundOr404 } from "../stored.ts";
+import { findManaged, findOwnOrNamed, foundOr404 } from "../stored.ts";
 
 export interface StoredNamespace {
   readonly namespaceId: string;
@@ -25,13 +25,13 @@ export interface ObservedNamespace {
 export async function gatherNamespace(object: ManifestObject, ctx: Context): Promise<ObservedNamespace> {
   const parsed = parseSpec(RatelimitNamespaceSpec, object);
   const manager = managerOf(ctx, object);
-  const owned = await findOwned(ctx.api, "namespace", manager);
-  const known = owned === undefined ? undefined : await findNamespace(owned.id, ctx);
-  const own = known?.manager === manager ? known : undefined;
-  const name = namespaceNameIn(object);
-  const named = own === undefined && name !== undefined ? await findNamespace(name, ctx) : undefined;
-  // An id beats a name when one namespace's name is another's id.
-  const stored = own ?? (named?.name === name ? named : undefined);
+  const stored = await findOwnOrNamed(ctx.api, {
+    kind: "namespace",
+    manager,
+    name: namespaceNameIn(object),
+    find: (namespace) => findNamespace(namespace, ctx),
+    isNamed: (namespace, name) => namespace.name === name,
+  });
   return { object, parsed, manager, stored, claimants: rivalsOf(object, ctx.source) };
 }
 

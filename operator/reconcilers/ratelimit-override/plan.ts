@@ -1,16 +1,8 @@
 import { parseDuration } from "../../../core/manifests/duration.ts";
-import { labelOf, olderRival } from "../claims.ts";
-import {
-  CONFLICT_REQUEUE_MS,
-  firstOf,
-  type Plan,
-  progressing,
-  ready,
-  released,
-  stalled,
-  type Verdict,
-} from "../plan.ts";
-import { deletionPolicyOf, invalid } from "../spec.ts";
+import { conflictOf, ownOf } from "../claims.ts";
+import { planCleanUp } from "../clean-up.ts";
+import { firstOf, heldUp, type Plan, progressing, ready, type Verdict } from "../plan.ts";
+import { invalid } from "../spec.ts";
 import type { ObservedOverride, StoredOverride } from "./gather.ts";
 
 export type OverrideAction =
@@ -27,18 +19,14 @@ export type OverrideAction =
 /** What is to be done so that the namespace has the override as the manifest says. */
 export function planOverride(observed: ObservedOverride): Plan<OverrideAction> {
   const { object, parsed, namespace, stored, former } = observed;
-  if (object.metadata.deletionTimestamp !== undefined) return planDeletion(observed);
-  const own = isOwn(observed) ? stored : former;
-  const status = { overrideId: own?.overrideId, namespaceId: own?.namespaceId };
-  const verdict = firstOf(observed, CHECKS);
-  if (verdict !== undefined) {
-    return {
-      actions: [],
-      verdict,
-      status,
-      ...(verdict.reason === "Conflict" ? { requeueAfterMs: CONFLICT_REQUEUE_MS } : {}),
-    };
+  const own = ownOf(observed);
+  const { overrideId, namespaceId } = own ?? former ?? {};
+  const status = { overrideId, namespaceId };
+  if (object.metadata.deletionTimestamp !== undefined) {
+    return planCleanUp(object, { own: [own, former], noun: "override", status, removal });
   }
+  const verdict = firstOf(observed, CHECKS);
+  if (verdict !== undefined) return heldUp(verdict, status);
   const { spec } = parsed;
   if (spec === undefined || !("namespaceId" in namespace)) throw new Error("an unresolved override passed the checks");
   const wanted = {
@@ -62,23 +50,16 @@ const CHECKS = [
 
   ({ namespace }: ObservedOverride): Verdict | undefined => ("verdict" in namespace ? namespace.verdict : undefined),
 
-  // Whoever has it in the store keeps it: a newcomer must not take away what is in force.
-  (observed: ObservedOverride): Verdict | undefined => {
-    if (isOwn(observed)) return undefined;
-    const rival = olderRival(observed.object, observed.claimants);
-    if (rival === undefined) return undefined;
-    return stalled("Conflict", `${labelOf(rival)} is older and is for the same identifier. Remove one of the two.`);
-  },
-
-  ({ stored, manager }: ObservedOverride): Verdict | undefined => {
-    if (stored === undefined || stored.manager === manager) return undefined;
-    const whose = stored.manager === undefined ? "was made elsewhere" : `is managed by ${stored.manager}`;
-    const message = `The override for ${stored.identifier} (${stored.overrideId}) ${whose}. Delete it there, and this one takes its place.`;
-    return stalled("Conflict", message);
-  },
+  (observed: ObservedOverride): Verdict | undefined =>
+    conflictOf(observed, {
+      rival: (rival) => `${rival} is older and is for the same identifier. Remove one of the two.`,
+      managed: (stored, manager) => standsInTheWay(stored, `is managed by ${manager}`),
+      unmanaged: (stored) => ({ adopt: undefined, unasked: standsInTheWay(stored, "was made elsewhere") }),
+    }),
 ];
 
-const isOwn = ({ stored, manager }: ObservedOverride): boolean => stored?.manager === manager;
+const standsInTheWay = ({ identifier, overrideId }: StoredOverride, whose: string): string =>
+  `The override for ${identifier} (${overrideId}) ${whose}. Delete it there, and this one takes its place.`;
 
 const isSame = (stored: StoredOverride, wanted: Pick<StoredOverride, "limit" | "durationMs" | "async">): boolean =>
   stored.limit === wanted.limit && stored.durationMs === wanted.durationMs && stored.async === wanted.async;
@@ -88,15 +69,3 @@ const removal = (type: "delete" | "release", { namespaceId, identifier }: Stored
   namespaceId,
   identifier,
 });
-
-function planDeletion(observed: ObservedOverride): Plan<OverrideAction> {
-  const { object, stored, former } = observed;
-  const type = deletionPolicyOf(object, "Delete") === "Delete" ? "delete" : "release";
-  const own = [isOwn(observed) ? stored : undefined, former].filter((override) => override !== undefined);
-  if (own.length === 0) return released;
-  return {
-    actions: own.map((override) => removal(type, override)),
-    verdict: progressing("Progressing", "The override is being cleaned up."),
-    status: { overrideId: own[0]?.overrideId, namespaceId: own[0]?.namespaceId },
-  };
-}

@@ -4,7 +4,7 @@ import { rivalsOf } from "../claims.ts";
 import { type Context, managerOf } from "../context.ts";
 import { roleNameIn } from "../raw-spec.ts";
 import { type ParsedSpec, parseSpec } from "../spec.ts";
-import { findManaged, findOwned, foundOr404 } from "../stored.ts";
+import { findManaged, findOwnOrNamed, foundOr404 } from "../stored.ts";
 
 export interface StoredRole {
   readonly roleId: string;
@@ -28,13 +28,13 @@ export interface ObservedRole {
 export async function gatherRole(object: ManifestObject, ctx: Context): Promise<ObservedRole> {
   const parsed = parseSpec(RoleSpec, object);
   const manager = managerOf(ctx, object);
-  const owned = await findOwned(ctx.api, "role", manager);
-  const known = owned === undefined ? undefined : await findRole(owned.id, ctx);
-  const own = known?.manager === manager ? known : undefined;
-  const name = roleNameIn(object);
-  const named = own === undefined && name !== undefined ? await findRole(name, ctx) : undefined;
-  // An id beats a name when one role's name is another's id.
-  const stored = own ?? (named?.name.toLowerCase() === name?.toLowerCase() ? named : undefined);
+  const stored = await findOwnOrNamed(ctx.api, {
+    kind: "role",
+    manager,
+    name: roleNameIn(object),
+    find: (role) => findRole(role, ctx),
+    isNamed: (role, name) => role.name.toLowerCase() === name.toLowerCase(),
+  });
   return { object, parsed, manager, stored, claimants: rivalsOf(object, ctx.source) };
 }
 

@@ -1,17 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import type { RoleSpec } from "../../../core/manifests/role.ts";
-import { labelOf, olderRival } from "../claims.ts";
-import {
-  CONFLICT_REQUEUE_MS,
-  firstOf,
-  type Plan,
-  progressing,
-  ready,
-  released,
-  stalled,
-  type Verdict,
-} from "../plan.ts";
-import { deletionPolicyOf, invalid } from "../spec.ts";
+import { conflictOf, ownOf } from "../claims.ts";
+import { planCleanUp } from "../clean-up.ts";
+import { firstOf, heldUp, type Plan, progressing, ready, type Verdict } from "../plan.ts";
+import { invalid } from "../spec.ts";
 import type { ObservedRole, StoredRole } from "./gather.ts";
 
 export type RoleAction =
@@ -34,18 +26,18 @@ export type RoleAction =
 /** What is to be done so that the store holds the role as the manifest says. */
 export function planRole(observed: ObservedRole): Plan<RoleAction> {
   const { object, parsed, stored } = observed;
-  if (object.metadata.deletionTimestamp !== undefined) return planDeletion(observed);
-  const own = isOwn(observed) ? stored : undefined;
+  const own = ownOf(observed);
   const status = { roleId: own?.roleId };
-  const verdict = firstOf(observed, CHECKS);
-  if (verdict !== undefined) {
-    return {
-      actions: [],
-      verdict,
+  if (object.metadata.deletionTimestamp !== undefined) {
+    return planCleanUp(object, {
+      own: [own],
+      noun: "role",
       status,
-      ...(verdict.reason === "Conflict" ? { requeueAfterMs: CONFLICT_REQUEUE_MS } : {}),
-    };
+      removal: (type, { roleId }): RoleAction => ({ type, roleId }),
+    });
   }
+  const verdict = firstOf(observed, CHECKS);
+  if (verdict !== undefined) return heldUp(verdict, status);
   const { spec } = parsed;
   if (spec === undefined) throw new Error("a spec that does not parse passed the checks");
   const actions = stored === undefined ? [creation(spec)] : changes(spec, stored, own === undefined);
@@ -58,40 +50,22 @@ const CHECKS = [
   ({ parsed }: ObservedRole): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
 
-  // Whoever has the role in the store keeps it: a newcomer must not take away what is in force.
-  (observed: ObservedRole): Verdict | undefined => {
-    if (isOwn(observed)) return undefined;
-    const rival = olderRival(observed.object, observed.claimants);
-    if (rival === undefined) return undefined;
-    return stalled(
-      "Conflict",
-      `${labelOf(rival)} is older and has the same spec.name. Remove one of the two, or rename this one's role.`,
-    );
-  },
-
-  ({ stored, manager }: ObservedRole): Verdict | undefined =>
-    stored?.manager === undefined || stored.manager === manager
-      ? undefined
-      : stalled(
-          "Conflict",
-          `The role ${stored.name} is managed by ${stored.manager}. Edit that manifest, or choose another spec.name.`,
-        ),
-
-  ({ parsed: { spec }, stored }: ObservedRole): Verdict | undefined => {
-    if (spec === undefined || stored === undefined || stored.manager !== undefined) return undefined;
-    if (spec.adopt === "override") return undefined;
-    const isEqual = changes(spec, stored, false).length === 0;
-    if (spec.adopt === "match" && isEqual) return undefined;
-    return stalled(
-      "Conflict",
-      spec.adopt === "match"
-        ? `The role ${stored.name} was made elsewhere and differs from this spec. Make them equal, or set spec.adopt to override.`
-        : `The role ${stored.name} was made elsewhere. Set spec.adopt to match or override to take it over, or choose another spec.name.`,
-    );
-  },
+  ({ parsed: { spec }, ...claimed }: ObservedRole): Verdict | undefined =>
+    conflictOf(claimed, {
+      rival: (rival) =>
+        `${rival} is older and has the same spec.name. Remove one of the two, or rename this one's role.`,
+      managed: ({ name }, manager) =>
+        `The role ${name} is managed by ${manager}. Edit that manifest, or choose another spec.name.`,
+      unmanaged: (stored) => ({
+        adopt: spec?.adopt,
+        unasked: `The role ${stored.name} was made elsewhere. Set spec.adopt to match or override to take it over, or choose another spec.name.`,
+        differs:
+          spec === undefined || changes(spec, stored, false).length === 0
+            ? undefined
+            : `The role ${stored.name} was made elsewhere and differs from this spec. Make them equal, or set spec.adopt to override.`,
+      }),
+    }),
 ];
-
-const isOwn = ({ stored, manager }: ObservedRole): boolean => stored?.manager === manager;
 
 function creation({ name, description, permissions }: RoleSpec): RoleAction {
   return { type: "create", name, permissions, ...(description ? { description } : {}) };
@@ -115,11 +89,4 @@ function changes(spec: RoleSpec, stored: StoredRole, adopt: boolean): RoleAction
 function areSameSlugs(a: readonly string[], b: readonly string[]): boolean {
   const fold = (slugs: readonly string[]) => new Set(slugs.map((slug) => slug.toLowerCase()));
   return isDeepStrictEqual(fold(a), fold(b));
-}
-
-function planDeletion({ object, stored, manager }: ObservedRole): Plan<RoleAction> {
-  if (stored === undefined || stored.manager !== manager) return released;
-  const type = deletionPolicyOf(object, "Delete") === "Delete" ? "delete" : "release";
-  const verdict = progressing("Progressing", "The role is being cleaned up.");
-  return { actions: [{ type, roleId: stored.roleId }], verdict, status: { roleId: stored.roleId } };
 }
