@@ -4,6 +4,7 @@ import { claimantsOf, labelOf } from "./claims.ts";
 import { type Context, managedBy, managerOf } from "./context.ts";
 import { progressing, stalled, type Verdict } from "./plan.ts";
 import { findNamespace } from "./ratelimit-namespace/gather.ts";
+import { mayRefer } from "./spec.ts";
 import { findOwned } from "./stored.ts";
 
 /*
@@ -47,16 +48,13 @@ export async function resolveNamespaceByName(
   return refused === undefined ? { namespaceId } : { verdict: refused };
 }
 
-/** Whether an object of the Kubernetes namespace `from` may refer to this RatelimitNamespace; those of its own always may. */
-export function mayRefer({ metadata, spec }: ManifestObject, from: string): boolean {
-  if (metadata.namespace === from) return true;
-  const parsed = RatelimitNamespaceSpec.safeParse(spec);
-  return parsed.success && parsed.data.allowedNamespaces.includes(from);
-}
+/** Whether an object of the Kubernetes namespace `from` may refer to this RatelimitNamespace. */
+export const mayReferTo = (target: ManifestObject, from: string): boolean =>
+  mayRefer(RatelimitNamespaceSpec, target, from);
 
 /** Pure. Why objects of the Kubernetes namespace `from` cannot use it now; undefined when they can. */
 export function refusalOf(target: ManifestObject, from: string): Verdict | undefined {
-  if (!mayRefer(target, from)) {
+  if (!mayReferTo(target, from)) {
     const message = `${labelOf(target)} does not allow objects of the namespace ${from} to refer to it. Add ${from} to its spec.allowedNamespaces.`;
     return stalled("NotAllowed", message);
   }
@@ -65,7 +63,7 @@ export function refusalOf(target: ManifestObject, from: string): Verdict | undef
 }
 
 function notThere(name: string, from: string, { source }: Pick<Context, "source">): Verdict {
-  const claimant = claimantsOf("RatelimitNamespace", [name], source).find((object) => mayRefer(object, from));
+  const claimant = claimantsOf("RatelimitNamespace", [name], source).find((object) => mayReferTo(object, from));
   const message =
     claimant === undefined
       ? `There is no rate-limit namespace ${name}. Create a RatelimitNamespace with that spec.name, or correct the rule.`

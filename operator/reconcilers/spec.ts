@@ -22,6 +22,20 @@ const inSpec = ({ location, message }: ManifestProblem): ManifestProblem => ({
   message,
 });
 
+/**
+ * Whether objects of the Kubernetes namespace `from` may refer to an object: those of its own always may, others when its
+ * `spec.allowedNamespaces` lists theirs. A spec that does not parse allows nothing.
+ */
+export function mayRefer(
+  schema: z.ZodType<{ readonly allowedNamespaces: readonly string[] }>,
+  { metadata, spec }: ManifestObject,
+  from: string,
+): boolean {
+  if (metadata.namespace === from) return true;
+  const parsed = schema.safeParse(spec);
+  return parsed.success && parsed.data.allowedNamespaces.includes(from);
+}
+
 /** Also of a spec that does not parse otherwise: an object must be deletable whatever state it is in. */
 export function deletionPolicyOf(object: ManifestObject, byDefault: DeletionPolicy): DeletionPolicy {
   const { deletionPolicy } = (object.spec ?? {}) as { deletionPolicy?: unknown };

@@ -14,7 +14,7 @@ import {
   stalled,
   type Verdict,
 } from "../plan.ts";
-import { deletionPolicyOf, invalid } from "../spec.ts";
+import { deletionPolicyOf, invalid, mayRefer } from "../spec.ts";
 import { enforced, refreshMs, refused, toDataPlaneStatus } from "./enforced.ts";
 import type { ObservedPolicy, StoredPolicy } from "./gather.ts";
 import { stale } from "./stale.ts";
@@ -100,7 +100,7 @@ const CHECKS = [
 
   ({ parsed: { spec }, api, apiOwner, object, manager }: ObservedPolicy): Verdict | undefined => {
     if (spec?.api.id === undefined || api?.manager === undefined || api.manager === manager) return undefined;
-    if (apiOwner !== undefined && mayUseApiOf(apiOwner, object.metadata.namespace)) return undefined;
+    if (apiOwner !== undefined && mayRefer(ApiKeyPolicySpec, apiOwner, object.metadata.namespace)) return undefined;
     const message = `The API ${api.apiId} belongs to ${api.manager}. Add ${object.metadata.namespace} to the spec.allowedNamespaces of that policy.`;
     return stalled("NotAllowed", message);
   },
@@ -157,13 +157,6 @@ function compile(spec: ApiKeyPolicySpec, apiId: string, namespaces: ObservedPoli
   if (Array.isArray(compiled)) throw new Error("a policy that does not compile passed the checks");
   // As it comes back from the store: without members that are undefined.
   return JSON.parse(JSON.stringify(compiled)) as CompiledPolicy;
-}
-
-/** The maker's own namespace always may. */
-function mayUseApiOf(owner: ObservedPolicy["object"], from: string): boolean {
-  if (owner.metadata.namespace === from) return true;
-  const parsed = ApiKeyPolicySpec.safeParse(owner.spec);
-  return parsed.success && parsed.data.allowedNamespaces.includes(from);
 }
 
 const ACCEPTED: FurtherCondition = {

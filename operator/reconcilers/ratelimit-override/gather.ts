@@ -2,7 +2,7 @@ import { RatelimitOverrideSpec } from "../../../core/manifests/ratelimit-overrid
 import type { ManifestObject } from "../../source/contract.ts";
 import { rivalsOf } from "../claims.ts";
 import { type Context, managerOf } from "../context.ts";
-import { mayRefer, type ResolvedNamespace, resolveNamespace } from "../namespace-ref.ts";
+import { mayReferTo, type ResolvedNamespace, resolveNamespace } from "../namespace-ref.ts";
 import { progressing } from "../plan.ts";
 import { identifierIn, namespaceRefOf } from "../raw-spec.ts";
 import { type ParsedSpec, parseSpec } from "../spec.ts";
@@ -46,7 +46,7 @@ export async function gatherOverride(object: ManifestObject, ctx: Context): Prom
     owned === undefined || owned.id === stored?.overrideId ? undefined : await readOwned(owned, manager, ctx);
   const claimants = rivalsOf(object, ctx.source)
     // One that may not be there has no claim: it would keep out those that may.
-    .filter(({ metadata }) => target === undefined || mayRefer(target, metadata.namespace));
+    .filter(({ metadata }) => target === undefined || mayReferTo(target, metadata.namespace));
   return { object, parsed, manager, namespace, stored, former, claimants };
 }
 
