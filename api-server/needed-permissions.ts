@@ -1,41 +1,61 @@
+import type { ActionOf, PermissionType, RootKeyPermission } from "../core/permissions/root-key.ts";
+
 /*
- * What a procedure declares that the root key must be allowed: for the OpenAPI document, and for the test that tries each
- * procedure without each of them. The handler asks for the same with `call.require`, once it knows the id.
+ * What a procedure requires of a root key is declared once: its handler may require nothing else (`Call` in procedure.ts), the
+ * OpenAPI document says it, and a test tries each procedure without each of them.
  */
 
-export interface NeededPermission {
-  /** The tuple with `*`, which always does. */
-  readonly tuple: `${string}.*.${string}`;
-  /** Whose id may stand for the `*`; absent where nothing but `*` will do. */
+export interface NeededPermission<Type extends PermissionType = PermissionType, Action extends string = string>
+  extends RootKeyPermission<Type, Action> {
   readonly orFor?: "apiId" | "namespaceId" | "identityId";
   /** When it is needed at all, in words such as "with `recoverable`"; absent when always. */
   readonly when?: string;
 }
 
-const needed = (
-  tuple: NeededPermission["tuple"],
-  orFor: NeededPermission["orFor"],
-  when: string | undefined,
-): NeededPermission => ({
-  tuple,
-  ...(orFor === undefined ? {} : { orFor }),
-  ...(when === undefined ? {} : { when }),
-});
+/** Each under a name by which the handler requires it, in the order in which the OpenAPI document lists them. */
+export type NeededPermissions = Readonly<Record<string, NeededPermission>>;
 
-/** On the API that the call is about. */
-export const onApi = (action: string, when?: string) => needed(`api.*.${action}`, "apiId", when);
+/**
+ * What a root key allows, restricted to the permissions that were declared. Properties and not methods, so that the
+ * compiler compares their parameters: a helper is given no call whose procedure has not declared what the helper requires.
+ */
+export interface Grants<Needed extends NeededPermission> {
+  /**
+   * @param id of the object that the call is about; without one only the form with `*` is enough.
+   * @throws PublicError 403 `forbidden`, which names what would have been enough and never what is held.
+   */
+  readonly require: (needed: Needed, id?: string) => void;
+  /** The same question without the refusal. */
+  readonly holds: (needed: Needed, id?: string) => boolean;
+  /** Whether it is held for any object at all. */
+  readonly holdsForSome: (needed: Needed) => boolean;
+}
+
+/** Literal types all the way: two permissions are of one type only when they are the same one. */
+const declare =
+  <Type extends PermissionType>(type: Type, orFor?: NeededPermission["orFor"]) =>
+  <Action extends ActionOf<Type>>(action: Action, when?: string): NeededPermission<Type, Action> => ({
+    type,
+    action,
+    tuple: `${type}.*.${action}`,
+    ...(orFor === undefined ? {} : { orFor }),
+    ...(when === undefined ? {} : { when }),
+  });
+
+/** On the API that the call is about: `A(x)` of api-v2.md section 1. */
+export const onApi = declare("api", "apiId");
 /** On no API in particular. */
-export const onApis = (action: string, when?: string) => needed(`api.*.${action}`, undefined, when);
-/** On the rate-limit namespace that the call is about. */
-export const onNamespace = (action: string, when?: string) => needed(`ratelimit.*.${action}`, "namespaceId", when);
+export const onApis = declare("api");
+/** On the rate-limit namespace that the call is about: `L(x)` of api-v2.md section 1. */
+export const onNamespace = declare("ratelimit", "namespaceId");
 /** On no rate-limit namespace in particular. */
-export const onNamespaces = (action: string, when?: string) => needed(`ratelimit.*.${action}`, undefined, when);
-/** On the identity that the call is about. */
-export const onIdentity = (action: string, when?: string) => needed(`identity.*.${action}`, "identityId", when);
+export const onNamespaces = declare("ratelimit");
+/** On the identity that the call is about: `I(x)` of api-v2.md section 1. Only reading has a form with an id. */
+export const onIdentity = declare("identity", "identityId");
 /** On no identity in particular. */
-export const onIdentities = (action: string, when?: string) => needed(`identity.*.${action}`, undefined, when);
-/** Roles and permissions, of which none has a tuple of its own. */
-export const onRbac = (action: string, when?: string) => needed(`rbac.*.${action}`, undefined, when);
+export const onIdentities = declare("identity");
+/** Roles and permissions, of which none has a tuple of its own: `R(x)` of api-v2.md section 1. */
+export const onRbac = declare("rbac");
 
 /** In Markdown: "`api.*.read_key` or `api.<apiId>.read_key`". */
 export function describeNeeded({ tuple, orFor, when }: NeededPermission): string {

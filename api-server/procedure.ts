@@ -1,8 +1,7 @@
 import type * as z from "zod";
 import type { ErrorKind } from "../core/errors.ts";
-import type { Requirement } from "../core/permissions/root-key.ts";
 import type { Deps } from "./deps.ts";
-import type { NeededPermission } from "./needed-permissions.ts";
+import type { Grants, NeededPermission, NeededPermissions } from "./needed-permissions.ts";
 
 /*
  * The shape of a procedure. One file per procedure, wearing its path, exports one of these: its schemas, what the root
@@ -10,12 +9,11 @@ import type { NeededPermission } from "./needed-permissions.ts";
  * and everything after it (envelope, error body, request id) is in plugins/.
  */
 
-/** Who calls: the workspace that the root key acts for, and what it may do. */
+/** Who calls, and for which workspace. What the root key may do is asked of the call. */
 export interface Caller {
   readonly workspaceId: string;
   readonly rootKeyId: string;
   readonly rootKeyName: string | undefined;
-  readonly permissions: ReadonlySet<string>;
 }
 
 /** The headers of a client that manages objects from somewhere else (api-v2.md section 24.1). */
@@ -34,15 +32,20 @@ export interface Origin {
   readonly userAgent: string | undefined;
 }
 
-export interface Call<Body> {
+/** A call of which `Needed` may be required: what a helper says that requires something of the root key. */
+export interface CallNeeding<Body, Needed extends NeededPermission> extends Grants<Needed> {
   readonly body: Body;
   readonly caller: Caller;
   readonly management: Management;
   readonly origin: Origin;
   readonly deps: Deps;
-  /** Throws 403 `forbidden`, naming what is missing, unless the caller's root key satisfies the requirement. */
-  require(requirement: Requirement): void;
 }
+
+/** `Permissions` are those that the procedure declares: its handler can require no others. */
+export type Call<Body, Permissions extends NeededPermissions = Readonly<Record<never, never>>> = CallNeeding<
+  Body,
+  Permissions[keyof Permissions]
+>;
 
 /** What a handler gives that has written its data as JSON itself: text that is just as its schema would have it. */
 export class DataJson {
@@ -59,7 +62,7 @@ export interface Page<Item> {
   readonly cursor: string | undefined;
 }
 
-interface Documented {
+interface Documented<Permissions extends NeededPermissions = NeededPermissions> {
   /** `keys.createKey`: served as `POST /v2/keys.createKey`. */
   readonly path: `${string}.${string}`;
   /**
@@ -72,41 +75,56 @@ interface Documented {
   /** Some sentences for the person who calls it; Markdown. */
   readonly description: string;
   /** What the root key must be allowed: all of these, each when it says so. */
-  readonly permissions: readonly NeededPermission[];
+  readonly permissions: Permissions;
   /** Kinds that this procedure adds to those which every procedure can give. */
   readonly errors: readonly ErrorKind[];
   /** Marked `x-postern-addition` in the OpenAPI document (api-v2.md section 24). */
   readonly addition?: true;
 }
 
-export interface Procedure<Body extends z.ZodType = z.ZodType, Data extends z.ZodType = z.ZodType> extends Documented {
+export interface Procedure<
+  Body extends z.ZodType = z.ZodType,
+  Data extends z.ZodType = z.ZodType,
+  Permissions extends NeededPermissions = NeededPermissions,
+> extends Documented<Permissions> {
   readonly body: Body;
   readonly data: Data;
   readonly paginated?: false;
   /** May answer at once where there is nothing to wait for. */
-  readonly handle: (call: Call<z.output<Body>>) => Promise<z.input<Data>> | DataJson | Promise<DataJson>;
+  readonly handle: (call: Call<z.output<Body>, Permissions>) => Promise<z.input<Data>> | DataJson | Promise<DataJson>;
 }
 
-export interface ListProcedure<Body extends z.ZodType = z.ZodType, Item extends z.ZodType = z.ZodType>
-  extends Documented {
+export interface ListProcedure<
+  Body extends z.ZodType = z.ZodType,
+  Item extends z.ZodType = z.ZodType,
+  Permissions extends NeededPermissions = NeededPermissions,
+> extends Documented<Permissions> {
   readonly body: Body;
   /** The schema of one item. */
   readonly item: Item;
   readonly paginated: true;
-  readonly handle: (call: Call<z.output<Body>>) => Promise<Page<z.input<Item>>>;
+  readonly handle: (call: Call<z.output<Body>, Permissions>) => Promise<Page<z.input<Item>>>;
 }
 
 /** Any procedure, where its body's type does not matter: the list of all of them, and what serves them. */
 export type AnyProcedure = (Omit<Procedure, "handle"> | Omit<ListProcedure, "handle">) & {
-  readonly handle: (call: Call<never>) => Promise<unknown> | DataJson;
+  readonly handle: (call: Call<never, NeededPermissions>) => Promise<unknown> | DataJson;
 };
 
-/** Returns the procedure as it is; exists so that the handler's types follow from the schemas. */
-export const defineProcedure = <Body extends z.ZodType, Data extends z.ZodType>(
-  procedure: Procedure<Body, Data>,
-): Procedure<Body, Data> => procedure;
+/** Returns the procedure as it is; exists so that the handler's types follow from the schemas and the permissions. */
+export const defineProcedure = <
+  Body extends z.ZodType,
+  Data extends z.ZodType,
+  const Permissions extends NeededPermissions,
+>(
+  procedure: Procedure<Body, Data, Permissions>,
+): Procedure<Body, Data, Permissions> => procedure;
 
 /** The same for a list: its success body has `pagination` beside `data` (api-v2.md section 8). */
-export const defineListProcedure = <Body extends z.ZodType, Item extends z.ZodType>(
-  procedure: ListProcedure<Body, Item>,
-): ListProcedure<Body, Item> => procedure;
+export const defineListProcedure = <
+  Body extends z.ZodType,
+  Item extends z.ZodType,
+  const Permissions extends NeededPermissions,
+>(
+  procedure: ListProcedure<Body, Item, Permissions>,
+): ListProcedure<Body, Item, Permissions> => procedure;

@@ -1,5 +1,5 @@
 import { PublicError } from "../../core/errors.ts";
-import { apiPermission } from "../../core/permissions/root-key.ts";
+import type { Grants, NeededPermission } from "../needed-permissions.ts";
 import type { Call } from "../procedure.ts";
 import type { KeyVault } from "./key-vault.ts";
 
@@ -8,9 +8,9 @@ import type { KeyVault } from "./key-vault.ts";
  * encryption keys, the root key may, the API wants it.
  * @throws PublicError 412, 403, 412.
  */
-export function requireKeyEncryption(
-  { deps, require }: Pick<Call<unknown>, "deps" | "require">,
-  action: "encrypt_key" | "decrypt_key",
+export function requireKeyEncryption<Needed extends NeededPermission>(
+  { deps, require }: Pick<Call<unknown>, "deps"> & Pick<Grants<Needed>, "require">,
+  needed: Needed,
   { apiId, isEnabled }: { readonly apiId: string; readonly isEnabled: boolean },
 ): KeyVault {
   const { keyVault } = deps;
@@ -20,7 +20,7 @@ export function requireKeyEncryption(
       "This server has no encryption keys, so that keys can be neither stored recoverably nor decrypted.",
     );
   }
-  require(apiPermission(action, apiId));
+  require(needed, apiId);
   if (!isEnabled) {
     throw new PublicError("precondition_failed", `Key encryption is not enabled for the API ${apiId}.`);
   }

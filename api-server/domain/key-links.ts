@@ -1,6 +1,6 @@
 import type { PoolClient } from "pg";
-import { allOf, apiPermission, type Requirement } from "../../core/permissions/root-key.ts";
-import type { Call } from "../procedure.ts";
+import type { NeededPermission } from "../needed-permissions.ts";
+import type { Call, CallNeeding } from "../procedure.ts";
 import { type AuditEvent, insertAudit } from "../store/audit.ts";
 import { replaceKeyPermissions, replaceKeyRoles, touchKey } from "../store/key-changes.ts";
 import { type KeyRef, type KeyRow, lockKey } from "../store/keys.ts";
@@ -38,18 +38,18 @@ export const roleLinks: LinkSort<RoleRow> = {
 
 /**
  * The key of the call, locked: calls for one key follow each other, so that each sees what the one before it left.
- * @param needs what the root key must be allowed besides `update_key`.
+ * @param needs what the root key must be allowed, of the key's API where that matters.
  * @throws PublicError 404 `key_not_found`, then 403.
  */
-export async function lockKeyToLink(
+export async function lockKeyToLink<Needed extends NeededPermission>(
   tx: PoolClient,
-  call: Call<{ readonly keyId: string }>,
-  ...needs: readonly Requirement[]
+  call: CallNeeding<{ readonly keyId: string }, Needed>,
+  needs: readonly Needed[],
 ): Promise<KeyRow> {
   const { keyId } = call.body;
   const key = await lockKey(tx, { workspaceId: call.caller.workspaceId, keyId });
   if (key === undefined) throw keyNotFound(keyId);
-  call.require(allOf(apiPermission("update_key", key.api_id), ...needs));
+  for (const needed of needs) call.require(needed, key.api_id);
   return key;
 }
 

@@ -1,10 +1,10 @@
-import { ratelimitPermission } from "../../core/permissions/root-key.ts";
 import type { NamespaceRecord } from "../../core/verification/records.ts";
-import type { Call } from "../procedure.ts";
+import type { NeededPermission } from "../needed-permissions.ts";
+import type { Call, CallNeeding } from "../procedure.ts";
 import { type AuditEvent, insertAudit } from "../store/audit.ts";
 import { listNamespacesEver } from "../store/namespaces.ts";
 import { inTransaction } from "../store/transaction.ts";
-import { namespaceGone, obtainNamespace, recallNamespace } from "./namespaces.ts";
+import { type LimitPermissions, namespaceGone, obtainNamespace, recallNamespace } from "./namespaces.ts";
 
 /**
  * The live namespaces that a call for several limits means, each by what the call names it, from what is cached wherever
@@ -12,19 +12,20 @@ import { namespaceGone, obtainNamespace, recallNamespace } from "./namespaces.ts
  * @throws PublicError 403 when a new one may not be made, or one of them not be limited with; then 410 when one was deleted
  * and has no successor of its name.
  */
-export async function namespacesToLimit(
-  call: Call<unknown>,
+export async function namespacesToLimit<Needed extends NeededPermission>(
+  call: CallNeeding<unknown, Needed>,
+  permissions: LimitPermissions<Needed>,
   named: readonly string[],
 ): Promise<ReadonlyMap<string, NamespaceRecord>> {
   const names = [...new Set(named)];
   const known = await findNamespaces(call, names);
   const missing = names.filter((name) => !known.has(name));
   if (missing.length > 0) {
-    call.require("ratelimit.*.create_namespace");
+    call.require(permissions.createNamespace);
     // Nobody can have been allowed one in particular that is not there yet.
-    call.require(ratelimitPermission("limit"));
+    call.require(permissions.limit);
   }
-  for (const { id } of known.values()) call.require(ratelimitPermission("limit", id));
+  for (const { id } of known.values()) call.require(permissions.limit, id);
   for (const [name, { deleted }] of known) if (deleted) throw namespaceGone(name);
   if (missing.length === 0) return known;
   return new Map([...known, ...(await makeNamespaces(call, missing))]);

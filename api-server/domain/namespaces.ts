@@ -1,8 +1,8 @@
 import { PublicError } from "../../core/errors.ts";
 import { makeId } from "../../core/ids.ts";
-import { ratelimitPermission } from "../../core/permissions/root-key.ts";
 import type { NamespaceRecord } from "../../core/verification/records.ts";
-import type { Call } from "../procedure.ts";
+import type { NeededPermission } from "../needed-permissions.ts";
+import type { Call, CallNeeding } from "../procedure.ts";
 import { type AuditContext, type AuditEvent, insertAudit, insertAuditEvents } from "../store/audit.ts";
 import { deleteNamespace, findNamespaceEver, insertNamespace } from "../store/namespaces.ts";
 import { deleteOverridesOfNamespace } from "../store/overrides.ts";
@@ -16,14 +16,24 @@ const ATTEMPTS_MAX = 5;
 /** Every id of a namespace begins so; a name may as well. */
 const ID_START = "rlns_";
 
+/** What a procedure that limits by namespace declares. */
+export interface LimitPermissions<Needed extends NeededPermission> {
+  readonly limit: Needed;
+  readonly createNamespace: Needed;
+}
+
 /**
  * The live namespace that a limit call means, by id or name, from what is cached wherever possible. One that the workspace
  * does not have yet is made, if the root key may.
  * @throws PublicError 410 when it was deleted and has no successor of its name; 403 when it is new and may not be made.
  */
-export async function namespaceToLimit(call: Call<unknown>, namespace: string): Promise<NamespaceRecord> {
+export async function namespaceToLimit<Needed extends NeededPermission>(
+  call: CallNeeding<unknown, Needed>,
+  permissions: LimitPermissions<Needed>,
+  namespace: string,
+): Promise<NamespaceRecord> {
   const known = await recallNamespace(call, namespace);
-  if (known === undefined) return ensureNamespace(call, namespace);
+  if (known === undefined) return ensureNamespace(call, permissions, namespace);
   if (known.deleted) throw namespaceGone(namespace);
   return known;
 }
@@ -43,14 +53,18 @@ export async function recallNamespace(
 }
 
 /** What is cached may be a moment behind another replica, so the database is asked before anybody is refused. */
-async function ensureNamespace(call: Call<unknown>, name: string): Promise<NamespaceRecord> {
+async function ensureNamespace<Needed extends NeededPermission>(
+  call: CallNeeding<unknown, Needed>,
+  permissions: LimitPermissions<Needed>,
+  name: string,
+): Promise<NamespaceRecord> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
   const existing = await findNamespaceEver(deps.db, { workspaceId, namespace: name });
   if (existing === undefined) {
-    call.require("ratelimit.*.create_namespace");
+    call.require(permissions.createNamespace);
     // Nobody can have been allowed this namespace in particular. Asked here, lest one is made for a call that is refused.
-    call.require(ratelimitPermission("limit"));
+    call.require(permissions.limit);
   }
   const namespace = existing ?? (await makeNamespace(call, name));
   // Whoever found it made already changed nothing, but what is cached here is that there is none.

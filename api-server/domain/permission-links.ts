@@ -1,6 +1,6 @@
 import type { PoolClient } from "pg";
 import { makeId } from "../../core/ids.ts";
-import type { Requirement } from "../../core/permissions/root-key.ts";
+import type { Grants, NeededPermission } from "../needed-permissions.ts";
 import type { Call } from "../procedure.ts";
 import type { AuditEvent } from "../store/audit.ts";
 import { insertPermissionsForSlugs, listPermissionsBySlug, type PermissionRow } from "../store/permissions.ts";
@@ -11,7 +11,7 @@ import { roleNotFound } from "./not-found.ts";
 /** As often as a permission may vanish between being seen and being read before we give up. */
 const ATTEMPTS_MAX = 5;
 
-type Acting = Pick<Call<unknown>, "caller" | "deps" | "require">;
+type Acting<Needed extends NeededPermission> = Pick<Call<unknown>, "caller" | "deps"> & Pick<Grants<Needed>, "require">;
 
 export interface EnsuredPermissions {
   /** All that were asked for, in the order of their slugs; spelt as they are stored. */
@@ -42,11 +42,11 @@ const missingSlugs = (wanted: readonly string[], permissions: readonly Permissio
  * For procedures that have to say 403 before they look at anything else.
  * @throws PublicError 403 when one of the slugs is new to the workspace and the root key lacks what new ones need.
  */
-export async function requireForNewSlugs(
+export async function requireForNewSlugs<Needed extends NeededPermission>(
   db: Queryable,
-  call: Acting,
+  call: Acting<Needed>,
   slugs: readonly string[],
-  needed: Requirement,
+  needed: Needed,
 ): Promise<void> {
   const wanted = distinctSlugs(slugs);
   if (wanted.length === 0) return;
@@ -60,11 +60,11 @@ export async function requireForNewSlugs(
  * @param options.newSlugsNeed what the root key must be allowed when a slug is new; not asked for when left out.
  * @throws PublicError 403 before anything is written.
  */
-export async function ensurePermissions(
+export async function ensurePermissions<Needed extends NeededPermission>(
   tx: PoolClient,
-  call: Acting,
+  call: Acting<Needed>,
   slugs: readonly string[],
-  options: { readonly newSlugsNeed?: Requirement } = {},
+  options: { readonly newSlugsNeed?: Needed } = {},
 ): Promise<EnsuredPermissions> {
   const { workspaceId } = call.caller;
   const wanted = distinctSlugs(slugs);

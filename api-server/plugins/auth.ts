@@ -3,8 +3,10 @@ import { hashKey } from "../../core/keys/key-string.ts";
 import { BoundedCache } from "../../edge/bounded-cache.ts";
 import type { Deps } from "../deps.ts";
 import { PROPAGATION_BOUND_MS } from "../health.ts";
+import type { Grants, NeededPermission } from "../needed-permissions.ts";
 import type { Caller } from "../procedure.ts";
 import { findRootKey, type RootKeyRow } from "../store/root-keys.ts";
+import { createGrants } from "./grants.ts";
 
 /*
  * Root keys (api-v2.md section 3). What is cached of one, its absence included, is dropped when the change stream says that it
@@ -18,6 +20,7 @@ const ABSENCES_MAX = 10_000;
 /** What a root key is known to be. Its state is judged on each request: expiry needs no propagation. */
 export interface RootKey {
   readonly caller: Caller;
+  readonly grants: Grants<NeededPermission>;
   readonly enabled: boolean;
   readonly expiresMs: number | undefined;
   readonly workspaceEnabled: boolean;
@@ -115,8 +118,8 @@ const toRootKey = (row: RootKeyRow): RootKey => ({
     workspaceId: row.workspace_id,
     rootKeyId: row.id,
     rootKeyName: row.name ?? undefined,
-    permissions: new Set(row.permissions),
   },
+  grants: createGrants(new Set(row.permissions)),
   enabled: row.enabled,
   expiresMs: row.expires_at ?? undefined,
   workspaceEnabled: row.workspace_enabled,

@@ -146,7 +146,7 @@ function operation(procedure: AnyProcedure, schemas: DocumentSchemas, common: Ki
   return {
     operationId: procedure.path,
     summary: procedure.summary,
-    description: `${procedure.description}\n\n**Root-key permissions:** ${procedure.permissions.map(describeNeeded).join("; ")}`,
+    description: `${procedure.description}\n\n**Root-key permissions:** ${Object.values(procedure.permissions).map(describeNeeded).join("; ")}`,
     tags: [serviceOf(procedure)],
     ...(procedure.addition === true ? { "x-postern-addition": true } : {}),
     ...(changes

@@ -1,11 +1,10 @@
 import { performance } from "node:perf_hooks";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import * as z from "zod";
-import { PublicError } from "../../core/errors.ts";
-import { missingPermission, type Requirement } from "../../core/permissions/root-key.ts";
 import { withoutPort } from "../../core/verification/ip-address.ts";
 import type { Deps } from "../deps.ts";
-import { type AnyProcedure, type Call, type Caller, DataJson, type Management, type Page } from "../procedure.ts";
+import type { NeededPermissions } from "../needed-permissions.ts";
+import { type AnyProcedure, type Call, DataJson, type Management, type Page } from "../procedure.ts";
 import { admit, createRootKeys, type KnownRootKey, type RootKey, type RootKeys, readRootKeyHash } from "./auth.ts";
 import { checkContentEncoding, checkContentType, parseBody } from "./body.ts";
 import { checkHead } from "./connections.ts";
@@ -83,17 +82,19 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
 
   function callHandler(arrived: Arrived, rootKey: RootKey, body: unknown, management: Management): Answer {
     const { request } = arrived;
-    const { caller } = rootKey;
+    const { caller, grants } = rootKey;
     arrived.workspaceId = caller.workspaceId;
-    const call: Call<unknown> = {
+    const call: Call<unknown, NeededPermissions> = {
       body,
       caller,
       management,
       origin: { requestId: request.id, clientIp: withoutPort(request.ip), userAgent: request.headers["user-agent"] },
       deps,
-      require: (requirement) => requirePermission(requirement, caller),
+      require: grants.require,
+      holds: grants.holds,
+      holdsForSome: grants.holdsForSome,
     };
-    return procedure.handle(call as Call<never>);
+    return procedure.handle(call as Call<never, NeededPermissions>);
   }
 
   /** Steps 4 to 7 when something has to be waited for. */
@@ -163,13 +164,6 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
       fail(error);
     }
   };
-}
-
-/** Throws PublicError 403 that names what is missing, never what is held. */
-function requirePermission(requirement: Requirement, { permissions }: Caller): void {
-  const missing = missingPermission(requirement, permissions);
-  if (missing === undefined) return;
-  throw new PublicError("forbidden", `The root key lacks the permission ${missing}.`);
 }
 
 /** The body of an answer whose data are JSON already; a request id is of our own making and needs no escapes. */

@@ -42,7 +42,9 @@ const toText = ({ tuple, orFor }: NeededPermission): string =>
 
 describe.each(procedures.map(({ path }) => path))("%s", (path) => {
   const expected = EXPECTED[path];
-  const declared = procedures.find((procedure) => procedure.path === path)?.permissions ?? [];
+  const declared = Object.values<NeededPermission>(
+    procedures.find((procedure) => procedure.path === path)?.permissions ?? {},
+  );
 
   test("declares what the interface promises", () => {
     if (expected === undefined) {

@@ -1,85 +1,52 @@
 import { describe, expect, test } from "vitest";
 import {
   ALL_GRANTS,
-  allOf,
-  anyOf,
-  apiPermission,
+  enoughFor,
   holdsForSome,
-  identityPermission,
-  missingPermission,
-  ratelimitPermission,
-  rbacPermission,
+  holdsPermission,
+  type RootKeyPermission,
   rootKeyPermissionProblem,
 } from "./root-key.ts";
 
-describe("what is missing of a requirement", () => {
-  const createKey = apiPermission("create_key", "api_1");
+const createKey: RootKeyPermission = {
+  type: "api",
+  action: "create_key",
+  tuple: "api.*.create_key",
+  orFor: "apiId",
+};
+const createApi: RootKeyPermission = { type: "api", action: "create_api", tuple: "api.*.create_api" };
+
+describe("whether a permission is held", () => {
+  const id = "api_1";
   test.each([
-    { name: "nothing, with the tuple for all", requirement: createKey, held: ["api.*.create_key"], missing: undefined },
+    { name: "the tuple for all is enough", held: ["api.*.create_key"], id, holds: true },
+    { name: "the tuple for this one is enough", held: ["x.y.z", "api.api_1.create_key"], id, holds: true },
+    { name: "the tuple for another is not", held: ["api.api_2.create_key"], id, holds: false },
+    { name: "case counts", held: ["api.*.CREATE_KEY", "api.API_1.create_key"], id, holds: false },
+    { name: "no pattern is a grant", held: ["*", "api.*", "api.*.*", "api.api_1.*"], id, holds: false },
+    { name: "of no one in particular, the tuple for all is", held: ["api.*.create_key"], id: undefined, holds: true },
     {
-      name: "nothing, with the tuple for this one",
-      requirement: createKey,
-      held: ["api.api_1.create_key"],
-      missing: undefined,
+      name: "of no one in particular, one for some is not",
+      held: ["api.api_1.create_key", "api.undefined.create_key"],
+      id: undefined,
+      holds: false,
     },
-    {
-      name: "both alternatives, with the tuple for another",
-      requirement: createKey,
-      held: ["api.api_2.create_key"],
-      missing: "api.*.create_key or api.api_1.create_key",
-    },
-    {
-      name: "case counts",
-      requirement: createKey,
-      held: ["api.*.CREATE_KEY"],
-      missing: "api.*.create_key or api.api_1.create_key",
-    },
-    {
-      name: "no pattern is a grant",
-      requirement: createKey,
-      held: ["*", "api.*", "api.*.*", "api.api_1.*"],
-      missing: "api.*.create_key or api.api_1.create_key",
-    },
-    {
-      name: "one alternative is named alone",
-      requirement: apiPermission("create_api"),
-      held: [],
-      missing: "api.*.create_api",
-    },
-    {
-      name: "of several, the first that fails",
-      requirement: allOf(rbacPermission("create_role"), rbacPermission("add_permission_to_role"), "x.y.z"),
-      held: ["rbac.*.create_role"],
-      missing: "rbac.*.add_permission_to_role",
-    },
-    {
-      name: "what is held is not named in an alternative of several",
-      requirement: anyOf("ratelimit.*.limit", allOf("ratelimit.a.limit", "ratelimit.b.limit")),
-      held: ["ratelimit.a.limit"],
-      missing: "ratelimit.*.limit or ratelimit.b.limit",
-    },
-    {
-      name: "all of an alternative satisfy",
-      requirement: anyOf("ratelimit.*.limit", allOf("ratelimit.a.limit", "ratelimit.b.limit")),
-      held: ["ratelimit.a.limit", "ratelimit.b.limit"],
-      missing: undefined,
-    },
-    { name: "nothing is asked for", requirement: allOf(), held: [], missing: undefined },
-    {
-      name: "identities by id",
-      requirement: identityPermission("read_identity", "id_1"),
-      held: ["identity.id_1.read_identity"],
-      missing: undefined,
-    },
-    {
-      name: "namespaces by id",
-      requirement: ratelimitPermission("limit", "rlns_1"),
-      held: ["ratelimit.rlns_1.limit"],
-      missing: undefined,
-    },
-  ])("$name", ({ requirement, held, missing }) => {
-    expect(missingPermission(requirement, new Set(held))).toBe(missing);
+  ])("$name", ({ held, id, holds }) => {
+    expect(holdsPermission(createKey, id, new Set(held))).toBe(holds);
   });
+
+  test("where no form with an id exists, only the tuple for all is enough", () => {
+    expect(holdsPermission(createApi, "api_1", new Set(["api.api_1.create_api"]))).toBe(false);
+    expect(holdsPermission(createApi, "api_1", new Set(["api.*.create_api"]))).toBe(true);
+  });
+});
+
+test.each([
+  { permission: createKey, id: "api_1", words: "api.*.create_key or api.api_1.create_key" },
+  { permission: createKey, id: undefined, words: "api.*.create_key" },
+  { permission: createApi, id: "api_1", words: "api.*.create_api" },
+])("enough is said in words: $words", ({ permission, id, words }) => {
+  expect(enoughFor(permission, id)).toBe(words);
 });
 
 test.each([
@@ -88,7 +55,8 @@ test.each([
   { held: ["api.*.read_key", "api.api_9.read_key"], holds: false },
   { held: ["api..verify_key", "api.a.b.verify_key", "api.verify_key", "ratelimit.a.verify_key"], holds: false },
 ])("$held holds verify_key for some API: $holds", ({ held, holds }) => {
-  expect(holdsForSome({ type: "api", action: "verify_key" }, new Set(held))).toBe(holds);
+  const verifyKey: RootKeyPermission = { type: "api", action: "verify_key", tuple: "api.*.verify_key" };
+  expect(holdsForSome(verifyKey, new Set(held))).toBe(holds);
 });
 
 test("ALL_GRANTS holds the `*` tuple of each action once", () => {

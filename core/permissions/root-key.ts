@@ -1,69 +1,7 @@
 /*
- * Permissions of root keys: tuples `<type>.<id>.<action>`, compared as whole strings. A procedure requires a tree of AND and OR
- * over exact strings. Patterns are never matched, so a grant such as `api.*.*` grants nothing.
+ * Permissions of root keys: tuples `<type>.<id>.<action>`, compared as whole strings. Patterns are never matched, so a grant
+ * such as `api.*.*` grants nothing.
  */
-
-/** One exact tuple, a choice of several, or several that are all needed. */
-export type Requirement =
-  | string
-  | { readonly anyOf: readonly Requirement[] }
-  | { readonly allOf: readonly Requirement[] };
-
-export const anyOf = (...requirements: Requirement[]): Requirement => ({ anyOf: requirements });
-export const allOf = (...requirements: Requirement[]): Requirement => ({ allOf: requirements });
-
-/**
- * Returns undefined when the requirement is satisfied. Otherwise returns what is missing, for the detail of a 403: all
- * alternatives joined with "or"; of several requirements, the first that fails. Never names what the root key holds.
- */
-export function missingPermission(requirement: Requirement, held: ReadonlySet<string>): string | undefined {
-  if (typeof requirement === "string") return held.has(requirement) ? undefined : requirement;
-  if ("allOf" in requirement) {
-    for (const part of requirement.allOf) {
-      const missing = missingPermission(part, held);
-      if (missing !== undefined) return missing;
-    }
-    return undefined;
-  }
-  const alternatives: string[] = [];
-  for (const part of requirement.anyOf) {
-    const missing = missingPermission(part, held);
-    if (missing === undefined) return undefined;
-    alternatives.push(missing);
-  }
-  return alternatives.join(" or ");
-}
-
-const onType = (type: string, action: string, id: string | undefined): Requirement =>
-  id === undefined ? `${type}.*.${action}` : anyOf(`${type}.*.${action}`, `${type}.${id}.${action}`);
-
-/** `A(x)` of api-v2.md section 1. Without an id, only the `*` tuple satisfies it. */
-export const apiPermission = (action: string, apiId?: string): Requirement => onType("api", action, apiId);
-/** `L(x)` of api-v2.md section 1. */
-export const ratelimitPermission = (action: string, namespaceId?: string): Requirement =>
-  onType("ratelimit", action, namespaceId);
-/** `R(x)` of api-v2.md section 1. There is no form with an id. */
-export const rbacPermission = (action: string): Requirement => onType("rbac", action, undefined);
-/** `I(x)` of api-v2.md section 1. The form with an id exists only for reading. */
-export const identityPermission = (action: string, identityId?: string): Requirement =>
-  onType("identity", action, identityId);
-
-/** Whether the action is held for anything of the type: `api.*.verify_key`, or the same with any one id. */
-export function holdsForSome(
-  { type, action }: { type: "api" | "ratelimit" | "identity"; action: string },
-  held: ReadonlySet<string>,
-): boolean {
-  if (held.has(`${type}.*.${action}`)) return true;
-  const head = `${type}.`;
-  const tail = `.${action}`;
-  for (const tuple of held) {
-    if (!tuple.startsWith(head) || !tuple.endsWith(tail)) continue;
-    // The id between them is one non-empty segment: `api..verify_key` and `api.a.b.verify_key` are not valid tuples.
-    const id = tuple.slice(head.length, tuple.length - tail.length);
-    if (/^[A-Za-z0-9_]+$/.test(id)) return true;
-  }
-  return false;
-}
 
 const ACTIONS = {
   api: [
@@ -110,6 +48,55 @@ const ACTIONS = {
   ],
   identity: ["create_identity", "read_identity", "update_identity", "delete_identity"],
 } as const;
+
+type Actions = typeof ACTIONS;
+export type PermissionType = keyof Actions;
+export type ActionOf<Type extends PermissionType> = Actions[Type][number];
+
+/** A permission that a root key can be asked for. */
+export interface RootKeyPermission<Type extends PermissionType = PermissionType, Action extends string = string> {
+  readonly type: Type;
+  readonly action: Action;
+  /** `<type>.*.<action>`, which is enough for every object. Made once, because requests look it up. */
+  readonly tuple: `${Type}.*.${Action}`;
+  /** What the id that may stand for the `*` is called; absent where nothing but `*` is enough. */
+  readonly orFor?: `${string}Id`;
+}
+
+const tupleFor = ({ type, action }: RootKeyPermission, id: string): string => `${type}.${id}.${action}`;
+
+/**
+ * Whether `held` has the permission for the object with this id; without an id, for every object. The id is ignored where
+ * the permission has no form with one.
+ */
+export function holdsPermission(
+  permission: RootKeyPermission,
+  id: string | undefined,
+  held: ReadonlySet<string>,
+): boolean {
+  if (held.has(permission.tuple)) return true;
+  return permission.orFor !== undefined && id !== undefined && held.has(tupleFor(permission, id));
+}
+
+/** For the detail of a 403: the tuples of which any one would have been enough, joined with "or". */
+export const enoughFor = (permission: RootKeyPermission, id: string | undefined): string =>
+  permission.orFor === undefined || id === undefined
+    ? permission.tuple
+    : `${permission.tuple} or ${tupleFor(permission, id)}`;
+
+/** Whether the permission is held for anything of its type: `api.*.verify_key`, or the same with any one id. */
+export function holdsForSome({ type, action, tuple }: RootKeyPermission, held: ReadonlySet<string>): boolean {
+  if (held.has(tuple)) return true;
+  const head = `${type}.`;
+  const tail = `.${action}`;
+  for (const one of held) {
+    if (!one.startsWith(head) || !one.endsWith(tail)) continue;
+    // The id between them is one non-empty segment: `api..verify_key` and `api.a.b.verify_key` are not valid tuples.
+    const id = one.slice(head.length, one.length - tail.length);
+    if (/^[A-Za-z0-9_]+$/.test(id)) return true;
+  }
+  return false;
+}
 
 /** Every `*` tuple of this version, including those that no procedure requires yet. A bootstrap root key holds them all. */
 export const ALL_GRANTS: readonly string[] = Object.entries(ACTIONS).flatMap(([type, actions]) =>

@@ -58,7 +58,7 @@ describe("the tuples of root keys", () => {
   test("are asked for by the procedures that say so", () => {
     const listed = rows.flatMap(([tuple, id, by = ""]) => codesIn(by).map((path) => `${path} ${only(tuple)} ${id}`));
     const declared = procedures.flatMap(({ path, permissions }) =>
-      permissions.map(({ tuple, orFor = "–" }) => `${path} ${tuple} ${orFor}`),
+      Object.values(permissions).map(({ tuple, orFor = "–" }) => `${path} ${tuple} ${orFor}`),
     );
     expect(sorted(listed)).toEqual(sorted(new Set(declared)));
   });

@@ -24,21 +24,23 @@ const Data = z.strictObject({
     .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
 });
 
+const needed = { createApi: onApis("create_api") };
+
 export const createApi = defineProcedure({
   path: "apis.createApi",
   effect: "change",
   summary: "Create an API",
   description: "An API is what keys belong to. With the header `Postern-Manager`, creating is safe to repeat.",
-  permissions: [onApis("create_api")],
+  permissions: needed,
   errors: [],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Data>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Data>> {
   const { body, caller, deps } = call;
-  call.require("api.*.create_api");
+  call.require(needed.createApi);
   const { workspaceId } = caller;
   const manager = creatingManager(call);
   return inTransaction(deps, async (tx) => {

@@ -1,6 +1,5 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { deleteOrRelease } from "../../domain/managed.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
@@ -13,23 +12,25 @@ import { ApiId, Empty } from "../schemas.ts";
 const Body = z.strictObject({ apiId: ApiId });
 type Body = z.output<typeof Body>;
 
+const needed = { deleteApi: onApi("delete_api") };
+
 export const deleteApi = defineProcedure({
   path: "apis.deleteApi",
   effect: "change",
   summary: "Delete an API",
   description: "Its keys then verify as NOT_FOUND, and cannot be read or changed any more. There is no way back.",
-  permissions: [onApi("delete_api")],
+  permissions: needed,
   errors: ["api_not_found", "protected_resource", "managed_elsewhere"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { apiId } = body;
   const { workspaceId } = caller;
-  call.require(apiPermission("delete_api", apiId));
+  call.require(needed.deleteApi, apiId);
   await inTransaction(deps, async (tx) => {
     const api = await lockApi(tx, { workspaceId, apiId });
     if (api === undefined) throw apiNotFound(apiId);

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -20,21 +19,23 @@ const Data = z.strictObject({
     .meta({ examples: ["orders"] }),
 });
 
+const needed = { readApi: onApi("read_api") };
+
 export const getApi = defineProcedure({
   path: "apis.getApi",
   effect: "read",
   summary: "Read an API",
   description: "Gives the API's id and name.",
-  permissions: [onApi("read_api")],
+  permissions: needed,
   errors: ["api_not_found"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Body>): Promise<z.input<typeof Data>> {
+async function handle({ body, caller, deps, require }: Call<Body, typeof needed>): Promise<z.input<typeof Data>> {
   const { apiId } = body;
-  require(apiPermission("read_api", apiId));
+  require(needed.readApi, apiId);
   const api = await findApi(deps.db, { workspaceId: caller.workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
   return { id: api.id, name: api.name };

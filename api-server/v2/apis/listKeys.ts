@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { allOf, apiPermission } from "../../../core/permissions/root-key.ts";
 import { requireKeyEncryption } from "../../domain/key-encryption.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/list-page.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
@@ -33,13 +32,19 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = {
+  readKey: onApi("read_key"),
+  readApi: onApi("read_api"),
+  decryptKey: onApi("decrypt_key", "with `decrypt`"),
+};
+
 export const listKeys = defineListProcedure({
   path: "apis.listKeys",
   effect: "read",
   summary: "List the keys of an API",
   description:
     "In the order of their ids. Deleted keys are left out, disabled and expired ones are not. A page ends early when its keys are larger than 4 MiB together.",
-  permissions: [onApi("read_key"), onApi("read_api"), onApi("decrypt_key", "with `decrypt`")],
+  permissions: needed,
   errors: ["api_not_found", "precondition_failed"],
   body: Body,
   item: KeyOut,
@@ -47,15 +52,16 @@ export const listKeys = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Page<KeyOut>> {
+async function handle(call: Call<Body, typeof needed>): Promise<Page<KeyOut>> {
   const { body, caller, deps } = call;
   const { apiId, limit, cursor = "", externalId } = body;
   const { workspaceId } = caller;
   const api = await findApi(deps.db, { workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
-  call.require(allOf(apiPermission("read_key", apiId), apiPermission("read_api", apiId)));
+  call.require(needed.readKey, apiId);
+  call.require(needed.readApi, apiId);
   const vault = body.decrypt
-    ? requireKeyEncryption(call, "decrypt_key", { apiId, isEnabled: api.key_encryption })
+    ? requireKeyEncryption(call, needed.decryptKey, { apiId, isEnabled: api.key_encryption })
     : undefined;
   // One id more than is shown: it tells that there is a next page, and where that begins.
   const ids = await listIds({ workspaceId, apiId, cursor, rowsMax: limit + 1 }, externalId, deps);

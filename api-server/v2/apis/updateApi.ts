@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { adopting, guardManaged } from "../../domain/managed.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
@@ -21,12 +20,14 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { updateApi: onApi("update_api") };
+
 export const updateApi = defineProcedure({
   path: "apis.updateApi",
   effect: "change",
   summary: "Change an API",
   description: "Changes the name. With `Postern-Adopt: true` an unmanaged API becomes managed by the caller.",
-  permissions: [onApi("update_api")],
+  permissions: needed,
   errors: ["api_not_found", "managed_elsewhere", "managed_exists"],
   addition: true,
   body: Body,
@@ -34,14 +35,14 @@ export const updateApi = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { apiId } = body;
   const { workspaceId } = caller;
   return inTransaction(deps, async (tx) => {
     const api = await lockApi(tx, { workspaceId, apiId });
     if (api === undefined) throw apiNotFound(apiId);
-    call.require(apiPermission("update_api", apiId));
+    call.require(needed.updateApi, apiId);
     const manager = guardManaged(call, api, `The API ${apiId}`);
     const name = body.name ?? api.name;
     if (name === api.name && manager === api.manager) return {};

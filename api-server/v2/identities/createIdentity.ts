@@ -1,7 +1,6 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
-import { identityPermission } from "../../../core/permissions/root-key.ts";
 import { checkMeta } from "../../domain/check-meta.ts";
 import { identityCreated } from "../../domain/identities.ts";
 import { checkDistinctNames, limitsChanged } from "../../domain/identity-limits.ts";
@@ -29,23 +28,25 @@ const Data = z.strictObject({
     .meta({ examples: ["id_7nPq0Rs3Tu6Vw9Xy"] }),
 });
 
+const needed = { createIdentity: onIdentities("create_identity") };
+
 export const createIdentity = defineProcedure({
   path: "identities.createIdentity",
   effect: "change",
   summary: "Create an identity",
   description: "An identity is whoever keys belong to: a user, an organisation, a machine. Its keys share its limits.",
-  permissions: [onIdentities("create_identity")],
+  permissions: needed,
   errors: ["identity_already_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Data>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Data>> {
   const { body, caller, deps } = call;
   const { externalId, meta, ratelimits = [] } = body;
   const { workspaceId } = caller;
-  call.require(identityPermission("create_identity"));
+  call.require(needed.createIdentity);
   checkMeta(meta);
   checkDistinctNames(ratelimits);
   return inTransaction(deps, async (tx) => {

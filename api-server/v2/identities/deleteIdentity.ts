@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { identityPermission } from "../../../core/permissions/root-key.ts";
 import { identityDeleted } from "../../domain/identities.ts";
 import { limitsChanged } from "../../domain/identity-limits.ts";
 import { identityNotFound } from "../../domain/not-found.ts";
@@ -15,23 +14,25 @@ import { IdentityName } from "./schemas.ts";
 const Body = z.strictObject({ identity: IdentityName });
 type Body = z.output<typeof Body>;
 
+const needed = { deleteIdentity: onIdentities("delete_identity") };
+
 export const deleteIdentity = defineProcedure({
   path: "identities.deleteIdentity",
   effect: "change",
   summary: "Delete an identity",
   description:
     "Its keys go on working without it, and without its limits. The externalId is free at once; a new identity of that name does not get the keys of the old one.",
-  permissions: [onIdentities("delete_identity")],
+  permissions: needed,
   errors: ["identity_not_found"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  call.require(identityPermission("delete_identity"));
+  call.require(needed.deleteIdentity);
   return inTransaction(deps, async (tx) => {
     const row = await lockIdentity(tx, { workspaceId, identity: body.identity });
     if (row === undefined) throw identityNotFound(body.identity);

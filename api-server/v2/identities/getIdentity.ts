@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { identityPermission } from "../../../core/permissions/root-key.ts";
 import { identityNotFound } from "../../domain/not-found.ts";
 import { onIdentity } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -12,22 +11,29 @@ import { IdentityName } from "./schemas.ts";
 const Body = z.strictObject({ identity: IdentityName });
 type Body = z.output<typeof Body>;
 
+const needed = { readIdentity: onIdentity("read_identity") };
+
 export const getIdentity = defineProcedure({
   path: "identities.getIdentity",
   effect: "read",
   summary: "Read an identity",
   description: "Gives an identity with its data and its limits.",
-  permissions: [onIdentity("read_identity")],
+  permissions: needed,
   errors: ["identity_not_found"],
   body: Body,
   data: IdentityOut,
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Body>): Promise<z.input<typeof IdentityOut>> {
+async function handle({
+  body,
+  caller,
+  deps,
+  require,
+}: Call<Body, typeof needed>): Promise<z.input<typeof IdentityOut>> {
   const { workspaceId } = caller;
   const identity = await findIdentity(deps.db, { workspaceId, identity: body.identity });
   if (identity === undefined) throw identityNotFound(body.identity);
-  require(identityPermission("read_identity", identity.id));
+  require(needed.readIdentity, identity.id);
   return toIdentityOut(identity, await listRatelimitsOfIdentity(deps.db, { workspaceId, identityId: identity.id }));
 }

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { holdsForSome, identityPermission } from "../../../core/permissions/root-key.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/list-page.ts";
 import { readPage } from "../../domain/search.ts";
 import { onIdentity } from "../../needed-permissions.ts";
@@ -16,13 +15,15 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { readIdentity: onIdentity("read_identity") };
+
 export const listIdentities = defineListProcedure({
   path: "identities.listIdentities",
   effect: "read",
   summary: "List the identities",
   description:
     "In the order of their ids. Deleted ones are left out. The root key must be allowed to read every identity of the page. A page ends early when its identities are larger than 4 MiB together.",
-  permissions: [onIdentity("read_identity")],
+  permissions: needed,
   errors: [],
   body: Body,
   item: IdentityOut,
@@ -30,14 +31,12 @@ export const listIdentities = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Page<IdentityOut>> {
+async function handle(call: Call<Body, typeof needed>): Promise<Page<IdentityOut>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "", search } = body;
   const { workspaceId } = caller;
   // Whoever may read none at all is told so before anything is looked for: both forms that would do, and no id.
-  if (!holdsForSome({ type: "identity", action: "read_identity" }, caller.permissions)) {
-    call.require(identityPermission("read_identity", "<id>"));
-  }
+  if (!call.holdsForSome(needed.readIdentity)) call.require(needed.readIdentity, "<id>");
   // One id more than is shown: it tells that there is a next page, and where that begins.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };
   const ids = await readPage(call, search, {
@@ -46,7 +45,7 @@ async function handle(call: Call<Body>): Promise<Page<IdentityOut>> {
   });
   const asked = { workspaceId, identityIds: ids.slice(0, limit), bytesMax: PAGE_BYTES_MAX };
   const shown = await listIdentitiesThatFit(deps.db, asked);
-  for (const { id } of shown) call.require(identityPermission("read_identity", id));
+  for (const { id } of shown) call.require(needed.readIdentity, id);
   const identityIds = shown.map(({ id }) => id);
   const limits =
     identityIds.length === 0 ? [] : await listRatelimitsOfIdentities(deps.db, { workspaceId, identityIds });

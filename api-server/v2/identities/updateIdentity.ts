@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { identityPermission } from "../../../core/permissions/root-key.ts";
 import { checkMeta } from "../../domain/check-meta.ts";
 import { identityUpdated } from "../../domain/identities.ts";
 import { checkDistinctNames, limitsChanged, planLimits } from "../../domain/identity-limits.ts";
@@ -24,23 +23,25 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { updateIdentity: onIdentities("update_identity") };
+
 export const updateIdentity = defineProcedure({
   path: "identities.updateIdentity",
   effect: "change",
   summary: "Change an identity",
   description:
     "Replaces its data, its limits, or both, and gives the identity as it then is. The externalId cannot be changed.",
-  permissions: [onIdentities("update_identity")],
+  permissions: needed,
   errors: ["identity_not_found"],
   body: Body,
   data: IdentityOut,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<IdentityOut> {
+async function handle(call: Call<Body, typeof needed>): Promise<IdentityOut> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  call.require(identityPermission("update_identity"));
+  call.require(needed.updateIdentity);
   checkDistinctNames(body.ratelimits ?? []);
   checkMeta(body.meta);
   return inTransaction(deps, async (tx) => {

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/key-links.ts";
 import { ensurePermissions } from "../../domain/permission-links.ts";
 import { onApi, onRbac } from "../../needed-permissions.ts";
@@ -16,29 +15,31 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(PermissionOut);
 
+const needed = {
+  updateKey: onApi("update_key"),
+  addPermissionToKey: onRbac("add_permission_to_key"),
+  createPermission: onRbac("create_permission", "when a slug is new"),
+};
+
 export const addPermissions = defineProcedure({
   path: "keys.addPermissions",
   effect: "change",
   summary: "Add permissions to a key",
   description:
     "What the key has already stays. Gives all direct permissions of the key afterwards, in the order of their slugs; those of its roles are not among them.",
-  permissions: [
-    onApi("update_key"),
-    onRbac("add_permission_to_key"),
-    onRbac("create_permission", "when a slug is new"),
-  ],
+  permissions: needed,
   errors: ["key_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<PermissionOut[]> {
+async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]> {
   const { body, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, rbacPermission("add_permission_to_key"));
+    const key = await lockKeyToLink(tx, call, [needed.updateKey, needed.addPermissionToKey]);
     const { permissions, events } = await ensurePermissions(tx, call, body.permissions, {
-      newSlugsNeed: rbacPermission("create_permission"),
+      newSlugsNeed: needed.createPermission,
     });
     const wanted = (held: typeof permissions) => [...held, ...permissions];
     return (await relinkKey(tx, call, key, permissionLinks, { wanted, events })).map(toPermissionOut);

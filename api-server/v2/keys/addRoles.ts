@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/key-links.ts";
 import { getRolesByName } from "../../domain/permission-links.ts";
 import { onApi, onRbac } from "../../needed-permissions.ts";
@@ -18,23 +17,28 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(RoleOut);
 
+const needed = {
+  updateKey: onApi("update_key"),
+  addRoleToKey: onRbac("add_role_to_key"),
+};
+
 export const addRoles = defineProcedure({
   path: "keys.addRoles",
   effect: "change",
   summary: "Add roles to a key",
   description:
     "What the key has already stays. When one of the roles does not exist, none is added. Gives all roles of the key afterwards, with what they grant, in the order of their names.",
-  permissions: [onApi("update_key"), onRbac("add_role_to_key")],
+  permissions: needed,
   errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<RoleOut[]> {
+async function handle(call: Call<Body, typeof needed>): Promise<RoleOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, rbacPermission("add_role_to_key"));
+    const key = await lockKeyToLink(tx, call, [needed.updateKey, needed.addRoleToKey]);
     const roles = await getRolesByName(tx, caller.workspaceId, body.roles);
     const wanted = (held: readonly RoleRow[]) => [...held, ...roles];
     return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted }));

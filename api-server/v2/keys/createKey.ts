@@ -2,7 +2,6 @@ import type { PoolClient } from "pg";
 import * as z from "zod";
 import { checkRefill } from "../../../core/credits/credits.ts";
 import { PublicError } from "../../../core/errors.ts";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { checkMeta } from "../../domain/check-meta.ts";
 import { toCreditRow, utcDate } from "../../domain/credits.ts";
 import { ensureIdentity } from "../../domain/identities.ts";
@@ -63,27 +62,32 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = {
+  createKey: onApi("create_key"),
+  encryptKey: onApi("encrypt_key", "with `recoverable`"),
+};
+
 export const createKey = defineProcedure({
   path: "keys.createKey",
   effect: "change",
   summary: "Create a key",
   description:
     "Makes a key in an API. The secret is in this answer and nowhere else: only its hash is stored, and an encrypted copy of it if the key is to be recoverable. All or nothing: when a role does not exist, nothing is created.",
-  permissions: [onApi("create_key"), onApi("encrypt_key", "with `recoverable`")],
+  permissions: needed,
   errors: ["api_not_found", "role_not_found", "precondition_failed", "managed_exists"],
   body: Body,
   data: NewKey,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<NewKey> {
+async function handle(call: Call<Body, typeof needed>): Promise<NewKey> {
   const { body, caller, deps } = call;
   const { apiId } = body;
   const api = await findApi(deps.db, { workspaceId: caller.workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
-  call.require(apiPermission("create_key", apiId));
+  call.require(needed.createKey, apiId);
   const vault = body.recoverable
-    ? requireKeyEncryption(call, "encrypt_key", { apiId, isEnabled: api.key_encryption })
+    ? requireKeyEncryption(call, needed.encryptKey, { apiId, isEnabled: api.key_encryption })
     : undefined;
   const fault = body.credits === undefined ? undefined : checkRefill(body.credits);
   if (fault !== undefined) throw invalidField("body.credits.refill", fault);

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
 import { deleteOrRelease } from "../../domain/managed.ts";
 import { keyNotFound } from "../../domain/not-found.ts";
@@ -21,19 +20,21 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { deleteKey: onApi("delete_key") };
+
 export const deleteKey = defineProcedure({
   path: "keys.deleteKey",
   effect: "change",
   summary: "Delete a key",
   description: "The key verifies as NOT_FOUND from now on. There is no way back.",
-  permissions: [onApi("delete_key")],
+  permissions: needed,
   errors: ["key_not_found", "managed_elsewhere"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { keyId } = body;
   const { workspaceId } = caller;
@@ -41,7 +42,7 @@ async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
   await inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
     const key = await lockKey(tx, ref);
     if (key === undefined) throw keyNotFound(keyId);
-    call.require(apiPermission("delete_key", key.api_id));
+    call.require(needed.deleteKey, key.api_id);
     const targets = [
       { type: "key" as const, id: keyId, name: key.name ?? undefined },
       { type: "api" as const, id: key.api_id },

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { requireKeyEncryption } from "../../domain/key-encryption.ts";
 import { keyNotFound } from "../../domain/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
@@ -14,28 +13,33 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = {
+  readKey: onApi("read_key"),
+  decryptKey: onApi("decrypt_key", "with `decrypt`"),
+};
+
 export const getKey = defineProcedure({
   path: "keys.getKey",
   effect: "read",
   summary: "Read a key",
   description:
     "Gives everything about a key; its secret too, if that is asked for and was kept. Shows every change that was answered before.",
-  permissions: [onApi("read_key"), onApi("decrypt_key", "with `decrypt`")],
+  permissions: needed,
   errors: ["key_not_found", "precondition_failed"],
   body: Body,
   data: KeyOut,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<KeyOut> {
+async function handle(call: Call<Body, typeof needed>): Promise<KeyOut> {
   const { body, caller, deps } = call;
   const { keyId } = body;
   const { workspaceId } = caller;
   const row = await findKey(deps.db, { workspaceId, keyId });
   if (row === undefined) throw keyNotFound(keyId);
   const { api_id: apiId, key_encryption: isEnabled } = row;
-  call.require(apiPermission("read_key", apiId));
-  const vault = body.decrypt ? requireKeyEncryption(call, "decrypt_key", { apiId, isEnabled }) : undefined;
+  call.require(needed.readKey, apiId);
+  const vault = body.decrypt ? requireKeyEncryption(call, needed.decryptKey, { apiId, isEnabled }) : undefined;
   const [key] = await describeKeys(deps, workspaceId, [row], vault);
   if (key === undefined) throw keyNotFound(keyId);
   return key;

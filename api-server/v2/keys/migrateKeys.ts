@@ -1,7 +1,6 @@
 import * as z from "zod";
 import { checkRefill } from "../../../core/credits/credits.ts";
 import { lastOfEachHash, storedHash } from "../../../core/keys/migration.ts";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { checkMeta } from "../../domain/check-meta.ts";
 import { importKeys } from "../../domain/import-keys.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
@@ -89,24 +88,26 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
+const needed = { createKey: onApi("create_key") };
+
 export const migrateKeys = defineProcedure({
   path: "keys.migrateKeys",
   effect: "change",
   summary: "Import keys that were issued elsewhere",
   description:
     "Stores hashes of keys, so that their holders go on using them. Keys of a `sha256` migration verify at once; those of a `prefixed` one when `keys.verifyKey` is called with the `migrationId`, and after the first time without it. Safe to repeat: what is there already is listed under `failed`.",
-  permissions: [onApi("create_key")],
+  permissions: needed,
   errors: ["api_not_found", "migration_not_found"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { apiId, migrationId } = body;
-  call.require(apiPermission("create_key", apiId));
+  call.require(needed.createKey, apiId);
   const api = await findApi(deps.db, { workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
   const migration = await findMigration(deps.db, { workspaceId, migrationId });

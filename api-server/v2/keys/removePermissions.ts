@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/key-links.ts";
 import { permissionNotFound } from "../../domain/not-found.ts";
 import { onApi, onRbac } from "../../needed-permissions.ts";
@@ -21,23 +20,28 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(PermissionOut);
 
+const needed = {
+  updateKey: onApi("update_key"),
+  removePermissionFromKey: onRbac("remove_permission_from_key"),
+};
+
 export const removePermissions = defineProcedure({
   path: "keys.removePermissions",
   effect: "change",
   summary: "Remove permissions from a key",
   description:
     "Takes direct permissions away; what a role of the key grants, it goes on granting. The permissions themselves stay in the workspace. Gives the direct ones that are left, in the order of their slugs.",
-  permissions: [onApi("update_key"), onRbac("remove_permission_from_key")],
+  permissions: needed,
   errors: ["key_not_found", "permission_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<PermissionOut[]> {
+async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, rbacPermission("remove_permission_from_key"));
+    const key = await lockKeyToLink(tx, call, [needed.updateKey, needed.removePermissionFromKey]);
     const asked = await listPermissionsByIdOrSlug(tx, {
       workspaceId: caller.workspaceId,
       permissions: body.permissions,

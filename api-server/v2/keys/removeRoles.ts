@@ -17,23 +17,25 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(RoleOut);
 
+const needed = { updateKey: onApi("update_key") };
+
 export const removeRoles = defineProcedure({
   path: "keys.removeRoles",
   effect: "change",
   summary: "Remove roles from a key",
   description:
     "What a role granted, the key no longer has, unless another one or a direct permission grants it too. When one of the roles does not exist, none is removed. Gives the roles that are left, with what they grant, in the order of their names.",
-  permissions: [onApi("update_key")],
+  permissions: needed,
   errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<RoleOut[]> {
+async function handle(call: Call<Body, typeof needed>): Promise<RoleOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call);
+    const key = await lockKeyToLink(tx, call, [needed.updateKey]);
     const roles = await getRolesByName(tx, caller.workspaceId, body.roles);
     const unwanted = new Set(roles.map(({ id }) => id));
     const wanted = (held: readonly RoleRow[]) => held.filter(({ id }) => !unwanted.has(id));

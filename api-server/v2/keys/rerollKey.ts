@@ -2,7 +2,6 @@ import type { PoolClient } from "pg";
 import * as z from "zod";
 import { EXPIRES_MAX_MS } from "../../../core/keys/expires-max.ts";
 import { expiryOfPredecessor, successorPrefix } from "../../../core/keys/reroll.ts";
-import { allOf, apiPermission } from "../../../core/permissions/root-key.ts";
 import type { CreditRow } from "../../credits/service.ts";
 import { utcDate } from "../../domain/credits.ts";
 import { type ChangeCredits, inCreditsTransaction } from "../../domain/credits-transaction.ts";
@@ -34,20 +33,25 @@ const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
+const needed = {
+  createKey: onApi("create_key"),
+  encryptKey: onApi("encrypt_key", "when the key is recoverable"),
+};
+
 export const rerollKey = defineProcedure({
   path: "keys.rerollKey",
   effect: "change",
   summary: "Replace a key by one with the same settings",
   description:
     "Makes a successor with a secret and an id of its own and all settings of the old key, which goes on working for as long as you say, and never longer than it would have anyway. The successor has what is left of the credits; counters of rate limits begin anew.",
-  permissions: [onApi("create_key"), onApi("encrypt_key", "when the key is recoverable")],
+  permissions: needed,
   errors: ["key_not_found", "precondition_failed"],
   body: Body,
   data: NewKey,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<NewKey> {
+async function handle(call: Call<Body, typeof needed>): Promise<NewKey> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const ref = { workspaceId, keyId: body.keyId };
@@ -83,12 +87,17 @@ async function handle(call: Call<Body>): Promise<NewKey> {
 }
 
 /** Throws PublicError 403 for any permission that is missing, then 412. Returns the vault when the key is recoverable. */
-async function checkGrants(tx: PoolClient, call: Call<Body>, old: KeyRow): Promise<KeyVault | undefined> {
+async function checkGrants(
+  tx: PoolClient,
+  call: Call<Body, typeof needed>,
+  old: KeyRow,
+): Promise<KeyVault | undefined> {
   const { api_id: apiId, key_encryption: isEnabled } = old;
-  const mayCreate = apiPermission("create_key", apiId);
+  call.require(needed.createKey, apiId);
   const isRecoverable = await hasKeySecret(tx, { workspaceId: call.caller.workspaceId, keyId: old.id });
-  call.require(isRecoverable ? allOf(mayCreate, apiPermission("encrypt_key", apiId)) : mayCreate);
-  return isRecoverable ? requireKeyEncryption(call, "encrypt_key", { apiId, isEnabled }) : undefined;
+  if (!isRecoverable) return undefined;
+  call.require(needed.encryptKey, apiId);
+  return requireKeyEncryption(call, needed.encryptKey, { apiId, isEnabled });
 }
 
 /** What the old key truly has left at this moment: its counter is looked at while nobody spends, and stays as it is. */

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/key-links.ts";
 import { ensurePermissions } from "../../domain/permission-links.ts";
 import { onApi, onRbac } from "../../needed-permissions.ts";
@@ -19,33 +18,34 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(PermissionOut);
 
+const needed = {
+  updateKey: onApi("update_key"),
+  addPermissionToKey: onRbac("add_permission_to_key"),
+  removePermissionFromKey: onRbac("remove_permission_from_key"),
+  createPermission: onRbac("create_permission", "when a slug is new"),
+};
+
 export const setPermissions = defineProcedure({
   path: "keys.setPermissions",
   effect: "change",
   summary: "Replace the permissions of a key",
   description:
     "The key then has these direct permissions and no others; those of its roles stay. Gives them, in the order of their slugs.",
-  permissions: [
-    onApi("update_key"),
-    onRbac("add_permission_to_key"),
-    onRbac("remove_permission_from_key"),
-    onRbac("create_permission", "when a slug is new"),
-  ],
+  permissions: needed,
   errors: ["key_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<PermissionOut[]> {
+async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]> {
   const { body, deps } = call;
   return inTransaction(deps, async (tx) => {
     // Both are needed whatever the difference turns out to be, so that what is held tells nothing about the key.
-    const mayAdd = rbacPermission("add_permission_to_key");
-    const mayRemove = rbacPermission("remove_permission_from_key");
-    const key = await lockKeyToLink(tx, call, mayAdd, mayRemove);
+    const { updateKey, addPermissionToKey, removePermissionFromKey } = needed;
+    const key = await lockKeyToLink(tx, call, [updateKey, addPermissionToKey, removePermissionFromKey]);
     const { permissions, events } = await ensurePermissions(tx, call, body.permissions, {
-      newSlugsNeed: rbacPermission("create_permission"),
+      newSlugsNeed: needed.createPermission,
     });
     const wanted = () => permissions;
     return (await relinkKey(tx, call, key, permissionLinks, { wanted, events })).map(toPermissionOut);

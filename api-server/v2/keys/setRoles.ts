@@ -19,23 +19,25 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(RoleOut);
 
+const needed = { updateKey: onApi("update_key") };
+
 export const setRoles = defineProcedure({
   path: "keys.setRoles",
   effect: "change",
   summary: "Replace the roles of a key",
   description:
     "The key then has these roles and no others; its direct permissions stay. When one of the roles does not exist, nothing changes. Gives the roles, with what they grant, in the order of their names.",
-  permissions: [onApi("update_key")],
+  permissions: needed,
   errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<RoleOut[]> {
+async function handle(call: Call<Body, typeof needed>): Promise<RoleOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call);
+    const key = await lockKeyToLink(tx, call, [needed.updateKey]);
     const roles = await getRolesByName(tx, caller.workspaceId, body.roles);
     const wanted = () => roles;
     return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted }));

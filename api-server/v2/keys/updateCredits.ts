@@ -1,6 +1,5 @@
 import * as z from "zod";
 import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { toCreditRow, toCreditsState } from "../../domain/credits.ts";
 import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
@@ -39,13 +38,15 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
+const needed = { updateKey: onApi("update_key") };
+
 export const updateCredits = defineProcedure({
   path: "keys.updateCredits",
   effect: "change",
   summary: "Set, add or take credits",
   description:
     "Counts from what is truly left at that moment: nothing is lost of what is spent at the same time. Taking more than there is leaves 0. The refill stays, unless the key becomes unlimited.",
-  permissions: [onApi("update_key")],
+  permissions: needed,
   errors: ["key_not_found"],
   body: Body,
   data: Data,
@@ -53,13 +54,13 @@ export const updateCredits = defineProcedure({
 });
 
 /** Credits are no part of what a manifest says, so that a managed key's may be changed by anybody. */
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const { body, caller, deps } = call;
   const ref = { workspaceId: caller.workspaceId, keyId: body.keyId };
   return inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
     const key = await lockKey(tx, ref);
     if (key === undefined) throw keyNotFound(body.keyId);
-    call.require(apiPermission("update_key", key.api_id));
+    call.require(needed.updateKey, key.api_id);
     let next: CreditsState = { remaining: null };
     await changeCredits((current) => {
       next = creditsAfter(toCreditsState(current), body);

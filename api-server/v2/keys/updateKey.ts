@@ -1,7 +1,6 @@
 import type { PoolClient } from "pg";
 import * as z from "zod";
 import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { checkMeta } from "../../domain/check-meta.ts";
 import { toCreditRow, toCreditsState } from "../../domain/credits.ts";
 import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
@@ -66,25 +65,27 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { updateKey: onApi("update_key") };
+
 export const updateKey = defineProcedure({
   path: "keys.updateKey",
   effect: "change",
   summary: "Change a key",
   description: "What is given is changed, what is omitted stays. The next verification sees it.",
-  permissions: [onApi("update_key")],
+  permissions: needed,
   errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const ref = { workspaceId: caller.workspaceId, keyId: body.keyId };
   await inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
     const key = await lockKey(tx, ref);
     if (key === undefined) throw keyNotFound(body.keyId);
-    call.require(apiPermission("update_key", key.api_id));
+    call.require(needed.updateKey, key.api_id);
     const manager = guardManaged(call, key, `The key ${body.keyId}`);
     checkCredits(body, key);
     checkMeta(body.meta);

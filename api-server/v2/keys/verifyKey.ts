@@ -3,7 +3,6 @@ import type { LimitCharge, LimitOutcome } from "../../../core/charges.ts";
 import { PublicError } from "../../../core/errors.ts";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import { parseQuery, type Query, QuerySyntaxError } from "../../../core/permissions/query.ts";
-import { holdsForSome } from "../../../core/permissions/root-key.ts";
 import { checkKey } from "../../../core/verification/check-key.ts";
 import type { Code } from "../../../core/verification/codes.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
@@ -15,7 +14,7 @@ import { consumeLimits } from "../../domain/consume-limits.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { takeOverMigratedKey } from "../../domain/migrated-keys.ts";
 import { onApi } from "../../needed-permissions.ts";
-import { type Call, type Caller, type DataJson, defineProcedure } from "../../procedure.ts";
+import { type Call, type DataJson, defineProcedure } from "../../procedure.ts";
 import { isDatabaseUnavailable } from "../../store/failures.ts";
 import { NOT_FOUND, toDataJson } from "./verify-reply.ts";
 import { Body, Data } from "./verify-schemas.ts";
@@ -25,34 +24,32 @@ import { Body, Data } from "./verify-schemas.ts";
  * that every request of a customer's backend may make.
  */
 
+const needed = { verifyKey: onApi("verify_key") };
+
 export const verifyKey = defineProcedure({
   path: "keys.verifyKey",
   effect: "read",
   summary: "Decide whether a key may be used",
   description:
     "Always answers 200 with a code: a key that may not be used is an outcome and not an error. Charges rate limits (all or none of them) and, last, credits.",
-  permissions: [onApi("verify_key")],
+  permissions: needed,
   errors: ["permissions_query_syntax_error", "precondition_failed"],
   body: Body,
   data: Data,
   handle,
 });
 
-const VERIFY = { type: "api", action: "verify_key" } as const;
-
-function handle(call: Call<Body>): DataJson | Promise<DataJson> {
+function handle(call: Call<Body, typeof needed>): DataJson | Promise<DataJson> {
   const { body, caller, deps } = call;
   const startedMs = performance.now();
   // Before the lookup, so that the refusal tells nothing about the key.
-  if (!holdsForSome(VERIFY, caller.permissions)) {
-    throw new PublicError("forbidden", "The root key lacks the permission api.*.verify_key.");
-  }
+  if (!call.holdsForSome(needed.verifyKey)) call.require(needed.verifyKey);
   const hash = hashKey(body.key);
   const view = deps.projection.peekKey(caller.workspaceId, hash);
   return view === undefined ? findAndVerify(call, hash, startedMs) : verify(call, view, startedMs);
 }
 
-async function findAndVerify(call: Call<Body>, hash: string, startedMs: number): Promise<DataJson> {
+async function findAndVerify(call: Call<Body, typeof needed>, hash: string, startedMs: number): Promise<DataJson> {
   const view = (await findKey(call, hash)) ?? (await findMigratedKey(call, hash));
   return view === undefined ? NOT_FOUND : verify(call, view, startedMs);
 }
@@ -69,7 +66,7 @@ async function findKey({ caller, deps }: Call<Body>, hash: string): Promise<KeyV
 }
 
 /** A key that a migration brought is stored as one of ours when it is first presented (api-v2.md section 12.4). */
-async function findMigratedKey(call: Call<Body>, hash: string): Promise<KeyView | undefined> {
+async function findMigratedKey(call: Call<Body, typeof needed>, hash: string): Promise<KeyView | undefined> {
   const { body, caller, deps } = call;
   const { key, migrationId } = body;
   if (migrationId === undefined) return undefined;
@@ -79,16 +76,16 @@ async function findMigratedKey(call: Call<Body>, hash: string): Promise<KeyView 
     migrationId,
     key,
     hash,
-    mayVerify: (apiId) => mayVerify(caller, apiId),
+    mayVerify: (apiId) => call.holds(needed.verifyKey, apiId),
   });
   return isTakenOver ? findKey(call, hash) : undefined;
 }
 
 /** Steps 4 to 14 of api-v2.md section 12. */
-function verify(call: Call<Body>, view: KeyView, startedMs: number): DataJson | Promise<DataJson> {
+function verify(call: Call<Body, typeof needed>, view: KeyView, startedMs: number): DataJson | Promise<DataJson> {
   const { body, caller, deps, origin } = call;
   const { key } = view;
-  if (view.api === undefined || key.workspaceId !== caller.workspaceId || !mayVerify(caller, key.apiId)) {
+  if (view.api === undefined || key.workspaceId !== caller.workspaceId || !call.holds(needed.verifyKey, key.apiId)) {
     return NOT_FOUND;
   }
   const query = body.permissions === undefined ? undefined : readQuery(body.permissions);
@@ -103,9 +100,6 @@ function verify(call: Call<Body>, view: KeyView, startedMs: number): DataJson | 
     ? finish(call, view, { code: "VALID", startedMs })
     : countAndFinish(call, view, charges, startedMs);
 }
-
-const mayVerify = ({ permissions }: Caller, apiId: string): boolean =>
-  permissions.has("api.*.verify_key") || permissions.has(`api.${apiId}.verify_key`);
 
 function readQuery(text: string): Query {
   try {

@@ -1,6 +1,5 @@
 import * as z from "zod";
 import { hashKey } from "../../../core/keys/key-string.ts";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { keyOfSecretNotFound } from "../../domain/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -18,24 +17,26 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { readKey: onApi("read_key") };
+
 export const whoami = defineProcedure({
   path: "keys.whoami",
   effect: "read",
   summary: "Read the key behind a secret",
   description:
     "Gives everything about the key but its secret, also when it is disabled or expired. Verifies nothing: no limit is charged, no credit spent, no use recorded.",
-  permissions: [onApi("read_key")],
+  permissions: needed,
   errors: ["key_not_found"],
   body: Body,
   data: KeyOut,
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Body>): Promise<KeyOut> {
+async function handle({ body, caller, deps, require }: Call<Body, typeof needed>): Promise<KeyOut> {
   const { workspaceId } = caller;
   const row = await findKeyByHash(deps.db, { workspaceId, hash: hashKey(body.key) });
   if (row === undefined) throw keyOfSecretNotFound();
-  require(apiPermission("read_key", row.api_id));
+  require(needed.readKey, row.api_id);
   const [key] = await describeKeys(deps, workspaceId, [row]);
   if (key === undefined) throw keyOfSecretNotFound();
   return key;

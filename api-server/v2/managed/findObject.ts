@@ -10,10 +10,11 @@ import type { Queryable } from "../../store/queryable.ts";
 import { findRoleByManager } from "../../store/roles.ts";
 import {
   CLAIMED_ERRORS,
-  CLAIMED_PERMISSIONS,
+  CLAIMED_NEEDED,
   ClaimedKind,
   findManagedObject,
   managedNotFound,
+  TO_LEARN_OF,
 } from "./managed-kinds.ts";
 
 const Manager = z
@@ -51,7 +52,7 @@ export const findObject = defineProcedure({
   summary: "Find what a manifest manages",
   description:
     "A manager has one object of a kind at most. Keys cannot be found so: a manager may have several. The answer is the store's: whoever relies on it need not believe what a manifest says of itself.",
-  permissions: CLAIMED_PERMISSIONS,
+  permissions: CLAIMED_NEEDED,
   errors: CLAIMED_ERRORS,
   addition: true,
   body: Body,
@@ -59,7 +60,7 @@ export const findObject = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body, typeof CLAIMED_NEEDED>): Promise<Data> {
   const { body, caller, deps } = call;
   const { kind, manager } = body;
   const { workspaceId } = caller;
@@ -69,7 +70,7 @@ async function handle(call: Call<Body>): Promise<Data> {
   const found = await findManagedObject(deps.db, kind, { workspaceId, id });
   // Deleted, or taken over, between the two statements.
   if (found?.manager !== manager) throw notFound();
-  call.require(found.required);
+  call.require(TO_LEARN_OF[kind], found.permissionId);
   const { async, namespaceId } = found;
   return {
     kind,

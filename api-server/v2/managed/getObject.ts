@@ -1,12 +1,13 @@
 import * as z from "zod";
-import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import {
   CLAIMED_ERRORS,
-  CLAIMED_PERMISSIONS,
+  CLAIMED_NEEDED,
   findManagedObject,
+  KEY_NEEDED,
   ManagedKind,
   managedNotFound,
+  TO_LEARN_OF,
 } from "./managed-kinds.ts";
 
 const Body = z.strictObject({
@@ -35,12 +36,14 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
+const needed = { ...CLAIMED_NEEDED, ...KEY_NEEDED };
+
 export const getObject = defineProcedure({
   path: "managed.getObject",
   effect: "read",
   summary: "Tell who manages an object",
   description: "A managed object comes from a manifest and is changed there. This tells from which.",
-  permissions: [...CLAIMED_PERMISSIONS, onApi("read_key", "for kind `key`")],
+  permissions: needed,
   errors: [...CLAIMED_ERRORS, "key_not_found"],
   addition: true,
   body: Body,
@@ -48,12 +51,12 @@ export const getObject = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const { body, caller, deps } = call;
   const { kind, id } = body;
   const found = await findManagedObject(deps.db, kind, { workspaceId: caller.workspaceId, id });
   if (found === undefined) throw managedNotFound(kind, id);
-  call.require(found.required);
+  call.require(TO_LEARN_OF[kind], found.permissionId);
   return {
     kind,
     id,

@@ -1,12 +1,6 @@
 import * as z from "zod";
 import type { ErrorKind, PublicError } from "../../../core/errors.ts";
 import {
-  apiPermission,
-  type Requirement,
-  ratelimitPermission,
-  rbacPermission,
-} from "../../../core/permissions/root-key.ts";
-import {
   apiNotFound,
   keyNotFound,
   namespaceNotFound,
@@ -15,7 +9,7 @@ import {
   policyNotFound,
   roleNotFound,
 } from "../../domain/not-found.ts";
-import { type NeededPermission, onApi, onNamespace, onRbac } from "../../needed-permissions.ts";
+import { onApi, onNamespace, onRbac } from "../../needed-permissions.ts";
 import {
   findManagedApi,
   findManagedKey,
@@ -38,13 +32,25 @@ export type ManagedKind = z.output<typeof ManagedKind>;
 export const ClaimedKind = ManagedKind.exclude(["key"]);
 export type ClaimedKind = z.output<typeof ClaimedKind>;
 
-export const CLAIMED_PERMISSIONS: readonly NeededPermission[] = [
-  onApi("read_api", "for kind `api` or `policy`"),
-  onRbac("read_role", "for kind `role`"),
-  onRbac("read_permission", "for kind `permission`"),
-  onNamespace("read_namespace", "for kind `namespace`"),
-  onNamespace("read_override", "for kind `override`"),
-];
+export const CLAIMED_NEEDED = {
+  readApi: onApi("read_api", "for kind `api` or `policy`"),
+  readRole: onRbac("read_role", "for kind `role`"),
+  readPermission: onRbac("read_permission", "for kind `permission`"),
+  readNamespace: onNamespace("read_namespace", "for kind `namespace`"),
+  readOverride: onNamespace("read_override", "for kind `override`"),
+};
+export const KEY_NEEDED = { readKey: onApi("read_key", "for kind `key`") };
+
+/** What the caller must be allowed in order to learn of an object: to read the object itself. */
+export const TO_LEARN_OF = {
+  api: CLAIMED_NEEDED.readApi,
+  role: CLAIMED_NEEDED.readRole,
+  permission: CLAIMED_NEEDED.readPermission,
+  namespace: CLAIMED_NEEDED.readNamespace,
+  override: CLAIMED_NEEDED.readOverride,
+  key: KEY_NEEDED.readKey,
+  policy: CLAIMED_NEEDED.readApi,
+} as const satisfies Record<ManagedKind, unknown>;
 
 export const CLAIMED_ERRORS = [
   "api_not_found",
@@ -57,8 +63,8 @@ export const CLAIMED_ERRORS = [
 
 export interface ManagedObject {
   readonly manager: string | null;
-  /** What the caller must be allowed in order to learn of it. */
-  readonly required: Requirement;
+  /** The id with which the permission to read it may be held; undefined where that has no form with an id. */
+  readonly permissionId: string | undefined;
   /** Of an override. */
   readonly async?: boolean;
   readonly namespaceId?: string;
@@ -70,29 +76,27 @@ export const findManagedObject = (db: Queryable, kind: ManagedKind, ref: ObjectR
 /** `which` is how the caller named it. */
 export const managedNotFound = (kind: ManagedKind, which: string): PublicError => NOT_FOUND[kind](which);
 
-/** Adds to a row what may be read only by a caller who may read the object itself. */
-const allowing = <Row extends ManagedRow>(
+/** Adds to a row the id with which the permission to read the object may be held. */
+const readableWith = <Row extends ManagedRow>(
   row: Row | undefined,
-  required: (row: Row) => Requirement,
-): ManagedObject | undefined => (row === undefined ? undefined : { manager: row.manager, required: required(row) });
+  permissionId: (row: Row) => string | undefined,
+): ManagedObject | undefined =>
+  row === undefined ? undefined : { manager: row.manager, permissionId: permissionId(row) };
 
 const FIND: Readonly<Record<ManagedKind, (db: Queryable, ref: ObjectRef) => Promise<ManagedObject | undefined>>> = {
-  api: async (db, ref) => allowing(await findManagedApi(db, ref), () => apiPermission("read_api", ref.id)),
-  role: async (db, ref) => allowing(await findManagedRole(db, ref), () => rbacPermission("read_role")),
-  permission: async (db, ref) =>
-    allowing(await findManagedPermission(db, ref), () => rbacPermission("read_permission")),
-  namespace: async (db, ref) =>
-    allowing(await findManagedNamespace(db, ref), () => ratelimitPermission("read_namespace", ref.id)),
+  api: async (db, ref) => readableWith(await findManagedApi(db, ref), () => ref.id),
+  role: async (db, ref) => readableWith(await findManagedRole(db, ref), () => undefined),
+  permission: async (db, ref) => readableWith(await findManagedPermission(db, ref), () => undefined),
+  namespace: async (db, ref) => readableWith(await findManagedNamespace(db, ref), () => ref.id),
   override: async (db, ref) => {
     const row = await findManagedOverride(db, ref);
-    const found = allowing(row, ({ namespace_id }) => ratelimitPermission("read_override", namespace_id));
+    const found = readableWith(row, ({ namespace_id }) => namespace_id);
     return found === undefined || row === undefined
       ? undefined
       : { ...found, async: row.async, namespaceId: row.namespace_id };
   },
-  key: async (db, ref) => allowing(await findManagedKey(db, ref), ({ api_id }) => apiPermission("read_key", api_id)),
-  policy: async (db, ref) =>
-    allowing(await findManagedPolicy(db, ref), ({ api_id }) => apiPermission("read_api", api_id)),
+  key: async (db, ref) => readableWith(await findManagedKey(db, ref), ({ api_id }) => api_id),
+  policy: async (db, ref) => readableWith(await findManagedPolicy(db, ref), ({ api_id }) => api_id),
 };
 
 const NOT_FOUND: Readonly<Record<ManagedKind, (which: string) => PublicError>> = {

@@ -2,7 +2,6 @@ import type { PoolClient } from "pg";
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { creatingManager } from "../../domain/managed.ts";
 import { permissionCreated } from "../../domain/permission-links.ts";
 import { onRbac } from "../../needed-permissions.ts";
@@ -28,23 +27,25 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
+const needed = { createPermission: onRbac("create_permission") };
+
 export const createPermission = defineProcedure({
   path: "permissions.createPermission",
   effect: "change",
   summary: "Create a permission",
   description: "The slug is what keys are asked for; it is unique in the workspace, whatever its case.",
-  permissions: [onRbac("create_permission")],
+  permissions: needed,
   errors: ["permission_already_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { name, slug } = body;
-  call.require(rbacPermission("create_permission"));
+  call.require(needed.createPermission);
   const manager = creatingManager(call);
   return inTransaction(deps, async (tx) => {
     const own = await findOwn(tx, workspaceId, manager);

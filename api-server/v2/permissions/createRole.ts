@@ -2,7 +2,6 @@ import type { PoolClient } from "pg";
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { creatingManager } from "../../domain/managed.ts";
 import { ensurePermissions, requireForNewSlugs } from "../../domain/permission-links.ts";
 import { roleConnected, roleCreated } from "../../domain/role-events.ts";
@@ -33,32 +32,34 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
+const needed = {
+  createRole: onRbac("create_role"),
+  addPermissionToRole: onRbac("add_permission_to_role", "with `permissions`"),
+  createPermission: onRbac("create_permission", "when a slug is new"),
+};
+
 export const createRole = defineProcedure({
   path: "permissions.createRole",
   effect: "change",
   summary: "Create a role",
   description:
     "A role grants its permissions to every key that has it. With `Postern-Manager`, creating is safe to repeat.",
-  permissions: [
-    onRbac("create_role"),
-    onRbac("add_permission_to_role", "with `permissions`"),
-    onRbac("create_permission", "when a slug is new"),
-  ],
+  permissions: needed,
   errors: ["role_already_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { name, permissions: slugs = [] } = body;
-  call.require(rbacPermission("create_role"));
-  if (slugs.length > 0) call.require(rbacPermission("add_permission_to_role"));
+  call.require(needed.createRole);
+  if (slugs.length > 0) call.require(needed.addPermissionToRole);
   const manager = creatingManager(call);
   return inTransaction(deps, async (tx) => {
-    await requireForNewSlugs(tx, call, slugs, rbacPermission("create_permission"));
+    await requireForNewSlugs(tx, call, slugs, needed.createPermission);
     const own = await findOwn(tx, workspaceId, manager);
     if (own !== undefined) return { roleId: own };
     const roleId = makeId("role", deps.randomBytes(16));
@@ -70,7 +71,7 @@ async function handle(call: Call<Body>): Promise<Data> {
       throw new PublicError("role_already_exists", `There is a role named ${name} already.`);
     }
     const { permissions, events } = await ensurePermissions(tx, call, slugs, {
-      newSlugsNeed: rbacPermission("create_permission"),
+      newSlugsNeed: needed.createPermission,
     });
     const role = { id: roleId, name };
     if (permissions.length > 0) {

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { deleteOrRelease, guardManaged, isRemoval } from "../../domain/managed.ts";
 import { takeFromManyHolders } from "../../domain/many-holders.ts";
 import { permissionNotFound } from "../../domain/not-found.ts";
@@ -20,22 +19,24 @@ import { Permission } from "./schemas.ts";
 const Body = z.strictObject({ permission: Permission });
 type Body = z.output<typeof Body>;
 
+const needed = { deletePermission: onRbac("delete_permission") };
+
 export const deletePermission = defineProcedure({
   path: "permissions.deletePermission",
   effect: "change",
   summary: "Delete a permission",
   description: "For good: every key and every role that has it loses it, and its slug is free again.",
-  permissions: [onRbac("delete_permission")],
+  permissions: needed,
   errors: ["permission_not_found", "managed_elsewhere"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  call.require(rbacPermission("delete_permission"));
+  call.require(needed.deletePermission);
   const found = await findPermission(deps.db, { workspaceId, permission: body.permission });
   if (found === undefined) throw permissionNotFound(body.permission);
   guardManaged(call, found, `The permission ${found.id}`);

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { deleteOrRelease, guardManaged, isRemoval } from "../../domain/managed.ts";
 import { takeFromManyHolders } from "../../domain/many-holders.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
@@ -15,22 +14,24 @@ import { Role } from "./schemas.ts";
 const Body = z.strictObject({ role: Role });
 type Body = z.output<typeof Body>;
 
+const needed = { deleteRole: onRbac("delete_role") };
+
 export const deleteRole = defineProcedure({
   path: "permissions.deleteRole",
   effect: "change",
   summary: "Delete a role",
   description: "For good: every key that has it loses it, and its name is free again.",
-  permissions: [onRbac("delete_role")],
+  permissions: needed,
   errors: ["role_not_found", "managed_elsewhere"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  call.require(rbacPermission("delete_role"));
+  call.require(needed.deleteRole);
   const found = await findRole(deps.db, { workspaceId, role: body.role });
   if (found === undefined) throw roleNotFound(body.role);
   guardManaged(call, found, `The role ${found.id}`);

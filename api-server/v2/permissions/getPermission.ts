@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { permissionNotFound } from "../../domain/not-found.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -9,20 +8,22 @@ import { Permission, PermissionOut, toPermissionOut } from "./schemas.ts";
 const Body = z.strictObject({ permission: Permission });
 type Body = z.output<typeof Body>;
 
+const needed = { readPermission: onRbac("read_permission") };
+
 export const getPermission = defineProcedure({
   path: "permissions.getPermission",
   effect: "read",
   summary: "Read a permission",
   description: "By id or slug.",
-  permissions: [onRbac("read_permission")],
+  permissions: needed,
   errors: ["permission_not_found"],
   body: Body,
   data: PermissionOut,
   handle,
 });
 
-async function handle({ body, caller, deps, require }: Call<Body>): Promise<PermissionOut> {
-  require(rbacPermission("read_permission"));
+async function handle({ body, caller, deps, require }: Call<Body, typeof needed>): Promise<PermissionOut> {
+  require(needed.readPermission);
   const { workspaceId } = caller;
   const permission = await findPermission(deps.db, { workspaceId, permission: body.permission });
   if (permission === undefined) throw permissionNotFound(body.permission);

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -10,22 +9,24 @@ import { Role, RoleOut, toRoleOut } from "./schemas.ts";
 const Body = z.strictObject({ role: Role });
 type Body = z.output<typeof Body>;
 
+const needed = { readRole: onRbac("read_role") };
+
 export const getRole = defineProcedure({
   path: "permissions.getRole",
   effect: "read",
   summary: "Read a role",
   description: "By id or name, with its permissions.",
-  permissions: [onRbac("read_role")],
+  permissions: needed,
   errors: ["role_not_found"],
   body: Body,
   data: RoleOut,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<RoleOut> {
+async function handle(call: Call<Body, typeof needed>): Promise<RoleOut> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  call.require(rbacPermission("read_role"));
+  call.require(needed.readRole);
   const role = await findRole(deps.db, { workspaceId, role: body.role });
   if (role === undefined) throw roleNotFound(body.role);
   return toRoleOut(role, await listPermissionsOfRole(deps.db, { workspaceId, roleId: role.id }));

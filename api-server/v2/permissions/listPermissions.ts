@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { readPage } from "../../domain/search.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
@@ -14,12 +13,14 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { readPermission: onRbac("read_permission") };
+
 export const listPermissions = defineListProcedure({
   path: "permissions.listPermissions",
   effect: "read",
   summary: "List the permissions",
   description: "In the order of their ids.",
-  permissions: [onRbac("read_permission")],
+  permissions: needed,
   errors: [],
   body: Body,
   item: PermissionOut,
@@ -27,9 +28,9 @@ export const listPermissions = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Page<PermissionOut>> {
+async function handle(call: Call<Body, typeof needed>): Promise<Page<PermissionOut>> {
   const { limit, cursor = "", search } = call.body;
-  call.require(rbacPermission("read_permission"));
+  call.require(needed.readPermission);
   // One row more than is shown: it tells that there is a next page, and where that begins.
   const page = { workspaceId: call.caller.workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {

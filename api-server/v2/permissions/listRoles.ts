@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { PAGE_BYTES_MAX } from "../../domain/list-page.ts";
 import { readPage } from "../../domain/search.ts";
 import { onRbac } from "../../needed-permissions.ts";
@@ -17,13 +16,15 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { readRole: onRbac("read_role") };
+
 export const listRoles = defineListProcedure({
   path: "permissions.listRoles",
   effect: "read",
   summary: "List the roles",
   description:
     "In the order of their ids, each with its permissions. A page ends early when its roles are larger than 4 MiB together.",
-  permissions: [onRbac("read_role")],
+  permissions: needed,
   errors: [],
   body: Body,
   item: RoleOut,
@@ -31,11 +32,11 @@ export const listRoles = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Page<RoleOut>> {
+async function handle(call: Call<Body, typeof needed>): Promise<Page<RoleOut>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "", search } = body;
   const { workspaceId } = caller;
-  call.require(rbacPermission("read_role"));
+  call.require(needed.readRole);
   // One row more than is shown: it tells that there is a next page, and where that begins.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {

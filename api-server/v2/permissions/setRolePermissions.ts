@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { allOf, rbacPermission } from "../../../core/permissions/root-key.ts";
 import { adopting, guardManaged } from "../../domain/managed.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
 import { ensurePermissions, requireForNewSlugs } from "../../domain/permission-links.ts";
@@ -27,29 +26,32 @@ type Body = z.output<typeof Body>;
 
 const Data = z.array(PermissionOut);
 
+const needed = {
+  addPermissionToRole: onRbac("add_permission_to_role"),
+  removePermissionFromRole: onRbac("remove_permission_from_role"),
+  createPermission: onRbac("create_permission", "when a slug is new"),
+};
+
 export const setRolePermissions = defineProcedure({
   path: "permissions.setRolePermissions",
   effect: "change",
   summary: "Replace the permissions of a role",
   description:
     "The role then grants these permissions and no others; `[]` leaves it without any. Gives them, in the order of their slugs.",
-  permissions: [
-    onRbac("add_permission_to_role"),
-    onRbac("remove_permission_from_role"),
-    onRbac("create_permission", "when a slug is new"),
-  ],
+  permissions: needed,
   errors: ["role_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<PermissionOut[]> {
+async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { roleId, permissions: slugs } = body;
-  call.require(allOf(rbacPermission("add_permission_to_role"), rbacPermission("remove_permission_from_role")));
-  const newSlugsNeed = rbacPermission("create_permission");
+  call.require(needed.addPermissionToRole);
+  call.require(needed.removePermissionFromRole);
+  const newSlugsNeed = needed.createPermission;
   return inTransaction(deps, async (tx) => {
     // The lock makes calls for one role follow each other, so that the result is what one of them asked for.
     const role = await lockRoleById(tx, { workspaceId, roleId });

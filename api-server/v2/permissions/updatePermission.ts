@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { adopting, guardManaged } from "../../domain/managed.ts";
 import { permissionNotFound } from "../../domain/not-found.ts";
 import { permissionUpdated } from "../../domain/permission-events.ts";
@@ -22,13 +21,15 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { updatePermission: onRbac("update_permission") };
+
 export const updatePermission = defineProcedure({
   path: "permissions.updatePermission",
   effect: "change",
   summary: "Change a permission",
   description:
     "Changes name or description; the slug is fixed. With `Postern-Adopt: true` an unmanaged permission becomes managed by the caller.",
-  permissions: [onRbac("update_permission")],
+  permissions: needed,
   errors: ["permission_not_found", "managed_elsewhere", "managed_exists"],
   addition: true,
   body: Body,
@@ -36,10 +37,10 @@ export const updatePermission = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  call.require(rbacPermission("update_permission"));
+  call.require(needed.updatePermission);
   return inTransaction(deps, async (tx) => {
     const current = await lockPermission(tx, { workspaceId, permission: body.permission });
     if (current === undefined) throw permissionNotFound(body.permission);

@@ -1,6 +1,5 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
-import { rbacPermission } from "../../../core/permissions/root-key.ts";
 import { adopting, guardManaged } from "../../domain/managed.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
 import { roleUpdated } from "../../domain/role-events.ts";
@@ -20,13 +19,15 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { updateRole: onRbac("update_role") };
+
 export const updateRole = defineProcedure({
   path: "permissions.updateRole",
   effect: "change",
   summary: "Change a role",
   description:
     "Changes name or description. With `Postern-Adopt: true` an unmanaged role becomes managed by the caller.",
-  permissions: [onRbac("update_role")],
+  permissions: needed,
   errors: ["role_not_found", "role_already_exists", "managed_elsewhere", "managed_exists"],
   addition: true,
   body: Body,
@@ -34,13 +35,13 @@ export const updateRole = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   return inTransaction(deps, async (tx) => {
     const current = await lockRole(tx, { workspaceId, role: body.role });
     if (current === undefined) throw roleNotFound(body.role);
-    call.require(rbacPermission("update_role"));
+    call.require(needed.updateRole);
     const wanted: RoleRow = {
       id: current.id,
       name: body.name ?? current.name,

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { deleteOrRelease } from "../../domain/managed.ts";
 import { policyNotFound } from "../../domain/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
@@ -13,13 +12,15 @@ import { PolicyId } from "./schemas.ts";
 const Body = z.strictObject({ policyId: PolicyId });
 type Body = z.output<typeof Body>;
 
+const needed = { updateApi: onApi("update_api") };
+
 export const deletePolicy = defineProcedure({
   path: "policies.deletePolicy",
   effect: "change",
   summary: "Delete a policy",
   description:
     "Sidecars that enforce it go on with the last version that they have: a gate never opens because its policy is gone.",
-  permissions: [onApi("update_api")],
+  permissions: needed,
   errors: ["policy_not_found", "managed_elsewhere"],
   addition: true,
   body: Body,
@@ -27,14 +28,14 @@ export const deletePolicy = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { policyId } = body;
   const { workspaceId } = caller;
   await inTransaction(deps, async (tx) => {
     const policy = await lockPolicy(tx, { workspaceId, policyId });
     if (policy === undefined) throw policyNotFound(policyId);
-    call.require(apiPermission("update_api", policy.api_id));
+    call.require(needed.updateApi, policy.api_id);
     const targets = [
       { type: "policy" as const, id: policyId, name: policy.name },
       { type: "api" as const, id: policy.api_id },

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { readStoredPolicy, StoredPolicy } from "../../../core/policies/stored-policy.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { policyNotFound } from "../../domain/not-found.ts";
@@ -25,12 +24,14 @@ const Data = PolicyHead.extend({
 });
 type Data = z.input<typeof Data>;
 
+const needed = { readApi: onApi("read_api") };
+
 export const getPolicy = defineProcedure({
   path: "policies.getPolicy",
   effect: "read",
   summary: "Read a policy",
   description: "By id, or by its API and name; with what the sidecars that enforce it say of themselves.",
-  permissions: [onApi("read_api")],
+  permissions: needed,
   errors: ["policy_not_found"],
   addition: true,
   body: Body,
@@ -38,11 +39,11 @@ export const getPolicy = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
   const row = await findNamed(call);
-  call.require(apiPermission("read_api", row.api_id));
+  call.require(needed.readApi, row.api_id);
   const { policy } = readStoredPolicy(row.policy);
   return { ...(await describePolicy(deps, workspaceId, row)), ...(policy === undefined ? {} : { policy }) };
 }

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
@@ -15,13 +14,15 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { readApi: onApi("read_api", "for every policy of the page") };
+
 export const listPolicies = defineListProcedure({
   path: "policies.listPolicies",
   effect: "read",
   summary: "List policies",
   description:
     "In the order of their ids, without the policies themselves. The root key must be allowed to read the API of each.",
-  permissions: [onApi("read_api", "for every policy of the page")],
+  permissions: needed,
   errors: ["api_not_found"],
   addition: true,
   body: Body,
@@ -30,18 +31,18 @@ export const listPolicies = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Page<PolicyHead>> {
+async function handle(call: Call<Body, typeof needed>): Promise<Page<PolicyHead>> {
   const { body, caller, deps } = call;
   const { apiId, limit, cursor = "" } = body;
   const { workspaceId } = caller;
   if (apiId !== undefined) {
     if ((await findApi(deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
-    call.require(apiPermission("read_api", apiId));
+    call.require(needed.readApi, apiId);
   }
   // One row more than is shown: it tells that there is a next page, and where that begins.
   const rows = await listPolicyRows(deps.db, { workspaceId, apiId, cursor, rowsMax: limit + 1 });
   const shown = rows.slice(0, limit);
-  for (const row of shown) call.require(apiPermission("read_api", row.api_id));
+  for (const row of shown) call.require(needed.readApi, row.api_id);
   const items = await Promise.all(shown.map((row) => describePolicy(deps, workspaceId, row)));
   return { items, cursor: rows[limit]?.id };
 }

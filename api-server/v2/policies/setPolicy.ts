@@ -4,7 +4,6 @@ import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
 import { parseQuery, QuerySyntaxError } from "../../../core/permissions/query.ts";
-import { apiPermission } from "../../../core/permissions/root-key.ts";
 import { PolicyInput } from "../../../core/policies/policy.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed.ts";
@@ -57,13 +56,15 @@ const Data = z.strictObject({
 });
 type Data = z.output<typeof Data>;
 
+const needed = { updateApi: onApi("update_api") };
+
 export const setPolicy = defineProcedure({
   path: "policies.setPolicy",
   effect: "change",
   summary: "Store a compiled policy",
   description:
     "What sidecars enforce. A policy is named by its API and its name: setting it again replaces it and keeps its id. Setting what is stored already changes nothing.",
-  permissions: [onApi("update_api")],
+  permissions: needed,
   errors: ["api_not_found", "policy_outdated", "managed_elsewhere", "managed_exists"],
   addition: true,
   body: Body,
@@ -71,7 +72,7 @@ export const setPolicy = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { apiId, name } = body;
@@ -79,7 +80,7 @@ async function handle(call: Call<Body>): Promise<Data> {
   return inTransaction(deps, async (tx) => {
     const api = await holdApi(tx, { workspaceId, apiId });
     if (api === undefined) throw apiNotFound(apiId);
-    call.require(apiPermission("update_api", apiId));
+    call.require(needed.updateApi, apiId);
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
       const current = await lockPolicyByName(tx, { workspaceId, apiId, name });
       const stored = current === undefined ? await create(tx, call) : await change(tx, call, current);

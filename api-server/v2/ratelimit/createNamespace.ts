@@ -33,13 +33,15 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
+const needed = { createNamespace: onNamespaces("create_namespace") };
+
 export const createNamespace = defineProcedure({
   path: "ratelimit.createNamespace",
   effect: "change",
   summary: "Create a rate-limit namespace",
   description:
     "A deleted namespace of the name does not stand in the way: the new one has an id, counters and overrides of its own. With `Postern-Adopt: true` an unmanaged namespace of the name is taken over instead.",
-  permissions: [onNamespaces("create_namespace")],
+  permissions: needed,
   errors: ["ratelimit_namespace_already_exists", "managed_exists"],
   addition: true,
   body: Body,
@@ -47,11 +49,11 @@ export const createNamespace = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { name } = body;
-  call.require("ratelimit.*.create_namespace");
+  call.require(needed.createNamespace);
   const manager = creatingManager(call);
   return inTransaction(deps, async (tx) => {
     const own = await findOwn(tx, workspaceId, manager);

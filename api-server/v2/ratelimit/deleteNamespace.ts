@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { deleteOrRelease } from "../../domain/managed.ts";
 import { deleteNamespaceWithOverrides } from "../../domain/namespaces.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
@@ -14,13 +13,15 @@ import { Namespace } from "./schemas.ts";
 const Body = z.strictObject({ namespace: Namespace });
 type Body = z.output<typeof Body>;
 
+const needed = { deleteNamespace: onNamespace("delete_namespace") };
+
 export const deleteNamespace = defineProcedure({
   path: "ratelimit.deleteNamespace",
   effect: "change",
   summary: "Delete a rate-limit namespace",
   description:
     "With its overrides. Limit calls then answer 410 under its id and name, until `ratelimit.createNamespace` makes a new one.",
-  permissions: [onNamespace("delete_namespace")],
+  permissions: needed,
   errors: ["ratelimit_namespace_not_found", "managed_elsewhere"],
   addition: true,
   body: Body,
@@ -28,14 +29,14 @@ export const deleteNamespace = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   await inTransaction(deps, async (tx) => {
     const namespace = await lockNamespace(tx, { workspaceId, namespace: body.namespace });
     if (namespace === undefined) throw namespaceNotFound(body.namespace);
     const { id, name } = namespace;
-    call.require(ratelimitPermission("delete_namespace", id));
+    call.require(needed.deleteNamespace, id);
     await deleteOrRelease(call, namespace, `The rate-limit namespace ${id}`, {
       remove: () => deleteNamespaceWithOverrides(tx, auditContext(call), namespace),
       release: async () => {

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { deleteOrRelease } from "../../domain/managed.ts";
 import { namespaceNotFound, overrideNotFound } from "../../domain/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
@@ -14,26 +13,28 @@ import { Namespace, OverrideIdentifier } from "./schemas.ts";
 const Body = z.strictObject({ namespace: Namespace, identifier: OverrideIdentifier });
 type Body = z.output<typeof Body>;
 
+const needed = { deleteOverride: onNamespace("delete_override") };
+
 export const deleteOverride = defineProcedure({
   path: "ratelimit.deleteOverride",
   effect: "change",
   summary: "Delete an override",
   description: "The override with exactly this identifier: a pattern is deleted by naming the pattern.",
-  permissions: [onNamespace("delete_override")],
+  permissions: needed,
   errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found", "managed_elsewhere"],
   body: Body,
   data: Empty,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<z.input<typeof Empty>> {
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
   const { identifier } = body;
   const { workspaceId } = caller;
   await inTransaction(deps, async (tx) => {
     const namespace = await holdNamespace(tx, { workspaceId, namespace: body.namespace });
     if (namespace === undefined) throw namespaceNotFound(body.namespace);
-    call.require(ratelimitPermission("delete_override", namespace.id));
+    call.require(needed.deleteOverride, namespace.id);
     const override = await lockOverride(tx, { workspaceId, namespaceId: namespace.id, identifier });
     if (override === undefined) throw overrideNotFound(identifier);
     const { id } = override;

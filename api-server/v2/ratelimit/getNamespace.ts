@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -9,12 +8,14 @@ import { Namespace, NamespaceOut, toNamespaceOut } from "./schemas.ts";
 const Body = z.strictObject({ namespace: Namespace });
 type Body = z.output<typeof Body>;
 
+const needed = { readNamespace: onNamespace("read_namespace") };
+
 export const getNamespace = defineProcedure({
   path: "ratelimit.getNamespace",
   effect: "read",
   summary: "Read a rate-limit namespace",
   description: "By id or name. A deleted one is not found.",
-  permissions: [onNamespace("read_namespace")],
+  permissions: needed,
   errors: ["ratelimit_namespace_not_found"],
   addition: true,
   body: Body,
@@ -22,10 +23,10 @@ export const getNamespace = defineProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<NamespaceOut> {
+async function handle(call: Call<Body, typeof needed>): Promise<NamespaceOut> {
   const { body, caller, deps } = call;
   const namespace = await findNamespace(deps.db, { workspaceId: caller.workspaceId, namespace: body.namespace });
   if (namespace === undefined) throw namespaceNotFound(body.namespace);
-  call.require(ratelimitPermission("read_namespace", namespace.id));
+  call.require(needed.readNamespace, namespace.id);
   return toNamespaceOut(namespace);
 }

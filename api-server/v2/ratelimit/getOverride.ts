@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { selectOverride } from "../../../core/ratelimits/overrides.ts";
 import { namespaceNotFound, overrideNotFound } from "../../domain/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
@@ -12,25 +11,27 @@ import { Namespace, OverrideIdentifier, OverrideOut, toOverrideOut } from "./sch
 const Body = z.strictObject({ namespace: Namespace, identifier: OverrideIdentifier });
 type Body = z.output<typeof Body>;
 
+const needed = { readOverride: onNamespace("read_override") };
+
 export const getOverride = defineProcedure({
   path: "ratelimit.getOverride",
   effect: "read",
   summary: "Read the override in force for an identifier",
   description:
     "The override that is spelt exactly like the identifier, else of the patterns that fit it the one with the most literal characters: the same that `ratelimit.limit` applies.",
-  permissions: [onNamespace("read_override")],
+  permissions: needed,
   errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found"],
   body: Body,
   data: OverrideOut,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<OverrideOut> {
+async function handle(call: Call<Body, typeof needed>): Promise<OverrideOut> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
   if (namespace === undefined) throw namespaceNotFound(body.namespace);
-  call.require(ratelimitPermission("read_override", namespace.id));
+  call.require(needed.readOverride, namespace.id);
   const { identifier } = body;
   const override = await findInForce(deps.db, { workspaceId, namespaceId: namespace.id, identifier });
   if (override === undefined) throw overrideNotFound(identifier);

@@ -1,6 +1,5 @@
 import { performance } from "node:perf_hooks";
 import * as z from "zod";
-import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { consumeLimits } from "../../domain/consume-limits.ts";
 import { applyLimit, toLimitEvent } from "../../domain/limit-requests.ts";
 import { namespaceToLimit } from "../../domain/namespaces.ts";
@@ -20,24 +19,29 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
+const needed = {
+  limit: onNamespace("limit"),
+  createNamespace: onNamespaces("create_namespace", "when the namespace is new"),
+};
+
 export const limit = defineProcedure({
   path: "ratelimit.limit",
   effect: "read",
   summary: "Check and consume a rate limit",
   description:
     "Counts the identifier within the namespace, in windows that are aligned to the clock and slide into one another. A refused call consumes nothing. A namespace is made when it is first used.",
-  permissions: [onNamespace("limit"), onNamespaces("create_namespace", "when the namespace is new")],
+  permissions: needed,
   errors: ["ratelimit_namespace_gone"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const startedMs = performance.now();
   const { body, deps, origin } = call;
-  const namespace = await namespaceToLimit(call, body.namespace);
-  call.require(ratelimitPermission("limit", namespace.id));
+  const namespace = await namespaceToLimit(call, needed, body.namespace);
+  call.require(needed.limit, namespace.id);
   const applied = await applyLimit(call, namespace.id, body);
   const { charge, override } = applied;
 

@@ -15,12 +15,14 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { readNamespace: onNamespaces("read_namespace") };
+
 export const listNamespaces = defineListProcedure({
   path: "ratelimit.listNamespaces",
   effect: "read",
   summary: "List the rate-limit namespaces",
   description: "In the order of their ids. Deleted ones are left out.",
-  permissions: [onNamespaces("read_namespace")],
+  permissions: needed,
   errors: [],
   addition: true,
   body: Body,
@@ -29,9 +31,9 @@ export const listNamespaces = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Page<NamespaceOut>> {
+async function handle(call: Call<Body, typeof needed>): Promise<Page<NamespaceOut>> {
   const { limit, cursor = "", search } = call.body;
-  call.require("ratelimit.*.read_namespace");
+  call.require(needed.readNamespace);
   // One row more than is shown: it tells that there is a next page, and where that begins.
   const page = { workspaceId: call.caller.workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
@@ -21,12 +20,14 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
+const needed = { readOverride: onNamespace("read_override") };
+
 export const listOverrides = defineListProcedure({
   path: "ratelimit.listOverrides",
   effect: "read",
   summary: "List the overrides of a namespace",
   description: "In the order of their ids. Deleted ones are left out.",
-  permissions: [onNamespace("read_override")],
+  permissions: needed,
   errors: ["ratelimit_namespace_not_found"],
   body: Body,
   item: OverrideOut,
@@ -34,13 +35,13 @@ export const listOverrides = defineListProcedure({
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Page<OverrideOut>> {
+async function handle(call: Call<Body, typeof needed>): Promise<Page<OverrideOut>> {
   const { body, caller, deps } = call;
   const { limit, cursor = "" } = body;
   const { workspaceId } = caller;
   const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
   if (namespace === undefined) throw namespaceNotFound(body.namespace);
-  call.require(ratelimitPermission("read_override", namespace.id));
+  call.require(needed.readOverride, namespace.id);
   // One row more than is shown: it tells that there is a next page, and where that begins.
   const rows = await listOverrideRows(deps.db, {
     workspaceId,

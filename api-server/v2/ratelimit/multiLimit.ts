@@ -42,13 +42,18 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
+const needed = {
+  limit: onNamespace("limit"),
+  createNamespace: onNamespaces("create_namespace", "when a namespace is new"),
+};
+
 export const multiLimit = defineProcedure({
   path: "ratelimit.multiLimit",
   effect: "read",
   summary: "Check and consume several rate limits, all or none",
   description:
     "The body is an array. When one of the limits refuses, none is consumed, and those that pass say what is left without their own cost. Namespaces are made when they are first used.",
-  permissions: [onNamespace("limit"), onNamespaces("create_namespace", "when a namespace is new")],
+  permissions: needed,
   errors: ["ratelimit_namespace_gone"],
   body: Body,
   data: Data,
@@ -61,11 +66,12 @@ export const multiLimit = defineProcedure({
  * for a moment another caller may be refused who soon would not be, and should the connection be lost just then, what was
  * not given back stays consumed until its window has passed.
  */
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const startedMs = performance.now();
   const { body, deps, origin } = call;
   const namespaces = await namespacesToLimit(
     call,
+    needed,
     body.map(({ namespace }) => namespace),
   );
   const applied = await Promise.all(

@@ -1,7 +1,6 @@
 import type { PoolClient } from "pg";
 import * as z from "zod";
 import { makeId } from "../../../core/ids.ts";
-import { ratelimitPermission } from "../../../core/permissions/root-key.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
@@ -50,26 +49,28 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
+const needed = { setOverride: onNamespace("set_override") };
+
 export const setOverride = defineProcedure({
   path: "ratelimit.setOverride",
   effect: "change",
   summary: "Set an override",
   description:
     "Replaces limit and duration of the calls for one identifier, or for all that fit a pattern. There is one override for each identifier of a namespace: setting it again changes it and keeps its id.",
-  permissions: [onNamespace("set_override")],
+  permissions: needed,
   errors: ["ratelimit_namespace_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,
   data: Data,
   handle,
 });
 
-async function handle(call: Call<Body>): Promise<Data> {
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   return inTransaction(deps, async (tx) => {
     const namespace = await holdNamespace(tx, { workspaceId, namespace: body.namespace });
     if (namespace === undefined) throw namespaceNotFound(body.namespace);
-    call.require(ratelimitPermission("set_override", namespace.id));
+    call.require(needed.setOverride, namespace.id);
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
       const { identifier } = body;
       const existing = await lockOverride(tx, { workspaceId, namespaceId: namespace.id, identifier });

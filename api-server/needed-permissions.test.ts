@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { onApi, onNamespace, onRbac } from "./needed-permissions.ts";
+import { type Call, type CallNeeding, defineProcedure } from "./procedure.ts";
+
+/*
+ * The compiler holds what handlers require against what their procedure declares: `npm run check` fails when one of the lines
+ * below that must not compile does.
+ */
+
+const needed = { updateKey: onApi("update_key"), encryptKey: onApi("encrypt_key", "with `recoverable`") };
+const Body = z.strictObject({});
+
+const procedure = {
+  path: "keys.example",
+  effect: "read",
+  summary: "",
+  description: "",
+  errors: [],
+  body: Body,
+  data: Body,
+} as const;
+
+test("a handler requires what its procedure declares, and nothing else compiles", () => {
+  const handle = async (call: Call<object, typeof needed>) => {
+    call.require(needed.updateKey, "api_1");
+    // The same permission under another name is the same one.
+    call.require(onApi("encrypt_key"), "api_1");
+    // @ts-expect-error: never declared.
+    call.require(onApi("delete_key"), "api_1");
+    // @ts-expect-error: neither asked without a refusal, ...
+    call.holds(onNamespace("limit"), "rlns_1");
+    // @ts-expect-error: ... nor for some object.
+    call.holdsForSome(onRbac("read_role"));
+    return {};
+  };
+  expect(defineProcedure({ ...procedure, permissions: needed, handle }).permissions).toBe(needed);
+
+  // @ts-expect-error: the handler requires more than this one declares.
+  defineProcedure({ ...procedure, permissions: { updateKey: onApi("update_key") }, handle });
+  // @ts-expect-error: there is no such action.
+  onApi("update_kye");
+});
+
+test("a helper is given only calls whose procedure declares what it requires", () => {
+  const helper = (call: CallNeeding<object, typeof needed.encryptKey>) => call.require;
+  const pass = (call: Call<object, typeof needed>, other: Call<object, { updateKey: typeof needed.updateKey }>) => {
+    helper(call);
+    // @ts-expect-error: a procedure that does not declare `encrypt_key`.
+    helper(other);
+  };
+  expect(pass).toBeTypeOf("function");
+});

@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import type { PublicError } from "../../core/errors.ts";
+import { onApi, onRbac } from "../needed-permissions.ts";
+import { createGrants } from "./grants.ts";
+
+const updateKey = onApi("update_key");
+const encryptKey = onApi("encrypt_key");
+
+test("what is missing is named, what is held is not", () => {
+  const { require, holds, holdsForSome } = createGrants(new Set(["api.api_1.update_key", "rbac.*.read_role"]));
+  const refusalOf = (run: () => void): PublicError => {
+    try {
+      run();
+    } catch (error) {
+      return error as PublicError;
+    }
+    throw new Error("nothing was refused");
+  };
+  expect(() => require(updateKey, "api_1")).not.toThrow();
+  expect(() => require(onRbac("read_role"))).not.toThrow();
+  expect(refusalOf(() => require(updateKey, "api_2"))).toMatchObject({
+    kind: "forbidden",
+    detail: "The root key lacks the permission api.*.update_key or api.api_2.update_key.",
+  });
+  // Of no API in particular.
+  expect(refusalOf(() => require(updateKey)).detail).toBe("The root key lacks the permission api.*.update_key.");
+  expect([holds(updateKey, "api_1"), holds(updateKey, "api_2"), holds(updateKey)]).toEqual([true, false, false]);
+  expect([holdsForSome(updateKey), holdsForSome(encryptKey)]).toEqual([true, false]);
+});
