@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { buildTestApp, type Reply, type TestApp } from "./app.ts";
+import { buildTestApp, type Reply, type TestApp } from "../../test/app.ts";
 
 let api: TestApp;
 let apiId: string;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { buildTestApp, type TestApp } from "./app.ts";
+import { buildTestApp, type TestApp } from "../../test/app.ts";
 
 const HOUR_MS = 3_600_000;
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type ConsumeRequest, CountersUnavailable } from "../../edge/counters/contract.ts";
-import type { UsageEvent } from "../../edge/events/contract.ts";
-import { buildTestApp, type TestApp } from "./app.ts";
+import { type ConsumeRequest, CountersUnavailable } from "../../../edge/counters/contract.ts";
+import type { UsageEvent } from "../../../edge/events/contract.ts";
+import { buildTestApp, type TestApp } from "../../test/app.ts";
 
 const HOUR_MS = 3_600_000;
 
