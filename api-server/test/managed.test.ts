@@ -369,7 +369,7 @@ test.each([
   expect((await api.call("managed.findObject", body)).status).toBe(400);
 });
 
-describe("createNamespace", () => {
+describe("a namespace of a name that is taken", () => {
   const createNamespace = (name: string, options?: object) => api.call("ratelimit.createNamespace", { name }, options);
 
   test("adopts an unmanaged namespace of the name", async () => {

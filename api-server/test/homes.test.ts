@@ -1,0 +1,29 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { procedures } from "../v2/index.ts";
+
+/* Where the tests of a procedure are: in its folder, and there in one file. What is about all procedures is here. */
+
+const read = (folder: string): string[] =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => readFileSync(join(folder, name), "utf8"));
+
+const V2 = join(import.meta.dirname, "../v2");
+const folders = readdirSync(V2, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+const beside = new Map(folders.map(({ name }) => [name, read(join(V2, name))]));
+const aboutAll = read(import.meta.dirname);
+
+/** Managed objects are of all kinds, so that their procedures are tried beside those of the kinds. */
+const OF_ALL_KINDS = ["managed.findObject", "managed.getObject"];
+
+test.each(procedures.map(({ path }) => path))("%s", (path) => {
+  const [folder = "", name = ""] = path.split(".");
+  const describes = new RegExp(`^(?:describe|test)\\("(?:${folder}\\.)?${name}"`, "m");
+  expect(aboutAll.filter((text) => describes.test(text)).length, "described in api-server/test").toBe(0);
+  const neighbours = beside.get(folder) ?? [];
+  expect(neighbours.filter((text) => describes.test(text)).length, "described beside it").toBeLessThanOrEqual(1);
+  if (OF_ALL_KINDS.includes(path)) return;
+  expect(neighbours.filter((text) => text.includes(`"${path}"`)).length, "called beside it").toBeGreaterThan(0);
+});
