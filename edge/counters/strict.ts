@@ -12,7 +12,7 @@ export interface Caller {
 export interface ConsumeOptions {
   /**
    * For a request that is already refused: decides the limits with their costs, consumes nothing, ignores credits, and reports for each
-   * limit that would pass what remains without the cost (api/v2 9.2).
+   * limit that would pass what remains without the cost (api-v2.md section 9.2).
    */
   readonly dryRun?: boolean;
   /** When this caller has given up, nothing is consumed any more. A few seconds when left out. */
