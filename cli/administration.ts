@@ -11,8 +11,8 @@ import { UsageError } from "./command.ts";
 import { findRunningDev } from "./dev-state.ts";
 
 /*
- * The commands for what the API has no procedures for work on the database itself. The running system hears of what they change
- * as of everything else: from the marks that the row triggers leave.
+ * Commands for things that the API has no procedures for work directly on the database. The running system learns of their changes as
+ * of all others: from the marks that the row triggers write.
  */
 
 export interface DatabaseOptions {
@@ -25,8 +25,8 @@ export interface WorkspaceOptions extends DatabaseOptions {
 }
 
 /**
- * The database of DATABASE_URL, or of the `postern dev` that runs on `--data`, brought to this version's schema; closed when the
- * work is done.
+ * Connects to the database of DATABASE_URL, or of the `postern dev` that runs on `--data`, and migrates it to this version's schema;
+ * closes it when the work is done.
  */
 export async function withDatabase<T>(
   options: DatabaseOptions,
@@ -39,7 +39,7 @@ export async function withDatabase<T>(
   await migrateReachable(url);
   const db = createPool(url, { applicationName: "postern-cli" });
   try {
-    // A command remembers no records, so that there is nothing to forget when it has changed one.
+    // A command caches no records, so it has nothing to drop after a change.
     const projection = { drop: () => undefined, forgetAll: () => undefined };
     return await work({
       db,
@@ -54,7 +54,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** The same with the workspace of `--workspace`, or the default one. Throws when there is none of that id or name. */
+/** The same with the workspace of `--workspace`, or the default one. Throws when no workspace has that id or name. */
 export async function withWorkspace<T>(
   options: WorkspaceOptions,
   work: (administrator: Administrator, workspace: WorkspaceRow) => Promise<T>,
@@ -64,7 +64,7 @@ export async function withWorkspace<T>(
     const named = options.workspace ?? (await ensureWorkspace(db, DEFAULT_WORKSPACE));
     const workspace = await findWorkspace(db, { workspace: named });
     if (workspace === undefined) {
-      throw new Error(`there is no workspace ${named}; \`postern workspace list\` shows those that there are`);
+      throw new Error(`there is no workspace ${named}; \`postern workspace list\` lists them`);
     }
     return work(administrator, workspace);
   });
@@ -79,16 +79,16 @@ async function migrateReachable(url: string): Promise<void> {
   }
 }
 
-/** What a command throws for an id that the workspace does not have. */
+/** The error of a command for an id that does not exist in the workspace. */
 export const notFound = (what: string, workspace: WorkspaceRow, list: string): Error =>
-  new Error(`there is no ${what} in workspace ${workspace.name}; \`postern ${list}\` shows those that there are`);
+  new Error(`there is no ${what} in workspace ${workspace.name}; \`postern ${list}\` lists them`);
 
-/** The database cannot know which person this is, so the log says what the machine says. */
+/** The database cannot know which person runs the command, so the audit log gets the user and host name. */
 function actor(): Administrator["actor"] {
   return { type: "cli", id: "cli", name: `${userName()}@${hostname()}` };
 }
 
-/** In a container the process may run under a number that has no name. */
+/** In a container the process may run under a user id without a name. */
 function userName(): string {
   try {
     return userInfo().username;

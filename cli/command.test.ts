@@ -14,7 +14,7 @@ const command = defineCommand({
 });
 
 describe("options", () => {
-  test("come from the arguments before the environment, and from the default last", () => {
+  test("come from the arguments, else from the environment, else from the default", () => {
     expect(parseOptions(command, ["-f", "a"], { TRY_FILE: "b" })).toEqual({ file: "a", depth: "3", json: false });
     expect(parseOptions(command, ["--json"], { TRY_FILE: "b" })).toEqual({ file: "b", depth: "3", json: true });
   });
@@ -23,7 +23,7 @@ describe("options", () => {
     { name: "one that is required is missing", args: [], says: "--file is missing (or set TRY_FILE)" },
     { name: "one that does not exist is given", args: ["-f", "a", "--colour"], says: "--colour" },
     { name: "one has no value", args: ["--file"], says: "file" },
-    { name: "something is no option at all", args: ["-f", "a", "b"], says: "b" },
+    { name: "an argument is not an option", args: ["-f", "a", "b"], says: "b" },
   ])("are refused with a reason when $name", ({ args, says }) => {
     expect(() => parseOptions(command, args, {})).toThrow(UsageError);
     expect(() => parseOptions(command, args, {})).toThrow(says);

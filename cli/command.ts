@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 
 /*
- * What a command of the CLI is: a name, a line that says what it does, its options as data. Parsing, `--help` and the
+ * A command of the CLI: a name, a line that says what it does, its options as data. Parsing, `--help` and the
  * reference page are made from the same table.
  */
 
@@ -13,14 +13,14 @@ export interface OptionRow {
   /** One letter: `-f`. */
   readonly short?: string;
   readonly default?: string;
-  /** The environment variable that gives the value when the option is absent. */
+  /** The environment variable with the value when the option is absent. */
   readonly env?: string;
   readonly required?: true;
 }
 
 export type OptionTable = Readonly<Record<string, OptionRow>>;
 
-/** Parsed options: strings are undefined when neither given nor defaulted, booleans are always there. */
+/** Parsed options: a string is undefined when it is neither given nor has a default; a boolean is always present. */
 export type OptionValues<T extends OptionTable> = {
   readonly [K in keyof T]: T[K]["type"] extends "boolean"
     ? boolean
@@ -36,35 +36,35 @@ export interface Command<T extends OptionTable = OptionTable> {
   /** More than the summary, shown by `--help`. */
   readonly description?: string;
   readonly options: T;
-  /** What `--json` prints, in outline: `{"id","name"}`. Names are neither changed nor dropped from one release to the next. */
+  /** The shape of what `--json` prints: `{"id","name"}`. Names are never changed or removed in a later release. */
   readonly answer?: string;
-  /** Gives the exit code. Throw `UsageError` for what the caller can mend by calling differently. */
+  /** Returns the exit code. Throws `UsageError` for what the caller can fix by calling the command differently. */
   readonly run: (options: OptionValues<T>, io: Io) => Promise<number>;
 }
 
-/** The world as a command sees it: the environment, and where its answer goes. Logs go to standard error. */
+/** The environment of a command and its outputs. Logs go to standard error. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The command's answer, to standard output. */
   out(line: string): void;
-  /** What a person should know meanwhile, to standard error. */
+  /** Progress and hints for a person, to standard error. */
   note(line: string): void;
-  /** How wide the terminal is that the answer goes to; left out when it goes elsewhere, and nothing is cut to fit. */
+  /** The width of the terminal that shows the answer; undefined when it is not a terminal, so that nothing is shortened. */
   readonly columns?: number | undefined;
 }
 
-/** The command was called in a way that cannot work. Exit code 2. */
+/** The command was called incorrectly. Exit code 2. */
 export class UsageError extends Error {
   override name = "UsageError";
 }
 
 /**
- * Gives the command back as it is. Inside, the types of its options follow from their table; outside, all commands are of
- * one type, because whoever runs one reads its options by that very table.
+ * Returns the command unchanged. Inside, the types of its options follow from their table; outside, all commands have one
+ * type, because the options are parsed by that same table.
  */
 export const defineCommand = <T extends OptionTable>(command: Command<T>): Command => command as unknown as Command;
 
-/** Reads the arguments and the environment by the command's table. Throws `UsageError` naming the option at fault. */
+/** Reads the arguments and the environment by the command's table. Throws `UsageError` that names the wrong option. */
 export function parseOptions(command: Command, args: readonly string[], env: Io["env"]): OptionValues<OptionTable> {
   let given: Record<string, string | boolean | undefined>;
   try {

@@ -8,11 +8,11 @@ async function run(...args: string[]) {
   return { code: await runCommand(args, io), ...said };
 }
 
-test.each(COMMANDS)("$name is listed under the name and the summary that it has", async ({ name, summary, load }) => {
+test.each(COMMANDS)("$name is listed with its own name and summary", async ({ name, summary, load }) => {
   expect(await load()).toMatchObject({ name, summary });
 });
 
-test("a noun alone lists its verbs, as one without a verb that is wrongly called", async () => {
+test("a noun without a verb lists its verbs, and counts as called incorrectly", async () => {
   const asked = await run("rootkey", "--help");
   expect(asked.code).toBe(0);
   expect(asked.out.join("\n")).toContain("rootkey revoke");
@@ -23,7 +23,7 @@ test("a noun alone lists its verbs, as one without a verb that is wrongly called
 test.each([
   { args: ["rootkeys"], says: '"rootkeys"; `postern --help`' },
   { args: ["rootkey", "steal"], says: '"rootkey steal"; `postern rootkey --help`' },
-])("what is no command is refused, and the message says where to look: $args", async ({ args, says }) => {
+])("an unknown command is refused, and the message says where to look: $args", async ({ args, says }) => {
   const ran = await run(...args);
   expect(ran).toMatchObject({ code: 2, out: [] });
   expect(ran.notes.join()).toContain(says);

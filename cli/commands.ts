@@ -2,8 +2,8 @@ import type { Command, Io } from "./command.ts";
 import { execute } from "./execute.ts";
 
 /*
- * The one entry, `postern COMMAND`. Commands are loaded when they are called, so that the sidecar does not pay for the
- * operator's libraries. Exit codes: 0 done, 1 failed, 2 called wrongly.
+ * The only entry point, `postern COMMAND`. A command is loaded when it is called, so that the sidecar does not load the
+ * operator's libraries. Exit codes: 0 done, 1 failed, 2 called incorrectly.
  */
 interface CommandRow {
   readonly name: string;
@@ -29,7 +29,7 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: "sidecar",
-    summary: "guard an app: verify keys, enforce limits, forward",
+    summary: "protect an app: verify keys, enforce limits, forward",
     load: async () => (await import("./commands/sidecar.ts")).sidecar,
   },
   {
@@ -64,7 +64,7 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: "workspace quota",
-    summary: "bound the requests per minute that a workspace may send to the API",
+    summary: "limit the requests per minute that a workspace may send to the API",
     load: async () => (await import("./commands/workspace/quota.ts")).workspaceQuota,
   },
   {
@@ -74,7 +74,7 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: "rootkey list",
-    summary: "list the root keys of a workspace, the oldest first",
+    summary: "list the root keys of a workspace, oldest first",
     load: async () => (await import("./commands/rootkey/list.ts")).rootkeyList,
   },
   {
@@ -89,12 +89,12 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: "rootkey expire",
-    summary: "set when a root key stops working, or that it never does",
+    summary: "set when a root key expires, or that it never expires",
     load: async () => (await import("./commands/rootkey/expire.ts")).rootkeyExpire,
   },
   {
     name: "rootkey revoke",
-    summary: "revoke a root key for good",
+    summary: "revoke a root key permanently",
     load: async () => (await import("./commands/rootkey/revoke.ts")).rootkeyRevoke,
   },
   {
@@ -144,7 +144,7 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: "audit",
-    summary: "list what was changed in a workspace, by whom, the newest first",
+    summary: "list the changes in a workspace and who made them, newest first",
     load: async () => (await import("./commands/audit.ts")).audit,
   },
 ];
@@ -163,7 +163,7 @@ function overview(commands: readonly CommandRow[], usage: string): string {
   ].join("\n");
 }
 
-/** Runs the command that the arguments name. Gives the exit code. */
+/** Runs the command that the arguments name. Returns the exit code. */
 export async function runCommand(args: readonly string[], io: Io): Promise<number> {
   const [first = "", second = ""] = args;
   const row =

@@ -14,13 +14,13 @@ beforeAll(async () => {
 });
 afterAll(() => control.close());
 
-test("a refill is done for whoever knows the token, and tells how many, or what went wrong", async () => {
+test("a caller with the token gets a refill, and the number of keys or the failure", async () => {
   expect(await refillInDev(control.state, "2041-01-03")).toEqual({ refilled: 7, failed: 0 });
   expect(await refillInDev(control.state, "2041-01-02")).toBeUndefined();
   await expect(refillInDev(control.state, "2041-01-01")).rejects.toThrow("the running postern dev failed: no store");
 });
 
-test("without the token nothing is done, and other paths and methods do nothing", async () => {
+test("a request without the token, or with another path or method, does nothing", async () => {
   asked.length = 0;
   const { url, token } = control.state;
   const status = async (path: string, method: string, authorization: string) =>

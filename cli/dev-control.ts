@@ -6,8 +6,8 @@ import type { RefillRun } from "../api-server/credits/refill.ts";
 import type { DevState } from "./dev-state.ts";
 
 /*
- * A running `postern dev` keeps its counters in the process, where no other process reaches them. So what has to do with counters
- * it does itself when another command asks it to: over a port of 127.0.0.1, with a token that stands in dev.json.
+ * A running `postern dev` keeps its counters in its own process, where no other process reaches them. So for other commands it performs
+ * what needs the counters: over a port of 127.0.0.1, with a token that is in dev.json.
  */
 
 export interface DevControl {
@@ -15,7 +15,7 @@ export interface DevControl {
   close(): Promise<void>;
 }
 
-/** What `refill` gives: undefined while another process is at it. */
+/** The result of `refill`: undefined while another process is refilling. */
 type Refilled = RefillRun | undefined;
 
 const REFILL = /^\/refill\/(\d{4}-\d{2}-\d{2})$/;
@@ -56,7 +56,7 @@ export async function startDevControl({
   };
 }
 
-/** Has a running `postern dev` refill what is due on a UTC date. Throws what it failed with. */
+/** Lets a running `postern dev` refill what is due on a UTC date. Throws its failure. */
 export async function refillInDev({ url, token }: DevControl["state"], date: string): Promise<Refilled> {
   const response = await fetch(`${url}/refill/${date}`, {
     method: "POST",

@@ -3,20 +3,20 @@ import { join } from "node:path";
 import * as z from "zod";
 
 /*
- * What a running `postern dev` tells other commands on the same `--data` directory. The file holds the password of the
- * embedded Postgres and the token of its control port, so that only its owner may read it.
+ * What a running `postern dev` publishes to other commands with the same `--data` directory. The file holds the password of the
+ * embedded Postgres and the token of the control port, so only its owner may read it.
  */
 const DevState = z.object({
   pid: z.number(),
   databaseUrl: z.string(),
-  /** Where it takes orders; not there yet while it starts. */
+  /** The control port; missing while it starts. */
   control: z.object({ url: z.string(), token: z.string() }).optional(),
 });
 export type DevState = z.infer<typeof DevState>;
 
 const fileIn = (dataDir: string) => join(dataDir, "dev.json");
 
-/** The state of the `postern dev` that runs on this directory now, undefined when none does. */
+/** Returns the state of the `postern dev` that runs on this directory now; undefined when none does. */
 export function findRunningDev(dataDir: string): DevState | undefined {
   const file = fileIn(dataDir);
   if (!existsSync(file)) return undefined;

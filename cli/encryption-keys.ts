@@ -5,11 +5,11 @@ import { ENCRYPTION_KEY_BYTES, type EncryptionKey } from "../api-server/domain/k
 import { type Io, UsageError } from "./command.ts";
 
 /*
- * The encryption keys for recoverable keys: `ID:BASE64`, separated by commas or lines, so that the same text is good for a
- * variable and for a file that a Kubernetes Secret is mounted as. No message repeats what may be a secret.
+ * The encryption keys for recoverable keys: `ID:BASE64`, separated by commas or line ends, so that the same text works in a
+ * variable and in a file from a Kubernetes Secret. No error message contains what may be a secret.
  */
 
-/** The first one encrypts, all decrypt. */
+/** The first one encrypts, all of them decrypt. */
 export type EncryptionKeys = readonly [EncryptionKey, ...EncryptionKey[]];
 
 const VARIABLE = "POSTERN_ENCRYPTION_KEYS";
@@ -17,7 +17,7 @@ const KEY_ID = /^[a-zA-Z0-9_-]{1,64}$/;
 /** With or without padding, in either alphabet of RFC 4648. */
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
-/** From the file or from the environment; undefined when neither names any. Throws `UsageError` that says what is wrong where. */
+/** Reads them from the file or from the environment; undefined when neither is set. Throws `UsageError` with problem and place. */
 export function readEncryptionKeys(file: string | undefined, env: Io["env"]): EncryptionKeys | undefined {
   const text = env[VARIABLE];
   const isInEnvironment = text !== undefined && text !== "";
@@ -26,7 +26,7 @@ export function readEncryptionKeys(file: string | undefined, env: Io["env"]): En
   return parseEncryptionKeys(readFile(file), file);
 }
 
-/** @param source what the text is from, for the `UsageError` that is thrown when it is not as it should be. */
+/** @param source where the text comes from, for the `UsageError` that is thrown when it is invalid. */
 export function parseEncryptionKeys(text: string, source: string): EncryptionKeys {
   const entries = text
     .split(/[,\n]/)
@@ -67,8 +67,8 @@ function readFile(file: string): string {
 }
 
 /**
- * For `postern dev`, which nobody has to configure: a key that lives in its data directory, beside the database, and that only
- * its owner may read. Made by the first start.
+ * For `postern dev`, which needs no configuration: a key in its data directory, beside the database, that only
+ * its owner may read. Made at the first start.
  */
 export function keepEncryptionKeys(dataDir: string): EncryptionKeys {
   const file = join(dataDir, "encryption-keys");

@@ -1,6 +1,6 @@
 import { type Command, helpText, type Io, parseOptions, UsageError } from "./command.ts";
 
-/** Loads and runs one command with its arguments. Gives the exit code; failures become one line for a person. */
+/** Loads and runs one command with its arguments. Returns the exit code; a failure is printed as one line. */
 export async function execute(load: () => Promise<Command>, args: readonly string[], io: Io): Promise<number> {
   let name = "";
   try {
@@ -18,24 +18,24 @@ export async function execute(load: () => Promise<Command>, args: readonly strin
     }
     const reason = error instanceof Error ? error : new Error(String(error));
     io.note(`postern${name}: ${describe(reason)}`);
-    // The stack is for whoever asks for it.
+    // The stack is printed only on request.
     if (io.env.POSTERN_DEBUG === "1" && reason.stack !== undefined) io.note(reason.stack);
     return 1;
   }
 }
 
-/** One line: what happened, and what caused it. */
+/** Returns one line: what happened, and what caused it. */
 function describe(error: Error): string {
-  // Of several addresses that were tried in vain, as `localhost` has, each has its error, and all of them together no message.
+  // When several addresses failed, as `localhost` may have, each has its error and the AggregateError has no message.
   const message = error instanceof AggregateError ? String(error.errors[0]?.message ?? error.message) : error.message;
   const cause = error.cause instanceof Error ? `: ${describe(error.cause)}` : "";
   return oneLine(`${message}${cause}`);
 }
 
-/** Whatever a library has to say: a failure is one line. */
+/** A failure is one line, even if a library's message has several. */
 const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, " ");
 
-/** The process as a command sees it. */
+/** The input and outputs of a command, of this process. */
 export const processIo: Io = {
   env: process.env,
   columns: process.stdout.isTTY ? process.stdout.columns : undefined,

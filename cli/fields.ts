@@ -1,18 +1,18 @@
 /*
- * What a command tells of a thing, said once: the names and values of its machine form (`--json`), and beside them the heading
- * and the text that a person reads.
+ * The fields of a thing, defined once: names and values of its machine form (`--json`), and next to them the heading
+ * and the text for a person.
  */
 
 export interface Field<Row> {
-  /** In the machine form. These names are stable: none is renamed or dropped, new ones may come. */
+  /** In the machine form. These names are stable: none is renamed or removed; new ones may be added. */
   readonly name: string;
-  /** In the machine form; null says that there is none. */
+  /** In the machine form; null means that there is no value. */
   readonly value: (row: Row) => unknown;
-  /** The heading for people; left out where the field is for machines alone. */
+  /** The heading for people; without one the field is only in the machine form. */
   readonly title?: string;
   /** For people; the value itself when left out, `-` for null. */
   readonly text?: (row: Row) => string;
-  /** May be cut short where the terminal is narrow. What is copied, such as an id, may not. */
+  /** May be shortened on a narrow terminal. Text that users copy, such as an id, may not. */
   readonly shrinks?: true;
 }
 
@@ -40,13 +40,13 @@ export function toText<Row>({ value, text }: Field<Row>, row: Row): string {
 const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 /**
- * Names are whatever customers chose, and a terminal obeys what it is sent: control characters, and those that are invisible or
- * turn the direction of the text, are shown by their number.
+ * Customers choose names freely, and a terminal interprets control characters. So control characters, invisible ones and those that
+ * change the direction of text are shown by their number.
  */
 const printable = (text: string): string =>
   text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 
-/** `2026-11-21 09:30:00Z`: whole seconds, UTC. `none` stands for null. */
+/** `2026-11-21 09:30:00Z`: whole seconds, UTC. `none` is the text for null. */
 export function instantText(ms: number | null, none = "-"): string {
   return ms === null
     ? none

@@ -1,17 +1,17 @@
 import type { Logger } from "pino";
 
-/** So many errors in one minute are no longer the work of single requests: a new process serves better than this one. */
+/** More errors than this in one minute are not caused by single requests: a new process is better than this one. */
 const FAULTS_MAX = 100;
 const WITHIN_MS = 60_000;
 
 /**
- * Keeps the process alive when an error reaches nobody: an exception that no code caught, or the rejection of a promise that
- * nobody waits for. `onFault` counts and logs it. Past 100 in a minute the process ends with exit code 1 all the same.
- * Returns what gives the errors their usual effect back. See docs/decisions/0011.
+ * Keeps the process alive after an exception that no code caught, or a rejected promise that has no handler. `onFault` counts and
+ * logs it. After 100 in a minute the process still ends with exit code 1.
+ * Returns a function that restores the default handling. See docs/decisions/0011.
  */
 export function surviveStrayErrors(options: { log: Logger; onFault: (error: unknown) => void }): () => void {
   const { log, onFault } = options;
-  /** `performance.now()` of the last ones, the oldest first. */
+  /** Times of the last ones by `performance.now()`, oldest first. */
   const faultsAtMs: number[] = [];
   const survive = (error: unknown): void => {
     onFault(error);

@@ -1,6 +1,6 @@
 import { UsageError } from "./command.ts";
 
-/* Options that several commands share, so that they are spelt and explained alike. */
+/* Options that several commands share, so that their names and help texts are the same. */
 
 export const databaseUrl = {
   type: "string",
@@ -19,22 +19,22 @@ export const redisUrl = {
 export const eventsRedisUrl = {
   type: "string",
   placeholder: "URL",
-  help: "Redis for usage events alone; the same for api-servers and sidecars, that of --redis-url when left out",
+  help: "separate Redis for usage events, the same for api-servers and sidecars; that of --redis-url when left out",
   env: "EVENTS_REDIS_URL",
 } as const;
 
-/** Of the parts that share out the memory for events. */
+/** For the parts that share out the memory for events. */
 export const eventsMemory = {
   type: "string",
   placeholder: "MIB",
-  help: "what all events that are not stored yet may take in Redis, MiB; less where its maxmemory asks for it",
+  help: "memory in Redis for events that are not stored yet, MiB; less if its maxmemory is small",
   default: "256",
   env: "POSTERN_EVENTS_MEMORY",
 } as const;
 
 const retentionDays = { type: "string", placeholder: "DAYS" } as const;
 
-/** Of the parts that remove what has been kept for long enough. */
+/** For the parts that delete old data. */
 export const retention = {
   "audit-retention-days": {
     ...retentionDays,
@@ -53,7 +53,7 @@ export const retention = {
 export const redisPrefix = {
   type: "string",
   placeholder: "PREFIX",
-  help: "what every Redis key begins with",
+  help: "the first part of every Redis key",
   env: "POSTERN_REDIS_PREFIX",
   default: "ps",
 } as const;
@@ -87,11 +87,11 @@ export const region = {
 export const docsUrl = {
   type: "string",
   placeholder: "URL",
-  help: "where error types point",
+  help: "base URL of error types",
   env: "POSTERN_DOCS_URL",
 } as const;
 
-/** Of the parts that serve nothing else there. */
+/** For the parts whose only HTTP server it is. */
 export const adminPort = {
   type: "string",
   placeholder: "PORT",
@@ -99,7 +99,7 @@ export const adminPort = {
   env: "POSTERN_ADMIN_PORT",
 } as const;
 
-/** Of the parts that store or read recoverable keys. The keys themselves are no option: everybody sees a command line. */
+/** For the parts that store or read recoverable keys. The keys themselves are not an option, because a command line is visible to all. */
 export const encryptionKeysFile = {
   type: "string",
   placeholder: "PATH",
@@ -107,20 +107,20 @@ export const encryptionKeysFile = {
   env: "POSTERN_ENCRYPTION_KEYS_FILE",
 } as const;
 
-/** Of lists. */
-export const limit = { type: "string", placeholder: "N", help: "so many at most", default: "100" } as const;
+/** For lists. */
+export const limit = { type: "string", placeholder: "N", help: "the most to show", default: "100" } as const;
 
-/** Of the commands that work on the database: which one. */
+/** For the commands that work on the database. */
 export const database = { "database-url": databaseUrl, data: dataDir } as const;
 
-/** And in which workspace. */
+/** For the commands that work in one workspace. */
 export const workspace = {
   type: "string",
   placeholder: "WORKSPACE",
   help: "id or name of the workspace; `default` when left out, which is made when missing",
 } as const;
 
-/** Of what is done to a workspace itself: nobody means the default one by saying nothing. */
+/** For changes of a workspace itself: it must be named, so that the default one is not changed by mistake. */
 export const namedWorkspace = {
   type: "string",
   placeholder: "WORKSPACE",
@@ -128,13 +128,13 @@ export const namedWorkspace = {
   required: true,
 } as const;
 
-/** The value, or a `UsageError` that says how to give it. */
+/** Returns the value, or throws a `UsageError` that says how to give it. */
 export function required(value: string | undefined, how: string): string {
   if (value === undefined || value === "") throw new UsageError(how);
   return value;
 }
 
-/** `a, b,c` → `["a", "b", "c"]`; undefined and empty give none. */
+/** `a, b,c` → `["a", "b", "c"]`; undefined and empty return an empty list. */
 export function splitList(text: string | undefined): string[] {
   return (text ?? "")
     .split(",")

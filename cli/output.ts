@@ -2,13 +2,13 @@ import type { Io } from "./command.ts";
 import { type Fields, toObject } from "./fields.ts";
 import { formatFields, formatTable } from "./table.ts";
 
-/* How commands answer: one JSON object on one line with `--json`, else something to read. */
+/* How commands print: one JSON object on one line with `--json`, otherwise text for a person. */
 
 interface Answering {
   readonly json: boolean;
 }
 
-/** One thing; `sentence` says what was done to it, where that says more to a person than its fields. */
+/** Prints one thing. `sentence` says what was done to it, if that is more useful to a person than its fields. */
 export function printOne<Row>(
   io: Io,
   { json }: Answering,
@@ -20,7 +20,7 @@ export function printOne<Row>(
 }
 
 /**
- * At most `max` things under the name `things`. `rows` may have one more, which is not printed: it tells that there are more.
+ * Prints at most `max` things under the name `things`. `rows` may have one more, which is not printed: it shows that there are more.
  */
 export function printList<Row>(
   io: Io,

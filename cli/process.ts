@@ -2,8 +2,8 @@ import { type Logger, pino } from "pino";
 import type { Io } from "./command.ts";
 
 /**
- * An error as it may be logged: what happened and where, and what caused it. The errors of libraries carry connections,
- * requests and statements along, which are long, and may hold what must not be read.
+ * The part of an error that may be logged: message, stack and causes. The errors of libraries also carry connections,
+ * requests and statements, which are long and may contain secrets.
  */
 function errorToLog(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
@@ -18,7 +18,7 @@ export function openLog(name: string, env: Io["env"]): Logger {
   return pino(options, pino.destination({ fd: 2, sync: true }));
 }
 
-/** Resolves with the signal's name at the first SIGTERM or SIGINT; a second one ends the process at once. */
+/** Resolves with the signal's name at the first SIGTERM or SIGINT; a second signal ends the process at once. */
 export function untilSignalled(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let signalled = false;
@@ -33,7 +33,7 @@ export function untilSignalled(): Promise<NodeJS.Signals> {
 }
 
 /**
- * What was started, to be closed in the reverse order. A part that fails to close does not keep the others open.
+ * What was started, to be closed in reverse order. A part that fails to close does not keep the others open.
  */
 export class Closers {
   readonly #closers: Array<{ what: string; close: () => Promise<void> }> = [];
@@ -58,9 +58,9 @@ export class Closers {
 }
 
 /**
- * Starts a service, waits for a signal, then closes everything within `deadlineMs`. Gives the exit code: 1 when something did
- * not close. When starting fails, what had been started is closed, and the failure is thrown on. A signal that comes while
- * it starts is obeyed at once: what has been started is closed, and the rest ends with the process, which the caller exits.
+ * Starts a service, waits for a signal, then closes everything within `deadlineMs`. Returns the exit code: 1 when something did
+ * not close. When the start fails, closes what had been started and throws that failure. A signal during the start is
+ * handled at once: what has been started is closed, and the caller ends the process with the rest.
  */
 export async function runService(
   options: { name: string; env: Io["env"]; deadlineMs?: number },
@@ -78,7 +78,7 @@ export async function runService(
     throw error;
   }
   const signal = await signalled;
-  // What fails only because everything is being closed under it is no news.
+  // A failure of the start during the shutdown is only a consequence of it.
   starting.catch(() => undefined);
   log.info({ signal }, "stopping");
   const late = setTimeout(() => {

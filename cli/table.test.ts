@@ -19,7 +19,7 @@ const rows: Thing[] = [
   { id: "thing_22", name: null, note: "ß" },
 ];
 
-test("a table has a heading, aligned columns and no blanks at its right", () => {
+test("a table has a heading, aligned columns and no trailing spaces", () => {
   expect(formatTable(fields, rows)).toEqual([
     "ID        NAME   NOTE",
     "thing_1   short  a note that goes on for a while and then some",
@@ -27,14 +27,14 @@ test("a table has a heading, aligned columns and no blanks at its right", () => 
   ]);
 });
 
-test("on a narrow terminal what may shrink does, and ids stay whole", () => {
+test("on a narrow terminal the columns that may shrink do, and ids are shown in full", () => {
   const lines = formatTable(fields, rows, 40);
   expect(lines[1]).toBe("thing_1   short  a note that goes on fo…");
   expect(Math.max(...lines.map((line) => line.length))).toBe(40);
   expect(formatTable(fields, rows, 5)[1]).toBe("thing_1   short  a note that…");
 });
 
-test("one thing has a line for each of its fields", () => {
+test("one thing is shown with a line per field", () => {
   expect(formatFields(fields, { id: "thing_1", name: "x", note: "y" })).toEqual([
     "id    thing_1",
     "name  x",
@@ -46,11 +46,11 @@ test.each([
   { name: "an escape sequence", text: "a\u001b[31mb", shown: "a\\u{1b}[31mb" },
   { name: "a line break", text: "a\nb", shown: "a\\u{a}b" },
   { name: "a turn of direction", text: "a\u202eb", shown: "a\\u{202e}b" },
-])("the terminal is never sent $name out of a name", ({ text, shown }) => {
+])("$name in a name is not sent to the terminal", ({ text, shown }) => {
   expect(formatFields(fields, { id: text, name: "", note: "" })[0]).toBe(`id    ${shown}`);
 });
 
-test("the machine form has every field under its name, whatever a person is shown", () => {
+test("the machine form has every field under its name, also those that are not shown to a person", () => {
   expect(toObject(fields, rows[1] as Thing)).toEqual({
     thingId: "thing_22",
     secretary: "for machines",
@@ -61,7 +61,7 @@ test("the machine form has every field under its name, whatever a person is show
   expect(listShape("things", fields)).toBe('{"things":[{"thingId","secretary","name","note"}],"hasMore"}');
 });
 
-test("instants are shown in whole seconds of UTC", () => {
+test("instants are shown in whole seconds, in UTC", () => {
   expect(instantText(1_795_261_700_084)).toBe("2026-11-21 11:48:20Z");
   expect(instantText(null, "never")).toBe("never");
 });

@@ -1,12 +1,12 @@
 import { type Fields, toText } from "./fields.ts";
 
 const GAP = "  ";
-/** Below this a column says nothing any more; the line wraps instead. */
+/** A narrower column would be useless; the line wraps instead. */
 const SHRUNK_MIN = 12;
 
 /**
- * A heading and a line for each row, in aligned columns. Where a line would not fit into `width` characters, the columns that may
- * shrink do, the widest first; without a width (no terminal) nothing is cut.
+ * A heading and a line for each row, in aligned columns. If a line does not fit into `width` characters, the columns that may
+ * shrink do, the widest first. Without a width (no terminal) nothing is shortened.
  */
 export function formatTable<Row>(
   fields: Fields<Row>,
@@ -30,7 +30,7 @@ export function formatTable<Row>(
   );
 }
 
-/** A line for each field of one thing: its heading, its text. */
+/** One line for each field of one thing: heading and text. */
 export function formatFields<Row>(fields: Fields<Row>, row: Row): string[] {
   const shown = fields.filter((field) => field.title !== undefined);
   const width = Math.max(...shown.map((field) => field.title?.length ?? 0));
@@ -46,7 +46,7 @@ function shrink(widths: number[], mayShrink: readonly boolean[], width: number):
   }
 }
 
-/** Counted in code points, so that a letter beyond the first plane is one. */
+/** Counts code points, so that a character outside the first plane counts as one. */
 const lengthOf = (text: string): number => [...text].length;
 
 function padOrCut(text: string, width: number): string {

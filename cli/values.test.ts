@@ -6,7 +6,7 @@ test.each(["-1", "65536", "http", ""])("a port of %j is refused", (text) => {
   expect(() => parsePort("port", text)).toThrow("--port wants a port");
 });
 
-test("an address keeps its origin alone, and must be http", () => {
+test("only the origin of an address is kept, and it must be http or https", () => {
   expect(parseHttpUrl("upstream", "http://127.0.0.1:3000/")).toBe("http://127.0.0.1:3000");
   expect(() => parseHttpUrl("upstream", "127.0.0.1:3000")).toThrow("--upstream wants an address");
 });
@@ -15,12 +15,12 @@ describe("a whole number", () => {
   test.each(["0", "16", "255"])("of %s is read", (text) => {
     expect(parseWhole("n", text, { min: 0, max: 255 })).toBe(Number(text));
   });
-  test.each(["-1", "256", "1.5", "1e2", "0x10", "", " 5", "five", "99999999999999999999"])("%j is none", (text) => {
+  test.each(["-1", "256", "1.5", "1e2", "0x10", "", " 5", "five", "99999999999999999999"])("%j is refused", (text) => {
     expect(() => parseWhole("n", text, { min: 0, max: 255, or: "none" })).toThrow(
       `--n wants a whole number from 0 to 255, or none, got "${text}"`,
     );
   });
-  test.each(["0", "10001"])("a limit of %s is none", (text) => expect(() => parseLimit(text)).toThrow(UsageError));
+  test.each(["0", "10001"])("a limit of %s is refused", (text) => expect(() => parseLimit(text)).toThrow(UsageError));
 });
 
 describe("an instant", () => {
@@ -36,7 +36,7 @@ describe("an instant", () => {
     { text: "30d", ms: nowMs + 30 * 86_400_000 },
   ])("is read from $text", ({ text, ms }) => expect(parseInstant("at", text, ahead)).toBe(ms));
 
-  test("may lie a span back, where that is what is asked for", () => {
+  test("can be a span back from now", () => {
     expect(parseInstant("since", "24h", { nowMs, spans: "back" })).toBe(nowMs - 86_400_000);
   });
 

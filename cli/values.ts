@@ -1,7 +1,7 @@
 import { EXPIRES_MAX_MS } from "../core/keys/expires-max.ts";
 import { UsageError } from "./command.ts";
 
-/* What options may hold, read from their text. Each function throws a `UsageError` that says what was expected. */
+/* Parsers of option values. Each throws a `UsageError` that says what was expected. */
 
 /** A port, 0 meaning any free one. */
 export function parsePort(option: string, text: string): number {
@@ -21,7 +21,7 @@ export function parseHttpUrl(option: string, text: string): string {
   return url.origin;
 }
 
-/** A whole number in decimal, from `min` to `max`. `or` names a word that is understood before, for the message. */
+/** A whole decimal number from `min` to `max`. `or` names a word that the caller accepts too, for the message. */
 export function parseWhole(option: string, text: string, range: { min: number; max: number; or?: string }): number {
   const { min, max, or } = range;
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
@@ -32,7 +32,7 @@ export function parseWhole(option: string, text: string, range: { min: number; m
 
 const MIB = 1024 * 1024;
 
-/** Of an option in MiB, from 1 to a terabyte: bytes. */
+/** Reads an option in MiB, from 1 to a terabyte, and returns bytes. */
 export const parseMib = (option: string, text: string): number => parseWhole(option, text, { min: 1, max: MIB }) * MIB;
 
 /** `--audit-retention-days` and `--deleted-retention-days`, up to a hundred years. */
@@ -44,13 +44,13 @@ export function parseRetention(options: {
   return { audit: days("audit-retention-days"), deleted: days("deleted-retention-days") };
 }
 
-/** How many a list may show at most. */
+/** The most that a list may show. */
 const LIST_MAX = 10_000;
 
 /** `--limit` of a list. */
 export const parseLimit = (text: string): number => parseWhole("limit", text, { min: 1, max: LIST_MAX });
 
-/** A text of bounded length with nothing in it that cannot be stored or shown. */
+/** A text of bounded length without characters that cannot be stored or shown. */
 export function parseName(option: string, text: string, { lengthMax }: { lengthMax: number }): string {
   const isPlain = text.trim() !== "" && text.length <= lengthMax && text.isWellFormed() && !/\p{Cc}/u.test(text);
   if (isPlain) return text;
@@ -68,8 +68,8 @@ const SPAN = /^(\d{1,6})([smhd])$/;
 const SPAN_UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /**
- * An instant in Unix ms: a date (midnight UTC) or an instant in ISO 8601 with its offset, or a span such as `90m` or `30d`, which
- * counts from now on or, where `spans` says so, back.
+ * Reads an instant and returns Unix ms: a date (midnight UTC), an instant in ISO 8601 with its offset, or a span such as `90m` or
+ * `30d` from now, ahead or back as `spans` says.
  */
 export function parseInstant(
   option: string,
@@ -89,7 +89,7 @@ export function parseInstant(
 function parseIso(text: string): number {
   const [, date = ""] = DATE.exec(text) ?? [];
   const midnight = new Date(`${date}T00:00:00Z`);
-  // Date.parse takes 30 February for 2 March.
+  // Date.parse reads 30 February as 2 March.
   if (Number.isNaN(midnight.getTime()) || midnight.toISOString().slice(0, 10) !== date) return Number.NaN;
   return Date.parse(text);
 }

@@ -7,7 +7,7 @@ export interface AdminOptions {
   readonly host: string;
   readonly port: number;
   readonly metrics: OperatorMetrics;
-  /** Followers are ready too: they hold warm caches, and wait. */
+  /** Followers are ready too: their caches are filled and they wait. */
   readonly isReady: () => boolean;
 }
 

@@ -8,7 +8,7 @@ export interface OperatorMetrics {
   readonly setLeading: (isLeading: boolean) => void;
 }
 
-/** No label names an object: their number has no bound. */
+/** No label names an object, because the number of objects is not bounded. */
 export function createOperatorMetrics(source: Pick<ManifestSource, "list">): OperatorMetrics {
   const registry = new Registry();
   const registers = [registry];
@@ -25,10 +25,14 @@ export function createOperatorMetrics(source: Pick<ManifestSource, "list">): Ope
     buckets: [0.005, 0.02, 0.05, 0.1, 0.3, 1, 3, 10],
     registers,
   });
-  const leading = new Gauge({ name: "postern_operator_leading", help: "1 while this replica works.", registers });
+  const leading = new Gauge({
+    name: "postern_operator_leading",
+    help: "1 while this replica is the leader.",
+    registers,
+  });
   new Gauge({
     name: "postern_operator_objects",
-    help: "Objects, by kind and the status of their Ready condition.",
+    help: "Objects, by kind and status of their Ready condition.",
     labelNames: ["kind", "ready"],
     registers,
     collect() {

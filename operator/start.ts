@@ -19,22 +19,22 @@ export interface OperatorConfig {
   readonly source:
     | {
         readonly kind: "kubernetes";
-        /** A file; left out, the cluster that this runs in. */
+        /** A file; the cluster in which this runs when left out. */
         readonly kubeconfig?: string;
-        /** Watch these alone; left out, all. */
+        /** Watch only these; all when left out. */
         readonly namespaces?: readonly string[];
-        /** Where the Lease is; left out, the namespace of the kubeconfig's context or of the pod. */
+        /** The namespace of the Lease; that of the kubeconfig's context or of the pod when left out. */
         readonly leaseNamespace?: string;
       }
     | { readonly kind: "directory"; readonly dir: string; readonly stateDir: string };
   readonly apiUrl: string;
   readonly rootKey: string;
-  /** Names this cluster or directory among all that share the store; part of who manages an object. */
+  /** Unique name of this cluster or directory among all that share the store; part of an object's manager. */
   readonly cluster: string;
   readonly logger: Logger;
-  /** For probes and metrics; left out, none are served. Port 0 takes a free one. */
+  /** Address for probes and metrics; none are served when left out. Port 0 picks a free port. */
   readonly admin?: { readonly host: string; readonly port: number };
-  /** Of several replicas, one works. Kubernetes alone. */
+  /** Only one of several replicas works. For Kubernetes only. */
   readonly leaderElection?: boolean;
   readonly resyncMs?: number;
   readonly nowMs?: () => number;
@@ -49,13 +49,13 @@ export interface ObjectStatus {
 }
 
 export interface Operator {
-  /** Of the admin server, when there is one. */
+  /** URL of the admin server, if there is one. */
   readonly adminUrl: string | undefined;
-  /** Resolves when everything that was there at the start was reconciled once, well or not. */
+  /** Resolves when each object that existed at the start was reconciled once, successfully or not. */
   ready(): Promise<void>;
-  /** The objects and what became of each. */
+  /** The objects with their statuses. */
   statuses(): readonly ObjectStatus[];
-  /** What is wrong with documents of a directory; of a cluster always empty, because the API server refuses those. */
+  /** Problems in documents of a directory. Always empty for a cluster, because its API server refuses invalid objects. */
   problems(): readonly DocumentProblem[];
   close(): Promise<void>;
 }
@@ -64,7 +64,7 @@ const RESYNC_MS = 300_000;
 const CLOSE_MS = 2_000;
 const LEASE = "postern-operator";
 
-/** Starts watching and reconciling. Throws when the source cannot be opened at all. */
+/** Starts watching and reconciling. Throws when the source cannot be opened. */
 export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const { cluster, logger: log, resyncMs = RESYNC_MS, nowMs = Date.now } = config;
   const { source, problems, elect } = await openSource(config);
@@ -117,7 +117,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     for (const controller of controllers.values()) isLeading ? controller.resume() : controller.pause();
   };
 
-  // Before the first list, which waits for as long as the cluster's API is away: probes must be answered meanwhile.
+  // Before the first list, which waits as long as the cluster's API is unreachable: probes must be answered meanwhile.
   const admin =
     config.admin === undefined ? undefined : await startAdmin({ ...config.admin, metrics, isReady: () => isListed });
   try {
@@ -137,11 +137,11 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     problems,
     close: async () => {
       await admin?.close();
-      // What is under way may finish, but an API that hangs must not hold up the exit.
+      // Running work may finish, but an API that hangs must not delay the exit.
       const late = setTimeout(() => stop.abort(), CLOSE_MS);
       await Promise.all([...controllers.values()].map((controller) => controller.close()));
       clearTimeout(late);
-      // Last of what writes: the next leader must not meet what is still being written.
+      // Last, after all writes: the next leader must not start while this one is still writing.
       await election?.close();
       await source.close();
     },
@@ -156,7 +156,7 @@ interface Terms {
 interface OpenSource {
   readonly source: ManifestSource;
   readonly problems: () => readonly DocumentProblem[];
-  /** Calls `onStarted` at once when there is nothing to be elected. */
+  /** Calls `onStarted` at once when there is no election. */
   readonly elect: (terms: Terms) => LeaderElection | undefined;
 }
 

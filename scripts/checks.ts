@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { dockerAnswers } from "../test/harness/parts/find.ts";
 import { kubernetesPrograms } from "../test/harness/parts/kubernetes.ts";
 
-// `make test`: the type check, the linter and all tests, one after the other, each also when an earlier one failed.
+// `make test`: the type check, the linter and all tests, one after another, also after a failure.
 // The last line, "N passed, N failed", counts every test, and the type check and the linter as one each.
 
 type Count = { passed: number; failed: number };
@@ -13,7 +13,7 @@ type Count = { passed: number; failed: number };
 const root = join(import.meta.dirname, "..");
 const results = join(root, ".postern", "test-results");
 
-/** The part of the JSON reporter's file (in the form of Jest's) that is needed here. */
+/** The part of the JSON reporter's file (in Jest's format) that is needed here. */
 type Report = {
   numPassedTests: number;
   numFailedTests: number;
@@ -47,12 +47,12 @@ async function tests(): Promise<Count & { skipped: number }> {
     () => undefined,
   );
   if (report === undefined) return { passed: 0, failed: 1, skipped: 0 };
-  // A file whose hook failed, or which could not even be read, has no failed test to be counted.
+  // A file whose hook failed, or which could not be loaded, has no failed test that would be counted.
   const brokenFiles = report.testResults.filter(
     (file) => file.status === "failed" && !file.assertionResults.some(({ status }) => status === "failed"),
   );
   const failed = report.numFailedTests + brokenFiles.length;
-  // An error outside of any test fails the run all the same.
+  // An error outside of all tests also fails the run.
   return {
     passed: report.numPassedTests,
     failed: failed === 0 && code !== 0 ? 1 : failed,
@@ -60,13 +60,13 @@ async function tests(): Promise<Count & { skipped: number }> {
   };
 }
 
-/** Builds the programs, on a machine that has none, before the time limit of any test begins to count. */
+/** Builds the programs if the machine has none, before the time limit of a test starts. */
 async function prepareKubernetes(): Promise<void> {
   if (process.env.TEST_KUBECONFIG || (await dockerAnswers())) return;
   try {
     await kubernetesPrograms();
   } catch (error) {
-    // The tests that need it fail with the same words.
+    // The tests that need it fail with the same message.
     process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
   }
 }

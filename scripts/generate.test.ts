@@ -8,7 +8,7 @@ test("every generated file is as `npm run generate` would write it", async () =>
   expect(await findStale()).toEqual([]);
 });
 
-test("a structural schema has one type at each place and nothing that the API server refuses", () => {
+test("a structural schema has one type at each place and only keywords that the API server accepts", () => {
   const schema = z.strictObject({
     port: z.union([z.string(), z.int()]).meta({ "x-kubernetes-int-or-string": true }),
     kind: z.literal("a").optional(),
@@ -37,12 +37,12 @@ test("a structural schema has one type at each place and nothing that the API se
   });
 });
 
-test("what has no structural form is refused with its place", () => {
+test("a schema without a structural form is refused with its location", () => {
   const schema = z.strictObject({ deep: z.strictObject({ either: z.union([z.string(), z.boolean()]) }) });
   expect(() => structuralSchema(schema, "input")).toThrow(".deep.either has alternatives");
 });
 
-test("types of the API are those that openapi-fetch reads", () => {
+test("the types of the API have the form that openapi-fetch expects", () => {
   const json = (schema: object) => ({ content: { "application/json": { schema } } });
   const body = {
     type: "object",

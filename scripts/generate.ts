@@ -7,13 +7,13 @@ import { crds } from "./generate/crds.ts";
 import { manifestReference } from "./generate/manifest-reference.ts";
 import { openApi } from "./generate/openapi.ts";
 
-/** Writes every derived file; with `--check` it only compares, names the stale ones and ends with exit code 1. */
+/** Writes every derived file. With `--check` it only compares, lists the stale ones and ends with exit code 1. */
 
-/** A derived document: each of its files by its path from the root of the project. */
+/** A derived document: the contents of its files by path from the root of the project. */
 export interface Target {
   readonly name: string;
   readonly files: () => Promise<ReadonlyMap<string, string>>;
-  /** Of a folder that holds generated files alone, whatever the target does not name is stale too. */
+  /** A folder that holds only generated files: a file that the target does not name is stale too. */
   readonly ownsFolder?: string;
 }
 
@@ -21,7 +21,7 @@ export const targets: readonly Target[] = [crds, manifestReference, cliReference
 
 const ROOT = resolve(import.meta.dirname, "..");
 
-/** The paths of the files that differ from what would be written, or should not be there. */
+/** Returns the paths of the files that differ from what would be written, or should not exist. */
 export async function findStale(): Promise<string[]> {
   const stale: string[] = [];
   for (const target of targets) {

@@ -23,7 +23,7 @@ export const apiServer = defineCommand({
   name: "api-server",
   summary: "serve the HTTP API, project changes, ingest events",
   description:
-    "Brings the database to this version's schema first. Any number of replicas may run; one of them at a time relays.",
+    "Migrates the database to this version's schema first. Any number of replicas may run; one of them at a time is the relay.",
   options: {
     "database-url": databaseUrl,
     "redis-url": redisUrl,
@@ -33,12 +33,12 @@ export const apiServer = defineCommand({
     ...retention,
     host: listenHost,
     port: { type: "string", placeholder: "PORT", help: "port to listen on", default: "8080", env: "POSTERN_API_PORT" },
-    "docs-url": { ...docsUrl, help: "where error types point; the server serves the pages itself" },
+    "docs-url": { ...docsUrl, help: "base URL of error types; the server serves the pages itself" },
     region,
     "trusted-proxies": {
       type: "string",
       placeholder: "IP,IP",
-      help: "proxies whose X-Forwarded-For is believed",
+      help: "proxies whose X-Forwarded-For is trusted",
       env: "POSTERN_TRUSTED_PROXIES",
     },
     "encryption-keys-file": encryptionKeysFile,

@@ -25,7 +25,7 @@ afterAll(() => cli.close());
 const ids = async (args: string): Promise<string[]> =>
   (await cli.json(`audit ${args}`)).events.map(({ id }: { id: string }) => id);
 
-test("audit lists the newest first, whole", async () => {
+test("audit lists all fields, newest first", async () => {
   const { events, hasMore } = await cli.json("audit");
   expect(hasMore).toBe(false);
   expect(events.map((row: { time: number }) => new Date(row.time).getUTCDate())).toEqual([5, 4, 3, 2, 1]);
@@ -43,7 +43,7 @@ test("audit lists the newest first, whole", async () => {
   });
 });
 
-test("audit finds by event, by target and by time, each of them or all", async () => {
+test("audit finds by event, by target and by time, each alone or together", async () => {
   expect(await ids("--event key.update")).toEqual(["log_4", "log_2"]);
   expect(await ids("--target key_3")).toEqual(["log_3"]);
   expect(await ids("--since 2026-01-04")).toEqual(["log_5", "log_4"]);
@@ -51,7 +51,7 @@ test("audit finds by event, by target and by time, each of them or all", async (
   expect((await cli.run("audit --event key.update --target key_3")).notes).toEqual(["no events"]);
 });
 
-test("audit shows so many as were asked for, and says that there are more", async () => {
+test("audit shows at most --limit rows, and says that there are more", async () => {
   const ran = await cli.run("audit --limit 2");
   expect(ran.out[0]).toMatch(/^TIME +EVENT +ACTOR +TARGETS +DESCRIPTION$/);
   expect(ran.out[1]).toBe("2026-01-05 00:00:00Z  key.create  ci (rk_1) for dev/Role/shop/a  key_5    Updated key");
@@ -86,7 +86,7 @@ test.each([
   expect(await cli.failure(`audit ${args}`, code)).toContain(says);
 });
 
-test("a database that cannot be reached is said in one line, without its password", async () => {
+test("an unreachable database is reported in one line, without its password", async () => {
   const DATABASE_URL = "postgres://postgres:hunter22@127.0.0.1:1/postern";
   const { code, notes } = await cli.run("audit", { env: { DATABASE_URL } });
   expect(code).toBe(1);
@@ -95,7 +95,7 @@ test("a database that cannot be reached is said in one line, without its passwor
   ]);
 });
 
-test("without a database and without a running dev it is called wrongly", async () => {
+test("without a database and without a running dev it is called incorrectly", async () => {
   const { code, notes } = await cli.run("audit --data /nowhere", { env: { DATABASE_URL: "" } });
   expect(code).toBe(2);
   expect(notes.join()).toContain("no `postern dev` runs on /nowhere: start it, or set DATABASE_URL");

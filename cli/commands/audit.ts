@@ -19,7 +19,7 @@ const auditFields: Fields<AuditRow> = [
   { name: "requestId", value: (row) => row.request_id },
 ];
 
-/** Who it was, and for whom: the manifest, where one is behind it. */
+/** Who made the change, and for which manifest if one caused it. */
 function actorText({ actor: { type, id, name, meta } }: AuditRow): string {
   const who = type === "rootkey" ? `${name} (${id})` : type === "cli" ? `cli: ${name}` : name;
   return meta?.manager === undefined ? who : `${who} for ${meta.manager}`;
@@ -31,7 +31,7 @@ function targetsText({ targets }: AuditRow): string {
 
 export const audit = defineCommand({
   name: "audit",
-  summary: "list what was changed in a workspace, by whom, the newest first",
+  summary: "list the changes in a workspace and who made them, newest first",
   options: {
     workspace,
     event: { type: "string", placeholder: "EVENT", help: "only this event, such as key.update" },
@@ -39,7 +39,7 @@ export const audit = defineCommand({
     since: {
       type: "string",
       placeholder: "TIME",
-      help: "nothing older: 2026-12-31, 2026-12-31T18:00:00Z, 24h",
+      help: "only changes since: 2026-12-31, 2026-12-31T18:00:00Z, 24h",
     },
     limit,
     ...database,

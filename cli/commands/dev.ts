@@ -25,18 +25,18 @@ import { type Closers, runService } from "../process.ts";
 import { parseHttpUrl, parseMib, parsePort, parseRetention } from "../values.ts";
 
 /*
- * Everything in one process: the parts that a cluster runs as processes of their own, met at the same interfaces. Postgres
- * is real all the same, and Redis is when REDIS_URL is set.
+ * Everything in one process: the parts that a cluster runs as separate processes, over the same interfaces. Postgres
+ * is always a real one, and Redis is one when REDIS_URL is set.
  */
 
 const HOST = "127.0.0.1";
-/** How long the first reconcile of a policy, and then its way to the sidecar, may take before `dev` goes on without. */
+/** How long `dev` waits for the first reconcile of a policy, and then for the sidecar to get it, before it continues. */
 const FIRST_POLICY_DEADLINE_MS = 15_000;
 
-/** The line that `--json` prints, once, when everything is ready. */
+/** The line that `--json` prints once, when everything is ready. */
 interface ReadyLine {
   readonly apiUrl: string;
-  /** null without a policy in the manifests: there is nothing to enforce yet. */
+  /** null without a policy in the manifests, because then there is nothing to enforce. */
   readonly sidecarUrl: string | null;
   readonly adminUrl: string | null;
   readonly rootKey: string;
@@ -84,7 +84,7 @@ export const dev = defineCommand({
     const data = resolve(options.data);
     const running = findRunningDev(data);
     if (running !== undefined) {
-      throw new UsageError(`process ${running.pid} runs on ${data} already; stop it, or give another --data`);
+      throw new UsageError(`process ${running.pid} already runs on ${data}; stop it, or give another --data`);
     }
     return runService({ name: "dev", env: io.env }, async ({ log, closers }) => {
       const server = await startServer({ options, data, io, log, closers });
@@ -195,7 +195,7 @@ async function startGate(parts: {
   await operator.ready();
   const policyId = await findPolicy(operator, options.policy);
   if (policyId === undefined) {
-    log.warn("no ApiKeyPolicy is in force: mend the manifests and start again to get a sidecar");
+    log.warn("no ApiKeyPolicy is in force: fix the manifests and start again to get a sidecar");
     return undefined;
   }
   const gate = await startSidecar({
@@ -215,17 +215,17 @@ async function startGate(parts: {
   return gate;
 }
 
-/** The policy is in Postgres; the gate has it when the relay has carried it to the edge. */
+/** Waits until the sidecar has the policy, which is in Postgres and is projected by the relay. */
 async function untilReady({ adminUrl }: Sidecar, log: Logger): Promise<void> {
   const deadline = Date.now() + FIRST_POLICY_DEADLINE_MS;
   while ((await fetch(`${adminUrl}/readyz`)).status !== 200) {
     if (Date.now() > deadline)
-      return log.warn("the sidecar has not got its policy yet: until then it refuses requests");
+      return log.warn("the sidecar does not have its policy yet, and refuses requests until it has");
     await new Promise((done) => setTimeout(done, 10));
   }
 }
 
-/** The id of the policy to enforce, once it is reconciled; undefined when none is within the deadline. */
+/** Returns the id of the policy to enforce when it is reconciled; undefined when none is within the deadline. */
 async function findPolicy(operator: Operator, wanted: string | undefined): Promise<string | undefined> {
   const deadline = Date.now() + FIRST_POLICY_DEADLINE_MS;
   for (;;) {

@@ -5,12 +5,12 @@ import { databaseUrl, required } from "../options.ts";
 export const migrateCommand = defineCommand({
   name: "migrate",
   summary: "bring the database to this version's schema",
-  description: "Safe to run at any time and from several places at once; the api-server does the same when it starts.",
+  description: "Safe to run at any time and several times at once; the api-server does the same when it starts.",
   options: { "database-url": databaseUrl },
   run: async (options, io) => {
     await migrate(required(options["database-url"], "give --database-url, or set DATABASE_URL"), {
       onBlocked: ({ fileName }) =>
-        io.note(`${fileName} did not get its locks in time, because of a long transaction; it tries again`),
+        io.note(`${fileName} did not get its locks in time, because of a long transaction; retrying`),
     });
     io.note("the database is at this version's schema");
     return 0;

@@ -29,11 +29,15 @@ export const operator = defineCommand({
     cluster: {
       type: "string",
       placeholder: "NAME",
-      help: "name of the cluster, part of who manages an object",
+      help: "name of the cluster, part of the manager's name of an object",
       default: "default",
       env: "POSTERN_CLUSTER",
     },
-    "leader-election": { type: "boolean", help: "let one replica of several work", env: "POSTERN_LEADER_ELECTION" },
+    "leader-election": {
+      type: "boolean",
+      help: "let only one of several replicas work",
+      env: "POSTERN_LEADER_ELECTION",
+    },
     "admin-port": { ...adminPort, default: "8002" },
   },
   run: (options, io) =>

@@ -15,7 +15,7 @@ afterAll(async () => {
   await Promise.all([cli.close(), redis.close()]);
 });
 
-test("what is printed is taken by Redis as it stands, whatever is in the names", async () => {
+test("Redis accepts what is printed unchanged, for any characters in the names", async () => {
   const user = `acl-${redis.prefix.slice(0, -1)}`;
   try {
     for (const args of [
@@ -42,9 +42,9 @@ test("what is printed is taken by Redis as it stands, whatever is in the names",
 test.each([
   ["", "give either --workspace or --central"],
   ["--central --workspace ws_1", "give either --workspace or --central"],
-  ["--central --events", "--events and --eval are of the pods' user"],
+  ["--central --events", "--events and --eval are only for the pods' user"],
   ["--workspace ws_1 --user a\tb", "--user wants"],
   ["--workspace ws\t1 --user u", "cannot stand in a rule"],
-])("redis-acl %s is called wrongly", async (args, message) => {
+])("redis-acl %s is called incorrectly", async (args, message) => {
   expect(await cli.failure(`redis-acl ${args}`.trim(), 2)).toContain(message);
 });

@@ -6,13 +6,13 @@ export const redisAcl = defineCommand({
   name: "redis-acl",
   summary: "print the rules of a Redis user for pods, or for api-servers",
   description:
-    "Prints a command for redis-cli to which a password has to be added, as `>password` or `#sha256`. A pod's user reads the records of its workspace, writes counters, credits, events and its own report, and runs the scripts that api-servers have loaded. Redis 7 or later.",
+    "Prints a command for redis-cli. Add a password to it, as `>password` or `#sha256`. A pod's user reads the records of its workspace, writes counters, credits, events and its own report, and runs the scripts that api-servers have loaded. Redis 7 or later.",
   options: {
-    workspace: { type: "string", placeholder: "ID", help: "id of the workspace that the pods' user is confined to" },
+    workspace: { type: "string", placeholder: "ID", help: "id of the workspace that the pods' user may access" },
     central: { type: "boolean", help: "the api-servers' user instead: all workspaces" },
-    events: { type: "boolean", help: "the pods' user of a Redis that is for events alone" },
-    eval: { type: "boolean", help: "let pods send scripts of their own, where no api-server loads them" },
-    user: { type: "string", placeholder: "NAME", help: "name of the user; made of the workspace's id when left out" },
+    events: { type: "boolean", help: "the pods' user of a Redis for events only" },
+    eval: { type: "boolean", help: "let pods load scripts themselves, where no api-server loads them" },
+    user: { type: "string", placeholder: "NAME", help: "name of the user; made from the workspace's id when left out" },
     "redis-prefix": redisPrefix,
     json,
   },
@@ -20,7 +20,7 @@ export const redisAcl = defineCommand({
   run: async (options, io) => {
     const { workspace, central, events } = options;
     if ((workspace === undefined) !== central) throw new UsageError("give either --workspace or --central");
-    if (central && (events || options.eval)) throw new UsageError("--events and --eval are of the pods' user");
+    if (central && (events || options.eval)) throw new UsageError("--events and --eval are only for the pods' user");
     const prefix = options["redis-prefix"];
     const user = parseUser(options.user ?? (workspace === undefined ? "postern" : `postern-${workspace}`));
     const rules = readRules(() =>
@@ -47,5 +47,5 @@ function readRules(read: () => string[]): string[] {
   }
 }
 
-/** For redis-cli: what has a backslash is put in quotes, in which that is written twice. */
+/** Quotes for redis-cli: a rule with a backslash is put in quotes, where the backslash is doubled. */
 const quote = (rule: string): string => (rule.includes("\\") ? `"${rule.replaceAll("\\", "\\\\")}"` : rule);

@@ -11,8 +11,9 @@ const PLACES = { min: 1, max: 1_000_000 };
 
 export const sidecar = defineCommand({
   name: "sidecar",
-  summary: "guard an app: verify keys, enforce limits, forward",
-  description: "Starts also while Redis is away; it is ready once it holds a policy, and never opens without one.",
+  summary: "protect an app: verify keys, enforce limits, forward",
+  description:
+    "Starts also while Redis is unreachable. It is ready once it has a policy, and lets no request through without one.",
   options: {
     "redis-url": redisUrl,
     "redis-prefix": redisPrefix,
@@ -39,35 +40,35 @@ export const sidecar = defineCommand({
     "upstream-connections": {
       type: "string",
       placeholder: "COUNT",
-      help: "requests that may be with the app at once; others wait for a moment, and are then answered 503",
+      help: "requests that the app may handle at once; others wait a moment and then get 503",
       default: "1000",
       env: "POSTERN_UPSTREAM_CONNECTIONS",
     },
     upgrades: {
       type: "string",
       placeholder: "COUNT",
-      help: "connections that may be upgraded (WebSocket) at once; others are answered 503",
+      help: "connections that may be upgraded (WebSocket) at once; others get 503",
       default: "10000",
       env: "POSTERN_UPGRADES",
     },
     "address-share": {
       type: "string",
       placeholder: "PERCENT",
-      help: "what one client address alone may hold of either; 100 when all clients come from one proxy",
+      help: "how much of either one client address may hold; set 100 when all clients come through one proxy",
       default: "50",
       env: "POSTERN_ADDRESS_SHARE",
     },
     "body-idle": {
       type: "string",
       placeholder: "SECONDS",
-      help: "how long the app waits for more of a request's body before it is answered 408",
+      help: "how long a request's body may pause while the app waits for it, before the client gets 408",
       default: "10",
       env: "POSTERN_BODY_IDLE",
     },
     "body-rate": {
       type: "string",
       placeholder: "BYTES",
-      help: "bytes per second that a request's body has to bring while the app waits for it; 0 sets no floor",
+      help: "the least bytes per second of a request's body while the app waits for it; 0 for no minimum",
       default: "240",
       env: "POSTERN_BODY_RATE",
     },
@@ -103,7 +104,7 @@ export const sidecar = defineCommand({
         logger: log,
       });
       closers.add("sidecar", () => gate.close());
-      // Not before: what fails while it starts is to end it.
+      // Not earlier: an error during the start must end the process.
       surviveStrayErrors({ log, onFault: gate.noteStrayFault });
       log.info({ url: gate.url, adminUrl: gate.adminUrl }, "listening");
     }),

@@ -39,7 +39,7 @@ function manifestFiles(path: string): string[] {
     .map((name) => join(path, name));
 }
 
-/** As the operator reads it, and also what it would find wrong only when it compiles the policy. */
+/** Checks a file as the operator reads it, and also what the operator would notice only when it compiles the policy. */
 function checkFile(file: string): DocumentProblem[] {
   return readDocuments(file, readFileSync(file, "utf8")).flatMap(({ desired, problems, ...at }) =>
     desired === undefined ? problems : [...problems, ...compileProblems(file, desired, at)],

@@ -7,22 +7,22 @@ import { COMMANDS, runCommand } from "../commands.ts";
 
 export interface Ran {
   readonly code: number;
-  /** Standard output, and standard error: a line each. */
+  /** Standard output and standard error, one entry per line. */
   readonly out: readonly string[];
   readonly notes: readonly string[];
 }
 
-/** The command line on a database of its own: in this process, from the arguments to the exit code. */
+/** The command line on a database of its own, in this process, from the arguments to the exit code. */
 export interface Cli {
   readonly databaseUrl: string;
-  /** Hands in the database, to see what became of it. */
+  /** The database, for assertions about its state. */
   readonly db: Pool;
-  /** The arguments are parted at spaces. */
+  /** The arguments are separated by spaces. */
   run(args: string, more?: { columns?: number; env?: Record<string, string> }): Promise<Ran>;
-  /** With `--json`: what it printed. Throws unless it ended well, in one line, of the shape that its reference page shows. */
+  /** Runs with `--json` and returns what it printed. Throws unless it succeeded with one line of the shape in its reference page. */
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
   json(args: string): Promise<any>;
-  /** The one line with which it failed; throws when it did not fail, or not with this exit code. */
+  /** Returns the one line of its failure; throws when it did not fail with this exit code. */
   failure(args: string, code: 1 | 2): Promise<string>;
   close(): Promise<void>;
 }
@@ -75,7 +75,7 @@ async function commandOf(args: string): Promise<Command> {
   return row.load();
 }
 
-/** As the reference writes it: a list by its first item, which has to be there, everything else by its names. */
+/** The shape as the reference writes it: a list by its first item, which must exist, everything else by its names. */
 function outline(printed: unknown): string {
   const entries = Object.entries(printed as Record<string, unknown>);
   const isList = entries.length === 2 && entries[1]?.[0] === "hasMore";

@@ -9,7 +9,7 @@ test("each failure in a row doubles the wait, up to the cap", () => {
   ]);
 });
 
-test("at most half of the wait is left to chance", () => {
+test("at most half of the wait is random", () => {
   const almostOne = 1 - Number.EPSILON;
   expect(backoffMs(3, { ...options, random: () => almostOne })).toBe(200);
   for (let i = 0; i < 100; i++) {
@@ -19,7 +19,7 @@ test("at most half of the wait is left to chance", () => {
   }
 });
 
-test("jitter takes away, it never adds", () => {
+test("jitter only shortens the wait", () => {
   expect(jitterMs(1000, 0.1, () => 0)).toBe(1000);
   expect(jitterMs(1000, 0.1, () => 1)).toBe(900);
 });

@@ -4,10 +4,10 @@ import { formatKey, type ObjectKey, parseKey } from "./object-key.ts";
 import { createQueue, type WorkQueue, type WorkResult } from "./queue.ts";
 
 export interface ControllerOptions {
-  /** Of the kind, for logs and metrics. */
+  /** The kind's name, for logs and metrics. */
   readonly name: string;
   readonly reconcile: (key: ObjectKey) => Promise<WorkResult>;
-  /** Every object is looked at again after this time (less a random tenth), even when nothing was heard of it. */
+  /** Every object is reconciled again after this time (minus a random tenth), even without an event. */
   readonly resyncMs: number;
   readonly concurrency?: number;
   readonly log: Logger;
@@ -24,7 +24,7 @@ export interface Controller {
 
 const RETRY = { firstMs: 250, maxMs: 60_000 };
 
-/** Runs `reconcile` for the keys it is given: level-triggered, one worker per key, with backoff and periodic resync. */
+/** Runs `reconcile` for the keys that are added: level-triggered, one worker per key, with backoff and periodic resync. */
 export function startController(options: ControllerOptions): Controller {
   const { name, reconcile, resyncMs, concurrency = 4, log, observe } = options;
   const work = async (text: string): Promise<WorkResult> => {
@@ -44,7 +44,7 @@ export function startController(options: ControllerOptions): Controller {
     backoff: RETRY,
     paused: true,
     onFailure: ({ key, error, failures, retryAfterMs }) =>
-      log.warn({ kind: name, object: key, err: error, failures, retryAfterMs }, "reconcile failed; trying again"),
+      log.warn({ kind: name, object: key, err: error, failures, retryAfterMs }, "reconcile failed; retrying"),
   });
   return {
     add: (key) => queue.add(formatKey(key)),

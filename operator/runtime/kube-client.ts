@@ -3,9 +3,9 @@ import type { KubeConfig, RequestContext } from "@kubernetes/client-node";
 import { type Dispatcher, errors, request } from "undici";
 
 /*
- * A narrow HTTP client of the Kubernetes API. @kubernetes/client-node knows where the server is and how to sign in
- * (exec plugins, rotated tokens, proxies); the requests are made here, so that each has a deadline, can be aborted, and a
- * watch that has gone silent is noticed.
+ * A small HTTP client of the Kubernetes API. @kubernetes/client-node finds the server and signs in
+ * (exec plugins, rotated tokens, proxies). The requests are made here, so that each has a deadline and can be aborted, and
+ * a silent watch is noticed.
  */
 
 export interface KubeObject {
@@ -32,7 +32,7 @@ export interface KubeList {
   readonly items: readonly KubeObject[];
 }
 
-/** An answer of the Kubernetes API other than success. */
+/** A reply of the Kubernetes API other than success. */
 export class KubeError extends Error {
   readonly status: number;
   /** The machine-readable reason of the Status object, such as `AlreadyExists` or `Expired`. */
@@ -54,7 +54,7 @@ export interface KubeRequest {
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
-  /** For PATCH: how the body is to be merged. */
+  /** For PATCH: how the body is merged. */
   readonly contentType?: "application/json" | "application/merge-patch+json" | "application/apply-patch+yaml";
   readonly signal?: AbortSignal;
 }
@@ -62,7 +62,7 @@ export interface KubeRequest {
 export interface WatchRequest {
   readonly path: string;
   readonly query: Readonly<Record<string, string | undefined>>;
-  /** Without a byte for so long the connection counts as dead. */
+  /** A connection without a byte for this long counts as dead. */
   readonly silenceMs: number;
   readonly signal: AbortSignal;
 }
@@ -73,9 +73,9 @@ export interface WatchEvent {
 }
 
 export interface KubeClient {
-  /** Throws `KubeError` for any answer but 2xx, and the transport's error when there is none in 30 s. */
+  /** Throws `KubeError` for any reply but 2xx, and the transport's error when there is none in 30 s. */
   send<T>(request: KubeRequest): Promise<T>;
-  /** Ends when the server closes the watch or it is aborted; throws when it breaks or falls silent. */
+  /** Ends when the server closes the watch or it is aborted; throws when it breaks or stays silent. */
   watch(request: WatchRequest): AsyncIterable<WatchEvent>;
 }
 
@@ -98,7 +98,7 @@ export function createKubeClient(
     return url;
   };
 
-  // Asked for each request anew: tokens are short-lived, and client-node keeps what may be kept.
+  // Done for each request: tokens are short-lived, and client-node caches what can be cached.
   const signIn = async (url: URL, method: string): Promise<Connection> => {
     const context = newContext(url.href, method);
     await kubeConfig.applySecurityAuthentication(context);
@@ -140,7 +140,7 @@ export function createKubeClient(
       });
       if (response.statusCode >= 300) throw toKubeError(response.statusCode, await response.body.text());
       const lines = createInterface({ input: response.body, crlfDelay: Number.POSITIVE_INFINITY });
-      // readline does not pass on an error of its input; a broken watch would look like one that ended well.
+      // readline does not pass on an error of its input, so a broken watch would look like one that ended normally.
       let broken: Error | undefined;
       response.body.once("error", (error: Error) => {
         broken = error;
@@ -157,7 +157,7 @@ export function createKubeClient(
   };
 }
 
-/** The silence of a watch is routine and answered by a new one; it is worth no warning. */
+/** The silence of a watch is normal and followed by a new watch, so it is not logged as a warning. */
 export const isSilence = (error: unknown): boolean => error instanceof errors.BodyTimeoutError;
 
 function toKubeError(status: number, text: string): KubeError {

@@ -5,8 +5,8 @@ import { type KubeClient, KubeError, type KubeRequest } from "./kube-client.ts";
 import { LEASE_TIMING, microTime, startLeaderElection } from "./leader.ts";
 
 /*
- * How long one may believe that it leads, and when another may begin, to the millisecond: the clock is the test's, and only the
- * rounds run on real time. Election on a real API server is tested in test/e2e.
+ * How long a replica may act as the leader, and when another may start, to the millisecond: the test sets the clock, and only the
+ * rounds use real time. Election on a real API server is tested in test/e2e.
  */
 
 const PATH = "/apis/coordination.k8s.io/v1/namespaces/shop/leases";
@@ -27,11 +27,11 @@ const specOf = (holderIdentity: string): Spec => ({
   leaseTransitions: 4,
 });
 
-/** One Lease, as the API keeps it: a write that names another version than the present one is a conflict. */
+/** One Lease, as the API stores it: a write with an outdated version is a conflict. */
 class LeaseApi implements KubeClient {
   spec: Spec | undefined;
   version = 0;
-  /** What is awaited before a request is looked at (`before`) and before it is answered (`after`); a throw is its answer. */
+  /** Awaited before a request is handled (`before`) and before it is answered (`after`); a throw becomes the reply. */
   before: (request: KubeRequest) => Promise<void> | void = () => {};
   after: (request: KubeRequest) => Promise<void> | void = () => {};
   reads = 0;
@@ -56,7 +56,7 @@ class LeaseApi implements KubeClient {
     return Promise.race([answer, aborted.promise]);
   }
 
-  /** Resolves when a renewal has arrived, with what lets its answer go. */
+  /** Resolves when a renewal has arrived, with a function that releases its reply. */
   async holdRenewal(): Promise<() => void> {
     const [arrived, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     this.after = async ({ method }) => {
@@ -92,7 +92,7 @@ afterEach(async () => {
   await Promise.all(closers.splice(0).map((close) => close()));
 });
 
-/** A replica whose clock stands still but when the test sets it, and which makes a round every few milliseconds. */
+/** A replica whose clock only moves when the test sets it, and which makes a round every few milliseconds. */
 function aReplica(api: LeaseApi, identity: string) {
   const clock = { ms: 0 };
   const told: string[] = [];
@@ -114,7 +114,7 @@ function aReplica(api: LeaseApi, identity: string) {
   return { election, clock, told };
 }
 
-/** Long enough for whatever would follow from the present state to have happened. */
+/** Waits long enough for every consequence of the current state. */
 async function someRounds(api: LeaseApi): Promise<void> {
   const from = api.asked.length;
   await waitFor("some rounds", () => api.asked.length >= from + 6, { everyMs: 2 });
@@ -125,7 +125,7 @@ const refuse = () => {
 };
 
 describe("a follower", () => {
-  test("leaves a Lease alone for 15 s after the last change that it saw, and takes it in that millisecond", async () => {
+  test("does not take a Lease for 15 s after the last change that it saw, and takes it exactly then", async () => {
     const api = new LeaseApi();
     api.put(specOf("other"));
     const { election, clock } = aReplica(api, "me");
@@ -146,14 +146,14 @@ describe("a follower", () => {
     expect(api.spec?.acquireTime).not.toBe(specOf("other").acquireTime);
   });
 
-  test("takes one that was given back at once", async () => {
+  test("takes a released one at once", async () => {
     const api = new LeaseApi();
     api.put(specOf(""));
     const { election } = aReplica(api, "me");
     await waitFor("the Lease to be taken", () => election.leading);
   });
 
-  test("makes one where there is none, and of two takers one leads", async () => {
+  test("creates a missing one, and of two replicas that do so one leads", async () => {
     const api = new LeaseApi();
     const read = Promise.withResolvers<void>();
     // Both have read that there is none before either writes.
@@ -180,7 +180,7 @@ describe("a leader", () => {
     return leader;
   }
 
-  test("keeps the time at which it was elected, and the count of changes, when it renews", async () => {
+  test("keeps the time of its election and the count of transitions when it renews", async () => {
     const api = new LeaseApi();
     api.put({ ...specOf("me"), renewTime: "2026-01-01T00:00:01.000000Z" });
     const { told } = await aLeader(api);
@@ -192,7 +192,7 @@ describe("a leader", () => {
   test.each([
     { name: "are refused", fault: refuse },
     { name: "hang", fault: hang },
-  ])("believes so for 10 s after the last renewal when all further ones $name, and no longer", async ({ fault }) => {
+  ])("stays the leader for exactly 10 s after the last renewal when all further ones $name", async ({ fault }) => {
     const api = new LeaseApi();
     const { election, clock, told } = await aLeader(api);
     clock.ms = 7_000;
@@ -208,7 +208,7 @@ describe("a leader", () => {
     expect(told).toEqual(["started", "stopped"]);
   });
 
-  test("counts its term from when a renewal was sent: the others count from when it arrived, not from when we heard", async () => {
+  test("counts its term from when a renewal was sent, because the others count from its arrival, not from its reply", async () => {
     const api = new LeaseApi();
     const { election, clock } = await aLeader(api);
     const answer = await api.holdRenewal();
@@ -221,7 +221,7 @@ describe("a leader", () => {
     await waitFor("it to follow", () => !election.leading);
   });
 
-  test("does not lead by a renewal whose answer came after the term that it gave", async () => {
+  test("does not lead after a renewal whose reply came after the end of its term", async () => {
     const api = new LeaseApi();
     const { election, clock, told } = await aLeader(api);
     const answer = await api.holdRenewal();
@@ -233,7 +233,7 @@ describe("a leader", () => {
     expect(told).toEqual(["started", "stopped"]);
   });
 
-  test("follows when the Lease names somebody else", async () => {
+  test("becomes a follower when the Lease names another holder", async () => {
     const api = new LeaseApi();
     const { election, told } = await aLeader(api);
     api.put(specOf("other"));
@@ -243,7 +243,7 @@ describe("a leader", () => {
     expect(api.spec?.holderIdentity).toBe("other");
   });
 
-  test("gives the Lease back when it closes, and says that it leads no more before", async () => {
+  test("releases the Lease when it closes, after it has reported that it stopped leading", async () => {
     const api = new LeaseApi();
     const { election, told } = await aLeader(api);
     let leadingAtRelease: boolean | undefined;
@@ -259,11 +259,11 @@ describe("a leader", () => {
     expect(api.asked).toHaveLength(asked);
   });
 
-  /** For guards that ask nothing: many times the interval at which they look. */
+  /** For guards that send no request: many times the interval of their checks. */
   const passes = () => new Promise((resolve) => setTimeout(resolve, 50));
 });
 
-test("one that closes leaves the Lease of another as it is", async () => {
+test("a replica that closes does not change the Lease of another", async () => {
   const api = new LeaseApi();
   api.put(specOf("other"));
   const { election, told } = aReplica(api, "me");
@@ -273,12 +273,12 @@ test("one that closes leaves the Lease of another as it is", async () => {
   expect(told).toEqual([]);
 });
 
-test("a leader stops, with its look at the clock every 2 s, before another may begin", () => {
+test("a leader that checks the clock every 2 s stops before another may start", () => {
   const { leaseMs, renewMs, giveUpMs } = LEASE_TIMING;
   expect(giveUpMs + renewMs).toBeLessThan(leaseMs);
   expect({ leaseMs, renewMs, giveUpMs }).toEqual({ leaseMs: 15_000, renewMs: 2_000, giveUpMs: 10_000 });
 });
 
-test("a MicroTime has six digits behind the point", () => {
+test("a MicroTime has six digits after the point", () => {
   expect(microTime()).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
 });

@@ -4,29 +4,29 @@ import { jitterMs } from "./backoff.ts";
 import { isKubeError, type KubeClient } from "./kube-client.ts";
 
 /*
- * One leader by a Lease (coordination.k8s.io):
+ * Leader election by a Lease (coordination.k8s.io):
  *
- *   follower   reads the Lease every 2 s; it is free when nobody holds it, or when it has not changed for 15 s *by this
+ *   follower   reads the Lease every 2 s. The Lease is free when it has no holder, or when it has not changed for 15 s *by this
  *              process's own monotonic clock* (the clocks of two pods are never compared) → tries to take it → leader
- *   leader     renews every 2 s; 10 s since it sent the last renewal that succeeded, or a Lease that names somebody else
- *              → follower. 10, and the 2 between two looks at the clock, are less than 15: the old leader stops before a
- *              new one starts
+ *   leader     renews every 2 s. 10 s after it sent the last successful renewal, or when the Lease names another holder
+ *              → follower. These 10 s, plus the 2 s between two checks of the clock, are less than 15 s: the old leader stops
+ *              before a new one starts
  *
- * Every write carries the resource version that was read, so two takers cannot both succeed. On exit the Lease is given
- * back, so that the next replica need not wait.
+ * Every write carries the resource version that was read, so two replicas cannot both take the Lease. On exit the Lease is
+ * released, so that the next replica need not wait.
  */
 
 export interface LeaderOptions {
   readonly client: KubeClient;
   readonly namespace: string;
   readonly name: string;
-  /** Different for every process, such as the pod's name. */
+  /** Unique to each process, such as the pod's name. */
   readonly identity: string;
   readonly onStarted: () => void;
   readonly onStopped: () => void;
   readonly log: Logger;
   readonly timing?: { readonly leaseMs: number; readonly renewMs: number; readonly giveUpMs: number };
-  /** Left out, that of the process. */
+  /** The process's monotonic clock when left out. */
   readonly monotonicMs?: () => number;
 }
 
@@ -60,19 +60,19 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
 
   const isOver = () => monotonicMs() - renewedAt > timing.giveUpMs;
 
-  /** `sentAt` is when the renewal was sent: the others count from its arrival, which may be long before its answer. */
+  /** `sentAt` is when the renewal was sent: the others count from its arrival, which may be long before its reply. */
   const lead = (sentAt: number) => {
     renewedAt = sentAt;
     if (isOver()) return follow();
     if (leading) return;
     leading = true;
-    log.info({ lease: name }, "this replica leads now");
+    log.info({ lease: name }, "this replica is the leader now");
     options.onStarted();
   };
   const follow = () => {
     if (!leading) return;
     leading = false;
-    log.warn({ lease: name }, "this replica leads no more");
+    log.warn({ lease: name }, "this replica is not the leader any more");
     options.onStopped();
   };
 
@@ -109,7 +109,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       ...(signal === undefined ? {} : { signal }),
     });
 
-  /** True while the holder seems alive: the Lease changed in our sight within its duration. */
+  /** Whether the holder seems alive: this process saw the Lease change within its duration. */
   const isHeld = (lease: Lease): boolean => {
     const { resourceVersion } = lease.metadata;
     if (seen?.resourceVersion !== resourceVersion) seen = { resourceVersion, at: monotonicMs() };
@@ -124,7 +124,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       await write(lease, identity, stop.signal);
       lead(sentAt);
     } catch (error) {
-      // Somebody else was faster; the next round sees who.
+      // Another replica was faster; the next round reads which one.
       if (!isKubeError(error, 409)) throw error;
     }
   }
@@ -142,7 +142,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     }
   }
 
-  // A request that hangs must not keep a dead leader in office, so its term is watched beside the campaign.
+  // A request that hangs must not keep a leader beyond its term, so the term is checked separately from the campaign.
   const guard = setInterval(() => {
     if (isOver()) follow();
   }, timing.renewMs);
@@ -157,18 +157,18 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       stop.abort();
       await campaigning;
       follow();
-      // Asked for also by a follower: its last attempt may have succeeded without its hearing of it.
+      // A follower releases too: its last attempt may have succeeded although the reply was lost.
       await release().catch((error: unknown) => log.warn({ lease: name, err: error }, "the lease was not released"));
     },
   };
 
   async function release(): Promise<void> {
-    // A cluster that does not answer must not hold up the exit; the Lease then runs out by itself.
+    // A cluster that does not answer must not delay the exit; the Lease then expires by itself.
     const signal = AbortSignal.timeout(RELEASE_MS);
     const lease = await client.send<Lease>({ method: "GET", path, signal });
     if (lease.spec.holderIdentity === identity) await write(lease, "", signal);
   }
 }
 
-/** Kubernetes MicroTime: six digits after the point are required. */
+/** Kubernetes MicroTime: requires six digits after the point. */
 export const microTime = (): string => new Date().toISOString().replace("Z", "000Z");

@@ -9,8 +9,8 @@ import { createKubeClient, type KubeObject } from "./kube-client.ts";
 import { type Change, type ListWatch, startListWatch } from "./list-watch.ts";
 
 /*
- * The faults that a real API server does not show on demand: lists that break off, versions that are too old, watches that
- * fall silent. Its ordinary ways are tested on a real one, in test/e2e.
+ * Faults that a real API server does not show on demand: lists that break, versions that are too old, watches that
+ * stay silent. Its normal behaviour is tested on a real one, in test/e2e.
  */
 
 const closers: Array<() => Promise<unknown>> = [];
@@ -34,7 +34,7 @@ const list = (resourceVersion: number, items: KubeObject[], next?: string) => ({
 });
 const event = (type: string, of: unknown) => ({ type, object: of });
 
-/** An HTTP server that answers one request after the other by the script, and keeps their addresses. */
+/** An HTTP server that answers requests in order by the script, and records their addresses. */
 async function follow(script: Script[]) {
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -85,7 +85,7 @@ test("a list of several pages is one list; then it watches from the list's versi
   expect(watching.get("shop", "a")?.metadata.name).toBe("a");
 });
 
-test("a list that breaks off between two pages is begun again", async () => {
+test("a list that breaks between two pages starts again", async () => {
   const { asked, changes, until } = await follow([
     list(5, [object("a", 1)], "more"),
     { status: 500 },
@@ -96,7 +96,7 @@ test("a list that breaks off between two pages is begun again", async () => {
   expect(changes).toEqual(["+a", "+b"]);
 });
 
-test("a watch that ends, or falls silent, goes on from the last event or bookmark", async () => {
+test("a watch that ends or stays silent continues from the last event or bookmark", async () => {
   const { asked, changes, until } = await follow([
     list(5, [object("a", 1)]),
     { watch: [event("MODIFIED", object("a", 7))] },
@@ -125,7 +125,7 @@ test.each([
   },
 );
 
-test("one's own write is not undone by an event from before it, nor a new object by its namesake's deletion", async () => {
+test("an own write is not undone by an earlier event, nor a new object by the deletion of an older one with its name", async () => {
   const { watching, changes, until } = await follow([
     list(5, [object("a", 1), object("b", 2, "new")]),
     { watch: [event("MODIFIED", object("a", 6)), event("DELETED", object("b", 7, "old"))] },

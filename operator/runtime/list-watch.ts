@@ -6,12 +6,12 @@ import { isKubeError, isSilence, type KubeClient, KubeError, type KubeList, type
 /*
  * A cache of one collection, kept by list and watch:
  *
- *   listing    the whole collection, page by page; then → watching. Failed → wait, longer each time → listing
+ *   listing    the whole collection, page by page; then → watching. Failed → wait, with backoff → listing
  *   watching   from the resource version of the last list, event or bookmark. The server ends each watch after some
- *              minutes, and one without a byte for `silenceMs` counts as dead: both → watching again from where it was.
- *              410 (the version is too old to go on from) → listing. Any other failure → wait → watching
+ *              minutes, and one without a byte for `silenceMs` counts as dead: both → watching again from the same version.
+ *              410 (the version is too old to continue from) → listing. Any other failure → wait → watching
  *
- * A list is compared with the cache, so what was deleted while nobody watched is reported like any other deletion.
+ * A list is compared with the cache, so that a deletion during a gap between watches is reported like any other.
  */
 
 export interface ListWatchOptions {
@@ -23,7 +23,7 @@ export interface ListWatchOptions {
   readonly silenceMs?: number;
 }
 
-/** `before` is missing for a new object, `after` for one that is gone. */
+/** `before` is missing for a new object, `after` for a deleted one. */
 export interface Change {
   readonly before?: KubeObject;
   readonly after?: KubeObject;
@@ -34,7 +34,7 @@ export interface ListWatch {
   readonly listed: Promise<void>;
   get(namespace: string, name: string): KubeObject | undefined;
   list(): readonly KubeObject[];
-  /** Puts an answer of the API into the cache, so that one's own write is seen before the watch reports it. */
+  /** Puts a reply of the API into the cache, so that an own write is visible before the watch reports it. */
   put(object: KubeObject): void;
   close(): Promise<void>;
 }
@@ -43,7 +43,7 @@ const PAGE = "500";
 const WATCH_SECONDS = 290;
 const SILENCE_MS = 100_000;
 const RETRY = { firstMs: 200, maxMs: 30_000 };
-/** A watch that did not even last so long was none. */
+/** A watch that ended sooner than this did not work. */
 const SHORT_MS = 1_000;
 
 export function startListWatch({ client, path, onChange, log, silenceMs = SILENCE_MS }: ListWatchOptions): ListWatch {
@@ -63,7 +63,7 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
 
   const remove = (object: KubeObject) => {
     const before = cache.get(keyOf(object));
-    // Of a deletion that comes late: the name may belong to a younger object already.
+    // A late event of a deletion: the name may belong to a newer object already.
     if (before === undefined || before.metadata.uid !== object.metadata.uid) return;
     cache.delete(keyOf(object));
     onChange({ before });
@@ -84,7 +84,7 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
       next = page.metadata.continue === "" ? undefined : page.metadata.continue;
       listedVersion = page.metadata.resourceVersion;
     } while (next !== undefined);
-    // Not sooner: a list that breaks off between two pages must be begun again.
+    // Not sooner: a list that breaks between two pages must start again.
     resourceVersion = listedVersion;
     for (const [key, object] of [...cache]) if (!found.has(key)) remove(object);
     for (const object of found.values()) put(object);
@@ -116,11 +116,11 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
       } catch (error) {
         if (stop.signal.aborted) return;
         if (isKubeError(error, 410)) resourceVersion = "";
-        // One that went well for a while is no part of a row of failures.
+        // A failure after a watch that worked for a while starts a new series of failures.
         failures = performance.now() - startedAt > RETRY.maxMs ? 1 : failures + 1;
-        if (!isSilence(error)) log.warn({ path, err: error, failures }, "the watch broke; trying again");
+        if (!isSilence(error)) log.warn({ path, err: error, failures }, "the watch broke; retrying");
       }
-      // Also after a watch that ended well: a server that closes each one at once must not be called in a loop.
+      // Also after a watch that ended normally, because a server may close each watch at once.
       const waitMs =
         failures === 0 && performance.now() - startedAt > SHORT_MS ? 0 : backoffMs(Math.max(1, failures), RETRY);
       await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
@@ -140,12 +140,12 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
   };
 }
 
-/** Resource versions of one collection are decimal numbers that grow (KEP-5504); they can be longer than a double holds. */
+/** Resource versions of one collection are increasing decimal numbers (KEP-5504); they can be longer than a double holds. */
 function isNewer(object: KubeObject, than: KubeObject): boolean {
   return BigInt(object.metadata.resourceVersion) > BigInt(than.metadata.resourceVersion);
 }
 
-/** An ERROR event carries a Status object where others carry the resource. */
+/** An ERROR event carries a Status object instead of the resource. */
 function toError(status: object): KubeError {
   const { code = 500, reason = "", message = "" } = status as { code?: number; reason?: string; message?: string };
   return new KubeError(code, reason, message);

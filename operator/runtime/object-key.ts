@@ -1,4 +1,4 @@
-/** Where an object is; together with its kind it is an object's identity as long as it lives. */
+/** Namespace and name of an object; together with its kind they identify it during its life. */
 export interface ObjectKey {
   readonly namespace: string;
   readonly name: string;
@@ -6,7 +6,7 @@ export interface ObjectKey {
 
 export const formatKey = ({ namespace, name }: ObjectKey): string => `${namespace}/${name}`;
 
-/** The inverse of `formatKey`. Neither part can hold a slash: both are DNS names. */
+/** The inverse of `formatKey`. Neither part can contain a slash, because both are DNS names. */
 export function parseKey(text: string): ObjectKey {
   const slash = text.indexOf("/");
   return { namespace: text.slice(0, slash), name: text.slice(slash + 1) };

@@ -18,7 +18,7 @@ function open(options: Partial<QueueOptions> & Pick<QueueOptions, "work">): Work
   return queue;
 }
 
-/** Work that the test ends by hand; `running` has what is under way. */
+/** Work that the test ends explicitly; `running` holds the keys in progress. */
 function heldWork() {
   const running: string[] = [];
   const started: string[] = [];
@@ -37,7 +37,7 @@ function heldWork() {
   return { work, running, started, end };
 }
 
-test("a key that is added many times waits once, and never has two workers", async () => {
+test("a key that is added many times is queued once, and never has two workers", async () => {
   const { work, running, started, end } = heldWork();
   const queue = open({ work });
   queue.add("a");
@@ -45,14 +45,14 @@ test("a key that is added many times waits once, and never has two workers", asy
   queue.add("a");
   expect(running).toEqual(["a"]);
   await end("a");
-  // What was added while it was worked on is worked on once more, and no more than that.
+  // What was added during the work is processed once more, and only once.
   expect(started).toEqual(["a", "a"]);
   await end("a");
   expect(started).toEqual(["a", "a"]);
   expect(queue.depth).toBe(0);
 });
 
-test("no more than the given number of keys are worked on at a time", async () => {
+test("at most `concurrency` keys are processed at a time", async () => {
   const { work, running, end } = heldWork();
   const queue = open({ work, concurrency: 2 });
   for (const key of ["a", "b", "c"]) queue.add(key);
@@ -63,7 +63,7 @@ test("no more than the given number of keys are worked on at a time", async () =
   await end("c");
 });
 
-test("a failure is tried again after a wait that doubles; success forgets the failures", async () => {
+test("a failure is retried after a wait that doubles; success resets the count of failures", async () => {
   vi.useFakeTimers();
   const waits: number[] = [];
   let failing = true;
@@ -88,7 +88,7 @@ test("a failure is tried again after a wait that doubles; success forgets the fa
   expect(waits.at(-1)).toBe(100);
 });
 
-test("a key that adds itself while it fails is not tried in a hot loop", async () => {
+test("a key that adds itself while it fails is not retried in a hot loop", async () => {
   vi.useFakeTimers();
   let runs = 0;
   const queue: WorkQueue = open({
@@ -103,7 +103,7 @@ test("a key that adds itself while it fails is not tried in a hot loop", async (
   expect(runs).toBe(1);
 });
 
-test("requeueAfterMs looks again then; an earlier time counts, and an event does not wait for it", async () => {
+test("requeueAfterMs processes the key again then; an earlier time wins, and an event does not wait for it", async () => {
   vi.useFakeTimers();
   const at: number[] = [];
   const begin = Date.now();
@@ -126,7 +126,7 @@ test("requeueAfterMs looks again then; an earlier time counts, and an event does
   expect(at).toEqual([0, 1000, 1300, 1400]);
 });
 
-test("a paused queue collects keys and works on them once it is resumed", () => {
+test("a paused queue collects keys and processes them when it is resumed", () => {
   const { work, running, end } = heldWork();
   const queue = open({ work, paused: true });
   queue.add("a");
@@ -137,7 +137,7 @@ test("a paused queue collects keys and works on them once it is resumed", () => 
   return Promise.all([end("a"), end("b")]);
 });
 
-test("closing waits for what runs, and starts nothing more", async () => {
+test("closing waits for running work and starts no more", async () => {
   const { work, started, end } = heldWork();
   const queue = open({ work, concurrency: 1 });
   queue.add("a");

@@ -5,26 +5,26 @@ import { type BackoffOptions, backoffMs } from "./backoff.ts";
  *
  *   unknown   add → ready; addAfter → waiting
  *   waiting   a timer runs; it fires, or add → ready; addAfter keeps the earlier of the two times
- *   ready     stands in line, once; its turn, while not paused and a worker is free → running
- *   running   one worker is on it; add only marks it "again", so that it never has two workers;
- *             done: "again" → ready; asked to look again later → waiting; else → unknown
- *             failed: → waiting, longer with each failure in a row; "again" shortens nothing, because what made the
- *             mark may be the failing work itself
+ *   ready     in the queue, once; when its turn comes, not paused and a worker is free → running
+ *   running   one worker processes it; add only marks it "again", so that it never has two workers;
+ *             done: "again" → ready; `requeueAfterMs` → waiting; otherwise → unknown
+ *             failed: → waiting, longer with each failure in a row; "again" does not shorten the wait, because the
+ *             failing work itself may have caused the mark
  *
- * A paused queue goes on taking keys, so that a follower that becomes the leader knows what there is to do.
+ * A paused queue still accepts keys, so that a follower that becomes the leader knows what there is to do.
  */
 
 export interface WorkResult {
-  /** Look again then; left out, the key rests until it is added. */
+  /** Process the key again after this time; without it, only when it is added again. */
   readonly requeueAfterMs?: number | undefined;
 }
 
 export interface QueueOptions {
-  /** Throwing means: try again, after the backoff. */
+  /** A throw means: retry after the backoff. */
   readonly work: (key: string) => Promise<WorkResult>;
   readonly concurrency: number;
   readonly backoff: BackoffOptions;
-  /** Told of each failure, with the number of failures in a row and when the next attempt is. */
+  /** Called for each failure, with the number of failures in a row and the wait before the next attempt. */
   readonly onFailure: (failure: { key: string; error: unknown; failures: number; retryAfterMs: number }) => void;
   readonly paused?: boolean;
 }
@@ -34,9 +34,9 @@ export interface WorkQueue {
   addAfter(key: string, delayMs: number): void;
   pause(): void;
   resume(): void;
-  /** Keys that stand in line or are worked on; those that wait for a time do not count. */
+  /** Keys that are ready or running; waiting keys do not count. */
   readonly depth: number;
-  /** Starts nothing more and resolves when what runs has ended. */
+  /** Starts no more work and resolves when running work has ended. */
   close(): Promise<void>;
 }
 

@@ -1,26 +1,26 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
 
-/** The one finalizer of ours: the object has something in the store. */
+/** Our only finalizer: the object has something in the store. */
 export const FINALIZER = "postern.dev/store";
-/** On an object that is being deleted: let it go although the store cannot be asked. */
+/** On an object that is being deleted: remove the finalizer although the store is unreachable. */
 export const ABANDON_ANNOTATION = "postern.dev/abandon";
 
-/** An object as Kubernetes has it; the directory source gives files the same form. */
+/** An object as Kubernetes returns it; the directory source makes the same form from files. */
 export interface ManifestObject {
   readonly kind: Kind;
   readonly metadata: {
     readonly name: string;
     readonly namespace: string;
     readonly uid: string;
-    /** Grows with each change of the spec, within one uid. */
+    /** Increases with each change of the spec, within one uid. */
     readonly generation: number;
     readonly creationTimestamp: string;
-    /** Set from the moment of its deletion until its last finalizer is gone. */
+    /** Set from the moment of its deletion until its last finalizer is removed. */
     readonly deletionTimestamp?: string;
     readonly finalizers: readonly string[];
     readonly annotations: Readonly<Record<string, string>>;
-    /** Kubernetes alone: what a write must still find. */
+    /** Kubernetes only: the version that a write expects. */
     readonly resourceVersion?: string;
   };
   /** As written; the reconcilers parse it. */
@@ -28,7 +28,7 @@ export interface ManifestObject {
   readonly status: unknown;
 }
 
-/** `before` is missing for a new object, `after` for one that is gone. */
+/** `before` is missing for a new object, `after` for a deleted one. */
 export interface ManifestChange {
   readonly kind: Kind;
   readonly before?: ManifestObject;
@@ -48,17 +48,17 @@ export interface ManifestEvent {
   readonly note: string;
 }
 
-/** Where desired resources come from, and where what became of them is written back to. */
+/** Where manifests come from, and where their status is written. */
 export interface ManifestSource {
-  /** Resolves when every kind was listed once. Each change of the cache is reported, the first list included. */
+  /** Resolves when every kind was listed once. Reports each change of the cache, including the first list. */
   start(onChange: (change: ManifestChange) => void): Promise<void>;
   get(kind: Kind, key: ObjectKey): ManifestObject | undefined;
   list(kind: Kind): readonly ManifestObject[];
-  /** Replaces the status. An object that is gone, or is another one by now, is no error: there is nothing to tell any more. */
+  /** Replaces the status. Does nothing if the object is gone, or another object has its name by now. */
   updateStatus(object: ManifestObject, status: object): Promise<void>;
-  /** Throws when the object changed since it was read; the next reconcile sees the newer one. */
+  /** Throws when the object changed since it was read; the next reconcile reads the newer one. */
   setFinalizers(object: ManifestObject, finalizers: readonly string[]): Promise<void>;
-  /** Never throws: an Event is a courtesy. */
+  /** Never throws: an Event is optional information. */
   recordEvent(object: ManifestObject, event: ManifestEvent): Promise<void>;
   close(): Promise<void>;
 }

@@ -11,11 +11,11 @@ import { type DocumentProblem, identityOf, type ReadDocument, readDocuments } fr
 import { mergeDocuments, type Objects, type StoredObject } from "./directory/merge.ts";
 import { createStateWriter, loadState } from "./directory/state.ts";
 
-/** From the first hint of a change to the reading, so that the several writes of one save are read once. */
+/** The wait from the first event of a change to reading the file, so that several writes of one save are read once. */
 const DEBOUNCE_MS = 15;
-/** A document that is gone for this long was deleted, not saved anew. */
+/** A document that is missing for this long was deleted; before that, an editor may be saving the file. */
 const MISSING_MS = 300;
-/** Hints can be lost (network file systems, a folder that was replaced); what they would have told is seen by then. */
+/** File events can be lost (network file systems, a folder that was replaced); a rescan finds what they would have reported. */
 const RESCAN_MS = 5_000;
 
 export interface DirectorySourceOptions {
@@ -26,11 +26,11 @@ export interface DirectorySourceOptions {
 }
 
 export interface DirectorySource extends ManifestSource {
-  /** What is wrong with documents now. */
+  /** The current problems in documents. */
   problems(): readonly DocumentProblem[];
 }
 
-/** The `.yaml` and `.yml` files of a folder, as if they were applied to a cluster at each change. */
+/** Reads the `.yaml` and `.yml` files of a folder, as if they were applied to a cluster after each change. */
 export function createDirectorySource(options: DirectorySourceOptions): DirectorySource {
   const { dir, stateDir, log, nowMs = Date.now } = options;
   let objects: Objects = new Map();
@@ -65,7 +65,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     });
   };
 
-  /** One reading after the other; throws when the folder cannot be read, and then nothing counts as deleted. */
+  /** Scans run one after another. Throws when the folder cannot be read; then nothing counts as deleted. */
   const scan = (): Promise<void> => {
     scanning = scanning.catch(() => undefined).then(scanOnce);
     return scanning;
@@ -88,7 +88,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     for (const name of names) {
       const text = await readFile(join(dir, name), "utf8").catch((error: NodeJS.ErrnoException) => error);
       if (text instanceof Error) {
-        // Taken away between the two calls: as if it had not been listed. Anything else: it is there, and unreadable.
+        // Removed between the two calls: treated as not listed. Any other error: it exists but is unreadable.
         if (text.code === "ENOENT") readings.delete(name);
         else readings.set(name, { text: "", documents: [unreadable(name, text)] });
       } else if (readings.get(name)?.text !== text) {
@@ -122,7 +122,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     for (const problem of found) {
       if (!known.has(toText(problem))) log.error({ ...problem }, `refused: ${toText(problem)}`);
     }
-    if (found.length === 0 && problems.length > 0) log.info({ dir }, "all manifests can be read again");
+    if (found.length === 0 && problems.length > 0) log.info({ dir }, "all manifests are readable again");
     problems = found;
   }
 
@@ -130,7 +130,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     if (stop.signal.aborted) return;
     clearTimeout(debounce);
     debounce = setTimeout(() => {
-      scan().catch((error: unknown) => log.error({ dir, err: error }, "the manifests cannot be read"));
+      scan().catch((error: unknown) => log.error({ dir, err: error }, "the manifests are unreadable"));
     }, DEBOUNCE_MS);
   };
 
@@ -157,7 +157,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
   }
   let rescanning: Promise<void> = Promise.resolve();
 
-  /** Changes what is kept of an object, unless another one has its name by now. */
+  /** Changes a stored object, unless another object has its name by now. */
   const change = async ({ kind, metadata }: ManifestObject, to: (object: StoredObject) => StoredObject | undefined) => {
     const id = identityOf({ kind, ...metadata });
     const object = objects.get(id);
@@ -186,7 +186,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
         const isGone = stored.deletionTimestamp !== undefined && finalizers.length === 0;
         return isGone ? undefined : { ...stored, finalizers };
       });
-      // Its document may be back already, and can make a new object now.
+      // Its document may be back already, and can then create a new object.
       if (finalizers.length === 0) hint();
     },
     recordEvent: async ({ kind, metadata: { namespace, name } }, { type, reason, action, note }) => {

@@ -8,12 +8,12 @@ import { type ListWatch, startListWatch } from "../runtime/list-watch.ts";
 import type { ManifestChange, ManifestEvent, ManifestObject, ManifestSource } from "./contract.ts";
 
 const FIELD_MANAGER = "postern-operator";
-/** The most that an Event's note may have, in bytes (events.k8s.io/v1). */
+/** The longest note of an Event, in bytes (events.k8s.io/v1). */
 const NOTE_LENGTH_MAX = 1024;
 
 export interface KubernetesSourceOptions {
   readonly client: KubeClient;
-  /** Watch these alone; left out, all of them. */
+  /** Watch only these; all of them when left out. */
   readonly namespaces?: readonly string[] | undefined;
   readonly log: Logger;
 }
@@ -37,7 +37,7 @@ export function createKubernetesSource({ client, namespaces, log }: KubernetesSo
       }),
     );
 
-  /** Our own write is in the cache at once, so that the next reconcile does not work on what was before it. */
+  /** Puts our own write into the cache at once, so that the next reconcile does not use the old object. */
   const remember = (kind: Kind, object: KubeObject) => {
     const isGone = object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers ?? []).length === 0;
     if (isGone) return;
@@ -64,7 +64,7 @@ export function createKubernetesSource({ client, namespaces, log }: KubernetesSo
 
     updateStatus: async ({ kind, metadata: { name, namespace, uid } }, status) => {
       try {
-        // Applied whole by one field manager: what is left out this time is removed, what others own is not touched.
+        // Server-side apply of the whole status by one field manager: left-out fields are removed, fields of other managers stay.
         const written = await client.send<KubeObject>({
           method: "PATCH",
           path: `${pathOf(pluralOf(kind), namespace)}/${name}/status`,
@@ -74,7 +74,7 @@ export function createKubernetesSource({ client, namespaces, log }: KubernetesSo
         });
         remember(kind, written);
       } catch (error) {
-        // 404: deleted meanwhile; 409: another object has the name by now (the uid differs).
+        // 404: deleted meanwhile; 409: another object has the name by now (another uid).
         if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
       }
     },
@@ -86,7 +86,7 @@ export function createKubernetesSource({ client, namespaces, log }: KubernetesSo
         path: `${pathOf(pluralOf(kind), namespace)}/${name}`,
         query: { fieldManager: FIELD_MANAGER },
         contentType: "application/merge-patch+json",
-        // A merge patch replaces the list, so it must not be older than somebody else's change of it.
+        // A merge patch replaces the list, so the resource version must prevent overwriting a change by another client.
         body: { metadata: { uid, resourceVersion, finalizers } },
       });
       remember(kind, written);
@@ -118,11 +118,11 @@ const pathOf = (plural: string, namespace: string) => `/apis/${GROUP}/${VERSION}
 
 function pluralOf(kind: Kind): string {
   const definition = KINDS.find((one) => one.kind === kind);
-  if (definition === undefined) throw new Error(`${kind} is no kind of ours`);
+  if (definition === undefined) throw new Error(`${kind} is not one of our kinds`);
   return definition.plural;
 }
 
-/** Made once for each version of an object: the reconcilers look at all objects of a kind, and often. */
+/** Cached for each version of an object, because the reconcilers often read all objects of a kind. */
 const manifests = new WeakMap<KubeObject, ManifestObject>();
 
 function toManifest(kind: Kind, object: KubeObject): ManifestObject {

@@ -3,13 +3,13 @@ import { createKubeClient, type KubeClient } from "../runtime/kube-client.ts";
 
 export interface Cluster {
   readonly client: KubeClient;
-  /** The namespace of the kubeconfig's context, or of the pod that this runs in. */
+  /** The namespace of the kubeconfig's context, or of the pod in which this runs. */
   readonly namespace: string;
 }
 
 /**
- * Signs in with a kubeconfig file, or as the pod that this runs in. @kubernetes/client-node is loaded here and not sooner: it
- * takes most of a second and 60 MB, which an operator of a directory need not pay.
+ * Signs in with a kubeconfig file, or as the pod in which this runs. @kubernetes/client-node is loaded only here: it
+ * takes most of a second and 60 MB, which an operator of a directory does not need.
  */
 export async function openCluster(kubeconfig: string | undefined): Promise<Cluster> {
   const { KubeConfig, RequestContext } = await import("@kubernetes/client-node");

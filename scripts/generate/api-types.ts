@@ -3,9 +3,9 @@ import { procedures } from "../../api-server/v2/index.ts";
 import type { Target } from "../generate.ts";
 
 /*
- * The types that openapi-fetch works with, made from the OpenAPI document. openapi-typescript would write the same, but it
- * is built on the compiler's JavaScript API: that ended with TypeScript 6, npm cannot give a direct dependency a peer of
- * its own, and the few forms of schema that zod writes need a page, not a second compiler.
+ * The types that openapi-fetch uses, made from the OpenAPI document. openapi-typescript would write the same, but it
+ * needs the compiler's JavaScript API, which ended with TypeScript 6, and npm cannot give a direct dependency its own peer. The few
+ * forms of schema that zod writes need one page of code, not a second compiler.
  */
 
 interface Schema {
@@ -25,7 +25,7 @@ interface Schema {
 }
 
 interface Content {
-  /** To one of the responses that operations share. */
+  /** Refers to one of the responses that operations share. */
   readonly $ref?: string;
   readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
 }
@@ -80,7 +80,7 @@ function operationType(
 ): string {
   const body = requestBody?.content?.[JSON_TYPE]?.schema;
   const success = responses["200"]?.content?.[JSON_TYPE]?.schema;
-  // All failures have one form.
+  // All failures have the same form.
   const first = Object.entries(responses).find(([status]) => status !== "200")?.[1];
   const failure = (first?.$ref === undefined ? first : sharedResponse(first.$ref, shared))?.content?.[JSON_TYPE]
     ?.schema;

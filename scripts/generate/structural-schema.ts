@@ -1,16 +1,16 @@
 import * as z from "zod";
 
 /*
- * From JSON Schema to the structural subset that the Kubernetes API server takes: each place has one type; no $ref, const or
- * conditional; an object lists its properties or has a schema for all of them, never both. Unknown fields are pruned by
- * the API server itself, so `additionalProperties: false` has no counterpart.
+ * Converts JSON Schema to the structural subset that the Kubernetes API server accepts: each place has one type; no $ref, const or
+ * conditional; an object lists its properties or has one schema for all of them, never both. The API server itself prunes
+ * unknown fields, so `additionalProperties: false` has no counterpart.
  */
 
 export type Structural = Record<string, unknown>;
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The keywords that mean the same in both and are carried over as they are, in the order in which they are written. */
+/** Keywords with the same meaning in both, copied unchanged, in the order in which they are written. */
 const KEPT = [
   "type",
   "description",
@@ -28,7 +28,7 @@ const KEPT = [
   "required",
 ] as const;
 
-/** Keywords that are dealt with below, or that the API server has no use for. */
+/** Keywords that are handled below, or that the API server does not use. */
 const TRANSLATED = new Set([
   "$schema",
   "~standard",
@@ -68,7 +68,7 @@ function convertFormat({ type, format }: JsonSchema, structural: Structural): vo
   if (type === "integer") structural.format = "int64";
   if (format !== "date-time") return;
   structural.format = "date-time";
-  // The format says the same, and says it readably.
+  // The format says the same in a readable way.
   delete structural.pattern;
 }
 

@@ -154,7 +154,7 @@ test("a command that fails says why in one line on standard error, with its exit
     code: 1,
     stdout: "",
     stderr:
-      "postern rootkey revoke: there is no root key rk_never in workspace default; `postern rootkey list` shows those that there are\n",
+      "postern rootkey revoke: there is no root key rk_never in workspace default; `postern rootkey list` lists them\n",
   });
   expect(await failed("workspace quota --workspace default --per-minute few")).toMatchObject({ code: 2, stdout: "" });
 });

@@ -47,7 +47,7 @@ describe("api list", () => {
 });
 
 describe("api set", () => {
-  test("changes what is given and leaves the rest, also of an API that a manifest manages", async () => {
+  test("changes the given settings and keeps the others, also of an API that a manifest manages", async () => {
     const id = await anApi("default", "dev/ApiKeyPolicy/shop/orders");
     const before = await stored(id);
     const first = await cli.json(
@@ -73,14 +73,14 @@ describe("api set", () => {
     ]);
   });
 
-  test("writes nothing, and no audit row, where all is so already", async () => {
+  test("writes nothing, and no audit row, when nothing changes", async () => {
     const id = await anApi();
     await cli.json(`api set --id ${id} --delete-protection off --ip-allow-list none`);
     expect((await stored(id)).updated_at).toBeNull();
     expect((await cli.run(`audit --target ${id}`)).notes).toEqual(["no events"]);
   });
 
-  test("leaves a mark in the outbox, for all who remember the API", async () => {
+  test("leaves a mark in the outbox, for every cache of the API", async () => {
     const id = await anApi();
     await cli.db.query("delete from outbox");
     await cli.json(`api set --id ${id} --ip-allow-list ::1`);
@@ -112,7 +112,7 @@ describe("api set", () => {
     { set: "--default-prefix a-b", says: "--default-prefix: a default prefix has 1 to 8" },
     { set: "--default-byte-length 15", says: "--default-byte-length wants a whole number from 16 to 255, or none" },
     { set: "--default-byte-length 256", says: "--default-byte-length wants a whole number from 16 to 255, or none" },
-  ])("refuses '$set', and sets nothing of what stands beside it", async ({ set, says }) => {
+  ])("refuses '$set', and sets none of the other options either", async ({ set, says }) => {
     const id = await anApi();
     const more = set === "" ? "" : ` ${set}${set.includes("--delete") ? "" : " --delete-protection on"}`;
     expect(await cli.failure(`api set --id ${id}${more}`, 2)).toContain(says);
@@ -124,7 +124,7 @@ describe("api set", () => {
     await cli.db.query("update apis set deleted_at = 1 where id = $1", [deleted]);
     for (const id of ["api_unknown", deleted, foreign]) {
       expect(await cli.failure(`api set --id ${id} --delete-protection on`, 1)).toContain(
-        `there is no API ${id} in workspace default; \`postern api list\` shows those that there are`,
+        `there is no API ${id} in workspace default; \`postern api list\` lists them`,
       );
     }
     expect((await stored(foreign)).delete_protection).toBe(false);

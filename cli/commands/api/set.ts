@@ -8,7 +8,7 @@ import { printOne } from "../../output.ts";
 import { parseSwitch, parseWhole } from "../../values.ts";
 import { apiFields } from "./fields.ts";
 
-/** What can be set, each option by itself: how its text becomes the setting. */
+/** For each option, how its text becomes the setting. Each option can be given alone. */
 const readers: { readonly [Option in SettingOption]: (text: string) => Partial<ApiSettings> } = {
   "ip-allow-list": (text) => ({ ipAllowList: parseAddresses(text) }),
   "delete-protection": (text) => ({ deleteProtection: parseSwitch("delete-protection", text) }),
@@ -29,7 +29,7 @@ type SettingOption =
 export const apiSet = defineCommand({
   name: "api set",
   summary: "change the settings of an API that no procedure changes",
-  description: "What is not given stays as it is. Keys that exist keep their prefix and their length.",
+  description: "Options that are left out keep their value. Existing keys keep their prefix and their length.",
   options: {
     id: { type: "string", placeholder: "ID", help: "id of the API, api_…", required: true },
     "ip-allow-list": {
@@ -41,17 +41,17 @@ export const apiSet = defineCommand({
     "default-prefix": {
       type: "string",
       placeholder: "TEXT|none",
-      help: "what new keys begin with, unless they say so",
+      help: "prefix of new keys that are created without one",
     },
     "default-byte-length": {
       type: "string",
       placeholder: "N|none",
-      help: "random bytes of new keys, 16 to 255; 16 when there is none",
+      help: "random bytes of new keys, 16 to 255; `none` means 16",
     },
     "key-encryption": {
       type: "string",
       placeholder: "on|off",
-      help: "whether recoverable keys may be made; the api-servers need a key to encrypt with besides",
+      help: "whether recoverable keys may be made; the api-servers also need an encryption key",
     },
     workspace,
     ...database,

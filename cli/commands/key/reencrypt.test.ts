@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => cli.close());
 
-/** Stores a key whose string is its id, sealed by this encryption key. */
+/** Stores a key whose string is its id, encrypted with this encryption key. */
 async function store(keyId: string, sealedBy: EncryptionKey): Promise<void> {
   await cli.db.query(
     "insert into keys (id, workspace_id, api_id, hash, start, created_at) values ($1, $2, 'api_1', $1, '', 0)",
@@ -68,6 +68,6 @@ test("fails when a key cannot be decrypted, and names it to a person and to a ma
   expect(await run(true, current, lost)).toMatchObject({ code: 0 });
 });
 
-test("wants encryption keys", async () => {
+test("needs encryption keys", async () => {
   expect(await cli.failure("key reencrypt", 2)).toContain("POSTERN_ENCRYPTION_KEYS");
 });

@@ -9,7 +9,7 @@ import { database, encryptionKeysFile, json } from "../../options.ts";
 import { printOne } from "../../output.ts";
 
 const BATCH = 500;
-/** More would bury what the message says. */
+/** More ids would hide the rest of the message. */
 const SHOWN_MAX = 10;
 
 interface Reencryption {
@@ -43,7 +43,7 @@ export const keyReencrypt = defineCommand({
   name: "key reencrypt",
   summary: "encrypt all recoverable keys with the first encryption key",
   description:
-    "The second step of replacing an encryption key: first put its successor before it and restart the api-servers, then run this, then take away those that are not in use any more. Safe to repeat, and to run while all goes on. Exit code 1 when none of the encryption keys decrypts some key; such keys stay as they are.",
+    "The second step of replacing an encryption key: first put its successor before it and restart the api-servers, then run this, then remove those that are no longer in use. Safe to repeat, and to run during normal operation. Exit code 1 when none of the encryption keys decrypts some key; such keys stay as they are.",
   options: { "encryption-keys-file": encryptionKeysFile, ...database, json },
   answer: objectShape(fields),
   run: async (options, io) => {

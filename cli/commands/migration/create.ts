@@ -12,12 +12,12 @@ export const migrationCreate = defineCommand({
   name: "migration create",
   summary: "make a migration, for keys that were issued elsewhere",
   description:
-    "Its id is the `migrationId` of keys.migrateKeys and keys.verifyKey. `sha256`: what is imported are hashes of whole keys. `prefixed`: of what follows the last underscore alone.",
+    "Its id is the `migrationId` of keys.migrateKeys and keys.verifyKey. `sha256`: the imported hashes are of whole keys. `prefixed`: they are only of what follows the last underscore.",
   options: {
     name: {
       type: "string",
       placeholder: "TEXT",
-      help: "what it is called, such as where the keys come from",
+      help: "its name, such as where the keys come from",
       required: true,
     },
     algorithm: {

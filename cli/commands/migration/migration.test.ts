@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => cli.close());
 
-test("migration create makes one, which the list of its workspace then has", async () => {
+test("migration create makes one, which the list of its workspace then shows", async () => {
   await cli.json("workspace create --name acme");
   const made = await cli.json("migration create --workspace acme --name old-gateway --algorithm prefixed");
   expect(made).toEqual({

@@ -10,7 +10,7 @@ export const namespaceDelete = defineCommand({
   name: "namespace delete",
   summary: "delete a rate-limit namespace with its overrides",
   description:
-    "Limit calls then answer 410 under its id and name, until `ratelimit.createNamespace` makes a new one. One that a manifest manages is refused: edit the manifest.",
+    "Limit calls then answer 410 under its id and name, until `ratelimit.createNamespace` makes a new one. A namespace that a manifest manages is refused: edit the manifest.",
   options: {
     namespace: { type: "string", placeholder: "NAMESPACE", help: "its id or name", required: true },
     workspace,

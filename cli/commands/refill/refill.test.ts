@@ -19,7 +19,7 @@ afterAll(async () => {
   await redis.close();
 });
 
-/** 3 left and 10 a day, last on 1 March. */
+/** 3 credits left and a refill of 10 a day, last done on 1 March. */
 beforeEach(async () => {
   await cli.db.query("delete from keys");
   await cli.db.query(
@@ -36,7 +36,7 @@ const left = async (): Promise<number> =>
   (await cli.db.query("select granted - spent as n from key_credits")).rows[0].n;
 const refill = (args: string, more = env) => cli.run(`refill run --data /nowhere ${args}`, { env: more });
 
-test("refill run refills what is due at that time, once, and says how many keys", async () => {
+test("refill run refills what is due at that time, once, and prints the number of keys", async () => {
   expect(await refill("--at 2041-03-02T23:59:00Z")).toEqual({
     code: 0,
     out: ["refilled 1 key that were due by 2041-03-02"],
@@ -51,7 +51,7 @@ test("refill run refills what is due at that time, once, and says how many keys"
   ]);
 });
 
-test("refill run that could not refill a key says how many, and exits with 1", async () => {
+test("refill run that could not refill some keys prints how many, and exits with 1", async () => {
   await cli.db.query("alter table key_credits add constraint unlucky check (granted < 10) not valid");
   try {
     const { code, out, notes } = await refill("--at 2041-03-02 --json");
@@ -65,13 +65,13 @@ test("refill run that could not refill a key says how many, and exits with 1", a
   expect(await left()).toBe(13);
 });
 
-test("refill run goes by the date in UTC", async () => {
+test("refill run uses the date in UTC", async () => {
   expect((await refill("--at 2041-03-01T23:30:00-01:00 --json")).out).toEqual([
     '{"date":"2041-03-02","refilled":1,"failed":0}',
   ]);
 });
 
-test("refill run starts from what was truly spent, which only Redis knows yet", async () => {
+test("refill run uses the spent credits from Redis, which are not in Postgres yet", async () => {
   const edge = await openRedisEdge({
     url: redis.url,
     prefix: env.POSTERN_REDIS_PREFIX ?? "",
@@ -103,15 +103,13 @@ test("without the Redis of the api-servers nothing is refilled", async () => {
   expect(await left()).toBe(3);
 });
 
-test("while another process refills it does not, and says so", async () => {
+test("while another process refills, it does nothing and says so", async () => {
   const other = await cli.db.connect();
   try {
     await other.query("select pg_advisory_lock(7053002)");
     const { code, notes } = await refill("--at 2041-03-02");
     expect(code).toBe(1);
-    expect(notes).toEqual([
-      "postern refill run: another process refills at this moment; try again when it has finished",
-    ]);
+    expect(notes).toEqual(["postern refill run: another process is refilling now; try again when it has finished"]);
     expect(await left()).toBe(3);
   } finally {
     await other.query("select pg_advisory_unlock(7053002)");

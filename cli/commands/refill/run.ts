@@ -27,7 +27,7 @@ export const refillRun = defineCommand({
   name: "refill run",
   summary: "refill the credits of every key that is due",
   description:
-    "The api-servers do so by themselves each day. Safe to repeat: a key is refilled once for each date. What is left of credits is counted in Redis, so that it needs the Redis of the api-servers; a running `postern dev` does it itself.",
+    "The api-servers do this each day. Safe to repeat: a key is refilled once for each date. Credits are counted in Redis, so this needs the Redis of the api-servers; a running `postern dev` does it in its own process.",
   options: {
     at: {
       type: "string",
@@ -57,7 +57,7 @@ export const refillRun = defineCommand({
               log: openLog("refill", io.env),
             }),
           );
-    if (done === undefined) throw new Error("another process refills at this moment; try again when it has finished");
+    if (done === undefined) throw new Error("another process is refilling now; try again when it has finished");
     const row = { date, ...done };
     const sentence = `refilled ${row.refilled} ${row.refilled === 1 ? "key" : "keys"} that were due by ${date}`;
     printOne(io, options, { fields: refillFields, row, sentence });
@@ -74,7 +74,7 @@ async function refillInRedis(
   const { db, nowMs } = administrator;
   const edge = await openRedisEdge({ url, prefix, clientName: "postern-cli" });
   try {
-    // Asked before anything is changed, and not only when the first key turns out to be due.
+    // Checked before anything is changed, not only when the first key turns out to be due.
     await edge.ping();
     const credits = createCreditService({ db, store: edge.credits, nowMs, log });
     return await runRefill({ ...administrator, credits, log }, { today: date });

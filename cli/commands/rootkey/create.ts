@@ -8,7 +8,7 @@ import { database, json, splitList, workspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseInstant, parseName } from "../../values.ts";
 
-/** All of them are looked through at each request of the root key. */
+/** A request with the root key checks all of them. */
 const PERMISSIONS_MAX = 1000;
 
 type Made = Pick<RootKeySummary, "id" | "workspace_id" | "name" | "permissions" | "expires_at"> & { rootKey: string };
@@ -50,11 +50,11 @@ export const rootkeyCreate = defineCommand({
       required: true,
     },
     workspace,
-    name: { type: "string", placeholder: "TEXT", help: "what lists and audit rows call it" },
+    name: { type: "string", placeholder: "TEXT", help: "its name in lists and audit rows" },
     expires: {
       type: "string",
       placeholder: "TIME",
-      help: "when it stops working: 2026-12-31, 2026-12-31T18:00:00Z, 30d",
+      help: "when it expires: 2026-12-31, 2026-12-31T18:00:00Z, 30d",
     },
     ...database,
     json,

@@ -13,7 +13,7 @@ export const rootkeyDisable = defineCommand({
   answer: objectShape(rootKeyFields),
   run: async (options, io) => {
     const row = await changeOne(options, { enabled: false });
-    const sentence = `root key ${row.id} is disabled: whoever uses it gets 401`;
+    const sentence = `root key ${row.id} is disabled: requests with it get 401`;
     printOne(io, options, { fields: rootKeyFields, row, sentence });
     return 0;
   },

@@ -9,13 +9,13 @@ import { id } from "./id-option.ts";
 
 export const rootkeyExpire = defineCommand({
   name: "rootkey expire",
-  summary: "set when a root key stops working, or that it never does",
+  summary: "set when a root key expires, or that it never expires",
   options: {
     id,
     expires: {
       type: "string",
       placeholder: "TIME|never",
-      help: "2026-12-31, 2026-12-31T18:00:00Z, 30d; what is past expires it at once",
+      help: "2026-12-31, 2026-12-31T18:00:00Z, 30d; a time in the past expires it at once",
       required: true,
     },
     workspace,

@@ -1,10 +1,10 @@
 import type { RootKeySummary } from "../../../api-server/store/root-keys.ts";
 import { type Fields, instantText } from "../../fields.ts";
 
-/** More than these are counted, not named. */
+/** More permissions than these are counted instead of named. */
 const NAMED_MAX = 2;
 
-/** What is told of a root key: nothing that would let anybody use it. */
+/** What is shown of a root key: nothing with which it could be used. */
 export const rootKeyFields: Fields<RootKeySummary> = [
   { name: "rootKeyId", title: "id", value: (row) => row.id },
   { name: "workspaceId", value: (row) => row.workspace_id },

@@ -9,8 +9,8 @@ import { rootKeyFields } from "./fields.ts";
 
 export const rootkeyList = defineCommand({
   name: "rootkey list",
-  summary: "list the root keys of a workspace, the oldest first",
-  description: "Revoked ones are gone from it. The keys themselves are nowhere stored, so that no list can show them.",
+  summary: "list the root keys of a workspace, oldest first",
+  description: "Without revoked ones. The keys themselves are not stored, so no list can show them.",
   options: { workspace, limit, ...database, json },
   answer: listShape("rootKeys", rootKeyFields),
   run: async (options, io) => {

@@ -9,9 +9,9 @@ import { id } from "./id-option.ts";
 
 export const rootkeyRevoke = defineCommand({
   name: "rootkey revoke",
-  summary: "revoke a root key for good",
+  summary: "revoke a root key permanently",
   description:
-    "One that POSTERN_ROOT_KEY registers comes back at the next start of an api-server that has it: take it away there first.",
+    "A root key that POSTERN_ROOT_KEY registers comes back at the next start of an api-server with that variable: remove it there first.",
   options: { id, workspace, ...database, json },
   answer: objectShape(rootKeyFields),
   run: async (options, io) => {
@@ -21,7 +21,7 @@ export const rootkeyRevoke = defineCommand({
       if (revoked === undefined) throw notFound(`root key ${rootKeyId}`, inWorkspace, "rootkey list");
       return revoked;
     });
-    const sentence = `root key ${row.id} is revoked: whoever uses it gets 401`;
+    const sentence = `root key ${row.id} is revoked: requests with it get 401`;
     printOne(io, options, { fields: rootKeyFields, row, sentence });
     return 0;
   },

@@ -14,7 +14,7 @@ const stored = async (rootKeyId: string) =>
   (await cli.db.query("select * from root_keys where id = $1", [rootKeyId])).rows[0];
 
 describe("rootkey create", () => {
-  test("makes a key for the default workspace, which comes into being; the database has its hash alone", async () => {
+  test("makes a key for the default workspace, which is created too; the database has only its hash", async () => {
     const made = await create(",api.*.verify_key,api.*.verify_key --name billing --expires 2030-01-01");
     expect(made).toEqual({
       rootKeyId: expect.stringMatching(/^rk_/),
@@ -59,7 +59,7 @@ describe("rootkey create", () => {
 });
 
 describe("rootkey list", () => {
-  test("tells of each what it may and may not, the oldest first, and never its secret or hash", async () => {
+  test("shows the permissions and state of each, oldest first, and never the secret or hash", async () => {
     const [first, second] = [
       await create(" --workspace acme --name a"),
       await create(" --workspace acme --expires 1h"),
@@ -85,7 +85,7 @@ describe("rootkey list", () => {
     }
   });
 
-  test("fits a terminal and counts permissions where naming them would be long", async () => {
+  test("fits a terminal, and counts permissions when there are too many to name", async () => {
     await cli.json("workspace create --name narrow");
     await create(
       ",api.*.read_api,api.*.verify_key --workspace narrow --name a-name-that-somebody-made-rather-long-indeed",
@@ -105,12 +105,12 @@ describe("rootkey list", () => {
 });
 
 describe("rootkey disable, enable, expire and revoke", () => {
-  test("change one key, and the log says what", async () => {
+  test("change one key, and write what to the audit log", async () => {
     const { rootKeyId: id } = await create();
     expect(await cli.json(`rootkey disable --id ${id}`)).toMatchObject({ rootKeyId: id, enabled: false });
     expect((await stored(id)).enabled).toBe(false);
     expect((await cli.run(`rootkey disable --id ${id}`)).out).toEqual([
-      `root key ${id} is disabled: whoever uses it gets 401`,
+      `root key ${id} is disabled: requests with it get 401`,
     ]);
     expect(await cli.json(`rootkey enable --id ${id}`)).toMatchObject({ enabled: true });
     expect(await cli.json(`rootkey expire --id ${id} --expires 2020-01-01`)).toMatchObject({
@@ -120,7 +120,7 @@ describe("rootkey disable, enable, expire and revoke", () => {
     expect(out.find((line) => line.startsWith(id))).toContain("expired");
     expect(await cli.json(`rootkey expire --id ${id} --expires never`)).toMatchObject({ expires: null });
     expect((await cli.run(`rootkey revoke --id ${id}`)).out).toEqual([
-      `root key ${id} is revoked: whoever uses it gets 401`,
+      `root key ${id} is revoked: requests with it get 401`,
     ]);
     expect((await stored(id)).deleted_at).toEqual(expect.any(Number));
     const { events } = await cli.json(`audit --target ${id}`);
@@ -142,18 +142,18 @@ describe("rootkey disable, enable, expire and revoke", () => {
       const foreign = (await create(" --workspace acme")).rootKeyId;
       for (const id of [revoked, "rk_unknown", foreign]) {
         expect(await cli.failure(`rootkey ${verb} --id ${id}`, 1)).toContain(
-          `there is no root key ${id} in workspace default; \`postern rootkey list\` shows those that there are`,
+          `there is no root key ${id} in workspace default; \`postern rootkey list\` lists them`,
         );
       }
       expect(await stored(foreign)).toMatchObject({ enabled: true, expires_at: null, deleted_at: null });
     },
   );
 
-  test.each(["disable", "enable", "revoke", "expire --expires never"])("%s wants an id", async (verb) => {
+  test.each(["disable", "enable", "revoke", "expire --expires never"])("%s needs an id", async (verb) => {
     expect(await cli.failure(`rootkey ${verb}`, 2)).toContain("--id is missing");
   });
 
-  test("expire wants a time", async () => {
+  test("expire needs a time", async () => {
     expect(await cli.failure("rootkey expire --id rk_x --expires 2026-02-30", 2)).toContain("--expires wants a time");
   });
 });

@@ -11,9 +11,9 @@ export const workspaceCreate = defineCommand({
   name: "workspace create",
   summary: "make a workspace",
   description:
-    "Whatever belongs to a workspace is kept apart from all others. Its first root key is made with `rootkey create`.",
+    "Everything in a workspace is separate from all other workspaces. Make its first root key with `rootkey create`.",
   options: {
-    name: { type: "string", placeholder: "NAME", help: "what it is called; no two have the same name", required: true },
+    name: { type: "string", placeholder: "NAME", help: "its name, which must be unique", required: true },
     "per-minute": { ...quotaPerMinute, default: "none" },
     ...database,
     json,
@@ -27,7 +27,7 @@ export const workspaceCreate = defineCommand({
     const row = await withDatabase(options, (administrator) =>
       createWorkspace(administrator, { name, quotaPerMinute: quota }),
     );
-    if (row === undefined) throw new Error(`there is a workspace ${name} already; give another --name`);
+    if (row === undefined) throw new Error(`a workspace ${name} exists already; give another --name`);
     printOne(io, options, { fields: workspaceFields, row });
     return 0;
   },

@@ -10,7 +10,7 @@ export const workspaceDisable = defineCommand({
   name: "workspace disable",
   summary: "refuse every request with the workspace's root keys, and every key of it",
   description:
-    "Root keys then get 403, keys verify as FORBIDDEN, and sidecars let none through. Nothing is deleted: `workspace enable` undoes it.",
+    "Root keys then get 403, keys verify as FORBIDDEN, and sidecars refuse them all. Nothing is deleted: `workspace enable` undoes it.",
   options: { workspace: namedWorkspace, ...database, json },
   answer: objectShape(workspaceFields),
   run: async (options, io) => {

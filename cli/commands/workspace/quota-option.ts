@@ -7,6 +7,6 @@ export const quotaPerMinute = {
   help: "requests to the API per minute, over all its root keys; 0 refuses every one",
 } as const;
 
-/** null is unlimited. */
+/** null means unlimited. */
 export const parseQuota = (text: string): number | null =>
   text === "none" ? null : parseWhole("per-minute", text, { min: 0, max: QUOTA_MAX, or: "none" });

@@ -9,9 +9,9 @@ import { parseQuota, quotaPerMinute } from "./quota-option.ts";
 
 export const workspaceQuota = defineCommand({
   name: "workspace quota",
-  summary: "bound the requests per minute that a workspace may send to the API",
+  summary: "limit the requests per minute that a workspace may send to the API",
   description:
-    "What is beyond it gets 429. Requests to guarded apps do not count: their limits stand in policies and on keys.",
+    "Requests beyond it get 429. Requests to apps behind a sidecar do not count: policies and keys limit those.",
   options: {
     workspace: namedWorkspace,
     "per-minute": { ...quotaPerMinute, required: true },

@@ -11,7 +11,7 @@ const eventsOf = async (workspace: string): Promise<string[]> =>
   (await cli.json(`audit --workspace ${workspace}`)).events.map((row: { description: string }) => row.description);
 
 describe("workspace create", () => {
-  test("makes one, which the list then has, and says who did it", async () => {
+  test("makes one, which the list then shows, and records who made it", async () => {
     const made = await cli.json("workspace create --name acme");
     expect(made).toEqual({
       workspaceId: expect.stringMatching(/^ws_\w{16}$/),
@@ -32,7 +32,7 @@ describe("workspace create", () => {
     ]);
   });
 
-  test("takes a quota at once", async () => {
+  test("can set a quota too", async () => {
     expect(await cli.json("workspace create --name metered --per-minute 600")).toMatchObject({ quotaPerMinute: 600 });
   });
 
@@ -48,10 +48,10 @@ describe("workspace create", () => {
     ]);
   });
 
-  test("makes no second one of a name", async () => {
+  test("makes no second one with the same name", async () => {
     await cli.run("workspace create --name twice");
     expect(await cli.failure("workspace create --name twice", 1)).toBe(
-      "postern workspace create: there is a workspace twice already; give another --name",
+      "postern workspace create: a workspace twice exists already; give another --name",
     );
     expect(await eventsOf("twice")).toHaveLength(1);
   });
@@ -60,13 +60,13 @@ describe("workspace create", () => {
     expect(await cli.failure(`workspace create --name=${name}`, 2)).toContain("--name: a name has 1 to 63 letters");
   });
 
-  test("wants a name", async () => {
+  test("needs a name", async () => {
     expect(await cli.failure("workspace create", 2)).toContain("--name is missing");
   });
 });
 
 describe("workspace list", () => {
-  test("is by name, and says when there are more than were asked for", async () => {
+  test("is sorted by name, and says when there are more than --limit", async () => {
     const { workspaces, hasMore } = await cli.json("workspace list --limit 1");
     expect({ names: workspaces.map((row: { name: string }) => row.name), hasMore }).toEqual({
       names: ["acme"],
@@ -79,7 +79,7 @@ describe("workspace list", () => {
 });
 
 describe("workspace disable, enable and quota", () => {
-  test("change what they say, by id or name, and nothing twice", async () => {
+  test("change the workspace, by id or name, and nothing when repeated", async () => {
     const { workspaceId } = await cli.json("workspace create --name changing");
     const state = async () => {
       const { rows } = await cli.db.query("select enabled, quota_per_minute from workspaces where id = $1", [
@@ -112,10 +112,10 @@ describe("workspace disable, enable and quota", () => {
     );
   });
 
-  test.each(["disable", "enable", "quota --per-minute 1"])("%s wants a workspace that there is", async (verb) => {
+  test.each(["disable", "enable", "quota --per-minute 1"])("%s needs an existing workspace", async (verb) => {
     expect(await cli.failure(`workspace ${verb}`, 2)).toContain("--workspace is missing");
     expect(await cli.failure(`workspace ${verb} --workspace nobody`, 1)).toContain(
-      "there is no workspace nobody; `postern workspace list` shows those that there are",
+      "there is no workspace nobody; `postern workspace list` lists them",
     );
   });
 });

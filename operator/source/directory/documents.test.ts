@@ -13,7 +13,7 @@ const summary = (text: string) =>
     problems: problems.map(({ document, line, location }) => `${document}:${line} ${location}`),
   }));
 
-test("each document is an object; a namespace that is left out is the default one", () => {
+test("each document is an object; a missing namespace is the default one", () => {
   expect(readDocuments("a.yaml", `${role("one")}---\n${role("two")}`)).toMatchObject([
     { id: "Role default/one", desired: { kind: "Role", namespace: "default", name: "one", spec: { name: "one" } } },
     { id: "Role default/two" },
@@ -25,9 +25,9 @@ test.each([
   { name: "comments", text: "# later\n---\n# much later\n" },
   { name: "markers alone", text: "---\n---\n" },
   { name: "a directive alone", text: "%YAML 1.2\n" },
-])("$name is no document", ({ text }) => expect(summary(text)).toEqual([]));
+])("$name is not a document", ({ text }) => expect(summary(text)).toEqual([]));
 
-test("a document that is left open swallows none of those that follow", () => {
+test("an unclosed document does not include the following ones", () => {
   expect(summary(`${role("one")}---\nkind: Role\nmetadata: [\n---\n${role("two")}`)).toEqual([
     { id: "Role default/one", isGood: true, problems: [] },
     { id: undefined, isGood: false, problems: [expect.stringMatching(/^2:\d+ yaml$/)] },
@@ -35,7 +35,7 @@ test("a document that is left open swallows none of those that follow", () => {
   ]);
 });
 
-test("an unknown field and a wrong type are told with their places, and the object with them", () => {
+test("an unknown field and a wrong type are reported with location and object", () => {
   expect(summary(role("one", ", colour: red, permissions: 7"))).toEqual([
     {
       id: "Role default/one",
@@ -45,16 +45,16 @@ test("an unknown field and a wrong type are told with their places, and the obje
   ]);
 });
 
-test("a key that is given twice is refused, and its object is known all the same", () => {
+test("a key that is given twice is refused, and its object is still known", () => {
   const text = role("one").replace("kind: Role", "kind: Role\nkind: Role");
   expect(summary(text)).toEqual([{ id: "Role default/one", isGood: false, problems: ["1:3 yaml"] }]);
 });
 
-test("a problem is told with its line in the file", () => {
+test("a problem is reported with its line in the file", () => {
   expect(summary(`${role("one")}---\n\n${role("two", ", x: 1")}`)[1]?.problems).toEqual(["2:5 spec.x"]);
 });
 
-test("references that would unfold without end are refused", () => {
+test("references that would expand without end are refused", () => {
   const bomb = [
     "a: &a [x,x,x,x,x,x,x,x,x]",
     ..."bcdefghi".split("").map((name, i) => `${name}: &${name} [${`*${"abcdefghi"[i]},`.repeat(9)}]`),

@@ -2,11 +2,11 @@ import { type Document, isMap, parseAllDocuments } from "yaml";
 import { parseManifest } from "../../../core/manifests/check.ts";
 import type { Kind } from "../../../core/manifests/index.ts";
 
-/** Where an object of a manifest without a namespace lives. */
+/** The namespace of an object whose manifest names none. */
 const DEFAULT_NAMESPACE = "default";
 const FILE_LENGTH_MAX = 4 * 1024 * 1024;
 
-/** What a good document says. */
+/** The content of a valid document. */
 export interface Desired {
   readonly kind: Kind;
   readonly namespace: string;
@@ -15,24 +15,24 @@ export interface Desired {
   readonly spec: unknown;
 }
 
-/** Something that is wrong with a document, in words for whoever edits the file. */
+/** A problem in a document, described for the person who edits the file. */
 export interface DocumentProblem {
   readonly file: string;
-  /** The document's place in its file, from 1. */
+  /** The document's position in its file, from 1. */
   readonly document: number;
   /** The line of the file, from 1, where the document begins or breaks. */
   readonly line: number;
-  /** `Kind namespace/name`, when the document says that much. */
+  /** `Kind namespace/name`, if the document says that much. */
   readonly object?: string;
   readonly location: string;
   readonly message: string;
 }
 
 export interface ReadDocument {
-  /** The document's place in its file, from 1, and the line on which it begins. */
+  /** The document's position in its file, from 1, and its first line. */
   readonly document: number;
   readonly line: number;
-  /** The identity, when it can be told. */
+  /** The identity, if it can be read. */
   readonly id?: string;
   readonly desired?: Desired;
   readonly problems: readonly DocumentProblem[];
@@ -42,7 +42,7 @@ export interface ReadDocument {
 export const identityOf = ({ kind, namespace, name }: { kind: string; namespace: string; name: string }): string =>
   `${kind} ${namespace}/${name}`;
 
-/** Reads each document of a file by itself, so that a broken one disturbs no other. Empty documents do not count. */
+/** Reads each document of a file separately, so that a broken one does not affect the others. Skips empty documents. */
 export function readDocuments(file: string, text: string): ReadDocument[] {
   if (text.length > FILE_LENGTH_MAX) {
     const message = `the file is larger than ${FILE_LENGTH_MAX} characters`;
@@ -50,7 +50,7 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
     return [{ ...at, problems: [{ file, ...at, location: "file", message }] }];
   }
   return splitDocuments(text).flatMap(({ text: part, line }, index) => {
-    // Its warnings go to the console; what is wrong is told by parseManifest, with a place.
+    // Its warnings would go to the console; parseManifest reports problems with a location.
     const [document] = parseAllDocuments(part, { logLevel: "error" });
     const isEmpty = document === undefined || (document.contents === null && document.errors.length === 0);
     return isEmpty ? [] : [readDocument(document, { file, document: index + 1, line })];
@@ -58,15 +58,15 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
 }
 
 /**
- * Cut before it is parsed: `---` at the beginning of a line always ends a document (YAML 1.2, 9.1.2), even where a bracket was
- * left open, which the parser alone would go on reading through all that follows. `line` counts from 1.
+ * Splits before parsing: `---` at the beginning of a line always ends a document (YAML 1.2, 9.1.2), even after an unclosed
+ * bracket. The parser alone would read an unclosed bracket through all following documents. `line` counts from 1.
  */
 function splitDocuments(text: string): Array<{ text: string; line: number }> {
   const parts: Array<{ text: string; line: number }> = [];
   let lines: string[] = [];
   let line = 1;
   const end = (next: number) => {
-    // Directives and comments before the first marker are no document.
+    // Directives and comments before the first marker are not a document.
     if (lines.some((one) => /^[^%#\s]|^\s+[^#\s]/.test(one))) parts.push({ text: lines.join("\n"), line });
     lines = [];
     line = next;
@@ -75,7 +75,7 @@ function splitDocuments(text: string): Array<{ text: string; line: number }> {
     if (!/^---(\s|$)/.test(one)) lines.push(one);
     else {
       end(index + 1);
-      // What stands behind the marker belongs to the document, and the line keeps its number.
+      // Text after the marker belongs to the document, and the line keeps its number.
       lines.push(one.slice(3));
     }
   }
@@ -111,12 +111,12 @@ function toValue(document: Document.Parsed): { value?: unknown; error?: { messag
     const line = syntax.linePos?.[0].line;
     return { value, error: { message: firstLine(syntax.message), ...(line === undefined ? {} : { line }) } };
   } catch (error) {
-    // Too many aliases, or one of an anchor that is not there.
+    // Too many aliases, or an alias of an unknown anchor.
     return { error: { message: error instanceof Error ? firstLine(error.message) : "the document cannot be read" } };
   }
 }
 
-/** Also of a document that is broken elsewhere, so that what is known as its object can be left in force. */
+/** Reads it also from a document that is broken elsewhere, so that the last good version of its object can stay in force. */
 function identityIn(value: unknown): { kind: string; namespace: string; name: string } | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const { kind, metadata } = value as { kind?: unknown; metadata?: unknown };

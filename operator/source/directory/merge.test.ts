@@ -19,7 +19,7 @@ const one = (objects: Objects, id = "Role default/one") => {
   return object;
 };
 
-test("a new object has a uid of its own and the time of loading as its generation", () => {
+test("a new object has its own uid and the time of loading as its generation", () => {
   const { objects } = merge({ "a.yaml": role("one") });
   expect(one(objects)).toMatchObject({
     generation: 1_000,
@@ -29,7 +29,7 @@ test("a new object has a uid of its own and the time of loading as its generatio
   });
 });
 
-test("what did not change stays the very same object", () => {
+test("an object that did not change is the same object by identity", () => {
   const before = merge({ "a.yaml": role("one") }).objects;
   const after = merge({ "a.yaml": `# a comment\n${role("one")}` }, before, 2_000).objects;
   expect(one(after)).toBe(one(before));
@@ -41,12 +41,12 @@ test("a changed spec is a new generation of the same object", () => {
   expect(one(after)).toMatchObject({ uid: one(before).uid, generation: 2_000, spec: { permissions: ["b"] } });
 });
 
-test("generations grow even when the clock goes back", () => {
+test("generations increase even when the clock goes back", () => {
   const before = merge({ "a.yaml": role("one") }, new Map(), 5_000).objects;
   expect(one(merge({ "a.yaml": role("one", "b") }, before, 10).objects).generation).toBe(5_001);
 });
 
-test("an object without a document is missing, and still there", () => {
+test("an object without a document is listed as missing, and is kept", () => {
   const before = merge({ "a.yaml": role("one") }).objects;
   const { objects, missing } = merge({}, before);
   expect(missing).toEqual(["Role default/one"]);
@@ -69,12 +69,12 @@ test("the last good version of a broken document stays in force", () => {
   expect(one(objects)).toBe(one(before));
 });
 
-test("while a file has a document that tells nothing of itself, nothing of that file is missing", () => {
+test("while a file has a document without an identity, no object of that file is missing", () => {
   const before = merge({ "a.yaml": `${role("one")}---\n${role("two")}`, "b.yaml": role("three") }).objects;
   expect(merge({ "a.yaml": `${role("one")}---\n{ [` }, before).missing).toEqual(["Role default/three"]);
 });
 
-test("of two documents for one object the first file's counts, unless the other's is in force", () => {
+test("of two documents for one object the first file's is used, unless the other one is in force", () => {
   const both = { "a.yaml": role("one", "a"), "b.yaml": role("one", "b") };
   const fresh = merge(both);
   expect(one(fresh.objects)).toMatchObject({ file: "a.yaml" });

@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import type { Kind } from "../../../core/manifests/index.ts";
 import type { Desired, DocumentProblem, ReadDocument } from "./documents.ts";
 
-/** An object of the directory as it is kept: what the Kubernetes API server would keep of it. */
+/** An object of the directory as it is stored: what the Kubernetes API server would store of it. */
 export interface StoredObject {
   readonly kind: Kind;
   readonly namespace: string;
   readonly name: string;
-  /** The file that it comes from; of two documents of one identity that of this file counts. */
+  /** The file that it comes from; of two documents of one identity, the one in this file is used. */
   readonly file: string;
   readonly uid: string;
   readonly generation: number;
@@ -30,17 +30,18 @@ export interface Merged {
 
 export interface MergeInput {
   readonly objects: Objects;
-  /** The documents of each file that could be read, in the order of the files' names. */
+  /** The documents of each readable file, sorted by file name. */
   readonly files: ReadonlyMap<string, readonly ReadDocument[]>;
   readonly nowMs: number;
   readonly makeUid: () => string;
 }
 
 /**
- * What the objects are after the files were read again. Two documents of one identity are one object, and the file that it comes from
- * already wins; two objects that claim one name in the store are decided elsewhere (reconcilers/claims.ts). Nothing is deleted here: an object without a document is only
- * named as missing, because an editor that saves a file may take it away for a moment. Of a broken document the last good
- * version stays in force; while a file has a document that does not even tell its identity, so do all objects of the file.
+ * Returns the objects after the files were read again. Two documents of one identity are one object, and the file that it already
+ * comes from wins; reconcilers/claims.ts decides between two objects that claim one name in the store. Deletes nothing: an object
+ * without a document is only listed as missing, because an editor that saves a file may remove it for a moment. Of a broken
+ * document the last good version stays in force; while a file has a document whose identity is unreadable, all objects of that
+ * file stay.
  */
 export function mergeDocuments({ objects, files, nowMs, makeUid }: MergeInput): Merged {
   const problems: DocumentProblem[] = [];
@@ -77,7 +78,7 @@ export function mergeDocuments({ objects, files, nowMs, makeUid }: MergeInput): 
   return { objects: next, missing, problems };
 }
 
-/** An object that is being deleted stays as it is: only when it is gone can its document make a new one. */
+/** Does not change an object that is being deleted: its document can create a new one only after the deletion. */
 function updated(
   object: StoredObject,
   { desired, file }: { desired: Desired; file: string },
@@ -92,7 +93,7 @@ function updated(
   return { ...object, file, annotations, spec, generation };
 }
 
-/** The time of loading is the generation, so that a directory whose state was lost does not begin at 1 again. */
+/** The generation starts at the time of loading, so that it does not start at 1 again after the state was lost. */
 const created = (
   { kind, namespace, name, annotations, spec }: Desired,
   file: string,
@@ -113,6 +114,6 @@ const created = (
 });
 
 function duplicate(id: string, { file, index }: { file: string; index: number }, other: string): DocumentProblem {
-  const message = `${id} is in ${other} already; that one is in force. Remove or rename one of the two.`;
+  const message = `${id} is already in ${other}, which is in force. Remove or rename one of the two.`;
   return { file, document: index + 1, line: 1, object: id, location: "metadata.name", message };
 }

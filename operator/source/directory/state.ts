@@ -4,8 +4,8 @@ import * as z from "zod";
 import type { Objects, StoredObject } from "./merge.ts";
 
 /*
- * What outlives the process: the objects with their uids, finalizers and statuses, so that a manifest that was deleted while
- * nobody looked is still cleaned up in the store.
+ * The state on disk: the objects with their uids, finalizers and statuses, so that a manifest that was deleted while
+ * the operator was not running is still cleaned up in the store.
  */
 
 const FILE_NAME = "manifests.json";
@@ -27,7 +27,7 @@ const Stored = z.object({
 
 const State = z.object({ formatVersion: z.literal(1), objects: z.record(z.string(), Stored) });
 
-/** Throws when the file is there but cannot be understood: going on without it would leave objects behind in the store. */
+/** Throws when the file exists but is invalid: continuing without it would leave objects behind in the store. */
 export async function loadState(stateDir: string): Promise<Objects> {
   const path = join(stateDir, FILE_NAME);
   let text: string;
@@ -45,11 +45,11 @@ export async function loadState(stateDir: string): Promise<Objects> {
 }
 
 export interface StateWriter {
-  /** Resolves when the objects, as they are now or newer, are on the disk. */
+  /** Resolves when the current objects, or newer ones, are on the disk. */
   save(): Promise<void>;
 }
 
-/** Writes one at a time, each to a new file that then takes the old one's place; calls meanwhile share the next write. */
+/** Makes one write at a time, each to a new file that then replaces the old one; calls during a write share the next one. */
 export function createStateWriter(stateDir: string, objects: () => Objects): StateWriter {
   let running: Promise<void> = Promise.resolve();
   let next: Promise<void> | undefined;
