@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { LimitCharge } from "../charges.ts";
 import type { OverrideRecord } from "../verification/records.ts";
-import { matchesPattern, selectOverride } from "./overrides.ts";
+import { applyOverride, matchesPattern, selectOverride } from "./overrides.ts";
 
 describe("a pattern", () => {
   test.each([
@@ -115,4 +116,19 @@ describe("of several overrides", () => {
     expect(selectOverride(records, identifier)?.id).toBe(id);
     expect(selectOverride(records.toReversed(), identifier)?.id).toBe(id);
   });
+});
+
+test("an override replaces limit and duration, and can make a limit local, but never strict", () => {
+  const charge: LimitCharge = {
+    workspaceId: "ws_1",
+    scope: { kind: "namespace", value: "rlns_1" },
+    identifier: "alice",
+    limit: 10,
+    durationMs: 3_600_000,
+    cost: 2,
+    accuracy: "local",
+  };
+  const override = { id: "rlor_1", identifier: "alice", limit: 1, durationMs: 1000, async: false };
+  expect(applyOverride(charge, override)).toEqual({ ...charge, limit: 1, durationMs: 1000 });
+  expect(applyOverride({ ...charge, accuracy: "strict" }, { ...override, async: true }).accuracy).toBe("local");
 });

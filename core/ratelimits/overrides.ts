@@ -1,3 +1,4 @@
+import type { LimitCharge } from "../charges.ts";
 import type { OverrideRecord } from "../verification/records.ts";
 
 /*
@@ -56,3 +57,11 @@ function literalCharacters(pattern: string): number {
   for (let at = pattern.indexOf(STAR); at !== -1; at = pattern.indexOf(STAR, at + 1)) count -= 1;
   return count;
 }
+
+/** The charge with the override in force: it replaces limit and duration; the cost stays (api-v2.md section 9.3). */
+export const applyOverride = (charge: LimitCharge, override: OverrideRecord): LimitCharge => ({
+  ...charge,
+  limit: override.limit,
+  durationMs: override.durationMs,
+  accuracy: override.async ? "local" : charge.accuracy,
+});

@@ -1,0 +1,60 @@
+import type { LimitCharge } from "../charges.ts";
+import type { KeyView } from "../verification/key-view.ts";
+import { type ChargePlan, chargeOf, type SharedLimit } from "../verification/plan-charges.ts";
+import { selectLimits } from "../verification/select-limits.ts";
+import type { CompiledRule } from "./match-rule.ts";
+import type { RuleRatelimit } from "./policy.ts";
+
+/**
+ * The plan of a request that passes a rule of a policy. With `audit` everything is checked with cost 0 and nothing is spent.
+ * The bounds of a policy's schema hold: every rule limit has a limit and a duration of at least one second.
+ */
+export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonly audit: boolean }): ChargePlan {
+  const { keyId, workspaceId, limited } = view.key;
+  const named = rule.ratelimits.filter((limit) => limit.scope.kind === "name");
+  const selection = selectLimits(
+    view,
+    named.map(({ scope, limit, durationMs, cost }) => ({ name: nameOf(scope), limit, durationMs, cost })),
+  );
+  if (!("limits" in selection)) throw new Error(`the limits of rule ${rule.index} cannot be selected`);
+
+  // The last of a name wins, as in the selection.
+  const ofRule = new Map(named.map((limit) => [nameOf(limit.scope), limit]));
+  const limits = selection.limits.map((selected): LimitCharge => {
+    const own = ofRule.get(selected.name);
+    const charge = chargeOf(workspaceId, selected);
+    if (own !== undefined) return { ...charge, ...ruleParts(own, view, audit) };
+    return audit ? { ...charge, cost: 0 } : charge;
+  });
+  const shared = rule.ratelimits.flatMap((limit): SharedLimit[] => {
+    if (limit.scope.kind !== "namespace") return [];
+    const { namespaceId } = limit.scope;
+    const scope = { kind: "namespace", value: namespaceId } as const;
+    const { limit: max, durationMs } = limit;
+    return [{ namespaceId, charge: { workspaceId, scope, limit: max, durationMs, ...ruleParts(limit, view, audit) } }];
+  });
+  const spends = limited && rule.creditCost > 0 && !audit;
+  return {
+    selected: selection.limits,
+    limits,
+    shared,
+    credits: spends ? { workspaceId, keyId, cost: rule.creditCost } : undefined,
+  };
+}
+
+/** What a rule alone says of a charge. */
+const ruleParts = (
+  limit: RuleRatelimit,
+  view: KeyView,
+  audit: boolean,
+): Pick<LimitCharge, "identifier" | "cost" | "accuracy"> => ({
+  identifier: identifierOf(limit, view),
+  cost: audit ? 0 : limit.cost,
+  accuracy: limit.accuracy,
+});
+
+const nameOf = (scope: RuleRatelimit["scope"]): string => (scope.kind === "name" ? scope.name : scope.namespaceId);
+
+/** `identity` is the external id, which customers know and overrides name. A key without an identity counts for itself. */
+const identifierOf = (limit: RuleRatelimit, view: KeyView): string =>
+  limit.identifier === "identity" ? (view.identity?.externalId ?? view.key.keyId) : view.key.keyId;

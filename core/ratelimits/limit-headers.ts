@@ -1,0 +1,64 @@
+import type { Consumed, LimitCharge, LimitOutcome } from "../charges.ts";
+
+/*
+ * What a client is told of a limit, by the gate and by the API alike: the `RateLimit-*` headers and the moment from which a
+ * further try makes sense.
+ */
+
+/** One limit as the `RateLimit-*` headers show it. */
+export interface ShownLimit {
+  readonly limit: number;
+  readonly remaining: number;
+  /** Whole seconds to the end of the window. */
+  readonly resetS: number;
+}
+
+export const showLimit = (limit: number, { remaining, resetMs }: LimitOutcome, nowMs: number): ShownLimit => ({
+  limit,
+  remaining,
+  resetS: wholeSecondsUntil(resetMs, nowMs),
+});
+
+/**
+ * Of several limits the one that headers show: one that refused before one that did not, then the one with the least left, then
+ * the first. undefined when there is none.
+ */
+export function showTightest(
+  limits: readonly LimitCharge[],
+  { limits: outcomes, nowMs }: Consumed,
+): ShownLimit | undefined {
+  let tightest: LimitOutcome | undefined;
+  let limit = 0;
+  for (let at = 0; at < outcomes.length; at++) {
+    const outcome = outcomes[at] as LimitOutcome;
+    if (tightest !== undefined && !isTighter(outcome, tightest)) continue;
+    tightest = outcome;
+    limit = limits[at]?.limit ?? 0;
+  }
+  return tightest && showLimit(limit, tightest, nowMs);
+}
+
+const isTighter = (a: LimitOutcome, b: LimitOutcome): boolean =>
+  a.passed === b.passed ? a.remaining < b.remaining : !a.passed;
+
+/** Adds the headers of a limit to a list of names and values by turns. */
+export function pushLimitHeaders(headers: string[], { limit, remaining, resetS }: ShownLimit): void {
+  headers.push(
+    "RateLimit-Limit",
+    String(limit),
+    "RateLimit-Remaining",
+    String(remaining),
+    "RateLimit-Reset",
+    String(resetS),
+  );
+}
+
+/**
+ * When a refused charge is worth another try, Unix ms. A limit of 0, or a cost above the limit, never passes as things are; by
+ * the next window the limit may have been changed.
+ */
+export const retryAtMs = ({ retryAtMs: atMs, resetMs }: LimitOutcome): number =>
+  atMs === undefined || atMs === Number.POSITIVE_INFINITY ? resetMs : atMs;
+
+/** Whole seconds, at least 1, from `nowMs` until `atMs`. */
+export const wholeSecondsUntil = (atMs: number, nowMs: number): number => Math.max(1, Math.ceil((atMs - nowMs) / 1000));
