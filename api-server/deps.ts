@@ -25,7 +25,8 @@ export interface Deps {
   readonly randomBytes: (size: number) => Uint8Array;
   /** Where `error.type` points: `{docsUrl}/errors/<kind>`. */
   readonly docsUrl: string;
-  readonly region: string;
+  /** `deciderJson` of this process: what all events of its verifications say. */
+  readonly decidedBy: string;
   /** True while a workspace's changes take longer to reach the pods than the promised bound; answers to changes then say so. */
   readonly propagationDelayed: (workspaceId: string) => boolean;
 }

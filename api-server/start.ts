@@ -5,6 +5,7 @@ import type { Pool } from "pg";
 import type { Logger } from "pino";
 import { Registry } from "prom-client";
 import { makeId } from "../core/ids.ts";
+import { deciderJson } from "../edge/events/verification-line.ts";
 import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Closeable, Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
@@ -146,7 +147,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     get docsUrl() {
       return config.docsUrl ?? url;
     },
-    region: config.region ?? "",
+    decidedBy: deciderJson({ region: config.region ?? "", source: "api" }),
     propagationDelayed: (workspaceId) => projection.stalenessMs(workspaceId) > PROPAGATION_BOUND_MS,
   };
 

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { MemoryCounters, MemoryStore } from "../edge/counters/memory.ts";
+import { judgeFreshness } from "../core/policies/freshness.ts";
+import { deciderJson } from "../edge/events/verification-line.ts";
 import type { PodReport } from "../edge/pods/contract.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
@@ -11,8 +12,8 @@ import { createAdminServer, type Readiness } from "./admin.ts";
 import { Places } from "./app/places.ts";
 import { openUpstream } from "./app/upstream.ts";
 import { type Address, DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } from "./config.ts";
+import { createCounting } from "./gate/counting.ts";
 import { type GateParts, isStillValid } from "./gate/exchange.ts";
-import { judgeFreshness } from "./gate/freshness.ts";
 import { type OngoingSet, watchOngoing } from "./http/ongoing.ts";
 import { PieceTurns } from "./http/piece-turns.ts";
 import { makeIdSource } from "./http/request-ids.ts";
@@ -55,7 +56,6 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const projection = await openProjection({ source: edge.source, feed: edge.feed, follow: { workspaceId } });
   const follower = followPolicy({ projection, workspaceId, policyId, logger });
   const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
-  let localCounters: MemoryCounters | undefined;
   projection.onDropped((ref) => {
     // Everything was dropped: the store may have gone back in time, and counters with it.
     if (ref === undefined) counters.forgetDenials();
@@ -79,16 +79,16 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const upgrades = new Places({ max: limits.upgradesMax, share: limits.addressShare, waitMs: 0 });
   const gate: GateParts = {
     workspaceId,
+    ...createCounting({
+      projection,
+      counters,
+      nowMs,
+      creditLoadMs: timeouts.creditLoadMs,
+      onFailure: (what) => {
+        metrics.counterFailures[what] += 1;
+      },
+    }),
     projection,
-    counters,
-    localCounters: () => {
-      localCounters ??= new MemoryCounters(new MemoryStore(nowMs));
-      return localCounters;
-    },
-    creditLoadMs: timeouts.creditLoadMs,
-    onFailure: (what) => {
-      metrics.counterFailures[what] += 1;
-    },
     nowMs,
     onDeparted: () => {
       metrics.departed += 1;
@@ -113,9 +113,9 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     },
     policy: () => follower.current,
     events: edge.sink,
+    decidedBy: deciderJson({ region: config.region, source: "sidecar" }),
     metrics,
     nextId,
-    region: config.region,
     docsUrl: config.errorDocsUrl,
     onFault: (error, requestId) => noteFault("exchange", error, requestId),
   };

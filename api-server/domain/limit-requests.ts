@@ -1,9 +1,10 @@
 import { performance } from "node:perf_hooks";
 import type { LimitCharge, LimitOutcome } from "../../core/charges.ts";
-import type { OverrideRecord } from "../../core/verification/records.ts";
+import type { SharedLimit } from "../../core/verification/plan-charges.ts";
 import type { RatelimitEvent } from "../../edge/events/contract.ts";
+import { type AppliedLimit, applyOverrides } from "../../edge/verification/apply-overrides.ts";
 import type { Call } from "../procedure.ts";
-import { knownValue } from "./lookups.ts";
+import { notKnown } from "./lookups.ts";
 
 /* What the procedures that limit by namespace have in common: which limit applies, and what is recorded of it. */
 
@@ -15,29 +16,28 @@ export interface LimitRequest {
   readonly cost: number;
 }
 
-export interface AppliedLimit {
-  readonly charge: LimitCharge;
-  readonly override: OverrideRecord | undefined;
-}
-
-/** What the counters are asked for: an override replaces limit and duration; the cost stays (api-v2.md section 9.3). */
-export async function applyLimit(
+/** What the counters are asked for, in order, with the overrides in force. Throws PublicError 500 when these cannot be known now. */
+export async function applyLimits(
   { caller, deps }: Call<unknown>,
-  namespaceId: string,
-  { identifier, limit, duration, cost }: LimitRequest,
-): Promise<AppliedLimit> {
+  requests: readonly { readonly namespaceId: string; readonly request: LimitRequest }[],
+): Promise<readonly AppliedLimit[]> {
   const { workspaceId } = caller;
-  const override = knownValue(await deps.projection.findOverride(workspaceId, namespaceId, identifier));
-  const charge: LimitCharge = {
-    workspaceId,
-    scope: { kind: "namespace", value: namespaceId },
-    identifier,
-    limit: override?.limit ?? limit,
-    durationMs: override?.durationMs ?? duration,
-    cost,
-    accuracy: override?.async === true ? "local" : "strict",
-  };
-  return { charge, override };
+  const shared = requests.map(({ namespaceId, request: { identifier, limit, duration, cost } }): SharedLimit => {
+    const scope = { kind: "namespace", value: namespaceId } as const;
+    const charge: LimitCharge = {
+      workspaceId,
+      scope,
+      identifier,
+      limit,
+      durationMs: duration,
+      cost,
+      accuracy: "strict",
+    };
+    return { namespaceId, charge };
+  });
+  const applied = await applyOverrides(deps.projection, workspaceId, shared);
+  if ("unusable" in applied) throw notKnown();
+  return applied.limits;
 }
 
 /** What came of a charge, to be recorded. `id` is unique; `startedMs` is of `performance.now()`, `timeMs` of the wall. */

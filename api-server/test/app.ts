@@ -4,6 +4,7 @@ import { pino } from "pino";
 import { makeId } from "../../core/ids.ts";
 import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
 import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
+import { deciderJson } from "../../edge/events/verification-line.ts";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
 import { createTestDatabase } from "../../test/harness/postgres.ts";
@@ -117,7 +118,7 @@ export async function buildTestApp(
     nowMs,
     randomBytes,
     docsUrl: "https://docs.test",
-    region: "test",
+    decidedBy: deciderJson({ region: "test", source: "api" }),
     propagationDelayed: () => false,
   };
   const deps: Deps = { ...base, ...options.deps?.(base) };

@@ -31,17 +31,20 @@ const aView = (parts: { externalId?: string; permissions?: string[]; roles?: str
     roles: (parts.roles ?? []).map((name, i) => ({ id: `role_${i}`, name, permissions: [] })),
   });
 
+const inPairs = (headers: readonly string[]): Record<string, string | undefined> =>
+  Object.fromEntries(headers.flatMap((name, at) => (at % 2 === 0 ? [[name, headers[at + 1]]] : [])));
+
 describe("the headers of a key", () => {
   test("tell who called, and leave out what is not set", () => {
     expect(identityHeaders(aView())).toEqual([
-      ["X-Postern-Key-Id", "key_7"],
-      ["X-Postern-Workspace-Id", "ws_2"],
-      ["X-Postern-Api-Id", "api_9"],
+      ...["X-Postern-Key-Id", "key_7"],
+      ...["X-Postern-Workspace-Id", "ws_2"],
+      ...["X-Postern-Api-Id", "api_9"],
     ]);
   });
 
   test("list roles and permissions separated by spaces", () => {
-    const headers = Object.fromEntries(
+    const headers = inPairs(
       identityHeaders(
         aView({ externalId: "user_1", permissions: ["b", "a.*"], roles: ["chief editor", "Zoë", "100%"] }),
       ),
@@ -61,7 +64,7 @@ describe("the headers of a key", () => {
 
   test("leave out a list that is too long for an app's header limit, and say so", () => {
     const permissions = Array.from({ length: 1000 }, (_, i) => `documents.${i}`);
-    const headers = Object.fromEntries(identityHeaders(aView({ permissions, roles: ["editor"] })));
+    const headers = inPairs(identityHeaders(aView({ permissions, roles: ["editor"] })));
     expect(headers).not.toHaveProperty("X-Postern-Permissions");
     expect(headers).toMatchObject({ "X-Postern-Roles": "editor", "X-Postern-Omitted": "X-Postern-Permissions" });
   });

@@ -1,4 +1,4 @@
-import type { KeyView } from "../verification/key-view.ts";
+import { KeyView } from "../verification/key-view.ts";
 
 /*
  * The headers that tell the app who called. Only the gate may send them: every incoming header with such a name is removed
@@ -22,40 +22,32 @@ export function isIdentityHeader(name: string): boolean {
  */
 const LIST_BYTES_MAX = 4096;
 
-export type HeaderPair = readonly [name: string, value: string];
+/** The identity headers of a key, names and values by turns. Lists are separated by spaces. A field that is not set has no header. */
+export const identityHeaders: (view: KeyView) => readonly string[] = KeyView.remember(makeHeaders);
 
-const headersOf = new WeakMap<KeyView, readonly HeaderPair[]>();
-
-/** Returns the identity headers of a key, made once per view. Lists are separated by spaces. A field that is not set has no header. */
-export function identityHeaders(view: KeyView): readonly HeaderPair[] {
-  let headers = headersOf.get(view);
-  if (headers === undefined) {
-    headers = makeHeaders(view);
-    headersOf.set(view, headers);
-  }
-  return headers;
-}
-
-function makeHeaders({ key, identity, roles, permissions }: KeyView): HeaderPair[] {
-  const headers: HeaderPair[] = [
-    ["X-Postern-Key-Id", headerValue(key.keyId)],
-    ["X-Postern-Workspace-Id", headerValue(key.workspaceId)],
-    ["X-Postern-Api-Id", headerValue(key.apiId)],
+function makeHeaders({ key, identity, roles, permissions }: KeyView): string[] {
+  const headers = [
+    "X-Postern-Key-Id",
+    headerValue(key.keyId),
+    "X-Postern-Workspace-Id",
+    headerValue(key.workspaceId),
+    "X-Postern-Api-Id",
+    headerValue(key.apiId),
   ];
   if (identity !== undefined) {
-    headers.push(["X-Postern-Identity-Id", headerValue(identity.id)]);
-    headers.push(["X-Postern-External-Id", headerValue(identity.externalId)]);
+    headers.push("X-Postern-Identity-Id", headerValue(identity.id));
+    headers.push("X-Postern-External-Id", headerValue(identity.externalId));
   }
   const omitted: string[] = [];
   const addList = (name: string, items: readonly string[]): void => {
     if (items.length === 0) return;
     const value = items.map(headerValue).join(" ");
-    if (value.length <= LIST_BYTES_MAX) headers.push([name, value]);
+    if (value.length <= LIST_BYTES_MAX) headers.push(name, value);
     else omitted.push(name);
   };
   addList("X-Postern-Roles", roles);
   addList("X-Postern-Permissions", permissions);
-  if (omitted.length > 0) headers.push(["X-Postern-Omitted", omitted.join(" ")]);
+  if (omitted.length > 0) headers.push("X-Postern-Omitted", omitted.join(" "));
   return headers;
 }
 

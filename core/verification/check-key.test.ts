@@ -4,7 +4,6 @@ import { parseQuery } from "../permissions/query.ts";
 import { checkKey, ipAllowed } from "./check-key.ts";
 import type { Code } from "./codes.ts";
 import type { KeyView } from "./key-view.ts";
-import { settle } from "./settle.ts";
 
 const nowMs = 1_800_000_000_000;
 
@@ -64,35 +63,7 @@ describe("what a key is refused for", () => {
   ])("$first is said before all that comes after it", ({ first, view }) => {
     const refusal = checkKey({ view, nowMs, clientIp: "198.51.100.1", query: write });
     expect(refusal).toBe(first);
-    expect(settle(refusal, { passed: false, credits: { status: "refused" } })).toBe(first);
   });
-});
-
-describe("the code after counting", () => {
-  test.each([
-    { name: "nothing to count is valid", consumed: undefined, code: "VALID" },
-    { name: "limits that pass are valid", consumed: { passed: true }, code: "VALID" },
-    {
-      name: "credits that were spent are valid",
-      consumed: { passed: true, credits: { status: "spent" as const } },
-      code: "VALID",
-    },
-    {
-      name: "a limit is said before credits",
-      consumed: { passed: false, credits: { status: "unreached" as const } },
-      code: "RATE_LIMITED",
-    },
-    {
-      name: "credits that do not suffice",
-      consumed: { passed: true, credits: { status: "refused" as const } },
-      code: "USAGE_EXCEEDED",
-    },
-    {
-      name: "credits that are not known do not let through",
-      consumed: { passed: true, credits: { status: "unknown" as const } },
-      code: "USAGE_EXCEEDED",
-    },
-  ])("$name", ({ consumed, code }) => expect(settle(undefined, consumed)).toBe(code));
 });
 
 describe("an IP allow-list", () => {

@@ -1,8 +1,17 @@
 import { compileGrants, type Grants } from "../permissions/grants.ts";
 import type { ApiRecord, IdentityRecord, KeyRecord, RoleRecord, WorkspaceRecord } from "./records.ts";
 
+export interface KeyParts {
+  readonly key: KeyRecord;
+  readonly workspace: WorkspaceRecord;
+  readonly api: ApiRecord | undefined;
+  readonly identity: IdentityRecord | undefined;
+  /** Roles that were deleted are left out. */
+  readonly roles: readonly RoleRecord[];
+}
+
 /** A key with everything that its record refers to: all that a verification decides on. Built once, then cached. */
-export interface KeyView {
+export class KeyView {
   readonly key: KeyRecord;
   readonly workspace: WorkspaceRecord;
   /** undefined when the API was deleted: the key is then not found. */
@@ -14,25 +23,34 @@ export interface KeyView {
   /** Names of the roles, sorted. */
   readonly roles: readonly string[];
   readonly grants: Grants;
-}
+  /** What was made of this view, by the slot of its maker. */
+  readonly #made: unknown[] = [];
 
-/** Puts a key together with the records that it refers to; roles that were deleted are simply not in `roles`. */
-export function buildKeyView(parts: {
-  key: KeyRecord;
-  workspace: WorkspaceRecord;
-  api: ApiRecord | undefined;
-  identity: IdentityRecord | undefined;
-  roles: readonly RoleRecord[];
-}): KeyView {
-  const { key, workspace, api, identity, roles } = parts;
-  const permissions = [...new Set([...key.permissions, ...roles.flatMap((role) => role.permissions)])].sort();
-  return {
-    key,
-    workspace,
-    api,
-    identity,
-    permissions,
-    roles: roles.map((role) => role.name).sort(),
-    grants: compileGrants(permissions),
-  };
+  constructor({ key, workspace, api, identity, roles }: KeyParts) {
+    this.key = key;
+    this.workspace = workspace;
+    this.api = api;
+    this.identity = identity;
+    this.permissions = [...new Set([...key.permissions, ...roles.flatMap((role) => role.permissions)])].sort();
+    this.roles = roles.map((role) => role.name).sort();
+    this.grants = compileGrants(this.permissions);
+  }
+
+  static #slots = 0;
+
+  /**
+   * Returns a function that calls `make` once for each view and remembers what it returned, for as long as the view is cached:
+   * for what is the same in every answer or event of a key. To be called once per use, when a module loads.
+   */
+  static remember<T extends object | string>(make: (view: KeyView) => T): (view: KeyView) => T {
+    const slot = KeyView.#slots;
+    KeyView.#slots += 1;
+    return (view) => {
+      const known = view.#made[slot] as T | undefined;
+      if (known !== undefined) return known;
+      const made = make(view);
+      view.#made[slot] = made;
+      return made;
+    };
+  }
 }

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { anyText } from "../../test/builders/text.ts";
 import { readEvent } from "./schema.ts";
-import { subjectJson, verificationLine } from "./verification-line.ts";
+import { deciderJson, subjectJson, verificationLine } from "./verification-line.ts";
 
 const ourId = fc.stringMatching(/^[a-z]{2,4}_[a-zA-Z0-9]{16}$/);
 const text = anyText({ maxLength: 40 });
@@ -13,9 +13,8 @@ const subject = fc.record({
   keyId: ourId,
   identityId: fc.option(ourId, { nil: undefined }),
   externalId: fc.option(text, { nil: undefined }),
-  region: text,
-  source: fc.constantFrom("api" as const, "sidecar" as const),
 });
+const decider = fc.record({ region: text, source: fc.constantFrom("api" as const, "sidecar" as const) });
 const happening = fc.record({
   id: ourId,
   requestId: ourId,
@@ -28,10 +27,10 @@ const happening = fc.record({
 
 test("a line has no line feed, and is parsed as the event that JSON.stringify would have written", () => {
   fc.assert(
-    fc.property(subject, happening, (of, what) => {
-      const line = verificationLine(subjectJson(of), what);
+    fc.property(subject, decider, happening, (of, by, what) => {
+      const line = verificationLine(subjectJson(of), deciderJson(by), what);
       expect(line).not.toContain("\n");
-      const written = JSON.stringify({ type: "verification", ...of, ...what });
+      const written = JSON.stringify({ type: "verification", ...of, ...by, ...what });
       expect(JSON.parse(line)).toEqual(JSON.parse(written));
       expect(readEvent(line, of.workspaceId)).toEqual(readEvent(written, of.workspaceId));
     }),

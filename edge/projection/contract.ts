@@ -3,7 +3,7 @@ import type { KeyView } from "../../core/verification/key-view.ts";
 import type { NamespaceRecord, OverrideRecord } from "../../core/verification/records.ts";
 
 /*
- * How the data for verification gets from Postgres to the place where a verification is decided.
+ * How what verification needs to know gets from Postgres to the place where it is decided.
  *
  *   relay ──► RecordWriter ──► (Redis or memory) ──► RecordSource ─┐
  *                    └────────► change feed ───────► ChangeFeed ───┴─► Projection (cache, staleness)
@@ -13,8 +13,8 @@ import type { NamespaceRecord, OverrideRecord } from "../../core/verification/re
 
 /**
  * `override` is one exact identifier of a namespace, `overridePatterns` are all of its identifiers with a `*`.
- * `namespaceName` maps a name to its namespace, and `rootKey` is a root key. Only the api-servers read these two, so they
- * are announced on the central feed but never written to a store that pods can read.
+ * `namespaceName` leads from a name to the namespace, and `rootKey` is a root key: the central server alone reads these
+ * two, so they travel on its feed but are never written to a store that pods can read.
  */
 export const RECORD_KINDS = [
   "key",
@@ -35,15 +35,15 @@ export type RecordKind = (typeof RECORD_KINDS)[number];
 export const CENTRAL_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["namespaceName", "rootKey"]);
 
 /**
- * Kinds that keys refer to. Their tombstones are kept as long as a key may refer to them: a key can refer to an API that was deleted
- * long ago, and a reader treats 'missing' as 'not known', which would make that key unusable for ever.
+ * What keys refer to. Their tombstones stay for as long as something may name them: a key goes on naming an API that was deleted
+ * long ago, and a reader takes 'missing' for 'not known', which would make that key unusable for good.
  */
 export const REFERRED_KINDS: ReadonlySet<RecordKind> = new Set(["identity", "role", "api", "workspace"]);
 
 /**
- * Names one record. `id` is the hash (base64 SHA-256) for keys and root keys; for `override` the result of
- * `overrideRecordId`; for `overridePatterns` the namespace id; for `namespaceName` the name;
- * for `workspace` the workspace id; otherwise the entity's id.
+ * Names one record. `id` is: for keys and root keys the hash (base64 SHA-256); for `override` what `overrideRecordId`
+ * makes of the namespace id and the identifier; for `overridePatterns` the namespace id; for `namespaceName` the name;
+ * for `workspace` the workspace id; else the entity's id.
  */
 export interface RecordRef {
   readonly workspaceId: string;
@@ -51,12 +51,12 @@ export interface RecordRef {
   readonly id: string;
 }
 
-/** `<namespace id>/<identifier>`: a namespace id contains no slash, so the first slash separates the two. */
+/** `<namespace id>/<identifier>`: a namespace id contains no slash, so the first one parts the two. */
 export const overrideRecordId = (namespaceId: string, identifier: string): string => `${namespaceId}/${identifier}`;
 
 /**
- * The result of reading one record: the record; `gone`: deleted (a tombstone); `missing`: nothing is known about it; `unreadable`:
- * the value is not a record, and must not be treated as any of the other three.
+ * A record, the word that there is none any more (`gone`: a tombstone), that nothing is known of it (`missing`), or that
+ * something is there that is no record (`unreadable`), which must not be taken for any of the others.
  */
 export type ReadRecord =
   | { readonly state: "found"; readonly version: number; readonly data: unknown }
@@ -65,21 +65,21 @@ export type ReadRecord =
   | { readonly state: "unreadable"; readonly problem: string };
 
 /**
- * `usable: false`: the store is unreachable or has gone back in time, or a record is missing in an incomplete projection, so that
- * absence means nothing.
+ * `usable: false`: the store is unreachable, has gone back in time, or a record is missing in a projection that is not
+ * complete, so that absence means nothing.
  */
 export type ReadBatch =
   | { readonly usable: true; readonly records: readonly ReadRecord[] }
   | {
       readonly usable: false;
       readonly reason: string;
-      /** In an incomplete projection: the records that exist and are correct; 'missing' here means nothing. */
+      /** In a projection that is not complete: what is there all the same, which is right; 'missing' here means nothing. */
       readonly partial?: readonly ReadRecord[];
-      /** The mark exists but is invalid. */
+      /** The mark is there, and is none. */
       readonly refused?: "mark";
     };
 
-/** Raw reads, in the order of the refs, which are all of one workspace. Does not throw for an unreachable store: `usable: false`. */
+/** Raw reads, in the order of the refs, all of one workspace. Never throws for an unreachable store: `usable: false`. */
 export interface RecordSource {
   read(refs: readonly RecordRef[]): Promise<ReadBatch>;
 }
@@ -87,25 +87,25 @@ export interface RecordSource {
 /** `central` is the feed of all workspaces, which api-server replicas follow. */
 export type FeedId = { readonly workspaceId: string } | "central";
 
-/** What is read from a store that others can write to, and may be refused. */
+/** What can be read from a store that others write to, and not be believed. */
 export type RefusedKind = "mark" | "record" | "entry" | "heartbeat";
 
 export interface FeedListener {
-  /** The record changed: the listener must forget its cached copy. */
+  /** The record changed: forget what is cached of it. */
   onChange(ref: RecordRef): void;
   /**
-   * Entries were missed, a new projection began, or the store has gone back in time: the listener must forget everything. Until a store
-   * that went back has a new projection, no heartbeats are reported, so that data from it cannot look fresh. `forget`: the missed
-   * changes are not announced again, so that earlier data must not be used any more, not even while the store is unreadable.
+   * Entries were missed, the projection was made anew, or the store has gone back in time: forget everything. While a store
+   * that went back is not projected anew no heartbeat is told, so that nothing which is read from it looks fresh. `forget`: what
+   * was missed is not told again, so that nothing of before may be used any more, not even while the store cannot be read.
    */
   onReset(reason: string, options?: { readonly forget: boolean }): void;
   /**
    * Everything committed before `asOfMs` (clock of the shared store) has been delivered on this feed, except for the
-   * workspaces in `lagging`: for these, everything committed before their own, earlier time. The feed of one workspace has no
-   * `lagging`: its `asOfMs` is that workspace's own.
+   * workspaces in `lagging`: of these, everything committed before their own, earlier time. The feed of one workspace names
+   * none: its time is that workspace's own.
    */
   onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void;
-  /** Something on the feed was refused; a resulting change or reset was reported before this call. */
+  /** Something on the feed was not believed; what that led to was told before. */
   onRefused?(what: RefusedKind, problem: string): void;
 }
 
@@ -114,27 +114,27 @@ export interface Closeable {
 }
 
 export interface ChangeFeed {
-  /** Starts to follow from now on; entries that arrive during the start are not lost. Reconnects until closed. */
+  /** Starts following from now; entries that come while it starts are not lost. Reconnects by itself until closed. */
   follow(feed: FeedId, listener: FeedListener): Promise<Closeable>;
   /**
-   * Estimate of the shared store's clock, Unix ms with fractions, from a monotonic clock; never behind the real one. undefined while
-   * unknown. Goes back when the store's clock was set back.
+   * The shared store's clock, Unix ms with fractions, estimated from a monotonic one so that it never runs behind; undefined
+   * when not known yet. It goes back when that clock was set back.
    */
   storeNowMs(): number | undefined;
 }
 
 export interface RecordWrite {
   readonly ref: RecordRef;
-  /** The record, as a value or as the JSON text from Postgres; undefined writes a tombstone. */
+  /** The record, as a value or as the text that Postgres made of it; undefined writes a tombstone. */
   readonly data: unknown;
-  /** For a tombstone: nothing refers to it any more, so it need not be kept for ever, whatever its kind. */
+  /** Of a tombstone: nothing names it any more, so that it need not stay, whatever its kind. */
   readonly isRemoved?: true;
 }
 
-/** Whether a tombstone is kept for ever. */
+/** Whether a tombstone is kept without an end. */
 export const staysForGood = ({ ref, isRemoved }: RecordWrite): boolean => REFERRED_KINDS.has(ref.kind) && !isRemoved;
 
-/** JSON that is passed on unchanged: parsing and serializing it again would cost more than all other work on a record. */
+/** JSON that is passed on as it is: reading and writing it again would cost more than all else that is done with a record. */
 export class JsonText {
   readonly text: string;
 
@@ -143,15 +143,15 @@ export class JsonText {
   }
 }
 
-/** Returns the JSON of a record to be written; undefined for a tombstone. */
+/** The JSON of a record to be written; undefined for a tombstone. */
 export function jsonOf({ data }: RecordWrite): string | undefined {
   if (data === undefined) return undefined;
   return data instanceof JsonText ? data.text : JSON.stringify(data);
 }
 
-/** The state of the store when a relay takes over. From it the relay decides whether everything must be projected again. */
+/** What the relay learns of the store when it takes over: the relay decides from it whether all must be projected anew. */
 export interface StoreState {
-  /** The projection in the store; undefined when there is none. */
+  /** The projection that the store holds, undefined when it holds none. */
   readonly projectionId: string | undefined;
   readonly complete: boolean;
   /** Entries written to the central feed so far in this projection. */
@@ -160,35 +160,35 @@ export interface StoreState {
   readonly version: number;
   /** Time of the last heartbeat, by the store's clock; 0 when there was none. */
   readonly asOfMs: number;
-  /** Changes when the store restarts, because it may then have gone back in time. */
+  /** Changes when the store restarted, and so may have gone back in time. */
   readonly runId: string;
 }
 
 export interface BeginOptions {
-  /** Readers must not use what they have until the projection is complete: changes that they may have missed are not announced again. */
+  /** Readers do not go on using what they have until it is complete: changes that they may have missed are not announced again. */
   readonly forget?: boolean;
   /**
-   * Where a record is not written yet, readers may use that of the previous projection, if that one was complete, from the first
-   * heartbeat on. Before that heartbeat, everything that the store may have lost is written and announced again.
+   * Where there is no record yet, that of the projection before this one may be used, if that was complete, from the first
+   * heartbeat on: what the store may have lost of it is written and announced again before that.
    */
   readonly usePrevious?: boolean;
 }
 
 /**
- * What happened to single workspaces in a call that succeeded for all others. If a workspace has lost its mark, or its part of the
- * store refuses writes because others wrote to it, it begins again under a projection id of its own.
+ * What became of single workspaces in a call that went well for all others. A workspace that has lost its mark, or whose part of
+ * the store does not take what is written because somebody else wrote to it, is begun anew under a projection id of its own.
  */
 export interface WorkspacesAnew {
-  /** Workspaces that began again in this call: write all of their records, then call `completeWorkspace`. */
+  /** Begun anew in this call: all that they have is to be written, and `completeWorkspace` called. */
   readonly begun: readonly string[];
 }
 
-/** The relay's side. All methods throw when the store is unreachable; each is safe to repeat. */
+/** The relay's side. All methods throw when the store cannot be reached; each is safe to repeat. */
 export interface RecordWriter {
   state(): Promise<StoreState>;
   /**
-   * Begins a new projection: readers drop what they have, and until `complete` absence counts as 'not usable'. If the projection has
-   * already begun, workspaces that are not in it yet join it.
+   * Begins a new projection: readers drop what they have, and treat absence as 'not usable' until `complete`. When it has begun
+   * already, workspaces that it does not know join it.
    */
   begin(projectionId: string, workspaceIds: readonly string[], options?: BeginOptions): Promise<void>;
   /**
@@ -203,18 +203,18 @@ export interface RecordWriter {
     announce?: boolean;
   }): Promise<WorkspacesAnew>;
   /**
-   * Marks the projection complete for these workspaces: from now on absence means that there is no such record. Workspaces that began
-   * again under an id of their own are left out. `version` is the highest version that was written without being announced.
+   * Marks the projection complete for these workspaces: from now on absence means 'there is none'. Those that were begun anew
+   * under an id of their own are left out. `version` is the highest one that was written without being announced.
    */
   complete(projectionId: string, workspaceIds: readonly string[], version?: number): Promise<void>;
-  /** Marks one workspace complete that began again. */
+  /** Marks one workspace complete that was begun anew. */
   completeWorkspace(workspaceId: string): Promise<void>;
-  /** The store's clock. Must be read before the outbox is scanned. */
+  /** The store's clock, to be read before the outbox is scanned. */
   nowMs(): Promise<number>;
   /**
-   * Tells the readers that everything committed before `asOfMs` has been delivered. `lagging` maps workspaces for which only an
-   * earlier time holds to that time; 0: none is known, so that their readers get no heartbeat. Returns in `incomplete` the workspaces
-   * that are not complete yet, such as those that another writer began again and did not finish.
+   * Tells the readers that everything committed before `asOfMs` has been delivered. `lagging` has the workspaces of which only an
+   * earlier time is true; 0: none that is known, so that nothing is said to their readers. `incomplete` are workspaces that are
+   * not complete yet, such as those that another writer began anew and did not finish.
    */
   heartbeat(
     projectionId: string,
@@ -224,50 +224,49 @@ export interface RecordWriter {
   ): Promise<WorkspacesAnew & { readonly incomplete: readonly string[] }>;
 }
 
-/** The store holds another projection than the writer expects: it was flushed, or another relay took over. */
+/** The store holds another projection than the writer thinks: it was flushed, or another relay took over. */
 export class ProjectionChanged extends Error {
   override name = "ProjectionChanged";
 }
 
 export type Lookup<T> =
-  /** `stale`: read before the last reset or gap, and returned because the source is not usable now. */
+  /** `stale`: read before the last reset or gap, and given because the source is not usable now. */
   | { readonly status: "found"; readonly value: T; readonly stale?: true }
   | { readonly status: "absent" }
-  /** `isRefused`: a record exists, but this release cannot read it. */
+  /** `isRefused`: there is a record, and this release cannot make one of it. */
   | { readonly status: "unusable"; readonly reason: string; readonly isRefused?: true };
 
 export type SourceState = { readonly usable: true } | { readonly usable: false; readonly reason: string };
 
 /** The cached reader on which decisions are based. It knows how fresh its data is. One per process. */
 export interface Projection extends Closeable {
-  /** Returns the cached view of a key, without any I/O: the hot path. undefined when it must be looked up. */
-  peekKey(workspaceId: string, hash: string): KeyView | undefined;
-  findKey(workspaceId: string, hash: string): Promise<Lookup<KeyView>>;
+  /** Returns a cached key itself, without a promise or any I/O: the hot path. Otherwise a promise of what the source says. */
+  findKey(workspaceId: string, hash: string): Lookup<KeyView> | Promise<Lookup<KeyView>>;
   findPolicy(workspaceId: string, policyId: string): Promise<Lookup<PolicyRecord>>;
   /** The override in force for an identifier: the exact one, else the best pattern (api-v2.md section 9.3). */
   findOverride(workspaceId: string, namespaceId: string, identifier: string): Promise<Lookup<OverrideRecord>>;
   findNamespace(workspaceId: string, namespaceId: string): Promise<Lookup<NamespaceRecord>>;
   findNamespaceByName(workspaceId: string, name: string): Promise<Lookup<NamespaceRecord>>;
-  /** Forgets records at once (after own writes). Reads of them that are in flight are used once and not cached. */
+  /** Forgets records at once (own writes); reads of them that are under way are used once and not kept. */
   drop(refs: readonly RecordRef[]): void;
   /**
-   * Forgets everything, after a transaction that changed too many records to list. Unlike after a reset of the feed, earlier data is
-   * not used again, not even while the source is unusable. Reads in flight are used once and not cached.
+   * Forgets everything, for a transaction that changed more records than are worth listing. Unlike after a reset of the feed,
+   * nothing of before is used again, also not while the source is not usable; reads under way are used once and not kept.
    */
   forgetAll(): void;
   /**
-   * How stale the data of a workspace may be, ms; without an argument, the maximum over all workspaces. Every change that was committed
-   * longer ago has been processed. Infinity before the first heartbeat. May be too large, never too small.
+   * How old the newest knowledge of a workspace may be, ms; without one, of the workspace of which it is oldest. Everything
+   * committed longer ago has been processed. Infinity before the first heartbeat. Never smaller than it is.
    */
   stalenessMs(workspaceId?: string): number;
-  /** The same over all workspaces except those that lag behind the others, and the number of lagging ones. */
+  /** The same of every workspace but those that lag behind the others, and how many those are. */
   feedStaleness(): { readonly ms: number; readonly laggingWorkspaces: number };
-  /** Whether the last read from the source was usable. After one that was not, the read is repeated with each heartbeat. */
+  /** Whether the last read from the source could be used. One that could not is repeated with each heartbeat. */
   sourceState(): SourceState;
-  /** How much of what was read since the start was refused, by kind. */
+  /** How much of what was read was not believed since the start, by what it was. */
   refused(): Readonly<Record<RefusedKind, number>>;
   /** How many entries each cache holds, for the metrics. */
   cacheSizes(): { readonly keys: number; readonly records: number; readonly absences: number };
-  /** Calls the listener after a record was dropped because it changed, and with undefined after everything was dropped. */
+  /** Called after a record was dropped because it changed, and with undefined after everything was dropped. */
   onDropped(listener: (ref: RecordRef | undefined) => void): void;
 }

@@ -1,4 +1,4 @@
-import { buildKeyView, type KeyView } from "../../core/verification/key-view.ts";
+import { KeyView } from "../../core/verification/key-view.ts";
 import type {
   ApiRecord,
   IdentityRecord,
@@ -11,17 +11,18 @@ import type { Lookup, RecordRef } from "./contract.ts";
 import type { CachedRecord, Outcome, RecordCache } from "./record-cache.ts";
 
 /*
- * Keys assembled with the records that they refer to. A view remembers the records that it was made from, and is valid while all of
- * them are live. A change of a role marks one record, however many keys have the role; each view notices it when it is used.
- * Whether anything changed at all since the last use is one comparison of numbers.
+ * Keys put together with what they refer to. A view remembers the records that it was made of, and is good while all of
+ * them are live: a change of a role marks one record, however many keys have it, and each view notices when it is used.
+ * Whether anything changed at all since the last look is one comparison of numbers.
  */
 
 interface CachedView {
   readonly workspaceId: string;
-  readonly view: KeyView;
+  /** What `find` returns for it; made once. */
+  readonly found: Lookup<KeyView> & { readonly status: "found" };
   readonly parts: readonly CachedRecord[];
   readonly generation: number;
-  /** The cache's count of changes when all parts were last found live. */
+  /** The cache's count of changes at which all parts were last seen to be live. */
   checkedAt: number;
 }
 
@@ -30,12 +31,12 @@ interface Loading {
   readonly lookup: Promise<Lookup<KeyView>>;
 }
 
-/** While the source is not usable, keys that the cache can serve retry it only at this interval. */
+/** While the source is not usable, keys that can be served from the cache ask it only so often. */
 const ASK_AGAIN_MS = 200;
 
 export class KeyViews {
   readonly #cache: RecordCache;
-  /** By hash only: two workspaces never share a key, and a lookup with the wrong workspace finds nothing. */
+  /** By hash alone: two workspaces never share a key, and a look with the wrong workspace finds nothing. */
   readonly #views: BoundedCache<string, CachedView>;
   readonly #loading = new Map<string, Loading>();
   #unusableAtMs = Number.NEGATIVE_INFINITY;
@@ -49,19 +50,13 @@ export class KeyViews {
     return this.#views.size;
   }
 
-  peek(workspaceId: string, hash: string): KeyView | undefined {
+  /** Returns a cached view as it is, without a promise; with `bypass` only when the source cannot be read. */
+  find(workspaceId: string, hash: string, bypass: boolean): Lookup<KeyView> | Promise<Lookup<KeyView>> {
     const cached = this.#views.get(hash);
-    if (cached === undefined || cached.generation !== this.#cache.generation) return undefined;
-    return this.#isLive(cached) && cached.workspaceId === workspaceId ? cached.view : undefined;
-  }
-
-  async find(workspaceId: string, hash: string, bypass: boolean): Promise<Lookup<KeyView>> {
-    if (!bypass) {
-      const view = this.peek(workspaceId, hash);
-      if (view !== undefined) return { status: "found", value: view };
-    }
-    const fallback = this.#fallback(workspaceId, hash);
-    if (fallback !== undefined && performance.now() - this.#unusableAtMs < ASK_AGAIN_MS) return fallback;
+    const usable = cached !== undefined && cached.workspaceId === workspaceId && this.#isLive(cached);
+    if (usable && !bypass && cached.generation === this.#cache.generation) return cached.found;
+    // A view from before the last reset, of which no part is known to have changed.
+    if (usable && performance.now() - this.#unusableAtMs < ASK_AGAIN_MS) return { ...cached.found, stale: true };
     return this.#loadOnce(workspaceId, hash, bypass);
   }
 
@@ -73,13 +68,6 @@ export class KeyViews {
     this.#views.clear();
   }
 
-  /** Returns a view from before the last reset, if none of its parts is known to have changed. */
-  #fallback(workspaceId: string, hash: string): Lookup<KeyView> | undefined {
-    const cached = this.#views.get(hash);
-    if (cached === undefined || cached.workspaceId !== workspaceId || !this.#isLive(cached)) return undefined;
-    return { status: "found", value: cached.view, stale: true };
-  }
-
   #isLive(cached: CachedView): boolean {
     const { changes } = this.#cache;
     if (cached.checkedAt === changes) return true;
@@ -88,7 +76,7 @@ export class KeyViews {
     return true;
   }
 
-  /** If nothing has changed since, a caller joins the load in flight; after a change a new load starts. */
+  /** Whoever asks while nothing has changed since joins the loading that is under way; after a change it is begun anew. */
   #loadOnce(workspaceId: string, hash: string, bypass: boolean): Promise<Lookup<KeyView>> {
     const name = `${workspaceId}/${hash}`;
     const startedAt = this.#cache.changes;
@@ -130,7 +118,7 @@ export class KeyViews {
         .flatMap(({ state, value }) => (state === "found" ? [value] : []));
     const workspace = valuesOf("workspace")[0] as WorkspaceRecord | undefined;
     if (workspace === undefined) return { status: "absent" };
-    const view = buildKeyView({
+    const view = new KeyView({
       key,
       workspace,
       api: valuesOf("api")[0] as ApiRecord | undefined,
@@ -139,15 +127,16 @@ export class KeyViews {
     });
     const parts = [keyOutcome.record, ...records];
     const stale = read.isStale || isStale;
-    // If something changed or was reset during the read, the view is used once: not all parts are live, or it is not fresh.
+    // What changed or was reset while it was read is used this once: not all of its parts are live, or it is not fresh.
     if (parts.every((part) => part.isLive)) {
       const madeIn = stale ? NEVER_FRESH : generation;
-      this.#views.set(hash, { workspaceId, view, parts, generation: madeIn, checkedAt: changes });
+      const found = { status: "found", value: view } as const;
+      this.#views.set(hash, { workspaceId, found, parts, generation: madeIn, checkedAt: changes });
     }
     return stale ? { status: "found", value: view, stale } : { status: "found", value: view };
   }
 
-  /** Reads the records; for those that cannot be read, returns what was read before. */
+  /** What can be read; for what cannot, what was read before. */
   async #get(refs: readonly RecordRef[], bypass: boolean): Promise<{ outcomes: Outcome[]; isStale: boolean }> {
     const outcomes = await this.#cache.get(refs, bypass);
     let isStale = false;
@@ -166,7 +155,7 @@ export class KeyViews {
 const NEVER_FRESH = -1;
 const UNREAD: Outcome = { kind: "unusable", reason: "the key was not read" };
 
-/** Missing is not gone: a role that is not projected yet must not count as a role without permissions. */
+/** Missing is not gone: a role that is not there yet must not be taken for one that grants nothing. */
 function problemWith(ref: RecordRef, outcome: Outcome | undefined): string | undefined {
   if (outcome === undefined || outcome.kind === "missing") return `the key's ${ref.kind} is not projected`;
   if (outcome.kind === "unusable") return outcome.reason;

@@ -31,8 +31,8 @@ export interface ProjectionLimits {
   /** Cached absence is not used when the feed of its workspace is staler than this; 30 s when left out. */
   readonly absenceStaleMs?: number;
   /**
-   * When the feed of a workspace is staler than this, `peekKey` returns nothing for it and the source is read each time; the cache is
-   * used only while the source is unusable. For the api-server, whose source is Postgres. Never when left out.
+   * When the feed of a workspace is staler than this, its keys are read from the source each time; the cache is used
+   * only while the source is unusable. For the api-server, whose source is Postgres. Never when left out.
    */
   readonly bypassAfterMs?: number;
 }
@@ -100,11 +100,7 @@ class CachedProjection implements Projection, FeedListener {
     this.#refused[what] += 1;
   }
 
-  peekKey(workspaceId: string, hash: string): KeyView | undefined {
-    return this.#bypasses(workspaceId) ? undefined : this.#views.peek(workspaceId, hash);
-  }
-
-  findKey(workspaceId: string, hash: string): Promise<Lookup<KeyView>> {
+  findKey(workspaceId: string, hash: string): Lookup<KeyView> | Promise<Lookup<KeyView>> {
     return this.#views.find(workspaceId, hash, this.#bypasses(workspaceId));
   }
 

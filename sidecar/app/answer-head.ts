@@ -1,5 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import { pushLimitHeaders, type ShownLimit } from "../http/answers.ts";
+import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-headers.ts";
 import { HOP_BY_HOP, namedInConnection } from "../http/hop-by-hop.ts";
 
 /*

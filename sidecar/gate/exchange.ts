@@ -1,32 +1,30 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Code } from "../../core/verification/codes.ts";
+import { identityHeaders } from "../../core/policies/identity-headers.ts";
+import { type ShownLimit, showTightest } from "../../core/ratelimits/limit-headers.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
-import type { LineSink } from "../../edge/events/contract.ts";
-import { verificationLine } from "../../edge/events/verification-line.ts";
+import { type RecordingParts, recordVerification } from "../../edge/verification/record.ts";
+import type { Verdict } from "../../edge/verification/verify.ts";
 import { Forwarding, type ForwardParts } from "../app/forward.ts";
 import type { Places } from "../app/places.ts";
-import { type Problem, type ShownLimit, sendProblem } from "../http/answers.ts";
+import { type Problem, sendProblem } from "../http/answers.ts";
 import { drainBody, lingerAfterAnswer } from "../http/linger.ts";
 import type { Admission } from "../http/ongoing.ts";
 import { RequestBody } from "../http/request-body.ts";
 import type { Metrics } from "../metrics.ts";
 import type { PolicyInForce } from "../policy/in-force.ts";
 import { type Decision, judge, judgeVerdict, type Onward, type Pass, type Refuse, type Verify } from "./judge.ts";
-import { prepareKey } from "./prepared-key.ts";
 import { internalProblem } from "./problems.ts";
-import { recheck, type Verdict, type VerifyParts, verify } from "./verify.ts";
+import { mayGoOn, type VerifyParts, verify } from "./verify.ts";
 
 /*
  * The way of a request: its head is judged, its key is verified if it needs one, and then it goes to the app or gets an answer
  * of our own. What is to be done is decided in `judge.ts`; here it is done.
  */
 
-export interface GateParts extends VerifyParts, ForwardParts {
+export interface GateParts extends VerifyParts, RecordingParts, ForwardParts {
   readonly policy: () => PolicyInForce | undefined;
-  readonly events: LineSink;
   readonly metrics: Metrics;
   readonly nextId: () => string;
-  readonly region: string;
   readonly docsUrl: string;
   /** For connections that are upgraded, or being upgraded. */
   readonly upgrades: Places;
@@ -99,9 +97,10 @@ export class Exchange {
   }
 
   #act(verification: Verify, verdict: Verdict): void {
-    if (verdict.code !== undefined) {
-      this.#shown = verdict.shown;
-      if (verdict.view !== undefined) this.#tellWho(verification, verdict.code, verdict.view, verdict.spentCredits);
+    if (verdict.kind === "decided") {
+      const { counted } = verdict;
+      if (counted?.consumed !== undefined) this.#shown = showTightest(counted.limits, counted.consumed);
+      if (verdict.view !== undefined) this.#tellWho(verification, verdict, verdict.view);
     }
     const judgment = judgeVerdict(verification.inForce, verdict);
     if (judgment.kind === "pass") this.#pass(judgment, verification);
@@ -109,20 +108,18 @@ export class Exchange {
   }
 
   /** To the centre by one event for each decision about a known key, whatever it was; to the app by headers if it is valid. */
-  #tellWho({ head }: Verify, code: Code, view: KeyView, spentCredits: number): void {
+  #tellWho({ head }: Verify, { code, counted }: Verdict & { kind: "decided" }, view: KeyView): void {
     const gate = this.#gate;
-    const prepared = prepareKey(view, gate.region);
-    const line = verificationLine(prepared.eventSubject, {
+    recordVerification(gate, view, {
       id: `ev_${this.#idEnding}`,
       requestId: this.requestId,
       timeMs: gate.nowMs(),
       outcome: code,
       tags: NO_TAGS,
-      spentCredits,
+      spentCredits: counted?.spentCredits ?? 0,
       latencyMs: Math.round(this.#tookMs()),
     });
-    gate.events.addLine(gate.workspaceId, line);
-    if (code === "VALID") for (const text of prepared.identityHeaders) head.forwarded.push(text);
+    if (code === "VALID") for (const text of identityHeaders(view)) head.forwarded.push(text);
   }
 
   #pass({ decision, isAudited }: Pass, onward: Onward): void {
@@ -207,6 +204,5 @@ export async function isStillValid(gate: GateParts, admission: Admission): Promi
   if (rule.access === "Anonymous") return true;
   const { hash, clientIp } = admission;
   if (hash === undefined) return false;
-  const code = await recheck(gate, { inForce, rule, hash, clientIp });
-  return code === "VALID" || code === "Unknown";
+  return mayGoOn(gate, { inForce, rule, hash, clientIp });
 }

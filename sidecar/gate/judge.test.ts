@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { type CompiledPolicy, PolicyInput } from "../../core/policies/policy.ts";
+import type { Code } from "../../core/verification/codes.ts";
+import type { Counted } from "../../edge/verification/count.ts";
+import type { Verdict } from "../../edge/verification/verify.ts";
 import { type PolicyInForce, readPolicy } from "../policy/in-force.ts";
 import { type Judgment, judge, judgeVerdict, type ReceivedRequest, type RequestKind } from "./judge.ts";
 
@@ -210,11 +213,19 @@ describe("by the rule", () => {
 });
 
 describe("a verdict", () => {
-  const verdict = { view: undefined, shown: undefined, retryAfterS: undefined, spentCredits: 0 };
-  const unavailable = { code: undefined, unavailable: "Why." } as const;
-  const NOT_FOUND = { ...verdict, code: "NOT_FOUND" } as const;
-  const RATE_LIMITED = { ...verdict, code: "RATE_LIMITED", retryAfterS: 7 } as const;
-  const VALID = { ...verdict, code: "VALID" } as const;
+  const nowMs = 1_800_000_000_000;
+  const refused = { passed: false, remaining: 0, resetMs: nowMs + 60_000, retryAtMs: nowMs + 6_001 };
+  const decided = (code: Code, counted?: Counted): Verdict => ({ kind: "decided", code, view: undefined, counted });
+  const RATE_LIMITED = decided("RATE_LIMITED", {
+    kind: "counted",
+    code: "RATE_LIMITED",
+    limits: [],
+    consumed: { nowMs, passed: false, limits: [refused] },
+    spentCredits: 0,
+  });
+  const VALID = decided("VALID");
+  const UNKNOWN: Verdict = { kind: "unknown", reason: "Why." };
+  const uncountable = (what: "limits" | "credits"): Verdict => ({ kind: "uncountable", what, cause: undefined });
 
   test.each([
     {
@@ -243,13 +254,13 @@ describe("a verdict", () => {
     {
       name: "any other passes in Audit mode",
       policy: AUDITED,
-      verdict: NOT_FOUND,
+      verdict: decided("NOT_FOUND"),
       expected: { kind: "pass", decision: "NOT_FOUND", isAudited: true },
     },
     {
       name: "none is a 503",
       policy: ENFORCED,
-      verdict: unavailable,
+      verdict: UNKNOWN,
       expected: {
         kind: "refuse",
         decision: "UNAVAILABLE",
@@ -258,9 +269,21 @@ describe("a verdict", () => {
       },
     },
     {
+      name: "limits that cannot be counted are a 503",
+      policy: ENFORCED,
+      verdict: uncountable("limits"),
+      expected: { decision: "UNAVAILABLE", problem: { detail: "Rate limits cannot be counted now." } },
+    },
+    {
+      name: "so are credits",
+      policy: ENFORCED,
+      verdict: uncountable("credits"),
+      expected: { decision: "UNAVAILABLE", problem: { detail: "The credits of the API key cannot be counted now." } },
+    },
+    {
       name: "none passes in Audit mode",
       policy: AUDITED,
-      verdict: unavailable,
+      verdict: UNKNOWN,
       expected: { kind: "pass", decision: "UNAVAILABLE", isAudited: true },
     },
   ])("$name", ({ policy, verdict: given, expected }) => expect(judgeVerdict(policy, given)).toMatchObject(expected));

@@ -1,13 +1,15 @@
 import { hashKey } from "../../core/keys/key-string.ts";
 import { checkTarget } from "../../core/policies/check-path.ts";
 import type { Code } from "../../core/verification/codes.ts";
+import { retryAfterS } from "../../core/verification/conclude.ts";
+import type { Verdict } from "../../edge/verification/verify.ts";
 import { malformedProblem, type Problem, versionProblem } from "../http/answers.ts";
 import { networkOf } from "../http/client-address.ts";
 import { compileHeadReader, type Head } from "../http/head.ts";
 import type { Admission } from "../http/ongoing.ts";
 import type { PolicyInForce } from "../policy/in-force.ts";
 import { duplicateKeyProblem, missingKeyProblem, refusalProblem, unavailableProblem } from "./problems.ts";
-import type { Verdict, Verification } from "./verify.ts";
+import type { Question } from "./verify.ts";
 
 /*
  * What is to be done with a request, in two steps: from its head alone, and from what the verification of its key said. Both are
@@ -58,7 +60,7 @@ export interface Pass {
   readonly isAudited: boolean;
 }
 
-export interface Verify extends Onward, Verification {
+export interface Verify extends Onward, Question {
   readonly kind: "verify";
   readonly hash: string;
 }
@@ -163,14 +165,25 @@ function refuseOrAudit(inForce: PolicyInForce, decision: Decision, problem: Prob
 
 /** Judges a request by what the verification of its key said. */
 export function judgeVerdict({ policy }: PolicyInForce, verdict: Verdict): Refuse | Pass {
-  if (verdict.code === "VALID") return PASS_VALID;
-  const decision = verdict.code ?? "UNAVAILABLE";
+  const code = verdict.kind === "decided" ? verdict.code : undefined;
+  if (code === "VALID") return PASS_VALID;
+  const decision = code ?? "UNAVAILABLE";
   if (policy.mode === "Audit") return { kind: "pass", decision, isAudited: true };
-  const problem =
-    verdict.code === undefined
-      ? unavailableProblem(verdict.unavailable)
-      : refusalProblem(verdict.code, verdict.retryAfterS);
-  return { kind: "refuse", decision, problem, closes: false };
+  return { kind: "refuse", decision, problem: problemOf(verdict), closes: false };
+}
+
+const UNCOUNTED = {
+  limits: "Rate limits cannot be counted now.",
+  credits: "The credits of the API key cannot be counted now.",
+} as const;
+
+/** What is answered to a request whose key was not found valid. */
+function problemOf(verdict: Verdict): Problem {
+  if (verdict.kind === "unknown") return unavailableProblem(verdict.reason);
+  if (verdict.kind === "uncountable") return unavailableProblem(UNCOUNTED[verdict.what]);
+  const { code, counted } = verdict;
+  if (code === "VALID") throw new Error("a valid key is refused for nothing");
+  return refusalProblem(code, counted?.consumed && retryAfterS(counted.code, counted.consumed));
 }
 
 const PASS_VALID: Pass = { kind: "pass", decision: "VALID", isAudited: false };

@@ -1,32 +1,27 @@
+import type { Query } from "../../core/permissions/query.ts";
+import { judgeFreshness } from "../../core/policies/freshness.ts";
 import type { CompiledRule } from "../../core/policies/match-rule.ts";
-import { checkKey } from "../../core/verification/check-key.ts";
-import type { Code } from "../../core/verification/codes.ts";
-import type { KeyView } from "../../core/verification/key-view.ts";
-import type { ShownLimit } from "../http/answers.ts";
+import { planRule } from "../../core/policies/plan-rule.ts";
+import { KeyView } from "../../core/verification/key-view.ts";
+import type { ChargePlan } from "../../core/verification/plan-charges.ts";
+import type { Lookup, Projection } from "../../edge/projection/contract.ts";
+import type { WithoutStore } from "../../edge/verification/count.ts";
+import * as edge from "../../edge/verification/verify.ts";
 import type { PolicyInForce } from "../policy/in-force.ts";
-import { type Charges, planCharges } from "./charges.ts";
-import { type CountingParts, count } from "./counting.ts";
-import { judgeFreshness } from "./freshness.ts";
 
 /*
- * A rule is a keys.verifyKey call made by the pod. This is that call: the key's record (from the cache, else from the
- * store), the decision of core/, and the counters. With a cached key and nothing to count it answers at once, without a
- * promise; that is the way of most requests.
+ * A rule of a policy as a caller of edge/verification: what the gate knows must be fresh enough for the policy, the key must be
+ * of the policy's API, and the rule says which permissions are asked for and what is charged.
  */
 
-export type Verdict =
-  | {
-      readonly code: Code;
-      /** The key, unless it is unknown here. */
-      readonly view: KeyView | undefined;
-      readonly shown: ShownLimit | undefined;
-      readonly retryAfterS: number | undefined;
-      readonly spentCredits: number;
-    }
-  /** Nothing can be said of the key now, and why. */
-  | { readonly code: undefined; readonly unavailable: string };
+export interface VerifyParts extends edge.VerifyParts {
+  readonly projection: Projection;
+  readonly workspaceId: string;
+  /** Called when the policy lets a request be served although what the gate knows is older than promised. */
+  readonly onDeparted: () => void;
+}
 
-export interface Verification {
+export interface Question {
   readonly inForce: PolicyInForce;
   readonly rule: CompiledRule;
   /** Base64 SHA-256 of the key. */
@@ -34,107 +29,97 @@ export interface Verification {
   readonly clientIp: string | undefined;
 }
 
-export interface VerifyParts extends CountingParts {
-  readonly workspaceId: string;
-  /** Clock of the shared store, Unix ms: a pod's own is not trusted. */
-  readonly nowMs: () => number;
-  readonly onDeparted: () => void;
-}
+const TOO_OLD: edge.Verdict = { kind: "unknown", reason: "What the gate knows of API keys is too old." };
 
-const NOT_FOUND: Verdict = refusal("NOT_FOUND", undefined);
-const TOO_OLD: Verdict = { code: undefined, unavailable: "What the gate knows of API keys is too old." };
-const NO_RECORD: Verdict = { code: undefined, unavailable: "The gate cannot look the API key up now." };
-
-export function verify(parts: VerifyParts, verification: Verification): Verdict | Promise<Verdict> {
-  const found = peek(parts, verification);
-  if (found === undefined) return findAndVerify(parts, verification);
-  return "key" in found ? verifyView(parts, verification, found) : found;
+/** At once for a cached key of which nothing is counted: that is most requests. */
+export function verify(parts: VerifyParts, question: Question): edge.Verdict | Promise<edge.Verdict> {
+  return judgeStaleness(parts, question) ?? edge.verify(parts, new RuleVerification(parts, question));
 }
 
 /**
- * What a connection that stays open is asked again: all of the above but the counters, which have been charged.
- * `Unknown`: the key cannot be looked up now, which is no reason to cut anybody off before all knowledge is too old.
+ * Whether a connection that stays open may go on: all of the above but the counters, which have been charged. A key that cannot
+ * be looked up now is no reason to cut a connection, as long as what the gate knows is not too old for its policy.
  */
-export async function recheck(parts: VerifyParts, verification: Verification): Promise<Code | "TooOld" | "Unknown"> {
-  const found = peek(parts, verification) ?? (await find(parts, verification));
-  if ("key" in found) return checkView(parts, verification, found);
-  if (found === TOO_OLD) return "TooOld";
-  return found.code ?? "Unknown";
+export async function mayGoOn(parts: VerifyParts, question: Question): Promise<boolean> {
+  if (judgeStaleness(parts, question) !== undefined) return false;
+  const verdict = await edge.verifyAgain(parts, new RuleVerification(parts, question));
+  return verdict.kind !== "decided" || verdict.code === "VALID";
 }
 
-/** The cached key, a verdict that needs none, or undefined when the key has to be looked up. */
-function peek(parts: VerifyParts, { inForce, hash }: Verification): KeyView | Verdict | undefined {
+/** The verdict when all that is known is too old to decide by. */
+function judgeStaleness(parts: VerifyParts, { inForce }: Question): edge.Verdict | undefined {
   const freshness = judgeFreshness(inForce.policy.onStale, parts.projection.stalenessMs());
   if (freshness === "Denied") return TOO_OLD;
   if (freshness === "Departed") parts.onDeparted();
-  return parts.projection.peekKey(parts.workspaceId, hash);
+  return undefined;
 }
 
-async function find(parts: VerifyParts, { inForce, hash }: Verification): Promise<KeyView | Verdict> {
-  const lookup = await parts.projection.findKey(parts.workspaceId, hash);
-  if (lookup.status === "found") return lookup.value;
-  if (lookup.status === "unusable") return NO_RECORD;
-  // Absence is believed only while the promise holds: a key may have been made since.
-  return judgeFreshness(inForce.policy.onStale, parts.projection.stalenessMs()) === "Fresh" ? NOT_FOUND : NO_RECORD;
-}
+const UNKNOWN: Lookup<KeyView> = { status: "unusable", reason: "The gate cannot look the API key up now." };
 
-async function findAndVerify(parts: VerifyParts, verification: Verification): Promise<Verdict> {
-  const found = await find(parts, verification);
-  return "key" in found ? verifyView(parts, verification, found) : found;
-}
+class RuleVerification implements edge.Verification {
+  readonly workspaceId: string;
+  readonly clientIp: string | undefined;
+  readonly #projection: Projection;
+  readonly #question: Question;
 
-/** Everything that is not counted. */
-function checkView(parts: VerifyParts, { inForce, rule, clientIp }: Verification, view: KeyView): Code {
-  // Another API's key must not be told from one that does not exist, whatever else may be wrong with it.
-  if (view.key.workspaceId !== parts.workspaceId || view.key.apiId !== inForce.policy.apiId) return "NOT_FOUND";
-  return checkKey({ view, nowMs: parts.nowMs(), clientIp, query: rule.query }) ?? "VALID";
-}
-
-function verifyView(parts: VerifyParts, verification: Verification, view: KeyView): Verdict | Promise<Verdict> {
-  const code = checkView(parts, verification, view);
-  if (code === "NOT_FOUND") return NOT_FOUND;
-  if (code !== "VALID") return refusal(code, view);
-  const { inForce, rule } = verification;
-  const plan = planFor(inForce, view, rule);
-  return plan.charges === undefined ? plan.valid : countAndSettle(parts, inForce, view, plan.charges);
-}
-
-function countAndSettle(
-  parts: VerifyParts,
-  { policy }: PolicyInForce,
-  view: KeyView,
-  charges: Charges,
-): Promise<Verdict> {
-  return count(parts, policy, parts.workspaceId, charges).then((settled) => {
-    if ("unavailable" in settled) return { code: undefined, unavailable: settled.unavailable };
-    const { code, shown, retryAfterS, spentCredits } = settled;
-    return { code, view, shown, retryAfterS, spentCredits };
-  });
-}
-
-function refusal(code: Code, view: KeyView | undefined): Verdict {
-  return { code, view, shown: undefined, retryAfterS: undefined, spentCredits: 0 };
-}
-
-export interface Plan {
-  /** undefined: nothing is counted. */
-  readonly charges: Charges | undefined;
-  readonly valid: Verdict;
-}
-
-/** Made once per key record and rule. Both are immutable, and are forgotten together with the plan. */
-function planFor(inForce: PolicyInForce, view: KeyView, rule: CompiledRule): Plan {
-  let plans = inForce.plans.get(view);
-  if (plans === undefined) {
-    plans = new Map();
-    inForce.plans.set(view, plans);
+  constructor({ workspaceId, projection }: VerifyParts, question: Question) {
+    this.workspaceId = workspaceId;
+    this.clientIp = question.clientIp;
+    this.#projection = projection;
+    this.#question = question;
   }
-  let plan = plans.get(rule);
+
+  find(): Lookup<KeyView> | Promise<Lookup<KeyView>> {
+    const found = this.#projection.findKey(this.workspaceId, this.#question.hash);
+    return found instanceof Promise ? found.then((late) => this.#judgeAbsence(late)) : found;
+  }
+
+  maySee(apiId: string): boolean {
+    return apiId === this.#question.inForce.policy.apiId;
+  }
+
+  readQuery(): Query | undefined {
+    return this.#question.rule.query;
+  }
+
+  plan(view: KeyView): ChargePlan {
+    const { inForce, rule } = this.#question;
+    return planFor(inForce, rule, view);
+  }
+
+  withoutStore(): WithoutStore {
+    return this.#question.inForce.policy;
+  }
+
+  /** Absence is believed only while the gate is fresh: the key may have been made since. */
+  #judgeAbsence(lookup: Lookup<KeyView>): Lookup<KeyView> {
+    if (lookup.status === "found") return lookup;
+    if (lookup.status === "unusable") return UNKNOWN;
+    const { onStale } = this.#question.inForce.policy;
+    return judgeFreshness(onStale, this.#projection.stalenessMs()) === "Fresh" ? lookup : UNKNOWN;
+  }
+}
+
+interface KeptPlans {
+  policy: PolicyInForce | undefined;
+  /** By the rule's index, from −1, plus one. */
+  byRule: (ChargePlan | undefined)[];
+}
+
+/** A view and a rule do not change, so the plan of both is made once. Those of one policy are kept: the one in force. */
+const keptPlans = KeyView.remember((): KeptPlans => ({ policy: undefined, byRule: [] }));
+
+function planFor(inForce: PolicyInForce, rule: CompiledRule, view: KeyView): ChargePlan {
+  const kept = keptPlans(view);
+  if (kept.policy !== inForce) {
+    kept.policy = inForce;
+    kept.byRule = [];
+  }
+  const at = rule.index + 1;
+  let plan = kept.byRule[at];
   if (plan === undefined) {
-    const charges = planCharges(view, rule, { audit: inForce.policy.mode === "Audit" });
-    const counts = charges.named.length > 0 || charges.shared.length > 0 || charges.credits !== undefined;
-    plan = { charges: counts ? charges : undefined, valid: refusal("VALID", view) };
-    plans.set(rule, plan);
+    plan = planRule(view, rule, { audit: inForce.policy.mode === "Audit" });
+    kept.byRule[at] = plan;
   }
   return plan;
 }

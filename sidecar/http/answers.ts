@@ -1,8 +1,10 @@
 import type { ServerResponse } from "node:http";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 
+import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-headers.ts";
+
 /*
- * What the sidecar answers itself: error bodies in the shape of the v2 API (api-v2.md section 4.1), and headers about limits.
+ * What the sidecar answers itself: error bodies in the shape of the v2 API (api-v2.md section 4.1).
  */
 
 export interface Problem {
@@ -14,14 +16,6 @@ export interface Problem {
   readonly authenticate?: string;
   /** Whole seconds, at least 1. */
   readonly retryAfterS?: number | undefined;
-}
-
-/** The tightest limit that was checked, as the `RateLimit-*` headers show it. */
-export interface ShownLimit {
-  readonly limit: number;
-  readonly remaining: number;
-  /** Whole seconds to the end of the window. */
-  readonly resetS: number;
 }
 
 export const malformedProblem = (detail: string, location = "header"): Problem => ({
@@ -68,17 +62,6 @@ export function problemAnswer(
 
 const wantsProblemJson = (accept: string | undefined): boolean =>
   accept !== undefined && (accept.includes("application/problem+json") || accept.includes("application/*"));
-
-export function pushLimitHeaders(headers: string[], shown: ShownLimit): void {
-  headers.push(
-    "RateLimit-Limit",
-    String(shown.limit),
-    "RateLimit-Remaining",
-    String(shown.remaining),
-    "RateLimit-Reset",
-    String(shown.resetS),
-  );
-}
 
 /** Sends a problem as the whole answer to a request. `close` ends the connection after it. */
 export function sendProblem(

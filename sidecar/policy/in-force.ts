@@ -1,9 +1,7 @@
 import type { TargetOptions } from "../../core/policies/check-path.ts";
-import { type CompiledRule, compileRules, type RuleMatcher } from "../../core/policies/match-rule.ts";
+import { compileRules, type RuleMatcher } from "../../core/policies/match-rule.ts";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { type PolicyRecord, readStoredPolicy } from "../../core/policies/stored-policy.ts";
-import type { KeyView } from "../../core/verification/key-view.ts";
-import type { Plan } from "../gate/verify.ts";
 import { compileClientAddress, type FindClientAddress } from "../http/client-address.ts";
 import { compileHeadReader, type ReadHead } from "../http/head.ts";
 import { compileQueryReader, type ReadQuery } from "../http/query-credential.ts";
@@ -17,8 +15,6 @@ export interface PolicyInForce {
   readonly readHead: ReadHead;
   readonly readQuery: ReadQuery | undefined;
   readonly findClientAddress: FindClientAddress | undefined;
-  /** What keys are charged by rule; goes with the policy. */
-  readonly plans: WeakMap<KeyView, Map<CompiledRule, Plan>>;
 }
 
 /** Why this release cannot enforce a policy. */
@@ -49,6 +45,5 @@ function compileInForce(record: PolicyRecord, policy: CompiledPolicy): PolicyInF
     readHead: compileHeadReader(policy.credentials),
     readQuery: compileQueryReader(policy.credentials),
     findClientAddress: compileClientAddress(policy.clientAddress),
-    plans: new WeakMap(),
   };
 }

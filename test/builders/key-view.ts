@@ -1,4 +1,4 @@
-import { buildKeyView, type KeyView } from "../../core/verification/key-view.ts";
+import { KeyView } from "../../core/verification/key-view.ts";
 import type {
   ApiRecord,
   IdentityRecord,
@@ -70,7 +70,7 @@ export function aKeyView(
   const { roles = TWO_ROLES } = parts;
   const identity = "identity" in parts ? parts.identity : anIdentityRecord();
   const { identityId: _, ...key } = aKeyRecord({ roleIds: roles.map(({ id }) => id).reverse() });
-  return buildKeyView({
+  return new KeyView({
     key: { ...key, ...(identity === undefined ? {} : { identityId: identity.id }), ...parts.key },
     workspace: { id: key.workspaceId, enabled: true, ...parts.workspace },
     api: "api" in parts ? parts.api : anApiRecord(),

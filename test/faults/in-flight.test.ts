@@ -5,6 +5,7 @@ import type { KeyView } from "../../core/verification/key-view.ts";
 import type { Lookup } from "../../edge/projection/contract.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
+import { cachedKey } from "../harness/cached-key.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { slowSource, slowWriter } from "./held.ts";
@@ -75,7 +76,7 @@ describe.each([
     expect(seen(await early)).toEqual(given.before);
     expect(seen(await late)).toEqual(given.after);
     expect(seen(await projection.findKey(workspaceId, hash))).toEqual(given.after);
-    const peeked = projection.peekKey(workspaceId, hash);
+    const peeked = cachedKey(projection, workspaceId, hash);
     expect(peeked && seen({ status: "found", value: peeked })).toEqual(given.after);
   });
 });

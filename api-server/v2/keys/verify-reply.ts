@@ -1,6 +1,6 @@
 import type { LimitOutcome } from "../../../core/charges.ts";
 import type { Code } from "../../../core/verification/codes.ts";
-import type { KeyView } from "../../../core/verification/key-view.ts";
+import { KeyView } from "../../../core/verification/key-view.ts";
 import { effectiveIdentityLimits, type SelectedLimit } from "../../../core/verification/select-limits.ts";
 import { DataJson } from "../../procedure.ts";
 import type { Data } from "./verify-schemas.ts";
@@ -9,7 +9,7 @@ import type { Data } from "./verify-schemas.ts";
 type KeyPart = Omit<Data, "valid" | "code" | "credits" | "ratelimits">;
 
 /** The members of the key's part as JSON, without its braces; never none. */
-const keyParts = new WeakMap<KeyView, string>();
+const keyPartOf = KeyView.remember((view) => JSON.stringify(toKeyPart(view)).slice(1, -1));
 
 /** The answer when there is no such key, or none that the caller may know of. */
 export const NOT_FOUND = new DataJson(JSON.stringify({ valid: false, code: "NOT_FOUND" } satisfies Data));
@@ -29,12 +29,7 @@ export function toDataJson(
   },
 ): DataJson {
   const { code, limits, outcomes, credits } = result;
-  let keyPart = keyParts.get(view);
-  if (keyPart === undefined) {
-    keyPart = JSON.stringify(toKeyPart(view)).slice(1, -1);
-    keyParts.set(view, keyPart);
-  }
-  let json = `{"valid":${code === "VALID"},"code":"${code}",${keyPart}`;
+  let json = `{"valid":${code === "VALID"},"code":"${code}",${keyPartOf(view)}`;
   if (credits !== undefined) json += `,"credits":${credits}`;
   if (limits !== undefined && limits.length > 0 && outcomes !== undefined) {
     const checked = limits.map((limit, index) => checkedJson(limit, outcomes[index]));

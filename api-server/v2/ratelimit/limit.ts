@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks";
 import * as z from "zod";
-import { consumeLimits } from "../../domain/consume-limits.ts";
-import { applyLimit, toLimitEvent } from "../../domain/limit-requests.ts";
+import { consumeLimits } from "../../domain/counting.ts";
+import { applyLimits, toLimitEvent } from "../../domain/limit-requests.ts";
 import { namespaceToLimit } from "../../domain/namespaces.ts";
 import { onNamespace, onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -39,13 +39,14 @@ export const limit = defineProcedure({
 
 async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const startedMs = performance.now();
-  const { body, deps, origin } = call;
+  const { body, caller, deps, origin } = call;
   const namespace = await namespaceToLimit(call, needed, body.namespace);
   call.require(needed.limit, namespace.id);
-  const applied = await applyLimit(call, namespace.id, body);
+  const [applied] = await applyLimits(call, [{ namespaceId: namespace.id, request: body }]);
+  if (applied === undefined) throw new Error("one limit was asked about and none was found");
   const { charge, override } = applied;
 
-  const consumed = await consumeLimits(deps, [charge]);
+  const consumed = await consumeLimits(deps, caller.workspaceId, [charge]);
   const [outcome] = consumed.limits;
   if (outcome === undefined) throw new Error("one limit was asked about and none was answered");
 

@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks";
 import * as z from "zod";
-import { consumeLimits } from "../../domain/consume-limits.ts";
-import { applyLimit, toLimitEvent } from "../../domain/limit-requests.ts";
+import { consumeLimits } from "../../domain/counting.ts";
+import { applyLimits, toLimitEvent } from "../../domain/limit-requests.ts";
 import { namespacesToLimit } from "../../domain/namespaces-to-limit.ts";
 import { onNamespace, onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -68,21 +68,23 @@ export const multiLimit = defineProcedure({
  */
 async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const startedMs = performance.now();
-  const { body, deps, origin } = call;
+  const { body, caller, deps, origin } = call;
   const namespaces = await namespacesToLimit(
     call,
     needed,
     body.map(({ namespace }) => namespace),
   );
-  const applied = await Promise.all(
+  const applied = await applyLimits(
+    call,
     body.map((request) => {
       const namespace = namespaces.get(request.namespace);
       if (namespace === undefined) throw new Error(`the namespace ${request.namespace} was neither found nor made`);
-      return applyLimit(call, namespace.id, request);
+      return { namespaceId: namespace.id, request };
     }),
   );
   const consumed = await consumeLimits(
     deps,
+    caller.workspaceId,
     applied.map(({ charge }) => charge),
   );
   const limits = applied.map((one, i): Data["limits"][number] => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ProjectionChanged } from "../../../edge/projection/contract.ts";
 import { openProjection } from "../../../edge/projection/projection.ts";
+import { cachedKey } from "../../harness/cached-key.ts";
 import { waitFor } from "../../harness/wait.ts";
 import { useOwnEdge } from "./own-edge.ts";
 import { aWorkspace } from "./projected.ts";
@@ -78,7 +79,7 @@ describe("a projection whose Redis fails", () => {
       });
     };
     const peeks = () =>
-      [own.ws, other].map(({ workspaceId, hash }) => central.peekKey(workspaceId, hash) !== undefined);
+      [own.ws, other].map(({ workspaceId, hash }) => cachedKey(central, workspaceId, hash) !== undefined);
     expect(peeks()).toEqual([true, true]);
     await waitFor("the late one alone to be passed by", async () => {
       await beat();

@@ -1,0 +1,26 @@
+import { KeyView } from "../../core/verification/key-view.ts";
+import type { LineSink } from "../events/contract.ts";
+import { type Happening, subjectJson, verificationLine } from "../events/verification-line.ts";
+
+export interface RecordingParts {
+  readonly events: LineSink;
+  /** `deciderJson` of this process. */
+  readonly decidedBy: string;
+}
+
+/** Queues the event of one verification of a known key, whatever was decided. */
+export function recordVerification({ events, decidedBy }: RecordingParts, view: KeyView, happening: Happening): void {
+  events.addLine(view.key.workspaceId, verificationLine(subjectOf(view), decidedBy, happening));
+}
+
+/** Kept with the key: writing the whole event anew costs more than the decision does. */
+const subjectOf = KeyView.remember(({ key, identity }) =>
+  subjectJson({
+    workspaceId: key.workspaceId,
+    keySpaceId: key.keySpaceId,
+    apiId: key.apiId,
+    keyId: key.keyId,
+    identityId: identity?.id,
+    externalId: identity?.externalId,
+  }),
+);

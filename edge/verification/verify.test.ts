@@ -1,0 +1,284 @@
+import { describe, expect, test } from "vitest";
+import type { CreditOutcome, LimitCharge } from "../../core/charges.ts";
+import { parseQuery } from "../../core/permissions/query.ts";
+import type { KeyView } from "../../core/verification/key-view.ts";
+import { type ChargePlan, planCall } from "../../core/verification/plan-charges.ts";
+import type { OverrideRecord } from "../../core/verification/records.ts";
+import { aKeyView, aRatelimitRecord } from "../../test/builders/key-view.ts";
+import { type ConsumeRequest, type Counters, CountersUnavailable } from "../counters/contract.ts";
+import { MemoryCounters, MemoryStore } from "../counters/memory.ts";
+import type { Lookup } from "../projection/contract.ts";
+import type { WithoutStore } from "./count.ts";
+import { type Verification, type VerifyParts, verify, verifyAgain } from "./verify.ts";
+
+const NOW_MS = 1_800_000_000_000;
+const STRICT: WithoutStore = { onCounterFailure: "Deny", onCreditFailure: "Deny" };
+
+/** A caller of its own kind: neither a rule nor keys.verifyKey, with nothing but the members that it needs. */
+class AnyCaller implements Verification {
+  readonly workspaceId = "ws_2";
+  readonly clientIp: string | undefined = undefined;
+  readonly asked: string[] = [];
+  readonly #found: Lookup<KeyView> | Promise<Lookup<KeyView>>;
+  readonly #of: Partial<Verification>;
+
+  constructor(found: KeyView | Lookup<KeyView> | Promise<Lookup<KeyView>>, of: Partial<Verification> = {}) {
+    this.#found = "key" in found ? { status: "found", value: found } : found;
+    this.#of = of;
+  }
+
+  find() {
+    return this.#found;
+  }
+
+  maySee(apiId: string) {
+    this.asked.push("maySee");
+    return this.#of.maySee?.(apiId) ?? true;
+  }
+
+  readQuery() {
+    this.asked.push("readQuery");
+    return this.#of.readQuery?.();
+  }
+
+  plan(view: KeyView): ChargePlan {
+    this.asked.push("plan");
+    return this.#of.plan?.(view) ?? ownPlan(view);
+  }
+
+  withoutStore(plan: ChargePlan) {
+    return this.#of.withoutStore?.(plan) ?? STRICT;
+  }
+}
+
+function ownPlan(view: KeyView, creditCost = 1): ChargePlan {
+  const plan = planCall(view, { ratelimits: [], creditCost });
+  if (!("limits" in plan)) throw new Error("nothing was named");
+  return plan;
+}
+
+const AWAY = new CountersUnavailable("away");
+const away: Pick<Counters, "consume"> = { consume: () => Promise.reject(AWAY) };
+
+interface Given extends Partial<VerifyParts> {
+  readonly overrides?: Readonly<Record<string, Lookup<OverrideRecord>>>;
+}
+
+function partsOf({ overrides = {}, ...given }: Given = {}) {
+  const uncounted: string[] = [];
+  const counters = new MemoryCounters(new MemoryStore(() => NOW_MS));
+  const local = new MemoryCounters(new MemoryStore(() => NOW_MS));
+  const parts: VerifyParts = {
+    nowMs: () => NOW_MS,
+    counters,
+    projection: { findOverride: async (_ws, _ns, identifier) => overrides[identifier] ?? { status: "absent" } },
+    countLocally: (limits) => local.consume({ limits }),
+    loadAndSpend: () => Promise.reject(new Error("nothing is to be loaded")),
+    onUncounted: (what, done) => void uncounted.push(`${what}: ${done}`),
+    ...given,
+  };
+  return { parts, uncounted };
+}
+
+/** A key with a limit of one a minute, which its plan names. */
+const limited = () => aKeyView({ key: { ratelimits: [aRatelimitRecord("calls", { limit: 1, autoApply: true })] } });
+const withCredits = () => aKeyView({ key: { limited: true } });
+
+describe("the order of a verification", () => {
+  const { parts } = partsOf();
+
+  test.each([
+    { name: "a key that is not there", found: { status: "absent" } as const, asked: [] },
+    { name: "another workspace's key", found: aKeyView({ key: { workspaceId: "ws_9" } }), asked: [] },
+    { name: "a key of an API that was deleted", found: aKeyView({ api: undefined }), asked: ["maySee"] },
+  ])("$name is not found, and the question is not even read", async ({ found, asked }) => {
+    const caller = new AnyCaller(found);
+    expect(await verify(parts, caller)).toMatchObject({ kind: "decided", code: "NOT_FOUND", view: undefined });
+    expect(caller.asked).toEqual(asked);
+  });
+
+  test("a key that the caller may not see is not told from none, whatever is wrong with it or with the question", async () => {
+    const caller = new AnyCaller(aKeyView({ key: { enabled: false, expiresMs: 0 } }), {
+      maySee: (apiId) => apiId !== "api_9",
+      readQuery: () => parseQuery("AND"),
+    });
+    expect(await verify(parts, caller)).toMatchObject({ code: "NOT_FOUND", view: undefined });
+  });
+
+  test("a refused key is charged nothing, and a question that cannot be read comes before what is wrong with the key", async () => {
+    const disabled = aKeyView({ key: { enabled: false, limited: true } });
+    const caller = new AnyCaller(disabled);
+    expect(await verify(parts, caller)).toMatchObject({ code: "DISABLED", view: disabled, counted: undefined });
+    expect(caller.asked).toEqual(["maySee", "readQuery"]);
+    const mistaken = new AnyCaller(disabled, { readQuery: () => parseQuery("a AND") });
+    expect(() => verify(parts, mistaken)).toThrow();
+  });
+
+  test("what cannot be looked up is unknown, neither valid nor absent", async () => {
+    const found = { status: "unusable", reason: "the store is away" } as const;
+    const expected = { kind: "unknown", reason: "the store is away" };
+    expect(verify(parts, new AnyCaller(found))).toEqual(expected);
+    expect(await verifyAgain(parts, new AnyCaller(found))).toEqual(expected);
+  });
+
+  test("a cached key of which nothing is counted is decided without a promise, any other later", async () => {
+    const now = verify(parts, new AnyCaller(aKeyView()));
+    expect(now).toMatchObject({ code: "VALID", counted: undefined });
+    const late = verify(parts, new AnyCaller(Promise.resolve({ status: "found", value: aKeyView() } as const)));
+    expect(late).toBeInstanceOf(Promise);
+    expect(await late).toMatchObject({ code: "VALID" });
+  });
+
+  test("asked again, a key is checked and charged nothing", async () => {
+    const consumed: ConsumeRequest[] = [];
+    const consume = (one: ConsumeRequest) => {
+      consumed.push(one);
+      return Promise.reject(AWAY);
+    };
+    const { parts } = partsOf({ counters: { consume } });
+    expect(await verifyAgain(parts, new AnyCaller(limited()))).toMatchObject({ code: "VALID" });
+    expect(consumed).toEqual([]);
+  });
+});
+
+describe("what is counted", () => {
+  test("limits are consumed until they refuse, and the outcome says which", async () => {
+    const { parts } = partsOf();
+    const caller = new AnyCaller(limited());
+    expect(await verify(parts, caller)).toMatchObject({ code: "VALID", counted: { limits: [{ limit: 1 }] } });
+    expect(await verify(parts, caller)).toMatchObject({
+      code: "RATE_LIMITED",
+      counted: { consumed: { limits: [{ passed: false, remaining: 0 }] }, spentCredits: 0 },
+    });
+  });
+
+  test("limits of namespaces count with the overrides in force, after those by name", async () => {
+    const override = { id: "rlor_3", identifier: "alice", limit: 7, durationMs: 5_000, async: false };
+    const { parts } = partsOf({ overrides: { alice: { status: "found", value: override } } });
+    const shared = (identifier: string): LimitCharge => ({
+      workspaceId: "ws_2",
+      scope: { kind: "namespace", value: "rlns_6" },
+      identifier,
+      limit: 2,
+      durationMs: 60_000,
+      cost: 1,
+      accuracy: "strict",
+    });
+    const plan = (view: KeyView): ChargePlan => ({
+      ...ownPlan(view),
+      shared: ["bob", "alice"].map((identifier) => ({ namespaceId: "rlns_6", charge: shared(identifier) })),
+    });
+    expect(await verify(parts, new AnyCaller(limited(), { plan }))).toMatchObject({
+      code: "VALID",
+      counted: {
+        limits: [
+          { scope: { value: "calls" } },
+          { identifier: "bob", limit: 2, durationMs: 60_000 },
+          { identifier: "alice", limit: 7, durationMs: 5_000 },
+        ],
+      },
+    });
+  });
+
+  test.each([
+    { name: "spent", loaded: { status: "spent", remaining: 4 } as const, code: "VALID", spentCredits: 1 },
+    { name: "too few", loaded: { status: "refused", remaining: 0 } as const, code: "USAGE_EXCEEDED", spentCredits: 0 },
+    { name: "unlimited by now", loaded: undefined, code: "VALID", spentCredits: 0 },
+  ])(
+    "credits that are not loaded are loaded, and asked for once more: $name",
+    async ({ loaded, code, spentCredits }) => {
+      const charged: ConsumeRequest[] = [];
+      const { parts } = partsOf({
+        counters: {
+          consume: async (request) => {
+            charged.push(request);
+            return { nowMs: NOW_MS, limits: [], passed: true, credits: { status: "unknown" } };
+          },
+        },
+        loadAndSpend: async (): Promise<CreditOutcome | undefined> => loaded,
+      });
+      expect(await verify(parts, new AnyCaller(withCredits()))).toMatchObject({ code, counted: { spentCredits } });
+      expect(charged.length).toBe(1);
+    },
+  );
+});
+
+describe("while the shared counters are away", () => {
+  const caller = (
+    view: KeyView,
+    onCounterFailure: WithoutStore["onCounterFailure"],
+    onCreditFailure = "Deny" as const,
+  ) => new AnyCaller(view, { withoutStore: () => ({ onCounterFailure, onCreditFailure }) });
+
+  test("Deny does not decide, and says what the store failed with", async () => {
+    const { parts, uncounted } = partsOf({ counters: away });
+    const verdict = await verify(parts, caller(limited(), "Deny"));
+    expect(verdict).toEqual({ kind: "uncountable", what: "limits", cause: AWAY });
+    expect(uncounted).toEqual(["limits: Deny"]);
+  });
+
+  test("Allow lets through, uncounted", async () => {
+    const { parts, uncounted } = partsOf({ counters: away });
+    const verdict = await verify(parts, caller(limited(), "Allow"));
+    expect(verdict).toMatchObject({ code: "VALID", counted: { consumed: undefined, spentCredits: 0 } });
+    expect(uncounted).toEqual(["limits: Allow"]);
+  });
+
+  test("Local counts in this process, and refuses by that", async () => {
+    const { parts, uncounted } = partsOf({ counters: away });
+    const codes = [];
+    for (let i = 0; i < 2; i++) codes.push(await verify(parts, caller(limited(), "Local")));
+    expect(codes).toMatchObject([{ code: "VALID" }, { code: "RATE_LIMITED" }]);
+    expect(uncounted).toEqual(["limits: Local", "limits: Local"]);
+  });
+
+  test("credits have a policy of their own, and limits that were counted stay counted", async () => {
+    const { parts, uncounted } = partsOf({ counters: away });
+    const [denied, allowed] = await Promise.all([
+      verify(parts, new AnyCaller(withCredits())),
+      verify(
+        parts,
+        new AnyCaller(withCredits(), {
+          withoutStore: () => ({ onCounterFailure: "Deny", onCreditFailure: "Allow" }),
+        }),
+      ),
+    ]);
+    expect(denied).toEqual({ kind: "uncountable", what: "credits", cause: AWAY });
+    expect(allowed).toMatchObject({ code: "VALID", counted: { spentCredits: 0 } });
+    expect(uncounted).toEqual(["credits: Deny", "credits: Allow"]);
+  });
+
+  test("overrides that cannot be looked up are a store that is away: the limit counts as the plan has it", async () => {
+    const { parts, uncounted } = partsOf({ overrides: { alice: { status: "unusable", reason: "away" } } });
+    const plan = (view: KeyView): ChargePlan => ({
+      ...ownPlan(view),
+      shared: [
+        {
+          namespaceId: "rlns_6",
+          charge: {
+            workspaceId: "ws_2",
+            scope: { kind: "namespace", value: "rlns_6" },
+            identifier: "alice",
+            limit: 1,
+            durationMs: 60_000,
+            cost: 1,
+            accuracy: "strict",
+          },
+        },
+      ],
+    });
+    const local = () =>
+      new AnyCaller(aKeyView(), {
+        plan,
+        withoutStore: () => ({ onCounterFailure: "Local", onCreditFailure: "Deny" }),
+      });
+    expect(await verify(parts, local())).toMatchObject({ code: "VALID" });
+    expect(await verify(parts, local())).toMatchObject({ code: "RATE_LIMITED" });
+    expect(uncounted).toEqual(["limits: Local", "limits: Local"]);
+  });
+
+  test("a fault that is no outage is not taken for one", async () => {
+    const { parts } = partsOf({ counters: { consume: () => Promise.reject(new TypeError("a fault")) } });
+    await expect(verify(parts, caller(limited(), "Allow"))).rejects.toThrow("a fault");
+  });
+});

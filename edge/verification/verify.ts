@@ -1,0 +1,97 @@
+import type { Query } from "../../core/permissions/query.ts";
+import { checkKey } from "../../core/verification/check-key.ts";
+import type { Code } from "../../core/verification/codes.ts";
+import type { KeyView } from "../../core/verification/key-view.ts";
+import { type ChargePlan, chargesAnything } from "../../core/verification/plan-charges.ts";
+import type { Lookup } from "../projection/contract.ts";
+import { type Counted, type CountingParts, count, type Uncountable, type WithoutStore } from "./count.ts";
+
+/*
+ * One verification of a key, for every caller: a rule of the gate, keys.verifyKey, and those that come after them. The steps
+ * and their order are here (api-v2.md section 12):
+ *
+ *   find the key   may the caller know of it   check the key   plan what is charged   count   the code
+ *
+ * What differs between callers is a `Verification`, an adapter of seven members. What a caller does with the verdict (an HTTP
+ * status, a JSON body, an event) is its own.
+ */
+
+/** One caller's question about one key. */
+export interface Verification {
+  readonly workspaceId: string;
+  /** Without it the API's IP allow-list does not count. */
+  readonly clientIp: string | undefined;
+  /** Finds the key: at once when it is cached, so that most verifications wait for nothing. */
+  find(): Lookup<KeyView> | Promise<Lookup<KeyView>>;
+  /** Whether the caller may know that keys of this API exist. */
+  maySee(apiId: string): boolean;
+  /** The permissions that are asked for. Called only for a key that the caller may see; what it throws goes to the caller. */
+  readQuery(): Query | undefined;
+  /** What is charged. Called only for a key that has passed every check; what it throws goes to the caller. */
+  plan(view: KeyView): ChargePlan;
+  /** What is done with a plan when the shared counters are away. */
+  withoutStore(plan: ChargePlan): WithoutStore;
+}
+
+export interface VerifyParts extends CountingParts {
+  /** Clock of the shared store, Unix ms. */
+  readonly nowMs: () => number;
+}
+
+export type Verdict =
+  | {
+      readonly kind: "decided";
+      readonly code: Code;
+      /** undefined for a key that is not there, or that the caller may not know of. */
+      readonly view: KeyView | undefined;
+      /** undefined when nothing was counted: the key was refused before, or the plan was empty. */
+      readonly counted: Counted | undefined;
+    }
+  /** Nothing is known of the key now: neither that it exists nor that it does not. */
+  | { readonly kind: "unknown"; readonly reason: string }
+  | Uncountable;
+
+const NOT_FOUND: Verdict = { kind: "decided", code: "NOT_FOUND", view: undefined, counted: undefined };
+
+/**
+ * Decides at once when the key is cached and nothing is counted, else later. Throws and rejects with what `verification` throws,
+ * and with faults of ours; a store that is away is a verdict.
+ */
+export function verify(parts: VerifyParts, verification: Verification): Verdict | Promise<Verdict> {
+  const found = verification.find();
+  return found instanceof Promise
+    ? found.then((late) => decide(parts, verification, late))
+    : decide(parts, verification, found);
+}
+
+/** All of a verification but the counting: what a connection that stays open is asked again. */
+export async function verifyAgain(parts: Pick<VerifyParts, "nowMs">, verification: Verification): Promise<Verdict> {
+  return check(parts, verification, await verification.find());
+}
+
+function decide(parts: VerifyParts, verification: Verification, found: Lookup<KeyView>): Verdict | Promise<Verdict> {
+  const checked = check(parts, verification, found);
+  if (checked.kind !== "decided" || checked.code !== "VALID" || checked.view === undefined) return checked;
+  const { view } = checked;
+  const plan = verification.plan(view);
+  if (!chargesAnything(plan)) return checked;
+  const { workspaceId } = verification;
+  return count(parts, { workspaceId, plan, withoutStore: verification.withoutStore(plan) }).then(
+    (counted): Verdict =>
+      counted.kind === "counted" ? { kind: "decided", code: counted.code, view, counted } : counted,
+  );
+}
+
+/** Everything that is not counted; `VALID` when the key passed. */
+function check({ nowMs }: Pick<VerifyParts, "nowMs">, verification: Verification, found: Lookup<KeyView>): Verdict {
+  if (found.status === "absent") return NOT_FOUND;
+  if (found.status === "unusable") return { kind: "unknown", reason: found.reason };
+  const view = found.value;
+  // Another's key must not be told from one that does not exist, whatever else may be wrong with it.
+  if (view.key.workspaceId !== verification.workspaceId || !verification.maySee(view.key.apiId)) return NOT_FOUND;
+  // A deleted API comes before what is wrong with the question.
+  if (view.api === undefined) return NOT_FOUND;
+  const query = verification.readQuery();
+  const refusal = checkKey({ view, nowMs: nowMs(), clientIp: verification.clientIp, query });
+  return { kind: "decided", code: refusal ?? "VALID", view, counted: undefined };
+}
