@@ -23,8 +23,6 @@ export interface OperatorConfig {
         readonly kubeconfig?: string;
         /** Watch only these; all when left out. */
         readonly namespaces?: readonly string[];
-        /** The namespace of the Lease; that of the kubeconfig's context or of the pod when left out. */
-        readonly leaseNamespace?: string;
       }
     | { readonly kind: "directory"; readonly dir: string; readonly stateDir: string };
   readonly apiUrl: string;
@@ -166,11 +164,12 @@ async function openSource(config: OperatorConfig): Promise<OpenSource> {
     const directory = createDirectorySource({ ...source, log });
     return { source: directory, problems: directory.problems, elect: leadAtOnce };
   }
+  // The Lease is in the namespace of the kubeconfig's context or of the pod.
   const { client, namespace } = await openCluster(source.kubeconfig);
   const elect = (terms: Terms) =>
     startLeaderElection({
       client,
-      namespace: source.leaseNamespace ?? namespace,
+      namespace,
       name: LEASE,
       identity: `${hostname()}_${crypto.randomUUID()}`,
       log,

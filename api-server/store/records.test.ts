@@ -13,16 +13,10 @@ import {
 } from "../../core/verification/records.ts";
 import type { RecordKind, RecordRef } from "../../edge/projection/contract.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
+import { readRecords } from "../../test/harness/projected-records.ts";
 import { insertKeys, insertOtherKinds, insertWorkspace, keyRow } from "../../test/harness/rows.ts";
 import { createPool } from "./pool.ts";
-import {
-  countRecordRefs,
-  createPostgresSource,
-  LISTED_KINDS,
-  listRecordRefs,
-  readRecords,
-  readSomeRecords,
-} from "./records.ts";
+import { countRecordRefs, createPostgresSource, LISTED_KINDS, listRecordRefs, readSomeRecords } from "./records.ts";
 
 /* Each record as it is read from Postgres, against the schema in core that its readers parse it with, in every state. */
 

@@ -1,6 +1,5 @@
 import {
   JsonText,
-  jsonOf,
   REFERRED_KINDS,
   type RecordKind,
   type RecordRef,
@@ -163,18 +162,6 @@ async function readWhole(db: Queryable, refs: readonly RecordRef[]): Promise<unk
     if (kind === "rootKey") continue;
     const { rows } = await db.query<RecordRow>(queryOf(WHOLE, kind, ofKind));
     for (const row of rows) found.set(place(kind, row.workspace_id, row.id), row.data);
-  }
-  return refs.map((ref) => found.get(place(ref.kind, ref.workspaceId, ref.id)));
-}
-
-/** The same as they are projected, which is without `meta`. */
-export async function readRecords(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
-  const { writes } = await readSomeRecords(db, refs, { bytesMax: Number.MAX_SAFE_INTEGER });
-  const found = new Map<string, unknown>();
-  for (const write of writes) {
-    const { kind, workspaceId, id } = write.ref;
-    const json = jsonOf(write);
-    if (json !== undefined) found.set(place(kind, workspaceId, id), JSON.parse(json));
   }
   return refs.map((ref) => found.get(place(ref.kind, ref.workspaceId, ref.id)));
 }

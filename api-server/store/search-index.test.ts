@@ -2,11 +2,12 @@ import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { expect, test } from "vitest";
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
+import { readRecords } from "../../test/harness/projected-records.ts";
 import { containing } from "./like.ts";
 import { migrate } from "./migrate.ts";
 import { listOverridePatterns } from "./overrides.ts";
 import type { Queryable } from "./queryable.ts";
-import { listRecordRefs, readRecords } from "./records.ts";
+import { listRecordRefs } from "./records.ts";
 
 async function withClient<T>({ url }: Pick<TestDatabase, "url">, work: (db: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url });

@@ -5,16 +5,6 @@ import * as z from "zod";
  * only while they are true. `lastTransitionTime` changes only when `status` changes.
  */
 
-export const CONDITION_TYPES = [
-  "Ready",
-  "Reconciling",
-  "Stalled",
-  "Accepted",
-  "Enforced",
-  "Bypassable",
-  "Stale",
-] as const;
-
 const REASON_LENGTH_MAX = 1024;
 const MESSAGE_LENGTH_MAX = 32_768;
 

@@ -59,23 +59,6 @@ export function connectForBlocking(
   return client;
 }
 
-/** Whether the server at `url` is a node of a cluster. Throws when it cannot be reached. */
-export async function detectCluster(url: string): Promise<boolean> {
-  const client = new Redis(parseUrl(url).url.href, {
-    lazyConnect: true,
-    retryStrategy: null,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    maxRetriesPerRequest: 0,
-  });
-  client.on("error", () => {});
-  try {
-    await client.connect();
-    return (await client.info("cluster")).includes("cluster_enabled:1");
-  } finally {
-    client.disconnect();
-  }
-}
-
 function parseUrl(text: string): { url: URL; wantsCluster: boolean } {
   const url = new URL(text);
   if (url.protocol !== "redis:" && url.protocol !== "rediss:") {

@@ -1,4 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { copyFile, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { KUBERNETES_START_MS, type KubectlResult, startOwnKubernetes } from "../harness/kubernetes.ts";
 import { waitFor } from "../harness/wait.ts";
 import {
@@ -33,6 +36,23 @@ const policy = (name: string, spec: Record<string, unknown> = {}) =>
   manifest("ApiKeyPolicy", name, { api: { name: `${name}-api` }, target: { port: "http" }, ...spec });
 const kubectl = (...args: string[]): Promise<KubectlResult> =>
   world.kubernetes.kubectl(["-n", world.namespace, ...args]);
+/** A copy of the kubeconfig with that namespace in its context, which is where the operators' Lease is. */
+async function kubeconfigIn(namespace: string): Promise<string> {
+  const path = join(await mkdtemp(join(tmpdir(), "postern-kubeconfig-")), "config");
+  onTestFinished(() => rm(dirname(path), { recursive: true }));
+  await copyFile(world.kubernetes.kubeconfigPath, path);
+  await world.kubernetes.kubectl([
+    "--kubeconfig",
+    path,
+    "config",
+    "set-context",
+    "--current",
+    "--namespace",
+    namespace,
+  ]);
+  return path;
+}
+
 const tryApply = (one: TestManifest) => world.kubernetes.kubectl(["apply", "-f", "-"], toJson(one));
 
 describe("the API server refuses", () => {
@@ -285,12 +305,8 @@ test("an object is let go without the store when the annotation says so", async 
 
 test("of two operators one works; when it goes the other takes over at once", async () => {
   const store = await openStore();
-  const source = {
-    kind: "kubernetes",
-    kubeconfig: world.kubernetes.kubeconfigPath,
-    namespaces: [world.other],
-    leaseNamespace: world.namespace,
-  } as const;
+  const kubeconfig = await kubeconfigIn(world.namespace);
+  const source = { kind: "kubernetes", kubeconfig, namespaces: [world.other] } as const;
   const start = () =>
     operatorOf(store, source, { cluster: "elected", leaderElection: true, admin: { host: "127.0.0.1", port: 0 } });
   const leads = async (operator: { adminUrl: string | undefined }) => {

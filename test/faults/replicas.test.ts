@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { readRecords } from "../../api-server/store/records.ts";
 import type { RecordRef } from "../../edge/projection/contract.ts";
+import { readRecords } from "../harness/projected-records.ts";
 import { waitFor } from "../harness/wait.ts";
 import { type Api, makeKey } from "./client.ts";
 import { openSystem, type SpawnedApi, type System } from "./system.ts";

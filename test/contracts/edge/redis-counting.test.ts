@@ -4,7 +4,6 @@ import type { LimitCharge } from "../../../core/charges.ts";
 import { CountersUnavailable } from "../../../edge/counters/contract.ts";
 import { openRedisEdge } from "../../../edge/open.ts";
 import { openProjection } from "../../../edge/projection/projection.ts";
-import { detectCluster } from "../../../edge/redis/connect.ts";
 import { RedisKeys } from "../../../edge/redis/keys.ts";
 import { startOwnRedis } from "../../harness/redis.ts";
 import { waitFor } from "../../harness/wait.ts";
@@ -183,10 +182,6 @@ describe("counting and events when Redis fails", () => {
     expect(await confined.source.read([aWorkspace().refs.key])).toMatchObject({ usable: false });
     await projection.close();
     await confined.close();
-  });
-
-  test("a server that is alone is told from a node of a cluster", async () => {
-    expect(await detectCluster(own.redis.url)).toBe(false);
   });
 
   test("the eviction policy is told", async () => {

@@ -1,10 +1,11 @@
 import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { LISTED_KINDS, listRecordRefs, readRecords } from "../../../api-server/store/records.ts";
+import { LISTED_KINDS, listRecordRefs } from "../../../api-server/store/records.ts";
 import { buildTestApp, type TestApp } from "../../../api-server/test/app.ts";
 import { makeThings, policyBody } from "../../../api-server/test/things.ts";
 import { readStoredPolicy } from "../../../core/policies/stored-policy.ts";
 import { readRecordData } from "../../../edge/projection/record-schemas.ts";
+import { readRecords } from "../../harness/projected-records.ts";
 import {
   FROZEN_KINDS,
   type FrozenKind,
