@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { aPolicy, call, startApp, withKey } from "../harness/gate.ts";
 import type { RunningProcess } from "../harness/process.ts";
@@ -9,16 +10,26 @@ import type { System } from "./system.ts";
 export interface GateProcess {
   /** The status of a request with this key. */
   status(key: string): Promise<number>;
+  /** The same, with the headers that the app last got. One request at a time. */
+  ask(key: string): Promise<{ readonly status: number; readonly forwarded: IncomingHttpHeaders | undefined }>;
   readonly process: RunningProcess;
+}
+
+interface GuardedBy {
+  readonly apiId: string;
+  /** Of the policy. */
+  readonly name?: string;
+  readonly policy?: Partial<CompiledPolicy>;
+  readonly env?: Record<string, string>;
 }
 
 /** A sidecar as it runs in a pod, which guards an API with a policy of this test's, ready to decide. */
 export async function spawnGate(
   system: System,
   api: Api,
-  { apiId, policy = {}, env = {} }: { apiId: string; policy?: Partial<CompiledPolicy>; env?: Record<string, string> },
+  { apiId, name = "test/faults/gate", policy = {}, env = {} }: GuardedBy,
 ): Promise<GateProcess> {
-  const body = { apiId, name: "test/faults/gate", uid: "uid-1", generation: 1, policy: aPolicy({ apiId, ...policy }) };
+  const body = { apiId, name, uid: "uid-1", generation: 1, policy: aPolicy({ apiId, ...policy }) };
   const { policyId } = await api.data("policies.setPolicy", body);
   const app = system.closing(await startApp());
   const { process, port } = await spawnSidecar({
@@ -30,5 +41,10 @@ export async function spawnGate(
     ...env,
   });
   system.closing({ close: () => process.stop() });
-  return { status: async (key) => (await call(port, withKey(key))).status, process };
+  const status = async (key: string): Promise<number> => (await call(port, withKey(key))).status;
+  return {
+    status,
+    ask: async (key) => ({ status: await status(key), forwarded: app.seen.at(-1)?.headers }),
+    process,
+  };
 }

@@ -1,15 +1,22 @@
-import { expect, test } from "vitest";
-import type { CompiledPolicy } from "../../core/policies/policy.ts";
-import { aRule } from "../harness/gate.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { makeThings } from "../../api-server/test/things.ts";
+import type { PolicyRule } from "../../core/policies/policy.ts";
+import { aPolicy } from "../harness/gate.ts";
 import { waitFor } from "../harness/wait.ts";
-import type { TestKey } from "./client.ts";
 import { type GateProcess, spawnGate } from "./gate-process.ts";
+import {
+  type Answers,
+  type Ground,
+  type MakeNoticed,
+  NOTICED,
+  type NoticedChange,
+  verified,
+} from "./noticed-changes.ts";
 import { type LocalApi, openSystem, type SpawnedApi, type System } from "./system.ts";
 
 /*
- * Changes that do not touch the key itself, and are easily forgotten therefore. Each is made at one api-server, and has to be
- * acted on by a sidecar and by another api-server, each in a process of its own. 30 seconds are the promise; below one second
- * is what is normal.
+ * Each change is made at one api-server, and has to be acted on by a sidecar and by another api-server, each in a process of its
+ * own. 30 seconds are the promise; below one second is what is normal.
  */
 
 const DEADLINE_MS = 5000;
@@ -17,222 +24,150 @@ const NORMAL_MS = 1000;
 /** The median counts: machines that run tests stand still for a moment now and then. */
 const ROUNDS = 3;
 
-const HOUR_MS = 3_600_000;
-const SLUG = "documents.read";
-/** Everything needs the permission. */
-const NEEDS_SLUG = { rules: [aRule({ permissions: SLUG })] };
+let closeSystem: () => Promise<void>;
+let system: System;
+/** Where changes are made. */
+let here: LocalApi;
+let there: SpawnedApi;
 
-interface Scene {
-  readonly system: System;
-  readonly apiId: string;
-  /** Where changes are made. */
-  readonly here: LocalApi;
-  readonly there: SpawnedApi;
+let shared: Guarded;
+
+beforeAll(async () => {
+  system = await openSystem({
+    whenDone: (close) => {
+      closeSystem = close;
+    },
+  });
+  here = await system.api();
+  there = await system.spawnApi();
+  shared = await guardApi();
+});
+afterAll(() => closeSystem());
+
+/** A sidecar whose policy takes other rules when a case asks for them. */
+interface Guarded {
+  readonly ground: Ground;
   readonly gate: GateProcess;
-  makeKey(body?: object): Promise<TestKey>;
 }
 
-async function openScene(policy: Partial<CompiledPolicy> = {}): Promise<Scene> {
-  const system = await openSystem();
-  const here = await system.api();
+async function guardApi(): Promise<Guarded> {
   const { apiId } = await here.data("apis.createApi", { name: "guarded" });
-  const [there, gate] = await Promise.all([system.spawnApi(), spawnGate(system, here, { apiId, policy })]);
-  const makeKey = (body: object = {}): Promise<TestKey> => here.data("keys.createKey", { apiId, ...body });
-  return { system, apiId, here, there, gate, makeKey };
+  const name = `test/faults/${apiId}`;
+  let generation = 1;
+  const policyBody = (rules: readonly PolicyRule[]) => {
+    generation++;
+    return { apiId, name, uid: "uid-1", generation, policy: aPolicy({ apiId, rules: [...rules] }) };
+  };
+  const gate = await spawnGate(system, here, { apiId, name });
+  const workspaceId = await system.workspaceId();
+  const things = makeThings(system.db, { workspaceId, ask: here.data });
+  return { ground: { things, apiId, policyBody }, gate };
 }
 
-/** What a sidecar answers, and what another api-server says of the same key. */
-interface Enforced {
-  readonly key: string;
-  readonly status: number;
-  readonly code: string;
-  /** The query that verifyKey asks with, as the policy does. */
-  readonly permissions?: string;
+interface Places<T> {
+  readonly sidecar: T;
+  readonly api: T;
 }
 
-async function untilEnforced({ there, gate }: Scene, { key, status, code, permissions }: Enforced): Promise<number[]> {
+/** Resolves with what each place took, in ms, until it answered so. What a place is not asked about takes no time. */
+async function untilAnswered(gate: GateProcess, { api, sidecar }: Answers): Promise<Places<number>> {
   const since = performance.now();
-  const bound = { deadlineMs: DEADLINE_MS, everyMs: 2 };
-  const ask = permissions === undefined ? { key } : { key, permissions };
-  const timeOf = async (what: string, probe: () => Promise<boolean>): Promise<number> => {
-    await waitFor(what, probe, bound);
+  const timeOf = async (what: string, probe: () => Promise<void>): Promise<number> => {
+    let last: unknown;
+    const holds = () =>
+      probe().then(
+        () => true,
+        (error: unknown) => {
+          last = error;
+          return false;
+        },
+      );
+    await waitFor(what, holds, { deadlineMs: DEADLINE_MS, everyMs: 2 }).catch((error: unknown) => {
+      throw new Error(what, { cause: last ?? error });
+    });
     return performance.now() - since;
   };
-  return Promise.all([
-    timeOf(`${status} from the sidecar`, async () => (await gate.status(key)) === status),
-    timeOf(`${code} from the other api-server`, async () => {
-      return (await there.data("keys.verifyKey", ask)).code === code;
-    }),
-  ]);
+  const ofSidecar = async () => {
+    if (sidecar === undefined) return 0;
+    const { key, status, forwarded } = sidecar;
+    return timeOf(`${status} from the sidecar`, async () => {
+      const answer = await gate.ask(key);
+      expect(answer.status).toBe(status);
+      if (forwarded !== undefined) expect(answer.forwarded).toMatchObject(forwarded);
+    });
+  };
+  const ofApi = async () => {
+    if (api === undefined) return 0;
+    const { path, body, data, status = 200 } = api;
+    return timeOf(`${JSON.stringify(data ?? status)} from the other api-server`, async () => {
+      const reply = await there.call(path, body);
+      expect(reply.status).toBe(status);
+      if (data !== undefined) expect(reply.body.data).toMatchObject(data);
+    });
+  };
+  const [atSidecar, atApi] = await Promise.all([ofSidecar(), ofApi()]);
+  return { sidecar: atSidecar, api: atApi };
 }
 
 /** One change: what holds when it is made, and what it brings. The clock runs from its answer on. */
 interface Round {
-  readonly before: Enforced;
-  change(): Promise<readonly Enforced[]>;
+  readonly before: Answers | undefined;
+  change(): Promise<readonly Answers[]>;
 }
 
 /** Makes the change, each time of other things, and holds the times against what is normal. */
-async function measure(scene: Scene, makeRound: (round: number) => Promise<Round>, rounds = ROUNDS): Promise<void> {
-  const tookMs: number[][] = [];
+async function measure(
+  gate: GateProcess,
+  makeRound: (round: number) => Promise<Round>,
+  rounds = ROUNDS,
+): Promise<void> {
+  const took: Array<Places<number>> = [];
   for (let round = 0; round < rounds; round++) {
     const { before, change } = await makeRound(round);
-    await untilEnforced(scene, before);
+    if (before !== undefined) await untilAnswered(gate, before);
     const brought = await change();
-    const times = await Promise.all(brought.map((one) => untilEnforced(scene, one)));
-    tookMs.push([0, 1].map((where) => Math.max(...times.map((pair) => pair[where] ?? Number.NaN))));
+    const times = await Promise.all(brought.map((one) => untilAnswered(gate, one)));
+    took.push({
+      sidecar: Math.max(...times.map(({ sidecar }) => sidecar)),
+      api: Math.max(...times.map(({ api }) => api)),
+    });
   }
-  for (const [index, where] of ["sidecar", "other api-server"].entries()) {
-    const times = tookMs.map((pair) => pair[index] ?? Number.NaN).sort((a, b) => a - b);
-    console.info(`${expect.getState().currentTestName}: ${where}: ${times.map((ms) => ms.toFixed(1)).join(", ")} ms`);
-    expect(times[Math.floor(rounds / 2)], where).toBeLessThan(NORMAL_MS);
+  for (const place of ["sidecar", "api"] as const) {
+    const times = took.map((one) => one[place]).sort((a, b) => a - b);
+    console.info(`${expect.getState().currentTestName}: ${place}: ${times.map((ms) => ms.toFixed(1)).join(", ")} ms`);
+    expect(times[Math.floor(rounds / 2)], place).toBeLessThan(NORMAL_MS);
   }
 }
 
-test("identities.updateIdentity: a lower limit of an identity holds its keys", async () => {
-  const scene = await openScene();
-  const ratelimits = (limit: number) => [{ name: "shared", limit, duration: HOUR_MS, autoApply: true }];
-  await measure(scene, async (round) => {
-    const externalId = `user_${round}`;
-    await scene.here.data("identities.createIdentity", { externalId, ratelimits: ratelimits(1_000_000) });
-    const { key } = await scene.makeKey({ externalId });
-    return {
-      before: { key, status: 200, code: "VALID" },
-      change: async () => {
-        await scene.here.data("identities.updateIdentity", { identity: externalId, ratelimits: ratelimits(1) });
-        return [{ key, status: 429, code: "RATE_LIMITED" }];
-      },
+describe.each(Object.entries(NOTICED))("%s", (path, cases) => {
+  // A sidecar guards one API: where that is deleted it is a sidecar of its own, and there is one round.
+  const deletesApi = path === "apis.deleteApi";
+
+  test.each(Object.entries(cases))("%s", async (_name, makeNoticed: MakeNoticed) => {
+    const { ground, gate } = deletesApi ? await guardApi() : shared;
+    const makeRound = async (): Promise<Round> => {
+      const { body, rules = [], before, after }: NoticedChange = await makeNoticed(ground);
+      await here.data("policies.setPolicy", ground.policyBody(rules));
+      return { before, change: async () => after(await here.data(path, body())) };
     };
+    await measure(gate, makeRound, deletesApi ? 1 : ROUNDS);
   });
-});
-
-test("identities.deleteIdentity: its limits hold its keys no longer", async () => {
-  const scene = await openScene();
-  await measure(scene, async (round) => {
-    const externalId = `user_${round}`;
-    const ratelimits = [{ name: "shared", limit: 1, duration: HOUR_MS, autoApply: true }];
-    await scene.here.data("identities.createIdentity", { externalId, ratelimits });
-    const { key } = await scene.makeKey({ externalId });
-    return {
-      before: { key, status: 429, code: "RATE_LIMITED" },
-      change: async () => {
-        await scene.here.data("identities.deleteIdentity", { identity: externalId });
-        return [{ key, status: 200, code: "VALID" }];
-      },
-    };
-  });
-});
-
-test("permissions.deletePermission: keys that held it lack it", async () => {
-  const scene = await openScene(NEEDS_SLUG);
-  await measure(scene, async () => {
-    const { key } = await scene.makeKey({ permissions: [SLUG] });
-    return {
-      before: { key, permissions: SLUG, status: 200, code: "VALID" },
-      change: async () => {
-        await scene.here.data("permissions.deletePermission", { permission: SLUG });
-        return [{ key, permissions: SLUG, status: 403, code: "INSUFFICIENT_PERMISSIONS" }];
-      },
-    };
-  });
-});
-
-test("permissions.deletePermission: keys that held it through a role lack it", async () => {
-  const scene = await openScene(NEEDS_SLUG);
-  await measure(scene, async (round) => {
-    const name = `reader ${round}`;
-    await scene.here.data("permissions.createRole", { name, permissions: [SLUG] });
-    const { key } = await scene.makeKey({ roles: [name] });
-    return {
-      before: { key, permissions: SLUG, status: 200, code: "VALID" },
-      change: async () => {
-        await scene.here.data("permissions.deletePermission", { permission: SLUG });
-        return [{ key, permissions: SLUG, status: 403, code: "INSUFFICIENT_PERMISSIONS" }];
-      },
-    };
-  });
-});
-
-test("permissions.deleteRole: its keys lack what it granted", async () => {
-  const scene = await openScene(NEEDS_SLUG);
-  await measure(scene, async (round) => {
-    const name = `reader ${round}`;
-    await scene.here.data("permissions.createRole", { name, permissions: [SLUG] });
-    const { key } = await scene.makeKey({ roles: [name] });
-    return {
-      before: { key, permissions: SLUG, status: 200, code: "VALID" },
-      change: async () => {
-        await scene.here.data("permissions.deleteRole", { role: name });
-        return [{ key, permissions: SLUG, status: 403, code: "INSUFFICIENT_PERMISSIONS" }];
-      },
-    };
-  });
-});
-
-test("permissions.setRolePermissions: what a role grants no longer, and what it grants anew", async () => {
-  const scene = await openScene(NEEDS_SLUG);
-  const { roleId } = await scene.here.data("permissions.createRole", { name: "reader", permissions: [SLUG] });
-  const { key } = await scene.makeKey({ roles: ["reader"] });
-  const granted: Enforced = { key, permissions: SLUG, status: 200, code: "VALID" };
-  const refused: Enforced = { key, permissions: SLUG, status: 403, code: "INSUFFICIENT_PERMISSIONS" };
-  const steps = [
-    { before: granted, permissions: [], brought: refused },
-    { before: refused, permissions: [SLUG], brought: granted },
-    { before: granted, permissions: ["documents.write"], brought: refused },
-  ];
-  const rounds = steps.map(({ before, permissions, brought }) => ({
-    before,
-    change: async () => {
-      await scene.here.data("permissions.setRolePermissions", { roleId, permissions });
-      return [brought];
-    },
-  }));
-  await measure(scene, async (round) => rounds[round] as Round);
-});
-
-test("keys.rerollKey: the old key ends, and its successor is known", async () => {
-  const scene = await openScene();
-  await measure(scene, async () => {
-    const { keyId, key } = await scene.makeKey();
-    return {
-      before: { key, status: 200, code: "VALID" },
-      change: async () => {
-        const successor = await scene.here.data("keys.rerollKey", { keyId, expiration: 0 });
-        return [
-          { key, status: 401, code: "EXPIRED" },
-          { key: successor.key, status: 200, code: "VALID" },
-        ];
-      },
-    };
-  });
-});
-
-test("apis.deleteApi: its keys are unknown", async () => {
-  const scene = await openScene();
-  const { key } = await scene.makeKey();
-  const round: Round = {
-    before: { key, status: 200, code: "VALID" },
-    change: async () => {
-      await scene.here.data("apis.deleteApi", { apiId: scene.apiId });
-      return [{ key, status: 401, code: "NOT_FOUND" }];
-    },
-  };
-  // A sidecar guards one API, so there is one round.
-  await measure(scene, async () => round, 1);
 });
 
 test("refill: a key without credits can be used again", async () => {
-  const scene = await openScene();
-  await measure(scene, async (round) => {
+  const { ground, gate } = shared;
+  const { things, apiId, policyBody } = ground;
+  await here.data("policies.setPolicy", policyBody([]));
+  await measure(gate, async (round) => {
     const refill = { interval: "daily", amount: 100_000 };
-    const { keyId, key } = await scene.makeKey({ credits: { remaining: 0, refill } });
+    const { keyId, key } = await things.key({ apiId, credits: { remaining: 0, refill } });
     // The days lie ahead, so that the servers' own runs, which are for today, have nothing to do with them.
-    await scene.system.db.query("update key_credits set last_refill_on = '2051-01-01' where key_id = $1", [keyId]);
+    await system.db.query("update key_credits set last_refill_on = '2051-01-01' where key_id = $1", [keyId]);
     return {
-      before: { key, status: 429, code: "USAGE_EXCEEDED" },
+      before: verified(key, "USAGE_EXCEEDED"),
       change: async () => {
-        await scene.here.server.refill(`2051-01-0${round + 2}`);
-        return [{ key, status: 200, code: "VALID" }];
+        await here.server.refill(`2051-01-0${round + 2}`);
+        return [verified(key, "VALID")];
       },
     };
   });

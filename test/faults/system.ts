@@ -41,6 +41,8 @@ export interface SystemOptions {
   /** A Redis that the test may flush, kill and restart. */
   readonly ownRedis?: boolean;
   readonly log?: Logger;
+  /** Is given what closes everything; when left out, the end of the test that calls. */
+  readonly whenDone?: (close: () => Promise<void>) => void;
 }
 
 export class System {
@@ -149,9 +151,13 @@ export class System {
 }
 
 /** Opened by a test, closed when that ends. */
-export async function openSystem({ ownRedis = false, log = SILENT }: SystemOptions = {}): Promise<System> {
+export async function openSystem({
+  ownRedis = false,
+  log = SILENT,
+  whenDone = onTestFinished,
+}: SystemOptions = {}): Promise<System> {
   const parts = new AsyncDisposableStack();
-  onTestFinished(() => parts.disposeAsync());
+  whenDone(() => parts.disposeAsync());
   const database = await createTestDatabase();
   parts.defer(() => database.drop());
   if (ownRedis) {

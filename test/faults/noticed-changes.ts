@@ -1,0 +1,313 @@
+import { randomBytes } from "node:crypto";
+import type { Things } from "../../api-server/test/things.ts";
+import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
+import type { PolicyRule } from "../../core/policies/policy.ts";
+import type { Code } from "../../core/verification/codes.ts";
+import { aRule } from "../harness/gate.ts";
+
+/*
+ * What is noticed of each change at another api-server and at a sidecar. A change procedure is here with one case or more, or
+ * is named in `UNNOTICED` with the reason: propagation-of-changes.test.ts fails for one that is neither.
+ */
+
+/** What is answered while something holds. What a place is not asked about is left out. */
+export interface Answers {
+  /** Of another api-server: these members of its data, or the status of a refusal. */
+  readonly api?: { readonly path: string; readonly body: unknown; readonly data?: object; readonly status?: number };
+  /** Of a sidecar, to a request with this key. `forwarded`: headers with which the app got it. */
+  readonly sidecar?: {
+    readonly key: string;
+    readonly status: number;
+    readonly forwarded?: Readonly<Record<string, string>>;
+  };
+}
+
+export interface NoticedChange {
+  /** Called when the change is made. */
+  readonly body: () => unknown;
+  /** Of the sidecar's policy; left out: every request with a valid key. */
+  readonly rules?: readonly PolicyRule[];
+  /** Left out where nothing can be asked before: the change itself makes the key. */
+  readonly before?: Answers;
+  /** `data` is what the procedure answered. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
+  readonly after: (data: any) => readonly Answers[];
+}
+
+/** Where a change is made: the sidecar guards the keys of this API. */
+export interface Ground {
+  readonly things: Things;
+  readonly apiId: string;
+  /** The body of `policies.setPolicy` for the next generation of the sidecar's policy. */
+  policyBody(rules: readonly PolicyRule[]): object;
+}
+
+export type MakeNoticed = (ground: Ground) => Promise<NoticedChange>;
+
+const STATUS: Readonly<Record<Code, number>> = {
+  VALID: 200,
+  NOT_FOUND: 401,
+  DISABLED: 401,
+  EXPIRED: 401,
+  FORBIDDEN: 403,
+  INSUFFICIENT_PERMISSIONS: 403,
+  RATE_LIMITED: 429,
+  USAGE_EXCEEDED: 429,
+};
+
+const HOUR_MS = 3_600_000;
+
+const SLUG = "documents.read";
+
+/** Both places verify the key alike. */
+export function verified(key: string, code: Code, permissions?: string): Answers {
+  const body = permissions === undefined ? { key } : { key, permissions };
+  return { api: { path: "keys.verifyKey", body, data: { code } }, sidecar: { key, status: STATUS[code] } };
+}
+
+/** A key, the code that it has before the change, and the one after it. */
+const becomes =
+  (
+    before: Code,
+    after: Code,
+    change: (ground: Ground) => Promise<{ key: string; body: unknown; permissions?: string }>,
+  ): MakeNoticed =>
+  async (ground) => {
+    const { key, body, permissions } = await change(ground);
+    return {
+      body: () => body,
+      ...(permissions === undefined ? {} : { rules: [aRule({ permissions })] }),
+      before: verified(key, before, permissions),
+      after: () => [verified(key, after, permissions)],
+    };
+  };
+
+/** The body that makes a key, and the body of the change that gives it `SLUG` or takes it away. */
+interface Granted {
+  readonly key: object;
+  readonly change: (keyId: string) => unknown;
+}
+
+const granted =
+  (before: Code, after: Code) =>
+  (make: (ground: Ground) => Promise<Granted>): MakeNoticed =>
+    becomes(before, after, async (ground) => {
+      const { key: body, change } = await make(ground);
+      const { keyId, key } = await ground.things.key({ apiId: ground.apiId, ...body });
+      return { key, permissions: SLUG, body: change(keyId) };
+    });
+const gains = granted("INSUFFICIENT_PERMISSIONS", "VALID");
+const loses = granted("VALID", "INSUFFICIENT_PERMISSIONS");
+
+/** A key with a limit of its identity, of which one call takes all or hardly anything. */
+async function keyOfLimitedIdentity({ things, apiId }: Ground, limit: number) {
+  const externalId = things.name("user");
+  const ratelimits = [{ name: "shared", limit, duration: HOUR_MS, autoApply: true }];
+  await things.ask("identities.createIdentity", { externalId, ratelimits });
+  const { key } = await things.key({ apiId, externalId });
+  return { key, externalId, ratelimits: ratelimits.map((one) => ({ ...one, limit: 1 })) };
+}
+
+/** A namespace in which the sidecar limits keys, and which the other api-server limits the same key in. */
+async function limitedKey({ things, apiId }: Ground) {
+  const { namespace, namespaceId } = await things.namespace();
+  const { keyId, key } = await things.key({ apiId });
+  const limit = { limit: 1_000_000, durationMs: HOUR_MS, cost: 1, accuracy: "strict" } as const;
+  const scope = { kind: "namespace", namespaceId } as const;
+  const asked = { namespace: namespaceId, identifier: keyId, limit: limit.limit, duration: HOUR_MS };
+  const override = { namespace, identifier: keyId, limit: 0, duration: HOUR_MS };
+  const answers = (sidecarStatus: number, api: { data?: object; status?: number }): Answers => ({
+    api: { path: "ratelimit.limit", body: asked, ...api },
+    sidecar: { key, status: sidecarStatus },
+  });
+  return {
+    namespace,
+    override,
+    rules: [aRule({ ratelimits: [{ scope, identifier: "key", ...limit }] })],
+    free: answers(200, { data: { success: true, limit: limit.limit } }),
+    overridden: answers(429, { data: { success: false, limit: 0 } }),
+    namespaceGone: answers(200, { status: 410 }),
+  };
+}
+
+/** By path, and of each by what is seen of it. */
+export const NOTICED: Readonly<Record<string, Readonly<Record<string, MakeNoticed>>>> = {
+  "keys.createKey": {
+    "the key is known": async ({ apiId }) => ({
+      body: () => ({ apiId }),
+      after: ({ key }) => [verified(key, "VALID")],
+    }),
+  },
+  "keys.updateKey": {
+    "a key that is disabled is refused": becomes("VALID", "DISABLED", async ({ things, apiId }) => {
+      const { keyId, key } = await things.key({ apiId });
+      return { key, body: { keyId, enabled: false } };
+    }),
+  },
+  "keys.updateCredits": {
+    "a key without credits can be used again": becomes("USAGE_EXCEEDED", "VALID", async ({ things, apiId }) => {
+      const { keyId, key } = await things.key({ apiId, credits: { remaining: 0 } });
+      return { key, body: { keyId, operation: "set", value: 100_000 } };
+    }),
+  },
+  "keys.deleteKey": {
+    "the key is unknown": becomes("VALID", "NOT_FOUND", async ({ things, apiId }) => {
+      const { keyId, key } = await things.key({ apiId });
+      return { key, body: { keyId } };
+    }),
+  },
+  "keys.rerollKey": {
+    "the old key ends, and its successor is known": async ({ things, apiId }) => {
+      const { keyId, key } = await things.key({ apiId });
+      return {
+        body: () => ({ keyId, expiration: 0 }),
+        before: verified(key, "VALID"),
+        after: (successor) => [verified(key, "EXPIRED"), verified(successor.key, "VALID")],
+      };
+    },
+  },
+  "keys.migrateKeys": {
+    "a key that was unknown is known": becomes("NOT_FOUND", "VALID", async ({ things, apiId }) => {
+      const { key } = makeKeyString({ randomBytes: randomBytes(16) });
+      const migrationId = await things.migration();
+      return { key, body: { apiId, migrationId, keys: [{ hash: hashKey(key) }] } };
+    }),
+  },
+  "keys.addPermissions": {
+    "the key has it": gains(async () => ({ key: {}, change: (keyId) => ({ keyId, permissions: [SLUG] }) })),
+  },
+  "keys.removePermissions": {
+    "the key lacks it": loses(async () => ({
+      key: { permissions: [SLUG] },
+      change: (keyId) => ({ keyId, permissions: [SLUG] }),
+    })),
+  },
+  "keys.setPermissions": {
+    "the key lacks what it is not given": loses(async () => ({
+      key: { permissions: [SLUG] },
+      change: (keyId) => ({ keyId, permissions: ["documents.write"] }),
+    })),
+  },
+  "keys.addRoles": {
+    "the key has what the role grants": gains(async ({ things }) => {
+      const { name } = await things.role([SLUG]);
+      return { key: {}, change: (keyId) => ({ keyId, roles: [name] }) };
+    }),
+  },
+  "keys.removeRoles": {
+    "the key lacks what the role granted": loses(async ({ things }) => {
+      const { name } = await things.role([SLUG]);
+      return { key: { roles: [name] }, change: (keyId) => ({ keyId, roles: [name] }) };
+    }),
+  },
+  "keys.setRoles": {
+    "the key lacks what its former role granted": loses(async ({ things }) => {
+      const { name } = await things.role([SLUG]);
+      return { key: { roles: [name] }, change: (keyId) => ({ keyId, roles: [] }) };
+    }),
+  },
+
+  "apis.deleteApi": {
+    "its keys are unknown": becomes("VALID", "NOT_FOUND", async ({ things, apiId }) => {
+      const { key } = await things.key({ apiId });
+      return { key, body: { apiId } };
+    }),
+  },
+
+  "identities.updateIdentity": {
+    "a lower limit of an identity holds its keys": becomes("VALID", "RATE_LIMITED", async (ground) => {
+      const { key, externalId, ratelimits } = await keyOfLimitedIdentity(ground, 1_000_000);
+      return { key, body: { identity: externalId, ratelimits } };
+    }),
+  },
+  "identities.deleteIdentity": {
+    "its limits hold its keys no longer": becomes("RATE_LIMITED", "VALID", async (ground) => {
+      const { key, externalId } = await keyOfLimitedIdentity(ground, 1);
+      return { key, body: { identity: externalId } };
+    }),
+  },
+
+  "ratelimit.setOverride": {
+    "the override decides": async (ground) => {
+      const { override, rules, free, overridden } = await limitedKey(ground);
+      return { body: () => override, rules, before: free, after: () => [overridden] };
+    },
+  },
+  "ratelimit.deleteOverride": {
+    "what is asked for decides": async (ground) => {
+      const { override, rules, free, overridden } = await limitedKey(ground);
+      await ground.things.ask("ratelimit.setOverride", override);
+      const { namespace, identifier } = override;
+      return { body: () => ({ namespace, identifier }), rules, before: overridden, after: () => [free] };
+    },
+  },
+  "ratelimit.deleteNamespace": {
+    "its overrides decide nothing, and nothing can be limited in it": async (ground) => {
+      const { namespace, override, rules, overridden, namespaceGone } = await limitedKey(ground);
+      await ground.things.ask("ratelimit.setOverride", override);
+      return { body: () => ({ namespace }), rules, before: overridden, after: () => [namespaceGone] };
+    },
+  },
+
+  "permissions.deletePermission": {
+    "keys that held it lack it": loses(async () => ({
+      key: { permissions: [SLUG] },
+      change: () => ({ permission: SLUG }),
+    })),
+    "keys that held it through a role lack it": loses(async ({ things }) => {
+      const { name } = await things.role([SLUG]);
+      return { key: { roles: [name] }, change: () => ({ permission: SLUG }) };
+    }),
+  },
+  "permissions.updateRole": {
+    "its keys say the new name": async ({ things, apiId }) => {
+      const { name } = await things.role([SLUG]);
+      const { key } = await things.key({ apiId, roles: [name] });
+      const renamed = things.name("renamed");
+      const says = (role: string): Answers => ({
+        api: { path: "keys.verifyKey", body: { key }, data: { roles: [role] } },
+        sidecar: { key, status: 200, forwarded: { "x-postern-roles": role } },
+      });
+      return { body: () => ({ role: name, name: renamed }), before: says(name), after: () => [says(renamed)] };
+    },
+  },
+  "permissions.deleteRole": {
+    "its keys lack what it granted": loses(async ({ things }) => {
+      const { name } = await things.role([SLUG]);
+      return { key: { roles: [name] }, change: () => ({ role: name }) };
+    }),
+  },
+  "permissions.setRolePermissions": {
+    "its keys lack what it grants no longer": loses(async ({ things }) => {
+      const { name, roleId } = await things.role([SLUG]);
+      return { key: { roles: [name] }, change: () => ({ roleId, permissions: ["documents.write"] }) };
+    }),
+    "its keys have what it grants anew": gains(async ({ things }) => {
+      const { name, roleId } = await things.role();
+      return { key: { roles: [name] }, change: () => ({ roleId, permissions: [SLUG] }) };
+    }),
+  },
+
+  "policies.setPolicy": {
+    "the sidecar asks for what the policy asks for": async (ground) => {
+      const { key } = await ground.things.key({ apiId: ground.apiId });
+      return {
+        body: () => ground.policyBody([aRule({ permissions: SLUG })]),
+        before: { sidecar: { key, status: 200 } },
+        after: () => [{ sidecar: { key, status: 403 } }],
+      };
+    },
+  },
+};
+
+/** Changes of which neither a sidecar nor another api-server answers anything otherwise, and why that is right. */
+export const UNNOTICED: Readonly<Record<string, string>> = {
+  "apis.createApi": "no key is in it yet",
+  "apis.updateApi": "neither decides by the name of an API, nor tells it",
+  "identities.createIdentity": "no key has it yet",
+  "permissions.createPermission": "no key has it yet",
+  "permissions.updatePermission": "neither decides by its name or description, nor tells them; its slug is fixed",
+  "permissions.createRole": "no key has it yet",
+  "ratelimit.createNamespace": "nothing was counted in it yet, and a limit call would have made it",
+  "policies.deletePolicy": "a sidecar whose policy is gone keeps the last one, as it must not open",
+};
