@@ -32,10 +32,11 @@ export interface RootKey {
 export type KnownRootKey = RootKey | "absent";
 
 export interface RootKeys {
-  /** What is cached and fresh enough, without any I/O. */
-  peek(hash: string): KnownRootKey | undefined;
-  /** Asks the database when nothing is cached. Callers that ask for the same one at the same time share the question. */
-  find(hash: string): Promise<KnownRootKey>;
+  /**
+   * Returns what is cached and fresh enough without a promise or any I/O, else asks the database. Callers that ask for the same
+   * root key at the same time share the question.
+   */
+  find(hash: string): KnownRootKey | Promise<KnownRootKey>;
 }
 
 const SCHEME = /^Bearer /;
@@ -103,13 +104,13 @@ export function createRootKeys({ db, projection }: Pick<Deps, "db" | "projection
   }
 
   return {
-    peek: (hash) => {
+    find(hash) {
       const known = found.get(hash);
-      // Whose an absent one would be is not known, so its absence is as old as the oldest knowledge.
-      const stalenessMs = projection.stalenessMs(known?.caller.workspaceId);
-      return stalenessMs > PROPAGATION_BOUND_MS ? undefined : (known ?? absent.get(hash));
+      // The workspace of an absent root key is unknown, so its absence is as old as the oldest knowledge.
+      const isFresh = projection.stalenessMs(known?.caller.workspaceId) <= PROPAGATION_BOUND_MS;
+      const cached = isFresh ? (known ?? absent.get(hash)) : undefined;
+      return cached ?? pending.get(hash) ?? ask(hash);
     },
-    find: (hash) => pending.get(hash) ?? ask(hash),
   };
 }
 

@@ -43,7 +43,7 @@ export function registerProcedures(
   app.removeAllContentTypeParsers();
   const readBytes = createBodyReader(async ({ headers }) => {
     const hash = readRootKeyHash(headers.authorization);
-    admit(rootKeys.peek(hash) ?? (await rootKeys.find(hash)), parts.deps.nowMs());
+    admit(await rootKeys.find(hash), parts.deps.nowMs());
   });
   for (const contentType of ["application/json", "*"]) app.addContentTypeParser(contentType, readBytes);
   for (const procedure of procedures) {
@@ -66,21 +66,28 @@ interface Arrived {
   workspaceId: string | undefined;
 }
 
+/** What a request says besides who sends it. */
+interface Content {
+  readonly body: unknown;
+  readonly management: Management;
+}
+
 function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure) {
   const { deps, deadlines, sendError, observe } = parts;
   const validate = compileBody(procedure.body, procedure.path);
   const changes = procedure.effect === "change";
 
-  function readBody({ request }: Arrived): unknown {
+  /** Step 4. */
+  function readContent({ request }: Arrived): Content {
     checkContentType(request.headers["content-type"]);
     checkContentEncoding(request.headers["content-encoding"]);
     const bytes = request.body as Buffer | undefined;
     const body = parseBody(bytes);
     validate(body, bytes?.length ?? 0);
-    return body;
+    return { body, management: changes ? readManagement(request.headers) : UNMANAGED };
   }
 
-  function callHandler(arrived: Arrived, rootKey: RootKey, body: unknown, management: Management): Answer {
+  function callHandler(arrived: Arrived, rootKey: RootKey, { body, management }: Content): Answer {
     const { request } = arrived;
     const { caller, grants } = rootKey;
     arrived.workspaceId = caller.workspaceId;
@@ -97,41 +104,27 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
     return procedure.handle(call as Call<never, NeededPermissions>);
   }
 
-  /** Steps 4 to 7 when something has to be waited for. */
-  async function continueSlowly(
-    arrived: Arrived,
-    parsed: { body: unknown } | undefined,
-    known: KnownRootKey | undefined,
-  ) {
-    const { request, reply, rootKeyHash } = arrived;
-    let rootKey: RootKey | undefined;
-    let body = parsed?.body;
-    if (parsed === undefined) {
-      rootKey = admit(known ?? (await rootKeys.find(rootKeyHash)), deps.nowMs());
-      body = readBody(arrived);
-    }
-    const management = changes ? readManagement(request.headers) : UNMANAGED;
-    rootKey ??= admit(known ?? (await rootKeys.find(rootKeyHash)), deps.nowMs());
-    const { caller, quotaPerMinute } = rootKey;
-    if (quotaPerMinute !== undefined) {
-      await chargeQuota(deps, { workspaceId: caller.workspaceId, quotaPerMinute }, reply);
-    }
-    return callHandler(arrived, rootKey, body, management);
+  /**
+   * Steps 4 to 7. Throws at once, or rejects later, with whatever the first failing step throws. What is wrong with the body is
+   * said before what is wrong with the root key; but a large body is read for those alone who have one.
+   */
+  function run(arrived: Arrived): Answer {
+    const bytes = arrived.request.body as Buffer | undefined;
+    const isLarge = bytes !== undefined && bytes.length > UNJUDGED_BYTES_MAX;
+    const content = isLarge ? undefined : readContent(arrived);
+    const known = rootKeys.find(arrived.rootKeyHash);
+    return known instanceof Promise
+      ? known.then((late) => runKnown(arrived, late, content))
+      : runKnown(arrived, known, content);
   }
 
-  /** Steps 3 to 7. Throws at once, or later, whatever the first failing step throws. */
-  function run(arrived: Arrived): Answer {
-    const { request } = arrived;
-    // Looked up, not judged: what is wrong with the body is said before what is wrong with the root key.
-    const known = rootKeys.peek(arrived.rootKeyHash);
-    const bytes = request.body as Buffer | undefined;
-    if (bytes !== undefined && bytes.length > UNJUDGED_BYTES_MAX) return continueSlowly(arrived, undefined, known);
-    const body = readBody(arrived);
-    if (known === undefined || (known !== "absent" && known.quotaPerMinute !== undefined)) {
-      return continueSlowly(arrived, { body }, known);
-    }
-    const management = changes ? readManagement(request.headers) : UNMANAGED;
-    return callHandler(arrived, admit(known, deps.nowMs()), body, management);
+  function runKnown(arrived: Arrived, known: KnownRootKey, read: Content | undefined): Answer {
+    const rootKey = admit(known, deps.nowMs());
+    const content = read ?? readContent(arrived);
+    const { caller, quotaPerMinute } = rootKey;
+    if (quotaPerMinute === undefined) return callHandler(arrived, rootKey, content);
+    const charged = chargeQuota(deps, { workspaceId: caller.workspaceId, quotaPerMinute }, arrived.reply);
+    return charged.then(() => callHandler(arrived, rootKey, content));
   }
 
   return (request: FastifyRequest, reply: FastifyReply): void => {
