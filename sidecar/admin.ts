@@ -1,11 +1,6 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { guardedMessages, guardServer, type OnFault } from "./http/guard.ts";
-
-export interface Readiness {
-  readonly ready: boolean;
-  /** Shown as it is; holds nothing secret. */
-  readonly detail: Readonly<Record<string, unknown>>;
-}
+import type { Readiness } from "./readiness.ts";
 
 /** Probes and metrics, and nothing else, on a port of their own that no traffic reaches. */
 export function createAdminServer(options: {

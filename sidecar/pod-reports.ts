@@ -1,26 +1,25 @@
-import type { Logger } from "pino";
-import type { PodReport, PodReports } from "../edge/pods/contract.ts";
+import type { PodReport } from "../edge/pods/contract.ts";
+import type { SidecarConfig } from "./config.ts";
+import type { Knowledge } from "./knowledge.ts";
 
 /**
- * Says what this pod enforces every `everyMs`, and at once when `reportNow` is called. A report that cannot be sent is
- * not repeated: the next one is newer. A line is logged when reporting starts to fail, and when it works again.
+ * Says what this pod enforces every `everyMs`, and at once when that changes. A report that cannot be sent is not repeated: the
+ * next one is newer. A line is logged when reporting starts to fail, and when it works again.
  */
-export function startPodReports(options: {
-  pods: PodReports;
-  /** undefined while there is nothing to say. */
-  read: () => PodReport | undefined;
-  everyMs: number;
-  logger: Logger;
-}): { reportNow(): void; stop(): void } {
-  const { pods, read, everyMs, logger } = options;
+export function startPodReports(
+  config: Pick<SidecarConfig, "edge" | "workspaceId" | "policyId" | "podId" | "logger">,
+  { projection, follower }: Pick<Knowledge, "projection" | "follower">,
+  everyMs: number,
+): { stop(): void } {
+  const { edge, workspaceId, policyId, podId, logger } = config;
   let isFailing = false;
   let isStopped = false;
 
   async function send(): Promise<void> {
     try {
-      const report = read();
+      const report = describePod({ workspaceId, policyId, podId }, { projection, follower });
       if (report === undefined || isStopped) return;
-      await pods.report(report);
+      await edge.pods.report(report);
       if (isFailing) logger.info("pod reports reach the shared store again");
       isFailing = false;
     } catch (error) {
@@ -29,13 +28,26 @@ export function startPodReports(options: {
     }
   }
 
+  follower.onChange(() => void send());
   const timer = setInterval(() => void send(), everyMs);
   timer.unref();
   return {
-    reportNow: () => void send(),
     stop() {
       isStopped = true;
       clearInterval(timer);
     },
   };
+}
+
+/** What is reported of this pod; undefined while it has met no policy. */
+function describePod(
+  pod: Pick<PodReport, "workspaceId" | "policyId" | "podId">,
+  { projection, follower }: Pick<Knowledge, "projection" | "follower">,
+): PodReport | undefined {
+  const { current, refused } = follower;
+  if (current === undefined && refused === undefined) return undefined;
+  const { generation, version } = current?.record ?? { generation: 0, version: 0 };
+  const report = { ...pod, generation, version, stalenessMs: projection.stalenessMs() };
+  if (refused === undefined) return report;
+  return { ...report, refused: { version: refused.version ?? 0, reason: refused.reason } };
 }

@@ -1,0 +1,31 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { OngoingSet } from "./ongoing.ts";
+
+/** Returns the URL that the server listens on. Port 0 lets the kernel choose. Throws when the port cannot be listened on. */
+export async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<string> {
+  server.listen(port, host);
+  // Rejects with the `error` event.
+  await once(server, "listening");
+  const { address, family, port: taken } = server.address() as AddressInfo;
+  return `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`;
+}
+
+const CLOSE_LOOK_MS = 20;
+
+/** Stops accepting, waits for what is under way for `graceMs`, then cuts it off. */
+export async function endServer(server: Server, ongoing: OngoingSet, graceMs: number): Promise<void> {
+  if (!server.listening) return;
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  const giveUpAt = performance.now() + graceMs;
+  while (ongoing.size > 0 && performance.now() < giveUpAt) {
+    await new Promise((resolve) => setTimeout(resolve, CLOSE_LOOK_MS));
+    server.closeIdleConnections();
+  }
+  for (const one of ongoing) one.cut();
+  // An answer of the last moment may still be on its way out of a connection that Node has not called idle yet.
+  const cutOff = setTimeout(() => server.closeAllConnections(), ongoing.size > 0 ? 0 : CLOSE_LOOK_MS * 5);
+  await closed;
+  clearTimeout(cutOff);
+}

@@ -1,0 +1,28 @@
+import type { EdgeCounters } from "../edge/open.ts";
+import type { Projection } from "../edge/projection/contract.ts";
+import { openProjection } from "../edge/projection/projection.ts";
+import type { SidecarConfig, Timeouts } from "./config.ts";
+import { followPolicy, type PolicyFollower } from "./policy/follower.ts";
+
+/** What comes from the shared store: the records, the policy among them, and the counters. */
+export interface Knowledge {
+  readonly projection: Projection;
+  readonly follower: PolicyFollower;
+  readonly counters: EdgeCounters;
+  /** Clock of the shared store, whole Unix ms; a pod's own is not trusted once the store's has been heard. */
+  readonly nowMs: () => number;
+}
+
+export async function openKnowledge(config: SidecarConfig, timeouts: Timeouts): Promise<Knowledge> {
+  const { edge, workspaceId, policyId, logger } = config;
+  const projection = await openProjection({ source: edge.source, feed: edge.feed, follow: { workspaceId } });
+  const follower = followPolicy({ projection, workspaceId, policyId, logger });
+  const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
+  projection.onDropped((ref) => {
+    // Everything was dropped: the store may have gone back in time, and counters with it.
+    if (ref === undefined) counters.forgetDenials();
+  });
+  // The estimate has fractions; times that are compared, counted by and recorded are whole milliseconds.
+  const nowMs = (): number => Math.trunc(edge.feed.storeNowMs() ?? Date.now());
+  return { projection, follower, counters, nowMs };
+}

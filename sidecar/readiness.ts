@@ -1,0 +1,36 @@
+import { judgeFreshness } from "../core/policies/freshness.ts";
+import type { Knowledge } from "./knowledge.ts";
+
+export interface Readiness {
+  readonly ready: boolean;
+  /** Shown as it is; holds nothing secret. */
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+/** Ready is who can decide. Without checks there is nothing to decide. */
+export function judgeReadiness(
+  { follower, projection }: Pick<Knowledge, "follower" | "projection">,
+  { policyId, checks, isClosing }: { policyId: string; checks: boolean; isClosing: boolean },
+): Readiness {
+  const inForce = follower.current;
+  const stalenessMs = projection.stalenessMs();
+  const freshness = inForce && judgeFreshness(inForce.policy.onStale, stalenessMs);
+  const policy = inForce && {
+    id: policyId,
+    generation: inForce.record.generation,
+    version: inForce.record.version,
+    gone: follower.isGone,
+  };
+  return {
+    ready: !isClosing && (!checks || (freshness !== undefined && freshness !== "Denied")),
+    detail: {
+      policy: policy ?? null,
+      refused: follower.refused ?? null,
+      freshness: freshness ?? null,
+      stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
+      // Known keys are served without it, so it does not decide; but who looks shall see it.
+      source: projection.sourceState(),
+      closing: isClosing,
+    },
+  };
+}
