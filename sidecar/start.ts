@@ -1,18 +1,16 @@
 import type { Logger } from "pino";
-import { deciderJson } from "../edge/events/verification-line.ts";
 import { Slots } from "../edge/slots.ts";
 import { createAdminServer } from "./admin.ts";
-import { Places } from "./app/places.ts";
-import { openUpstream } from "./app/upstream.ts";
+import { forwardUnchecked } from "./app/unchecked.ts";
+import { assembleExchange } from "./assemble.ts";
 import { DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } from "./config.ts";
 import { FaultLog } from "./faults.ts";
-import { createCounting } from "./gate/counting.ts";
-import { type GateParts, isStillValid } from "./gate/exchange.ts";
-import { type OngoingSet, watchOngoing } from "./http/ongoing.ts";
-import { PieceTurns } from "./http/piece-turns.ts";
-import { makeIdSource } from "./http/request-ids.ts";
+import { createGate, type ExchangeParts } from "./gate/exchange.ts";
+import { isStillValid } from "./gate/still-valid.ts";
+import { gaugesOf } from "./gauges.ts";
+import { createListener, type RequestHandlers } from "./http/listener.ts";
+import { watchOngoing } from "./http/ongoing.ts";
 import { endServer, listen } from "./http/serve.ts";
-import { answerUpstreamFailure, createGateServer } from "./http/server.ts";
 import { type Knowledge, openKnowledge } from "./knowledge.ts";
 import { exposeMetrics, Metrics } from "./metrics.ts";
 import { startPodReports } from "./pod-reports.ts";
@@ -32,111 +30,48 @@ export interface Sidecar {
  * decision get 503, and `/readyz` says why. Throws when a port cannot be listened on.
  */
 export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
-  const { edge, workspaceId, policyId, logger } = config;
   const timeouts = { ...DEFAULT_TIMEOUTS, ...config.timeouts };
   const limits = { ...DEFAULT_LIMITS, ...config.limits };
   const checks = config.checks !== false;
-
-  const metrics = new Metrics();
-  const faults = new FaultLog(metrics, logger);
-  const knowledge = await openKnowledge(config, timeouts);
-  const { projection, follower, counters, nowMs } = knowledge;
-  const nextId = makeIdSource();
-  const ongoing: OngoingSet = new Slots();
   let isClosing = false;
 
-  const upstream = openUpstream(config.upstream, {
-    timeouts,
-    headBytesMax: limits.headBytesMax,
-    connectionsMax: limits.upstreamConnectionsMax,
-    addressShare: limits.addressShare,
-    onFault: faults.exchange,
-  });
-  // Nobody waits for one: an upgraded connection stays for long.
-  const upgrades = new Places({ max: limits.upgradesMax, share: limits.addressShare, waitMs: 0 });
-  const gate: GateParts = {
-    workspaceId,
-    ...createCounting({
-      projection,
-      counters,
-      nowMs,
-      creditLoadMs: timeouts.creditLoadMs,
-      onFailure: (what) => {
-        metrics.counterFailures[what] += 1;
-      },
-    }),
-    projection,
-    nowMs,
-    onDeparted: () => {
-      metrics.departed += 1;
-    },
-    upstream,
-    ongoing,
-    upgrades,
-    answerIdleMs: timeouts.answerIdleMs,
-    halfClosedMs: timeouts.halfClosedMs,
-    pieceTurns: new PieceTurns(faults.exchange),
-    bodyLimits: {
-      idleMs: timeouts.requestBodyIdleMs,
-      bytesPerSecondMin: limits.bodyBytesPerSecondMin,
-      wholeBytesMax: limits.wholeBodyBytesMax,
-    },
-    drainBytesMax: limits.drainBytesMax,
-    isClosing: () => isClosing,
-    onUpstreamFailure: (res, failed, additions) => answerUpstreamFailure(gate, res, failed, additions),
-    onUnusableAnswer: faults.unusableAnswer,
-    policy: () => follower.current,
-    events: edge.sink,
-    decidedBy: deciderJson({ region: config.region, source: "sidecar" }),
-    metrics,
-    nextId,
-    docsUrl: config.errorDocsUrl,
-    onFault: faults.exchange,
-  };
+  const metrics = new Metrics();
+  const faults = new FaultLog(metrics, config.logger);
+  const knowledge = await openKnowledge(config, timeouts);
+  const given = { config, timeouts, limits, knowledge, metrics, faults, isClosing: () => isClosing };
+  const exchange = assembleExchange(given);
+  const { answering, onFault } = exchange;
 
-  const readiness = () => judgeReadiness(knowledge, { policyId, checks, isClosing });
-  const server = createGateServer({ gate, timeouts, limits, checks });
-  const admin = createAdminServer({
-    readiness,
-    onFault: gate.onFault,
-    metrics: exposeMetrics(metrics, {
-      stalenessS: () => projection.stalenessMs() / 1000,
-      sourceUsable: () => projection.sourceState().usable,
-      refused: () => projection.refused(),
-      policyVersion: () => follower.current?.record.version ?? 0,
-      policyGeneration: () => follower.current?.record.generation ?? 0,
-      policyGone: () => follower.isGone,
-      policyRefused: () => follower.refused !== undefined,
-      ready: () => readiness().ready,
-      ongoing: () => ongoing.size,
-      places: () => {
-        const { taken, waiting } = upstream.places;
-        return { taken, waiting, upgraded: upgrades.taken };
-      },
-      eventsDropped: () => edge.sink.dropped(),
-      overAdmitted: () => counters.overAdmitted(),
-      cacheSizes: () => projection.cacheSizes(),
-    }),
-  });
-
+  const server = createListener(
+    { answering, pieceTurns: answering.pieceTurns, onFault, onMalformed: () => metrics.observe("MALFORMED", 0) },
+    { ...limits, ...timeouts },
+    checks ? createGate(exchange) : withoutChecks(exchange),
+  );
+  const readiness = () => judgeReadiness(knowledge, { policyId: config.policyId, checks, isClosing });
+  const gauges = gaugesOf(knowledge, { ...exchange, sink: config.edge.sink, readiness });
+  const admin = createAdminServer({ readiness, metrics: exposeMetrics(metrics, gauges), onFault });
   const reports = startPodReports(config, knowledge, timeouts.reportMs);
   const stopWatching = watchOngoing({
-    ongoing,
+    ongoing: exchange.forwarding.ongoing,
     recheckMs: timeouts.recheckMs,
-    isStillValid: (admission) => isStillValid(gate, admission).catch(stayOpen(logger)),
+    isStillValid: (admission) => isStillValid(exchange, admission).catch(stayOpen(config.logger)),
     onCut: () => {
       metrics.cut += 1;
     },
-    onFault: gate.onFault,
+    onFault,
   });
 
   async function close(): Promise<void> {
     isClosing = true;
-    follower.close();
+    knowledge.follower.close();
     reports.stop();
-    await endServer(server, ongoing, timeouts.closeMs);
+    await endServer(server, exchange.forwarding.ongoing, timeouts.closeMs);
     stopWatching();
-    await Promise.all([endServer(admin, new Slots(), 0), upstream.close(), leave(config, knowledge)]);
+    await Promise.all([
+      endServer(admin, new Slots(), 0),
+      exchange.forwarding.upstream.close(),
+      leave(config, knowledge),
+    ]);
   }
 
   try {
@@ -148,6 +83,13 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     throw error;
   }
 }
+
+/** Without checks everything goes straight to the app, but for upgrades. */
+const withoutChecks = (exchange: ExchangeParts): RequestHandlers => ({
+  ...createGate(exchange),
+  request: forwardUnchecked(exchange.forwarding),
+  expectant: undefined,
+});
 
 /** A check that fails says nothing about the key. */
 const stayOpen =

@@ -1,10 +1,13 @@
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { AnswerParts } from "../http/answering.ts";
 import { Gathered } from "../http/gathered.ts";
 import { guardRun, type OnFault } from "../http/guard.ts";
+import type { Head } from "../http/head.ts";
 import { drainBody } from "../http/linger.ts";
 import type { Admission, Ongoing, OngoingSet } from "../http/ongoing.ts";
-import type { BodyParts, RequestBody } from "../http/request-body.ts";
+import { type BodyParts, RequestBody } from "../http/request-body.ts";
 import { type Additions, interimText, passableHead, passableTrailers, type ReceivedHead } from "./answer-head.ts";
+import { answerFailure, type Failure, type FailureParts } from "./failures.ts";
 import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamRequest } from "./upstream.ts";
 
 /*
@@ -22,27 +25,26 @@ import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamRequest }
  * and what came meanwhile up to a bound: then a client that does not read pauses the app.
  */
 
-export interface ForwardParts extends BodyParts {
+export interface ForwardParts {
   readonly upstream: Upstream;
   readonly ongoing: OngoingSet;
+  readonly bodies: BodyParts;
+  readonly answering: AnswerParts;
+  readonly failing: FailureParts;
+  /** For a client to take what was written to it of an answer. */
   readonly answerIdleMs: number;
+  /** For an answer to a client that has ended its own direction, without a byte of it. */
   readonly halfClosedMs: number;
-  readonly drainBytesMax: number;
-  readonly isClosing: () => boolean;
   readonly onFault: OnFault;
-  /** Answers for an app that did not. */
-  readonly onUpstreamFailure: (res: ServerResponse, failed: Failed, additions: Additions) => void;
-}
-
-export interface Failed {
-  readonly failure: UpstreamFailure | "stalled";
-  /** For the log; quotes nothing of what was sent. */
-  readonly why: string;
 }
 
 /** What is set on the answer; `requestId` is undefined where nothing is checked. */
 export interface Extras extends Additions {
   readonly admission: Admission | undefined;
+}
+
+export interface ForwardedRequest extends Pick<UpstreamRequest, "method" | "target" | "address"> {
+  readonly head: Pick<Head, "forwarded" | "hasBody" | "bodyLength">;
 }
 
 const UNKNOWN = -1;
@@ -52,7 +54,21 @@ const WRITTEN_BYTES = 16 * 1024;
 /** With so much gathered behind a write that the client has not taken, the app is paused. */
 const GATHERED_BYTES_MAX = 64 * 1024;
 
-export class Forwarding implements AnswerReceiver, Ongoing {
+/** Sends a request to the app and its answer to the client. `request.head.forwarded` are the headers. */
+export function forward(
+  parts: ForwardParts,
+  req: IncomingMessage,
+  res: ServerResponse,
+  { method, target, address, head }: ForwardedRequest,
+  extras: Extras,
+  startedMs: number,
+): void {
+  const body = head.hasBody ? new RequestBody(parts.bodies, req, head.bodyLength) : null;
+  const forwarding = new Forwarding(parts, res, body, extras, startedMs);
+  forwarding.send({ method, target, headers: head.forwarded, address });
+}
+
+class Forwarding implements AnswerReceiver, Ongoing {
   slot = -1;
   readonly startedMs: number;
   checkedMs: number;
@@ -127,7 +143,7 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     if (hasContent && announced !== undefined && length === undefined && res.req.httpVersion === "1.1") {
       out.push("trailer", announced);
     }
-    if (this.#parts.isClosing()) res.shouldKeepAlive = false;
+    if (this.#parts.answering.isClosing()) res.shouldKeepAlive = false;
     this.#answered = true;
     if (reason === undefined) res.writeHead(status, out);
     else res.writeHead(status, reason, out);
@@ -247,7 +263,8 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     if (this.#body === null || req.complete) return;
     // The app answered before it had read everything.
     this.#body.drop();
-    drainBody(req, { bytesMax: this.#parts.drainBytesMax, turns: this.#parts.pieceTurns });
+    const { drainBytesMax: bytesMax, pieceTurns: turns } = this.#parts.answering;
+    drainBody(req, { bytesMax, turns });
   }
 
   #joinedWith(chunk: Buffer | undefined): Buffer {
@@ -255,8 +272,8 @@ export class Forwarding implements AnswerReceiver, Ongoing {
     return this.#gathered.take();
   }
 
-  #fail(failure: UpstreamFailure | "stalled", why = ""): void {
-    this.#parts.onUpstreamFailure(this.#res, { failure, why }, this.#extras);
+  #fail(failure: Failure, why = ""): void {
+    answerFailure(this.#parts.failing, this.#res, { failure, why }, this.#extras);
   }
 
   #leave(): void {

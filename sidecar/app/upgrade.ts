@@ -1,11 +1,13 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { UpgradeRequest } from "../gate/exchange.ts";
 import { guardEmits, guardSocket, type OnFault } from "../http/guard.ts";
+import type { Head } from "../http/head.ts";
 import type { Ongoing, OngoingSet } from "../http/ongoing.ts";
 import { passableHead, type ReceivedHead } from "./answer-head.ts";
-import { breakOff as breakOffAnswer, type Failed, InterimAnswers } from "./forward.ts";
+import { answerFailure, type Failed, type FailureParts } from "./failures.ts";
+import { breakOff as breakOffAnswer, type Extras, InterimAnswers } from "./forward.ts";
+import type { Places } from "./places.ts";
 import { ANSWER_HEAD_BYTES_MAX, failureOf } from "./upstream.ts";
 
 /*
@@ -22,26 +24,48 @@ import { ANSWER_HEAD_BYTES_MAX, failureOf } from "./upstream.ts";
 
 export interface UpgradeParts {
   readonly origin: URL;
+  /** For connections that are upgraded, or being upgraded. */
+  readonly places: Places;
   readonly ongoing: OngoingSet;
+  readonly failing: FailureParts;
+  /** From the whole request sent to the head of the app's answer. */
   readonly headersMs: number;
-  readonly onFailure: (failed: Failed) => void;
   readonly onFault: OnFault;
+}
+
+interface Client {
+  readonly req: IncomingMessage;
+  /** Has the socket, and answers for an app that declines. */
+  readonly res: ServerResponse;
+  readonly socket: Duplex;
+  /** What came after the request's head. */
+  readonly head: Buffer;
 }
 
 const EARLY_BYTES_MAX = 64 * 1024;
 
-/** Asks the app to upgrade. `res` has the client's socket and answers for an app that declines. */
+/** Asks the app to upgrade, if there is a place for one more such connection. `request.head.forwarded` are the headers. */
 export function openUpgrade(
   parts: UpgradeParts,
-  client: { req: IncomingMessage; res: ServerResponse; socket: Duplex; head: Buffer },
-  { target, headers, requestId, shown, admission, startedMs }: UpgradeRequest,
+  client: Client,
+  request: { readonly target: string; readonly address: string; readonly head: Pick<Head, "forwarded"> },
+  { requestId, shown, admission }: Extras,
+  startedMs: number,
 ): void {
-  const { origin, ongoing, onFault } = parts;
+  const { origin, places, ongoing, onFault } = parts;
   const { req, res, socket, head } = client;
+  if (socket.destroyed) return;
+  const fail = (failed: Failed): void => answerFailure(parts.failing, res, failed, { requestId, shown, close: true });
+  const { address } = request;
+  if (!places.tryTake(address)) {
+    fail({ failure: "busy", why: "" });
+    return;
+  }
+  socket.once("close", () => places.release(address));
   const asked: ClientRequest = httpRequest({
     method: req.method,
-    path: target,
-    headers: [...headers, "Connection", "Upgrade", "Upgrade", "websocket"],
+    path: request.target,
+    headers: [...request.head.forwarded, "Connection", "Upgrade", "Upgrade", "websocket"],
     // No agent pools it. Half open: the app ending its direction must not end the client's.
     createConnection: () => {
       const { headersMs: timeout } = parts;
@@ -102,7 +126,7 @@ export function openUpgrade(
   asked.on("error", (error) => {
     if (isSettled) return;
     settle();
-    parts.onFailure({ failure: hasTimedOut ? "timeout" : failureOf(error), why: error.message });
+    fail({ failure: hasTimedOut ? "timeout" : failureOf(error), why: error.message });
   });
   const interim = new InterimAnswers(res);
   asked.on("information", ({ statusCode, headers: received }) => interim.pass(statusCode, received));
@@ -112,7 +136,7 @@ export function openUpgrade(
     const head = passableHead(receivedHead(answer), { requestId, shown });
     if (head.kind === "unusable") {
       asked.destroy();
-      parts.onFailure({ failure: "unusable", why: head.why });
+      fail({ failure: "unusable", why: head.why });
       return;
     }
     res.shouldKeepAlive = false;
@@ -130,7 +154,7 @@ export function openUpgrade(
     if (head.kind === "unusable" || protocol.trim().toLowerCase() !== "websocket") {
       appSocket.destroy();
       const why = head.kind === "unusable" ? head.why : "it switches to another protocol than was asked for";
-      parts.onFailure({ failure: "unusable", why });
+      fail({ failure: "unusable", why });
       return;
     }
     const out = ["Connection", "Upgrade", "Upgrade", protocol, ...head.headers];

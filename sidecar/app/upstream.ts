@@ -3,7 +3,6 @@ import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 // The pool alone: the package's entry loads fetch, WebSocket and caches too, which costs each pod 50 ms and 8 MB.
 import Pool from "undici/lib/dispatcher/pool.js";
-import type { Timeouts } from "../config.ts";
 import type { OnFault } from "../http/guard.ts";
 import { type AppConnector, openAppConnector } from "./app-connection.ts";
 import { type PlaceSeeker, Places } from "./places.ts";
@@ -62,7 +61,12 @@ export interface Upstream {
 export const ANSWER_HEAD_BYTES_MAX = 64 * 1024;
 
 export interface UpstreamOptions {
-  readonly timeouts: Pick<Timeouts, "connectMs" | "headersMs" | "bodyIdleMs">;
+  /** To reach the app; and to wait for a place at it. */
+  readonly connectMs: number;
+  /** From the whole request sent to the head of the app's answer. */
+  readonly headersMs: number;
+  /** Without a byte of the app's answer while the client waits for it. */
+  readonly bodyIdleMs: number;
   readonly headBytesMax: number;
   readonly connectionsMax: number;
   /** What one client address alone may hold of the connections. */
@@ -85,17 +89,18 @@ class PooledUpstream implements Upstream {
   readonly places: Places;
   readonly #connector: AppConnector;
 
-  constructor(origin: URL, { timeouts, headBytesMax, connectionsMax, addressShare, onFault }: UpstreamOptions) {
+  constructor(origin: URL, options: UpstreamOptions) {
+    const { connectMs, headBytesMax, connectionsMax, addressShare, onFault } = options;
     this.origin = origin;
     this.onFault = onFault;
-    this.places = new Places({ max: connectionsMax, share: addressShare, waitMs: timeouts.connectMs });
-    this.#connector = openAppConnector({ timeoutMs: timeouts.connectMs, onFault });
+    this.places = new Places({ max: connectionsMax, share: addressShare, waitMs: connectMs });
+    this.#connector = openAppConnector({ timeoutMs: connectMs, onFault });
     this.pool = new Pool(origin.origin, {
       // One request may begin a moment before the connection of the one that made room for it is free.
       connections: connectionsMax,
       connect: this.#connector.connect,
-      headersTimeout: timeouts.headersMs,
-      bodyTimeout: timeouts.bodyIdleMs,
+      headersTimeout: options.headersMs,
+      bodyTimeout: options.bodyIdleMs,
       maxHeaderSize: Math.max(headBytesMax, ANSWER_HEAD_BYTES_MAX),
       pipelining: 1,
       // An app that closes idle connections after 5 s (the default of Node's server) must not do so under a request.

@@ -5,9 +5,9 @@ import { describe, expect, test } from "vitest";
 const ROOT = resolve(import.meta.dirname, "../..");
 const PARTS = ["core", "edge", "api-server", "sidecar", "operator", "cli"];
 
-/** The rows of the table in docs/architecture.md: a part, and what its third column lets it import. */
+/** The rows of the tables in docs/architecture.md: a part or a folder of one, and what the third column lets it import. */
 const allowed = new Map(
-  [...readFileSync(join(ROOT, "docs/architecture.md"), "utf8").matchAll(/^\| `([a-z-]+)\/` \|.*\| (.*) \|$/gm)].map(
+  [...readFileSync(join(ROOT, "docs/architecture.md"), "utf8").matchAll(/^\| `([a-z/-]+)\/` \|.*\| (.*) \|$/gm)].map(
     ([, part = "", cell = ""]) => [part, cell],
   ),
 );
@@ -46,6 +46,33 @@ describe.each(PARTS)("%s/", (part) => {
     );
     expect(wrong).toEqual([]);
   });
+});
+
+const FOLDERS = [...allowed.keys()].filter((folder) => folder.includes("/"));
+
+describe.each(FOLDERS)("%s/", (folder) => {
+  test("imports of its own part only the folders that docs/architecture.md allows", () => {
+    const part = folder.split("/")[0];
+    const wrong = sources(folder).flatMap((file) =>
+      imports(file)
+        .filter((specifier) => specifier.startsWith("."))
+        .map((specifier) => ({ specifier, to: relative(ROOT, resolve(file, "..", specifier)).split("/") }))
+        .filter(({ to }) => to[0] === part && to.slice(0, 2).join("/") !== folder)
+        .filter(({ to }) => !allowed.get(folder)?.includes(`\`${part}/${to[1]}/\``))
+        .map(({ specifier }) => `${relative(ROOT, file)} imports ${specifier}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
+
+test("of a part with such folders, each has its row", () => {
+  const parts = new Set(FOLDERS.map((folder) => folder.split("/")[0] ?? ""));
+  const folders = [...parts].flatMap((part) =>
+    readdirSync(join(ROOT, part), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => `${part}/${name}`),
+  );
+  expect(folders.sort()).toEqual(FOLDERS.toSorted());
 });
 
 test("core/ uses no library but those that compute, so that it stays pure", () => {

@@ -1,0 +1,48 @@
+import type { ServerResponse } from "node:http";
+import { type AnswerParts, answerProblem } from "../http/answering.ts";
+import type { Problem } from "../http/answers.ts";
+import type { Additions } from "./answer-head.ts";
+import type { UpstreamFailure } from "./upstream.ts";
+
+/* What a client is told when the app did not answer. */
+
+/** `stalled`: the client did not send the rest of its body. */
+export type Failure = UpstreamFailure | "stalled";
+
+export interface Failed {
+  readonly failure: Failure;
+  /** For the log; quotes nothing of what was sent. */
+  readonly why: string;
+}
+
+export interface FailureParts {
+  readonly answering: AnswerParts;
+  /** Requests that the app did not answer, by why; those that we gave up ourselves are not its fault. */
+  readonly counts: Record<Exclude<Failure, "aborted">, number>;
+  /** Logs why an app's answer cannot be passed on. */
+  readonly onUnusableAnswer: (why: string, requestId: string) => void;
+}
+
+const PROBLEMS: Readonly<Record<Failure, Problem>> = {
+  unreachable: { kind: "upstream_unreachable", detail: "The app behind the gate cannot be reached." },
+  aborted: { kind: "upstream_unreachable", detail: "The app behind the gate cannot be reached." },
+  unusable: {
+    kind: "upstream_invalid_answer",
+    detail: "The app behind the gate answered in a way that cannot be passed on.",
+  },
+  timeout: { kind: "upstream_timeout", detail: "The app behind the gate did not answer in time." },
+  busy: { kind: "upstream_busy", detail: "No place at the app behind the gate became free in time.", retryAfterS: 1 },
+  stalled: { kind: "request_timeout", detail: "The rest of the body did not come in time.", location: "body" },
+};
+
+/** Answers for an app that did not, and counts it. `close` ends the connection after it. */
+export function answerFailure(
+  { answering, counts, onUnusableAnswer }: FailureParts,
+  res: ServerResponse,
+  { failure, why }: Failed,
+  { requestId = `req_${answering.nextId()}`, shown, close = false }: Additions & { close?: boolean },
+): void {
+  if (failure !== "aborted") counts[failure] += 1;
+  if (failure === "unusable") onUnusableAnswer(why, requestId);
+  answerProblem(answering, res, PROBLEMS[failure], { requestId, shown, close: close || failure === "stalled" });
+}

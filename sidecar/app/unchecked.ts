@@ -1,0 +1,15 @@
+import { compileHeadReader } from "../http/head.ts";
+import type { Begin } from "../http/turns.ts";
+import { type ForwardParts, forward } from "./forward.ts";
+
+const readAnyHead = compileHeadReader([]);
+const EXTRAS = { requestId: undefined, shown: undefined, admission: undefined };
+
+/** Everything goes straight to the app: what the benchmark measures the checks against. */
+export const forwardUnchecked =
+  (parts: ForwardParts): Begin =>
+  (req, res) => {
+    const head = readAnyHead(req.rawHeaders, req.httpVersion);
+    const request = { method: req.method ?? "", target: req.url ?? "", address: "", head };
+    forward(parts, req, res, request, EXTRAS, performance.now());
+  };

@@ -1,0 +1,97 @@
+import { deciderJson } from "../edge/events/verification-line.ts";
+import { Slots } from "../edge/slots.ts";
+import type { FailureParts } from "./app/failures.ts";
+import { Places } from "./app/places.ts";
+import { openUpstream } from "./app/upstream.ts";
+import type { Limits, SidecarConfig, Timeouts } from "./config.ts";
+import type { FaultLog } from "./faults.ts";
+import { createCounting } from "./gate/counting.ts";
+import type { ExchangeParts } from "./gate/exchange.ts";
+import type { VerifyParts } from "./gate/verify.ts";
+import type { AnswerParts } from "./http/answering.ts";
+import type { OngoingSet } from "./http/ongoing.ts";
+import { PieceTurns } from "./http/piece-turns.ts";
+import { makeIdSource } from "./http/request-ids.ts";
+import type { Knowledge } from "./knowledge.ts";
+import type { Metrics } from "./metrics.ts";
+
+interface Given {
+  readonly config: SidecarConfig;
+  readonly timeouts: Timeouts;
+  readonly limits: Limits;
+  readonly knowledge: Knowledge;
+  readonly metrics: Metrics;
+  readonly faults: FaultLog;
+  readonly isClosing: () => boolean;
+}
+
+/** Puts together what exchanges need, each part for its user. */
+export function assembleExchange(given: Given): ExchangeParts {
+  const { config, timeouts, limits, knowledge, metrics, faults } = given;
+  const onFault = faults.exchange;
+  const ongoing: OngoingSet = new Slots();
+  const answering = assembleAnswers(given);
+  const failing: FailureParts = {
+    answering,
+    counts: metrics.upstreamFailures,
+    onUnusableAnswer: faults.unusableAnswer,
+  };
+  const { headersMs, answerIdleMs, halfClosedMs } = timeouts;
+  const { headBytesMax, upstreamConnectionsMax: connectionsMax, addressShare } = limits;
+  const { connectMs, bodyIdleMs } = timeouts;
+  const upstreamOptions = { connectMs, headersMs, bodyIdleMs, headBytesMax, connectionsMax, addressShare, onFault };
+  const upstream = openUpstream(config.upstream, upstreamOptions);
+  const bodies = {
+    pieceTurns: answering.pieceTurns,
+    bodyLimits: {
+      idleMs: timeouts.requestBodyIdleMs,
+      bytesPerSecondMin: limits.bodyBytesPerSecondMin,
+      wholeBytesMax: limits.wholeBodyBytesMax,
+    },
+  };
+  // None is waited for: an upgraded connection stays for long.
+  const upgradePlaces = new Places({ max: limits.upgradesMax, share: addressShare, waitMs: 0 });
+  return {
+    policy: () => knowledge.follower.current,
+    verifying: assembleVerification(given),
+    recording: {
+      events: config.edge.sink,
+      decidedBy: deciderJson({ region: config.region, source: "sidecar" }),
+    },
+    answering,
+    forwarding: { upstream, ongoing, bodies, answering, failing, answerIdleMs, halfClosedMs, onFault },
+    upgrading: { origin: upstream.origin, places: upgradePlaces, ongoing, failing, headersMs, onFault },
+    metrics,
+    onFault,
+  };
+}
+
+const assembleAnswers = ({ config, limits, faults, isClosing }: Given): AnswerParts => ({
+  docsUrl: config.errorDocsUrl,
+  drainBytesMax: limits.drainBytesMax,
+  pieceTurns: new PieceTurns(faults.exchange),
+  nextId: makeIdSource(),
+  isClosing,
+});
+
+function assembleVerification({ config, timeouts, knowledge, metrics }: Given): VerifyParts {
+  const { projection, counters, nowMs } = knowledge;
+  const counting = createCounting({
+    projection,
+    counters,
+    nowMs,
+    creditLoadMs: timeouts.creditLoadMs,
+    onFailure: (what) => {
+      metrics.counterFailures[what] += 1;
+    },
+  });
+  return {
+    ...counting,
+    projection,
+    workspaceId: config.workspaceId,
+    nowMs,
+    onDeparted: () => {
+      metrics.departed += 1;
+    },
+  };
+}

@@ -1,0 +1,19 @@
+import type { Admission } from "../http/ongoing.ts";
+import type { PolicyInForce } from "../policy/in-force.ts";
+import { mayGoOn, type VerifyParts } from "./verify.ts";
+
+export interface StillValidParts {
+  readonly policy: () => PolicyInForce | undefined;
+  readonly verifying: VerifyParts;
+}
+
+/** Whether what let a request in would still let it in: asked of connections and streams that stay open. */
+export async function isStillValid({ policy, verifying }: StillValidParts, admission: Admission): Promise<boolean> {
+  const inForce = policy();
+  if (inForce === undefined || inForce.policy.mode === "Audit") return true;
+  const rule = inForce.rules.match(admission.method, admission.path);
+  if (rule.access === "Anonymous") return true;
+  const { hash, clientIp } = admission;
+  if (hash === undefined) return false;
+  return mayGoOn(verifying, { inForce, rule, hash, clientIp });
+}

@@ -1,0 +1,53 @@
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { endWithProblem, type RefuseParts, refuse } from "./answering.ts";
+import { type Problem, versionProblem } from "./answers.ts";
+import { lastOwed, refuseInTurn } from "./turns.ts";
+
+/** Connections of which the parser will read no more: how each ends is decided. Sockets are Node's, so they are told apart here. */
+const refused = new WeakSet<Duplex>();
+
+/**
+ * What Node's parser refused. The answers to the requests before it come first: a client would take ours for the first of
+ * them. An answer that is being sent cannot be followed by another when it is to the very request that is broken.
+ */
+export function onClientError(parts: RefuseParts, error: NodeJS.ErrnoException, socket: Duplex): void {
+  // The parser goes on complaining while the answer to its first complaint is on its way.
+  if (socket.writableEnded || refused.has(socket)) return;
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const isTooSlow = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
+  const owed = lastOwed(socket);
+  if (isTooSlow && owed === undefined && (socket as Socket).bytesRead === 0) {
+    // It asked for nothing: an answer would be taken for one to whatever it sends next.
+    socket.destroy();
+    return;
+  }
+  refused.add(socket);
+  const problem = isTooSlow ? HEAD_TOO_SLOW : describeParserError(error);
+  const end = (): void => {
+    parts.onMalformed();
+    endWithProblem(parts.answering, socket, problem);
+  };
+  if (owed === undefined) end();
+  else if (owed.req.complete) {
+    socket.pause();
+    owed.once("finish", end);
+  } else if (refuseInTurn(socket, problem)) return;
+  else if (owed.headersSent) socket.destroy();
+  else refuse(parts, owed, problem);
+}
+
+const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of the request did not come in time." };
+
+/** The parser's reasons are about the format only, and quote nothing of what was sent. */
+function describeParserError(error: NodeJS.ErrnoException & { reason?: string }): Problem {
+  if (error.code === "HPE_INVALID_VERSION") return versionProblem;
+  const detail =
+    error.code === "HPE_HEADER_OVERFLOW"
+      ? "The head of the request is too long."
+      : `The request is not HTTP/1.1${error.reason === undefined ? "" : `: ${error.reason}`}.`;
+  return { kind: "malformed_request", detail };
+}
