@@ -7,7 +7,7 @@ import { type KeyRef, type KeyRow, lockKey } from "../store/keys.ts";
 import { listPermissionsOfKey, type PermissionRow } from "../store/permissions.ts";
 import { listRolesOfKey, type RoleRow } from "../store/roles.ts";
 import { connectedToKey, disconnectedFromKey, keyUpdated } from "./key-events.ts";
-import { adopting, guardManaged } from "./managed.ts";
+import { adopting, guardManaged } from "./managed/rules.ts";
 import { keyNotFound } from "./not-found.ts";
 
 /*

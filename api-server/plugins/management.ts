@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { PublicError } from "../../core/errors.ts";
-import { MANAGER } from "../domain/managed.ts";
+import { MANAGER } from "../domain/managed/rules.ts";
 import type { Management } from "../procedure.ts";
 
 /** Of a call without such headers, or of one that does not care for them. */

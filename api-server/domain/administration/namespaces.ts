@@ -1,6 +1,6 @@
 import { lockNamespace, type NamespaceRef, type NamespaceRow } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { guardManaged } from "../managed.ts";
+import { guardManaged } from "../managed/rules.ts";
 import { deleteNamespaceWithOverrides } from "../namespaces.ts";
 import type { Administrator } from "./administrator.ts";
 

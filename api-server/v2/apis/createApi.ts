@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { makeId } from "../../../core/ids.ts";
-import { creatingManager } from "../../domain/managed.ts";
+import { creatingManager } from "../../domain/managed/rules.ts";
 import { onApis } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findApiIdByManager, insertApi } from "../../store/apis.ts";

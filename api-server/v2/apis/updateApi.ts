@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { adopting, guardManaged } from "../../domain/managed.ts";
+import { adopting, guardManaged } from "../../domain/managed/rules.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";

@@ -9,7 +9,7 @@ import { invalidField } from "../../domain/invalid-field.ts";
 import { requireKeyEncryption } from "../../domain/key-encryption.ts";
 import { connectedToKey, keyCreated } from "../../domain/key-events.ts";
 import type { KeyVault } from "../../domain/key-vault.ts";
-import { creatingManager } from "../../domain/managed.ts";
+import { creatingManager } from "../../domain/managed/rules.ts";
 import { drawKey } from "../../domain/new-key.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
 import { apiNotFound } from "../../domain/not-found.ts";

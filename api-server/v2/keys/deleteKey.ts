@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
-import { deleteOrRelease } from "../../domain/managed.ts";
+import { deleteOrRelease } from "../../domain/managed/rules.ts";
 import { keyNotFound } from "../../domain/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";

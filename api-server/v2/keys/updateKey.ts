@@ -7,7 +7,7 @@ import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
 import { ensureIdentity } from "../../domain/identities.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
 import { keyUpdated } from "../../domain/key-events.ts";
-import { adopting, guardManaged } from "../../domain/managed.ts";
+import { adopting, guardManaged } from "../../domain/managed/rules.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
 import { keyNotFound } from "../../domain/not-found.ts";
 import { ensurePermissions, getRolesByName } from "../../domain/permission-links.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { MANAGER } from "../../domain/managed.ts";
+import { MANAGER } from "../../domain/managed/rules.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findApiIdByManager } from "../../store/apis.ts";
 import { findNamespaceIdByManager } from "../../store/namespaces.ts";

@@ -2,7 +2,7 @@ import type { PoolClient } from "pg";
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
-import { creatingManager } from "../../domain/managed.ts";
+import { creatingManager } from "../../domain/managed/rules.ts";
 import { permissionCreated } from "../../domain/permission-links.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { deleteOrRelease, guardManaged, isRemoval } from "../../domain/managed.ts";
+import { deleteOrRelease, guardManaged, isRemoval } from "../../domain/managed/rules.ts";
 import { takeFromManyHolders } from "../../domain/many-holders.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
 import { roleDeleted, roleUpdated } from "../../domain/role-events.ts";

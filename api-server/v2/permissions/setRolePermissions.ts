@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { adopting, guardManaged } from "../../domain/managed.ts";
+import { adopting, guardManaged } from "../../domain/managed/rules.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
 import { ensurePermissions, requireForNewSlugs } from "../../domain/permission-links.ts";
 import { roleConnected, roleDisconnected, roleUpdated } from "../../domain/role-events.ts";

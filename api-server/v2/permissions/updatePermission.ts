@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { adopting, guardManaged } from "../../domain/managed.ts";
+import { adopting, guardManaged } from "../../domain/managed/rules.ts";
 import { permissionNotFound } from "../../domain/not-found.ts";
 import { permissionUpdated } from "../../domain/permission-events.ts";
 import { onRbac } from "../../needed-permissions.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
-import { adopting, guardManaged } from "../../domain/managed.ts";
+import { adopting, guardManaged } from "../../domain/managed/rules.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
 import { roleUpdated } from "../../domain/role-events.ts";
 import { onRbac } from "../../needed-permissions.ts";

@@ -6,7 +6,7 @@ import { makeId } from "../../../core/ids.ts";
 import { parseQuery, QuerySyntaxError } from "../../../core/permissions/query.ts";
 import { PolicyInput } from "../../../core/policies/policy.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
-import { adopting, creatingManager, guardManaged } from "../../domain/managed.ts";
+import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";

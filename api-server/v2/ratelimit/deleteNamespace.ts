@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { deleteOrRelease } from "../../domain/managed.ts";
+import { deleteOrRelease } from "../../domain/managed/rules.ts";
 import { deleteNamespaceWithOverrides } from "../../domain/namespaces.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";

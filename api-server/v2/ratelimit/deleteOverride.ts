@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { deleteOrRelease } from "../../domain/managed.ts";
+import { deleteOrRelease } from "../../domain/managed/rules.ts";
 import { namespaceNotFound, overrideNotFound } from "../../domain/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";

@@ -1,7 +1,7 @@
 import type { PoolClient } from "pg";
 import * as z from "zod";
 import { makeId } from "../../../core/ids.ts";
-import { adopting, creatingManager, guardManaged } from "../../domain/managed.ts";
+import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";

@@ -1,6 +1,6 @@
-import { PublicError } from "../../core/errors.ts";
-import type { Call } from "../procedure.ts";
-import { isUniqueViolation } from "../store/unique-violation.ts";
+import { PublicError } from "../../../core/errors.ts";
+import type { Call } from "../../procedure.ts";
+import { isUniqueViolation } from "../../store/unique-violation.ts";
 
 /*
  * Managed objects (api-v2.md section 24.1). An object that a manifest made carries its manager's name; whoever else would
