@@ -44,20 +44,6 @@ export async function holdApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Pr
   return rows[0];
 }
 
-/** The API that this manager manages, if there is one. */
-export async function findApiIdByManager(
-  db: Queryable,
-  { workspaceId, manager }: { workspaceId: string; manager: string },
-): Promise<string | undefined> {
-  const text = "select id from apis where workspace_id = $1 and manager = $2 and deleted_at is null";
-  const { rows } = await db.query<{ id: string }>({
-    name: "find-api-id-by-manager",
-    text,
-    values: [workspaceId, manager],
-  });
-  return rows[0]?.id;
-}
-
 export interface NewApi {
   readonly id: string;
   readonly workspaceId: string;

@@ -1,89 +1,102 @@
 import type { Queryable } from "./queryable.ts";
 
 /*
- * Who manages what, for managed.getObject: one statement for each kind of object. Only live objects are seen.
+ * The kinds of objects that a manifest can manage, and who manages what: for each kind one statement that reads an object's manager, and
+ * one that finds the object of a manager. Only live objects are seen.
  */
+
+export const MANAGED_KINDS = ["api", "role", "permission", "namespace", "override", "key", "policy"] as const;
+export type ManagedKind = (typeof MANAGED_KINDS)[number];
+
+/** The kinds of which a manager has one object at most. Of keys it may have one for each name. */
+export type ClaimedKind = Exclude<ManagedKind, "key">;
 
 export interface ObjectRef {
   readonly workspaceId: string;
   readonly id: string;
 }
 
-export interface ManagedRow {
+interface ManagerRow {
   readonly manager: string | null;
 }
 
-export async function findManagedApi(db: Queryable, { workspaceId, id }: ObjectRef): Promise<ManagedRow | undefined> {
-  const text = "select manager from apis where workspace_id = $1 and id = $2 and deleted_at is null";
-  const { rows } = await db.query<ManagedRow>({ name: "find-managed-api", text, values: [workspaceId, id] });
-  return rows[0];
+/** What is read of an object of each kind. */
+export interface ManagerRows {
+  readonly api: ManagerRow;
+  readonly role: ManagerRow;
+  readonly permission: ManagerRow;
+  readonly namespace: ManagerRow;
+  readonly override: ManagerRow & { readonly namespace_id: string; readonly async: boolean };
+  readonly key: ManagerRow & { readonly api_id: string };
+  readonly policy: ManagerRow & { readonly api_id: string };
 }
 
-export async function findManagedRole(db: Queryable, { workspaceId, id }: ObjectRef): Promise<ManagedRow | undefined> {
-  const text = "select manager from roles where workspace_id = $1 and id = $2";
-  const { rows } = await db.query<ManagedRow>({ name: "find-managed-role", text, values: [workspaceId, id] });
-  return rows[0];
-}
+const FIND_MANAGER: Readonly<Record<ManagedKind, string>> = {
+  api: "select manager from apis where workspace_id = $1 and id = $2 and deleted_at is null",
+  role: "select manager from roles where workspace_id = $1 and id = $2",
+  permission: "select manager from permissions where workspace_id = $1 and id = $2",
+  namespace: "select manager from ratelimit_namespaces where workspace_id = $1 and id = $2 and deleted_at is null",
+  override: `select namespace_id, async, manager
+               from ratelimit_overrides
+              where workspace_id = $1 and id = $2 and deleted_at is null`,
+  // A key of a deleted API is not live.
+  key: `select k.api_id, k.manager
+          from keys k
+          join apis a on a.id = k.api_id and a.deleted_at is null
+         where k.workspace_id = $1 and k.id = $2 and k.deleted_at is null`,
+  policy: "select api_id, manager from policies where workspace_id = $1 and id = $2 and deleted_at is null",
+};
 
-export async function findManagedPermission(
+/** Who manages the object with this id; undefined when there is no live one of the kind. */
+export async function findManager<Kind extends ManagedKind>(
   db: Queryable,
+  kind: Kind,
   { workspaceId, id }: ObjectRef,
-): Promise<ManagedRow | undefined> {
-  const text = "select manager from permissions where workspace_id = $1 and id = $2";
-  const { rows } = await db.query<ManagedRow>({ name: "find-managed-permission", text, values: [workspaceId, id] });
-  return rows[0];
-}
-
-export async function findManagedNamespace(
-  db: Queryable,
-  { workspaceId, id }: ObjectRef,
-): Promise<ManagedRow | undefined> {
-  const text = "select manager from ratelimit_namespaces where workspace_id = $1 and id = $2 and deleted_at is null";
-  const { rows } = await db.query<ManagedRow>({ name: "find-managed-namespace", text, values: [workspaceId, id] });
-  return rows[0];
-}
-
-export async function findManagedOverride(
-  db: Queryable,
-  { workspaceId, id }: ObjectRef,
-): Promise<(ManagedRow & { readonly namespace_id: string; readonly async: boolean }) | undefined> {
-  const text = `select namespace_id, async, manager
-                  from ratelimit_overrides
-                 where workspace_id = $1 and id = $2 and deleted_at is null`;
-  const { rows } = await db.query<ManagedRow & { namespace_id: string; async: boolean }>({
-    name: "find-managed-override",
+): Promise<ManagerRows[Kind] | undefined> {
+  const text = FIND_MANAGER[kind];
+  const { rows } = await db.query<ManagerRows[Kind]>({
+    name: `find-manager-of-${kind}`,
     text,
     values: [workspaceId, id],
   });
   return rows[0];
 }
 
-/** A key of a deleted API is not live. */
-export async function findManagedKey(
-  db: Queryable,
-  { workspaceId, id }: ObjectRef,
-): Promise<(ManagedRow & { readonly api_id: string }) | undefined> {
-  const text = `select k.api_id, k.manager
-                  from keys k
-                  join apis a on a.id = k.api_id and a.deleted_at is null
-                 where k.workspace_id = $1 and k.id = $2 and k.deleted_at is null`;
-  const { rows } = await db.query<ManagedRow & { api_id: string }>({
-    name: "find-managed-key",
-    text,
-    values: [workspaceId, id],
-  });
-  return rows[0];
+export interface ManagerRef {
+  readonly workspaceId: string;
+  readonly manager: string;
 }
 
-export async function findManagedPolicy(
+interface IdRow {
+  readonly id: string;
+}
+
+/** What is read of the object that a manager has, of each kind. */
+export interface OwnRows {
+  readonly api: IdRow;
+  readonly role: IdRow;
+  readonly permission: IdRow;
+  readonly namespace: IdRow;
+  readonly override: IdRow;
+  readonly policy: IdRow & { readonly version: number };
+}
+
+const FIND_OWN: Readonly<Record<ClaimedKind, string>> = {
+  api: "select id from apis where workspace_id = $1 and manager = $2 and deleted_at is null",
+  role: "select id from roles where workspace_id = $1 and manager = $2",
+  permission: "select id from permissions where workspace_id = $1 and manager = $2",
+  namespace: "select id from ratelimit_namespaces where workspace_id = $1 and manager = $2 and deleted_at is null",
+  override: "select id from ratelimit_overrides where workspace_id = $1 and manager = $2 and deleted_at is null",
+  policy: "select id, version from policies where workspace_id = $1 and manager = $2 and deleted_at is null",
+};
+
+/** The live object of the kind that this manager manages, if there is one: an override in whichever namespace, a policy of any API. */
+export async function findOwn<Kind extends ClaimedKind>(
   db: Queryable,
-  { workspaceId, id }: ObjectRef,
-): Promise<(ManagedRow & { readonly api_id: string }) | undefined> {
-  const text = "select api_id, manager from policies where workspace_id = $1 and id = $2 and deleted_at is null";
-  const { rows } = await db.query<ManagedRow & { api_id: string }>({
-    name: "find-managed-policy",
-    text,
-    values: [workspaceId, id],
-  });
+  kind: Kind,
+  { workspaceId, manager }: ManagerRef,
+): Promise<OwnRows[Kind] | undefined> {
+  const text = FIND_OWN[kind];
+  const { rows } = await db.query<OwnRows[Kind]>({ name: `find-own-${kind}`, text, values: [workspaceId, manager] });
   return rows[0];
 }

@@ -110,20 +110,6 @@ export async function listNamespacesEver(
   return rows;
 }
 
-/** The live namespace that this manager manages, if there is one. */
-export async function findNamespaceIdByManager(
-  db: Queryable,
-  { workspaceId, manager }: { workspaceId: string; manager: string },
-): Promise<string | undefined> {
-  const text = "select id from ratelimit_namespaces where workspace_id = $1 and manager = $2 and deleted_at is null";
-  const { rows } = await db.query<{ id: string }>({
-    name: "find-namespace-id-by-manager",
-    text,
-    values: [workspaceId, manager],
-  });
-  return rows[0]?.id;
-}
-
 /**
  * Inserts a namespace unless a live one has its name or its manager; waits for a transaction that is about to make one.
  * @returns false when nothing was inserted.

@@ -85,20 +85,6 @@ export async function listOverrides(
   return rows;
 }
 
-/** The live override that this manager manages, if there is one, in whichever namespace. */
-export async function findOverrideIdByManager(
-  db: Queryable,
-  { workspaceId, manager }: { workspaceId: string; manager: string },
-): Promise<string | undefined> {
-  const text = "select id from ratelimit_overrides where workspace_id = $1 and manager = $2 and deleted_at is null";
-  const { rows } = await db.query<{ id: string }>({
-    name: "find-override-id-by-manager",
-    text,
-    values: [workspaceId, manager],
-  });
-  return rows[0]?.id;
-}
-
 export interface OverrideValues {
   readonly limit: number;
   readonly durationMs: number;

@@ -101,22 +101,6 @@ export async function searchPermissions(
   return rows;
 }
 
-/** The permission that this manager manages, if there is one. */
-export async function findPermissionByManager(
-  db: Queryable,
-  { workspaceId, manager }: { workspaceId: string; manager: string },
-): Promise<PermissionRow | undefined> {
-  const text = `select id, slug, name, description, manager
-                  from permissions
-                 where workspace_id = $1 and manager = $2`;
-  const { rows } = await db.query<PermissionRow>({
-    name: "find-permission-by-manager",
-    text,
-    values: [workspaceId, manager],
-  });
-  return rows[0];
-}
-
 /**
  * Inserts one permission unless its slug, its id or its manager is taken.
  * @returns false when nothing was inserted.

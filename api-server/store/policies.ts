@@ -77,20 +77,6 @@ export async function lockPolicyByName(
   return rows[0];
 }
 
-/** The live policy that this manager manages, if there is one, of whichever API. */
-export async function findPolicyByManager(
-  db: Queryable,
-  { workspaceId, manager }: { workspaceId: string; manager: string },
-): Promise<{ readonly id: string; readonly version: number } | undefined> {
-  const text = "select id, version from policies where workspace_id = $1 and manager = $2 and deleted_at is null";
-  const { rows } = await db.query<{ id: string; version: number }>({
-    name: "find-policy-by-manager",
-    text,
-    values: [workspaceId, manager],
-  });
-  return rows[0];
-}
-
 /** From `cursor` on, in the order of their ids; of all APIs unless one is named. */
 export async function listPolicies(
   db: Queryable,

@@ -119,18 +119,6 @@ export async function listRolesOfKey(
   return rows;
 }
 
-/** The role that this manager manages, if there is one. */
-export async function findRoleByManager(
-  db: Queryable,
-  { workspaceId, manager }: { workspaceId: string; manager: string },
-): Promise<RoleRow | undefined> {
-  const text = `select id, name, description, manager
-                  from roles
-                 where workspace_id = $1 and manager = $2`;
-  const { rows } = await db.query<RoleRow>({ name: "find-role-by-manager", text, values: [workspaceId, manager] });
-  return rows[0];
-}
-
 /**
  * Inserts a role unless its name, its id or its manager is taken.
  * @returns false when nothing was inserted.

@@ -1,9 +1,10 @@
 import * as z from "zod";
 import { makeId } from "../../../core/ids.ts";
+import { createOnce } from "../../domain/managed/create-once.ts";
 import { creatingManager } from "../../domain/managed/rules.ts";
 import { onApis } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { findApiIdByManager, insertApi } from "../../store/apis.ts";
+import { insertApi } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { inTransaction } from "../../store/transaction.ts";
 
@@ -44,17 +45,12 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof D
   const { workspaceId } = caller;
   const manager = creatingManager(call);
   return inTransaction(deps, async (tx) => {
-    const existing = manager === null ? undefined : await findApiIdByManager(tx, { workspaceId, manager });
-    if (existing !== undefined) return { apiId: existing };
     const apiId = makeId("api", deps.randomBytes(16));
     const keySpaceId = makeId("keySpace", deps.randomBytes(16));
     const api = { id: apiId, workspaceId, keySpaceId, name: body.name, manager, createdAt: deps.nowMs() };
-    if (!(await insertApi(tx, api))) {
-      // The same manager was quicker in another call.
-      const winner = manager === null ? undefined : await findApiIdByManager(tx, { workspaceId, manager });
-      if (winner === undefined) throw new Error("an API was neither made nor found");
-      return { apiId: winner };
-    }
+    const creation = await createOnce(tx, call, "api", () => insertApi(tx, api));
+    if (creation.outcome === "own") return { apiId: creation.id };
+    if (creation.outcome === "taken") throw new Error("an API was neither made nor found");
     await insertAudit(tx, call, [
       {
         event: "api.create",

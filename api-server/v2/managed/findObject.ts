@@ -1,13 +1,7 @@
 import * as z from "zod";
 import { MANAGER } from "../../domain/managed/rules.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { findApiIdByManager } from "../../store/apis.ts";
-import { findNamespaceIdByManager } from "../../store/namespaces.ts";
-import { findOverrideIdByManager } from "../../store/overrides.ts";
-import { findPermissionByManager } from "../../store/permissions.ts";
-import { findPolicyByManager } from "../../store/policies.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import { findRoleByManager } from "../../store/roles.ts";
+import { findOwn } from "../../store/managed-objects.ts";
 import {
   CLAIMED_ERRORS,
   CLAIMED_NEEDED,
@@ -65,8 +59,9 @@ async function handle(call: Call<Body, typeof CLAIMED_NEEDED>): Promise<Data> {
   const { kind, manager } = body;
   const { workspaceId } = caller;
   const notFound = () => managedNotFound(kind, `of the manager ${manager}`);
-  const id = await FIND_ID[kind](deps.db, { workspaceId, manager });
-  if (id === undefined) throw notFound();
+  const own = await findOwn(deps.db, kind, { workspaceId, manager });
+  if (own === undefined) throw notFound();
+  const { id } = own;
   const found = await findManagedObject(deps.db, kind, { workspaceId, id });
   // Deleted, or taken over, between the two statements.
   if (found?.manager !== manager) throw notFound();
@@ -80,14 +75,3 @@ async function handle(call: Call<Body, typeof CLAIMED_NEEDED>): Promise<Data> {
     ...(namespaceId === undefined ? {} : { namespaceId }),
   };
 }
-
-type ManagerRef = { readonly workspaceId: string; readonly manager: string };
-
-const FIND_ID: Readonly<Record<ClaimedKind, (db: Queryable, ref: ManagerRef) => Promise<string | undefined>>> = {
-  api: findApiIdByManager,
-  role: async (db, ref) => (await findRoleByManager(db, ref))?.id,
-  permission: async (db, ref) => (await findPermissionByManager(db, ref))?.id,
-  namespace: findNamespaceIdByManager,
-  override: findOverrideIdByManager,
-  policy: async (db, ref) => (await findPolicyByManager(db, ref))?.id,
-};

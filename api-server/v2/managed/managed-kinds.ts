@@ -10,22 +10,12 @@ import {
   roleNotFound,
 } from "../../domain/not-found.ts";
 import { onApi, onNamespace, onRbac } from "../../needed-permissions.ts";
-import {
-  findManagedApi,
-  findManagedKey,
-  findManagedNamespace,
-  findManagedOverride,
-  findManagedPermission,
-  findManagedPolicy,
-  findManagedRole,
-  type ManagedRow,
-  type ObjectRef,
-} from "../../store/managed-objects.ts";
+import { findManager, MANAGED_KINDS, type ManagerRows, type ObjectRef } from "../../store/managed-objects.ts";
 import type { Queryable } from "../../store/queryable.ts";
 
 /* What the procedures of managed.* know of each kind of object: how it is read, who may read it, and the 404 of it. */
 
-export const ManagedKind = z.enum(["api", "role", "permission", "namespace", "override", "key", "policy"]);
+export const ManagedKind = z.enum(MANAGED_KINDS);
 export type ManagedKind = z.output<typeof ManagedKind>;
 
 /** The kinds of which a manager has one object at most. */
@@ -71,33 +61,32 @@ export interface ManagedObject {
 }
 
 /** By its id; undefined when there is no live one. */
-export const findManagedObject = (db: Queryable, kind: ManagedKind, ref: ObjectRef) => FIND[kind](db, ref);
+export async function findManagedObject<Kind extends ManagedKind>(
+  db: Queryable,
+  kind: Kind,
+  ref: ObjectRef,
+): Promise<ManagedObject | undefined> {
+  const row = await findManager(db, kind, ref);
+  if (row === undefined) return undefined;
+  const { manager } = row;
+  const permissionId = PERMISSION_ID[kind](row, ref.id);
+  return "async" in row
+    ? { manager, permissionId, async: row.async, namespaceId: row.namespace_id }
+    : { manager, permissionId };
+}
+
+const PERMISSION_ID: { readonly [Kind in ManagedKind]: (row: ManagerRows[Kind], id: string) => string | undefined } = {
+  api: (_, id) => id,
+  role: () => undefined,
+  permission: () => undefined,
+  namespace: (_, id) => id,
+  override: ({ namespace_id }) => namespace_id,
+  key: ({ api_id }) => api_id,
+  policy: ({ api_id }) => api_id,
+};
 
 /** `which` is how the caller named it. */
 export const managedNotFound = (kind: ManagedKind, which: string): PublicError => NOT_FOUND[kind](which);
-
-/** Adds to a row the id with which the permission to read the object may be held. */
-const readableWith = <Row extends ManagedRow>(
-  row: Row | undefined,
-  permissionId: (row: Row) => string | undefined,
-): ManagedObject | undefined =>
-  row === undefined ? undefined : { manager: row.manager, permissionId: permissionId(row) };
-
-const FIND: Readonly<Record<ManagedKind, (db: Queryable, ref: ObjectRef) => Promise<ManagedObject | undefined>>> = {
-  api: async (db, ref) => readableWith(await findManagedApi(db, ref), () => ref.id),
-  role: async (db, ref) => readableWith(await findManagedRole(db, ref), () => undefined),
-  permission: async (db, ref) => readableWith(await findManagedPermission(db, ref), () => undefined),
-  namespace: async (db, ref) => readableWith(await findManagedNamespace(db, ref), () => ref.id),
-  override: async (db, ref) => {
-    const row = await findManagedOverride(db, ref);
-    const found = readableWith(row, ({ namespace_id }) => namespace_id);
-    return found === undefined || row === undefined
-      ? undefined
-      : { ...found, async: row.async, namespaceId: row.namespace_id };
-  },
-  key: async (db, ref) => readableWith(await findManagedKey(db, ref), ({ api_id }) => api_id),
-  policy: async (db, ref) => readableWith(await findManagedPolicy(db, ref), ({ api_id }) => api_id),
-};
 
 const NOT_FOUND: Readonly<Record<ManagedKind, (which: string) => PublicError>> = {
   api: apiNotFound,

@@ -1,13 +1,13 @@
-import type { PoolClient } from "pg";
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
+import { createOnce } from "../../domain/managed/create-once.ts";
 import { creatingManager } from "../../domain/managed/rules.ts";
 import { permissionCreated } from "../../domain/permission-links.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
-import { findPermissionByManager, insertPermission } from "../../store/permissions.ts";
+import { insertPermission } from "../../store/permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Slug } from "../schemas.ts";
 import { Description, PermissionName, toStoredDescription } from "./schemas.ts";
@@ -48,20 +48,16 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   call.require(needed.createPermission);
   const manager = creatingManager(call);
   return inTransaction(deps, async (tx) => {
-    const own = await findOwn(tx, workspaceId, manager);
-    if (own !== undefined) return { permissionId: own };
     const id = makeId("permission", deps.randomBytes(16));
     const description = toStoredDescription(body.description);
-    if (await insertPermission(tx, { workspaceId, id, name, slug, description, manager, createdAt: deps.nowMs() })) {
-      await insertAudit(tx, call, [permissionCreated({ id, slug })]);
-      return { permissionId: id };
+    const creation = await createOnce(tx, call, "permission", () =>
+      insertPermission(tx, { workspaceId, id, name, slug, description, manager, createdAt: deps.nowMs() }),
+    );
+    if (creation.outcome === "own") return { permissionId: creation.id };
+    if (creation.outcome === "taken") {
+      throw new PublicError("permission_already_exists", `There is a permission with the slug ${slug} already.`);
     }
-    // Either the slug is taken, or the same manager was quicker in another call.
-    const quicker = await findOwn(tx, workspaceId, manager);
-    if (quicker !== undefined) return { permissionId: quicker };
-    throw new PublicError("permission_already_exists", `There is a permission with the slug ${slug} already.`);
+    await insertAudit(tx, call, [permissionCreated({ id, slug })]);
+    return { permissionId: id };
   });
 }
-
-const findOwn = async (tx: PoolClient, workspaceId: string, manager: string | null): Promise<string | undefined> =>
-  manager === null ? undefined : (await findPermissionByManager(tx, { workspaceId, manager }))?.id;

@@ -1,14 +1,14 @@
-import type { PoolClient } from "pg";
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
+import { createOnce } from "../../domain/managed/create-once.ts";
 import { creatingManager } from "../../domain/managed/rules.ts";
 import { ensurePermissions, requireForNewSlugs } from "../../domain/permission-links.ts";
 import { roleConnected, roleCreated } from "../../domain/role-events.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
-import { findRoleByManager, insertRole, insertRolePermissions } from "../../store/roles.ts";
+import { insertRole, insertRolePermissions } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Slug } from "../schemas.ts";
 import { Description, NewRoleName, SLUGS_MAX, toStoredDescription } from "./schemas.ts";
@@ -60,14 +60,14 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const manager = creatingManager(call);
   return inTransaction(deps, async (tx) => {
     await requireForNewSlugs(tx, call, slugs, needed.createPermission);
-    const own = await findOwn(tx, workspaceId, manager);
-    if (own !== undefined) return { roleId: own };
     const roleId = makeId("role", deps.randomBytes(16));
     const description = toStoredDescription(body.description);
     // The role comes before its permissions: of several callers who make it, the others then leave none behind.
-    if (!(await insertRole(tx, { workspaceId, id: roleId, name, description, manager, createdAt: deps.nowMs() }))) {
-      const quicker = await findOwn(tx, workspaceId, manager);
-      if (quicker !== undefined) return { roleId: quicker };
+    const creation = await createOnce(tx, call, "role", () =>
+      insertRole(tx, { workspaceId, id: roleId, name, description, manager, createdAt: deps.nowMs() }),
+    );
+    if (creation.outcome === "own") return { roleId: creation.id };
+    if (creation.outcome === "taken") {
       throw new PublicError("role_already_exists", `There is a role named ${name} already.`);
     }
     const { permissions, events } = await ensurePermissions(tx, call, slugs, {
@@ -85,6 +85,3 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
     return { roleId };
   });
 }
-
-const findOwn = async (tx: PoolClient, workspaceId: string, manager: string | null): Promise<string | undefined> =>
-  manager === null ? undefined : (await findRoleByManager(tx, { workspaceId, manager }))?.id;

@@ -6,6 +6,7 @@ import { makeId } from "../../../core/ids.ts";
 import { parseQuery, QuerySyntaxError } from "../../../core/permissions/query.ts";
 import { PolicyInput } from "../../../core/policies/policy.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
+import { findCreated } from "../../domain/managed/create-once.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
@@ -13,7 +14,6 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { holdApi } from "../../store/apis.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import {
-  findPolicyByManager,
   insertPolicy,
   lockPolicyByName,
   type PolicyRow,
@@ -115,7 +115,7 @@ async function create(tx: PoolClient, call: Call<Body>): Promise<Data | undefine
   const { apiId, name, uid, generation, policy } = body;
   const manager = creatingManager(call);
   // A manager has one policy. Creating is safe to repeat, so the answer names the one that it has.
-  const own = manager === null ? undefined : await findPolicyByManager(tx, { workspaceId, manager });
+  const own = await findCreated(tx, call, "policy");
   if (own !== undefined) return { policyId: own.id, version: own.version };
   const id = makeId("policy", deps.randomBytes(16));
   const createdAt = deps.nowMs();

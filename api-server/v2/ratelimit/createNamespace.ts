@@ -2,17 +2,13 @@ import type { PoolClient } from "pg";
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
+import { createOnce } from "../../domain/managed/create-once.ts";
 import { adopting, creatingManager } from "../../domain/managed/rules.ts";
 import { namespaceCreated } from "../../domain/namespaces.ts";
 import { onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
-import {
-  findNamespaceIdByManager,
-  insertNamespace,
-  lockNamespaceByName,
-  updateNamespaceManager,
-} from "../../store/namespaces.ts";
+import { insertNamespace, lockNamespaceByName, updateNamespaceManager } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
 
 const Body = z.strictObject({
@@ -56,22 +52,16 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   call.require(needed.createNamespace);
   const manager = creatingManager(call);
   return inTransaction(deps, async (tx) => {
-    const own = await findOwn(tx, workspaceId, manager);
-    if (own !== undefined) return { namespaceId: own };
     const id = makeId("namespace", deps.randomBytes(16));
-    if (await insertNamespace(tx, { workspaceId, id, name, manager, createdAt: deps.nowMs() })) {
-      await insertAudit(tx, call, [namespaceCreated({ id, name })]);
-      return { namespaceId: id };
-    }
-    // Either the name is taken, or the same manager was quicker in another call.
-    const quicker = await findOwn(tx, workspaceId, manager);
-    if (quicker !== undefined) return { namespaceId: quicker };
-    return { namespaceId: await adopt(tx, call) };
+    const creation = await createOnce(tx, call, "namespace", () =>
+      insertNamespace(tx, { workspaceId, id, name, manager, createdAt: deps.nowMs() }),
+    );
+    if (creation.outcome === "own") return { namespaceId: creation.id };
+    if (creation.outcome === "taken") return { namespaceId: await adopt(tx, call) };
+    await insertAudit(tx, call, [namespaceCreated({ id, name })]);
+    return { namespaceId: id };
   });
 }
-
-const findOwn = async (tx: PoolClient, workspaceId: string, manager: string | null): Promise<string | undefined> =>
-  manager === null ? undefined : findNamespaceIdByManager(tx, { workspaceId, manager });
 
 /** Takes over the live namespace of the name. Throws PublicError 409 when that was not asked for, or somebody has it. */
 async function adopt(tx: PoolClient, call: Call<Body>): Promise<string> {

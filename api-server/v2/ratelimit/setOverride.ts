@@ -1,19 +1,14 @@
 import type { PoolClient } from "pg";
 import * as z from "zod";
 import { makeId } from "../../../core/ids.ts";
+import { findCreated } from "../../domain/managed/create-once.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { holdNamespace, type NamespaceRow } from "../../store/namespaces.ts";
-import {
-  findOverrideIdByManager,
-  insertOverride,
-  lockOverride,
-  type OverrideRow,
-  updateOverride,
-} from "../../store/overrides.ts";
+import { insertOverride, lockOverride, type OverrideRow, updateOverride } from "../../store/overrides.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Namespace, OverrideIdentifier } from "./schemas.ts";
 
@@ -88,8 +83,8 @@ async function create(tx: PoolClient, call: Call<Body>, namespace: NamespaceRow)
   const { workspaceId } = caller;
   const manager = creatingManager(call);
   // A manager has one override. Creating is safe to repeat, so the answer names the one that it has.
-  const own = manager === null ? undefined : await findOverrideIdByManager(tx, { workspaceId, manager });
-  if (own !== undefined) return own;
+  const own = await findCreated(tx, call, "override");
+  if (own !== undefined) return own.id;
   const id = makeId("override", deps.randomBytes(16));
   const created = await insertOverride(tx, {
     id,
