@@ -5,8 +5,9 @@ import type { AuditEvent } from "../store/audit.ts";
 import { insertIdentities, insertRolesForNames, listIdentityIdsByExternalId } from "../store/key-imports.ts";
 import { listRolesByName } from "../store/roles.ts";
 import { identityCreated } from "./identities.ts";
+import { auditEvent } from "./managed/changes.ts";
+import { MANAGED } from "./managed/things.ts";
 import { ensurePermissions } from "./permission-links.ts";
-import { roleCreated } from "./role-events.ts";
 
 /*
  * What imported keys name, found for all of them at once. What the workspace does not have yet is made; callers who make the
@@ -77,7 +78,7 @@ async function ensureRoles(
       createdAt: deps.nowMs(),
       roles: unknown.map((name) => ({ id: makeId("role", deps.randomBytes(16)), name })),
     });
-    for (const role of inserted) events.push(roleCreated(role));
+    for (const role of inserted) events.push(auditEvent(MANAGED.role, role, "Created"));
   }
   throw new Error(`roles could not be made in ${ATTEMPTS_MAX} attempts`);
 }

@@ -27,13 +27,3 @@ export const disconnectedFromKey = (keyId: string, part: { type: "permission" | 
   description: `Disconnected ${part.type} ${part.id} and key ${keyId}`,
   targets: [{ type: "key", id: keyId }, part],
 });
-
-/** `what` was done begins the description: "Updated" unless said otherwise. */
-export const keyUpdated = (key: Named, apiId: string, what = "Updated"): AuditEvent => ({
-  event: "key.update",
-  description: `${what} key ${key.id}`,
-  targets: [
-    { type: "key", ...key },
-    { type: "api", id: apiId },
-  ],
-});

@@ -3,12 +3,13 @@ import type { NeededPermission } from "../needed-permissions.ts";
 import type { Call, CallNeeding } from "../procedure.ts";
 import { type AuditEvent, insertAudit } from "../store/audit.ts";
 import { replaceKeyPermissions, replaceKeyRoles, touchKey } from "../store/key-changes.ts";
-import { type KeyRef, type KeyRow, lockKey } from "../store/keys.ts";
+import type { KeyRef, KeyRow } from "../store/keys.ts";
 import { listPermissionsOfKey, type PermissionRow } from "../store/permissions.ts";
 import { listRolesOfKey, type RoleRow } from "../store/roles.ts";
-import { connectedToKey, disconnectedFromKey, keyUpdated } from "./key-events.ts";
+import { connectedToKey, disconnectedFromKey } from "./key-events.ts";
+import { auditEvent, lockManaged } from "./managed/changes.ts";
 import { adopting, guardManaged } from "./managed/rules.ts";
-import { keyNotFound } from "./not-found.ts";
+import { MANAGED } from "./managed/things.ts";
 
 /*
  * The links of a key to its direct permissions and to its roles. Six procedures change them; each says which links the key is
@@ -47,8 +48,7 @@ export async function lockKeyToLink<Needed extends NeededPermission>(
   needs: readonly Needed[],
 ): Promise<KeyRow> {
   const { keyId } = call.body;
-  const key = await lockKey(tx, { workspaceId: call.caller.workspaceId, keyId });
-  if (key === undefined) throw keyNotFound(keyId);
+  const key = await lockManaged(tx, MANAGED.key, { workspaceId: call.caller.workspaceId, which: keyId });
   for (const needed of needs) call.require(needed, key.api_id);
   return key;
 }
@@ -73,7 +73,7 @@ export async function relinkKey<End extends { readonly id: string }>(
   { wanted, events = [] }: Relinking<End>,
 ): Promise<End[]> {
   const ref = { workspaceId: call.caller.workspaceId, keyId: key.id };
-  const manager = guardManaged(call, key, `The key ${key.id}`);
+  const manager = guardManaged(call, MANAGED.key, key);
   const isHandedOver = manager !== key.manager;
   const before = await links.list(tx, ref);
   const idsBefore = new Set(before.map(({ id }) => id));
@@ -85,11 +85,10 @@ export async function relinkKey<End extends { readonly id: string }>(
   if (isRelinked) await links.replace(tx, ref, [...after.keys()]);
   if (isRelinked || isHandedOver) {
     const updatedAt = call.deps.nowMs();
-    await adopting(call, "keys_manager", () => touchKey(tx, { ...ref, manager, updatedAt }));
+    await adopting(call, MANAGED.key, () => touchKey(tx, { ...ref, manager, updatedAt }));
   }
-  const named = { id: key.id, name: key.name ?? undefined };
   await insertAudit(tx, call, [
-    ...(isHandedOver ? [keyUpdated(named, key.api_id, manager === null ? "Released" : "Adopted")] : []),
+    ...(isHandedOver ? [auditEvent(MANAGED.key, key, manager === null ? "Released" : "Adopted")] : []),
     ...removed.map((end) => disconnectedFromKey(key.id, links.toTarget(end))),
     ...events,
     ...added.map((end) => connectedToKey(key.id, links.toTarget(end))),

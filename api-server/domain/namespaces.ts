@@ -3,12 +3,13 @@ import { makeId } from "../../core/ids.ts";
 import type { NamespaceRecord } from "../../core/verification/records.ts";
 import type { NeededPermission } from "../needed-permissions.ts";
 import type { Call, CallNeeding } from "../procedure.ts";
-import { type AuditContext, type AuditEvent, insertAudit, insertAuditEvents } from "../store/audit.ts";
-import { deleteNamespace, findNamespaceEver, insertNamespace } from "../store/namespaces.ts";
-import { deleteOverridesOfNamespace } from "../store/overrides.ts";
+import { type AuditEvent, insertAudit } from "../store/audit.ts";
+import { findNamespaceEver, insertNamespace } from "../store/namespaces.ts";
 import type { Queryable } from "../store/queryable.ts";
 import { inTransaction } from "../store/transaction.ts";
 import { knownValue } from "./lookups.ts";
+import { auditEvent } from "./managed/changes.ts";
+import { MANAGED } from "./managed/things.ts";
 
 /** As often as a namespace may be made and deleted by others while we look at it before we give up. */
 const ATTEMPTS_MAX = 5;
@@ -97,7 +98,10 @@ export async function obtainNamespace(
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const id = makeId("namespace", deps.randomBytes(16));
     if (await insertNamespace(tx, { workspaceId, id, name, manager: null, createdAt: deps.nowMs() })) {
-      return { namespace: { id, name, deleted: false }, events: [namespaceCreated({ id, name })] };
+      return {
+        namespace: { id, name, deleted: false },
+        events: [auditEvent(MANAGED.namespace, { id, name }, "Created")],
+      };
     }
     const winner = await findNamespaceEver(tx, { workspaceId, namespace: name });
     if (winner !== undefined) return { namespace: winner, events: [] };
@@ -107,27 +111,3 @@ export async function obtainNamespace(
 
 export const namespaceGone = (namespace: string): PublicError =>
   new PublicError("ratelimit_namespace_gone", `The rate-limit namespace ${namespace} was deleted.`);
-
-export const namespaceCreated = ({ id, name }: { id: string; name: string }): AuditEvent => ({
-  event: "ratelimitNamespace.create",
-  description: `Created rate-limit namespace ${id}`,
-  targets: [{ type: "ratelimitNamespace", id, name }],
-});
-
-/** Marks a namespace deleted, which the caller has locked, with its overrides, and says so in the log. */
-export async function deleteNamespaceWithOverrides(
-  tx: Queryable,
-  context: AuditContext,
-  { id, name }: { readonly id: string; readonly name: string },
-): Promise<void> {
-  const { workspaceId, timeMs: deletedAt } = context;
-  await deleteNamespace(tx, { workspaceId, id, deletedAt });
-  await deleteOverridesOfNamespace(tx, { workspaceId, namespaceId: id, deletedAt });
-  await insertAuditEvents(tx, context, [
-    {
-      event: "ratelimitNamespace.delete",
-      description: `Deleted rate-limit namespace ${id}`,
-      targets: [{ type: "ratelimitNamespace", id, name }],
-    },
-  ]);
-}

@@ -6,6 +6,8 @@ import type { AuditEvent } from "../store/audit.ts";
 import { insertPermissionsForSlugs, listPermissionsBySlug, type PermissionRow } from "../store/permissions.ts";
 import type { Queryable } from "../store/queryable.ts";
 import { listRolesByName, type RoleRow } from "../store/roles.ts";
+import { auditEvent } from "./managed/changes.ts";
+import { MANAGED } from "./managed/things.ts";
 import { roleNotFound } from "./not-found.ts";
 
 /** As often as a permission may vanish between being seen and being read before we give up. */
@@ -73,7 +75,11 @@ export async function ensurePermissions<Needed extends NeededPermission>(
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
     const permissions = await listPermissionsBySlug(tx, { workspaceId, slugs: wanted });
     const missing = missingSlugs(wanted, permissions);
-    if (missing.length === 0) return { permissions, events: created.map(permissionCreated) };
+    if (missing.length === 0)
+      return {
+        permissions,
+        events: created.map((permission) => auditEvent(MANAGED.permission, permission, "Created")),
+      };
     if (options.newSlugsNeed !== undefined) call.require(options.newSlugsNeed);
     const inserted = await insertPermissionsForSlugs(tx, {
       workspaceId,
@@ -84,12 +90,6 @@ export async function ensurePermissions<Needed extends NeededPermission>(
   }
   throw new Error(`permissions could not be made in ${ATTEMPTS_MAX} attempts`);
 }
-
-export const permissionCreated = ({ id, slug }: Pick<PermissionRow, "id" | "slug">): AuditEvent => ({
-  event: "permission.create",
-  description: `Created permission ${id}`,
-  targets: [{ type: "permission", id, name: slug }],
-});
 
 /**
  * The roles of these names, whose case does not count, in the order of their names. Roles are never made on the way.

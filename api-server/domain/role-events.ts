@@ -22,21 +22,3 @@ export const roleDisconnected = (role: Role, permission: Permission): AuditEvent
   description: `Disconnected role ${role.id} and permission ${permission.id}`,
   targets: targets(role, permission),
 });
-
-export const roleCreated = ({ id, name }: Role): AuditEvent => ({
-  event: "role.create",
-  description: `Created role ${id}`,
-  targets: [{ type: "role", id, name }],
-});
-
-export const roleUpdated = (role: Role, what: string): AuditEvent => ({
-  event: "role.update",
-  description: `${what} role ${role.id}`,
-  targets: [{ type: "role", id: role.id, name: role.name }],
-});
-
-export const roleDeleted = ({ id, name }: Role): AuditEvent => ({
-  event: "role.delete",
-  description: `Deleted role ${id}`,
-  targets: [{ type: "role", id, name }],
-});

@@ -1,10 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { PublicError } from "../../core/errors.ts";
-import { MANAGER } from "../domain/managed/rules.ts";
+import { MANAGER, UNMANAGED } from "../domain/managed/rules.ts";
 import type { Management } from "../procedure.ts";
-
-/** Of a call without such headers, or of one that does not care for them. */
-export const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
 
 /** Reads the headers of api-v2.md section 24.1. Throws PublicError `invalid_input` when one is not of its form. */
 export function readManagement(headers: IncomingHttpHeaders): Management {

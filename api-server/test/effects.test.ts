@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { MANAGED } from "../domain/managed/things.ts";
 import { procedures } from "../v2/index.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 import { sampleCallsOf } from "./sample-calls.ts";
@@ -38,15 +39,7 @@ describe.each(procedures.map(({ path, effect }) => ({ path, effect })))("$path (
   });
 });
 
-const MANAGED_TABLES = [
-  "apis",
-  "keys",
-  "roles",
-  "permissions",
-  "ratelimit_namespaces",
-  "ratelimit_overrides",
-  "policies",
-];
+const MANAGED_TABLES = Object.values(MANAGED).map(({ index }) => index.replace(/_manager$/, ""));
 
 /**
  * Why the manager of an object (api-v2.md section 24.1) does not matter to these: exactly these, so that a new procedure has to mind

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { MANAGED_KINDS } from "../store/managed-objects.ts";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 
 /*
@@ -147,6 +148,10 @@ const make = async ({ create, idField }: Case, manager?: string): Promise<Made> 
   const { path, body } = create(name);
   return { id: (await api.data(path, body, as(manager)))[idField], name };
 };
+
+test("every kind that a manifest can manage is here", () => {
+  expect([...new Set(CASES.map(({ kind }) => kind))].sort()).toEqual([...MANAGED_KINDS].sort());
+});
 
 describe.each(CASES)("$title", (one) => {
   const { kind, create, idField, change, remove, createIsChange } = one;

@@ -1,7 +1,8 @@
 import { lockNamespace, type NamespaceRef, type NamespaceRow } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { guardManaged } from "../managed/rules.ts";
-import { deleteNamespaceWithOverrides } from "../namespaces.ts";
+import { deleteManagedAs } from "../managed/changes.ts";
+import { UNMANAGED } from "../managed/rules.ts";
+import { MANAGED } from "../managed/things.ts";
 import type { Administrator } from "./administrator.ts";
 
 /**
@@ -17,10 +18,8 @@ export async function removeNamespace(
   return inTransaction(administrator, async (tx) => {
     const row = await lockNamespace(tx, ref);
     if (row === undefined) return undefined;
-    guardManaged(UNMANAGING, row, `The rate-limit namespace ${row.id}`);
-    await deleteNamespaceWithOverrides(tx, { workspaceId, actor, timeMs: nowMs(), randomBytes }, row);
+    const context = { workspaceId, actor, timeMs: nowMs(), randomBytes };
+    await deleteManagedAs(tx, { management: UNMANAGED, context }, MANAGED.namespace, row);
     return row;
   });
 }
-
-const UNMANAGING = { management: { manager: undefined, adopt: false, release: false } };

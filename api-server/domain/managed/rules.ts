@@ -1,56 +1,49 @@
 import { PublicError } from "../../../core/errors.ts";
-import type { Call } from "../../procedure.ts";
+import type { Management } from "../../procedure.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
+import type { ManagedRow, ManagedThing } from "./things.ts";
 
 /*
- * Managed objects (api-v2.md section 24.1). An object that a manifest made carries its manager's name; whoever else would
- * change it is told to edit the manifest, because the operator would undo the change anyway. This guards against
+ * Who may change a managed object (api-v2.md section 24.1). An object that a manifest made carries its manager's name; any other
+ * caller that would change it is told to edit the manifest, because the operator would undo the change anyway. This guards against
  * mistakes between two writers, not against attackers: any root key with the permission may send the header.
  */
 
 /** `<cluster>/<kind>/<namespace>/<name>` of a manifest. */
 export const MANAGER = /^[a-zA-Z0-9._-]{1,253}(?:\/[a-zA-Z0-9._-]{1,253}){3}$/;
 
-type Managing = Pick<Call<unknown>, "management">;
+/** A call, or anything else with its three headers. */
+export interface Managing {
+  readonly management: Management;
+}
+
+/** Of a call without such headers, or of one that does not care for them: it changes what nobody manages. */
+export const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
 
 /**
  * To be called before a managed object is changed or deleted, with the row locked.
- * @param objectLabel names the object at the start of a sentence, such as `The role role_x`.
  * @returns the manager that the row must have after a change: null when it is, or becomes, unmanaged.
  * @throws PublicError 409 `managed_elsewhere` when somebody else manages it, or the caller names no manager.
  */
 export function guardManaged(
   { management }: Managing,
-  row: { readonly manager: string | null },
-  objectLabel: string,
+  { noun }: Pick<ManagedThing, "noun">,
+  row: ManagedRow,
 ): string | null {
-  const { manager, adopt, release } = management;
+  const { manager, release } = management;
   if (row.manager !== null && row.manager !== manager) {
     throw new PublicError(
       "managed_elsewhere",
-      `${objectLabel} is managed by ${row.manager}. Edit that manifest instead; a direct change would be undone.`,
+      `The ${noun} ${row.id} is managed by ${row.manager}. Edit that manifest instead; a direct change would be undone.`,
     );
   }
-  if (manager === undefined) return null;
   if (release) return null;
-  return row.manager ?? (adopt ? manager : null);
+  return row.manager ?? adoptingManager({ management });
 }
 
-/**
- * What a delete does to an object, with the row locked: a call that lets its object go leaves it where it is, unmanaged. There
- * is nothing to do, and nothing to log, when nobody manages it.
- * @throws PublicError 409 `managed_elsewhere`.
- */
-export async function deleteOrRelease(
-  { management }: Managing,
-  row: { readonly manager: string | null },
-  objectLabel: string,
-  acts: { readonly remove: () => Promise<void>; readonly release: () => Promise<void> },
-): Promise<void> {
-  guardManaged({ management }, row, objectLabel);
-  if (isRemoval({ management })) await acts.remove();
-  else if (row.manager !== null) await acts.release();
-}
+/** The manager that an unmanaged object gets when this call changes it. */
+export const adoptingManager = ({ management: { manager, adopt } }: Managing): string | null =>
+  adopt && manager !== undefined ? manager : null;
 
 /** Whether a call that deletes does so, and does not merely let go of the object. */
 export const isRemoval = ({ management }: Managing): boolean => management.manager === undefined || !management.release;
@@ -59,13 +52,13 @@ export const isRemoval = ({ management }: Managing): boolean => management.manag
 export const creatingManager = ({ management }: Managing): string | null => management.manager ?? null;
 
 /**
- * Runs a statement that may write a `manager`. A manager has at most one live object of a kind, which a unique index
- * `<table>_manager` ensures; adopting a second one breaks it.
+ * Runs a statement that may write a `manager`. A manager has at most one live object of a kind, which a unique index ensures;
+ * adopting a second one breaks it.
  * @throws PublicError 409 `managed_exists` instead of the database's complaint.
  */
 export async function adopting<T>(
   { management }: Managing,
-  index: `${string}_manager`,
+  { index }: Pick<ManagedThing, "index">,
   work: () => Promise<T>,
 ): Promise<T> {
   try {

@@ -1,7 +1,9 @@
 import * as z from "zod";
 import { makeId } from "../../../core/ids.ts";
+import { auditEvent } from "../../domain/managed/changes.ts";
 import { createOnce } from "../../domain/managed/create-once.ts";
 import { creatingManager } from "../../domain/managed/rules.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { onApis } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertApi } from "../../store/apis.ts";
@@ -51,13 +53,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof D
     const creation = await createOnce(tx, call, "api", () => insertApi(tx, api));
     if (creation.outcome === "own") return { apiId: creation.id };
     if (creation.outcome === "taken") throw new Error("an API was neither made nor found");
-    await insertAudit(tx, call, [
-      {
-        event: "api.create",
-        description: `Created API ${apiId}`,
-        targets: [{ type: "api", id: apiId, name: body.name }],
-      },
-    ]);
+    await insertAudit(tx, call, [auditEvent(MANAGED.api, api, "Created")]);
     return { apiId };
   });
 }

@@ -1,11 +1,8 @@
 import * as z from "zod";
-import { PublicError } from "../../../core/errors.ts";
-import { deleteOrRelease } from "../../domain/managed/rules.ts";
-import { apiNotFound } from "../../domain/not-found.ts";
+import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { deleteApi as deleteApiRow, lockApi, updateApi } from "../../store/apis.ts";
-import { insertAudit } from "../../store/audit.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { ApiId, Empty } from "../schemas.ts";
 
@@ -32,23 +29,8 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
   const { workspaceId } = caller;
   call.require(needed.deleteApi, apiId);
   await inTransaction(deps, async (tx) => {
-    const api = await lockApi(tx, { workspaceId, apiId });
-    if (api === undefined) throw apiNotFound(apiId);
-    const { name } = api;
-    const targets = [{ type: "api" as const, id: apiId, name }];
-    await deleteOrRelease(call, api, `The API ${apiId}`, {
-      remove: async () => {
-        if (api.delete_protection) {
-          throw new PublicError("protected_resource", `The API ${apiId} has delete protection; switch it off first.`);
-        }
-        await deleteApiRow(tx, { workspaceId, apiId, deletedAt: deps.nowMs() });
-        await insertAudit(tx, call, [{ event: "api.delete", description: `Deleted API ${apiId}`, targets }]);
-      },
-      release: async () => {
-        await updateApi(tx, { workspaceId, apiId, name, manager: null, updatedAt: deps.nowMs() });
-        await insertAudit(tx, call, [{ event: "api.update", description: `Released API ${apiId}`, targets }]);
-      },
-    });
+    const api = await lockManaged(tx, MANAGED.api, { workspaceId, which: apiId });
+    await deleteManaged(tx, call, MANAGED.api, api);
   });
   return {};
 }

@@ -1,9 +1,10 @@
 import * as z from "zod";
+import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
-import { apiNotFound } from "../../domain/not-found.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { lockApi, updateApi as updateApiRow } from "../../store/apis.ts";
+import { updateApi as updateApiRow } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { ApiId, Empty } from "../schemas.ts";
@@ -40,18 +41,15 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
   const { apiId } = body;
   const { workspaceId } = caller;
   return inTransaction(deps, async (tx) => {
-    const api = await lockApi(tx, { workspaceId, apiId });
-    if (api === undefined) throw apiNotFound(apiId);
+    const api = await lockManaged(tx, MANAGED.api, { workspaceId, which: apiId });
     call.require(needed.updateApi, apiId);
-    const manager = guardManaged(call, api, `The API ${apiId}`);
+    const manager = guardManaged(call, MANAGED.api, api);
     const name = body.name ?? api.name;
     if (name === api.name && manager === api.manager) return {};
-    await adopting(call, "apis_manager", () =>
+    await adopting(call, MANAGED.api, () =>
       updateApiRow(tx, { workspaceId, apiId, name, manager, updatedAt: deps.nowMs() }),
     );
-    await insertAudit(tx, call, [
-      { event: "api.update", description: `Updated API ${apiId}`, targets: [{ type: "api", id: apiId, name }] },
-    ]);
+    await insertAudit(tx, call, [auditEvent(MANAGED.api, { id: apiId, name }, "Updated")]);
     return {};
   });
 }

@@ -1,12 +1,10 @@
 import * as z from "zod";
 import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
-import { deleteOrRelease } from "../../domain/managed/rules.ts";
-import { keyNotFound } from "../../domain/not-found.ts";
+import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { deleteKey as deleteKeyRow, purgeKey, touchKey } from "../../store/key-changes.ts";
-import { lockKey } from "../../store/keys.ts";
+import { deleteKey as deleteKeyRow, purgeKey } from "../../store/key-changes.ts";
 import { Empty, KeyId } from "../schemas.ts";
 
 const Body = z.strictObject({
@@ -40,29 +38,18 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
   const { workspaceId } = caller;
   const ref = { workspaceId, keyId };
   await inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
-    const key = await lockKey(tx, ref);
-    if (key === undefined) throw keyNotFound(keyId);
+    const key = await lockManaged(tx, MANAGED.key, { workspaceId, which: keyId });
     call.require(needed.deleteKey, key.api_id);
-    const targets = [
-      { type: "key" as const, id: keyId, name: key.name ?? undefined },
-      { type: "api" as const, id: key.api_id },
-    ];
-    await deleteOrRelease(call, key, `The key ${keyId}`, {
+    const removable = {
+      ...MANAGED.key,
       remove: async () => {
         // The shared counter goes in either case: what it says is left is kept in the row of a key that is only marked.
         if (key.remaining !== null) await changeCredits((current) => (body.permanent ? undefined : current));
-        if (body.permanent) {
-          await purgeKey(tx, ref);
-        } else {
-          await deleteKeyRow(tx, { ...ref, deletedAt: deps.nowMs() });
-        }
-        await insertAudit(tx, call, [{ event: "key.delete", description: `Deleted key ${keyId}`, targets }]);
+        if (body.permanent) await purgeKey(tx, ref);
+        else await deleteKeyRow(tx, { ...ref, deletedAt: deps.nowMs() });
       },
-      release: async () => {
-        await touchKey(tx, { ...ref, manager: null, updatedAt: deps.nowMs() });
-        await insertAudit(tx, call, [{ event: "key.update", description: `Released key ${keyId}`, targets }]);
-      },
-    });
+    };
+    await deleteManaged(tx, call, removable, key);
   });
   return {};
 }

@@ -3,13 +3,12 @@ import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/cre
 import { toCreditRow, toCreditsState } from "../../domain/credits.ts";
 import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
-import { keyUpdated } from "../../domain/key-events.ts";
-import { keyNotFound } from "../../domain/not-found.ts";
+import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { touchKey } from "../../store/key-changes.ts";
-import { lockKey } from "../../store/keys.ts";
 import { KeyId, Refill } from "../schemas.ts";
 
 const Body = z.strictObject({
@@ -58,8 +57,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const { body, caller, deps } = call;
   const ref = { workspaceId: caller.workspaceId, keyId: body.keyId };
   return inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
-    const key = await lockKey(tx, ref);
-    if (key === undefined) throw keyNotFound(body.keyId);
+    const key = await lockManaged(tx, MANAGED.key, { workspaceId: caller.workspaceId, which: body.keyId });
     call.require(needed.updateKey, key.api_id);
     let next: CreditsState = { remaining: null };
     await changeCredits((current) => {
@@ -67,7 +65,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
       return toCreditRow(next);
     });
     await touchKey(tx, { ...ref, manager: key.manager, updatedAt: deps.nowMs() });
-    await insertAudit(tx, call, [keyUpdated({ id: key.id, name: key.name ?? undefined }, key.api_id)]);
+    await insertAudit(tx, call, [auditEvent(MANAGED.key, key, "Updated")]);
     return next;
   });
 }

@@ -6,16 +6,16 @@ import { toCreditRow, toCreditsState } from "../../domain/credits.ts";
 import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
 import { ensureIdentity } from "../../domain/identities.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
-import { keyUpdated } from "../../domain/key-events.ts";
+import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { newRatelimits } from "../../domain/new-ratelimits.ts";
-import { keyNotFound } from "../../domain/not-found.ts";
 import { ensurePermissions, getRolesByName } from "../../domain/permission-links.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { replaceKeyPermissions, replaceKeyRoles, updateKey as updateKeyRow } from "../../store/key-changes.ts";
-import { type KeyRow, lockKey } from "../../store/keys.ts";
+import type { KeyRow } from "../../store/keys.ts";
 import { replaceKeyRatelimits } from "../../store/ratelimits.ts";
 import {
   Empty,
@@ -83,10 +83,9 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
   const { body, caller, deps } = call;
   const ref = { workspaceId: caller.workspaceId, keyId: body.keyId };
   await inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
-    const key = await lockKey(tx, ref);
-    if (key === undefined) throw keyNotFound(body.keyId);
+    const key = await lockManaged(tx, MANAGED.key, { workspaceId: caller.workspaceId, which: body.keyId });
     call.require(needed.updateKey, key.api_id);
-    const manager = guardManaged(call, key, `The key ${body.keyId}`);
+    const manager = guardManaged(call, MANAGED.key, key);
     checkCredits(body, key);
     checkMeta(body.meta);
     const events = await updateParts(tx, call, key, manager);
@@ -151,7 +150,7 @@ async function updateParts(
   }
   const meta = body.meta === undefined ? key.meta : body.meta;
   const name = body.name === undefined ? key.name : body.name;
-  await adopting(call, "keys_manager", () =>
+  await adopting(call, MANAGED.key, () =>
     updateKeyRow(tx, ref, {
       name,
       identityId,
@@ -162,5 +161,5 @@ async function updateParts(
       updatedAt: deps.nowMs(),
     }),
   );
-  return [...events, keyUpdated({ id: body.keyId, name: name ?? undefined }, key.api_id)];
+  return [...events, auditEvent(MANAGED.key, { ...key, name }, "Updated")];
 }

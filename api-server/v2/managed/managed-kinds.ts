@@ -1,14 +1,6 @@
 import * as z from "zod";
 import type { ErrorKind, PublicError } from "../../../core/errors.ts";
-import {
-  apiNotFound,
-  keyNotFound,
-  namespaceNotFound,
-  overrideNotFound,
-  permissionNotFound,
-  policyNotFound,
-  roleNotFound,
-} from "../../domain/not-found.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { onApi, onNamespace, onRbac } from "../../needed-permissions.ts";
 import { findManager, MANAGED_KINDS, type ManagerRows, type ObjectRef } from "../../store/managed-objects.ts";
 import type { Queryable } from "../../store/queryable.ts";
@@ -86,14 +78,4 @@ const PERMISSION_ID: { readonly [Kind in ManagedKind]: (row: ManagerRows[Kind], 
 };
 
 /** `which` is how the caller named it. */
-export const managedNotFound = (kind: ManagedKind, which: string): PublicError => NOT_FOUND[kind](which);
-
-const NOT_FOUND: Readonly<Record<ManagedKind, (which: string) => PublicError>> = {
-  api: apiNotFound,
-  role: roleNotFound,
-  permission: permissionNotFound,
-  namespace: namespaceNotFound,
-  override: overrideNotFound,
-  key: keyNotFound,
-  policy: policyNotFound,
-};
+export const managedNotFound = (kind: ManagedKind, which: string): PublicError => MANAGED[kind].notFound(which);

@@ -1,9 +1,10 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
+import { auditEvent } from "../../domain/managed/changes.ts";
 import { createOnce } from "../../domain/managed/create-once.ts";
 import { creatingManager } from "../../domain/managed/rules.ts";
-import { permissionCreated } from "../../domain/permission-links.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
@@ -57,7 +58,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
     if (creation.outcome === "taken") {
       throw new PublicError("permission_already_exists", `There is a permission with the slug ${slug} already.`);
     }
-    await insertAudit(tx, call, [permissionCreated({ id, slug })]);
+    await insertAudit(tx, call, [auditEvent(MANAGED.permission, { id, slug }, "Created")]);
     return { permissionId: id };
   });
 }

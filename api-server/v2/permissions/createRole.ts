@@ -1,10 +1,12 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
+import { auditEvent } from "../../domain/managed/changes.ts";
 import { createOnce } from "../../domain/managed/create-once.ts";
 import { creatingManager } from "../../domain/managed/rules.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { ensurePermissions, requireForNewSlugs } from "../../domain/permission-links.ts";
-import { roleConnected, roleCreated } from "../../domain/role-events.ts";
+import { roleConnected } from "../../domain/role-events.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
@@ -78,7 +80,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
       await insertRolePermissions(tx, { workspaceId, roleId, permissionIds: permissions.map(({ id }) => id) });
     }
     await insertAudit(tx, call, [
-      roleCreated(role),
+      auditEvent(MANAGED.role, role, "Created"),
       ...events,
       ...permissions.map((permission) => roleConnected(role, permission)),
     ]);

@@ -1,12 +1,9 @@
 import * as z from "zod";
-import { deleteOrRelease, guardManaged, isRemoval } from "../../domain/managed/rules.ts";
+import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { takeFromManyHolders } from "../../domain/many-holders.ts";
-import { roleNotFound } from "../../domain/not-found.ts";
-import { roleDeleted, roleUpdated } from "../../domain/role-events.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { deleteRole as deleteRoleRow, findRole, lockRole, updateRole } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
 import { Role } from "./schemas.ts";
@@ -30,25 +27,11 @@ export const deleteRole = defineProcedure({
 
 async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { body, caller, deps } = call;
-  const { workspaceId } = caller;
   call.require(needed.deleteRole);
-  const found = await findRole(deps.db, { workspaceId, role: body.role });
-  if (found === undefined) throw roleNotFound(body.role);
-  guardManaged(call, found, `The role ${found.id}`);
-  if (isRemoval(call)) await takeFromManyHolders(deps, { workspaceId, kind: "role", id: found.id });
+  const ref = { workspaceId: caller.workspaceId, which: body.role };
+  await takeFromManyHolders(call, MANAGED.role, ref);
   await inTransaction(deps, async (tx) => {
-    const role = await lockRole(tx, { workspaceId, role: body.role });
-    if (role === undefined) throw roleNotFound(body.role);
-    await deleteOrRelease(call, role, `The role ${role.id}`, {
-      remove: async () => {
-        await deleteRoleRow(tx, { workspaceId, roleId: role.id });
-        await insertAudit(tx, call, [roleDeleted(role)]);
-      },
-      release: async () => {
-        await updateRole(tx, { workspaceId, ...role, manager: null });
-        await insertAudit(tx, call, [roleUpdated(role, "Released")]);
-      },
-    });
+    await deleteManaged(tx, call, MANAGED.role, await lockManaged(tx, MANAGED.role, ref));
   });
   return {};
 }

@@ -1,13 +1,15 @@
 import * as z from "zod";
-import { adopting, guardManaged } from "../../domain/managed/rules.ts";
+import { handOver } from "../../domain/managed/changes.ts";
+import { guardManaged } from "../../domain/managed/rules.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { roleNotFound } from "../../domain/not-found.ts";
 import { ensurePermissions, requireForNewSlugs } from "../../domain/permission-links.ts";
-import { roleConnected, roleDisconnected, roleUpdated } from "../../domain/role-events.ts";
+import { roleConnected, roleDisconnected } from "../../domain/role-events.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { listPermissionsOfRole } from "../../store/permissions.ts";
-import { deleteRolePermissions, insertRolePermissions, lockRoleById, updateRole } from "../../store/roles.ts";
+import { deleteRolePermissions, insertRolePermissions, lockRoleById } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Slug } from "../schemas.ts";
 import { PermissionOut, SLUGS_MAX, toPermissionOut } from "./schemas.ts";
@@ -57,7 +59,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]>
     const role = await lockRoleById(tx, { workspaceId, roleId });
     if (role === undefined) throw roleNotFound(roleId);
     await requireForNewSlugs(tx, call, slugs, newSlugsNeed);
-    const manager = guardManaged(call, role, `The role ${roleId}`);
+    const manager = guardManaged(call, MANAGED.role, role);
     const { permissions, events } = await ensurePermissions(tx, call, slugs, { newSlugsNeed });
     const before = await listPermissionsOfRole(tx, { workspaceId, roleId });
 
@@ -65,11 +67,8 @@ async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]>
     const idsAfter = new Set(permissions.map(({ id }) => id));
     const added = permissions.filter(({ id }) => !idsBefore.has(id));
     const removed = before.filter(({ id }) => !idsAfter.has(id));
-    const isHandedOver = manager !== role.manager;
 
-    if (isHandedOver) {
-      await adopting(call, "roles_manager", () => updateRole(tx, { workspaceId, ...role, manager }));
-    }
+    const handedOver = await handOver(tx, call, MANAGED.role, role, manager);
     if (removed.length > 0) {
       await deleteRolePermissions(tx, { workspaceId, roleId, permissionIds: removed.map(({ id }) => id) });
     }
@@ -77,7 +76,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]>
       await insertRolePermissions(tx, { workspaceId, roleId, permissionIds: added.map(({ id }) => id) });
     }
     await insertAudit(tx, call, [
-      ...(isHandedOver ? [roleUpdated(role, manager === null ? "Released" : "Adopted")] : []),
+      ...handedOver,
       ...removed.map((permission) => roleDisconnected(role, permission)),
       ...events,
       ...added.map((permission) => roleConnected(role, permission)),

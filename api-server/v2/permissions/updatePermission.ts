@@ -1,15 +1,11 @@
 import * as z from "zod";
+import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
-import { permissionNotFound } from "../../domain/not-found.ts";
-import { permissionUpdated } from "../../domain/permission-events.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
-import {
-  lockPermission,
-  type PermissionRow,
-  updatePermission as updatePermissionRow,
-} from "../../store/permissions.ts";
+import { type PermissionRow, updatePermission as updatePermissionRow } from "../../store/permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
 import { Description, Permission, PermissionName, toStoredDescription } from "./schemas.ts";
@@ -42,19 +38,18 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
   const { workspaceId } = caller;
   call.require(needed.updatePermission);
   return inTransaction(deps, async (tx) => {
-    const current = await lockPermission(tx, { workspaceId, permission: body.permission });
-    if (current === undefined) throw permissionNotFound(body.permission);
+    const current = await lockManaged(tx, MANAGED.permission, { workspaceId, which: body.permission });
     const wanted: PermissionRow = {
       ...current,
       name: body.name ?? current.name,
       description: body.description === undefined ? current.description : toStoredDescription(body.description),
-      manager: guardManaged(call, current, `The permission ${current.id}`),
+      manager: guardManaged(call, MANAGED.permission, current),
     };
     const isSame =
       wanted.name === current.name && wanted.description === current.description && wanted.manager === current.manager;
     if (isSame) return {};
-    await adopting(call, "permissions_manager", () => updatePermissionRow(tx, { workspaceId, ...wanted }));
-    await insertAudit(tx, call, [permissionUpdated(wanted, "Updated")]);
+    await adopting(call, MANAGED.permission, () => updatePermissionRow(tx, { workspaceId, ...wanted }));
+    await insertAudit(tx, call, [auditEvent(MANAGED.permission, wanted, "Updated")]);
     return {};
   });
 }

@@ -1,12 +1,12 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
+import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
-import { roleNotFound } from "../../domain/not-found.ts";
-import { roleUpdated } from "../../domain/role-events.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
-import { lockRole, type RoleRow, updateRole as updateRoleRow } from "../../store/roles.ts";
+import { type RoleRow, updateRole as updateRoleRow } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
 import { Empty } from "../schemas.ts";
@@ -39,22 +39,21 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   return inTransaction(deps, async (tx) => {
-    const current = await lockRole(tx, { workspaceId, role: body.role });
-    if (current === undefined) throw roleNotFound(body.role);
+    const current = await lockManaged(tx, MANAGED.role, { workspaceId, which: body.role });
     call.require(needed.updateRole);
     const wanted: RoleRow = {
       id: current.id,
       name: body.name ?? current.name,
       description: body.description === undefined ? current.description : toStoredDescription(body.description),
-      manager: guardManaged(call, current, `The role ${current.id}`),
+      manager: guardManaged(call, MANAGED.role, current),
     };
     const isSame =
       wanted.name === current.name && wanted.description === current.description && wanted.manager === current.manager;
     if (isSame) return {};
     await refusingTakenName(wanted.name, () =>
-      adopting(call, "roles_manager", () => updateRoleRow(tx, { workspaceId, ...wanted })),
+      adopting(call, MANAGED.role, () => updateRoleRow(tx, { workspaceId, ...wanted })),
     );
-    await insertAudit(tx, call, [roleUpdated(wanted, "Updated")]);
+    await insertAudit(tx, call, [auditEvent(MANAGED.role, wanted, "Updated")]);
     return {};
   });
 }

@@ -1,10 +1,8 @@
 import * as z from "zod";
-import { deleteOrRelease } from "../../domain/managed/rules.ts";
-import { policyNotFound } from "../../domain/not-found.ts";
+import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { deletePolicy as deletePolicyRow, lockPolicy, updatePolicyManager } from "../../store/policies.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
 import { PolicyId } from "./schemas.ts";
@@ -33,23 +31,9 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
   const { policyId } = body;
   const { workspaceId } = caller;
   await inTransaction(deps, async (tx) => {
-    const policy = await lockPolicy(tx, { workspaceId, policyId });
-    if (policy === undefined) throw policyNotFound(policyId);
+    const policy = await lockManaged(tx, MANAGED.policy, { workspaceId, which: policyId });
     call.require(needed.updateApi, policy.api_id);
-    const targets = [
-      { type: "policy" as const, id: policyId, name: policy.name },
-      { type: "api" as const, id: policy.api_id },
-    ];
-    await deleteOrRelease(call, policy, `The policy ${policyId}`, {
-      remove: async () => {
-        await deletePolicyRow(tx, { workspaceId, policyId, deletedAt: deps.nowMs() });
-        await insertAudit(tx, call, [{ event: "policy.delete", description: `Deleted policy ${policyId}`, targets }]);
-      },
-      release: async () => {
-        await updatePolicyManager(tx, { workspaceId, policyId, manager: null });
-        await insertAudit(tx, call, [{ event: "policy.update", description: `Released policy ${policyId}`, targets }]);
-      },
-    });
+    await deleteManaged(tx, call, MANAGED.policy, policy);
   });
   return {};
 }

@@ -6,8 +6,10 @@ import { makeId } from "../../../core/ids.ts";
 import { parseQuery, QuerySyntaxError } from "../../../core/permissions/query.ts";
 import { PolicyInput } from "../../../core/policies/policy.ts";
 import { invalidField } from "../../domain/invalid-field.ts";
+import { auditEvent } from "../../domain/managed/changes.ts";
 import { findCreated } from "../../domain/managed/create-once.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { apiNotFound } from "../../domain/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -122,7 +124,7 @@ async function create(tx: PoolClient, call: Call<Body>): Promise<Data | undefine
   if (!(await insertPolicy(tx, { id, workspaceId, apiId, name, uid, generation, policy, manager, createdAt }))) {
     return undefined;
   }
-  await insertAudit(tx, call, [policyEvent(call, id, "policy.create", "Created")]);
+  await insertAudit(tx, call, [policyEvent(call, id, "Created")]);
   return { policyId: id, version: 1 };
 }
 
@@ -131,7 +133,7 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
   const { workspaceId } = caller;
   const { uid, generation, policy } = body;
   const { id: policyId } = current;
-  const manager = guardManaged(call, current, `The policy ${policyId}`);
+  const manager = guardManaged(call, MANAGED.policy, current);
   if (current.uid === uid && generation < current.generation) {
     throw new PublicError(
       "policy_outdated",
@@ -140,7 +142,7 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
   }
   const isSame = current.uid === uid && current.generation === generation && isDeepStrictEqual(current.policy, policy);
   if (isSame && manager === current.manager) return { policyId, version: current.version };
-  const version = await adopting(call, "policies_manager", async () => {
+  const version = await adopting(call, MANAGED.policy, async () => {
     if (isSame) {
       await updatePolicyManager(tx, { workspaceId, policyId, manager });
       return current.version;
@@ -148,15 +150,14 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
     const updatedAt = deps.nowMs();
     return (await updatePolicy(tx, { workspaceId, policyId, uid, generation, policy, manager, updatedAt })).version;
   });
-  await insertAudit(tx, call, [policyEvent(call, policyId, "policy.update", "Updated")]);
+  await insertAudit(tx, call, [policyEvent(call, policyId, "Updated")]);
   return { policyId, version };
 }
 
-const policyEvent = ({ body }: Call<Body>, id: string, event: string, what: string): AuditEvent => ({
-  event,
-  description: `${what} policy ${id} of API ${body.apiId}`,
-  targets: [
-    { type: "policy", id, name: body.name },
-    { type: "api", id: body.apiId },
-  ],
-});
+const policyEvent = ({ body }: Call<Body>, id: string, done: "Created" | "Updated"): AuditEvent =>
+  auditEvent(
+    MANAGED.policy,
+    { id, name: body.name, api_id: body.apiId },
+    done,
+    `${done} policy ${id} of API ${body.apiId}`,
+  );

@@ -2,13 +2,14 @@ import type { PoolClient } from "pg";
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
+import { auditEvent, handOver } from "../../domain/managed/changes.ts";
 import { createOnce } from "../../domain/managed/create-once.ts";
-import { adopting, creatingManager } from "../../domain/managed/rules.ts";
-import { namespaceCreated } from "../../domain/namespaces.ts";
+import { adoptingManager, creatingManager } from "../../domain/managed/rules.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
-import { insertNamespace, lockNamespaceByName, updateNamespaceManager } from "../../store/namespaces.ts";
+import { insertNamespace, lockNamespaceByName } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
 
 const Body = z.strictObject({
@@ -58,33 +59,24 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
     );
     if (creation.outcome === "own") return { namespaceId: creation.id };
     if (creation.outcome === "taken") return { namespaceId: await adopt(tx, call) };
-    await insertAudit(tx, call, [namespaceCreated({ id, name })]);
+    await insertAudit(tx, call, [auditEvent(MANAGED.namespace, { id, name }, "Created")]);
     return { namespaceId: id };
   });
 }
 
 /** Takes over the live namespace of the name. Throws PublicError 409 when that was not asked for, or somebody has it. */
 async function adopt(tx: PoolClient, call: Call<Body>): Promise<string> {
-  const { body, caller, management } = call;
-  const { workspaceId } = caller;
-  const { name } = body;
-  const { manager, adopt } = management;
+  const { name } = call.body;
+  const { workspaceId } = call.caller;
+  const manager = adoptingManager(call);
   const existing = await lockNamespaceByName(tx, { workspaceId, name });
-  if (existing === undefined || existing.manager !== null || manager === undefined || !adopt) {
+  if (existing === undefined || existing.manager !== null || manager === null) {
     const by = existing?.manager == null ? "" : `, managed by ${existing.manager}`;
     throw new PublicError(
       "ratelimit_namespace_already_exists",
       `There is a rate-limit namespace named ${name} already${by}.`,
     );
   }
-  const { id } = existing;
-  await adopting(call, "ratelimit_namespaces_manager", () => updateNamespaceManager(tx, { workspaceId, id, manager }));
-  await insertAudit(tx, call, [
-    {
-      event: "ratelimitNamespace.update",
-      description: `Adopted rate-limit namespace ${id}`,
-      targets: [{ type: "ratelimitNamespace", id, name }],
-    },
-  ]);
-  return id;
+  await insertAudit(tx, call, await handOver(tx, call, MANAGED.namespace, existing, manager));
+  return existing.id;
 }

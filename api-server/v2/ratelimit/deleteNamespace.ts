@@ -1,11 +1,8 @@
 import * as z from "zod";
-import { deleteOrRelease } from "../../domain/managed/rules.ts";
-import { deleteNamespaceWithOverrides } from "../../domain/namespaces.ts";
-import { namespaceNotFound } from "../../domain/not-found.ts";
+import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { auditContext, insertAudit } from "../../store/audit.ts";
-import { lockNamespace, updateNamespaceManager } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
 import { Namespace } from "./schemas.ts";
@@ -33,20 +30,9 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   await inTransaction(deps, async (tx) => {
-    const namespace = await lockNamespace(tx, { workspaceId, namespace: body.namespace });
-    if (namespace === undefined) throw namespaceNotFound(body.namespace);
-    const { id, name } = namespace;
-    call.require(needed.deleteNamespace, id);
-    await deleteOrRelease(call, namespace, `The rate-limit namespace ${id}`, {
-      remove: () => deleteNamespaceWithOverrides(tx, auditContext(call), namespace),
-      release: async () => {
-        const targets = [{ type: "ratelimitNamespace" as const, id, name }];
-        await updateNamespaceManager(tx, { workspaceId, id, manager: null });
-        await insertAudit(tx, call, [
-          { event: "ratelimitNamespace.update", description: `Released rate-limit namespace ${id}`, targets },
-        ]);
-      },
-    });
+    const namespace = await lockManaged(tx, MANAGED.namespace, { workspaceId, which: body.namespace });
+    call.require(needed.deleteNamespace, namespace.id);
+    await deleteManaged(tx, call, MANAGED.namespace, namespace);
   });
   return {};
 }

@@ -1,8 +1,10 @@
 import type { PoolClient } from "pg";
 import * as z from "zod";
 import { makeId } from "../../../core/ids.ts";
+import { auditEvent } from "../../domain/managed/changes.ts";
 import { findCreated } from "../../domain/managed/create-once.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
+import { MANAGED } from "../../domain/managed/things.ts";
 import { namespaceNotFound } from "../../domain/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
@@ -110,14 +112,14 @@ async function change(
 ): Promise<string> {
   const { body, caller, deps } = call;
   const { id } = existing;
-  const manager = guardManaged(call, existing, `The override ${id}`);
+  const manager = guardManaged(call, MANAGED.override, existing);
   const isSame =
     existing.max_count === body.limit &&
     existing.duration_ms === body.duration &&
     existing.async === body.async &&
     existing.manager === manager;
   if (isSame) return id;
-  await adopting(call, "ratelimit_overrides_manager", () =>
+  await adopting(call, MANAGED.override, () =>
     updateOverride(tx, {
       workspaceId: caller.workspaceId,
       id,
@@ -134,12 +136,10 @@ async function change(
 
 const record = (tx: PoolClient, call: Call<Body>, namespace: NamespaceRow, id: string): Promise<void> =>
   insertAudit(tx, call, [
-    {
-      event: "ratelimit.set_override",
-      description: `Set override ${id} in rate-limit namespace ${namespace.id}`,
-      targets: [
-        { type: "ratelimitOverride", id, name: call.body.identifier },
-        { type: "ratelimitNamespace", id: namespace.id, name: namespace.name },
-      ],
-    },
+    auditEvent(
+      MANAGED.override,
+      { id, identifier: call.body.identifier, namespace },
+      "Updated",
+      `Set override ${id} in rate-limit namespace ${namespace.id}`,
+    ),
   ]);

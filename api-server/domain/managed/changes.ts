@@ -1,0 +1,96 @@
+import type { Call } from "../../procedure.ts";
+import { type AuditContext, type AuditEvent, auditContext, insertAuditEvents } from "../../store/audit.ts";
+import type { Queryable } from "../../store/queryable.ts";
+import { adopting, guardManaged, isRemoval, type Managing } from "./rules.ts";
+import type { ManagedRow, ManagedThing, NamedObject, Removable } from "./things.ts";
+
+/*
+ * What is done to a managed object, once for all kinds: it is locked, handed over, deleted or released, and the audit log says so.
+ */
+
+/** Who does it: a caller of the API, or an administrator, who sends no headers. */
+interface Acting extends Managing {
+  readonly context: AuditContext;
+}
+
+const acting = (call: Call<unknown>): Acting => ({ management: call.management, context: auditContext(call) });
+
+/** What was done to an object. Of a change that is more than a handing over it is `Updated`. */
+type Done = "Created" | "Updated" | "Adopted" | "Released" | "Deleted";
+
+/** For the audit log; the description is what was done to which object, unless another is given. */
+export function auditEvent<Audited extends { readonly id: string }>(
+  { noun, events, targets }: Pick<ManagedThing<never, never, Audited>, "noun" | "events" | "targets">,
+  object: Audited,
+  done: Done,
+  description = `${done} ${noun} ${object.id}`,
+): AuditEvent {
+  const event = done === "Created" ? events.created : done === "Deleted" ? events.deleted : events.changed;
+  return { event, description, targets: targets(object) };
+}
+
+/** The object that a call names, locked. Throws the 404 of its kind. */
+export async function lockManaged<Row extends ManagedRow, Ref extends NamedObject>(
+  tx: Queryable,
+  { lock, notFound }: Pick<ManagedThing<Row, Ref>, "lock" | "notFound">,
+  ref: Ref,
+): Promise<Row> {
+  const row = await lock(tx, ref);
+  if (row === undefined) throw notFound(ref.which);
+  return row;
+}
+
+/**
+ * Makes a locked object the manager's, or nobody's, and changes nothing else of it.
+ * @returns what the audit log is to say of it: nothing when that is so already.
+ * @throws PublicError 409 `managed_exists`.
+ */
+export async function handOver<Row extends ManagedRow>(
+  tx: Queryable,
+  call: Call<unknown>,
+  thing: ManagedThing<Row, never, Row>,
+  row: Row,
+  manager: string | null,
+): Promise<AuditEvent[]> {
+  return setManager(tx, acting(call), thing, row, manager);
+}
+
+async function setManager<Row extends ManagedRow>(
+  tx: Queryable,
+  actor: Acting,
+  thing: ManagedThing<Row, never, Row>,
+  row: Row,
+  manager: string | null,
+): Promise<AuditEvent[]> {
+  if (manager === row.manager) return [];
+  await adopting(actor, thing, () => thing.setManager(tx, row, manager, actor.context));
+  return [auditEvent(thing, row, manager === null ? "Released" : "Adopted")];
+}
+
+/**
+ * What a delete does to a locked object: it removes it, or, called by a manager that lets go of it, leaves it where it is, unmanaged.
+ * In the latter case there is nothing to do, and nothing to log, when nobody manages it.
+ * @throws PublicError 409 `managed_elsewhere`.
+ */
+export const deleteManaged = <Row extends ManagedRow>(
+  tx: Queryable,
+  call: Call<unknown>,
+  thing: ManagedThing<Row, never, Row> & Removable<Row>,
+  row: Row,
+): Promise<void> => deleteManagedAs(tx, acting(call), thing, row);
+
+/** The same where there is no call. */
+export async function deleteManagedAs<Row extends ManagedRow>(
+  tx: Queryable,
+  actor: Acting,
+  thing: ManagedThing<Row, never, Row> & Removable<Row>,
+  row: Row,
+): Promise<void> {
+  guardManaged(actor, thing, row);
+  if (!isRemoval(actor)) {
+    await insertAuditEvents(tx, actor.context, await setManager(tx, actor, thing, row, null));
+    return;
+  }
+  await thing.remove(tx, row, actor.context);
+  await insertAuditEvents(tx, actor.context, [auditEvent(thing, row, "Deleted")]);
+}

@@ -1,0 +1,224 @@
+import { PublicError } from "../../../core/errors.ts";
+import { type ApiRow, deleteApi, lockApi, updateApi } from "../../store/apis.ts";
+import type { AuditTarget } from "../../store/audit.ts";
+import { touchKey } from "../../store/key-changes.ts";
+import { type KeyRow, lockKey } from "../../store/keys.ts";
+import type { ManagedKind } from "../../store/managed-objects.ts";
+import { deleteNamespace, lockNamespace, type NamespaceRow, updateNamespaceManager } from "../../store/namespaces.ts";
+import {
+  deleteOverride,
+  deleteOverridesOfNamespace,
+  lockOverride,
+  type OverrideRow,
+  updateOverride,
+} from "../../store/overrides.ts";
+import {
+  deletePermission,
+  findPermission,
+  lockPermission,
+  type PermissionRow,
+  updatePermission,
+} from "../../store/permissions.ts";
+import { deletePolicy, lockPolicy, type PolicyRow, updatePolicyManager } from "../../store/policies.ts";
+import type { Queryable } from "../../store/queryable.ts";
+import { deleteRole, findRole, lockRole, type RoleRow, updateRole } from "../../store/roles.ts";
+import {
+  apiNotFound,
+  keyNotFound,
+  namespaceNotFound,
+  overrideNotFound,
+  permissionNotFound,
+  policyNotFound,
+  roleNotFound,
+} from "../not-found.ts";
+
+/*
+ * What a manifest can manage: what differs from kind to kind. Who may change or delete such an object, and what becomes of it then,
+ * is decided for all of them in rules.ts and changes.ts.
+ */
+
+export interface ManagedRow {
+  readonly id: string;
+  readonly manager: string | null;
+}
+
+/** An object as a caller names it. */
+export interface NamedObject {
+  readonly workspaceId: string;
+  /** Its id, or, where the procedure takes one, its name. */
+  readonly which: string;
+}
+
+/** When something is done to an object, and in which workspace. */
+export interface Moment {
+  readonly workspaceId: string;
+  readonly timeMs: number;
+}
+
+/** `Audited` is what the audit log says of an object: enough of a row that need not be stored yet. */
+export interface ManagedThing<Row extends ManagedRow = never, Ref extends NamedObject = never, Audited = never> {
+  readonly kind: ManagedKind;
+  /** What an object is called in a sentence, before its id. */
+  readonly noun: string;
+  /** The unique index that a manager's second object would break: `<table>_manager`. */
+  readonly index: `${string}_manager`;
+  /** The names of the audit log's events. */
+  readonly events: { readonly created: string; readonly changed: string; readonly deleted: string };
+  readonly targets: (object: Audited) => readonly AuditTarget[];
+  readonly notFound: (which: string) => PublicError;
+  /** The live object; nobody else changes its row until the transaction ends. */
+  readonly lock: (tx: Queryable, ref: Ref) => Promise<Row | undefined>;
+  /** Writes who manages a locked object, and leaves the rest of it as it is. */
+  readonly setManager: (tx: Queryable, row: Row, manager: string | null, moment: Moment) => Promise<void>;
+}
+
+/** A kind whose objects are deleted in one way. */
+export interface Removable<Row extends ManagedRow> {
+  readonly remove: (tx: Queryable, row: Row, moment: Moment) => Promise<void>;
+}
+
+/** A kind whose objects keys can hold, a million of them one object. */
+export interface Holdable<Row extends ManagedRow> {
+  readonly kind: "role" | "permission";
+  readonly find: (db: Queryable, ref: NamedObject) => Promise<Row | undefined>;
+}
+
+/** An override is named by its identifier, in a namespace that is held already. */
+export interface NamedOverride extends NamedObject {
+  readonly namespace: Pick<NamespaceRow, "id" | "name">;
+}
+export type OverrideOfNamespace = OverrideRow & Pick<NamedOverride, "namespace">;
+
+type AuditedRole = Pick<RoleRow, "id" | "name">;
+type AuditedPermission = Pick<PermissionRow, "id" | "slug">;
+type AuditedOverride = Pick<OverrideOfNamespace, "id" | "identifier" | "namespace">;
+
+interface Things {
+  readonly api: ManagedThing<ApiRow, NamedObject, Pick<ApiRow, "id" | "name">> & Removable<ApiRow>;
+  readonly role: ManagedThing<RoleRow, NamedObject, AuditedRole> & Removable<RoleRow> & Holdable<RoleRow>;
+  readonly permission: ManagedThing<PermissionRow, NamedObject, AuditedPermission> &
+    Removable<PermissionRow> &
+    Holdable<PermissionRow>;
+  readonly namespace: ManagedThing<NamespaceRow, NamedObject, Pick<NamespaceRow, "id" | "name">> &
+    Removable<NamespaceRow>;
+  readonly override: ManagedThing<OverrideOfNamespace, NamedOverride, AuditedOverride> & Removable<OverrideOfNamespace>;
+  /** A key is deleted with its credits, in one of two ways: keys.deleteKey. */
+  readonly key: ManagedThing<KeyRow, NamedObject, Pick<KeyRow, "id" | "name" | "api_id">>;
+  readonly policy: ManagedThing<PolicyRow, NamedObject, Pick<PolicyRow, "id" | "name" | "api_id">> &
+    Removable<PolicyRow>;
+}
+
+export const MANAGED: { readonly [Kind in ManagedKind]: Things[Kind] & { readonly kind: Kind } } = {
+  api: {
+    kind: "api",
+    noun: "API",
+    index: "apis_manager",
+    events: { created: "api.create", changed: "api.update", deleted: "api.delete" },
+    targets: ({ id, name }) => [{ type: "api", id, name }],
+    notFound: apiNotFound,
+    lock: (tx, { workspaceId, which }) => lockApi(tx, { workspaceId, apiId: which }),
+    setManager: (tx, { id, name }, manager, { workspaceId, timeMs }) =>
+      updateApi(tx, { workspaceId, apiId: id, name, manager, updatedAt: timeMs }),
+    remove: async (tx, { id, delete_protection }, { workspaceId, timeMs }) => {
+      if (delete_protection) {
+        throw new PublicError("protected_resource", `The API ${id} has delete protection; switch it off first.`);
+      }
+      await deleteApi(tx, { workspaceId, apiId: id, deletedAt: timeMs });
+    },
+  },
+  role: {
+    kind: "role",
+    noun: "role",
+    index: "roles_manager",
+    events: { created: "role.create", changed: "role.update", deleted: "role.delete" },
+    targets: ({ id, name }) => [{ type: "role", id, name }],
+    notFound: roleNotFound,
+    find: (db, { workspaceId, which }) => findRole(db, { workspaceId, role: which }),
+    lock: (tx, { workspaceId, which }) => lockRole(tx, { workspaceId, role: which }),
+    setManager: (tx, role, manager, { workspaceId }) => updateRole(tx, { workspaceId, ...role, manager }),
+    remove: (tx, { id }, { workspaceId }) => deleteRole(tx, { workspaceId, roleId: id }),
+  },
+  permission: {
+    kind: "permission",
+    noun: "permission",
+    index: "permissions_manager",
+    events: { created: "permission.create", changed: "permission.update", deleted: "permission.delete" },
+    targets: ({ id, slug }) => [{ type: "permission", id, name: slug }],
+    notFound: permissionNotFound,
+    find: (db, { workspaceId, which }) => findPermission(db, { workspaceId, permission: which }),
+    lock: (tx, { workspaceId, which }) => lockPermission(tx, { workspaceId, permission: which }),
+    setManager: (tx, permission, manager, { workspaceId }) =>
+      updatePermission(tx, { workspaceId, ...permission, manager }),
+    remove: (tx, { id }, { workspaceId }) => deletePermission(tx, { workspaceId, permissionId: id }),
+  },
+  namespace: {
+    kind: "namespace",
+    noun: "rate-limit namespace",
+    index: "ratelimit_namespaces_manager",
+    events: {
+      created: "ratelimitNamespace.create",
+      changed: "ratelimitNamespace.update",
+      deleted: "ratelimitNamespace.delete",
+    },
+    targets: ({ id, name }) => [{ type: "ratelimitNamespace", id, name }],
+    notFound: namespaceNotFound,
+    lock: (tx, { workspaceId, which }) => lockNamespace(tx, { workspaceId, namespace: which }),
+    setManager: (tx, { id }, manager, { workspaceId }) => updateNamespaceManager(tx, { workspaceId, id, manager }),
+    // With its overrides.
+    remove: async (tx, { id }, { workspaceId, timeMs: deletedAt }) => {
+      await deleteNamespace(tx, { workspaceId, id, deletedAt });
+      await deleteOverridesOfNamespace(tx, { workspaceId, namespaceId: id, deletedAt });
+    },
+  },
+  override: {
+    kind: "override",
+    noun: "override",
+    index: "ratelimit_overrides_manager",
+    events: {
+      created: "ratelimit.set_override",
+      changed: "ratelimit.set_override",
+      deleted: "ratelimit.delete_override",
+    },
+    targets: ({ id, identifier, namespace }) => [
+      { type: "ratelimitOverride", id, name: identifier },
+      { type: "ratelimitNamespace", id: namespace.id, name: namespace.name },
+    ],
+    notFound: overrideNotFound,
+    lock: async (tx, { workspaceId, which, namespace }) => {
+      const row = await lockOverride(tx, { workspaceId, namespaceId: namespace.id, identifier: which });
+      return row === undefined ? undefined : { ...row, namespace };
+    },
+    setManager: (tx, { id, max_count: limit, duration_ms: durationMs, async }, manager, { workspaceId, timeMs }) =>
+      updateOverride(tx, { workspaceId, id, limit, durationMs, async, manager, updatedAt: timeMs }),
+    remove: (tx, { id }, { workspaceId, timeMs }) => deleteOverride(tx, { workspaceId, id, deletedAt: timeMs }),
+  },
+  key: {
+    kind: "key",
+    noun: "key",
+    index: "keys_manager",
+    events: { created: "key.create", changed: "key.update", deleted: "key.delete" },
+    targets: ({ id, name, api_id }) => [
+      { type: "key", id, name: name ?? undefined },
+      { type: "api", id: api_id },
+    ],
+    notFound: keyNotFound,
+    lock: (tx, { workspaceId, which }) => lockKey(tx, { workspaceId, keyId: which }),
+    setManager: (tx, { id }, manager, { workspaceId, timeMs }) =>
+      touchKey(tx, { workspaceId, keyId: id, manager, updatedAt: timeMs }),
+  },
+  policy: {
+    kind: "policy",
+    noun: "policy",
+    index: "policies_manager",
+    events: { created: "policy.create", changed: "policy.update", deleted: "policy.delete" },
+    targets: ({ id, name, api_id }) => [
+      { type: "policy", id, name },
+      { type: "api", id: api_id },
+    ],
+    notFound: policyNotFound,
+    lock: (tx, { workspaceId, which }) => lockPolicy(tx, { workspaceId, policyId: which }),
+    setManager: (tx, { id }, manager, { workspaceId }) =>
+      updatePolicyManager(tx, { workspaceId, policyId: id, manager }),
+    remove: (tx, { id }, { workspaceId, timeMs }) => deletePolicy(tx, { workspaceId, policyId: id, deletedAt: timeMs }),
+  },
+};

@@ -1,0 +1,77 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { MANAGED } from "../domain/managed/things.ts";
+import { MANAGED_KINDS } from "../store/managed-objects.ts";
+import { buildTestApp, type TestApp } from "./app.ts";
+
+/*
+ * The table of managed things is complete, and is used: what the database lets a manifest manage has an entry, and nothing that
+ * changes such a thing decides by itself who may.
+ */
+
+const things = Object.values(MANAGED);
+const tableOf = ({ index }: { readonly index: string }): string => index.replace(/_manager$/, "");
+
+describe("the database", () => {
+  let api: TestApp;
+  beforeAll(async () => {
+    api = await buildTestApp();
+  });
+  afterAll(() => api.close());
+
+  test("has a column `manager` in the tables of the kinds, and in no others", async () => {
+    const text = `select c.table_name as name from information_schema.columns c
+                   where c.table_schema = 'public' and c.column_name = 'manager'`;
+    const { rows } = await api.deps.db.query<{ name: string }>(text);
+    expect(rows.map(({ name }) => name).sort()).toEqual(things.map(tableOf).sort());
+  });
+
+  test.each(things)("keeps a manager to one $noun by the index $index", async ({ index, kind }) => {
+    const text = "select i.indexdef as definition from pg_indexes i where i.indexname = $1";
+    const { rows } = await api.deps.db.query<{ definition: string }>(text, [index]);
+    const ofEachName = kind === "key" ? /\(workspace_id, manager, COALESCE\(name/ : /\(workspace_id, manager\)/;
+    expect(rows[0]?.definition).toMatch(/^CREATE UNIQUE INDEX/);
+    expect(rows[0]?.definition).toMatch(ofEachName);
+  });
+});
+
+test("an entry is that of its kind, and no two speak of one thing", () => {
+  expect(Object.keys(MANAGED).sort()).toEqual([...MANAGED_KINDS].sort());
+  for (const [kind, thing] of Object.entries(MANAGED)) expect(thing.kind).toBe(kind);
+  for (const field of ["noun", "index"] as const) {
+    expect(new Set(things.map((thing) => thing[field])).size).toBe(things.length);
+  }
+});
+
+describe("nothing else decides who may change a managed thing", () => {
+  const ROOT = join(import.meta.dirname, "..");
+  const sources = ["v2", "domain"]
+    .flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)),
+    )
+    .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts") && !name.startsWith(join("domain", "managed")))
+    .map((name) => ({ name: relative(".", name), text: readFileSync(join(ROOT, name), "utf8") }));
+  const matching = (pattern: RegExp) => sources.filter(({ text }) => pattern.test(text)).map(({ name }) => name);
+
+  test("reads the headers of a manager, or refuses with an error of theirs", () => {
+    expect(sources.length).toBeGreaterThan(80);
+    expect(matching(/\bmanagement\b(?!: UNMANAGED)/)).toEqual([]);
+    // A manager's keys are told apart by their names, so that a second one of a name is refused.
+    expect(matching(/new PublicError\(\s*"managed_/)).toEqual(["v2/keys/createKey.ts"]);
+  });
+
+  /** What changes a row of a managed table, or locks it in order to. */
+  const CHANGES =
+    /import (?:type )?\{[^}]*\b(?:lock|update|delete|purge|touch)[A-Z]\w*[^}]*\} from "[./]*store\/(?:apis|roles|permissions|namespaces|overrides|policies|keys|key-changes)\.ts"/;
+
+  /** What they change is no part of what a manifest says. */
+  const NOT_OF_A_MANIFEST = ["domain/administration/apis.ts", "v2/keys/rerollKey.ts"];
+
+  test("changes one without asking the table", () => {
+    const changing = matching(CHANGES);
+    expect(changing.length).toBeGreaterThan(8);
+    const asking = new Set(matching(/\bMANAGED\.\w+/));
+    expect(changing.filter((name) => !asking.has(name)).sort()).toEqual(NOT_OF_A_MANIFEST);
+  });
+});
