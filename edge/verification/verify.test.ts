@@ -3,7 +3,7 @@ import type { CreditOutcome, LimitCharge } from "../../core/charges.ts";
 import { parseQuery } from "../../core/permissions/query.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import { type ChargePlan, planCall } from "../../core/verification/plan-charges.ts";
-import type { OverrideRecord } from "../../core/verification/records.ts";
+import type { KeyRecord, OverrideRecord } from "../../core/verification/records.ts";
 import { aKeyView, aRatelimitRecord } from "../../test/builders/key-view.ts";
 import { type ConsumeRequest, type Counters, CountersUnavailable } from "../counters/contract.ts";
 import { MemoryCounters, MemoryStore } from "../counters/memory.ts";
@@ -16,7 +16,6 @@ const STRICT: WithoutStore = { onCounterFailure: "Deny", onCreditFailure: "Deny"
 
 /** A caller of its own kind: neither a rule nor keys.verifyKey, with nothing but the members that it needs. */
 class AnyCaller implements Verification {
-  readonly workspaceId = "ws_2";
   readonly clientIp: string | undefined = undefined;
   readonly asked: string[] = [];
   readonly #found: Lookup<KeyView> | Promise<Lookup<KeyView>>;
@@ -31,9 +30,9 @@ class AnyCaller implements Verification {
     return this.#found;
   }
 
-  maySee(apiId: string) {
+  maySee(key: KeyRecord) {
     this.asked.push("maySee");
-    return this.#of.maySee?.(apiId) ?? true;
+    return this.#of.maySee?.(key) ?? true;
   }
 
   readQuery() {
@@ -89,7 +88,6 @@ describe("the order of a verification", () => {
 
   test.each([
     { name: "a key that is not there", found: { status: "absent" } as const, asked: [] },
-    { name: "another workspace's key", found: aKeyView({ key: { workspaceId: "ws_9" } }), asked: [] },
     { name: "a key of an API that was deleted", found: aKeyView({ api: undefined }), asked: ["maySee"] },
   ])("$name is not found, and the question is not even read", async ({ found, asked }) => {
     const caller = new AnyCaller(found);
@@ -99,7 +97,7 @@ describe("the order of a verification", () => {
 
   test("a key that the caller may not see is not told from none, whatever is wrong with it or with the question", async () => {
     const caller = new AnyCaller(aKeyView({ key: { enabled: false, expiresMs: 0 } }), {
-      maySee: (apiId) => apiId !== "api_9",
+      maySee: ({ apiId }) => apiId !== "api_9",
       readQuery: () => parseQuery("AND"),
     });
     expect(await verify(parts, caller)).toMatchObject({ code: "NOT_FOUND", view: undefined });

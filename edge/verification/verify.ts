@@ -3,6 +3,7 @@ import { checkKey } from "../../core/verification/check-key.ts";
 import type { Code } from "../../core/verification/codes.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import { type ChargePlan, chargesAnything } from "../../core/verification/plan-charges.ts";
+import type { KeyRecord } from "../../core/verification/records.ts";
 import type { Lookup } from "../projection/contract.ts";
 import { type Counted, type CountingParts, count, type Uncountable, type WithoutStore } from "./count.ts";
 
@@ -12,19 +13,18 @@ import { type Counted, type CountingParts, count, type Uncountable, type Without
  *
  *   find the key   may the caller know of it   check the key   plan what is charged   count   the code
  *
- * What differs between callers is a `Verification`, an adapter of seven members. What a caller does with the verdict (an HTTP
+ * What differs between callers is a `Verification`, an adapter of six members. What a caller does with the verdict (an HTTP
  * status, a JSON body, an event) is its own.
  */
 
 /** One caller's question about one key. */
 export interface Verification {
-  readonly workspaceId: string;
   /** Without it the API's IP allow-list does not count. */
   readonly clientIp: string | undefined;
   /** Finds the key: at once when it is cached, so that most verifications wait for nothing. */
   find(): Lookup<KeyView> | Promise<Lookup<KeyView>>;
-  /** Whether the caller may know that keys of this API exist. */
-  maySee(apiId: string): boolean;
+  /** Whether the caller may know that this key exists: another workspace's or API's is not found for most. */
+  maySee(key: KeyRecord): boolean;
   /** The permissions that are asked for. Called only for a key that the caller may see; what it throws goes to the caller. */
   readQuery(): Query | undefined;
   /** What is charged. Called only for a key that has passed every check; what it throws goes to the caller. */
@@ -75,7 +75,7 @@ function decide(parts: VerifyParts, verification: Verification, found: Lookup<Ke
   const { view } = checked;
   const plan = verification.plan(view);
   if (!chargesAnything(plan)) return checked;
-  const { workspaceId } = verification;
+  const { workspaceId } = view.key;
   return count(parts, { workspaceId, plan, withoutStore: verification.withoutStore(plan) }).then(
     (counted): Verdict =>
       counted.kind === "counted" ? { kind: "decided", code: counted.code, view, counted } : counted,
@@ -88,7 +88,7 @@ function check({ nowMs }: Pick<VerifyParts, "nowMs">, verification: Verification
   if (found.status === "unusable") return { kind: "unknown", reason: found.reason };
   const view = found.value;
   // Another's key must not be told from one that does not exist, whatever else may be wrong with it.
-  if (view.key.workspaceId !== verification.workspaceId || !verification.maySee(view.key.apiId)) return NOT_FOUND;
+  if (!verification.maySee(view.key)) return NOT_FOUND;
   // A deleted API comes before what is wrong with the question.
   if (view.api === undefined) return NOT_FOUND;
   const query = verification.readQuery();

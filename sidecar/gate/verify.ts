@@ -4,6 +4,7 @@ import type { CompiledRule } from "../../core/policies/match-rule.ts";
 import { planRule } from "../../core/policies/plan-rule.ts";
 import { KeyView } from "../../core/verification/key-view.ts";
 import type { ChargePlan } from "../../core/verification/plan-charges.ts";
+import type { KeyRecord } from "../../core/verification/records.ts";
 import type { Lookup, Projection } from "../../edge/projection/contract.ts";
 import type { WithoutStore } from "../../edge/verification/count.ts";
 import * as edge from "../../edge/verification/verify.ts";
@@ -57,25 +58,25 @@ function judgeStaleness(parts: VerifyParts, { inForce }: Question): edge.Verdict
 const UNKNOWN: Lookup<KeyView> = { status: "unusable", reason: "The gate cannot look the API key up now." };
 
 class RuleVerification implements edge.Verification {
-  readonly workspaceId: string;
   readonly clientIp: string | undefined;
+  readonly #workspaceId: string;
   readonly #projection: Projection;
   readonly #question: Question;
 
   constructor({ workspaceId, projection }: VerifyParts, question: Question) {
-    this.workspaceId = workspaceId;
+    this.#workspaceId = workspaceId;
     this.clientIp = question.clientIp;
     this.#projection = projection;
     this.#question = question;
   }
 
   find(): Lookup<KeyView> | Promise<Lookup<KeyView>> {
-    const found = this.#projection.findKey(this.workspaceId, this.#question.hash);
+    const found = this.#projection.findKey(this.#workspaceId, this.#question.hash);
     return found instanceof Promise ? found.then((late) => this.#judgeAbsence(late)) : found;
   }
 
-  maySee(apiId: string): boolean {
-    return apiId === this.#question.inForce.policy.apiId;
+  maySee({ workspaceId, apiId }: KeyRecord): boolean {
+    return workspaceId === this.#workspaceId && apiId === this.#question.inForce.policy.apiId;
   }
 
   readQuery(): Query | undefined {

@@ -3,6 +3,7 @@ import { hashKey } from "../../../core/keys/key-string.ts";
 import { parseQuery, type Query, QuerySyntaxError } from "../../../core/permissions/query.ts";
 import { KeyView } from "../../../core/verification/key-view.ts";
 import { type ChargePlan, planCall } from "../../../core/verification/plan-charges.ts";
+import type { KeyRecord } from "../../../core/verification/records.ts";
 import type { SelectedLimit } from "../../../core/verification/select-limits.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
 import type { WithoutStore } from "../../../edge/verification/count.ts";
@@ -21,13 +22,13 @@ type VerifyCall = CallNeeding<Body, typeof VERIFY_KEY>;
 
 /** A call of `keys.verifyKey` as a caller of edge/verification: its root key says whose keys may be seen, its body what is asked. */
 export class KeyVerification implements Verification {
-  readonly workspaceId: string;
   readonly clientIp: string;
+  readonly #workspaceId: string;
   readonly #call: VerifyCall;
   #selected: readonly SelectedLimit[] = [];
 
   constructor(call: VerifyCall) {
-    this.workspaceId = call.caller.workspaceId;
+    this.#workspaceId = call.caller.workspaceId;
     this.clientIp = call.origin.clientIp;
     this.#call = call;
   }
@@ -39,12 +40,12 @@ export class KeyVerification implements Verification {
 
   find(): Lookup<KeyView> | Promise<Lookup<KeyView>> {
     const hash = hashKey(this.#call.body.key);
-    const found = this.#call.deps.projection.findKey(this.workspaceId, hash);
+    const found = this.#call.deps.projection.findKey(this.#workspaceId, hash);
     return found instanceof Promise ? found.then((late) => this.#orMigrated(late, hash)) : found;
   }
 
-  maySee(apiId: string): boolean {
-    return this.#call.holds(VERIFY_KEY, apiId);
+  maySee({ workspaceId, apiId }: KeyRecord): boolean {
+    return workspaceId === this.#workspaceId && this.#mayVerify(apiId);
   }
 
   /** Throws PublicError 400 for a query that does not parse. */
@@ -66,13 +67,17 @@ export class KeyVerification implements Verification {
     return credits === undefined ? LIMITS_ALONE : WITH_CREDITS;
   }
 
+  #mayVerify(apiId: string): boolean {
+    return this.#call.holds(VERIFY_KEY, apiId);
+  }
+
   /** A key that a migration brought is stored as one of ours when it is first presented (api-v2.md section 12.4). */
   async #orMigrated(lookup: Lookup<KeyView>, hash: string): Promise<Lookup<KeyView>> {
     const { body, deps } = this.#call;
     const { key, migrationId } = body;
     if (lookup.status !== "absent" || migrationId === undefined) return lookup;
-    const { workspaceId } = this;
-    const presented = { workspaceId, migrationId, key, hash, mayVerify: (apiId: string) => this.maySee(apiId) };
+    const workspaceId = this.#workspaceId;
+    const presented = { workspaceId, migrationId, key, hash, mayVerify: (apiId: string) => this.#mayVerify(apiId) };
     return (await takeOverMigratedKey(deps, presented)) ? deps.projection.findKey(workspaceId, hash) : lookup;
   }
 }
