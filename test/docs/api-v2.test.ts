@@ -16,11 +16,11 @@ import { codesIn, readReference } from "./reference.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const reference = readReference("api-v2.md");
 
-const sources = ["api-server", "core"].flatMap((folder) =>
-  readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+const sourcesOf = (part: string) =>
+  readdirSync(join(ROOT, part), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts") && !/\.test\.ts$|(^|\/)test\//.test(name))
-    .map((name) => ({ path: `${folder}/${name}`, text: readFileSync(join(ROOT, folder, name), "utf8") })),
-);
+    .map((name) => ({ path: `${part}/${name}`, text: readFileSync(join(ROOT, part, name), "utf8") }));
+const sources = ["api-server", "core"].flatMap(sourcesOf);
 /** Every match in every source. */
 const findAll = (pattern: RegExp): string[] => sources.flatMap(({ text }) => text.match(pattern) ?? []);
 
@@ -37,10 +37,32 @@ test("what the steps of a verification end with are its codes", () => {
   expect(sorted(new Set(steps))).toEqual(sorted(Code.options));
 });
 
-test("the error kinds, with status and title", () => {
-  const listed = reference.rows("4.2", "status").map(([status, title, kind]) => `${status} ${title} ${only(kind)}`);
-  const known = Object.entries(ERROR_KINDS).map(([kind, { status, title }]) => `${status} ${title} ${kind}`);
-  expect(sorted(listed)).toEqual(sorted(known));
+describe("the error kinds", () => {
+  const tables = {
+    api: reference.rows("4.2", "status", "kind"),
+    gate: reference.rows("4.2", "status", "kind of a gate"),
+  };
+  /** Kinds that the sources of a part name. */
+  const namedIn = (part: string): string[] => {
+    const texts = sourcesOf(part).map(({ text }) => text);
+    return Object.keys(ERROR_KINDS).filter((kind) => texts.some((text) => text.includes(`"${kind}"`)));
+  };
+
+  test("have their status and title", () => {
+    const rows = [...tables.api, ...tables.gate].map(([status, title, kind]) => `${status} ${title} ${only(kind)}`);
+    const known = Object.entries(ERROR_KINDS).map(([kind, { status, title }]) => `${status} ${title} ${kind}`);
+    expect(sorted(rows)).toEqual(sorted(known));
+  });
+
+  test("are those of the API", () => {
+    expect(sorted(tables.api.map(([, , kind]) => only(kind)))).toEqual(sorted(namedIn("api-server")));
+  });
+
+  test("are those of a gate", () => {
+    const [, shared = ""] = /It shares (.*?) with the API/s.exec(reference.section("4.2")) ?? [];
+    const own = tables.gate.map(([, , kind]) => only(kind));
+    expect(sorted([...own, ...codesIn(shared)])).toEqual(sorted(namedIn("sidecar")));
+  });
 });
 
 test("the prefixes of ids", () => {

@@ -61,6 +61,7 @@ describe("a citation", () => {
     { text: " * as in api-v2.md\n   * section 9.3", found: ["api-v2.md 9.3"] },
     { text: "// RFC 9112\n// section 3.2.2", found: [] },
     { text: "RFC 9110, section 11.6.1", found: [] },
+    { text: "as RFC 9110 (7.8) allows", found: [] },
     { text: "this section has 9 lines", found: [] },
   ])("is found in $text", ({ text, found }) => {
     expect(findCitations(text).map(({ document, section }) => `${document} ${section}`)).toEqual(found);

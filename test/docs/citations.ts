@@ -18,7 +18,7 @@ const RFC = /\bRFC \d+,? $/;
 /** Forms that name no section, or no document that is in the repository. */
 const OTHER_FORMS = [
   /\bapi\/v\d+ (?:section )?\d/gi,
-  / \(\d{1,2}\.\d{1,2}\)/g,
+  /(?<!RFC \d+) \(\d{1,2}\.\d{1,2}\)/g,
   /\bthe design\b/gi,
   /\bof the reference\b/gi,
 ];

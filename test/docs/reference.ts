@@ -11,8 +11,8 @@ export interface Reference {
   readonly sections: readonly string[];
   /** The text of a section without those below it. Throws when there is none of the number. */
   section(number: string): string;
-  /** Rows of the tables of a section whose first column has this name, each a list of cells. Throws when there are none. */
-  rows(number: string, firstColumn: string): string[][];
+  /** Rows of the tables of a section that have all of these columns, each a list of cells. Throws when there are none. */
+  rows(number: string, ...columns: string[]): string[][];
 }
 
 /** Reads `docs/reference/<name>`. */
@@ -33,11 +33,11 @@ export function readReference(name: string): Reference {
   return {
     sections: headings.map(({ 1: number = "" }) => number),
     section,
-    rows(number, firstColumn) {
+    rows(number, ...columns) {
       const rows = tablesOf(section(number))
-        .filter(([header]) => header?.[0] === firstColumn)
+        .filter(([header = []]) => columns.every((name) => header.includes(name)))
         .flatMap(([, , ...rest]) => rest);
-      if (rows.length === 0) throw new Error(`section ${number} of ${name} has no table of ${firstColumn}`);
+      if (rows.length === 0) throw new Error(`section ${number} of ${name} has no table of ${columns.join(", ")}`);
       return rows;
     },
   };
