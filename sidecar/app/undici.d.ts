@@ -1,4 +1,4 @@
-// undici types its entry only; its own files have the same things.
+// undici types its entry only. Why its inner files are imported: docs/decisions/0013-two-inner-files-of-undici.md.
 declare module "undici/lib/dispatcher/pool.js" {
   const Pool: typeof import("undici").Pool;
   export default Pool;

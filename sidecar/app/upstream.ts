@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
-// The pool alone: the package's entry loads fetch, WebSocket and caches too, which costs each pod 50 ms and 8 MB.
+// The pool alone: the package's entry loads fetch, WebSocket and caches too, which costs each pod 50 ms and 6 MB (decision 0013).
 import Pool from "undici/lib/dispatcher/pool.js";
 import type { OnFault } from "../http/guard.ts";
 import { type AppConnector, openAppConnector } from "./app-connection.ts";

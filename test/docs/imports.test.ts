@@ -75,6 +75,20 @@ test("of a part with such folders, each has its row", () => {
   expect(folders.sort()).toEqual(FOLDERS.toSorted());
 });
 
+/** Whether a specifier leads into a library past its entry, by a path that it does not export. */
+function isInnerFile(specifier: string): boolean {
+  const [, library = "", path] = /^((?:@[^/]+\/)?[^/]+)(?:\/(.+))?$/.exec(specifier) ?? [];
+  if (path === undefined || /^(?:\.|node:)/.test(specifier)) return false;
+  const { exports } = JSON.parse(readFileSync(join(ROOT, "node_modules", library, "package.json"), "utf8"));
+  return exports === undefined;
+}
+
+test("no library is imported by an inner file, but for those that a decision names", () => {
+  const decision = readFileSync(join(ROOT, "docs/decisions/0013-two-inner-files-of-undici.md"), "utf8");
+  const inner = PARTS.flatMap((part) => sources(part)).flatMap((file) => imports(file).filter(isInnerFile));
+  expect(inner.filter((specifier) => !decision.includes(`\`${specifier}\``))).toEqual([]);
+});
+
 test("core/ uses no library but those that compute, so that it stays pure", () => {
   const libraries = new Set(
     sources("core")
