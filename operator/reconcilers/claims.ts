@@ -115,7 +115,7 @@ export function conflictOf<Stored extends Managed>(
   terms: ConflictTerms<Stored>,
 ): Verdict | undefined {
   const { object, stored, claimants } = claimed;
-  // Whoever has it in the store keeps it: a newcomer must not take away what is in force.
+  // An object keeps what it has in the store: a newcomer must not take away what is in force.
   if (ownOf(claimed) !== undefined) return undefined;
   const rival = olderRival(object, claimants);
   const message = rival === undefined ? heldBack(stored, terms) : terms.rival?.(labelOf(rival));

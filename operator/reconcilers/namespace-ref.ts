@@ -8,8 +8,8 @@ import { mayRefer } from "./spec.ts";
 import { findOwned } from "./stored.ts";
 
 /*
- * References to a rate-limit namespace. Which one an object stands for is the store's word: the one that it manages there. What the
- * object says of itself (its status, its annotations, a name that others have too) gives no right to anything.
+ * References to a rate-limit namespace. The store says which one an object stands for: the one that it manages there. What the object
+ * says of itself (its status, its annotations, a name that others have too) is not believed.
  */
 
 /** What an object that refers to a RatelimitNamespace can know of it: the store's id, or why not yet. */

@@ -4,8 +4,8 @@ import type { WorkResult } from "../runtime/queue.ts";
  * What a planner concludes. The verdict is one of:
  *
  *   Ready        the store holds what the spec asks for
- *   Progressing  not yet, and it will be tried again without anybody's help
- *   Stalled      only a changed manifest, or somebody's decision, can mend it
+ *   Progressing  not yet; the operator tries again by itself
+ *   Stalled      a person has to change the manifest, or to decide something
  */
 
 /** The reasons of our conditions and Events; users write alerts on them, so they are never renamed. */
@@ -31,7 +31,7 @@ export type Reason =
 export interface Verdict {
   readonly state: "Ready" | "Progressing" | "Stalled";
   readonly reason: Reason;
-  /** A sentence or two for whoever wrote the manifest; says what to do. */
+  /** A sentence or two for the author of the manifest; says what to do. */
   readonly message: string;
 }
 

@@ -27,7 +27,7 @@ export interface KindSteps<Observed, Action> {
   readonly describe: (action: Action) => string;
 }
 
-/** Creating, changing and checking take three looks; more means that somebody else writes at the same time. */
+/** Creating, changing and checking take three looks; more means that another writer is at work. */
 const PASSES_MAX = 6;
 const BUSY_REQUEUE_MS = 1_000;
 

@@ -99,7 +99,7 @@ export const conditionsOf = (object: ManifestObject): readonly Condition[] => pr
 
 function previousOf({ status }: ManifestObject): z.output<typeof Previous> {
   const parsed = Previous.safeParse(status ?? {});
-  // A status that somebody else broke is written anew.
+  // A status that another writer broke is written anew.
   return parsed.success ? parsed.data : { conditions: [] };
 }
 

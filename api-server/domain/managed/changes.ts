@@ -41,7 +41,7 @@ export async function lockManaged<Row extends ManagedRow, Ref extends NamedObjec
 }
 
 /**
- * Makes a locked object the manager's, or nobody's, and changes nothing else of it.
+ * Writes who manages a locked object from now on, null for unmanaged, and changes nothing else of it.
  * @returns what the audit log is to say of it: nothing when that is so already.
  * @throws PublicError 409 `managed_exists`.
  */
@@ -68,8 +68,8 @@ async function setManager<Row extends ManagedRow>(
 }
 
 /**
- * What a delete does to a locked object: it removes it, or, called by a manager that lets go of it, leaves it where it is, unmanaged.
- * In the latter case there is nothing to do, and nothing to log, when nobody manages it.
+ * What a delete does to a locked object: it removes it, or, with `Postern-Release`, leaves it in the store, unmanaged. Releasing what
+ * is unmanaged already does nothing and logs nothing.
  * @throws PublicError 409 `managed_elsewhere`.
  */
 export const deleteManaged = <Row extends ManagedRow>(

@@ -17,13 +17,13 @@ export interface Managing {
   readonly management: Management;
 }
 
-/** Of a call without such headers, or of one that does not care for them: it changes what nobody manages. */
+/** Of a call without such headers, or of one that ignores them: it changes unmanaged objects alone. */
 export const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
 
 /**
  * To be called before a managed object is changed or deleted, with the row locked.
  * @returns the manager that the row must have after a change: null when it is, or becomes, unmanaged.
- * @throws PublicError 409 `managed_elsewhere` when somebody else manages it, or the caller names no manager.
+ * @throws PublicError 409 `managed_elsewhere` when another manager has it, or the caller names none.
  */
 export function guardManaged(
   { management }: Managing,
@@ -45,7 +45,7 @@ export function guardManaged(
 export const adoptingManager = ({ management: { manager, adopt } }: Managing): string | null =>
   adopt && manager !== undefined ? manager : null;
 
-/** Whether a call that deletes does so, and does not merely let go of the object. */
+/** Whether a call that deletes removes the object, rather than releasing it. */
 export const isRemoval = ({ management }: Managing): boolean => management.manager === undefined || !management.release;
 
 /** The manager that an object gets when this call creates it. */

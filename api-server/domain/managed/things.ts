@@ -66,7 +66,7 @@ export interface ManagedThing<Row extends ManagedRow = never, Ref extends NamedO
   readonly events: { readonly created: string; readonly changed: string; readonly deleted: string };
   readonly targets: (object: Audited) => readonly AuditTarget[];
   readonly notFound: (which: string) => PublicError;
-  /** The live object; nobody else changes its row until the transaction ends. */
+  /** The live object; no other transaction changes its row until this one ends. */
   readonly lock: (tx: Queryable, ref: Ref) => Promise<Row | undefined>;
   /** Writes who manages a locked object, and leaves the rest of it as it is. */
   readonly setManager: (tx: Queryable, row: Row, manager: string | null, moment: Moment) => Promise<void>;

@@ -44,7 +44,7 @@ const refusalMessage = ({ pods: refusing, reason }: NonNullable<DataPlane["refus
   `${refusing} of ${pods} sidecars cannot enforce this generation and keep the last that they could: ${reason}. Upgrade the sidecars, or take back what their release does not know.`;
 
 /**
- * Whether sidecars of an older release refuse the stored policy. undefined when nobody can tell, and as long as none ever did: most
+ * Whether sidecars of an older release refuse the stored policy. undefined when that is not known, and as long as none ever did: most
  * policies never have this condition.
  */
 export function refused(

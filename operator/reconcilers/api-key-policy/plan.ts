@@ -167,7 +167,7 @@ const ACCEPTED: FurtherCondition = {
 };
 
 /**
- * Whoever reaches the pods without passing the sidecar is checked by nobody, and the status must not let that be forgotten.
+ * A client that reaches the pods without passing the sidecar is not checked, and the status has to say so.
  * Always true for now: no NetworkPolicy is written before the sidecar's ports are known, which is the webhook's part.
  */
 const bypassable = ({ parsed: { spec } }: ObservedPolicy): FurtherCondition => ({

@@ -7,8 +7,8 @@ import type { DataPlane } from "./gather.ts";
 export const NEVER_HEARD_MS = Number.MAX_SAFE_INTEGER;
 
 /**
- * Whether a sidecar serves by older knowledge than the policy in force allows (`onStale.after`). undefined when nobody can
- * tell: what was last known then stays in the status, and no Event is made twice of it.
+ * Whether a sidecar serves by older knowledge than the policy in force allows (`onStale.after`). undefined when that is not
+ * known: what was last known then stays in the status, and no Event is made twice of it.
  */
 export function stale(
   dataPlane: DataPlane | undefined,
