@@ -4,6 +4,7 @@ import type { Counters } from "../edge/counters/contract.ts";
 import type { LineSink } from "../edge/events/contract.ts";
 import type { PodReports } from "../edge/pods/contract.ts";
 import type { Projection } from "../edge/projection/contract.ts";
+import type { Rarely } from "../edge/rarely.ts";
 import type { CreditService } from "./credits/service.ts";
 import type { KeyVault } from "./domain/key-vault.ts";
 
@@ -20,6 +21,8 @@ export interface Deps {
   /** undefined without encryption keys: no key is recoverable. */
   readonly keyVault: KeyVault | undefined;
   readonly log: Logger;
+  /** For failures that come with every request of an outage: `noteRarely`. */
+  readonly rarely: Rarely;
   /** The wall clock, Unix ms. */
   readonly nowMs: () => number;
   readonly randomBytes: (size: number) => Uint8Array;

@@ -9,6 +9,7 @@ import { deciderJson } from "../edge/events/verification-line.ts";
 import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Closeable, Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
+import { Rarely } from "../edge/rarely.ts";
 import { buildApp } from "./app.ts";
 import { startBackgroundWork } from "./background-work.ts";
 import { createCreditService } from "./credits/postgres-credits.ts";
@@ -141,6 +142,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     pods: edge.pods,
     keyVault: config.encryptionKeys && createKeyVault(config.encryptionKeys, { randomBytes }),
     log,
+    rarely: new Rarely(),
     nowMs,
     randomBytes,
     // The server's own pages, unless it is known under another address; which port it has, it learns when it listens.

@@ -4,7 +4,7 @@ import type { VerifyParts } from "../../edge/verification/verify.ts";
 import type { Deps } from "../deps.ts";
 import { noteRarely } from "./note-rarely.ts";
 
-type CountingDeps = Pick<Deps, "projection" | "counters" | "credits" | "log" | "nowMs">;
+type CountingDeps = Pick<Deps, "projection" | "counters" | "credits" | "log" | "rarely" | "nowMs">;
 
 /**
  * While the shared store is lost, each process decides limits by what it knows itself (api-v2.md section 9.1), so that several may

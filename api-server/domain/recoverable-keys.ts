@@ -8,7 +8,7 @@ import { noteRarely } from "./note-rarely.ts";
  * its encryption key was taken away too early, or somebody changed the row.
  */
 export async function decryptKeys(
-  deps: Pick<Deps, "db" | "counters" | "log">,
+  deps: Pick<Deps, "db" | "rarely" | "log">,
   vault: KeyVault,
   { workspaceId, keyIds }: { readonly workspaceId: string; readonly keyIds: readonly string[] },
 ): Promise<Map<string, string>> {

@@ -54,7 +54,7 @@ export type Observe = (request: FastifyRequest, status: number) => void;
 export type ErrorSender = (request: FastifyRequest, reply: FastifyReply, thrown: unknown) => void;
 
 /** Gives the function that answers a request with what was thrown, logging what only the operator may know. */
-export function createErrorSender(deps: Pick<Deps, "counters" | "docsUrl" | "log">, observe: Observe): ErrorSender {
+export function createErrorSender(deps: Pick<Deps, "rarely" | "docsUrl" | "log">, observe: Observe): ErrorSender {
   return (request, reply, thrown) => {
     const error = toPublicError(request, thrown);
     const { status } = ERROR_KINDS[error.kind];

@@ -7,6 +7,7 @@ import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
 import { deciderJson } from "../../edge/events/verification-line.ts";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
+import { Rarely } from "../../edge/rarely.ts";
 import { createTestDatabase } from "../../test/harness/postgres.ts";
 import { type AppOptions, buildApp } from "../app.ts";
 import { createCreditService } from "../credits/postgres-credits.ts";
@@ -115,6 +116,7 @@ export async function buildTestApp(
     pods: edge.pods,
     keyVault: createKeyVault([{ id: "test", secret: randomBytes(32) }], { randomBytes }),
     log,
+    rarely: new Rarely(),
     nowMs,
     randomBytes,
     docsUrl: "https://docs.test",

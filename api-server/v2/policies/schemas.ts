@@ -82,7 +82,7 @@ export async function describePolicy(deps: Deps, workspaceId: string, row: Polic
 
 /** undefined when nothing is known: changing policies must go on while the shared store is away. */
 async function findDataPlane(
-  { pods, counters, log }: Deps,
+  { pods, rarely, log }: Deps,
   workspaceId: string,
   { id, version }: PolicyHeadRow,
 ): Promise<DataPlane | undefined> {
@@ -92,7 +92,7 @@ async function findDataPlane(
   } catch (error) {
     // The operator asks for every policy, again and again.
     const reason = error instanceof Error ? error.message : String(error);
-    noteRarely({ counters, log }, { reason, message: "reports of sidecars cannot be read" });
+    noteRarely({ rarely, log }, { reason, message: "reports of sidecars cannot be read" });
     return undefined;
   }
   // One that cannot even tell the version can enforce none.
