@@ -1,6 +1,6 @@
 import { Counter, type Registry } from "prom-client";
+import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
-import type { Closeable } from "../edge/projection/contract.ts";
 import { createLoopFailures, startLoop } from "./background.ts";
 import { loadRequested, writeSpentBehind } from "./credits/loops.ts";
 import { runRefill } from "./credits/refill.ts";

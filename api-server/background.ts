@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
-import type { Closeable } from "../edge/projection/contract.ts";
+import type { Closeable } from "../edge/closeable.ts";
 
 export interface LoopOptions {
   readonly name: string;

@@ -1,8 +1,9 @@
 import { performance } from "node:perf_hooks";
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
+import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
-import type { Closeable, Projection } from "../edge/projection/contract.ts";
+import type { Projection } from "../edge/projection/contract.ts";
 import { within } from "../edge/redis/script.ts";
 import { DEGRADATIONS, type DegradationReason, type Health, judgeHealth, type Observation, REASONS } from "./health.ts";
 import { createPool } from "./store/pool.ts";

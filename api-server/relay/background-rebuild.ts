@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
 import type { Gauge } from "prom-client";
+import type { Closeable } from "../../edge/closeable.ts";
 import type { CreditStore } from "../../edge/credits/contract.ts";
-import { type Closeable, ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
+import { ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
 import { connectWorker } from "./leadership.ts";
 import { type RebuildOptions, rebuild, rebuildWorkspace } from "./rebuild.ts";
 

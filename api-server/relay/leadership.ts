@@ -1,5 +1,5 @@
 import type { Client } from "pg";
-import type { Closeable } from "../../edge/projection/contract.ts";
+import type { Closeable } from "../../edge/closeable.ts";
 import { tryLock } from "../store/advisory-locks.ts";
 import { createNamedClient } from "../store/named-client.ts";
 import { OUTBOX_CHANNEL } from "../store/outbox.ts";

@@ -1,8 +1,9 @@
 import type { Client } from "pg";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
+import type { Closeable } from "../../edge/closeable.ts";
 import type { CreditStore } from "../../edge/credits/contract.ts";
-import { type Closeable, ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
+import { ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
 import {
   countOutbox,
   deleteOldRecentMarks,

@@ -1,5 +1,5 @@
 import type { Consumed, CreditCharge, LimitCharge } from "../../core/charges.ts";
-import type { Closeable } from "../projection/contract.ts";
+import type { Closeable } from "../closeable.ts";
 
 /*
  * Counting rate limits and spending credits, where all processes see the same numbers. The arithmetic is

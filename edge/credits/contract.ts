@@ -1,4 +1,4 @@
-import type { Closeable } from "../projection/contract.ts";
+import type { Closeable } from "../closeable.ts";
 
 /*
  * The shared counter of a key's credits: {rev, granted, spent, open}. remaining = granted − spent. `Counters.consume` spends; this is

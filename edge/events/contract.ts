@@ -1,4 +1,4 @@
-import type { Closeable } from "../projection/contract.ts";
+import type { Closeable } from "../closeable.ts";
 
 /** One verification, recorded for analytics. Never contains the key itself. Times are Unix ms, latency is ms. */
 export interface VerificationEvent {

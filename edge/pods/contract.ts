@@ -1,4 +1,4 @@
-import type { Closeable } from "../projection/contract.ts";
+import type { Closeable } from "../closeable.ts";
 
 /*
  * Reports of the sidecars, from which the operator (through the API) learns when all pods enforce a policy.

@@ -1,6 +1,7 @@
 import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import type { NamespaceRecord, OverrideRecord } from "../../core/verification/records.ts";
+import type { Closeable } from "../closeable.ts";
 
 /*
  * How what verification needs to know gets from Postgres to the place where it is decided.
@@ -107,10 +108,6 @@ export interface FeedListener {
   onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void;
   /** Something on the feed was not believed; what that led to was told before. */
   onRefused?(what: RefusedKind, problem: string): void;
-}
-
-export interface Closeable {
-  close(): Promise<void>;
 }
 
 export interface ChangeFeed {

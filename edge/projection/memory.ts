@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
+import type { Closeable } from "../closeable.ts";
 import {
   type BeginOptions,
   CENTRAL_ONLY_KINDS,
   type ChangeFeed,
-  type Closeable,
   type FeedId,
   type FeedListener,
   jsonOf,

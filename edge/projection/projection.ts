@@ -2,9 +2,9 @@ import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import { selectOverride } from "../../core/ratelimits/overrides.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import type { NamespaceRecord, OverridePatternsRecord, OverrideRecord } from "../../core/verification/records.ts";
+import type { Closeable } from "../closeable.ts";
 import {
   type ChangeFeed,
-  type Closeable,
   type FeedId,
   type FeedListener,
   type Lookup,

@@ -1,7 +1,8 @@
+import type { Closeable } from "../closeable.ts";
 import type { RedisClient } from "../redis/connect.ts";
 import type { RedisKeys } from "../redis/keys.ts";
 import { StoreClock } from "../redis/store-clock.ts";
-import type { ChangeFeed, Closeable, FeedId, FeedListener } from "./contract.ts";
+import type { ChangeFeed, FeedId, FeedListener } from "./contract.ts";
 import type { KnownHeads } from "./known-heads.ts";
 import { Follower } from "./redis-follower.ts";
 
