@@ -1,5 +1,4 @@
 import { makeId } from "../../core/ids.ts";
-import type { Call } from "../procedure.ts";
 import type { Queryable } from "./queryable.ts";
 
 /** What an event is about; `type` is one of the names in api-v2.md section 20. */
@@ -51,14 +50,26 @@ export interface AuditContext {
   readonly areOneCall?: boolean;
 }
 
+/** What of a procedure's call the log needs. */
+export interface AuditedCall {
+  readonly caller: {
+    readonly workspaceId: string;
+    readonly rootKeyId: string;
+    readonly rootKeyName: string | undefined;
+  };
+  readonly management: { readonly manager: string | undefined };
+  readonly origin: { readonly requestId: string; readonly clientIp: string; readonly userAgent: string | undefined };
+  readonly deps: { readonly nowMs: () => number; readonly randomBytes: (size: number) => Uint8Array };
+}
+
 export const SYSTEM_ACTOR: AuditActor = { type: "system", id: "system", name: "system" };
 
 /** Writes the events of one call, in the caller's transaction. Several of them share a correlation id. */
-export function insertAudit(tx: Queryable, call: Call<unknown>, events: readonly AuditEvent[]): Promise<void> {
+export function insertAudit(tx: Queryable, call: AuditedCall, events: readonly AuditEvent[]): Promise<void> {
   return insertAuditEvents(tx, auditContext(call), events);
 }
 
-export function auditContext({ caller, management, origin, deps }: Call<unknown>): AuditContext {
+export function auditContext({ caller, management, origin, deps }: AuditedCall): AuditContext {
   const { manager } = management;
   return {
     workspaceId: caller.workspaceId,
