@@ -1,11 +1,11 @@
 import { Counter, type Registry } from "prom-client";
+import { utcDate } from "../core/utc-date.ts";
 import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
 import { createLoopFailures, startLoop } from "./background.ts";
 import { loadRequested, writeSpentBehind } from "./credits/loops.ts";
 import { runRefill } from "./credits/refill.ts";
 import type { Deps } from "./deps.ts";
-import { utcDate } from "./domain/credits.ts";
 import { keepPartitions } from "./ingest/ingest.ts";
 import { Ingester } from "./ingest/ingester.ts";
 import { Retention, type RetentionDays } from "./retention.ts";

@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import { Counter, Gauge, type Registry } from "prom-client";
+import { DAY_MS } from "../core/utc-date.ts";
 import { countOutbox } from "./store/outbox.ts";
 import {
   type RemoveBatch,
@@ -19,7 +20,6 @@ import type { RunTurns } from "./workspace-turns.ts";
  * nothing is left. Several api-servers may do so at once; each passes over the rows that another one holds.
  */
 
-const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const ROWS_MAX = 500;
 /** Removed rows leave marks. While the relay has so many to carry, those of changes come first. */

@@ -1,8 +1,8 @@
 import type { Pool, PoolClient } from "pg";
 import type { Logger } from "pino";
+import { utcDate } from "../../core/utc-date.ts";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { CountedKey, CreditCounter, CreditStore } from "../../edge/credits/contract.ts";
-import { utcDate } from "../domain/credits.ts";
 import {
   deleteKeyCredits,
   holdKeys,

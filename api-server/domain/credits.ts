@@ -20,6 +20,3 @@ export function toCreditRow({ remaining, refill }: CreditsState): CreditRow | un
   if (remaining === null) return undefined;
   return { remaining, refillAmount: refill?.amount ?? null, refillDay: refill?.refillDay ?? null };
 }
-
-/** The UTC date of an instant, `YYYY-MM-DD`. */
-export const utcDate = (ms: number): string => new Date(ms).toISOString().slice(0, 10);

@@ -1,12 +1,13 @@
 import type { PoolClient } from "pg";
 import type { CreditsState } from "../../core/credits/credits.ts";
 import { makeId } from "../../core/ids.ts";
+import { utcDate } from "../../core/utc-date.ts";
 import type { Call } from "../procedure.ts";
 import type { ApiRow } from "../store/apis.ts";
 import { type AuditEvent, insertAudit } from "../store/audit.ts";
 import { type ImportedKey, insertImportedKeys, listKnownHashes } from "../store/key-imports.ts";
 import type { MigrationRow } from "../store/migrations-of-keys.ts";
-import { toCreditRow, utcDate } from "./credits.ts";
+import { toCreditRow } from "./credits.ts";
 import { ensureImportParts, type ImportParts, type NamedPart } from "./import-parts.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";
 import { newRatelimits, type WantedRatelimit } from "./new-ratelimits.ts";

@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from "pg";
+import { DAY_MS, utcDate } from "../../core/utc-date.ts";
 import type { TakenEvents, UsageEvent, VerificationEvent } from "../../edge/events/contract.ts";
-import { utcDate } from "../domain/credits.ts";
 import { insertEventLines } from "../store/event-lines.ts";
 import { insertRatelimitEvents, insertVerificationEvents } from "../store/events.ts";
 import { isDatabaseUnavailable, isRetryable, isWaitOver } from "../store/failures.ts";
@@ -14,7 +14,6 @@ import { limitWaiting } from "../store/waiting.ts";
  * acknowledged only after the commit.
  */
 
-const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 /** Days of raw events that are kept. */
 export const RETENTION_DAYS = 35;

@@ -1,3 +1,4 @@
+import { DAY_MS, utcDate } from "../../core/utc-date.ts";
 import type { Queryable } from "./queryable.ts";
 
 /* One partition a UTC day for each table of events, so that what is too old goes as a whole, in no time. */
@@ -11,7 +12,7 @@ export async function ensurePartitions(tx: Queryable, dates: readonly string[]):
   await tx.query("select pg_advisory_xact_lock($1)", [LOCK]);
   for (const date of dates) {
     if (!/^\d{4}-\d{2}-\d{2}$/.test(date)) throw new Error(`${JSON.stringify(date)} is not a date`);
-    const next = new Date(Date.parse(date) + 86_400_000).toISOString().slice(0, 10);
+    const next = utcDate(Date.parse(date) + DAY_MS);
     for (const table of TABLES) {
       // A name cannot be a parameter; both parts of it are known to be harmless.
       await tx.query(

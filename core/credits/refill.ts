@@ -1,3 +1,5 @@
+import { DAY_MS } from "../utc-date.ts";
+
 /*
  * Refills are due on calendar dates in UTC (api-v2.md section 10.2), written `YYYY-MM-DD`. Due dates that were missed are done
  * later, once each, but at most 31 of them.
@@ -11,7 +13,6 @@ export interface Refill {
   readonly refillDay?: number | undefined;
 }
 
-const DAY_MS = 86_400_000;
 const MADE_UP_FOR_MAX = 31;
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 

@@ -1,5 +1,6 @@
 import type { Consumed } from "../charges.ts";
 import { retryAtMs, wholeSecondsUntil } from "../ratelimits/limit-headers.ts";
+import { DAY_MS } from "../utc-date.ts";
 import type { Code } from "./codes.ts";
 
 /** What a verification can end with once the key itself has passed. */
@@ -13,8 +14,6 @@ export function codeAfterCounting({ passed, credits }: Pick<Consumed, "passed" |
   if (!passed) return "RATE_LIMITED";
   return credits === undefined || credits.status === "spent" ? "VALID" : "USAGE_EXCEEDED";
 }
-
-const DAY_MS = 86_400_000;
 
 /**
  * Whole seconds, at least 1, until a refused request may pass: when the last of the refusing limits could. Credits come back by

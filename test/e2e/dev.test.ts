@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { DAY_MS, utcDate } from "../../core/utc-date.ts";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
@@ -182,7 +183,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
       const { key } = (await callApi(ready, "keys.createKey", { apiId, credits })).body.data;
       const verify = async () => (await callApi(ready, "keys.verifyKey", { key })).body.data.credits;
       expect(await verify()).toBe(2);
-      const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+      const tomorrow = utcDate(Date.now() + DAY_MS);
       const { stdout } = await run(
         process.execPath,
         ["cli/main.ts", "refill", "run", "--json", "--at", tomorrow, "--data", join(folder, "data")],

@@ -1,7 +1,7 @@
 import { createCreditService } from "../../../api-server/credits/postgres-credits.ts";
 import { type RefillRun, runRefill } from "../../../api-server/credits/refill.ts";
 import type { Administrator } from "../../../api-server/domain/administration/administrator.ts";
-import { utcDate } from "../../../api-server/domain/credits.ts";
+import { utcDate } from "../../../core/utc-date.ts";
 import { openRedisEdge } from "../../../edge/open.ts";
 import { withDatabase } from "../../administration.ts";
 import { defineCommand } from "../../command.ts";
