@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import createFetchClient from "openapi-fetch";
+import { jitterMs } from "../../core/backoff.ts";
 import type { paths } from "../api-types.ts";
-import { jitterMs } from "../runtime/backoff.ts";
 
 /** The procedures, `keys.createKey` and so on. */
 export type Procedure = keyof paths extends `/v2/${infer Name}` ? Name : never;

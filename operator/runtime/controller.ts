@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { jitterMs } from "./backoff.ts";
+import { jitterMs } from "../../core/backoff.ts";
 import { formatKey, type ObjectKey, parseKey } from "./object-key.ts";
 import { createQueue, type WorkQueue, type WorkResult } from "./queue.ts";
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { jitterMs } from "./backoff.ts";
+import { jitterMs } from "../../core/backoff.ts";
 import { isKubeError, type KubeClient } from "./kube-client.ts";
 
 /*

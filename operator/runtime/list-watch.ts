@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { backoffMs, jitterMs } from "./backoff.ts";
+import { backoffMs, jitterMs } from "../../core/backoff.ts";
 import { isKubeError, isSilence, type KubeClient, KubeError, type KubeList, type KubeObject } from "./kube-client.ts";
 
 /*

@@ -1,4 +1,4 @@
-import { type BackoffOptions, backoffMs } from "./backoff.ts";
+import { type BackoffOptions, backoffMs } from "../../core/backoff.ts";
 
 /*
  * The states of a key:
