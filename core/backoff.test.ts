@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { backoffMs, jitterMs } from "./backoff.ts";
+import { backoffMs, doubledMs, jitterMs } from "./backoff.ts";
 
 const options = { firstMs: 100, maxMs: 5_000, random: () => 0 };
 
@@ -13,7 +13,7 @@ test("at most half of the wait is random", () => {
   const almostOne = 1 - Number.EPSILON;
   expect(backoffMs(3, { ...options, random: () => almostOne })).toBe(200);
   for (let i = 0; i < 100; i++) {
-    const ms = backoffMs(3, { firstMs: 100, maxMs: 5_000 });
+    const ms = backoffMs(3, { ...options, random: Math.random });
     expect(ms).toBeGreaterThanOrEqual(200);
     expect(ms).toBeLessThanOrEqual(400);
   }
@@ -22,4 +22,11 @@ test("at most half of the wait is random", () => {
 test("jitter only shortens the wait", () => {
   expect(jitterMs(1000, 0.1, () => 0)).toBe(1000);
   expect(jitterMs(1000, 0.1, () => 1)).toBe(900);
+});
+
+test("a wait is twice the one before, within its bounds; after none it is the first", () => {
+  const waits = [0];
+  for (let i = 0; i < 6; i++) waits.push(doubledMs(waits.at(-1) ?? 0, { firstMs: 50, maxMs: 500 }));
+  expect(waits).toEqual([0, 50, 100, 200, 400, 500, 500]);
+  expect(doubledMs(30_000, { firstMs: 200, maxMs: 1_000 })).toBe(1_000);
 });

@@ -1,11 +1,12 @@
+import { doubledMs } from "../../core/backoff.ts";
+
 /*
  * Whose events are looked for when. A workspace that had something is looked at again in the next round, one that has nothing
  * less and less often, and one that fails later still: a stranger's broken stream costs the others little.
  */
 
-const SOON_MS = 200;
-const IDLE_MAX_MS = 1_000;
-const FAILING_MAX_MS = 30_000;
+const IDLE = { firstMs: 200, maxMs: 1_000 };
+const FAILING = { firstMs: 200, maxMs: 30_000 };
 
 export type TurnEnd = "stored" | "nothing" | "failed";
 
@@ -19,8 +20,7 @@ interface Turn {
 export function nextTurn(last: Turn | undefined, how: TurnEnd, nowMs: number): Turn {
   if (how === "stored") return { dueAtMs: nowMs, delayMs: 0, failures: 0 };
   const failures = how === "failed" ? (last?.failures ?? 0) + 1 : 0;
-  const doubled = Math.max(SOON_MS, 2 * (last?.delayMs ?? 0));
-  const delayMs = Math.min(how === "failed" ? FAILING_MAX_MS : IDLE_MAX_MS, doubled);
+  const delayMs = doubledMs(last?.delayMs ?? 0, how === "failed" ? FAILING : IDLE);
   return { dueAtMs: nowMs + delayMs, delayMs, failures };
 }
 

@@ -1,6 +1,7 @@
 import type { Client } from "pg";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
+import { backoffMs } from "../../core/backoff.ts";
 import type { Closeable } from "../../edge/closeable.ts";
 import type { CreditStore } from "../../edge/credits/contract.ts";
 import { ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
@@ -33,7 +34,7 @@ import { carryRound, TableEmptied, Turns } from "./round.ts";
 
 const TICK_MS = 1000;
 /** Short, because a store that came back from an old snapshot gives credits twice until the relay has looked at it. */
-const RETRY_MAX_MS = 1000;
+const RETRY = { firstMs: 200, maxMs: 1000, random: Math.random };
 /** Between two looks at a store that turned out to hold another projection. */
 const LOOK_AGAIN_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
@@ -127,9 +128,8 @@ class RelayLoop implements Relay {
         this.#failures += 1;
         this.#metrics.failures.inc();
         this.#woken = false;
-        const delayMs = Math.min(RETRY_MAX_MS, 100 * 2 ** this.#failures) * (0.5 + Math.random() / 2);
         if (this.#failures === 1) this.#options.log.error({ err: error }, "relay failed; it goes on trying");
-        await this.#pause(delayMs);
+        await this.#pause(backoffMs(this.#failures, RETRY));
       }
     }
   }

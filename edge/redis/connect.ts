@@ -1,4 +1,5 @@
 import { Cluster, Redis } from "ioredis";
+import { backoffMs } from "../../core/backoff.ts";
 
 /** One Redis, or a cluster, where one script call may touch only keys of one slot. */
 export type RedisClient = Redis | Cluster;
@@ -8,13 +9,10 @@ export const isCluster = (client: RedisClient): client is Cluster => client inst
 const CONNECT_TIMEOUT_MS = 2_000;
 /** A connection that owes replies and is silent for this long is dead, even if it was not closed. */
 const SILENCE_MAX_MS = 5_000;
-const RECONNECT_MAX_MS = 2_000;
+const RECONNECT = { firstMs: 25, maxMs: 2_000, random: Math.random };
 
-/** Grows to two seconds. Half of it is random, so that a thousand pods do not reconnect at the same time. */
-export function reconnectDelayMs(attempt: number): number {
-  const ceiling = Math.min(RECONNECT_MAX_MS, 25 * 2 ** Math.min(attempt, 10));
-  return ceiling / 2 + Math.random() * (ceiling / 2);
-}
+/** `attempt` counts from 0. */
+export const reconnectDelayMs = (attempt: number): number => backoffMs(attempt + 1, RECONNECT);
 
 /**
  * Connects in the background and retries for ever. A command fails at once while there is no connection, or when its connection is

@@ -111,7 +111,7 @@ export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS, signal: s
         const outcome = await outcomeOf(procedure, () => send(procedure, body, management));
         if ("data" in outcome) return { data: outcome.data as Data<P> };
         if ("refusal" in outcome) return outcome;
-        const waitMs = outcome.retryAfterMs ?? jitterMs(RETRY_MS * attempt, 0.5);
+        const waitMs = outcome.retryAfterMs ?? jitterMs(RETRY_MS * attempt, 0.5, Math.random);
         if (!outcome.mayRetry || stop?.aborted || attempt === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MS_MAX)
           throw outcome.error;
         await sleep(waitMs);

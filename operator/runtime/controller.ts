@@ -22,7 +22,7 @@ export interface Controller {
   close(): Promise<void>;
 }
 
-const RETRY = { firstMs: 250, maxMs: 60_000 };
+const RETRY = { firstMs: 250, maxMs: 60_000, random: Math.random };
 
 /** Runs `reconcile` for the keys that are added: level-triggered, one worker per key, with backoff and periodic resync. */
 export function startController(options: ControllerOptions): Controller {
@@ -33,7 +33,9 @@ export function startController(options: ControllerOptions): Controller {
     try {
       const { requeueAfterMs } = await reconcile(parseKey(text));
       result = "success";
-      return { requeueAfterMs: Math.min(requeueAfterMs ?? Number.POSITIVE_INFINITY, jitterMs(resyncMs, 0.1)) };
+      return {
+        requeueAfterMs: Math.min(requeueAfterMs ?? Number.POSITIVE_INFINITY, jitterMs(resyncMs, 0.1, Math.random)),
+      };
     } finally {
       observe?.({ name, result, durationMs: performance.now() - startedAt });
     }

@@ -138,7 +138,9 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
         log.warn({ lease: name, err: error }, "the lease could not be renewed");
         if (isOver()) follow();
       }
-      await sleep(jitterMs(timing.renewMs, 0.2), undefined, { signal: stop.signal }).catch(() => undefined);
+      await sleep(jitterMs(timing.renewMs, 0.2, Math.random), undefined, { signal: stop.signal }).catch(
+        () => undefined,
+      );
     }
   }
 

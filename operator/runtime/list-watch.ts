@@ -42,7 +42,7 @@ export interface ListWatch {
 const PAGE = "500";
 const WATCH_SECONDS = 290;
 const SILENCE_MS = 100_000;
-const RETRY = { firstMs: 200, maxMs: 30_000 };
+const RETRY = { firstMs: 200, maxMs: 30_000, random: Math.random };
 /** A watch that ended sooner than this did not work. */
 const SHORT_MS = 1_000;
 
@@ -95,7 +95,7 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
     const query = {
       resourceVersion,
       allowWatchBookmarks: "true",
-      timeoutSeconds: String(Math.round(jitterMs(WATCH_SECONDS, 0.3))),
+      timeoutSeconds: String(Math.round(jitterMs(WATCH_SECONDS, 0.3, Math.random))),
     };
     for await (const { type, object } of client.watch({ path, query, silenceMs, signal: stop.signal })) {
       if (type === "ERROR") throw toError(object);

@@ -1,4 +1,4 @@
-import { type BackoffOptions, backoffMs } from "../../core/backoff.ts";
+import { type Backoff, backoffMs } from "../../core/backoff.ts";
 
 /*
  * The states of a key:
@@ -23,7 +23,7 @@ export interface QueueOptions {
   /** A throw means: retry after the backoff. */
   readonly work: (key: string) => Promise<WorkResult>;
   readonly concurrency: number;
-  readonly backoff: BackoffOptions;
+  readonly backoff: Backoff;
   /** Called for each failure, with the number of failures in a row and the wait before the next attempt. */
   readonly onFailure: (failure: { key: string; error: unknown; failures: number; retryAfterMs: number }) => void;
   readonly paused?: boolean;

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import { doubledMs } from "../../core/backoff.ts";
 import type { Projection, RecordRef } from "../../edge/projection/contract.ts";
 import { type PolicyInForce, readPolicy } from "./in-force.ts";
 
@@ -18,8 +19,7 @@ import { type PolicyInForce, readPolicy } from "./in-force.ts";
  * at again now and then all the same, for a record that was only damaged.
  */
 
-const RETRY_FIRST_MS = 50;
-const RETRY_MAX_MS = 1_000;
+const RETRY = { firstMs: 50, maxMs: 1_000 };
 const REFUSED_RETRY_MS = 30_000;
 
 /** A stored policy that is newer than the one in force and cannot be enforced. */
@@ -57,7 +57,7 @@ export function followPolicy(options: {
   let isReading = false;
   /** A change came while a read was under way, which may have seen what was before it. */
   let readAgain = false;
-  let retryMs = RETRY_FIRST_MS;
+  let retryMs = 0;
   let retry: NodeJS.Timeout | undefined;
 
   const tell = () => {
@@ -138,10 +138,9 @@ export function followPolicy(options: {
     } while (readAgain && !isClosed);
     isReading = false;
     if (isClosed) return;
-    if (outcome !== "retry") retryMs = RETRY_FIRST_MS;
+    retryMs = outcome === "retry" ? doubledMs(retryMs, RETRY) : 0;
     if (outcome === "settled") return;
     retry = setTimeout(() => void read(), outcome === "refused" ? REFUSED_RETRY_MS : retryMs);
-    if (outcome === "retry") retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
   }
 
   const concerns = (ref: RecordRef | undefined): boolean =>
