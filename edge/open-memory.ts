@@ -1,8 +1,8 @@
 import { MemoryCounters, MemoryStore } from "./counters/memory.ts";
 import { MemoryCreditStore } from "./credits/memory.ts";
+import type { Edge } from "./edge.ts";
 import { BufferedSink } from "./events/buffer.ts";
 import { MemoryEventStream } from "./events/memory.ts";
-import type { Edge } from "./open.ts";
 import { MemoryPodReports } from "./pods/memory.ts";
 import { MemoryProjectionStore } from "./projection/memory.ts";
 

@@ -1,9 +1,9 @@
-import { CONSUME, CONSUME_MANY, GIVE_BACK, SPEND_CREDITS, SYNC_COUNTS } from "../counters/scripts.ts";
-import { APPEND } from "../events/redis-sink.ts";
-import { REPORT } from "../pods/redis.ts";
-import { POSITION } from "../projection/scripts.ts";
-import { isCluster, type RedisClient } from "./connect.ts";
-import type { Script } from "./script.ts";
+import { CONSUME, CONSUME_MANY, GIVE_BACK, SPEND_CREDITS, SYNC_COUNTS } from "./counters/scripts.ts";
+import { APPEND } from "./events/redis-sink.ts";
+import { REPORT } from "./pods/redis.ts";
+import { POSITION } from "./projection/scripts.ts";
+import { isCluster, type RedisClient } from "./redis/connect.ts";
+import type { Script } from "./redis/script.ts";
 
 /** The scripts of pods. A pod's user may run a loaded script, but not load one. */
 const OF_PODS: readonly Script[] = [

@@ -1,0 +1,37 @@
+import type { Counters } from "./counters/contract.ts";
+import type { CreditStore } from "./credits/contract.ts";
+import type { EventSource, LineSink } from "./events/contract.ts";
+import type { PodReports } from "./pods/contract.ts";
+import type { ChangeFeed, RecordSource, RecordWriter } from "./projection/contract.ts";
+
+/** Counters as each part uses them: strict ones in the shared store, local ones in the process, refusals cached. */
+export interface EdgeCounters extends Counters {
+  /** Forgets cached refusals: for a new projection, when counters may have gone back in time. */
+  forgetDenials(): void;
+  /** Units admitted beyond limits with `accuracy: "local"` so far, as far as this process can see. */
+  overAdmitted(): number;
+}
+
+/** Everything that travels between the centre and the pods, over one store. */
+export interface Edge {
+  readonly kind: "redis" | "memory";
+  readonly writer: RecordWriter;
+  readonly source: RecordSource;
+  readonly feed: ChangeFeed;
+  /** `extraPoll`: after the timeout, one more turn of the event loop reads a reply that has already arrived. */
+  counters(options: { timeoutMs: number; extraPoll?: boolean }): EdgeCounters;
+  readonly credits: CreditStore;
+  readonly sink: LineSink;
+  readonly events: EventSource;
+  readonly pods: PodReports;
+  /**
+   * Loads the scripts of pods into a store that has lost them, because a pod's user may run scripts but not load them. Throws when the
+   * store is unreachable.
+   */
+  loadScripts(): Promise<void>;
+  /** Throws when the store does not answer within a second. */
+  ping(): Promise<void>;
+  info(): Promise<{ evictionPolicy?: string }>;
+  /** Sends what is waiting and closes every connection; counters, sink and feed are closed too. */
+  close(): Promise<void>;
+}
