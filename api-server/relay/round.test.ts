@@ -1,7 +1,8 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
-import { jsonOf, type RecordRef, type RecordWriter } from "../../edge/projection/contract.ts";
+import { jsonOf, type RecordWriter } from "../../edge/projection/contract.ts";
+import type { RecordRef } from "../../edge/records.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { createPool } from "../store/pool.ts";
 import { carryRound, ROUND_MAX, Turns } from "./round.ts";

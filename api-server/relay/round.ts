@@ -1,9 +1,5 @@
-import {
-  ProjectionChanged,
-  type RecordKind,
-  type RecordRef,
-  type RecordWriter,
-} from "../../edge/projection/contract.ts";
+import { ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
+import type { RecordKind, RecordRef } from "../../edge/records.ts";
 import {
   listKeyRefs,
   listOutbox,

@@ -1,4 +1,4 @@
-import type { RecordKind, RecordRef } from "../../edge/projection/contract.ts";
+import type { RecordKind, RecordRef } from "../../edge/records.ts";
 import type { Queryable } from "./queryable.ts";
 
 /**

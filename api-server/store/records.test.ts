@@ -11,7 +11,7 @@ import {
   RoleRecord,
   WorkspaceRecord,
 } from "../../core/verification/records.ts";
-import type { RecordKind, RecordRef } from "../../edge/projection/contract.ts";
+import type { RecordKind, RecordRef } from "../../edge/records.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { readRecords } from "../../test/harness/projected-records.ts";
 import { insertKeys, insertOtherKinds, insertWorkspace, keyRow } from "../../test/harness/rows.ts";

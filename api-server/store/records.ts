@@ -1,11 +1,5 @@
-import {
-  JsonText,
-  REFERRED_KINDS,
-  type RecordKind,
-  type RecordRef,
-  type RecordSource,
-  type RecordWrite,
-} from "../../edge/projection/contract.ts";
+import { JsonText, type RecordSource, type RecordWrite } from "../../edge/projection/contract.ts";
+import { REFERRED_KINDS, type RecordKind, type RecordRef } from "../../edge/records.ts";
 import { isDatabaseUnavailable } from "./failures.ts";
 import type { Queryable } from "./queryable.ts";
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Projection, RecordRef } from "../../edge/projection/contract.ts";
+import type { Projection } from "../../edge/projection/contract.ts";
+import type { RecordRef } from "../../edge/records.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { createPool } from "./pool.ts";
 import { inTransaction } from "./transaction.ts";

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient, QueryResult } from "pg";
-import type { Projection, RecordRef } from "../../edge/projection/contract.ts";
+import type { Projection } from "../../edge/projection/contract.ts";
+import type { RecordRef } from "../../edge/records.ts";
 import { isRetryable } from "./failures.ts";
 import type { Mark } from "./outbox.ts";
 

@@ -2,6 +2,7 @@ import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import type { NamespaceRecord, OverrideRecord } from "../../core/verification/records.ts";
 import type { Closeable } from "../closeable.ts";
+import { REFERRED_KINDS, type RecordRef } from "../records.ts";
 
 /*
  * How what verification needs to know gets from Postgres to the place where it is decided.
@@ -11,49 +12,6 @@ import type { Closeable } from "../closeable.ts";
  *
  * The api-server uses the same Projection over a RecordSource that reads Postgres itself.
  */
-
-/**
- * `override` is one exact identifier of a namespace, `overridePatterns` are all of its identifiers with a `*`.
- * `namespaceName` leads from a name to the namespace, and `rootKey` is a root key: the central server alone reads these
- * two, so they travel on its feed but are never written to a store that pods can read.
- */
-export const RECORD_KINDS = [
-  "key",
-  "identity",
-  "role",
-  "api",
-  "workspace",
-  "namespace",
-  "override",
-  "overridePatterns",
-  "policy",
-  "namespaceName",
-  "rootKey",
-] as const;
-
-export type RecordKind = (typeof RECORD_KINDS)[number];
-
-export const CENTRAL_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["namespaceName", "rootKey"]);
-
-/**
- * What keys refer to. Their tombstones stay for as long as something may name them: a key goes on naming an API that was deleted
- * long ago, and a reader takes 'missing' for 'not known', which would make that key unusable for good.
- */
-export const REFERRED_KINDS: ReadonlySet<RecordKind> = new Set(["identity", "role", "api", "workspace"]);
-
-/**
- * Names one record. `id` is: for keys and root keys the hash (base64 SHA-256); for `override` what `overrideRecordId`
- * makes of the namespace id and the identifier; for `overridePatterns` the namespace id; for `namespaceName` the name;
- * for `workspace` the workspace id; else the entity's id.
- */
-export interface RecordRef {
-  readonly workspaceId: string;
-  readonly kind: RecordKind;
-  readonly id: string;
-}
-
-/** `<namespace id>/<identifier>`: a namespace id contains no slash, so the first one parts the two. */
-export const overrideRecordId = (namespaceId: string, identifier: string): string => `${namespaceId}/${identifier}`;
 
 /**
  * A record, the word that there is none any more (`gone`: a tombstone), that nothing is known of it (`missing`), or that
@@ -128,7 +86,10 @@ export interface RecordWrite {
   readonly isRemoved?: true;
 }
 
-/** Whether a tombstone is kept without an end. */
+/** A tombstone is kept this long, so that a slow relay cannot bring the record back. */
+export const TOMBSTONE_KEPT_MS = 24 * 60 * 60 * 1000;
+
+/** Whether a tombstone is kept without an end instead. */
 export const staysForGood = ({ ref, isRemoved }: RecordWrite): boolean => REFERRED_KINDS.has(ref.kind) && !isRemoved;
 
 /** JSON that is passed on as it is: reading and writing it again would cost more than all else that is done with a record. */

@@ -1,4 +1,4 @@
-import { RECORD_KINDS, type RecordKind } from "./contract.ts";
+import { RECORD_KINDS, type RecordKind } from "../records.ts";
 
 /*
  * One entry of a change stream in Redis: fields p (projection id), n (number), k (what it is), and

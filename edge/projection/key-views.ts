@@ -7,7 +7,8 @@ import type {
   WorkspaceRecord,
 } from "../../core/verification/records.ts";
 import { BoundedCache } from "../bounded-cache.ts";
-import type { Lookup, RecordRef } from "./contract.ts";
+import { type RecordRef, refsOfKey } from "../records.ts";
+import type { Lookup } from "./contract.ts";
 import type { CachedRecord, Outcome, RecordCache } from "./record-cache.ts";
 
 /*
@@ -101,12 +102,7 @@ export class KeyViews {
     if (key.workspaceId !== workspaceId)
       return { status: "unusable", reason: "the key's record is of another workspace" };
 
-    const refs: RecordRef[] = [
-      { workspaceId, kind: "workspace", id: workspaceId },
-      { workspaceId, kind: "api", id: key.apiId },
-      ...(key.identityId === undefined ? [] : [{ workspaceId, kind: "identity", id: key.identityId } as const]),
-      ...key.roleIds.map((id) => ({ workspaceId, kind: "role", id }) as const),
-    ];
+    const refs = refsOfKey(key);
     const { outcomes, isStale } = await this.#get(refs, bypass);
     const problem = refs.map((ref, i) => problemWith(ref, outcomes[i])).find((text) => text !== undefined);
     if (problem !== undefined) return { status: "unusable", reason: problem };

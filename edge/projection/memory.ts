@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { Closeable } from "../closeable.ts";
+import { CENTRAL_ONLY_KINDS, type RecordRef } from "../records.ts";
 import {
   type BeginOptions,
-  CENTRAL_ONLY_KINDS,
   type ChangeFeed,
   type FeedId,
   type FeedListener,
@@ -10,15 +10,14 @@ import {
   ProjectionChanged,
   type ReadBatch,
   type ReadRecord,
-  type RecordRef,
   type RecordSource,
   type RecordWrite,
   type RecordWriter,
   type StoreState,
   staysForGood,
+  TOMBSTONE_KEPT_MS,
   type WorkspacesAnew,
 } from "./contract.ts";
-import { TOMBSTONE_KEPT_MS } from "./redis-writer.ts";
 
 const NONE_ANEW: WorkspacesAnew = { begun: [] };
 

@@ -3,18 +3,16 @@ import { selectOverride } from "../../core/ratelimits/overrides.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import type { NamespaceRecord, OverridePatternsRecord, OverrideRecord } from "../../core/verification/records.ts";
 import type { Closeable } from "../closeable.ts";
-import {
-  type ChangeFeed,
-  type FeedId,
-  type FeedListener,
-  type Lookup,
-  overrideRecordId,
-  type Projection,
-  type RecordKind,
-  type RecordRef,
-  type RecordSource,
-  type RefusedKind,
-  type SourceState,
+import { overrideRecordId, type RecordKind, type RecordRef } from "../records.ts";
+import type {
+  ChangeFeed,
+  FeedId,
+  FeedListener,
+  Lookup,
+  Projection,
+  RecordSource,
+  RefusedKind,
+  SourceState,
 } from "./contract.ts";
 import { Freshness } from "./freshness.ts";
 import { KeyViews } from "./key-views.ts";

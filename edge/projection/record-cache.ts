@@ -1,12 +1,6 @@
 import { BoundedCache } from "../bounded-cache.ts";
-import {
-  REFERRED_KINDS,
-  type ReadBatch,
-  type RecordRef,
-  type RecordSource,
-  type RefusedKind,
-  type SourceState,
-} from "./contract.ts";
+import { REFERRED_KINDS, type RecordRef } from "../records.ts";
+import type { ReadBatch, RecordSource, RefusedKind, SourceState } from "./contract.ts";
 import { readRecordData } from "./record-schemas.ts";
 
 /*

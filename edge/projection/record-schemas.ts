@@ -11,7 +11,7 @@ import {
   RoleRecord,
   WorkspaceRecord,
 } from "../../core/verification/records.ts";
-import type { RecordKind } from "./contract.ts";
+import type { RecordKind } from "../records.ts";
 
 export const RECORD_SCHEMAS = {
   key: KeyRecord,

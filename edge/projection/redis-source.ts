@@ -1,7 +1,8 @@
+import { CENTRAL_ONLY_KINDS, type RecordRef } from "../records.ts";
 import { isCluster, type RedisClient } from "../redis/connect.ts";
 import type { RecordPlace, RedisKeys } from "../redis/keys.ts";
 import { within } from "../redis/script.ts";
-import { CENTRAL_ONLY_KINDS, type ReadBatch, type ReadRecord, type RecordRef, type RecordSource } from "./contract.ts";
+import type { ReadBatch, ReadRecord, RecordSource } from "./contract.ts";
 import { isProjectionId, readWhole } from "./feed-entry.ts";
 import type { KnownHeads } from "./known-heads.ts";
 

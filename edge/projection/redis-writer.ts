@@ -1,16 +1,17 @@
 import { randomBytes } from "node:crypto";
+import { CENTRAL_ONLY_KINDS } from "../records.ts";
 import { isCluster, type RedisClient } from "../redis/connect.ts";
 import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
 import { runScript, runScripts, runScriptsEach, type ScriptCall } from "../redis/script.ts";
 import {
   type BeginOptions,
-  CENTRAL_ONLY_KINDS,
   jsonOf,
   ProjectionChanged,
   type RecordWrite,
   type RecordWriter,
   type StoreState,
   staysForGood,
+  TOMBSTONE_KEPT_MS,
   type WorkspacesAnew,
 } from "./contract.ts";
 import { ANNOUNCE, BEGIN, CHANGES_MAX, COMPLETE, HEARTBEAT, SET_FIELD, SET_RECORDS } from "./scripts.ts";
@@ -22,9 +23,6 @@ import { ANNOUNCE, BEGIN, CHANGES_MAX, COMPLETE, HEARTBEAT, SET_FIELD, SET_RECOR
  * fails, or its mark refuses it, only that workspace begins again. Only api-servers write the central part: when that does not match,
  * the whole projection is lost.
  */
-
-/** A tombstone is kept this long, so that a slow relay cannot bring the record back. */
-export const TOMBSTONE_KEPT_MS = 24 * 60 * 60 * 1000;
 
 const RECORDS_PER_CALL = 200;
 const CALLS_PER_BATCH = 200;

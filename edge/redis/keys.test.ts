@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { overrideRecordId, type RecordKind } from "../projection/contract.ts";
+import { overrideRecordId, type RecordKind } from "../records.ts";
 import { keySlot } from "./connect.ts";
 import { countedHash, RedisKeys } from "./keys.ts";
 

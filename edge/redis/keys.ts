@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { CENTRAL_ONLY_KINDS, type RecordKind, type RecordRef } from "../projection/contract.ts";
+import { CENTRAL_ONLY_KINDS, type RecordKind, type RecordRef } from "../records.ts";
 
 /*
  * The names of all keys in Redis. Every key begins with `<prefix>:<workspace>:`, so that the Redis user of a workspace can be limited

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { RecordKind } from "../../edge/projection/contract.ts";
+import type { RecordKind } from "../../edge/records.ts";
 import { API, call, kindOf, openGate, type TestGate, WORKSPACE, waitFor, withKey } from "../../test/harness/gate.ts";
 
 /*

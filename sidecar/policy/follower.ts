@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { doubledMs } from "../../core/backoff.ts";
-import type { Projection, RecordRef } from "../../edge/projection/contract.ts";
+import type { Projection } from "../../edge/projection/contract.ts";
+import type { RecordRef } from "../../edge/records.ts";
 import { type PolicyInForce, readPolicy } from "./in-force.ts";
 
 /*

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { RecordRef } from "../../edge/projection/contract.ts";
+import type { RecordRef } from "../../edge/records.ts";
 import { readRecords } from "../harness/projected-records.ts";
 import { waitFor } from "../harness/wait.ts";
 import { type Api, makeKey } from "./client.ts";

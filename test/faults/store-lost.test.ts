@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { hashKey } from "../../core/keys/key-string.ts";
-import type { RecordRef } from "../../edge/projection/contract.ts";
+import type { RecordRef } from "../../edge/records.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";

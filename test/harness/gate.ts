@@ -21,7 +21,7 @@ import type {
   RoleRecord,
 } from "../../core/verification/records.ts";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
-import { overrideRecordId, type RecordKind } from "../../edge/projection/contract.ts";
+import { overrideRecordId, type RecordKind } from "../../edge/records.ts";
 import type { SidecarConfig, Timeouts } from "../../sidecar/config.ts";
 import { type Sidecar, startSidecar } from "../../sidecar/start.ts";
 import { waitFor } from "./wait.ts";

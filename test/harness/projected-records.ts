@@ -1,6 +1,7 @@
 import type { Queryable } from "../../api-server/store/queryable.ts";
 import { readSomeRecords } from "../../api-server/store/records.ts";
-import { jsonOf, type RecordRef } from "../../edge/projection/contract.ts";
+import { jsonOf } from "../../edge/projection/contract.ts";
+import type { RecordRef } from "../../edge/records.ts";
 
 /** The records of the refs as the relay projects them, in their order; undefined for what is not there. */
 export async function readRecords(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {

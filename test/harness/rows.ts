@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
-import type { RecordRef } from "../../edge/projection/contract.ts";
+import type { RecordRef } from "../../edge/records.ts";
 
 /*
  * Rows for tests that need many, written as psql would write them: nothing but the triggers tells anyone of them. Ids, hashes,

@@ -1,4 +1,5 @@
-import type { RecordRef, RecordWrite } from "../../../edge/projection/contract.ts";
+import type { RecordWrite } from "../../../edge/projection/contract.ts";
+import type { RecordRef } from "../../../edge/records.ts";
 import { aKeyRecord } from "../../builders/key-view.ts";
 import { aName } from "./edges.ts";
 

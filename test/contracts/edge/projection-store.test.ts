@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Edge } from "../../../edge/open.ts";
-import { overrideRecordId, ProjectionChanged, type RecordRef } from "../../../edge/projection/contract.ts";
+import { ProjectionChanged } from "../../../edge/projection/contract.ts";
+import { overrideRecordId, type RecordRef } from "../../../edge/records.ts";
 import { waitFor } from "../../harness/wait.ts";
 import { aName, EDGES, type OpenedEdge } from "./edges.ts";
 import { aWorkspace } from "./projected.ts";

@@ -1,12 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Edge } from "../../../edge/open.ts";
-import {
-  overrideRecordId,
-  type Projection,
-  type RecordRef,
-  type RecordWrite,
-} from "../../../edge/projection/contract.ts";
+import type { Projection, RecordWrite } from "../../../edge/projection/contract.ts";
 import { openProjection, type ProjectionLimits } from "../../../edge/projection/projection.ts";
+import { overrideRecordId, type RecordRef } from "../../../edge/records.ts";
 import { cachedKey } from "../../harness/cached-key.ts";
 import { waitFor } from "../../harness/wait.ts";
 import { aName, EDGES, type OpenedEdge } from "./edges.ts";

@@ -1,10 +1,5 @@
-import type {
-  FeedListener,
-  ReadBatch,
-  RecordRef,
-  RecordSource,
-  RefusedKind,
-} from "../../../edge/projection/contract.ts";
+import type { FeedListener, ReadBatch, RecordSource, RefusedKind } from "../../../edge/projection/contract.ts";
+import type { RecordRef } from "../../../edge/records.ts";
 
 /** A listener that writes down what it is told, in order, as short texts. */
 export class Recording implements FeedListener {

@@ -1,8 +1,8 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Edge } from "../../../edge/open.ts";
-import type { RecordRef } from "../../../edge/projection/contract.ts";
 import { openProjection } from "../../../edge/projection/projection.ts";
+import type { RecordRef } from "../../../edge/records.ts";
 import { CENTRAL, RedisKeys } from "../../../edge/redis/keys.ts";
 import { type OwnRedis, startOwnRedis } from "../../harness/redis.ts";
 import { aName, type OpenedEdge, openOn } from "./edges.ts";

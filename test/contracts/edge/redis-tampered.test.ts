@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { ReadBatch, RecordRef } from "../../../edge/projection/contract.ts";
+import type { ReadBatch } from "../../../edge/projection/contract.ts";
 import { RECORD_BYTES_MAX } from "../../../edge/projection/redis-source.ts";
+import type { RecordRef } from "../../../edge/records.ts";
 import { waitFor } from "../../harness/wait.ts";
 import { useOwnEdge } from "./own-edge.ts";
 import { aWorkspace } from "./projected.ts";
