@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 
-/** What the imports of our sources say, read out of their text. Paths are relative to the project's folder. */
+/** The imports of our sources, parsed from their text. Paths are relative to the project's folder. */
 
 const ROOT = resolve(import.meta.dirname, "..");
 
@@ -11,7 +11,7 @@ export interface Import {
   readonly typeOnly: boolean;
 }
 
-/** All imports and re-exports of a source text, also those by `import(…)` of a constant. */
+/** Returns all imports and re-exports of a source text, including `import(…)` of a constant. */
 export function readImports(text: string): Import[] {
   const statements = [...text.matchAll(/^((?:import|export)\b(?:[^;"]*?\bfrom)?)\s*"([^"]+)"/gm)];
   const calls = [...text.matchAll(/\bimport\(\s*"([^"]+)"/g)];

@@ -9,7 +9,7 @@ describe("a test file is pure", () => {
   test.each([
     { name: "when it imports nothing", sources: { "core/a.test.ts": "" } },
     {
-      name: "when what it imports computes, also in a circle",
+      name: "when what it imports only computes, also with circular imports",
       sources: {
         "core/a.test.ts": 'import { a } from "./a.ts";\nimport { test } from "vitest";',
         "core/a.ts": 'import { b } from "./b.ts";\nimport * as z from "zod";',
@@ -17,7 +17,7 @@ describe("a test file is pure", () => {
       },
     },
     {
-      name: "when what is real is imported for its type",
+      name: "when it imports only the type of something real",
       sources: { "core/a.test.ts": 'import type { Redis } from "ioredis";\nexport type { Pool } from "pg";' },
     },
   ])("$name", ({ sources }) => expect(pureTests(filesOf(sources))).toEqual(["core/a.test.ts"]));
@@ -43,14 +43,14 @@ describe("a test file is pure", () => {
   ])("not when it imports $name", ({ sources }) => expect(pureTests(filesOf(sources))).toEqual([]));
 });
 
-test("a new file that is pure needs to be named nowhere; one of another name is no test", () => {
+test("a new pure file is found without a list; a file of another name is not a test", () => {
   const sources = { "edge/z.test.ts": "", "edge/helper.ts": "", "core/a.test.ts": "" };
   expect(pureTests(filesOf(sources))).toEqual(["core/a.test.ts", "edge/z.test.ts"]);
 });
 
-test("whatever decides in core/ is tested alone", () => {
+test("every test in core/ is pure", () => {
   const files = importsBelow(["core", "test/builders"]);
-  // Node's own check of a header's value is what the headers of an identity must pass.
+  // The headers of an identity must pass Node's own check of header values.
   const real = ["core/policies/identity-headers.test.ts"];
   const tests = [...files.keys()].filter((path) => path.endsWith(".test.ts") && !real.includes(path));
   expect(tests.length).toBeGreaterThan(20);

@@ -1,6 +1,6 @@
 import { type Import, importedFile } from "./imports.ts";
 
-/** What computes and does nothing else: opens no connection, starts no process. */
+/** Libraries that only compute: they open no connection and start no process. */
 const LIBRARIES = new Set([
   "ajv",
   "ajv/dist/2020.js",
@@ -25,8 +25,8 @@ const LIBRARIES = new Set([
 ]);
 
 /**
- * The test files that need no part of the harness: neither they nor anything that they import, however far down, imports
- * the harness or a library that is not known to compute only. They run without its set-up.
+ * Returns the test files that need no part of the harness: neither they nor anything that they import, directly or not, imports
+ * the harness or a library that is not known to be pure. They run without the harness's set-up.
  */
 export function pureTests(files: ReadonlyMap<string, readonly Import[]>): string[] {
   const importers = new Map<string, string[]>();
@@ -39,7 +39,7 @@ export function pureTests(files: ReadonlyMap<string, readonly Import[]>): string
       if (imported !== undefined) importers.set(imported, [...(importers.get(imported) ?? []), path]);
     }
   }
-  // A set is walked in the order in which it grows: what imports an impure file is looked at after it.
+  // A set is iterated while it grows: importers of an impure file are added and visited later.
   for (const path of impure) for (const importer of importers.get(path) ?? []) impure.add(importer);
   return [...files.keys()].filter((path) => path.endsWith(".test.ts") && !impure.has(path)).sort();
 }

@@ -407,7 +407,7 @@ describe("a policy with other ways", () => {
       expect([await from("203.0.113.9"), await from("203.0.113.9, 198.51.100.1")]).toEqual([200, 403]);
       expect([await from("2001:db8::7"), await from("2001:db9::7")]).toEqual([200, 403]);
       await other.records.putPolicy(aPolicy());
-      await other.settle();
+      await other.caughtUp();
       expect(await from("198.51.100.1")).toBe(200);
     } finally {
       await other.close();

@@ -20,7 +20,7 @@ async function openWithKey(): Promise<string> {
   await gate.records.putRole({ id: "role_1", name: "editor", permissions: ["a"] });
   await gate.records.putIdentity({ id: "id_1", externalId: "acme", ratelimits: [] });
   const key = await gate.records.putKey({ roleIds: ["role_1"], identityId: "id_1" });
-  await gate.settle();
+  await gate.caughtUp();
   return key;
 }
 

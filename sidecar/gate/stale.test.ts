@@ -191,7 +191,7 @@ describe("the policy", () => {
       await gate.records.putKey({}, key);
       await gate.records.complete();
       await waitFor("the new version", async () => (await refused())?.version === 3);
-      await gate.settle();
+      await gate.caughtUp();
       expect(refusals()).toMatchObject([
         { level: 50, version: 2, versionInForce: 1 },
         { level: 50, version: 3, versionInForce: 1 },

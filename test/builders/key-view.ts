@@ -9,8 +9,8 @@ import type {
 } from "../../core/verification/records.ts";
 
 /*
- * Records of a key and of what it refers to, for tests. No two ids have the same end, the roles' ids and names sort in
- * different orders, and so do the permissions, so that a list in the wrong order or an id in the wrong place is seen.
+ * Records of a key and of what it refers to, for tests. No two ids end alike; the roles' ids and names sort in
+ * different orders, and so do the permissions. So a list in the wrong order or an id in the wrong place makes a test fail.
  */
 
 /** A key without limits and credits, with an identity and two roles. */
@@ -28,7 +28,7 @@ export const aKeyRecord = (changes: Partial<KeyRecord> = {}): KeyRecord => ({
   ...changes,
 });
 
-/** 10 a minute, when it is asked for. */
+/** 10 a minute, applied only on request. */
 export const aRatelimitRecord = (name: string, changes: Partial<RatelimitRecord> = {}): RatelimitRecord => ({
   id: `rl_${name}`,
   name,
@@ -51,13 +51,13 @@ export const anIdentityRecord = (changes: Partial<IdentityRecord> = {}): Identit
   ...changes,
 });
 
-/** In the order of their ids, which is not that of their names. */
+/** Sorted by id, which is not the order of their names. */
 export const TWO_ROLES: readonly RoleRecord[] = [
   { id: "role_3", name: "writer", permissions: ["invoices.write", "invoices.read"] },
   { id: "role_8", name: "auditor", permissions: ["invoices.read", "audit.*"] },
 ];
 
-/** A key put together with what it refers to. `api` and `identity` may be undefined: deleted, or none. */
+/** A key assembled with its records. `api` and `identity` may be undefined: deleted, or none. */
 export function aKeyView(
   parts: {
     key?: Partial<KeyRecord>;

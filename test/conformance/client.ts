@@ -2,20 +2,20 @@ import { Unkey } from "@unkey/api";
 import { HTTPClient } from "@unkey/api/lib/http.js";
 
 /*
- * The published client, called by the names of procedures, with what came over the wire kept beside what it made of it.
+ * The published client, called by the names of procedures, together with the bytes that came over the wire.
  */
 
 export interface Called {
-  /** What the client gives its caller. */
+  /** What the client returns to its caller. */
   readonly result: unknown;
-  /** The answer's body, as it came. */
+  /** The response body as received. */
   readonly sent: unknown;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: methods are looked up by name.
 type Methods = Record<string, Record<string, (body: unknown) => Promise<any>>>;
 
-/** Nothing is retried: a test wants to see the first answer. */
+/** Retries are off, because a test needs the first response. */
 export function makeClient(serverURL: string, rootKey: string): { client: Unkey; call: Call } {
   let sent: unknown;
   const fetcher: typeof fetch = async (input, init) => {
@@ -31,7 +31,7 @@ export function makeClient(serverURL: string, rootKey: string): { client: Unkey;
     const found = (client as unknown as Methods)[service]?.[method];
     if (found === undefined) throw new Error(`the client has no ${path}`);
     const result = await found.call((client as unknown as Methods)[service], body);
-    // A list comes as pages that can be walked; this is the first.
+    // A list is returned as pages to iterate over; this is the first one.
     return { result: result[Symbol.asyncIterator] === undefined ? result : result.result, sent };
   };
   return { client, call };

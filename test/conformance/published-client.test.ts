@@ -11,8 +11,8 @@ import { type Call, type Called, listProcedures, makeClient } from "./client.ts"
 import { type Server, startServer } from "./server.ts";
 
 /*
- * The client that others have published for this interface (`@unkey/api`), pointed at a running server. It validates every
- * answer with schemas of its own, and makes an error of its own class of each status that it knows.
+ * The published client for this interface (`@unkey/api`), against a running server. It validates every
+ * response with its own schemas, and throws its own error class for each status that it knows.
  */
 
 let server: Server;
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** Services of the client that are no part of the interface which Postern serves, and why. */
+/** Services of the client that are not part of the interface that Postern serves, and why. */
 const OUTSIDE: Readonly<Record<string, string>> = {
   analytics: "usage analytics are served by a later version",
   apps: "running apps is another product",
@@ -44,19 +44,19 @@ const serviceOf = (path: string): string => path.slice(0, path.indexOf("."));
 const inside = listProcedures().filter((path) => !(serviceOf(path) in OUTSIDE));
 const referencesByPath = findReferences(buildOpenApi(procedures) as unknown as OpenApi);
 
-test("every procedure of the client is served, but for services that are named here with the reason", () => {
+test("every procedure of the client is served, except the services listed here with a reason", () => {
   const served = new Set<string>(procedures.map(({ path }) => path));
   expect(inside.filter((path) => !served.has(path))).toEqual([]);
   const services = new Set(listProcedures().map(serviceOf));
   expect(Object.keys(OUTSIDE).filter((service) => !services.has(service))).toEqual([]);
 });
 
-test("every procedure of the interface is in the client, but for our own additions", () => {
+test("every procedure of the interface is in the client, except our own additions", () => {
   const missing = procedures.filter(({ path, addition }) => addition !== true && !inside.includes(path));
   expect(missing.map(({ path }) => path)).toEqual([]);
 });
 
-/** By status: the class of error that the client has for it. */
+/** By status: the client's error class for it. */
 const CLASSES = {
   400: errors.BadRequestErrorResponse,
   401: errors.UnauthorizedErrorResponse,
@@ -70,8 +70,8 @@ const CLASSES = {
 type Status = keyof typeof CLASSES | 413;
 
 /**
- * Why the client, which knows the status from the answer in any case, cannot make its own class of an error of it. What its
- * user then gets is an `APIError` with `statusCode` and `body`.
+ * Returns why the client cannot make its own error class from an error, although it knows the status from the response. Its
+ * user then gets an `APIError` with `statusCode` and `body`.
  */
 function whyUntyped(path: string, status: Status): string | undefined {
   if (path === "identities.deleteIdentity") {
@@ -91,7 +91,7 @@ const UNKNOWN_STATUSES: Readonly<Record<string, readonly Status[]>> = {
   "keys.verifyKey": [412],
 };
 
-/** Expects the error, as the client's own class where it can be, with all that the server said. */
+/** Expects the error, as the client's own class where possible, with everything that the server said. */
 async function expectError(path: string, status: Status, body: unknown, by: Call = call): Promise<void> {
   const error = await by(path, body).then(
     ({ sent }) => Promise.reject(new Error(`${path} succeeded: ${JSON.stringify(sent)}`)),
@@ -101,7 +101,7 @@ async function expectError(path: string, status: Status, body: unknown, by: Call
   expect([error.statusCode, error.body]).toEqual([status, expect.stringContaining(`"status":${status}`)]);
   const untyped = whyUntyped(path, status);
   if (untyped !== undefined || status === 413) {
-    // By its very class: were it another one, what is said above would not hold any more.
+    // Exactly this class: with another one, the reason above would be wrong.
     expect(error.constructor, untyped).toBe(APIError);
     return;
   }
@@ -110,14 +110,14 @@ async function expectError(path: string, status: Status, body: unknown, by: Call
   expect({ meta, error: said }).toEqual(JSON.parse(error.body));
 }
 
-/** Nothing was sent that the client does not know, and nothing is missing that it wants. */
+/** Nothing was sent that the client does not know, and nothing that it requires is missing. */
 function expectWholly(path: string, { result, sent }: Called): void {
   const { data, ...others } = sent as { data: unknown };
-  // The one success body that the client expects to be without `data`.
+  // The only success body that the client expects without `data`.
   expect(result).toEqual(path === "identities.deleteIdentity" ? others : { data, ...others });
 }
 
-/** A body that its schema refuses: an empty text where there is one, else a page of no items. */
+/** A body that its schema refuses: an empty text where there is a text, otherwise a page size of 0. */
 function broken(body: unknown): unknown {
   if (Array.isArray(body)) return body.map(broken);
   const [name] = Object.entries(body as object).find(([, value]) => typeof value === "string") ?? [];
@@ -137,12 +137,12 @@ describe.each(inside.filter((path) => procedures.some((one) => one.path === path
     await expectError(path, 400, broken((await sampleCallsOf(path).always(things)).body));
   });
 
-  test("401 for a root key that there is not", async () => {
+  test("401 for a root key that does not exist", async () => {
     const { call } = makeClient(server.url, "nobody");
     await expectError(path, 401, (await sampleCallsOf(path).always(things)).body, call);
   });
 
-  test("403 for a root key that may do nothing", async () => {
+  test("403 for a root key without permissions", async () => {
     const { call } = makeClient(server.url, await server.rootKey(things.workspaceId, []));
     await expectError(path, 403, (await sampleCallsOf(path).always(things)).body, call);
   });
@@ -163,7 +163,7 @@ describe.each(inside.filter((path) => procedures.some((one) => one.path === path
   });
 });
 
-describe("409 for what there is already", () => {
+describe("409 for an object that exists already", () => {
   test.each(["identities.createIdentity", "permissions.createPermission", "permissions.createRole"])(
     "%s",
     async (path) => {
@@ -182,14 +182,14 @@ describe("410 for a namespace that was deleted", () => {
   });
 });
 
-describe("412 for what something else stands against", () => {
+describe("412 for an unmet precondition", () => {
   test("apis.deleteApi with delete protection", async () => {
     const apiId = await things.api();
     await server.query("update apis set delete_protection = true where id = $1", [apiId]);
     await expectError("apis.deleteApi", 412, { apiId });
   });
 
-  test("keys.verifyKey with a limit that the key has not", async () => {
+  test("keys.verifyKey with a limit that the key does not have", async () => {
     const { key } = await things.key();
     await expectError("keys.verifyKey", 412, { key, ratelimits: [{ name: "unknown" }] });
   });

@@ -10,14 +10,14 @@ import { openRedisEdge } from "../../edge/open.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
 import { createTestRedis } from "../harness/redis.ts";
 
-/** An api-server that listens, on a real Postgres and a real Redis. */
+/** A listening api-server on a real Postgres and a real Redis. */
 export interface Server {
   readonly url: string;
-  /** A workspace with a root key that may do everything, and the things in it. */
+  /** A workspace with a root key that has every permission, and the objects in it. */
   workspace(options?: { quotaPerMinute?: number }): Promise<{ rootKey: string; things: Things }>;
-  /** A root key with these permissions alone. */
+  /** A root key with only these permissions. */
   rootKey(workspaceId: string, permissions: readonly string[]): Promise<string>;
-  /** What no procedure does: puts a mark on a row. */
+  /** For changes that no procedure makes: runs a statement. */
   query(text: string, values: readonly unknown[]): Promise<void>;
   close(): Promise<void>;
 }

@@ -5,8 +5,8 @@ import { makeClient } from "./client.ts";
 import { type Server, startServer } from "./server.ts";
 
 /*
- * What a customer's backend does with the published client, with every field of an answer in use: the types of the client
- * hold this file, its schemas the answers.
+ * What a customer's backend does with the published client, with every field of a response in use: the types of the client
+ * check this file, its schemas check the responses.
  */
 
 let server: Server;
@@ -23,7 +23,7 @@ afterAll(() => server.close());
 const HOUR_MS = 3_600_000;
 const IN_2100 = 4_102_444_800_000;
 
-test("a key with everything: made, read, found by its secret, listed, verified", async () => {
+test("a key with every field: created, read, found by its string, listed, verified", async () => {
   const apiId = await things.encryptingApi();
   const externalId = things.name("user");
   const slug = things.name("documents.read");
@@ -100,7 +100,7 @@ test("a key with everything: made, read, found by its secret, listed, verified",
   ]);
 });
 
-test("every code that keys.verifyKey can give", async () => {
+test("every code that keys.verifyKey can return", async () => {
   const code = async (body: Record<string, unknown>, request: object = {}) => {
     const { key } = await things.key(body);
     return (await client.keys.verifyKey({ key, ...request })).data.code;
@@ -114,11 +114,11 @@ test("every code that keys.verifyKey can give", async () => {
   expect((await client.keys.verifyKey({ key: "nobody" })).data).toEqual({ valid: false, code: "NOT_FOUND" });
   const { apiId, key } = await things.key();
   await server.query("update apis set ip_allow_list = '{192.0.2.1}' where id = $1", [apiId]);
-  // Written past the API, so it takes the way of a change.
+  // Written directly to the database, so it arrives as a projected change.
   await expect.poll(async () => (await client.keys.verifyKey({ key })).data.code).toBe("FORBIDDEN");
 });
 
-test("what can be null or empty when a key changes", async () => {
+test("fields that can be null or empty when a key changes", async () => {
   const { keyId } = await things.key({
     name: "before",
     externalId: things.name("user"),
@@ -154,7 +154,7 @@ test("credits by all three operations, unlimited ones as null", async () => {
   expect(await change("set", null)).toEqual({ remaining: null });
 });
 
-test("pages are walked to the end, each item once", async () => {
+test("iterating over pages returns each item once", async () => {
   const { things, rootKey } = await server.workspace();
   const { client } = makeClient(server.url, rootKey);
   const apiId = await things.api();
@@ -224,7 +224,7 @@ test("migrated keys: those that are new, those that are known already", async ()
   expect((await client.keys.verifyKey({ key: "hello" })).data).toMatchObject({ code: "VALID", name: "hello" });
 });
 
-test("the client sends 16 as the length of a key, so an API's own default counts for other clients alone", async () => {
+test("the client sends 16 as the length of a key, so an API's own default applies only to other clients", async () => {
   const apiId = await things.api();
   await server.query("update apis set default_byte_length = 64 where id = $1", [apiId]);
   const { key } = await things.key({ apiId });

@@ -8,7 +8,7 @@ import { COMMANDS } from "../../cli/commands.ts";
 import { makeClient } from "../faults/client.ts";
 import { openSystem } from "../faults/system.ts";
 
-/* The commands of docs/administration.md, run as they stand, one after the other, on one database. */
+/* Runs the commands of docs/administration.md as written, one after another, on one database. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
@@ -33,7 +33,7 @@ test("every command of docs/administration.md does what it should", async () => 
   expect(lines.length).toBeGreaterThan(20);
   for (const line of lines) {
     if (line.startsWith("postern rootkey list")) {
-      // What a reader has by then: the id that `create` showed, and an API and a namespace that the root key made.
+      // Values that a reader has by then: the id that `create` printed, and an API and a namespace that the root key made.
       const grants = "api.*.create_api,ratelimit.*.limit,ratelimit.*.create_namespace";
       const made = JSON.parse(await shell(`postern rootkey create --workspace acme --permissions ${grants} --json`));
       const acme = makeClient(server.url, made.rootKey);

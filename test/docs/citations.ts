@@ -1,5 +1,5 @@
 /*
- * Finds what a text cites: sections of the API references (`api-v2.md section 9.1`) and of RFCs, and citations in other forms,
+ * Finds the citations in a text: sections of the API references (`api-v2.md section 9.1`), RFCs, and citations in other forms,
  * which a reader of the repository could not follow.
  */
 
@@ -8,7 +8,7 @@ export interface Citation {
   readonly document: string | undefined;
   /** `9.1`; empty where a text refers to a document without a section. */
   readonly section: string;
-  /** As it stands in the text. */
+  /** As written in the text. */
   readonly text: string;
 }
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
-/* The commands of the README and of CONTRIBUTING, run as they stand wherever they would not take another's port. */
+/* Runs the commands of the README and of CONTRIBUTING as written, except those that would take a fixed port. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
@@ -18,7 +18,7 @@ const blocks = (text: string, language: string): string[] =>
   [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, "gms"))].map(([, body = ""]) => body);
 const shell = (line: string, more = "") => run("sh", ["-c", `${line} ${more}`], { cwd: ROOT, env: ENV });
 
-/** Without what would lead `postern dev` to other stores than its own. */
+/** Without the variables that would make `postern dev` use other stores. */
 const ENV = { ...process.env, DATABASE_URL: "", REDIS_URL: "" };
 const line = (start: string): string => {
   const found = blocks(README, "sh")
@@ -35,7 +35,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test("each `make` of the documents has a target, with a word of help", async () => {
+test("each `make` of the documents has a target with a help text", async () => {
   const { stdout } = await run("make", ["--no-print-directory", "help"], { cwd: ROOT });
   const named = new Set([...`${README}${CONTRIBUTING}`.matchAll(/\bmake ([a-z]+)[`\n]/g)].map(([, name = ""]) => name));
   expect([...named].sort()).toEqual(["bench", "demo", "dev", "setup", "test"]);
@@ -52,7 +52,7 @@ test("each file that a command of CONTRIBUTING names is there", () => {
   expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
-test("`make demo` gives what it should at each step, and ends by itself with 0", async () => {
+test("`make demo` returns what it should at each step, and exits with 0", async () => {
   const { stdout } = await shell("npm run -s demo");
   expect(stdout).toContain("all 7 steps gave what they should");
   expect(stdout.match(/^ {2}\d {2}.*/gm)?.map((step) => /\b(\d{3})\b {2}ok/.exec(step)?.[1])).toEqual([
@@ -72,7 +72,7 @@ describe("the README's command line", () => {
     expect((await shell(line("npm run -s postern -- validate"))).stdout).toContain("0 problems");
   });
 
-  test("its manifest is a good one", async () => {
+  test("its manifest is valid", async () => {
     const file = join(folder, "readme.yaml");
     writeFileSync(file, blocks(README, "yaml").join("---\n"));
     expect((await shell(`npm run -s postern -- validate -f ${file}`)).stdout).toContain("1 files, 0 problems");

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 const ROOT = resolve(import.meta.dirname, "../..");
 const PARTS = ["core", "edge", "api-server", "sidecar", "operator", "cli"];
 
-/** The rows of the tables in docs/architecture.md: a part or a folder of one, and what the third column lets it import. */
+/** The rows of the tables in docs/architecture.md: a part, or a folder of a part, and what it may import by the third column. */
 const allowed = new Map(
   [...readFileSync(join(ROOT, "docs/architecture.md"), "utf8").matchAll(/^\| `([a-z/-]+)\/` \|.*\| (.*) \|$/gm)].map(
     ([, part = "", cell = ""]) => [part, cell],
@@ -26,7 +26,7 @@ function imports(file: string): string[] {
   return [...statements, ...calls].map(([, specifier = ""]) => specifier);
 }
 
-/** The part that a relative import leads to, undefined for a library. */
+/** The part that a relative import leads to; undefined for a library. */
 function partOf(file: string, specifier: string): string | undefined {
   if (!specifier.startsWith(".")) return undefined;
   return relative(ROOT, resolve(file, "..", specifier)).split("/")[0];
@@ -65,7 +65,7 @@ describe.each(FOLDERS)("%s/", (folder) => {
   });
 });
 
-test("of a part with such folders, each has its row", () => {
+test("every folder of a part that has such rows has a row", () => {
   const parts = new Set(FOLDERS.map((folder) => folder.split("/")[0] ?? ""));
   const folders = [...parts].flatMap((part) =>
     readdirSync(join(ROOT, part), { withFileTypes: true })
@@ -98,7 +98,7 @@ test("core/ uses no library but those that compute, so that it stays pure", () =
   expect([...libraries].sort()).toEqual(["ipaddr.js", "node:crypto", "zod"]);
 });
 
-test("the environment is read in cli/ alone", () => {
+test("the environment is read only in cli/", () => {
   const readers = PARTS.filter((part) => part !== "cli")
     .flatMap((part) => sources(part))
     .filter((file) => readFileSync(file, "utf8").includes("process.env"))

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 
-/* Lines of "What never happens" in docs/architecture.md that can be read out of the sources. */
+/* Checks the lines of "What never happens" in docs/architecture.md that can be read from the sources. */
 
 const API_SERVER = resolve(import.meta.dirname, "../../api-server");
 
@@ -13,18 +13,18 @@ const files = readdirSync(API_SERVER, { recursive: true, encoding: "utf8" })
 const STORE = /^store\//;
 const TABLES =
   "root_keys|apis|identities|keys|key_credits|key_secrets|ratelimits|permissions|roles|role_permissions|key_permissions|key_roles|ratelimit_namespaces|ratelimit_overrides|policies|audit_log|migrations|verification_events|ratelimit_events|outbox";
-/** A table that is not written out may be any of them. */
+/** A table name that is computed may be any of them. */
 const OF_A_WORKSPACE = new RegExp(`\\b(?:from|join|update|into) (?:(?:${TABLES})\\b|\\$\\{)`);
 
-/** The texts in a file that begin like a statement. */
+/** The texts in a file that look like a statement. */
 const statements = (text: string): string[] =>
   [...text.matchAll(/`([^`]*)`|"((?:[^"\\\n]|\\.)*)"/g)]
     .map(([, template, plain]) => (template ?? plain ?? "").trim().replace(/\s+/g, " "))
     .filter((statement) => /^(with|select|insert into|update|delete from|truncate) /.test(statement));
 
-/** Each concerns all workspaces by its nature, or rows that were found by their workspace before. */
+/** Each of these concerns all workspaces, or rows that were selected by their workspace before. */
 const OVER_ALL = [
-  // Which key strings are taken, by whomever: hashes are unique over all workspaces.
+  // Hashes that exist in any workspace, because they are unique over all workspaces.
   "select hash from keys where hash",
   "select encryption_key_id, count(*) as count from key_secrets",
   // After the database was restored.
@@ -35,14 +35,14 @@ const OVER_ALL = [
   "select coalesce(max(o.seq), 0) as newest from outbox",
   "delete from outbox where seq",
   "select count(*) as depth from (select from outbox",
-  // The relay asks what of many workspaces is still there, and counts what is projected: of one or of all.
+  // The relay checks which rows of many workspaces still exist, and counts what is projected: of one or of all.
   "select t.id from ${",
   "select count(*) as count from ${",
   // A part of a statement that names the workspace.
   "select json_agg(json_build_object('id', l.id",
 ];
 
-test("a statement over what belongs to a workspace names it, but for these", () => {
+test("a statement on data of a workspace names the workspace, except these", () => {
   const found = files
     .filter(({ name }) => STORE.test(name))
     .flatMap(({ text }) => statements(text))
@@ -52,14 +52,14 @@ test("a statement over what belongs to a workspace names it, but for these", () 
   expect(OVER_ALL.filter((start) => !found.some((statement) => statement.startsWith(start)))).toEqual([]);
 });
 
-test("SQL over such tables stands in the store alone", () => {
+test("SQL on such tables is only in the store", () => {
   const elsewhere = files.filter(
     ({ name, text }) => !STORE.test(name) && statements(text).some((s) => OF_A_WORKSPACE.test(s)),
   );
   expect(elsewhere.map(({ name }) => name)).toEqual([]);
 });
 
-test("a cache is cleared by the marks of a transaction, and by hand only of an absence that turned out to be none", () => {
+test("a cache is cleared by the marks of a transaction, and explicitly only for a cached absence that was wrong", () => {
   const clearing = files.filter(({ text }) => text.includes("projection.drop(")).map(({ name }) => name);
   expect(clearing.sort()).toEqual([
     "domain/migrated-keys.ts",

@@ -9,7 +9,7 @@ const HEADING = /^#{2,3} (\d+(?:\.\d+)?)\.? .*$/gm;
 export interface Reference {
   /** Numbers of all sections, in the order of the document. */
   readonly sections: readonly string[];
-  /** The text of a section without those below it. Throws when there is none of the number. */
+  /** Returns the text of a section without its subsections. Throws when there is no such section. */
   section(number: string): string;
   /** Rows of the tables of a section that have all of these columns, each a list of cells. Throws when there are none. */
   rows(number: string, ...columns: string[]): string[][];

@@ -7,14 +7,14 @@ import { openSystem, type System } from "../faults/system.ts";
 import { waitFor } from "../harness/wait.ts";
 
 /*
- * What is changed at the command line, by a process of its own that knows the database alone, is enforced by api-servers and
- * sidecars that go on running.
+ * A change at the command line, in a separate process that uses only the database, is enforced by running api-servers and
+ * sidecars.
  */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const exec = promisify(execFile);
 
-/** Runs a command, its words parted at spaces; gives what it printed with `--json`. */
+/** Runs a command, its words separated by spaces; returns what it printed with `--json`. */
 async function cli(system: System, args: string) {
   const { stdout, stderr } = await exec(process.execPath, ["cli/main.ts", ...args.split(" "), "--json"], {
     cwd: ROOT,
@@ -27,7 +27,7 @@ async function cli(system: System, args: string) {
 const soon = { deadlineMs: 15_000, everyMs: 10 };
 
 describe("a root key", () => {
-  test("is refused as soon as it is disabled, expired or revoked, and works as soon as it may again", async () => {
+  test("is refused soon after it is disabled, expired or revoked, and accepted soon after it is enabled", async () => {
     const system = await openSystem();
     const api = await system.api();
     const { rootKey, rootKeyId: id } = await cli(system, "rootkey create --permissions api.*.create_api");
@@ -52,7 +52,7 @@ describe("a root key", () => {
 });
 
 describe("a workspace", () => {
-  test("that is made while everything runs can be used, and once it is disabled cannot, at the API and at the pods", async () => {
+  test("that is created while everything runs can be used, and cannot after it is disabled, at the API and at the pods", async () => {
     const system = await openSystem();
     const api = await system.api();
     const { workspaceId } = await cli(system, "workspace create --name acme");
@@ -76,7 +76,7 @@ describe("a workspace", () => {
     await becomes(200, 200);
   });
 
-  test("has the quota that it was given last", async () => {
+  test("has the quota that was set last", async () => {
     const system = await openSystem();
     const api = await system.api();
     const becomes = (status: number) =>
@@ -107,7 +107,7 @@ describe("a workspace", () => {
 });
 
 describe("an API", () => {
-  test("lets its keys be used from the addresses of its list alone, until the list is gone", async () => {
+  test("accepts its keys only from the addresses of its list, until the list is removed", async () => {
     const system = await openSystem();
     const api = await system.api();
     const { apiId, key } = await makeKey(api);
@@ -123,7 +123,7 @@ describe("an API", () => {
     await becomes("VALID");
   });
 
-  test("makes keys by its defaults, and is protected, from the next call on", async () => {
+  test("creates keys with its defaults, and is protected, from the next call on", async () => {
     const system = await openSystem();
     const api = await system.api();
     const { apiId } = await makeKey(api);

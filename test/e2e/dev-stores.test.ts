@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("postern dev works on the Postgres of DATABASE_URL and the Redis of REDIS_URL, and starts none of its own", async () => {
+test("postern dev works on the Postgres of DATABASE_URL and the Redis of REDIS_URL, and starts neither itself", async () => {
   const dev = await startDev();
   const client = new Redis(redis.url);
   try {
@@ -52,7 +52,7 @@ test("postern dev works on the Postgres of DATABASE_URL and the Redis of REDIS_U
 test("postern dev keeps events in the Redis of EVENTS_REDIS_URL, and shares out its memory there", async () => {
   const own = await startOwnRedis();
   const [shared, ofEvents] = [new Redis(redis.url), new Redis(own.url)];
-  // What the start before this one left.
+  // Left by the previous start.
   const left = await shared.keys(`${redis.prefix}*:events*`);
   if (left.length > 0) await shared.del(left);
   const dev = await startDev({ EVENTS_REDIS_URL: own.url, POSTERN_EVENTS_MEMORY: "12" });
@@ -70,10 +70,10 @@ test("postern dev keeps events in the Redis of EVENTS_REDIS_URL, and shares out 
   }
 });
 
-test("postern dev says that it is ready when its gate has the policy, however long that takes to reach it", async () => {
+test("postern dev reports ready only when its gate has the policy, however long that takes", async () => {
   const db = new pg.Client({ connectionString: database.url });
   await db.connect();
-  // While we hold the relay's lock nothing gets from Postgres to Redis.
+  // While we hold the relay's lock, nothing is projected from Postgres to Redis.
   await db.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.relay]);
   await db.query("truncate policies");
   const client = new Redis(redis.url);

@@ -29,13 +29,13 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A test that fails half-way must not leave its server to the next one, on the same files. */
+/** A test that fails half-way must not leave its server on the same files to the next one. */
 const started: RunningProcess[] = [];
 afterEach(async () => {
   for (const child of started.splice(0)) await child.stop(6000);
 });
 
-/** The variables that would lead `dev` to other stores than its own. */
+/** The variables that would make `dev` use other stores. */
 const env = { DATABASE_URL: undefined, REDIS_URL: undefined, POSTERN_ROOT_KEY: undefined };
 
 async function startDev(more: { args?: string[]; env?: Record<string, string> } = {}) {
@@ -67,7 +67,7 @@ async function callApi(ready: Ready, procedure: string, body: unknown, rootKey =
   return { status: response.status, body: (await response.json()) as { data: Record<string, string> } };
 }
 
-/** Making the files of a new Postgres takes a second, and much longer on a busy machine. */
+/** Creating the files of a new Postgres takes a second, and much longer on a busy machine. */
 const FILES_MADE = { deadlineMs: 45_000 };
 
 async function childrenOf(pid: number): Promise<string[]> {
@@ -110,7 +110,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     expect(child.stdout().trim().split("\n")).toHaveLength(1);
   });
 
-  test("leaves no process behind either when it is stopped while its Postgres starts", async () => {
+  test("leaves no process behind when it is stopped while its Postgres starts", async () => {
     const data = join(folder, "stopped-early");
     const args = ["cli/main.ts", "dev", "--json", "--data", data, "--api-port", "0"];
     const child = await startProcess(process.execPath, args, { cwd: ROOT, env });
@@ -133,7 +133,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     );
   });
 
-  test("makes a root key at each start and revokes the one that the last start made", async () => {
+  test("makes a root key at each start and revokes that of the previous start", async () => {
     const first = await startDev();
     await stopped(first.child);
     const second = await startDev();
@@ -146,7 +146,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     }
   });
 
-  test("takes POSTERN_ROOT_KEY as its root key", async () => {
+  test("uses POSTERN_ROOT_KEY as its root key", async () => {
     const rootKey = "my-own-root-key-of-32-characters";
     const { child, ready } = await startDev({ env: { POSTERN_ROOT_KEY: rootKey } });
     try {
@@ -175,7 +175,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     }
   });
 
-  test("refills credits itself when `refill run` asks it to, because its counters are in no other process", async () => {
+  test("refills credits itself when `refill run` asks it to, because its counters are only in its own process", async () => {
     const { child, ready } = await startDev();
     try {
       const { apiId } = (await callApi(ready, "apis.createApi", { name: "mine" })).body.data;
@@ -196,7 +196,7 @@ describe("postern dev", { timeout: 60_000 }, () => {
     }
   });
 
-  test("comes up again after it was killed, although its Postgres is still running", async () => {
+  test("starts again after it was killed, although its Postgres is still running", async () => {
     const first = await startDev();
     const { body } = await callApi(first.ready, "apis.createApi", { name: "before" });
     first.child.kill("SIGKILL");

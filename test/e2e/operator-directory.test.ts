@@ -12,7 +12,7 @@ import {
   untilReason,
 } from "./operator-world.ts";
 
-/* What only a directory has: files that are broken, doubled, half saved, or changed while nobody looked. */
+/* What only a directory has: files that are broken, doubled, half saved, or changed while the operator was not running. */
 
 let world: Awaited<ReturnType<typeof openDirectoryWorld>>;
 beforeAll(async () => {
@@ -38,7 +38,7 @@ const permissionsOf = async (name: string): Promise<string[]> => {
 const untilPermission = (name: string, slug: string) =>
   waitFor(`${name} to have ${slug}`, async () => (await permissionsOf(name)).includes(slug));
 
-test("a broken document is named, the others of its file are applied, and its last good version stays in force", async () => {
+test("a broken document is reported, the others of its file are applied, and its last good version stays in force", async () => {
   await write("several.yaml", [roleYaml("good"), roleYaml("other")].join("---\n"));
   await untilReason(world, role("good"), "Succeeded");
   await untilReason(world, role("other"), "Succeeded");
@@ -52,7 +52,7 @@ test("a broken document is named, the others of its file are applied, and its la
   expect(world.operator.problems()).toEqual([]);
 });
 
-test("unknown fields and wrong types are refused with their places, and what was in force stays", async () => {
+test("unknown fields and wrong types are refused with their locations, and the last version stays in force", async () => {
   await write("typo.yaml", roleYaml("typo"));
   await untilReason(world, role("typo"), "Succeeded");
   await write("typo.yaml", `${roleYaml("typo").replace("permissions: [a]", "premissions: [b], description: 7")}`);
@@ -68,7 +68,7 @@ test("unknown fields and wrong types are refused with their places, and what was
   await untilGone(world, role("typo"));
 });
 
-test("of two documents for one object that which is in force stays so", async () => {
+test("of two documents for one object the one in force stays in force", async () => {
   await write("m-first.yaml", roleYaml("double", "first"));
   await untilReason(world, role("double"), "Succeeded");
   await write("a-second.yaml", roleYaml("double", "second"));
@@ -81,7 +81,7 @@ test("of two documents for one object that which is in force stays so", async ()
   await untilGone(world, role("double"));
 });
 
-test("a file that is saved by taking it away and putting another in its place deletes nothing", async () => {
+test("a file that is saved by removing it and creating a new one deletes nothing", async () => {
   await write("saved.yaml", roleYaml("saved"));
   const { roleId } = await untilReason(world, role("saved"), "Succeeded");
   await writeFile(join(world.dir, ".saved.yaml.swp"), roleYaml("saved", "b"));
@@ -91,7 +91,7 @@ test("a file that is saved by taking it away and putting another in its place de
   expect((await world.status(role("saved")))?.roleId).toBe(roleId);
 });
 
-test("an edit is in the store well under a second later", async () => {
+test("an edit is in the store in well under a second", async () => {
   await write("quick.yaml", roleYaml("quick"));
   await untilReason(world, role("quick"), "Succeeded");
   const editedAt = performance.now();
@@ -100,7 +100,7 @@ test("an edit is in the store well under a second later", async () => {
   expect(performance.now() - editedAt).toBeLessThan(500);
 });
 
-test("what cannot be changed in a cluster is refused here too", async () => {
+test("a change that a cluster refuses is refused here too", async () => {
   const named = (name: string): TestManifest => ({
     kind: "RatelimitNamespace",
     metadata: { name: "fixed", namespace: "shop" },
@@ -113,7 +113,7 @@ test("what cannot be changed in a cluster is refused here too", async () => {
   expect(conditionOf(status, "Stalled")?.message).toContain("cannot be renamed");
 });
 
-test("an override whose identifier is edited moves, and leaves nothing behind", async () => {
+test("an override whose identifier is edited moves, and the old one is deleted", async () => {
   const namespace: TestManifest = {
     kind: "RatelimitNamespace",
     metadata: { name: "moving", namespace: "shop" },
@@ -136,7 +136,7 @@ test("an override whose identifier is edited moves, and leaves nothing behind", 
   expect(await find("after")).toMatchObject({ status: 404 });
 });
 
-test("a manifest that was deleted while the operator was away is cleaned up at its next start", async () => {
+test("a manifest that was deleted while the operator was not running is cleaned up at its next start", async () => {
   const [dir, stateDir] = [join(world.dir, "..", "own"), join(world.dir, "..", "own-state")];
   await mkdir(dir);
   const source = { kind: "directory", dir, stateDir } as const;
@@ -165,9 +165,9 @@ test("a manifest that was deleted while the operator was away is cleaned up at i
       "the role to be gone",
       async () => (await world.call("permissions.getRole", { role: "left" })).status === 404,
     );
-    // The role goes first, then the object lets go of its finalizer.
+    // The role is deleted first, then the object's finalizer is removed.
     await waitFor("its object to be gone", () => after.statuses().length === 1);
-    // What did not change is the same object as before, with the same generation.
+    // An unchanged manifest is the same object as before, with the same generation.
     expect(after.statuses()).toMatchObject([{ name: "stays", generation }]);
     await waitFor(
       "the other to be Ready still",
@@ -188,7 +188,7 @@ test("a folder that cannot be read deletes nothing", async () => {
     await rename(dir, `${dir}-away`);
     await writeFile(join(`${dir}-away`, "a.yaml"), roleYaml("mounted", "b"));
     await rename(`${dir}-away`, dir);
-    // Hints of the folder that went away are lost: the slow rescan finds the change.
+    // Events of the folder that was removed are lost: the slow rescan finds the change.
     await untilPermission("mounted", "b");
     expect(operator.statuses()).toHaveLength(1);
   } finally {

@@ -18,7 +18,7 @@ import {
   untilReason,
 } from "./operator-world.ts";
 
-/* What only a real Kubernetes API has: its validation, its Events and waits, its leases, and its own faults. */
+/* What only a real Kubernetes API has: its validation, its Events and waits, its leases, and its own failures. */
 
 let world: Awaited<ReturnType<typeof openKubernetesWorld>>;
 beforeAll(async () => {
@@ -114,7 +114,7 @@ describe("the API server refuses", () => {
     expect(await world.status(one())).toBeUndefined();
   });
 
-  test("to change what cannot be changed", async () => {
+  test("a change of an immutable field", async () => {
     const named = (name: string) => manifest("RatelimitNamespace", "fixed", { name });
     await world.apply(named("fixed"));
     expect((await tryApply(named("other"))).stderr).toContain("a rate-limit namespace cannot be renamed");
@@ -142,7 +142,7 @@ test("kubectl wait and kubectl get postern work unaided", async () => {
   );
 });
 
-test("an Event tells of each transition once, and of drift", async () => {
+test("each transition causes one Event, and so does drift", async () => {
   await world.apply(role("told", { permissions: ["kept"] }));
   const { roleId } = await untilReason(world, role("told"), "Succeeded");
   const manager = { "Postern-Manager": `test/Role/${world.namespace}/told` };
@@ -163,7 +163,7 @@ async function eventsOf(name: string): Promise<Array<{ reason: string; type: str
   return items.filter(({ regarding }) => regarding.name === name).sort((a, b) => (a.eventTime < b.eventTime ? -1 : 1));
 }
 
-test("an object at rest is not written to, however often it is looked at", async () => {
+test("an unchanged object is not written to, however often it is reconciled", async () => {
   await world.apply(policy("resting"));
   await untilReason(world, policy("resting"), "Succeeded");
   const read = async () => {
@@ -176,7 +176,7 @@ test("an object at rest is not written to, however often it is looked at", async
     return { lastSyncTime, rest, generation: metadata.generation };
   };
   const before = await read();
-  // The time of the last sync moves with a resync; nothing else does.
+  // A resync changes only the time of the last sync.
   const after = await waitFor("another resync", async () => {
     const now = await read();
     return now.lastSyncTime !== before.lastSyncTime ? now : undefined;
@@ -185,7 +185,7 @@ test("an object at rest is not written to, however often it is looked at", async
   expect(after.generation).toBe(before.generation);
 });
 
-test("a manifest that is deleted and made again at once gets a new object in the store", async () => {
+test("a manifest that is deleted and created again at once gets a new object in the store", async () => {
   await world.apply(role("reborn"));
   const { roleId } = await untilReason(world, role("reborn"), "Succeeded");
   await kubectl("delete", resourceOf("Role"), "reborn", "--wait=true", "--timeout=20s");
@@ -193,7 +193,7 @@ test("a manifest that is deleted and made again at once gets a new object in the
   expect((await untilReason(world, role("reborn"), "Succeeded")).roleId).not.toBe(roleId);
 });
 
-test("a status that somebody else broke, or emptied, is written anew", async () => {
+test("a status that another client broke, or emptied, is written again", async () => {
   await world.apply(role("broken-status"));
   const { roleId } = await untilReason(world, role("broken-status"), "Succeeded");
   const patch = ["--subresource=status", "--type=merge", "-p", '{"status":{"roleId":null,"conditions":null}}'];
@@ -201,7 +201,7 @@ test("a status that somebody else broke, or emptied, is written anew", async () 
   expect((await untilReason(world, role("broken-status"), "Succeeded")).roleId).toBe(roleId);
 });
 
-test("whoever may write statuses in one namespace alone reaches nothing of another's", async () => {
+test("a user who may write statuses only in one namespace cannot affect another", async () => {
   const inOther = (kind: string, name: string, spec: Record<string, unknown>): TestManifest => ({
     kind,
     metadata: { name, namespace: world.other },
@@ -212,7 +212,7 @@ test("whoever may write statuses in one namespace alone reaches nothing of anoth
   await world.apply(theirs);
   const { namespaceId } = await untilReason(world, theirs, "Succeeded");
 
-  // A user who may write in the other namespace, statuses too, and nowhere else: RBAC says so, not this test.
+  // A user who may write only in the other namespace, including statuses; RBAC enforces this, not the test.
   const user = "mallory";
   const as = (...args: string[]) => world.kubernetes.kubectl(["--as", user, "-n", world.other, ...args]);
   const grant = ["--verb=*", "--resource=ratelimitnamespaces.postern.dev,ratelimitnamespaces.postern.dev/status"];
@@ -253,7 +253,7 @@ test("whoever may write statuses in one namespace alone reaches nothing of anoth
   });
 });
 
-test("with the API away objects that were Ready stay so, new ones say why they wait, and all heal when it is back", async () => {
+test("while the API is unreachable Ready objects stay Ready, new ones report why they wait, and all recover afterwards", async () => {
   const own = await startOwnKubernetes();
   const store = await openStore();
   const there = (name: string): TestManifest => ({ ...role(name), metadata: { name, namespace: "default" } });
@@ -278,7 +278,7 @@ test("with the API away objects that were Ready stay so, new ones say why they w
     });
     expect(conditionOf(kept, "Ready")).toMatchObject({ status: "True", reason: "Succeeded" });
 
-    // The Kubernetes API goes away too, and comes back: the watch goes on from where it was.
+    // The Kubernetes API restarts too: the watch continues from where it was.
     await own.restartApiServer();
     await apply(there("newer"));
     closeAgain = await store.reopen(Number(new URL(store.server.url).port));
@@ -293,7 +293,7 @@ test("with the API away objects that were Ready stay so, new ones say why they w
   }
 }, 180_000);
 
-test("an object is let go without the store when the annotation says so", async () => {
+test("an object with the abandon annotation is released without the store", async () => {
   const one: TestManifest = { ...role("abandoned"), metadata: { name: "abandoned", namespace: world.namespace } };
   await world.apply(one);
   await untilReason(world, one, "Succeeded");
@@ -303,7 +303,7 @@ test("an object is let go without the store when the annotation says so", async 
   expect(await world.call("permissions.getRole", { role: "abandoned" })).toMatchObject({ status: 200 });
 });
 
-test("of two operators one works; when it goes the other takes over at once", async () => {
+test("only one of two operators works; when it stops the other takes over at once", async () => {
   const store = await openStore();
   const kubeconfig = await kubeconfigIn(world.namespace);
   const source = { kind: "kubernetes", kubeconfig, namespaces: [world.other] } as const;
@@ -322,7 +322,7 @@ test("of two operators one works; when it goes the other takes over at once", as
     const closedAt = performance.now();
     await first.close();
     await waitFor("the second to lead", () => leads(second));
-    // Given back on exit: nobody waits for the Lease to run out.
+    // The Lease is released on exit, so the other need not wait until it expires.
     expect(performance.now() - closedAt).toBeLessThan(10_000);
   } finally {
     await first.close();

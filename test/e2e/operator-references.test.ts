@@ -5,10 +5,11 @@ import { conditionOf, type Status, type TestManifest } from "./operator-world.ts
 import { labelOf, type Name, openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
 
 /*
- * Somebody with every right in the namespace dev, and none in prod, tries each way in which one object can name another. They
- * can write any spec, any annotation and, what is no input at all, any status. Nothing of prod may change or stop working.
+ * A user with every right in the namespace dev, and none in prod, tries each way in which one object can name another. They
+ * can write any spec, any annotation, and also any status, although a status is not an input. Nothing of prod may change or
+ * stop working.
  *
- * Each round stands alone: its names are its own, the store and the source are shared.
+ * Each round uses its own names; the store and the source are shared.
  */
 
 let world: ReconcilerWorld;
@@ -44,11 +45,11 @@ const manifest = (
 
 let rounds = 0;
 
-/** What prod has: one of each kind, with everything that could be named. */
+/** The objects of prod: one of each kind, with everything that could be named. */
 interface Prod {
   readonly suffix: string;
   readonly objects: readonly TestManifest[];
-  /** The ids that prod's statuses tell, for which dev's are forged. */
+  /** The ids in prod's statuses, which the forged statuses in dev repeat. */
   readonly ids: Readonly<Record<string, unknown>>;
   /** Everything that the store has of prod. */
   read(): Promise<unknown>;
@@ -98,7 +99,7 @@ async function openProd(): Promise<Prod> {
   return { suffix, objects, ids, read };
 }
 
-/** A status that says of the object what is true of prod's alone: all of prod's ids, and Ready at this very generation. */
+/** Writes a status that claims what is true only of prod: all of prod's ids, and Ready at the current generation. */
 async function forgeStatus(one: Name, { ids }: Prod): Promise<void> {
   const object = objectOf(one);
   if (object === undefined) return;
@@ -112,7 +113,7 @@ async function forgeStatus(one: Name, { ids }: Prod): Promise<void> {
   });
 }
 
-/** Whatever a careless reader might take for a statement about who manages the object. */
+/** Annotations that careless code might read as a statement about the object's manager. */
 const forgedAnnotations = ({ objects, ids }: Prod, kind: Kind): Record<string, string> => {
   const rightful = objects.find((one) => one.kind === kind) ?? objects[0];
   const manager = `test/${kind}/prod/${rightful?.metadata.name}`;
@@ -128,9 +129,9 @@ const forgedAnnotations = ({ objects, ids }: Prod, kind: Kind): Record<string, s
 };
 
 interface Scenario {
-  /** What dev writes, in this order. Every object of it gets every forgery. */
+  /** The manifests that dev writes, in this order. Each gets every forgery. */
   readonly dev: (prod: Prod) => readonly TestManifest[];
-  /** Of the last of them; undefined when it rightly gets what is dev's own. */
+  /** The reason in the last one's status; undefined when it correctly gets what is dev's own. */
   readonly reason: "NotAllowed" | "Conflict" | "DependencyNotReady" | undefined;
 }
 
@@ -141,7 +142,7 @@ const devOverride = (name: string, namespaceRef: object, identifier = "*") =>
 const devPolicy = (name: string, spec: Record<string, unknown>) =>
   manifest("ApiKeyPolicy", "dev", name, { target: { port: 80 }, deletionPolicy: "Delete", ...spec });
 
-/** Every field of a spec by which an object names something that is not part of it. */
+/** Every field of a spec by which an object names something outside of itself. */
 const REFERENCES: Readonly<Record<string, Readonly<Record<string, Scenario>>>> = {
   "RatelimitOverride namespaceRef.name": {
     "its own namespace, which passes itself off as prod's": {
@@ -237,7 +238,7 @@ const REFERENCES: Readonly<Record<string, Readonly<Record<string, Scenario>>>> =
 const PLAIN: ReadonlySet<string> = new Set([
   ...["Role description"],
   ...["RatelimitOverride duration", "RatelimitNamespace allowedNamespaces[]", "ApiKeyPolicy allowedNamespaces[]"],
-  // Pods are looked for in the policy's own namespace alone.
+  // Pods are searched only in the policy's own namespace.
   ...["ApiKeyPolicy selector.matchLabels.*", "ApiKeyPolicy target.port", "ApiKeyPolicy target.protocol"],
   ...["ApiKeyPolicy credentials[].header.name", "ApiKeyPolicy credentials[].header.scheme"],
   ...["ApiKeyPolicy credentials[].query.name", "ApiKeyPolicy onStale.after", "ApiKeyPolicy onStale.denyAfter"],
@@ -256,7 +257,7 @@ interface JsonSchema {
   readonly oneOf?: readonly JsonSchema[];
 }
 
-/** The paths of all texts that can be written in a spec, such as `rules[].ratelimits[].namespace`. */
+/** The paths of all texts in a spec, such as `rules[].ratelimits[].namespace`. */
 function textsOf(schema: JsonSchema, at = ""): string[] {
   const alternatives = schema.anyOf ?? schema.oneOf;
   if (alternatives !== undefined) return alternatives.flatMap((one) => textsOf(one, at));
@@ -278,7 +279,7 @@ const texts = new Set(
   ),
 );
 
-test("of every text in a spec somebody has said whether it names another object, and each that does is tried", () => {
+test("every text in a spec is listed as naming another object or not, and each that does is tried", () => {
   const judged = [...Object.keys(REFERENCES), ...PLAIN];
   expect([...texts].filter((one) => !judged.includes(one))).toEqual([]);
   expect(judged.filter((one) => !texts.has(one))).toEqual([]);
@@ -296,7 +297,7 @@ describe.each(cases)("$reference: $title", ({ dev, reason }) => {
         : one,
     );
     for (const one of objects) await apply(one);
-    // Several rounds, so that what one object learns reaches the next; the forger is as quick as the operator.
+    // Several rounds, so that what one object learns reaches the next; the forgery is repeated in each.
     for (let round = 0; round < 3; round++) {
       for (const one of objects) {
         if (forge.status) for (const each of objects) await forgeStatus(each, prod);
@@ -310,7 +311,7 @@ describe.each(cases)("$reference: $title", ({ dev, reason }) => {
     { name: "a spec alone", forge: { status: false, annotations: false } },
     { name: "a forged status", forge: { status: true, annotations: false } },
     { name: "forged annotations", forge: { status: false, annotations: true } },
-  ])("$name gets nothing of prod's, neither by being there nor by being deleted", async ({ forge }) => {
+  ])("$name gives no access to prod, neither by its existence nor by its deletion", async ({ forge }) => {
     const prod = await openProd();
     const before = await prod.read();
     const objects = await attack(prod, forge);
@@ -319,7 +320,7 @@ describe.each(cases)("$reference: $title", ({ dev, reason }) => {
     const status = await reconcile(last);
     if (reason === undefined) expect(readyOf(status)).toMatchObject({ status: "True" });
     else expect(readyOf(status)).toMatchObject({ status: "False", reason });
-    // Its own ids, or none: a forged one does not stay.
+    // Its own ids, or none: a forged one is replaced.
     for (const id of ["roleId", "overrideId", "policyId"]) expect(status[id]).not.toBe(prod.ids[id]);
     for (const one of prod.objects) {
       expect(readyOf(await reconcile(one)), labelOf(one)).toMatchObject({ status: "True" });
@@ -335,7 +336,7 @@ describe.each(cases)("$reference: $title", ({ dev, reason }) => {
   });
 });
 
-test("an override that may not be there does not stand in the way of the one that may, however much older it is", async () => {
+test("an override that is not allowed does not block an allowed one, even if it is older", async () => {
   const prod = await openProd();
   const ref = { name: `limits-${prod.suffix}`, namespace: "prod" };
   const squatter = devOverride(`older-${prod.suffix}`, ref, "wanted");

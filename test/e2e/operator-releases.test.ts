@@ -3,7 +3,7 @@ import type { StoreApi } from "../../operator/api/client.ts";
 import { conditionOf, type TestManifest } from "./operator-world.ts";
 import { openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
 
-/* An operator of another release than the api-server's and the sidecars'. */
+/* An operator of another release than the api-server and the sidecars. */
 
 let world: ReconcilerWorld;
 beforeAll(async () => {
@@ -17,7 +17,7 @@ const policy = (name: string): TestManifest => ({
   spec: { api: { name: `${name}-api` }, target: { port: 80 } },
 });
 
-/** The API as an operator of the next release calls it: with something in its policies that this release does not know. */
+/** The API as an operator of the next release uses it: its policies contain something that this release does not know. */
 const asTheNextRelease = (change: object): StoreApi => ({
   call: (procedure, body, management) =>
     world.ctx.api.call(
@@ -46,13 +46,13 @@ test.each([
       expect(condition?.message).toContain(says);
       expect(condition?.message).toContain("upgrade the api-servers first");
     }
-    // The api-server was upgraded, or the operator taken back: nothing is left over.
+    // The api-server was upgraded, or the operator rolled back: nothing is left over.
     await world.work(one);
     expect(conditionOf(world.statusIn(one), "Ready")).toMatchObject({ status: "True" });
   },
 );
 
-test("a sidecar that refuses the policy is told of in the status, and no longer when it is upgraded", async () => {
+test("a sidecar that refuses the policy is reported in the status until it is upgraded", async () => {
   const one = policy("refused");
   await world.apply(one);
   await world.work(one);

@@ -13,8 +13,8 @@ import { createTestDatabase } from "../harness/postgres.ts";
 import { waitFor } from "../harness/wait.ts";
 
 /*
- * An api-server on a database of its own, with an operator that acts in it: on a directory, or on a real Kubernetes API. The
- * same scenario runs in both, so a manifest is written and read back here in one way.
+ * An api-server on its own database, with an operator on a directory or on a real Kubernetes API. The
+ * same scenario runs on both, so manifests are written and read back here in one way.
  */
 
 export interface TestManifest {
@@ -46,7 +46,7 @@ export interface Store {
   readonly rootKey: string;
   /** `POST /v2/<procedure>`; the answer's status and body. */
   call(procedure: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
-  /** After `server` was closed: another one on the same database and port. Gives what closes it. */
+  /** After `server` was closed: starts another one on the same database and port. Returns the function that closes it. */
   reopen(port: number): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
@@ -58,7 +58,7 @@ export interface World extends Store {
   readonly operator: Operator;
   apply(manifest: TestManifest): Promise<void>;
   remove(manifest: Pick<TestManifest, "kind" | "metadata">): Promise<void>;
-  /** undefined when there is no such object, `{}` when it has no status yet. */
+  /** undefined when the object does not exist, `{}` when it has no status yet. */
   status(manifest: Pick<TestManifest, "kind" | "metadata">): Promise<Status | undefined>;
 }
 
@@ -197,7 +197,7 @@ export async function applyCrds({ kubectl }: Pick<TestKubernetes, "kubectl">): P
 export const conditionOf = (status: Status | undefined, type: string): Condition | undefined =>
   status?.conditions?.find((condition) => condition.type === type);
 
-/** Waits until the object's Ready condition has this reason, and gives the status then. */
+/** Waits until the object's Ready condition has this reason, and returns the status at that time. */
 export async function untilReason(
   world: Pick<World, "status">,
   manifest: Pick<TestManifest, "kind" | "metadata">,

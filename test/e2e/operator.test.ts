@@ -11,7 +11,7 @@ import {
   type World,
 } from "./operator-world.ts";
 
-/* One scenario, for manifests in a directory and in a real Kubernetes API alike. */
+/* One scenario, for manifests in a directory and in a real Kubernetes API. */
 
 describe.each([
   { name: "a directory", open: openDirectoryWorld },
@@ -59,7 +59,7 @@ describe.each([
         },
       ],
     });
-    // What refers to others comes first: the order must not matter.
+    // Objects that refer to others come first: the order must not matter.
     for (const one of [orders, premium, shared, editor]) await world.apply(one);
     const [roleStatus, namespaceStatus, overrideStatus, policyStatus] = await Promise.all(
       [editor, shared, premium, orders].map((one) => untilReason(world, one, "Succeeded")),
@@ -162,7 +162,7 @@ describe.each([
     await untilReason(world, override, "Succeeded");
   });
 
-  test("of two manifests that claim one role the older has it, and the other takes over when that goes", async () => {
+  test("of two manifests that claim one role the older one owns it, and the other takes over when that is deleted", async () => {
     const first = manifest("Role", "first", { name: "contested", permissions: ["one"] });
     const second = manifest("Role", "second", { name: "Contested", permissions: ["two"] });
     await world.apply(first);
@@ -170,7 +170,7 @@ describe.each([
     await world.apply(second);
     const status = await untilReason(world, second, "Conflict");
     expect(conditionOf(status, "Stalled")).toMatchObject({ status: "True" });
-    // Which of the two is older is told by the second; if they share one, it is the first's being there that decides.
+    // The second one's status names the owner. If both have the same age, the name decides.
     expect(conditionOf(status, "Stalled")?.message).toMatch(new RegExp(`Role[ /]${world.namespace}/first`));
     expect(conditionOf(await world.status(first), "Ready")).toMatchObject({ status: "True" });
     await world.remove(first);
@@ -197,7 +197,7 @@ describe.each([
     await untilReason(world, override, "Succeeded");
   });
 
-  test("a role that was made elsewhere is left alone until the spec says that it is taken over", async () => {
+  test("a role that was made elsewhere is not changed until the spec adopts it", async () => {
     const { data } = await world.call("permissions.createRole", { name: "grown", permissions: ["x"] });
     await world.apply(role("grown"));
     const status = await untilReason(world, role("grown"), "Conflict");
@@ -240,7 +240,7 @@ describe.each([
     });
   });
 
-  test("a deleted manifest takes its role with it, and its policy", async () => {
+  test("deleting a manifest deletes its role, and its policy", async () => {
     await world.apply(role("mortal"));
     await world.apply(policy("mortal"));
     await untilReason(world, role("mortal"), "Succeeded");
@@ -252,7 +252,7 @@ describe.each([
     expect(await world.call("policies.getPolicy", { policyId })).toMatchObject({ status: 404 });
   });
 
-  test("with Orphan the object stays in the store, managed by nobody", async () => {
+  test("with Orphan the object stays in the store, without a manager", async () => {
     const orphan = manifest("RatelimitNamespace", "orphan", { name: "orphan", deletionPolicy: "Orphan" });
     await world.apply(orphan);
     const { namespaceId } = await untilReason(world, orphan, "Succeeded");

@@ -14,8 +14,8 @@ import { waitFor } from "../harness/wait.ts";
 import { openStore, type Status, type Store, type TestManifest } from "./operator-world.ts";
 
 /*
- * A real store, a real directory of manifests, and the reconcilers without an operator around them: a test says when which object is
- * reconciled, and what somebody else writes in between.
+ * A real store, a real directory of manifests, and the reconcilers without an operator around them: a test decides when which object
+ * is reconciled, and what others write in between.
  */
 
 export type Name = Pick<TestManifest, "kind" | "metadata">;
@@ -29,9 +29,9 @@ export interface ReconcilerWorld {
   /** Writes the manifest and waits until the source has it. */
   apply(one: TestManifest): Promise<void>;
   remove(one: Name): Promise<void>;
-  /** Once; throws what the reconciler throws. */
+  /** Reconciles once; throws what the reconciler throws. */
   work(one: Name, ctx?: Context): Promise<WorkResult>;
-  /** Once, and gives the status then. What throws would be tried again later; here it counts as not done. */
+  /** Reconciles once and returns the status afterwards. A throw, which an operator would retry later, counts as not done. */
   reconcile(one: Name): Promise<Status>;
   close(): Promise<void>;
 }

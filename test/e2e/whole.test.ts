@@ -14,8 +14,8 @@ import { createTestRedis } from "../harness/redis.ts";
 import { waitFor } from "../harness/wait.ts";
 
 /*
- * The main job with nothing left out but the pod: the committed CRDs and four manifests go in by kubectl, and api-server, operator,
- * sidecar and app run as processes of their own, as a cluster would run them.
+ * The whole system except the pod: the committed CRDs and four manifests are applied by kubectl, and api-server, operator,
+ * sidecar and app run as separate processes, as in a cluster.
  */
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -125,7 +125,7 @@ async function call(procedure: string, body: unknown) {
   return { status: response.status, body: (await response.json()) as any };
 }
 
-describe("manifests in, a guarded app out", () => {
+describe("from manifests to a protected app", () => {
   let sidecarUrl: string;
   let key: string;
 
@@ -167,7 +167,7 @@ describe("manifests in, a guarded app out", () => {
     expect(statuses).toEqual([200, 200, 200, 429]);
   });
 
-  test("the root key that made all this, and a good key of another API, are not known at the sidecar", async () => {
+  test("the root key, and a valid key of another API, are unknown at the sidecar", async () => {
     expect((await send("GET", "/any", rootKey)).status).toBe(401);
     const { apiId } = (await call("apis.createApi", { name: "another" })).body.data;
     const others = (await call("keys.createKey", { apiId })).body.data.key;
@@ -202,7 +202,7 @@ describe("manifests in, a guarded app out", () => {
     expect(performance.now() - appliedAt).toBeLessThan(1000);
   });
 
-  test("an API write to what a manifest manages is refused, naming the manifest", async () => {
+  test("an API write to a managed object is refused, naming the manifest", async () => {
     const reply = await call("permissions.deleteRole", { role: "orders.editor" });
     expect(reply.status).toBe(409);
     expect(reply.body.error.type).toMatch(/\/managed_elsewhere$/);
@@ -217,11 +217,11 @@ describe("manifests in, a guarded app out", () => {
     expect((await call("ratelimit.getNamespace", { namespace: "public-api" })).status).toBe(404);
     expect((await call("policies.listPolicies", {})).body.data).toEqual([]);
     expect((await call("keys.verifyKey", { key })).body.data).toMatchObject({ valid: true, code: "VALID" });
-    // Nobody manages the API any more, so that it can be changed.
+    // The API has no manager any more, so it can be changed.
     expect((await call("apis.updateApi", { apiId: status?.apiId, name: "orphan" })).status).toBe(200);
   });
 
-  test("a sidecar whose policy is gone keeps the last one, and never opens", async () => {
+  test("a sidecar whose policy was deleted keeps the last one, and lets no request through without a key", async () => {
     expect((await fetch(`${sidecarUrl}/orders`, { method: "POST" })).status).toBe(401);
     expect((await send("GET", "/any")).status).toBe(200);
   });

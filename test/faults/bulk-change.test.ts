@@ -4,7 +4,7 @@ import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { makeWorkspace, openSystem } from "./system.ts";
 
-/* One workspace changes very much at once. The others, and its own small changes, do not wait for it. */
+/* One workspace makes a very large change. The other workspaces, and its own small changes, are not delayed. */
 
 const KEYS = 10_000;
 
@@ -43,7 +43,7 @@ test("a bulk change of one workspace delays no other workspace's revocation, nor
   );
   expect(await depth(), "the bulk change was over too soon to tell anything").toBeGreaterThan(0);
 
-  // Until all of it has arrived, only the heartbeats of that workspace stay behind, and they do.
+  // Until all of it has arrived, the heartbeats of that workspace, and only those, lag.
   const last = keyRow({ workspaceId, apiId }, KEYS - 1).ref;
   const isRenamed = async () => {
     const read = await api.edge.source.read([last]);
@@ -55,7 +55,7 @@ test("a bulk change of one workspace delays no other workspace's revocation, nor
     async () => {
       const nowMs = await api.edge.writer.nowMs();
       const behindMs = await bulkGate.stalenessMs();
-      // A sidecar that says that it knows everything from before a moment after the commit must be right.
+      // A sidecar that reports to have all changes from before a moment after the commit must be right.
       if (behindMs !== null && nowMs - behindMs > committedAtMs) expect(await isRenamed()).toBe(true);
       return (await depth()) === 0 && (await isRenamed());
     },

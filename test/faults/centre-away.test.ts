@@ -5,8 +5,8 @@ import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
 /*
- * Nobody relays any more: all api-servers are gone, and with them the heartbeats. What a sidecar does then is the policy's word
- * (`onStale`), told by real time against a real Redis, with bounds short enough to be waited for.
+ * No relay runs: all api-servers are stopped, and there are no heartbeats. The policy (`onStale`) decides what a sidecar does then.
+ * Tested in real time against a real Redis, with bounds that are short enough to wait for.
  */
 
 const HOUR_MS = 3_600_000;
@@ -19,7 +19,7 @@ const limitOf = (limit: number) => ({
   accuracy: "strict" as const,
 });
 
-test("with all api-servers killed, known keys, limits and credits go on until denyAfter, and then no more", async () => {
+test("with all api-servers killed, known keys, limits and credits work until denyAfter, and not after it", async () => {
   const system = await openSystem();
   const api = await system.spawnApi();
   const { apiId, key } = await makeKey(api, { credits: { remaining: 1000 } });
@@ -43,7 +43,7 @@ test("with all api-servers killed, known keys, limits and credits go on until de
   expect([await gate.status(key, "/few"), await gate.status(key, "/few"), await gate.status(key, "/few")]).toEqual([
     200, 200, 429,
   ]);
-  // A key that the gate has never seen: what it could read of it may be out of date, but it is there and whole.
+  // A key that the gate has never seen: its records may be outdated, but they exist and are complete.
   expect([200, 503]).toContain(await gate.status(stranger));
   expect(await gate.status("nobody-has-this-key")).toBe(503);
 
@@ -56,7 +56,7 @@ test("with all api-servers killed, known keys, limits and credits go on until de
   expect(spent.credits).toBeLessThanOrEqual(998);
 });
 
-test("a policy whose action is Deny refuses at the first bound", async () => {
+test("a policy whose action is Deny refuses after the first bound", async () => {
   const system = await openSystem();
   const api = await system.spawnApi();
   const { apiId, key } = await makeKey(api);
@@ -68,7 +68,7 @@ test("a policy whose action is Deny refuses at the first bound", async () => {
   expect(await gate.status(key)).toBe(503);
 });
 
-test("while nobody relays an api-server serves, says what is late, and marks its answers to changes", async () => {
+test("without a relay an api-server serves, reports what is late, and marks its responses to changes", async () => {
   const system = await openSystem();
   const elsewhere = await system.db.connect();
   await elsewhere.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.relay]);

@@ -6,20 +6,20 @@ export interface Reply {
   readonly body: any;
 }
 
-/** An api-server, as a customer sees it. A call throws when there is no answer. */
+/** An api-server as its customer sees it. A call throws when there is no response. */
 export interface Api {
   readonly url: string;
   call(path: string, body: unknown, rootKey?: string): Promise<Reply>;
-  /** The same for a success: throws when the status is not 200, else gives `data`. */
+  /** The same for a success: throws when the status is not 200, else returns `data`. */
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   data(path: string, body: unknown, rootKey?: string): Promise<any>;
-  /** The code that keys.verifyKey gives. */
+  /** The code that keys.verifyKey returns. */
   code(key: string): Promise<string>;
-  /** What the readiness probe says. */
+  /** The result of the readiness probe. */
   isReady(): Promise<boolean>;
-  /** What it says is wrong though it serves. */
+  /** The degradations that it reports although it serves. */
   degradations(): Promise<string[]>;
-  /** Whether it is ready and nothing is wrong: the store answers, and changes arrive. */
+  /** Whether it is ready and has no degradation: the store answers, and changes arrive. */
   isWhole(): Promise<boolean>;
 }
 

@@ -5,8 +5,8 @@ import type { Pod } from "./pod.ts";
 import { type LocalApi, openSystem, type System } from "./system.ts";
 
 /*
- * Credits under a real api-server while pods spend them. `spent` counts what pods were told is spent: the number in the
- * counter must agree with it to the last one.
+ * Credits under a real api-server while pods spend them. `spent` counts what was acknowledged to pods: the counter must agree with it
+ * exactly.
  */
 
 let system: System;
@@ -24,7 +24,7 @@ beforeEach(async () => {
 
 async function createKey(remaining: number): Promise<TestKey> {
   const created = await api.data("keys.createKey", { apiId, credits: { remaining } });
-  // The first spender asks for the counter to be loaded.
+  // The first spender requests that the counter is loaded.
   await waitFor("the counter", async () => (await spendOnce(created.keyId, 0)) !== "unknown");
   return created;
 }
@@ -53,7 +53,7 @@ function startSpending(keyId: string): { spent(): number; stop(): Promise<void> 
   };
 }
 
-test("three pods and the API spend one key's credits: not one too many, and not one too few", async () => {
+test("three pods and the API spend one key's credits: exactly as many as there are", async () => {
   const { keyId, key } = await createKey(300);
   const statuses: string[] = [];
   const byPods = pods.map(async (pod) => {
@@ -88,13 +88,13 @@ test("credits are set while pods spend: the next verification starts from the ne
       const left = await remainingOf(key);
       const atRead = spending.spent();
       expect(left).toBeLessThanOrEqual(remaining);
-      // Of each pod one may have been spent and not been told of yet.
+      // In each pod, one spending may not have been acknowledged yet.
       expect(left).toBeGreaterThanOrEqual(remaining - (atRead - atCall) - pods.length);
     }
   } finally {
     await spending.stop();
   }
-  // At rest the numbers agree exactly: set once more, then counted one by one.
+  // When idle the numbers agree exactly: set once more, then counted one by one.
   await api.data("keys.updateKey", { keyId, credits: { remaining: 100 } });
   const again = startSpending(keyId);
   await waitFor("all to be spent", async () => (await remainingOf(key)) === 0);
@@ -102,7 +102,7 @@ test("credits are set while pods spend: the next verification starts from the ne
   expect(again.spent()).toBe(100);
 });
 
-test("a key whose credits run out while they are being set again and again never goes below nothing", async () => {
+test("a key whose credits run out while they are being set repeatedly never goes below 0", async () => {
   const { keyId, key } = await createKey(10);
   const spending = startSpending(keyId);
   let granted = 10;
@@ -123,7 +123,7 @@ test("a key whose credits run out while they are being set again and again never
   expect(spending.spent()).toBe(granted);
 });
 
-test("a key made unlimited while pods spend has no counter any more, and begins anew when limited again", async () => {
+test("a key made unlimited while pods spend has no counter any more, and gets a new one when limited again", async () => {
   const { keyId, key } = await createKey(1000);
   const spending = startSpending(keyId);
   try {
@@ -137,7 +137,7 @@ test("a key made unlimited while pods spend has no counter any more, and begins 
   expect(await remainingOf(key)).toBe(3);
 });
 
-test("a process that dies between suspending and settling leaves nothing shut: the next spender has it opened", async () => {
+test("after a process died between suspending and reopening a counter, the next spender gets it loaded", async () => {
   const { keyId, key } = await createKey(10);
   await api.edge.credits.suspend([{ workspaceId: await system.workspaceId(), keyId }]);
   await waitFor("the pod to spend again", async () => (await spendOnce(keyId)) === "spent");

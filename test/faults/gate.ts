@@ -7,13 +7,13 @@ import { waitFor } from "../harness/wait.ts";
 import type { Api } from "./client.ts";
 import type { System } from "./system.ts";
 
-/** A sidecar and the app that it guards. */
+/** A sidecar and the app behind it. */
 export interface Gate {
   /** The status of a request with this key. */
   status(key: string, path?: string): Promise<number>;
-  /** What the readiness probe says of the staleness, ms; null before the first heartbeat. */
+  /** The staleness that the readiness probe reports, ms; null before the first heartbeat. */
   stalenessMs(): Promise<number | null>;
-  /** What it says of the store that it reads records from. */
+  /** What the probe reports about the store that it reads records from. */
   source(): Promise<unknown>;
   metrics(): Promise<string>;
   readonly edge: Edge;
@@ -25,13 +25,13 @@ export interface GateOptions {
   readonly policy?: Partial<CompiledPolicy>;
   readonly workspaceId?: string;
   readonly rootKey?: string;
-  /** Another way to the same Redis. */
+  /** Another address of the same Redis. */
   readonly redisUrl?: string;
 }
 
 const LOCAL = { host: "127.0.0.1", port: 0 };
 
-/** A sidecar of the system that guards an API with a policy of this test's, ready to decide. */
+/** Starts a sidecar of the system in front of an API with a policy of this test, ready to decide. */
 export async function startGate(system: System, api: Api, { apiId, policy = {}, ...of }: GateOptions): Promise<Gate> {
   const { policyId } = await api.data(
     "policies.setPolicy",

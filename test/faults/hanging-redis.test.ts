@@ -5,7 +5,7 @@ import { openSystem } from "./system.ts";
 /** A second for the store to answer, one for a loaded machine. */
 const BOUND_MS = 2_000;
 
-test("a Redis that hangs keeps no call waiting for longer than a second, and none at all that does not need it", async () => {
+test("a Redis that hangs delays no call by more than a second, and calls that do not need it not at all", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const plain = await makeKey(api);
@@ -32,7 +32,7 @@ test("a Redis that hangs keeps no call waiting for longer than a second, and non
       const { status, ms } = await took(path, body);
       expect({ path, body, status, inTime: ms < BOUND_MS }).toEqual({ path, body, status: 200, inTime: true });
     }
-    // The number of credits is in the store: it can be neither changed nor spent from now, and that is said soon.
+    // The credits are in the store: they can be neither changed nor spent, and the calls fail soon.
     for (const [path, body] of [
       ["keys.updateCredits", { keyId: limited.keyId, operation: "increment", value: 1 }],
       ["keys.verifyKey", { key: limited.key }],

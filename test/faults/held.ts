@@ -2,12 +2,12 @@ import type { RecordSource, RecordWriter } from "../../edge/projection/contract.
 import type { System } from "./system.ts";
 
 /*
- * Parts that are slow at a chosen moment, and otherwise what they are: how a race is given an order.
+ * Parts that can be held at a chosen moment and are otherwise normal, so that a race gets a defined order.
  */
 
-/** One call that is held between what it has done and its return. */
+/** One call that is held after it has done its work and before it returns. */
 export interface Held {
-  /** Resolves when the call has got that far. */
+  /** Resolves when the call has reached that point. */
   readonly reached: Promise<void>;
   release(): void;
 }
@@ -47,7 +47,7 @@ export function slowSource(source: RecordSource): RecordSource & { holdRead(whic
 
 export interface SlowWriter {
   readonly writer: RecordWriter;
-  /** The next write is held before it is sent: what it says was read before. */
+  /** Holds the next write before it is sent; its content was read before. */
   holdWrite(): Held & { readonly ended: Promise<unknown> };
 }
 
@@ -79,7 +79,7 @@ export function slowWriter(writer: RecordWriter): SlowWriter {
   };
 }
 
-/** Runs `work` while no projection gets far, as of a million keys. Changes are carried all the same. */
+/** Runs `work` while every new projection is slow, as with a million keys. Changes are still projected. */
 export async function whileRebuildsWait(system: System, work: () => Promise<void>): Promise<void> {
   const holder = await system.db.connect();
   try {

@@ -6,8 +6,8 @@ import { makeKey } from "./client.ts";
 import { openSystem, type System } from "./system.ts";
 
 /*
- * A workspace's Redis user can write anything under the workspace's prefix. What the user of one writes must not keep the counters
- * and credits of another from being loaded, spent and written down.
+ * A workspace's Redis user can write anything under the workspace's prefix. What the user of one workspace writes must not prevent the
+ * counters and credits of another from being loaded, spent and written to Postgres.
  */
 
 const MEGABYTE = "x".repeat(1 << 20);
@@ -52,7 +52,7 @@ const ATTACKS: ReadonlyArray<{ name: string; attack: (target: Target) => Promise
     },
   },
   {
-    name: "a million keys that ask to be loaded",
+    name: "a million requests to load counters",
     attack: ({ raw, keys, workspaceId }) => flood(raw, keys.creditsLoad(workspaceId), (i) => `key_${i}`),
   },
   {
@@ -104,7 +104,7 @@ async function aNeighbour(system: System, n: number) {
   return { workspaceId, keyId };
 }
 
-test("whatever one workspace writes under its own prefix, credits of the others are loaded and written down in time", async () => {
+test("whatever one workspace writes under its prefix, credits of the others are loaded and written to Postgres in time", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const attacker = await system.workspaceId();
@@ -115,7 +115,7 @@ test("whatever one workspace writes under its own prefix, credits of the others 
     const ref = await aNeighbour(system, n);
     const counters = api.edge.counters({ timeoutMs: 1_000 });
     const spend = async () => (await counters.consume({ limits: [], credits: { ...ref, cost: 1 } })).credits;
-    // A workspace that is new is known after a second.
+    // A new workspace is known after a second.
     await waitFor(`credits to be loaded beside ${name}`, async () => (await spend())?.status === "spent", {
       deadlineMs: 4_000,
     });
@@ -124,19 +124,19 @@ test("whatever one workspace writes under its own prefix, credits of the others 
       return rows[0]?.spent === 1;
     };
     await waitFor(`credits to be written down beside ${name}`, spent, { deadlineMs: 4_000 });
-    // The attacker's own keys go on as well, from what Postgres knows.
+    // The attacker's own keys work as well, from the credits in Postgres.
     expect((await api.data("keys.verifyKey", { key })).code).toBe("VALID");
   }
   const metrics = await (await fetch(`${api.url}/metrics`)).text();
   expect(metrics).toMatch(/postern_store_refused_total\{what="credit-loads"\} [1-9]/);
   expect(metrics).toMatch(/postern_store_refused_total\{what="credit-marks"\} [1-9]/);
-  // The floods are worked off beside all else.
+  // The floods are processed in the background.
   for (const set of [keys.creditsLoad(attacker), keys.creditsDirty(attacker)]) {
     await waitFor("the flood to sink", async () => (await system.raw.scard(set)) < 995_000, { deadlineMs: 30_000 });
   }
 }, 120_000);
 
-test("counters that are no counters are counted from nothing, and keep no other request of the same moment from being counted", async () => {
+test("invalid counters start from nothing, and do not prevent concurrent requests from being counted", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const [attacker, other] = ["ws_attacker", "ws_other"];
@@ -169,7 +169,7 @@ test("counters that are no counters are counted from nothing, and keep no other 
     { window: String(Math.floor(Date.now() / 3_600_000)), current: value, previous: value },
   ]);
   const identifiers = spellings.map((_, i) => `id${i}`);
-  // Where the counters lie is for the script to tell: it makes them first.
+  // The script decides the keys of the counters: it creates them first.
   for (const identifier of identifiers) await counters.consume({ limits: [limitOf(attacker, identifier)] });
   const made = await system.raw.keys(`${system.prefix}:${attacker}:rl:*`);
   expect(made).toHaveLength(spellings.length);
@@ -182,7 +182,7 @@ test("counters that are no counters are counted from nothing, and keep no other 
   const ofOthers = answers.flatMap((answer) => ("other" in answer ? [answer.other] : []));
   expect(ofOthers.every(({ passed }) => passed)).toBe(true);
   for (const key of made) await system.raw.set(key, "a string");
-  // Of another process, because this one remembers whom it refused.
+  // With counters of another process, because this one caches its refusals.
   const fresh = api.edge.counters({ timeoutMs: 2_000 });
   for (const identifier of identifiers) {
     const { passed, limits } = await fresh.consume({ limits: [limitOf(attacker, identifier)] });

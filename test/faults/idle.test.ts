@@ -5,7 +5,7 @@ import { openSystem, type System } from "./system.ts";
 
 const LOOKED_AT_MS = 4_000;
 
-/** Commands a second, by name, those in scripts too. */
+/** Commands per second, by name, including those in scripts. */
 async function commandsPerSecond({ raw }: System): Promise<Map<string, number>> {
   await raw.config("RESETSTAT");
   const since = performance.now();
@@ -16,7 +16,7 @@ async function commandsPerSecond({ raw }: System): Promise<Map<string, number>> 
   return new Map([...found].map(([, name = "", calls]) => [name, Number(calls) / seconds]));
 }
 
-test("whether credits are to be loaded or written down is asked for all workspaces at once, a few times a second", async () => {
+test("checking whether credits must be loaded or written takes one command for all workspaces, a few times a second", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const total: number[] = [];
@@ -29,7 +29,7 @@ test("whether credits are to be loaded or written down is asked for all workspac
       const beaten = await system.raw.keys(`${system.prefix}:ws_*:mark:*`);
       return beaten.length >= workspaces && (await api.isWhole());
     });
-    // Those that are new are known to the loops after a second.
+    // The loops know new workspaces after a second.
     await sleep(2_000);
     const calls = await commandsPerSecond(system);
     total.push([...calls.values()].reduce((sum, each) => sum + each, 0));
@@ -37,7 +37,7 @@ test("whether credits are to be loaded or written down is asked for all workspac
     expect(calls.get("exists") ?? 0).toBeLessThan(15);
     for (const each of ["spop", "srandmember", "scard", "smembers"]) expect(calls.get(each) ?? 0).toBe(0);
   }
-  // Heartbeats are each workspace's own, and so is a look at its stream of events.
+  // Heartbeats are per workspace, and so is the check of its stream of events.
   const [one = 0, hundred = 0] = total;
   expect((hundred - one) / 99).toBeLessThan(12);
 }, 60_000);

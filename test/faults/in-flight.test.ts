@@ -44,7 +44,7 @@ describe.each([
       before: { enabled: true, permissions: ["a.read"] },
       after: { enabled: true, permissions: [] },
     },
-  ])("gives what it has read of $part to who asked before, once, and to nobody after", async (given) => {
+  ])("returns the $part that it has read, once, to a request from before the change", async (given) => {
     const system = await openSystem();
     const api = await system.api();
     await api.data("permissions.createPermission", { name: "a.read", slug: "a.read" });

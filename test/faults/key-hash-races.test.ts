@@ -5,7 +5,7 @@ import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
 /*
- * A key gets a new hash, as a migrated one does when it is first used, while another transaction changes something that belongs
+ * A key gets a new hash, as a migrated key does at its first use, while another transaction changes something that belongs
  * to it. Neither sees the other's uncommitted rows.
  */
 test.each(["the key's new hash first", "the deletion first"])(
@@ -21,7 +21,7 @@ test.each(["the key's new hash first", "the deletion first"])(
       await rehash.query("begin");
       await removal.query("begin");
       await rehash.query("update keys set hash = $2 where id = $1", [keyId, hashKey(newKey)]);
-      // The trigger of this one runs before the new hash is committed.
+      // This trigger runs before the new hash is committed.
       await removal.query("delete from key_permissions where key_id = $1", [keyId]);
       const first = order === "the deletion first" ? removal : rehash;
       await first.query("commit");

@@ -9,7 +9,7 @@ import { openSystem } from "./system.ts";
 const KEYS = 24;
 const KILLS = 3;
 
-/** A key that is renamed again and again: its name is a number, which must never be less than the one acknowledged. */
+/** A key that is renamed repeatedly: its name is a number, which must never be less than the acknowledged one. */
 interface Renamed {
   readonly keyId: string;
   readonly hash: string;

@@ -8,11 +8,11 @@ import { expect, onTestFinished, test } from "vitest";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
-/* A process that is killed cannot end its children. They end all the same, and nothing of them is in the way of the next start. */
+/* A killed process cannot stop its children. They must still end, and must not affect the next start. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
-/** Not of one that has ended and that its new parent has not asked for yet. */
+/** Returns false also for a process that has exited but was not reaped by its new parent yet. */
 function isAlive(pid: number): boolean {
   try {
     const state = execFileSync("ps", ["-p", String(pid), "-o", "stat="], { encoding: "utf8" }).trim();
@@ -51,19 +51,19 @@ async function create(dev: { url: string; rootKey: string }, path: string, body:
 function aFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "postern-killed-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  // As root Postgres runs as somebody else, who has to get there.
+  // As root, Postgres runs as another user, who must be able to reach the folder.
   chmodSync(folder, 0o755);
   return folder;
 }
 
-/** Where the Postgres of a `postern dev` keeps its files. */
+/** The folder of the files of a `postern dev`'s Postgres. */
 async function clusterOf(data: string): Promise<string> {
   const path = join(data, "postgres", "cluster");
   await waitFor("the cluster", () => existsSync(path));
   return path;
 }
 
-test("kill -9 of postern dev: its Postgres ends by itself, and what it had acknowledged is there at the next start", async () => {
+test("kill -9 of postern dev: its Postgres ends too, and acknowledged data is there at the next start", async () => {
   const data = aFolder();
   const first = await startDev(data);
   onTestFinished(async () => void (await first.stop()));
@@ -78,7 +78,7 @@ test("kill -9 of postern dev: its Postgres ends by itself, and what it had ackno
   expect(await create(second, "apis.getApi", { apiId })).toMatchObject({ id: apiId });
 });
 
-test("a start right after kill -9 does not meet what the killed one left", async () => {
+test("a start directly after kill -9 is not affected by the killed one's processes", async () => {
   const data = aFolder();
   const first = await startDev(data);
   onTestFinished(async () => void (await first.stop()));

@@ -7,7 +7,7 @@ import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
 /*
- * A store that stands still and goes on, with all that was sent to it meanwhile in its sockets. Whoever was told that it could not be
+ * A store that hangs and continues, with the requests of that time still in its sockets. A caller that was told that it could not be
  * counted must not have been charged.
  */
 
@@ -56,7 +56,7 @@ test.each([
       const before = (await used()) ?? 0;
       let admitted = 0;
       await whileStopped(redis.pid, async () => {
-        // In groups, so that some are sent, some wait for a reply, and some come when the breaker is open.
+        // In groups, so that some are sent, some wait for a reply, and some arrive when the breaker is open.
         for (let group = 0; group < 10; group++) {
           const answers = await Promise.all(Array.from({ length: 20 }, consume));
           admitted += answers.filter((answer) => answer !== undefined).length;
@@ -69,7 +69,7 @@ test.each([
         return after !== undefined;
       });
       expect(await used()).toBe(before + 1);
-      // As many units of the limit as of credits: what was refused took neither.
+      // As many units of the limit as credits: a refused call consumed neither.
       expect(after?.limits[0]?.remaining).toBe(1_000_000 - (before + 1));
     } finally {
       await edge.close();
@@ -79,7 +79,7 @@ test.each([
   60_000,
 );
 
-test("nobody whom a gate or the API told that credits could not be counted has spent any", async () => {
+test("a caller that was told that credits could not be counted, by a gate or the API, has spent none", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId, keyId, key } = await makeKey(api, { credits: { remaining: 100_000 } });

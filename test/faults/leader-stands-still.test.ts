@@ -3,11 +3,11 @@ import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
-/* The relay's lead passes on also when its holder neither closes nor loses a connection: it just stands still. */
+/* Another relay takes over also when the leader neither closes nor loses a connection, but hangs. */
 
 const TAKEOVER_MS = 10_000;
 
-test("a leading api-server that stands still is replaced within ten seconds, and undoes nothing when it wakes up", async () => {
+test("a leading api-server that hangs is replaced within ten seconds, and undoes nothing when it continues", async () => {
   const system = await openSystem();
   const leader = await system.spawnApi();
   const leads = async () => {

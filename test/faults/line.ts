@@ -1,16 +1,16 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** A way to a TCP server that can be cut for one client while the others go on using theirs. */
+/** A TCP proxy to a server that can be cut for one client while the others keep theirs. */
 export interface Line {
   readonly url: string;
-  /** Ends every connection; whoever connects again is turned away until `mend`. */
+  /** Closes every connection; new connections are refused until `mend`. */
   cut(): void;
   mend(): void;
   close(): Promise<void>;
 }
 
-/** `url` is that of the server, which the line leads to; its scheme is kept. */
+/** `url` is that of the server behind the line; its scheme is kept. */
 export async function openLine(url: string): Promise<Line> {
   const target = new URL(url);
   const sockets = new Set<Socket>();

@@ -7,7 +7,7 @@ import { openSystem } from "./system.ts";
 
 const REQUESTS = 500;
 
-test("while Redis is away, what fails with every request is not logged with every request", async () => {
+test("while Redis is unreachable, a failure of every request is not logged with every request", async () => {
   const lines: string[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
   const system = await openSystem({ ownRedis: true, log });
@@ -36,7 +36,7 @@ test("while Redis is away, what fails with every request is not logged with ever
     await Promise.all(batch);
   }
   const seconds = (performance.now() - startedAt) / 1000;
-  // Plain and limited keys are served, credits cannot be spent: all of it many times, by the api-server and by the gate.
+  // Plain and limited keys are served, credits cannot be spent: all of this many times, at the api-server and at the gate.
   expect([...statuses].sort()).toEqual([200, 500, 503]);
   expect(lines.length, lines.join("")).toBeLessThan(10 * Math.max(1, seconds));
   expect(lines.join("")).toContain("service_unavailable at /v2/keys.verifyKey");

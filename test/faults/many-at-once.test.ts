@@ -4,12 +4,12 @@ import { makeKey, type Reply } from "./client.ts";
 import { type LocalApi, openSystem, type System } from "./system.ts";
 
 /*
- * Many callers at the same time, through two api-servers over one Postgres and one Redis: what can be there once is there
- * once, and what is counted is counted exactly.
+ * Many concurrent callers, through two api-servers over one Postgres and one Redis: unique things are created
+ * once, and counts are exact.
  */
 
 const CALLERS = 100;
-/** Longer than an hour, lest one ends while we count. */
+/** Longer than an hour, so that no window ends during the test. */
 const WINDOW_MS = 30 * 24 * 3_600_000;
 
 async function twoApis(): Promise<{ system: System; either: (i: number) => LocalApi }> {
@@ -18,13 +18,13 @@ async function twoApis(): Promise<{ system: System; either: (i: number) => Local
   return { system, either: (i) => apis[i % 2 === 0 ? 0 : 1] };
 }
 
-/** Asks through both by turns, all at once. */
+/** Sends requests alternately to both, all at once. */
 const askAll = (either: (i: number) => LocalApi, requestOf: (i: number) => readonly [path: string, body: unknown]) =>
   Promise.all(Array.from({ length: CALLERS }, (_, i) => either(i).call(...requestOf(i))));
 
 const statusesOf = (replies: readonly Reply[]): number[] => [...new Set(replies.map(({ status }) => status))].sort();
 
-describe("creators of one thing end on one", () => {
+describe("concurrent creators of one thing get the same one", () => {
   test("identity, through createIdentity and through createKey", async () => {
     const { system, either } = await twoApis();
     const { apiId } = await makeKey(either(0));
@@ -90,8 +90,8 @@ describe("creators of one thing end on one", () => {
   });
 });
 
-describe("what is counted", () => {
-  test("200 verifications at once of a key with 50 credits give VALID 50 times", async () => {
+describe("counts are exact", () => {
+  test("200 concurrent verifications of a key with 50 credits are VALID 50 times", async () => {
     const { either } = await twoApis();
     const { key, keyId } = await makeKey(either(0), { credits: { remaining: 50 } });
     const codes = await Promise.all(Array.from({ length: 200 }, (_, i) => either(i).code(key)));
@@ -101,7 +101,7 @@ describe("what is counted", () => {
     expect((await either(1).data("keys.getKey", { keyId })).credits).toEqual({ remaining: 0 });
   });
 
-  test("1,000 requests at once through two api-servers are admitted by a limit of 100 exactly 100 times", async () => {
+  test("of 1,000 concurrent requests through two api-servers a limit of 100 admits exactly 100", async () => {
     const { either } = await twoApis();
     const body = { namespace: "exact", identifier: "all", limit: 100, duration: WINDOW_MS };
     const admitted = await Promise.all(
@@ -110,7 +110,7 @@ describe("what is counted", () => {
     expect(admitted.filter(Boolean)).toHaveLength(100);
   });
 
-  test("calls at once for several limits consume all of them or none, also a hundred in one call", async () => {
+  test("concurrent calls for several limits consume all of them or none, also a hundred in one call", async () => {
     const { either } = await twoApis();
     const entry = (i: number, limit: number) => ({
       namespace: `part-${i}`,
@@ -133,7 +133,7 @@ describe("what is counted", () => {
   });
 });
 
-test("an identity that is deleted takes its limits with it, on the other api-server and at the gate too", async () => {
+test("an identity that is deleted loses its limits, on the other api-server and at the gate too", async () => {
   const { system, either } = await twoApis();
   const [here, there] = [either(0), either(1)];
   const ratelimits = [{ name: "requests", limit: 1, duration: WINDOW_MS, autoApply: true }];

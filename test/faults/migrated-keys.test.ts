@@ -7,7 +7,7 @@ import { openSystem } from "./system.ts";
 const LONG_TOKEN = "51FwqftsmMDHHbJAMEXXHCgG";
 const KEY = `acme_BRTRKFsL_${LONG_TOKEN}`;
 
-test("a key that was issued elsewhere, first presented to two api-servers at once, is from then on let through by the sidecar", async () => {
+test("a key that was issued elsewhere, first presented to two api-servers at once, is from then on accepted by the sidecar", async () => {
   const system = await openSystem();
   const [a, b] = [await system.api(), await system.api()];
   const { apiId } = await makeKey(a);
@@ -23,7 +23,7 @@ test("a key that was issued elsewhere, first presented to two api-servers at onc
   const keys = [{ hash: hash("sha256", LONG_TOKEN, "hex") }];
   const { migrated } = await a.data("keys.migrateKeys", { migrationId, apiId, keys });
   expect(migrated).toHaveLength(1);
-  // Both, and the sidecar, now remember that there is no such key.
+  // Both api-servers, and the sidecar, have now cached that there is no such key.
   expect([await a.code(KEY), await b.code(KEY), await gate.status(KEY)]).toEqual(["NOT_FOUND", "NOT_FOUND", 401]);
 
   const codeWith = async (api: typeof a): Promise<string> =>

@@ -3,7 +3,7 @@ import type { Projection } from "../../edge/projection/contract.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
 import type { System } from "./system.ts";
 
-/** What a sidecar decides with, without the sidecar: the records of its workspace, and the shared counters. */
+/** What a sidecar uses for its decisions, without the sidecar: the records of its workspace, and the shared counters. */
 export interface Pod {
   readonly projection: Projection;
   /** Spends from a key as a sidecar does, once. */

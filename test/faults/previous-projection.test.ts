@@ -6,8 +6,8 @@ import { whileRebuildsWait } from "./held.ts";
 import { openSystem } from "./system.ts";
 
 /*
- * Redis comes back without what it was told last, and everything is projected anew, which takes as long as there are keys. Those
- * that a gate has not seen yet are served from what is still there, as soon as what was lost has been written again.
+ * Redis comes back without its last changes, and everything is projected again, which takes long with many keys. Keys
+ * that a gate has not seen yet are served from what is still there, as soon as the lost changes have been written again.
  */
 
 const OLD_MS = 11 * 60 * 1000;
@@ -36,11 +36,11 @@ test.each([
       return rowCount === 0;
     });
   await carried();
-  // As if all of it had been made an hour ago.
+  // As if everything had been made an hour ago.
   await system.db.query("delete from outbox_recent");
   if (ageMs > 0) await system.raw.hset(centralMark, "asOfMs", Date.now() - ageMs);
   await system.raw.save();
-  // What is changed from here on, Redis will not know when it comes back.
+  // Redis will not have the changes from here on when it comes back.
   await api.data("keys.updateKey", { keyId: disabled.keyId, enabled: false });
   await api.data("keys.deleteKey", { keyId: deleted.keyId });
   const rerolled: TestKey = await api.data("keys.rerollKey", { keyId: moved.keyId, expiration: 0 });

@@ -5,7 +5,7 @@ import { makeWorkspace, openSystem } from "./system.ts";
 
 const HOUR = 3_600_000;
 
-test("a direct UPDATE in psql, which wakes nobody, is enforced by a sidecar within two seconds", async () => {
+test("a direct UPDATE in psql, without a NOTIFY, is enforced by a sidecar within two seconds", async () => {
   const system = await openSystem();
   const api = await system.api();
   const { apiId, keyId, key } = await makeKey(api);

@@ -19,7 +19,7 @@ async function addUser(system: System, name: string, rules: readonly string[], a
   return `redis://${name}:secret@${host}:${port}`;
 }
 
-/** What the server has refused to anyone since it was asked last: which command or key, and of whom. */
+/** What the server has refused since the last call: which command or key, and for which user. */
 async function refusals(admin: Redis): Promise<string[]> {
   const entries = (await admin.call("ACL", "LOG")) as unknown[][];
   await admin.call("ACL", "LOG", "RESET");
@@ -27,7 +27,7 @@ async function refusals(admin: Redis): Promise<string[]> {
   return entries.map((entry) => `${field(entry, "username")}: ${field(entry, "reason")} ${field(entry, "object")}`);
 }
 
-/** An api-server and a sidecar, each by its own user, on a Redis of the test's. */
+/** An api-server and a sidecar, each with its own user, on a Redis of the test. */
 async function openGuarded(eventsOwn: boolean) {
   const system = await openSystem({ ownRedis: true });
   const { prefix } = system;
@@ -103,7 +103,7 @@ test.each([
       "the count to be exchanged",
       async () => (await system.raw.keys(`${system.prefix}:*:rl:*`)).length >= 3,
     );
-    // A counter that is something else is removed by the script that meets it.
+    // A script that finds a counter of another type removes it.
     const counter = keys.counter(workspaceId, countedHash("name", "l", "other"), HOUR);
     await system.raw.lpush(counter, "x");
     expect(await counters.consume({ limits: [{ ...charge, identifier: "other", accuracy: "strict" }] })).toMatchObject({
@@ -112,7 +112,7 @@ test.each([
     expect(await system.raw.type(counter)).toBe("hash");
     await api.data("keys.updateKey", { keyId, enabled: false });
     await waitFor("the change to be followed", async () => (await gate.status(key)) === 401);
-    // After a restart of Redis the scripts are there again without the pod's doing.
+    // After a restart of Redis the scripts are loaded again, without the pod.
     for (const admin of [system.raw, ofEvents]) await admin?.call("SCRIPT", "FLUSH");
     expect(await refusals(system.raw)).toEqual([]);
     expect(await (ofEvents ? refusals(ofEvents) : [])).toEqual([]);
@@ -120,7 +120,7 @@ test.each([
   },
 );
 
-test("what the relay writes, other workspaces and the server are closed to a pod's user", async () => {
+test("a pod's user may not write the relay's keys, nor use other workspaces or server commands", async () => {
   const { system, api, workspaceId, url, keys } = await openGuarded(false);
   const { keyId } = await makeKey(api);
   const other = "ws_other";

@@ -6,7 +6,8 @@ import type { Pod } from "./pod.ts";
 import { type LocalApi, openSystem, type System } from "./system.ts";
 
 /*
- * Redis forgets, goes back in time, or goes away, under a running api-server and a pod. Postgres is the truth throughout.
+ * Redis loses its data, goes back in time, or becomes unreachable, under a running api-server and a pod. Postgres is the source of
+ * truth throughout.
  */
 
 let system: System;
@@ -16,7 +17,7 @@ let workspaceId: string;
 let apiId: string;
 
 beforeEach(async () => {
-  // Nothing is saved by itself; a dump that a test has made is loaded at a restart.
+  // Nothing is saved automatically; a dump that a test has made is loaded at a restart.
   system = await openSystem({ ownRedis: true });
   api = await system.api();
   await waitFor("the api-server to be whole", () => api.isWhole());
@@ -34,7 +35,7 @@ function podKnows(key: TestKey, holds: (name: string | undefined) => boolean = (
   });
 }
 
-/** Spends one by one until `count` succeeded. A counter that is not loaded yet is asked again, as a client would. */
+/** Spends one by one until `count` succeeded. Retries when a counter is not loaded yet, as a client would. */
 async function spend(keyId: string, count: number): Promise<void> {
   for (let spent = 0; spent < count; ) {
     spent += await waitFor("credits", async () => {
@@ -73,7 +74,7 @@ const remainingOf = async ({ key }: TestKey): Promise<number> =>
   (await api.data("keys.verifyKey", { key, credits: { cost: 0 } })).credits;
 
 describe("FLUSHALL", () => {
-  test("projection and counters come back by themselves, and credits lose at most their last second", async () => {
+  test("projection and counters recover by themselves, and at most the last second of spending is lost", async () => {
     const key = await createKey({ name: "flushed", credits: { remaining: 100 } });
     await podKnows(key);
     await spend(key.keyId, 40);
@@ -91,7 +92,7 @@ describe("FLUSHALL", () => {
     expect(await remainingOf(key)).toBe(0);
   });
 
-  test("changes made right after it are enforced too", async () => {
+  test("changes made directly after it are enforced too", async () => {
     const key = await createKey({ name: "before" });
     await podKnows(key);
     await system.raw.flushall();
@@ -101,7 +102,7 @@ describe("FLUSHALL", () => {
 });
 
 describe("Redis restarted from an old snapshot", () => {
-  test("records of then are not believed, and what was spent since is not given again", async () => {
+  test("its records are distrusted, and credits that were spent since are not granted again", async () => {
     const [key, deleted] = [await createKey({ name: "old", credits: { remaining: 100 } }), await createKey()];
     await podKnows(key);
     await podKnows(deleted);
@@ -125,7 +126,7 @@ describe("Redis restarted from an old snapshot", () => {
     expect(await spendAll(key.keyId)).toBe(40);
   });
 
-  test("credits that were set since the snapshot count, not those of then", async () => {
+  test("credits that were set since the snapshot are used, not those of the snapshot", async () => {
     const key = await createKey({ credits: { remaining: 100 } });
     await podKnows(key);
     await spend(key.keyId, 10);
@@ -167,8 +168,8 @@ describe("Redis is lost after the last api-server stopped", () => {
   });
 });
 
-describe("while Redis is away", () => {
-  test("the API verifies, decides limits itself, refuses to count credits, keeps changes, and stays ready", async () => {
+describe("while Redis is unreachable", () => {
+  test("the API verifies, decides limits itself, refuses to count credits, stores changes, and stays ready", async () => {
     const [plain, counted] = [await createKey({ name: "plain" }), await createKey({ credits: { remaining: 9 } })];
     const limited = await createKey({
       ratelimits: [{ name: "requests", limit: 2, duration: 3_600_000, autoApply: true }],
@@ -194,7 +195,7 @@ describe("while Redis is away", () => {
     expect(await remainingOf(counted)).toBe(9);
   });
 
-  test("a number of credits cannot be set, so that no counter that is still open elsewhere is overtaken", async () => {
+  test("credits cannot be set, because a counter may still be open elsewhere", async () => {
     const key = await createKey({ credits: { remaining: 9 } });
     expect(await remainingOf(key)).toBe(9);
     await system.redis.kill("SIGKILL");

@@ -4,16 +4,16 @@ import type { TestKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
 /*
- * Redis comes back as it was before keys were disabled. A gate that knew of that asks for those keys from the moment of the
- * restart, as fast as it can: on none of its connections, whichever comes back first, may the old records be believed.
+ * Redis is restarted from a snapshot from before keys were disabled. A gate that knew of the changes reads those keys from the moment
+ * of the restart, as fast as it can: the old records must not be used on any of its connections, whichever reconnects first.
  */
 
 const KEYS = 15;
 
 test.each([
-  { name: "while a relay makes the projection anew", isRelayThere: true },
+  { name: "while a relay makes a new projection", isRelayThere: true },
   { name: "while no relay is there", isRelayThere: false },
-])("keys disabled since the snapshot are never let in, $name", async ({ isRelayThere }) => {
+])("keys disabled since the snapshot are never accepted, $name", async ({ isRelayThere }) => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   await waitFor("the api-server to be ready", () => api.isReady());
@@ -29,7 +29,7 @@ test.each([
 
   await system.raw.save();
   for (const { keyId } of [...keys, last]) await api.data("keys.updateKey", { keyId, enabled: false });
-  // Asked for the last one alone, so that of the others the gate knows that they changed, and not yet how.
+  // Only the last key is verified, so that for the others the gate knows that they changed, but not yet how.
   await waitFor("the gate to have heard", async () => (await gate.status(last.key)) === 401);
   if (!isRelayThere) await api.server.close();
   await system.redis.kill("SIGKILL");

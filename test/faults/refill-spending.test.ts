@@ -3,7 +3,7 @@ import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
-test("refills while two pods and the API spend the same key: nothing is given twice, nothing is lost, nobody goes below nothing", async () => {
+test("refills while two pods and the API spend the same key: nothing is granted twice, nothing is lost, and credits never go below 0", async () => {
   const system = await openSystem();
   const api = await system.api();
   const { apiId } = await makeKey(api);
@@ -12,7 +12,7 @@ test("refills while two pods and the API spend the same key: nothing is given tw
     apiId,
     credits: { remaining: 100, refill: { interval: "daily", amount } },
   });
-  // The days lie ahead, so that the server's own run, which is for today, has nothing to do with them.
+  // The dates are in the future, so that the server's own run, which is for today, does not interfere.
   await system.db.query("update key_credits set last_refill_on = '2051-01-01' where key_id = $1", [keyId]);
   const gates = [await system.gate(api, { apiId }), await system.gate(api, { apiId })];
   await waitFor("the key to be let through", async () => (await gates[0]?.status(key)) === 200);

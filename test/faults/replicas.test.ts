@@ -9,7 +9,7 @@ import { openSystem, type SpawnedApi, type System } from "./system.ts";
 
 const BOUND = { deadlineMs: 2000, everyMs: 5 };
 
-test("of two api-servers exactly one relays; what is written on one is enforced there at once, and on the other soon", async () => {
+test("of two api-servers exactly one relays; a write on one is enforced there at once, and on the other soon", async () => {
   const system = await openSystem();
   const [a, b] = [await system.api(), await system.api()];
   const relaying = () => [a, b].filter(({ server }) => server.isRelaying()).length;
@@ -53,13 +53,13 @@ test("when the api-server that relays is closed, the other takes over, and a cha
   await other.data("keys.updateKey", { keyId, enabled: false });
   await closing;
   await waitFor("the sidecar to refuse", async () => (await gate.status(key)) === 401, { deadlineMs: 5000 });
-  // By now nobody may be relaying yet.
+  // At this time there may be no relay yet.
   await other.data("keys.updateKey", { keyId, enabled: true });
   await waitFor("the sidecar to accept", async () => (await gate.status(key)) === 200, { deadlineMs: 5000 });
   expect(other.server.isRelaying()).toBe(true);
 });
 
-test("kill -9 of the api-server that relays, while clients change keys through both: what was acknowledged is there and projected", async () => {
+test("kill -9 of the api-server that relays, while clients change keys through both: acknowledged changes are stored and projected", async () => {
   const system = await openSystem();
   const [a, b] = await Promise.all([system.spawnApi(), system.spawnApi()]);
   const leader = await waitFor("one to relay", async () => ((await relays(a)) ? a : (await relays(b)) ? b : undefined));
@@ -93,9 +93,9 @@ async function relays(api: SpawnedApi): Promise<boolean> {
   return /^postern_relay_leading 1$/m.test(await (await fetch(`${api.url}/metrics`)).text());
 }
 
-/** Makes keys, and disables every other one, until stopped or until the api-server is gone. */
+/** Makes keys, and disables every second one, until stopped or until the api-server is gone. */
 function changeKeys(api: Api, apiId: string) {
-  /** By key: whether it is enabled, as far as was acknowledged. */
+  /** By key: whether it is enabled, as far as acknowledged. */
   const acknowledged = new Map<string, boolean>();
   let isStopped = false;
   const run = async (): Promise<void> => {
@@ -103,7 +103,7 @@ function changeKeys(api: Api, apiId: string) {
       const { key, keyId } = await api.data("keys.createKey", { apiId });
       acknowledged.set(key, true);
       if (acknowledged.size % 2 === 0) continue;
-      // Until the answer is there, nobody can say which of the two it is.
+      // Until the response arrives, the state is unknown.
       acknowledged.delete(key);
       await api.data("keys.updateKey", { keyId, enabled: false });
       acknowledged.set(key, false);
@@ -120,7 +120,7 @@ function changeKeys(api: Api, apiId: string) {
   };
 }
 
-/** Every key of Postgres has just the record in Redis that Postgres gives. */
+/** Every key of Postgres has exactly the record in Redis that Postgres returns. */
 async function everyKeyIsProjected(
   system: System,
   source: { read(refs: readonly RecordRef[]): Promise<unknown> },

@@ -4,7 +4,7 @@ import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { type LocalApi, openSystem, type System } from "./system.ts";
 
-/** Another database of the same server, by a connection of its own. */
+/** Runs statements on another database of the same server. */
 async function admin(system: System, statements: readonly string[]): Promise<void> {
   const url = new URL(system.databaseUrl);
   url.pathname = "/postgres";
@@ -21,7 +21,7 @@ async function stop({ server }: LocalApi): Promise<void> {
   await server.close();
 }
 
-test("Postgres restored from an older state: everything is what it was then, everywhere, and credits are loaded again", async () => {
+test("Postgres restored from an older state: everything is as in that state, everywhere, and credits are loaded again", async () => {
   const system = await openSystem();
   const name = new URL(system.databaseUrl).pathname.slice(1);
   const first = await system.api();
@@ -42,7 +42,7 @@ test("Postgres restored from an older state: everything is what it was then, eve
   await admin(system, [closeAll, `create database ${left} template "${name}"`]);
 
   try {
-    // All of this will not have been.
+    // All of this will be undone by the restore.
     const second = await system.api();
     await second.data("keys.updateKey", { keyId, enabled: false });
     await second.data("keys.updateKey", { keyId: counted.keyId, credits: { remaining: 1_000_000 } });
@@ -70,7 +70,7 @@ test("Postgres restored from an older state: everything is what it was then, eve
     const statuses: number[] = [];
     for (let i = 0; i < 10; i++) statuses.push(await gate.status(counted.key));
     expect(statuses).toEqual([...Array(9).fill(200), 429]);
-    // And it goes on from there.
+    // And it continues from there.
     await third.data("keys.updateKey", { keyId, enabled: false });
     await waitFor("the sidecar to refuse", async () => (await gate.status(key)) === 401);
     await third.data("keys.updateKey", { keyId: counted.keyId, credits: { remaining: 1 } });
@@ -81,7 +81,7 @@ test("Postgres restored from an older state: everything is what it was then, eve
   }
 });
 
-test("a Postgres of another timeline (a promoted standby, a recovery) is projected anew though its sequences look right", async () => {
+test("a Postgres of another timeline (a promoted standby, a recovery) is projected again although its sequences match", async () => {
   const system = await openSystem();
   const first = await system.api();
   const { key } = await makeKey(first);

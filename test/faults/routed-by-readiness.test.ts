@@ -8,11 +8,11 @@ import { type Service, startService } from "./service.ts";
 import { openSystem, type SpawnedApi, type System } from "./system.ts";
 
 /*
- * Clients reach replicas by an address that leads only to those that say they are ready. What a replica could still answer is of no
- * use to anybody once all of them say that they are not.
+ * Clients reach replicas by an address that leads only to ready ones. When all replicas are unready, it does not help that they
+ * could still answer.
  */
 
-/** Two api-servers behind one address, both ready, and how a customer verifies a key there. */
+/** Two api-servers behind one address, both ready, and a customer's verification there. */
 async function openReplicas(system: System, databaseUrl: string) {
   const env = { DATABASE_URL: databaseUrl };
   const replicas = await Promise.all([system.spawnApi(env), system.spawnApi(env)]);
@@ -21,7 +21,7 @@ async function openReplicas(system: System, databaseUrl: string) {
   return { replicas, service };
 }
 
-/** A request on a connection of its own, as each new client makes one. */
+/** A request on its own connection, as from a new client. */
 async function verify(system: System, { port }: Service, key: string) {
   const answer = await call(port, {
     method: "POST",
@@ -32,7 +32,7 @@ async function verify(system: System, { port }: Service, key: string) {
   return { status: answer.status, body: JSON.parse(answer.body) };
 }
 
-/** Waits until the replica has heard of every change that was made before this call. */
+/** Waits until the replica has processed every change from before this call. */
 async function hearsEverything(replica: SpawnedApi): Promise<void> {
   const askedAt = Date.now();
   await waitFor("the replica to hear of all changes", async () => {
@@ -45,7 +45,7 @@ async function hearsEverything(replica: SpawnedApi): Promise<void> {
 const everyone = async (replicas: readonly SpawnedApi[], reason: string): Promise<boolean> =>
   (await Promise.all(replicas.map((replica) => replica.degradations()))).every((reasons) => reasons.includes(reason));
 
-test("Redis is gone: clients that go where readiness leads them get their keys verified, known ones and new ones", async () => {
+test("without Redis: clients that are routed by readiness get their keys verified, known ones and new ones", async () => {
   const system = await openSystem({ ownRedis: true });
   const { replicas, service } = await openReplicas(system, system.databaseUrl);
   const { apiId, key } = await makeKey(replicas[0]);
@@ -68,7 +68,7 @@ test("Redis is gone: clients that go where readiness leads them get their keys v
   await waitFor("both to be whole again", async () => !(await everyone(replicas, "store-away")));
 });
 
-test("Postgres is gone: what the replicas know they answer for as long as it counts as fresh", async () => {
+test("without Postgres: the replicas answer from their caches for as long as these are fresh", async () => {
   const system = await openSystem();
   const line = system.closing(await openLine(system.databaseUrl));
   const through = new URL(system.databaseUrl);
@@ -76,7 +76,7 @@ test("Postgres is gone: what the replicas know they answer for as long as it cou
   const { replicas, service } = await openReplicas(system, through.href);
   const { apiId, key } = await makeKey(replicas[0]);
   const stranger = (await replicas[0].data("keys.createKey", { apiId })).key;
-  // The word of a change takes what was read before it out of the caches.
+  // A change removes what was read before it from the caches.
   await Promise.all(replicas.map(hearsEverything));
   for (const replica of replicas) expect(await replica.code(key)).toBe("VALID");
 
@@ -91,9 +91,9 @@ test("Postgres is gone: what the replicas know they answer for as long as it cou
   expect((await verify(system, service, stranger)).body.data?.code).toBe("VALID");
 });
 
-test("a replica that has neither Postgres nor fresh knowledge is not ready, and its connections go elsewhere", async () => {
+test("a replica with neither Postgres nor fresh data is not ready, and its connections go elsewhere", async () => {
   const system = await openSystem();
-  // Nobody relays, so that nothing anybody knows counts as fresh.
+  // No relay runs, so no data counts as fresh.
   const elsewhere = await system.db.connect();
   onTestFinished(() => elsewhere.release(true));
   await elsewhere.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.relay]);

@@ -18,7 +18,7 @@ async function dumpRedis({ raw, prefix }: System): Promise<string> {
       else if (type === "set") parts.push(await raw.smembers(key));
       else if (type === "zset") parts.push(await raw.zrange(key, "0", "-1"));
       else if (type === "stream") parts.push(await raw.xrange(key, "-", "+"));
-      else throw new Error(`${key} is a ${type}, which nobody reads here`);
+      else throw new Error(`${key} is a ${type}, which this function does not read`);
     }
   }
   return JSON.stringify(parts);
@@ -56,7 +56,7 @@ test("no key, made up key or root key is in a log line of any level, in Redis or
   for (const server of [api, spawned]) {
     expect(await server.code(key)).toBe("VALID");
     expect(await server.code(madeUp)).toBe("NOT_FOUND");
-    // Refused requests, too: a wrong root key, a body that does not fit, a body that is no JSON.
+    // Refused requests too: a wrong root key, an invalid body, a body that is not JSON.
     expect((await server.call("keys.verifyKey", { key }, madeUp)).status).toBe(401);
     expect((await server.call("keys.verifyKey", { key, wrong: madeUp })).status).toBe(400);
     const broken = await fetch(`${server.url}/v2/keys.verifyKey`, {
@@ -83,7 +83,7 @@ test("no key, made up key or root key is in a log line of any level, in Redis or
   for (const [place, text] of Object.entries(places)) {
     expect(text.length, place).toBeGreaterThan(100);
     for (const secret of [key, madeUp, system.rootKey]) {
-      // The whole, and what is left of it without its prefix and the first characters, which are shown on purpose.
+      // The whole string, and the part after its prefix and first characters, which are shown on purpose.
       expect(text.includes(secret), place).toBe(false);
       expect(text.includes(secret.slice(secret.indexOf("_") + 6)), place).toBe(false);
     }

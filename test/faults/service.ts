@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** One address for several replicas, as a Kubernetes Service is one. */
+/** One address for several replicas, like a Kubernetes Service. */
 export interface Service {
   readonly port: number;
   /** The URLs of the replicas that get connections now. */
@@ -11,11 +11,11 @@ export interface Service {
 }
 
 const PROBE_EVERY_MS = 100;
-/** What a kubelet waits for, and how often in a row a replica has to fail, unless told otherwise. */
+/** The probe timeout of a kubelet, and how often in a row a replica must fail, by default. */
 const PROBE_MS_MAX = 1_000;
 const FAILURES_MAX = 3;
 
-/** Leads each connection to the next replica whose `/readyz` answers 200 in time, and hangs up when there is none. */
+/** Forwards each connection to the next replica whose `/readyz` answers 200 in time, and closes it when there is none. */
 export async function startService(urls: readonly string[]): Promise<Service> {
   let isClosed = false;
   let next = 0;

@@ -21,11 +21,11 @@ async function connections({ db, raw }: System): Promise<{ postgres: number; red
   };
 }
 
-/** Makes keys and spends credits from several clients, until the server is gone. What it says counts. */
+/** Makes keys and spends credits from several clients, until the server is gone. Only acknowledged results count. */
 function load(api: Api, { apiId, counted }: { apiId: string; counted: string }) {
   const created: string[] = [];
   let spent = 0;
-  /** Spending whose answer was lost: it may have been counted. */
+  /** Spending whose reply was lost: it may have been counted. */
   let unanswered = 0;
   const create = async (): Promise<void> => {
     for (;;) {
@@ -50,7 +50,7 @@ function load(api: Api, { apiId, counted }: { apiId: string; counted: string }) 
 const storedSpent = async ({ db }: System, keyId: string): Promise<number> =>
   (await db.query<{ spent: number }>("select spent from key_credits where key_id = $1", [keyId])).rows[0]?.spent ?? -1;
 
-test("close() under load answers what was taken, writes what was spent, and leaves nothing open, within five seconds", async () => {
+test("close() under load answers accepted requests, writes what was spent, and leaves nothing open, within five seconds", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId } = await makeKey(api);
@@ -58,7 +58,7 @@ test("close() under load answers what was taken, writes what was spent, and leav
   const loaded = load(api, { apiId, counted: counted.key });
   await waitFor("load", () => loaded.created.length > 10 && loaded.spent() > 50);
 
-  // Some requests are in the middle of their work, held up by somebody's lock, when the end comes.
+  // Some requests are in progress, waiting for a lock that the test holds, when the shutdown starts.
   const locking = await system.db.connect();
   const held: Promise<Reply>[] = [];
   let closing: Promise<void>;
@@ -100,7 +100,7 @@ test("close() under load answers what was taken, writes what was spent, and leav
   expect(spent).toBeLessThanOrEqual(loaded.spent() + loaded.unanswered());
 });
 
-test("SIGTERM ends an api-server's process under load with code 0 within five seconds, and the next one goes on from there", async () => {
+test("SIGTERM ends an api-server's process under load with code 0 within five seconds, and the next one continues from there", async () => {
   const system = await openSystem();
   const api = await system.spawnApi();
   const { apiId } = await makeKey(api);
@@ -122,11 +122,11 @@ test("SIGTERM ends an api-server's process under load with code 0 within five se
   );
 });
 
-test("a client that keeps its connection is told to leave it, and never cut off with a request on its way", async () => {
+test("a client with a kept connection is told to close it, and is never cut off during a request", async () => {
   const system = await openSystem();
   const api = await system.api();
   let answered = 0;
-  // Each goes on asking on the one connection that it has, until an answer says that this is the last.
+  // Each sends requests on its one connection until a response says that it is the last.
   const clients = Array.from({ length: 8 }, async (): Promise<string> => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     try {

@@ -10,10 +10,10 @@ import { missChange } from "./missed-change.ts";
 import { type LocalApi, makeWorkspace, openSystem, type System } from "./system.ts";
 
 /*
- * What the shared store has lost, in whole or in part, as a sidecar and the relay meet it.
+ * What the shared store has lost, in whole or in part, as a sidecar and the relay see it.
  */
 
-/** The projection in force, as soon as it is whole. */
+/** The projection in force, as soon as it is complete. */
 function projectionId({ edge }: LocalApi, isOther: (id: string) => boolean = () => true): Promise<string> {
   return waitFor("a whole projection", async () => {
     const { complete, projectionId: id } = await edge.writer.state();
@@ -23,7 +23,7 @@ function projectionId({ edge }: LocalApi, isOther: (id: string) => boolean = () 
 
 const keysOf = (system: System) => new RedisKeys(system.prefix);
 
-test("entries of the change stream that are trimmed while a sidecar is cut off make it forget everything", async () => {
+test("entries of the change stream that are trimmed while a sidecar is disconnected make it forget everything", async () => {
   const system = await openSystem();
   const { gate, line, key, workspaceId } = await missChange(system);
   await system.raw.xtrim(keysOf(system).changes(workspaceId), "MAXLEN", 0);
@@ -32,7 +32,7 @@ test("entries of the change stream that are trimmed while a sidecar is cut off m
   await waitFor("the sidecar to refuse", async () => (await gate.status(key)) === 401);
 });
 
-test("after a restart from an old snapshot no sidecar lets through what was disabled since, asked all the while", async () => {
+test("after a restart from an old snapshot no sidecar accepts keys that were disabled since, with continuous requests", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId, keyId, key } = await makeKey(api);
@@ -61,7 +61,7 @@ test("after a restart from an old snapshot no sidecar lets through what was disa
   expect(seen.unknown).not.toContain(200);
 });
 
-test("a workspace that was deleted does not keep the projection from being made anew", async () => {
+test("a workspace that was deleted does not prevent a new projection", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId, key } = await makeKey(api);
@@ -85,7 +85,7 @@ test("a workspace that was deleted does not keep the projection from being made 
   });
 });
 
-/** What a workspace's own Redis user could write into its part of the store, were it let. */
+/** What a workspace's own Redis user could write into its part of the store, if its ACL allowed it. */
 const HOSTILE: Readonly<Record<string, (raw: Redis, keys: RedisKeys, at: Place) => Promise<unknown>>> = {
   "the mark is gone": (raw, keys, { workspaceId }) => raw.del(keys.mark(workspaceId)),
   "the mark is a string": (raw, keys, { workspaceId }) => raw.set(keys.mark(workspaceId), "x"),
@@ -159,14 +159,14 @@ test.each(Object.entries(HOSTILE))(
       },
       { deadlineMs: 30_000 },
     );
-    // What all workspaces share was not made anew for the sake of one.
+    // The records that all workspaces share were not written again because of one workspace.
     expect(await projectionId(api)).toBe(before);
   },
 );
 
 const keyRecord = (workspaceId: string, key: string): RecordRef => ({ workspaceId, kind: "key", id: hashKey(key) });
 
-test("a workspace that is made while everything is projected anew belongs to it, and nothing has to be done again for it", async () => {
+test("a workspace that is created during a new projection is part of it, and needs no projection of its own", async () => {
   const system = await openSystem();
   await makeWorkspace(system, "ws_before");
   const edge = await system.edge("relay");
@@ -187,7 +187,7 @@ test("a workspace that is made while everything is projected anew belongs to it,
   expect(relay.isLeading()).toBe(true);
 });
 
-test("a store that is lost once more is projected anew at once, though what is projected stands still", async () => {
+test("a store that is lost again is projected again at once, even while a projection hangs", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId, key } = await makeKey(api);

@@ -5,7 +5,7 @@ import { aRule, call, sendRaw, startApp, type TestApp } from "../harness/gate.ts
 import { type GuardedApp, guardApp } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
 
-/* What ends a Node process by default must not end a sidecar: one answer of an app, or one error that nothing caught. */
+/* What ends a Node process by default must not end a sidecar: a response of an app, or an error that no code catches. */
 
 let app: TestApp;
 let guarded: GuardedApp;
@@ -17,7 +17,7 @@ afterEach(async () => {
 const policy = { rules: [aRule({ access: "Anonymous" })] };
 const throwOnSignal = ["--import", resolve(import.meta.dirname, "throw-on-signal.ts")];
 
-test("answers to an upgrade that cannot be written leave the process alive", async () => {
+test("responses to an upgrade that cannot be written do not end the process", async () => {
   app = await startApp();
   let answer = "";
   app.server.on("upgrade", (_req, socket: Socket) => socket.on("error", () => {}).end(Buffer.from(answer, "latin1")));
@@ -32,12 +32,12 @@ test("answers to an upgrade that cannot be written leave the process alive", asy
   expect(await guarded.metrics()).toContain('postern_sidecar_faults_total{where="stray"} 0');
 });
 
-test("an error that nothing caught is counted, and the process goes on; past a hundred in a minute it ends", async () => {
+test("an error that nothing caught is counted, and the process continues; after a hundred in a minute it ends", async () => {
   app = await startApp();
   guarded = await guardApp({ upstream: app.url, policy, nodeArgs: throwOnSignal });
   const child = guarded.process;
   const signalUntil = async (faults: number): Promise<void> => {
-    // Signals that come together are one: each is waited for.
+    // Signals that arrive together count as one, so each is awaited.
     for (let next = await readFaults(); next < faults; next = await readFaults()) {
       child.kill("SIGUSR2");
       await waitFor("the fault to be counted", async () => (await readFaults()) > next);

@@ -21,8 +21,8 @@ import { type Gate, type GateOptions, startGate } from "./gate.ts";
 import { type Pod, startPod } from "./pod.ts";
 
 /*
- * The whole system over a real Postgres and a real Redis: api-servers (in this process, or as one that can be killed),
- * sidecars, and hands that reach into both stores. What a test opens is closed when it ends, in the reverse order.
+ * The whole system over a real Postgres and a real Redis: api-servers (in this process, or in one that can be killed),
+ * sidecars, and direct connections to both stores. What a test opens is closed when it ends, in reverse order.
  */
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -51,9 +51,9 @@ export class System {
   readonly prefix: string;
   readonly log: Logger;
   readonly rootKey = makeKeyString({ prefix: "root", randomBytes: randomBytes(24) }).key;
-  /** Hands in Postgres, such as somebody with psql has. */
+  /** A direct connection to Postgres, as with psql. */
   readonly db: Pool;
-  /** Hands in Redis. */
+  /** A direct connection to Redis. */
   readonly raw: Redis;
   readonly #ownRedis: OwnRedis | undefined;
   readonly #parts: AsyncDisposableStack;
@@ -124,7 +124,7 @@ export class System {
     return { ...makeClient(JSON.parse(ready).url, this.rootKey), process: child };
   }
 
-  /** A relay by itself, over stores that the test may slow down. */
+  /** A relay without an api-server, over stores that the test may slow down. */
   relay({ writer, credits }: Pick<Edge, "writer" | "credits">): Relay {
     const newProjectionId = () => makeId("projection", randomBytes(24));
     const { databaseUrl } = this;
@@ -139,12 +139,12 @@ export class System {
     return found.id;
   }
 
-  /** A sidecar that guards an API with a policy of this test's, ready to decide. */
+  /** A sidecar in front of an API with a policy of this test, ready to decide. */
   gate(api: Api, options: GateOptions): Promise<Gate> {
     return startGate(this, api, options);
   }
 
-  /** What a sidecar spends with, where a test counts each answer. An api-server has to have started before. */
+  /** What a sidecar spends with, for tests that count each reply. An api-server must have started before. */
   pod(): Promise<Pod> {
     return startPod(this);
   }
@@ -173,7 +173,7 @@ export async function openSystem({
 
 const SILENT = pino({ level: "silent" });
 
-/** Another workspace with a root key, made as an operator of the installation makes one, while everything runs. */
+/** Another workspace with a root key, made at the command line while everything runs. */
 export async function makeWorkspace(system: System, id: string): Promise<{ workspaceId: string; rootKey: string }> {
   await system.db.query("insert into workspaces (id, name, created_at) values ($1, $1, 1)", [id]);
   const { key: rootKey } = makeKeyString({ prefix: "root", randomBytes: randomBytes(24) });

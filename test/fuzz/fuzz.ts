@@ -12,8 +12,8 @@ import { createTestRedis } from "../harness/redis.ts";
 import { seed, toDictionaries } from "./seed.ts";
 
 /*
- * Sends every procedure of an api-server of its own, over a real Postgres and a real Redis, what the OpenAPI document allows
- * and what it does not, and holds the answers against the document.
+ * Sends to every procedure of its own api-server, over a real Postgres and a real Redis, what the OpenAPI document allows
+ * and what it does not, and checks the responses against the document.
  */
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -21,21 +21,21 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const DELETES = "[.]delete[A-Z]";
 
 export interface FuzzOptions {
-  /** How many requests are made up for each procedure, beside those for each bound of each field. */
+  /** How many requests are generated for each procedure, besides those for each bound of each field. */
   readonly examples: number;
-  /** The same seed makes up the same requests. */
+  /** The same seed generates the same requests. */
   readonly seed: number;
   /** The one procedure to fuzz, `keys.createKey`; all when left out. */
   readonly only?: string | undefined;
-  /** More arguments of Schemathesis. */
+  /** Additional arguments for Schemathesis. */
   readonly args?: readonly string[];
-  /** Changes the document that the answers are held against, to see that this would be found. */
+  /** Changes the document against which responses are checked, to prove that a difference would be found. */
   readonly falsify?: (document: FalsifiedDocument) => void;
-  /** Called with what is printed, as it comes. */
+  /** Called with the output as it is printed. */
   readonly onOutput?: (text: string) => void;
 }
 
-/** Of the document, as much as a test of the fuzzer changes. */
+/** The part of the document that a test of the fuzzer changes. */
 export interface FalsifiedDocument {
   readonly paths: Record<
     string,
@@ -91,7 +91,7 @@ export async function fuzz({
     const [code] = (await once(child, "close")) as [number | null];
     return code === 0;
   };
-  // What deletes comes last: it would soon leave nothing for the others to find.
+  // Deleting procedures come last: otherwise there would soon be no objects for the others.
   const runs =
     only === undefined
       ? [

@@ -5,17 +5,17 @@ import { findWorkspace } from "../../api-server/store/workspaces.ts";
 import { makeId } from "../../core/ids.ts";
 
 /*
- * Objects for the fuzzer to hit: random ids name nothing, and what lies behind the lookup would never be reached.
+ * Objects for the fuzzer to find. Random ids exist nowhere, so the code after the lookup would never be reached.
  */
 
 type Call = <Data>(procedure: string, body: unknown) => Promise<Data>;
 
-/** By place in a body, as Schemathesis writes it: values that name something. */
+/** Existing ids and names, by their place in a body as Schemathesis writes it. */
 export type Seeded = Readonly<Record<string, readonly string[]>>;
 
 const EACH = 8;
 
-/** Whom every namespace has an override for. */
+/** The identifier for which every namespace has an override. */
 const IDENTIFIER = "vip";
 
 export async function seed(call: Call, databaseUrl: string): Promise<Seeded> {
@@ -79,7 +79,7 @@ const aPolicy = (apiId: string, own: string) => ({
   },
 });
 
-/** What no procedure can make: migrations, whose ids it gives, and APIs whose keys may be recoverable. */
+/** Makes what no procedure can: migrations, whose ids it returns, and APIs whose keys may be recoverable. */
 async function prepare(databaseUrl: string): Promise<string[]> {
   const db = createPool(databaseUrl, { connectionsMax: 1 });
   try {
@@ -98,7 +98,7 @@ async function prepare(databaseUrl: string): Promise<string[]> {
   }
 }
 
-/** How often a field takes a value that names something. */
+/** How often a field gets a value that exists. */
 const PROBABILITY = 0.7;
 
 const bind = (place: string, dictionary: string): string =>
@@ -113,7 +113,7 @@ export function toDictionaries(seeded: Seeded): string {
     ),
     "[parameters]",
     ...Object.keys(seeded).map((place) => bind(place, place)),
-    // A policy names its API twice.
+    // A policy names its API in two places.
     "[[operations]]",
     'include-path = "/v2/policies.setPolicy"',
     "[operations.parameters]",

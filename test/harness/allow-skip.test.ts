@@ -7,7 +7,7 @@ import { startProcess } from "./process.ts";
 const root = join(import.meta.dirname, "../..");
 const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/package.json")), "vitest.mjs");
 
-/** A test run of its own, in which no Redis can be had. */
+/** A separate test run, in which no Redis is available. */
 async function runWithoutRedis(allowSkip: string | undefined) {
   const run = await startProcess(
     process.execPath,
@@ -27,7 +27,7 @@ test("a missing part fails the run with one line that says what to install", asy
   expect(output).toMatch(/^MissingPart: Redis is missing \(tried .*\): install redis-server .*$/m);
 });
 
-test("ALLOW_SKIP=1 turns that into a skip that is said aloud", async () => {
+test("ALLOW_SKIP=1 turns that into a skip with a line on stderr", async () => {
   const { code, output } = await runWithoutRedis("1");
   expect(code).toBe(0);
   expect(output).toMatch(/^SKIPPED \(ALLOW_SKIP=1\): .*redis\.test\.ts: Redis is missing/m);

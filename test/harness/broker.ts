@@ -10,15 +10,15 @@ export const BROKER_URL = "POSTERN_TEST_BROKER";
 
 type Running = { address: Address; stop(): Promise<void> };
 
-/** Loaded by the process that starts a part, and when it does: all others only ask for addresses. */
+/** Imported only by the process that starts a part, and only then; all others just ask for addresses. */
 async function startPart(part: Part): Promise<Running> {
   const parts = await import("./parts/parts.ts");
   return await parts.startPart(part);
 }
 
 /**
- * Starts each part when it is asked for the first time, once, and keeps it until `stopAll`. Tests that need no Postgres
- * therefore wait for none.
+ * Starts each part when it is first requested, once, and keeps it until `stopAll`. So tests that need no Postgres
+ * do not wait for one.
  */
 export class Parts {
   readonly #started = new Map<Part, Promise<Running>>();
@@ -35,21 +35,21 @@ export class Parts {
   async stopAll(): Promise<void> {
     const started = [...this.#started.values()];
     this.#started.clear();
-    // A part that never started has said so to whoever asked for it; here is nothing to stop.
+    // A part that failed to start has reported that to its requester, and there is nothing to stop.
     const running = (await Promise.allSettled(started)).flatMap((r) => (r.status === "fulfilled" ? [r.value] : []));
     await Promise.all(running.map((part) => part.stop()));
   }
 }
 
-/** The parts of this very process: what there is outside of a test run, in a benchmark for example. */
+/** The parts of this process, when it is not inside a test run, for example in a benchmark. */
 const ownParts = new Parts();
 
-/** Stops what this process itself started. A script that uses the harness outside of the test runner ends with this. */
+/** Stops what this process started. Call it at the end of a script that uses the harness outside of the test runner. */
 export const stopOwnParts = () => ownParts.stopAll();
 
 /**
- * The address of a part: the run's one, which the main process starts on the first request, or, outside of a run, one
- * of this process's own. Throws an error of one line that says what to install when the part can be had in no way.
+ * Returns the address of a part: that of the run, which the main process starts on the first request, or, outside of a run, that
+ * of this process. Throws an error of one line that says what to install when the part is not available.
  */
 export async function partAddress(part: Part): Promise<Address> {
   const broker = process.env[BROKER_URL];
@@ -61,7 +61,7 @@ export async function partAddress(part: Part): Promise<Address> {
 
 type Answer = { address: Address } | { error: string; missing: boolean };
 
-/** Not `fetch`, which gives up after five minutes: building the Kubernetes programs may take longer than that. */
+/** Not `fetch`, which times out after five minutes: building the Kubernetes programs may take longer. */
 async function getJson(url: string): Promise<unknown> {
   const request = get(url, { agent: false });
   const [response] = (await once(request, "response")) as [IncomingMessage];

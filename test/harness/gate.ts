@@ -27,8 +27,8 @@ import { type Sidecar, startSidecar } from "../../sidecar/start.ts";
 import { waitFor } from "./wait.ts";
 
 /*
- * For the tests of the sidecar: one with real sockets between a client and an app, and the hand that writes records
- * as the relay does.
+ * For the tests of the sidecar: one with real sockets between a client and an app, and a writer of records
+ * that works like the relay.
  */
 
 export const WORKSPACE = "ws_test";
@@ -37,7 +37,7 @@ export const POLICY = "pol_orders";
 
 export const silent = pino({ level: "silent" });
 
-/** A policy with nothing special, but for what the case is about. */
+/** A default policy, except for what the case changes. */
 export const aPolicy = (changes: Partial<CompiledPolicy> = {}): CompiledPolicy =>
   PolicyInput.parse({
     formatVersion: 1,
@@ -63,7 +63,7 @@ export const aRule = (changes: Partial<CompiledPolicy["rules"][number]> = {}): C
 });
 
 interface WriteOptions {
-  /** false: as in a projection that is made anew, which is announced as a whole. */
+  /** false: as in a new projection, which is announced only as a whole. */
   readonly announced?: boolean;
 }
 
@@ -80,7 +80,7 @@ export class Records {
     this.workspaceId = workspaceId;
   }
 
-  /** A new projection: what was written before is gone. */
+  /** Begins a new projection: what was written before is gone. */
   async begin(projectionId = "projection-1"): Promise<void> {
     this.#projectionId = projectionId;
     await this.#edge.writer.begin(projectionId, [this.workspaceId]);
@@ -93,7 +93,7 @@ export class Records {
     await this.heartbeat();
   }
 
-  /** `ageMs` old; 0 is now. */
+  /** A heartbeat of this age; 0 is now. */
   async heartbeat(ageMs = 0): Promise<void> {
     const asOfMs = (await this.#edge.writer.nowMs()) - ageMs;
     await this.#edge.writer.heartbeat(this.#projectionId, asOfMs, [this.workspaceId]);
@@ -120,7 +120,7 @@ export class Records {
     await this.#write("override", overrideRecordId(namespaceId, override.identifier), override);
   }
 
-  /** Gives the key string. The same `key` again changes its record. */
+  /** Returns the key string. Calling it with the same `key` again changes its record. */
   async putKey(
     changes: Partial<KeyRecord> = {},
     key = makeKeyString({ randomBytes: randomBytes(16) }).key,
@@ -129,7 +129,7 @@ export class Records {
     return key;
   }
 
-  /** With members that another release may have written. */
+  /** Writes members that another release may have written. */
   async putAnyKey(key: string, changes: object, options?: WriteOptions): Promise<void> {
     const record: KeyRecord = {
       keyId: `key_${hashKey(key).slice(0, 8)}`,
@@ -146,7 +146,7 @@ export class Records {
     await this.#write("key", hashKey(key), record, options);
   }
 
-  /** A record as another release may have written it. */
+  /** Writes a record as another release may have written it. */
   async putAny(kind: RecordKind, id: string, data: unknown): Promise<void> {
     await this.#write(kind, id, data);
   }
@@ -159,7 +159,7 @@ export class Records {
     return this.putStoredPolicy(policy);
   }
 
-  /** Whatever another release may have stored. */
+  /** Writes anything that another release may have stored. */
   async putStoredPolicy(policy: unknown): Promise<void> {
     this.#policyVersion += 1;
     const version = this.#policyVersion;
@@ -175,7 +175,7 @@ export class Records {
     await this.#write("policy", POLICY, record);
   }
 
-  /** A record of which not even the head can be read. */
+  /** Writes a record whose head is unreadable. */
   async putUnreadablePolicy(): Promise<void> {
     await this.#write("policy", POLICY, { policyId: POLICY, policy: { formatVersion: 99 } });
   }
@@ -211,7 +211,7 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
-/** An app that answers 200 `ok` and remembers what it was asked, or does what `listener` does. */
+/** An app that answers 200 `ok` and records its requests, or does what `listener` does. */
 export async function startApp(listener?: (req: IncomingMessage, res: ServerResponse) => void): Promise<TestApp> {
   const seen: SeenRequest[] = [];
   const remember = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
@@ -246,7 +246,7 @@ export interface TestGate {
   readonly sidecar: Sidecar;
   readonly port: number;
   /** Waits until the gate acts on everything that was written. */
-  settle(): Promise<void>;
+  caughtUp(): Promise<void>;
   metrics(): Promise<string>;
   readyz(): Promise<Answer>;
   close(): Promise<void>;
@@ -258,13 +258,13 @@ export interface GateOptions {
   readonly app?: TestApp;
   readonly timeouts?: Partial<Timeouts>;
   readonly config?: Partial<SidecarConfig>;
-  /** false: no policy is written, and nobody waits for one. */
+  /** false: no policy is written, and the gate is not awaited. */
   readonly ready?: boolean;
-  /** false: nothing is written at all, because the store is not there. */
+  /** false: nothing is written, because the store is not there. */
   readonly written?: boolean;
 }
 
-/** A gate that lets everybody through. */
+/** A gate that lets every request through. */
 export const OPEN = { policy: { rules: [aRule({ access: "Anonymous" })] } } satisfies GateOptions;
 
 export async function openGate(options: GateOptions = {}): Promise<TestGate> {
@@ -298,7 +298,7 @@ export async function openGate(options: GateOptions = {}): Promise<TestGate> {
     app,
     sidecar,
     port,
-    settle: async () => {
+    caughtUp: async () => {
       await records.heartbeat();
       await waitFor(
         "the gate to have heard the heartbeat",
@@ -329,7 +329,7 @@ export interface Call {
   readonly body?: string | Buffer;
 }
 
-/** One request on a connection of its own, read to its end. */
+/** One request on its own connection, with the whole response. */
 export async function call(
   port: number,
   { method = "GET", path = "/", headers = {}, body }: Call = {},
@@ -357,12 +357,12 @@ export const withKey = (key: string, more: Record<string, string> = {}): { heade
 export const kindOf = ({ body }: { body: string }): string => JSON.parse(body).error.type.split("/").at(-1);
 
 export interface RawAnswer {
-  /** 0 when the connection was closed without a word. */
+  /** 0 when the connection was closed without a response. */
   readonly status: number;
   readonly text: string;
 }
 
-/** Sends bytes as they are, and gives everything that comes until the other side closes the connection. */
+/** Sends bytes unchanged, and returns everything that arrives until the other side closes the connection. */
 export async function sendRaw(port: number, ...pieces: Array<string | Buffer>): Promise<RawAnswer> {
   const socket = connect({ host: "127.0.0.1", port });
   const closed = once(socket, "close").catch(() => undefined);

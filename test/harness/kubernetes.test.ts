@@ -66,7 +66,7 @@ test("it stores objects of a new kind and refuses those that a rule of the CRD f
   expect(stdout.trim()).toBe("harness.postern.test/small");
 });
 
-test("an own API server keeps its objects over a restart and shares none with the common one", async () => {
+test("an own API server keeps its objects over a restart and shares none with the shared one", async () => {
   const own = await startOwnKubernetes();
   try {
     expect((await own.kubectl(["get", "namespace", namespace.name])).stderr).toContain("NotFound");

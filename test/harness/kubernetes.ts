@@ -9,17 +9,17 @@ export type KubectlResult = { stdout: string; stderr: string; exitCode: number }
 export type TestKubernetes = {
   /** A kubeconfig of a cluster administrator. */
   kubeconfigPath: string;
-  /** Runs kubectl as that administrator; a failure is an exit code, not an exception. `stdin` suits `["apply", "-f", "-"]`. */
+  /** Runs kubectl as that administrator; a failure is an exit code, not an exception. `stdin` is for `["apply", "-f", "-"]`. */
   kubectl(args: string[], stdin?: string): Promise<KubectlResult>;
-  /** Ends what was started for this caller alone; the API server that a run shares goes on until the run's end. */
+  /** Stops only what was started for this caller; the shared API server runs until the end of the run. */
   stop(): Promise<void>;
 };
 
 /**
- * The Kubernetes API server that all files of a run share. A file works in a namespace of its own
- * (`createTestNamespace`); what has none, such as a CRD or a webhook configuration, is seen by all the others: apply the
- * former as they are committed, and give the latter a `namespaceSelector`. On a new machine the first call builds the
- * programs; `make test` does that beforehand, so that only a direct `vitest run` meets a hook's time limit then.
+ * Starts the Kubernetes API server that all files of a run share. A file works in its own namespace
+ * (`createTestNamespace`). All files see objects without a namespace, such as a CRD or a webhook configuration: apply CRDs as they
+ * are committed, and give webhooks a `namespaceSelector`. On a new machine the first call builds the
+ * programs; `make test` does that beforehand, so only a direct `vitest run` can exceed a hook's time limit.
  */
 export async function startKubernetes(): Promise<TestKubernetes> {
   const { kubeconfigPath = "", kubectlPath = "" } = await partAddress("kubernetes");
@@ -29,7 +29,7 @@ export async function startKubernetes(): Promise<TestKubernetes> {
 /** The time limit of a hook that calls `startKubernetes`: enough to build it on a slow machine. */
 export const KUBERNETES_START_MS = 1_200_000;
 
-/** An API server of one's own, for tests that restart it or hold cluster-wide objects that others must not see. */
+/** Starts a separate API server, for tests that restart it or need cluster-wide objects that others must not see. */
 export async function startOwnKubernetes(): Promise<TestKubernetes & { restartApiServer(): Promise<void> }> {
   const { kubeconfigPath, kubectlPath, ...cluster } = await runKubernetes(await kubernetesPrograms());
   return { kubeconfigPath, kubectl: kubectlFor(kubeconfigPath, kubectlPath), ...cluster };
@@ -37,11 +37,11 @@ export async function startOwnKubernetes(): Promise<TestKubernetes & { restartAp
 
 export type TestNamespace = {
   name: string;
-  /** Begins its deletion, and does not wait for it: without controllers it would never end. */
+  /** Starts its deletion without waiting: without controllers the deletion would never end. */
   drop(): Promise<void>;
 };
 
-/** A namespace of one's own, with a random name, on the shared API server or on the one given. */
+/** Creates a namespace with a random name, on the shared API server or on the given one. */
 export async function createTestNamespace(on?: Pick<TestKubernetes, "kubectl">): Promise<TestNamespace> {
   const { kubectl } = on ?? (await startKubernetes());
   const name = `t-${randomBytes(5).toString("hex")}`;
@@ -63,7 +63,7 @@ function kubectlFor(kubeconfigPath: string, kubectlPath: string): TestKubernetes
       child.once("error", (error) => reject(new Error(`starting ${kubectlPath}`, { cause: error })));
       child.once("close", (code, signal) => resolve(code ?? (signal === null ? 1 : 128)));
     });
-    // kubectl may end without reading all of it; its exit code tells what happened.
+    // kubectl may exit without reading all of it; its exit code says what happened.
     child.stdin.on("error", () => undefined);
     child.stdin.end(stdin ?? "");
     const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exitCode]);

@@ -5,23 +5,23 @@ import { partAddress } from "./broker.ts";
 import { DATABASE_PREFIX, withClient } from "./parts/postgres.ts";
 
 export type TestDatabase = {
-  /** A connection string of the database's owner, who is also a superuser. */
+  /** A connection string of the database's owner, who is a superuser too. */
   url: string;
-  /** Drops the database, with whoever is still connected to it. May be called twice. */
+  /** Drops the database and ends its connections. May be called twice. */
   drop(): Promise<void>;
 };
 
 /**
- * A database of one's own with all migrations applied: a clone of a template that the first caller of a run makes, so
- * that every other one costs some 50 ms. Close your pool before `drop`, else it reports a lost connection.
+ * Creates a database with all migrations applied: a clone of a template that the first caller of a run makes, so
+ * each further one costs some 50 ms. Close your pool before `drop`, otherwise it reports a lost connection.
  */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const { url = "", runId = "" } = await partAddress("postgres");
   const name = databaseName(runId);
   const template = `${DATABASE_PREFIX}${runId}_template`;
   await withClient(url, async (client) => {
-    // Postgres clones no database that somebody is connected to, or is still migrating: one after the other, then.
-    // The lock ends with the connection, whatever happens.
+    // Postgres cannot clone a database with open connections, or during its migration, so clones are made one at a time.
+    // The lock ends with the connection in every case.
     await client.query("select pg_advisory_lock(hashtextextended($1, 0))", [template]);
     await makeTemplate(client, url, template);
     await client.query(`create database "${name}" template "${template}"`);
@@ -29,7 +29,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   return testDatabase(url, name);
 }
 
-/** A database of one's own with nothing in it, for tests of the migrations themselves. */
+/** Creates an empty database, for tests of the migrations themselves. */
 export async function createEmptyDatabase(): Promise<TestDatabase> {
   const { url = "", runId = "" } = await partAddress("postgres");
   const name = databaseName(runId);
@@ -37,7 +37,7 @@ export async function createEmptyDatabase(): Promise<TestDatabase> {
   return testDatabase(url, name);
 }
 
-/** Migrates under another name and renames at the end, so that a template is whole or not there at all. */
+/** Migrates under another name and renames at the end, so that a template is complete or does not exist. */
 async function makeTemplate(client: Client, url: string, template: string): Promise<void> {
   const { rowCount } = await client.query("select from pg_database where datname = $1", [template]);
   if (rowCount === 1) return;

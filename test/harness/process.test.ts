@@ -10,7 +10,7 @@ import { waitFor } from "./wait.ts";
 const node = process.execPath;
 const FOREVER = "setInterval(() => {}, 1000);";
 
-test("a process is ready when it says so, and ends when it is stopped", async () => {
+test("a process is ready when its output says so, and ends when it is stopped", async () => {
   const script = `console.log("ready " + process.env.WORD); ${FOREVER}`;
   const child = await startProcess(node, ["-e", script], { readyLine: /ready/, env: { WORD: "now" } });
   expect(child.stdout()).toBe("ready now\n");
@@ -18,18 +18,18 @@ test("a process is ready when it says so, and ends when it is stopped", async ()
   expect(await child.stop()).toEqual({ code: null, signal: "SIGTERM" });
 });
 
-test("a process that does not heed SIGTERM is killed", async () => {
+test("a process that ignores SIGTERM is killed", async () => {
   const script = `process.on("SIGTERM", () => {}); console.log("ready"); ${FOREVER}`;
   const child = await startProcess(node, ["-e", script], { readyLine: /ready/ });
   expect(await child.stop(100)).toEqual({ code: null, signal: "SIGKILL" });
 });
 
-test("a process that ends before it is ready fails the start with what it said", async () => {
+test("a process that ends before it is ready fails the start with its output", async () => {
   const start = startProcess(node, ["-e", "console.error('no port'); process.exit(3)"], { readyLine: /ready/ });
   await expect(start).rejects.toThrow(/ended too early \(code 3, signal null\):\nno port/);
 });
 
-test("a program that is not there fails the start", async () => {
+test("a missing program fails the start", async () => {
   await expect(startProcess("/no/such/program", [])).rejects.toThrow("starting /no/such/program");
 });
 
@@ -62,7 +62,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test("waiting in vain names what was waited for, and why it did not come", async () => {
+test("a timeout names what was awaited, and the last error", async () => {
   const probe = () => {
     throw new Error("connection refused");
   };
@@ -70,7 +70,7 @@ test("waiting in vain names what was waited for, and why it did not come", async
   await expect(wait).rejects.toThrow("waited 20 ms in vain for the moon: connection refused");
 });
 
-test("waiting gives the first answer, even when that is null or zero", async () => {
+test("waitFor returns the first result, even if that is null or zero", async () => {
   const answers = [undefined, false, 0] as const;
   let asked = 0;
   expect(await waitFor("a number", () => answers[asked++], { everyMs: 1 })).toBe(0);

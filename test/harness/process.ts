@@ -5,7 +5,7 @@ export type Exit = { code: number | null; signal: NodeJS.Signals | null };
 export type ProcessOptions = {
   env?: Record<string, string | undefined>;
   cwd?: string;
-  /** The process counts as started when stdout or stderr (which are searched one by one) match; else at once. */
+  /** The process counts as started when stdout or stderr (searched separately) match; without it, at once. */
   readyLine?: RegExp;
   /** How long to wait for `readyLine`; 30 s when left out. */
   readyMs?: number;
@@ -15,10 +15,10 @@ export type ProcessOptions = {
 
 export type RunningProcess = {
   pid: number;
-  /** What it wrote so far; of a talkative process only the last million characters. */
+  /** What it has written so far; at most the last million characters. */
   stdout(): string;
   stderr(): string;
-  /** Ends it with SIGTERM, and with SIGKILL when it is still there after `graceMs` (5 s). May be called twice. */
+  /** Ends it with SIGTERM, and with SIGKILL if it still runs after `graceMs` (5 s). May be called twice. */
   stop(graceMs?: number): Promise<Exit>;
   kill(signal: NodeJS.Signals): void;
   exited: Promise<Exit>;
@@ -26,8 +26,8 @@ export type RunningProcess = {
 
 const KEPT_CHARACTERS = 1_000_000;
 
-// Whoever runs the tests may end in an exception, by Ctrl-C, or because its own parent went away: no child may outlive
-// that. One listener serves all children, because a listener for each would set off Node's warning about leaks.
+// The test process may end by an exception, by Ctrl-C, or because its own parent ended: no child may survive
+// that. One listener serves all children, because one per child would cause Node's warning about leaks.
 const running = new Set<ChildProcess>();
 let guarding = false;
 
@@ -38,20 +38,20 @@ function guardAgainstOrphans(): void {
     for (const child of running) child.kill("SIGKILL");
   };
   process.on("exit", killAll);
-  // A worker of the test runner is told of its parent's death by this event alone.
+  // A worker of the test runner learns of its parent's death only by this event.
   process.on("disconnect", killAll);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.once(signal, () => {
       killAll();
-      // A listener takes away the signal's default effect, so it is sent again, unless someone else deals with it.
+      // A listener disables the signal's default effect, so the signal is sent again unless another listener handles it.
       if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
     });
   }
 }
 
 /**
- * Starts `command` with `args` and resolves when it is ready. `env` is added to this process's own environment; an
- * `undefined` there takes a variable away. Throws with the last lines of its output when it exits, or stays silent,
+ * Starts `command` with `args` and resolves when it is ready. `env` is added to this process's environment; an
+ * `undefined` there removes a variable. Throws with the last lines of its output when it exits, or times out,
  * before `readyLine` was seen.
  */
 export async function startProcess(

@@ -19,7 +19,7 @@ test("the shared Redis is a real server that never evicts", async () => {
   expect(await redis.config("GET", "maxmemory-policy")).toEqual(["maxmemory-policy", "noeviction"]);
 });
 
-test("closing deletes the keys below one's own prefix and no others", async () => {
+test("closing deletes the keys below its prefix and no others", async () => {
   const mine = await createTestRedis();
   await redis.mset(`${mine.prefix}a`, "1", `${mine.prefix}b`, "2", `${shared.prefix}c`, "3");
   await mine.close();
@@ -35,7 +35,7 @@ async function use<T>(own: OwnRedis, action: (client: Redis) => Promise<T>): Pro
   }
 }
 
-test("an own Redis forgets its keys in a restart, unless it keeps an append-only file", async () => {
+test("an own Redis loses its keys in a restart, unless it keeps an append-only file", async () => {
   const own = await startOwnRedis();
   try {
     const before = own.pid;

@@ -11,15 +11,15 @@ import { waitFor } from "./wait.ts";
 
 export type TestRedis = {
   url: string;
-  /** What every key of this caller has to start with; ends in a colon. */
+  /** The required prefix of every key of this caller; ends in a colon. */
   prefix: string;
   /** Deletes the keys below the prefix. */
   close(): Promise<void>;
 };
 
 /**
- * A prefix of one's own on the Redis that all files of a run share. Nothing there may be flushed, stopped or
- * configured; a test that wants to do that takes `startOwnRedis`.
+ * Returns a key prefix on the Redis that all files of a run share. That Redis may not be flushed, stopped or
+ * configured; a test that needs that uses `startOwnRedis`.
  */
 export async function createTestRedis(): Promise<TestRedis> {
   const { url = "" } = await partAddress("redis");
@@ -41,29 +41,29 @@ async function deleteKeys(url: string, prefix: string): Promise<void> {
 export type OwnRedisOptions = {
   /** One node of a cluster that holds all slots: commands over several slots are refused with CROSSSLOT. */
   cluster?: boolean;
-  /** More settings in the form of the command line, such as `["--appendonly", "yes"]`; later ones win. */
+  /** More settings as command-line arguments, such as `["--appendonly", "yes"]`; later ones win. */
   args?: string[];
 };
 
 export type OwnRedis = {
   url: string;
   port: number;
-  /** Its working folder, where a dump or an append-only file lies. */
+  /** Its working folder, with its dump or append-only file. */
   dir: string;
-  /** Of the process that runs now: `process.kill(redis.pid, "SIGSTOP")` makes it slow instead of absent. */
+  /** Of the current process: `process.kill(redis.pid, "SIGSTOP")` makes it hang instead of disappear. */
   readonly pid: number;
   /** Ends the server and removes its folder. May be called twice. */
   stop(): Promise<void>;
-  /** Ends only the process, so that clients lose their connections; `restart` brings it back. */
+  /** Ends only the process, so that clients lose their connections; `restart` starts it again. */
   kill(signal?: NodeJS.Signals): Promise<void>;
   /**
    * Kills the process if it still runs (with `signal`, SIGTERM when left out) and starts it again on the same port and folder.
-   * Without persistence in the `args` (those of the start, unless given here) the new one knows nothing of the old one's keys.
+   * Without persistence in the `args` (those of the start, unless given here) the new one starts empty.
    */
   restart(options?: { args?: string[]; signal?: NodeJS.Signals }): Promise<void>;
 };
 
-/** A Redis server of one's own on a free port of 127.0.0.1, for tests that flush, restart or kill it. */
+/** Starts a separate Redis server on a free port of 127.0.0.1, for tests that flush, restart or kill it. */
 export async function startOwnRedis({ cluster = false, args = [] }: OwnRedisOptions = {}): Promise<OwnRedis> {
   const binary = await redisBinary();
   const dir = await mkdtemp(join(tmpdir(), "postern-own-redis-"));
@@ -79,7 +79,7 @@ export async function startOwnRedis({ cluster = false, args = [] }: OwnRedisOpti
   if (cluster) await formCluster(url);
 
   const kill = async (signal: NodeJS.Signals = "SIGTERM") => {
-    // A process that a test has put to sleep would not hear of its end.
+    // A process that a test has stopped with SIGSTOP would not receive its end.
     server.kill("SIGCONT");
     server.kill(signal);
     await server.stop();
@@ -99,7 +99,7 @@ export async function startOwnRedis({ cluster = false, args = [] }: OwnRedisOpti
     restart: async (options = {}) => {
       await kill(options.signal);
       server = await start(options.args ?? args);
-      // The node's file in the folder remembers its slots; only its own doubts have to pass.
+      // The node's file in the folder remembers its slots; it only needs the time to become ready.
       if (cluster) await clusterIsReady(url);
     },
   };
@@ -115,7 +115,7 @@ async function formCluster(url: string): Promise<void> {
   await clusterIsReady(url);
 }
 
-/** A node serves two seconds after it has all its slots, not before. */
+/** A node serves only two seconds after it has all its slots. */
 async function clusterIsReady(url: string): Promise<void> {
   const redis = new Redis(url);
   try {

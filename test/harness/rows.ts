@@ -3,12 +3,12 @@ import type { Pool } from "pg";
 import type { RecordRef } from "../../edge/records.ts";
 
 /*
- * Rows for tests that need many, written as psql would write them: nothing but the triggers tells anyone of them. Ids, hashes,
- * names and times of creation each sort in another order, as they do in production. A statement that pages by one and sorts
- * by another loses rows here.
+ * Rows for tests that need many, written as psql would write them: only the triggers announce them. Ids, hashes,
+ * names and creation times each sort in another order, as in production. So a statement that pages by one and sorts
+ * by another loses rows in a test.
  */
 
-/** What the text names, as 24 hexadecimal digits: unlike it, and always the same. */
+/** 24 hexadecimal digits derived from the text: the same every time, and unlike the text. */
 const scrambled = (text: string): string => createHash("md5").update(text).digest("hex").slice(0, 24);
 
 export interface RowsOfWorkspace {
@@ -41,7 +41,7 @@ export async function insertWorkspace(db: Pool, name: string): Promise<RowsOfWor
   return { workspaceId, apiId };
 }
 
-/** The keys `from` to `to − 1` of an API, all in one statement; `keyRow` tells each. */
+/** Inserts the keys `from` to `to − 1` of an API in one statement; `keyRow` describes each. */
 export async function insertKeys(
   db: Pool,
   { workspaceId, apiId }: RowsOfWorkspace,
@@ -56,7 +56,7 @@ export async function insertKeys(
   );
 }
 
-/** `count` rows of each further kind that is projected, in the workspace. */
+/** Inserts `count` rows of each other projected kind, in the workspace. */
 export async function insertOtherKinds(
   db: Pool,
   { workspaceId, apiId }: RowsOfWorkspace,

@@ -14,7 +14,7 @@ export interface SidecarProcess {
   readonly adminPort: number;
 }
 
-/** The sidecar as it runs in a pod, ready to decide: `env` has to say which policy, store and app. Its caller stops it. */
+/** Starts a sidecar as in a pod, ready to decide: `env` must name its policy, store and app. The caller stops it. */
 export async function spawnSidecar(env: Record<string, string>, nodeArgs: string[] = []): Promise<SidecarProcess> {
   const child = await startProcess(process.execPath, [...nodeArgs, "cli/main.ts", "sidecar"], {
     cwd: ROOT,
@@ -35,11 +35,11 @@ export interface GuardedApp extends SidecarProcess {
   readonly edge: Edge;
   readonly records: Records;
   metrics(): Promise<string>;
-  /** Ends the process and what was written for it. */
+  /** Stops the process and deletes what was written for it. */
   close(): Promise<void>;
 }
 
-/** A sidecar process of a test's own, in front of the app at `upstream`, with records written as the relay writes them. */
+/** Starts a sidecar process for one test, in front of the app at `upstream`, with records written as by the relay. */
 export async function guardApp(options: {
   upstream: string;
   policy?: Partial<CompiledPolicy>;

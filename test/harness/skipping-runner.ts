@@ -1,8 +1,8 @@
 import { type RunnerTask, type RunnerTestSuite, TestRunner } from "vitest";
 
 /**
- * The runner of `ALLOW_SKIP=1`: what failed only because a part of the harness cannot be had here counts as skipped,
- * and says so on stderr. A test run without the variable fails instead, because a green run that tested nothing is a lie.
+ * The runner for `ALLOW_SKIP=1`: a test that failed only because a part of the harness is missing on this machine counts as skipped,
+ * with a line on stderr. Without the variable the run fails, because a green run that tested nothing would mislead.
  */
 export default class SkippingRunner extends TestRunner {
   override async onAfterRunSuite(suite: RunnerTestSuite): Promise<void> {
@@ -19,7 +19,7 @@ export default class SkippingRunner extends TestRunner {
 function skipWhenPartIsMissing(task: RunnerTask): void {
   const { result } = task;
   if (result?.state !== "fail") return;
-  // Hooks that run after the failed one fail too, on what was never made; they do not count beside the cause.
+  // Hooks after the failed one fail too, because it made nothing; only the cause counts.
   const missing = result.errors?.find((error) => error.name === "MissingPart");
   if (missing === undefined) return;
   process.stderr.write(`\nSKIPPED (ALLOW_SKIP=1): ${task.file.name} > ${task.name}: ${missing.message}\n`);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 export type WaitOptions = { deadlineMs?: number; everyMs?: number };
 
 /**
- * Asks `probe` again and again until it answers something other than `undefined` or `false`, and returns that.
+ * Calls `probe` repeatedly until it returns something other than `undefined` or `false`, and returns that.
  * A probe that throws counts as "not yet". After `deadlineMs` (default 10 s) it throws an error that names `what`,
  * with the last thrown error as its cause.
  */

@@ -11,8 +11,8 @@ import { footprint, propagation, proxy, verifyKey } from "./sections.ts";
 import { creation, replicas, scale } from "./store-sections.ts";
 
 /*
- * `npm run bench`: measures what we promise, prints a table and the same as one line of JSON, and writes that with --json FILE. Exit code 1 when a figure
- * is over its bound. Sections can be chosen: `npm run bench -- --only proxy,footprint`.
+ * `npm run bench`: measures the figures that we promise, prints a table and the same as one line of JSON, and writes that with
+ * --json FILE. Exit code 1 when a figure exceeds its bound. Choose sections with `npm run bench -- --only proxy,footprint`.
  */
 
 const SECTIONS: Readonly<Record<string, Section>> = {

@@ -6,18 +6,18 @@ import { startEmbeddedPostgres } from "../../cli/embedded-postgres.ts";
 import type { CompiledPolicy, RuleRatelimit } from "../../core/policies/policy.ts";
 import { openStack, READY_LOG, type Running, type Stack } from "./stack.ts";
 
-/* What the benchmarks run against: a Postgres, a centre, an app, and sidecars and further centres as asked for. */
+/* The environment of the benchmarks: a Postgres, an api-server, an app, and further sidecars and api-servers on request. */
 
 export interface Environment extends Omit<Stack, "start"> {
   readonly upstream: Running;
   readonly apiId: string;
   createKeys(count: number, body?: Record<string, unknown>): Promise<Array<{ keyId: string; key: string }>>;
-  /** Stores a policy of one rule that wants a valid key, and gives its id. */
+  /** Stores a policy of one rule that requires a valid key, and returns its id. */
   createPolicy(name: string, ratelimits: readonly RuleRatelimit[]): Promise<string>;
   startSidecar(policyId: string, main?: readonly string[]): Promise<Running>;
-  /** A process of test/load/children that prints its address. */
+  /** Starts a process of test/load/children, which prints its address. */
   startChild(file: string, args: readonly string[]): Promise<Running>;
-  /** Another centre, on a database of its own in the same Postgres. */
+  /** Another stack, on its own database in the same Postgres. */
   openSecond(name: string, seed: Parameters<typeof openStack>[1]): Promise<Stack>;
 }
 
@@ -78,7 +78,7 @@ async function createDatabase(serverUrl: string, name: string): Promise<string> 
   return url.href;
 }
 
-/** Stores a policy of one rule that wants a valid key, and returns its id. */
+/** Stores a policy of one rule that requires a valid key, and returns its id. */
 export async function createPolicy(
   { call }: Stack,
   { apiId, name, ratelimits }: { apiId: string; name: string; ratelimits: readonly RuleRatelimit[] },
@@ -106,7 +106,7 @@ function onePolicy(apiId: string, ratelimits: readonly RuleRatelimit[]): Compile
     mode: "Enforce",
     credentials: [{ in: "header", name: "Authorization", scheme: "Bearer" }],
     rules: [{ access: "Key", creditCost: 1, ratelimits: [...ratelimits] }],
-    // Longer than any load, for the centre may be stopped during one.
+    // Longer than any load, because the api-server may be stopped during one.
     onStale: { afterMs: 600_000, action: "Serve", denyAfterMs: 900_000 },
     onCounterFailure: "Local",
     onCreditFailure: "Deny",

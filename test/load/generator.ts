@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 import autocannon from "autocannon";
 
 /*
- * Load on an address of this machine: `wrk` when it is installed, because it takes little CPU from what is measured, else
- * `autocannon`. Bounded in time, over a fixed number of connections.
+ * Sends load to an address of this machine: by `wrk` if it is installed, because it takes little CPU from the measured process, else
+ * by `autocannon`. Limited in time and connections.
  */
 
 const run = promisify(execFile);
@@ -16,7 +16,7 @@ export interface Load {
   readonly url: string;
   readonly method?: "GET" | "POST";
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent in turn; several spread the load over several keys. */
+  /** Sent in turn; several bodies spread the load over several keys. */
   readonly bodies?: readonly string[];
   readonly connections: number;
   readonly durationMs: number;
@@ -33,7 +33,7 @@ export const hasWrk = await run("wrk", ["--version"]).then(
   (error: { code?: unknown }) => error.code !== "ENOENT",
 );
 
-/** Sends the load. Throws when a reply is not a success: a benchmark of refusals would flatter. */
+/** Sends the load. Throws when a response is not a success: a benchmark of refusals would look too good. */
 export async function sendLoad(load: Load): Promise<LoadResult> {
   if (!/^http:\/\/127\.0\.0\.1:/.test(load.url)) throw new Error(`load goes to 127.0.0.1 only, not to ${load.url}`);
   return hasWrk ? sendWithWrk(load) : sendWithAutocannon(load);

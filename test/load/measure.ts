@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import { type Load, sendLoad } from "./generator.ts";
 
 /*
- * CPU per request of a measured process, as ratios of two of them in one run. Shared machines change their speed from
- * second to second: the two are measured in turn, pair by pair, and the median of the pairs' ratios is what counts.
+ * CPU per request of a measured process, as a ratio to another one in the same run. Shared machines change their speed from
+ * second to second, so the two are measured alternately, and the median of the ratios is used.
  */
 
 export interface Contestant {
   readonly name: string;
-  /** Whose CPU is counted, together. */
+  /** The processes whose CPU time is summed. */
   readonly pids: readonly number[];
   /** Sent at the same time. */
   readonly loads: readonly Load[];
@@ -60,7 +60,7 @@ async function sample({ pids, loads }: Contestant): Promise<Sample> {
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** Measures several contestants against one baseline each, interleaved: every round visits everybody once. */
+/** Measures several contestants against one baseline each, interleaved: every round measures each once. */
 export async function compare(options: {
   contestants: ReadonlyArray<{ contestant: Contestant; baseline: Contestant }>;
   rounds: number;
@@ -73,7 +73,7 @@ export async function compare(options: {
   const samples = new Map<Contestant, Sample[]>(everybody.map((each) => [each, []]));
   for (let round = 1; round <= options.rounds; round += 1) {
     options.onRound(round);
-    // Every other round goes the other way, so that nobody always follows the same neighbour.
+    // Every second round is in reverse order, so that no contestant always follows the same one.
     for (const each of round % 2 === 0 ? everybody.toReversed() : everybody) {
       samples.get(each)?.push(await sample(each));
     }

@@ -7,19 +7,19 @@ import type { Figure, Section } from "./section.ts";
 import { seededKey, seedKeys } from "./seed.ts";
 import type { Running, Stack } from "./stack.ts";
 
-/* Redis loses everything while a pod serves: how long until all is there again, and what the pod's clients notice. */
+/* Redis loses everything while a pod serves: how long the new projection takes, and what the pod's clients notice. */
 
 const KEYS = 1_000_000;
 const CACHED = 100;
-/** Between two looks at the pod. */
+/** Between two checks of the pod. */
 const LOOK_MS = 50;
 const DEADLINE_MS = 600_000;
 
-/** What was seen between the loss and the end of the rebuild. */
+/** Observations between the loss and the end of the new projection. */
 interface Seen {
   tookMs: number;
   stalestS: number;
-  /** Answers by status. */
+  /** Number of responses by status. */
   readonly cached: Map<number, number>;
   readonly uncached: Map<number, number>;
 }

@@ -4,13 +4,13 @@ import pg from "pg";
 import { type Section, timed } from "./section.ts";
 import { seedKeys } from "./seed.ts";
 
-/* Keys whose credits come back on the same day, while an api-server projects what that changes. */
+/* Keys whose credits are refilled on the same day, while an api-server projects the changes. */
 
 const run = promisify(execFile);
 
 const KEYS = 100_000;
 
-/** A million in ten minutes. */
+/** Corresponds to a million in ten minutes. */
 const MAX_S = 60;
 
 export const refill: Section = async (environment, { progress }) => {
@@ -34,7 +34,7 @@ export const refill: Section = async (environment, { progress }) => {
   }
 };
 
-/** All keys were refilled yesterday, and are every day. */
+/** All keys have a daily refill and were last refilled yesterday. */
 async function seedCredits(databaseUrl: string): Promise<void> {
   const db = new pg.Client({ connectionString: databaseUrl });
   await db.connect();

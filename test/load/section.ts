@@ -3,14 +3,14 @@ import type { Load } from "./generator.ts";
 import { type Comparison, type Contestant, median } from "./measure.ts";
 import type { Running } from "./stack.ts";
 
-/* What a section of `npm run bench` is, and what sections share. */
+/* The type of a section of `npm run bench`, and what sections share. */
 
 export interface Figure {
   readonly name: string;
   readonly unit: "ratio" | "ms" | "s" | "MB" | "round trips" | "answers";
   readonly value: number;
   readonly max: number;
-  /** More for the curious: throughput, percentiles, spread. */
+  /** Details: throughput, percentiles, spread. */
   readonly detail: string;
 }
 
@@ -24,7 +24,7 @@ export type Section = (environment: Environment, options: SectionOptions) => Pro
 
 export const CONNECTIONS = 32;
 
-/** Names a process and the load on it, all of one section alike in connections and time. */
+/** Names a process and its load; all of one section have the same connections and time. */
 export function contestant(
   options: SectionOptions,
   load: (running: Running) => Omit<Load, "connections" | "durationMs">,
@@ -51,7 +51,7 @@ export function toFigures(results: readonly Comparison[], bounds: readonly numbe
   }));
 }
 
-/** How long it took, ms. */
+/** Returns how long it took, ms. */
 export async function timed(work: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now();
   await work();

@@ -6,7 +6,7 @@ import { contestant, type Figure, type Section, timed, toFigures } from "./secti
 
 /* The sidecar, the verification and the propagation: what is measured, and the figure that each must not exceed. */
 
-/** A limit that no benchmark reaches, so that every request counts and none is refused. */
+/** A limit that no benchmark reaches, so every request is counted and none is refused. */
 const NEVER_REACHED = 1_000_000_000_000;
 const STRICT: RuleRatelimit = {
   scope: { kind: "name", name: "bench" },
@@ -17,7 +17,7 @@ const STRICT: RuleRatelimit = {
   accuracy: "strict",
 };
 
-/** CPU of the sidecar for a request, against the same proxy with its checks off, and both against a bare pass-through. */
+/** CPU of the sidecar per request, compared with the same proxy without checks, and of both with a bare pass-through. */
 export const proxy: Section = async (environment, options) => {
   const keys = await environment.createKeys(1);
   const authorization = { authorization: `Bearer ${keys[0]?.key}` };
@@ -30,7 +30,7 @@ export const proxy: Section = async (environment, options) => {
     environment.startSidecar(limitedPolicy),
   ]);
   await Promise.all([untilPasses(verified.url, authorization), untilPasses(limited.url, authorization)]);
-  // Everybody gets the very same requests, so that headers cost everybody the same.
+  // All get the same requests, so headers cost each of them the same.
   const as = contestant(options, (running) => ({ url: `${running.url}/orders/1`, headers: authorization }));
   const [passThrough, off, key, limit] = [
     as("bare node:http + undici", bare),
@@ -38,8 +38,8 @@ export const proxy: Section = async (environment, options) => {
     as("verified key", verified),
     as("key + strict limit", limited),
   ];
-  // In production the centre is elsewhere. Here its work, storing the events of this very load, would take the cores and the
-  // caches away from what is measured, and from those alone that make events.
+  // In production api-servers run on other machines. Here their work, storing the events of this load, would take cores and
+  // caches from the measured processes, and only from those that make events.
   process.kill(environment.apiServer.pid, "SIGSTOP");
   const results = await compare({
     contestants: [
@@ -53,11 +53,11 @@ export const proxy: Section = async (environment, options) => {
     onRound: (round) => options.progress(`proxy: round ${round} of ${options.rounds}`),
   }).finally(() => process.kill(environment.apiServer.pid, "SIGCONT"));
   for (const running of [bare, unchecked, verified, limited]) await running.stop();
-  // The last two are the products of the first bounds: what a request may cost in all, however fast the proxy alone is.
+  // The last two are the products of the first bounds: the most that a request may cost in total.
   return toFigures(results, [1.15, 1.2, 1.6, 1.15 * 1.2, 1.15 * 1.6]);
 };
 
-/** CPU of `keys.verifyKey` against `/v2/liveness` on the same server. */
+/** CPU of `keys.verifyKey` compared with `/v2/liveness` on the same server. */
 export const verifyKey: Section = async (environment, options) => {
   const plain = await environment.createKeys(1000);
   const ratelimits = [{ name: "bench", limit: NEVER_REACHED, duration: 3_600_000, autoApply: true }];
@@ -113,7 +113,7 @@ async function limitLatency(
   };
 }
 
-/** From the answer of the API to a change until the sidecar acts on it, 500 times. */
+/** The time from the API's response to a change until the sidecar enforces it, 500 times. */
 export const propagation: Section = async (environment, options) => {
   const [key] = await environment.createKeys(1);
   if (key === undefined) throw new Error("no key was made");
@@ -140,7 +140,7 @@ export const propagation: Section = async (environment, options) => {
   ];
 };
 
-/** Memory and start of a sidecar process, from the sources and as one bundled file. */
+/** Memory and start time of a sidecar process, from the sources and as one bundled file. */
 export const footprint: Section = async (environment, options) => {
   const policyId = await environment.createPolicy("footprint", []);
   const figures: Figure[] = [];
@@ -156,7 +156,7 @@ export const footprint: Section = async (environment, options) => {
       const sidecar = await environment.startSidecar(policyId, main);
       await untilStatus(sidecar.url, {}, 401);
       starts.push(performance.now() - startedAt);
-      // Idle: what starting needed has had the time to be collected, the heartbeats have come and gone.
+      // Idle: the garbage of the start has been collected, and some heartbeats have arrived.
       await new Promise((done) => setTimeout(done, 5000));
       sizes.push(residentMb(sidecar.pid));
       await sidecar.stop();
@@ -186,7 +186,7 @@ async function untilStatus(url: string, headers: Record<string, string>, wanted:
   }
 }
 
-/** A bare connection to Redis, so that a round trip is measured without a client library's share. */
+/** A bare connection to Redis, so that a round trip is measured without the cost of a client library. */
 async function openPing(redisUrl: string): Promise<{ ping: () => Promise<void>; close: () => void }> {
   const { hostname, port } = new URL(redisUrl);
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });

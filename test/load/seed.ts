@@ -4,23 +4,23 @@ import pg from "pg";
 import { hashKey } from "../../core/keys/key-string.ts";
 
 /*
- * `npm run bench:seed`: fills a database with keys, fast, for looking at how the system behaves with many. What a key is
- * called follows from its number, so that whoever measures can ask for any of them.
+ * `npm run bench:seed`: quickly fills a database with keys, for measurements with many of them. A key's string and id
+ * follow from its number, so that a benchmark can use any of them.
  */
 
 const CHUNK = 50_000;
 
-/** The secret of the n-th key of an API. Known to everybody: such a database is for measuring alone. */
+/** The string of the n-th key of an API. It is not secret: such a database is only for measurements. */
 export const seededKey = (apiId: string, n: number): string => `bench_${apiId}_${n}`;
 
-/** Its id. Ids are in no order of time, as real ones are not. */
+/** Its id. Like real ids, these do not sort by creation time. */
 export const seededKeyId = (apiId: string, n: number): string =>
   `key_${createHash("md5").update(`${apiId}${n}`).digest("hex").slice(0, 24)}`;
 
 /**
- * Makes an API with `count` keys, numbered from 0, and gives its id. A twentieth of the time that the API would take: the rows
- * are made in the database, by a session that fires no triggers. So nothing is marked as changed, and a server that runs
- * already learns of these keys by its next full projection only: seed before it starts. Needs a superuser.
+ * Makes an API with `count` keys, numbered from 0, and returns its id. It takes a twentieth of the API's time, because the rows
+ * are made in the database, by a session that fires no triggers. So nothing is marked as changed, and a running server
+ * reads these keys only in its next full projection: seed before it starts. Needs a superuser.
  */
 export async function seedKeys(
   databaseUrl: string,
@@ -59,7 +59,7 @@ export async function seedKeys(
   }
 }
 
-/** The names are spelt in two languages: a server that finds none of the keys would be measured for nothing. */
+/** The key strings are computed in SQL and in TypeScript: a server that finds none of the keys would make a useless measurement. */
 async function checkOne(db: pg.Client, apiId: string, n: number): Promise<void> {
   const { rows } = await db.query("select hash from keys where id = $1", [seededKeyId(apiId, n)]);
   if (rows[0]?.hash !== hashKey(seededKey(apiId, n))) throw new Error("the seeded keys are not what they are called");

@@ -3,7 +3,7 @@ import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
 import { startProcess } from "../harness/process.ts";
 import { startOwnRedis } from "../harness/redis.ts";
 
-/* One centre to measure: a database, a Redis of its own, a root key, and as many api-server processes as are asked for. */
+/* The api-server side for a measurement: a database, its own Redis, a root key, and as many api-server processes as needed. */
 
 export interface Running {
   readonly url: string;
@@ -16,20 +16,20 @@ export interface Stack {
   readonly redisUrl: string;
   readonly workspaceId: string;
   readonly rootKey: string;
-  /** What is called first; `startApiServer` makes replicas of it. */
+  /** The first api-server; `startApiServer` adds replicas. */
   readonly apiServer: Running;
   startApiServer(): Promise<Running>;
-  /** The data of a success. Throws when it is none. */
+  /** Returns the data of a success; throws otherwise. */
   call<Data>(procedure: string, body: unknown): Promise<Data>;
   /** Starts a process that belongs to this stack; it is ready when a line matches, whose first group is its address. */
   start(args: readonly string[], ready: RegExp): Promise<Running>;
   close(): Promise<void>;
 }
 
-/** The log line with which a part says where it listens. */
+/** The log line with a part's listening address. */
 export const READY_LOG = /"url":"(http:\/\/127\.0\.0\.1:\d+)"/;
 
-/** `seed` is called before the first api-server starts: what it makes is projected by the start. */
+/** Calls `seed` before the first api-server starts, so that its start projects what `seed` made. */
 export async function openStack(
   databaseUrl: string,
   seed: (stack: { databaseUrl: string; workspaceId: string }) => Promise<void> = async () => {},

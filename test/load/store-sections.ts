@@ -7,13 +7,13 @@ import { CONNECTIONS, contestant, type Figure, type Section, timed, toFigures } 
 import { seededKey, seededKeyId, seedKeys } from "./seed.ts";
 import type { Stack } from "./stack.ts";
 
-/* Several api-servers, many keys, and the making of keys: what is measured, and the figure that each must not exceed. */
+/* Several api-servers, many keys, and creating keys: what is measured, and the bound of each figure. */
 
 const run = promisify(execFile);
 
 const verifyHeaders = (rootKey: string) => ({ authorization: `Bearer ${rootKey}`, "content-type": "application/json" });
 
-/** CPU of a verification when two api-servers share the load, against one that has it all. */
+/** CPU of a verification when two api-servers share the load, compared with a single one. */
 export const replicas: Section = async (environment, options) => {
   const keys = await environment.createKeys(1000);
   const one = environment.apiServer;
@@ -47,7 +47,7 @@ const MANY = 1_000_000;
 const PAGE = 100;
 const TURNS = 2000;
 
-/** How long single calls take with a million keys, against the same with a thousand. */
+/** Duration of single calls with a million keys, compared with a thousand. */
 export const scale: Section = async (environment, options) => {
   const few = await openSeeded(environment, "few", FEW, options.progress);
   const many = await openSeeded(environment, "many", MANY, options.progress);
@@ -116,7 +116,7 @@ async function openSeeded(
   return { stack, apiId, count, lastPage: ids[count - PAGE] ?? "" };
 }
 
-/** The start of an api-server projects all keys; until then some are unknown, and asked of Postgres. */
+/** The start of an api-server projects all keys; until then some are unknown, and are read from Postgres. */
 async function untilProjected(stack: Stack, key: string): Promise<void> {
   const deadline = Date.now() + 600_000;
   for (;;) {
@@ -132,7 +132,7 @@ async function untilProjected(stack: Stack, key: string): Promise<void> {
 
 const WRITERS = 16;
 
-/** How many keys a second the API makes, against bare transactions that insert the same rows over as many connections. */
+/** Keys per second through the API, compared with bare transactions that insert the same rows over as many connections. */
 export const creation: Section = async (environment, options) => {
   const { apiServer, rootKey, databaseUrl, workspaceId, apiId } = environment;
   const ratios: number[] = [];
@@ -159,7 +159,7 @@ export const creation: Section = async (environment, options) => {
   }
   return [
     {
-      // Turned round, because every figure is to be small: half the rate is twice the time.
+      // Inverted, because every figure should be small: half the rate is twice the time.
       name: "time of createKey / bare insert of its rows",
       unit: "ratio",
       value: median(ratios),

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-/** The files that decide, and are looked at when none is named. */
+/** The files that make decisions, which are mutated when no file is named. */
 export const DECIDING = [
   "api-server/relay/delivered.ts",
   "api-server/relay/rebuild.ts",
@@ -42,7 +42,7 @@ export const DECIDING = [
   "sidecar/gate/judge.ts",
 ] as const;
 
-/** Tests other than the neighbour of the same name that speak about a file. */
+/** Tests of a file besides the neighbour with its name. */
 const ALSO: Readonly<Record<string, readonly string[]>> = {
   "core/permissions/grants.ts": ["core/permissions/query.test.ts"],
   "core/verification/key-view.ts": ["core/verification/check-key.test.ts"],
@@ -51,7 +51,7 @@ const ALSO: Readonly<Record<string, readonly string[]>> = {
   "edge/counters/strict.ts": ["edge/counters/deny-memory.test.ts", "edge/counters/guard.test.ts"],
 };
 
-/** The tests that are held against the mutants of a file, as paths from `root`; empty when none speaks about it. */
+/** The tests that run against the mutants of a file, as paths from `root`; empty when there is none. */
 export function testsOf(file: string, root: string): string[] {
   const neighbour = file.replace(/\.ts$/, ".test.ts");
   return [...(existsSync(join(root, neighbour)) ? [neighbour] : []), ...(ALSO[file] ?? [])];

@@ -38,7 +38,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => in
 const folder = await mkdtemp(join(tmpdir(), "postern-mutation-"));
 const reports: FileReport[] = [];
 try {
-  // One after the other: a file's mutants are held against its own tests alone, and a machine has other work to do.
+  // One file after another: a file's mutants run only against its own tests, and the machine has other work to do.
   for (const file of files) {
     const [report] = await mutate(file);
     if (report === undefined) throw new Error(`Stryker reported nothing about ${file}`);
@@ -64,10 +64,10 @@ async function mutate(file: string): Promise<FileReport[]> {
     testFiles: testsOf(file, ROOT),
     testRunner: "vitest",
     plugins: ["@stryker-mutator/vitest-runner"],
-    // All that imports a file would be most of the tests, and those that start processes among them.
+    // All tests that import a file would be most tests, including those that start processes.
     vitest: { related: false },
     coverageAnalysis: "perTest",
-    // What a module makes when it loads can be changed only by loading it anew for each mutant: too slow for what it tells.
+    // What a module computes at load time can be mutated only by loading it again for each mutant, which is too slow.
     ignoreStatic: true,
     concurrency: 1,
     dryRunTimeoutMinutes: 2,
@@ -85,10 +85,10 @@ async function mutate(file: string): Promise<FileReport[]> {
   return readReport(StrykerReport.parse(JSON.parse(await readFile(fileName, "utf8"))));
 }
 
-/** Throws when it ends with anything but success: then the tests fail without any change, or it was interrupted. */
+/** Throws unless it ends with success: otherwise the tests fail without a mutation, or it was interrupted. */
 function stryker(config: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  // What it says goes to stderr, so that stdout is the report alone.
+  // Its output goes to stderr, so that stdout has only the report.
   const child = spawn(STRYKER, ["run", config], {
     cwd: ROOT,
     stdio: ["ignore", 2, 2],

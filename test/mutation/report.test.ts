@@ -18,7 +18,7 @@ const aMutant = (values: Partial<Mutant>): Mutant => ({
 const read = (...mutants: Mutant[]) => readReport({ files: { "core/a.ts": { source: SOURCE, mutants } } })[0];
 
 describe("a report", () => {
-  test("tells a survivor by its place and its change", () => {
+  test("shows the place and the change of a survivor", () => {
     expect(read(aMutant({}))?.survivors.map(toLine)).toEqual(["core/a.ts:1:5  end < 1  →  end <= 1"]);
   });
 
@@ -30,12 +30,12 @@ describe("a report", () => {
     ]);
   });
 
-  test("counts what was killed, also by never ending, and not what was left out", () => {
+  test("counts killed mutants, also by timeout, and not those that were left out", () => {
     const statuses = ["Killed", "Timeout", "Survived", "Ignored", "CompileError"];
     expect(read(...statuses.map((status) => aMutant({ status })))).toMatchObject({ mutants: 3, killed: 2 });
   });
 
-  test("passes over a sentence for people, but not a code", () => {
+  test("skips a sentence for people, but not a code", () => {
     const code = { start: { line: 1, column: 21 }, end: { line: 1, column: 30 } };
     const sentence = { start: { line: 3, column: 3 }, end: { line: 3, column: 15 } };
     const found = read(
@@ -46,7 +46,7 @@ describe("a report", () => {
   });
 });
 
-test.each(DECIDING)("%s is there, and so are the tests that speak about it", (file) => {
+test.each(DECIDING)("%s exists, and so do its tests", (file) => {
   const tests = testsOf(file, ROOT);
   expect(tests).not.toEqual([]);
   for (const path of [file, ...tests]) expect(existsSync(join(ROOT, path)), path).toBe(true);

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const Place = z.object({ line: z.int(), column: z.int() });
 
-/** What is read of Stryker's report, as the mutation testing elements schema names it. */
+/** The parts of Stryker's report that are read, as the mutation testing elements schema names them. */
 export const StrykerReport = z.object({
   files: z.record(
     z.string(),
@@ -28,13 +28,13 @@ export interface Survivor {
   readonly mutator: string;
   readonly before: string;
   readonly after: string;
-  /** False when no test even ran the place. */
+  /** False when no test ran the code. */
   readonly isCovered: boolean;
 }
 
 export interface FileReport {
   readonly file: string;
-  /** Those that were run: static ones (made once when a module loads) and sentences for people are left out. */
+  /** Mutants that were run, without static ones (computed at load time) and without sentences for people. */
   readonly mutants: number;
   readonly killed: number;
   readonly survivors: readonly Survivor[];
@@ -42,7 +42,7 @@ export interface FileReport {
 
 type Mutant = StrykerReport["files"][string]["mutants"][number];
 
-/** Counts what was killed and tells what survived, file by file. */
+/** Counts the killed mutants and lists the survivors, file by file. */
 export function readReport({ files }: StrykerReport): FileReport[] {
   return Object.entries(files).map(([file, { source, mutants }]) => {
     const lines = source.split("\n");
@@ -67,10 +67,10 @@ export function readReport({ files }: StrykerReport): FileReport[] {
 const LIVES = new Set(["Survived", "NoCoverage"]);
 const WAS_RUN = new Set(["Killed", "Timeout", ...LIVES]);
 
-// A code such as "EXPIRED" decides; the wording of a message does not, and each would be a survivor.
+// A code such as "EXPIRED" is a decision; the wording of a message is not, and each would survive.
 const isSentence = (mutator: string, before: string): boolean => mutator === "StringLiteral" && before.includes(" ");
 
-/** Columns count from 1, and the end is the place behind the last character. */
+/** Columns count from 1; the end is after the last character. */
 function textAt(lines: readonly string[], { start, end }: Mutant["location"]): string {
   const chosen = lines.slice(start.line - 1, end.line);
   const last = chosen.length - 1;
@@ -81,7 +81,7 @@ function textAt(lines: readonly string[], { start, end }: Mutant["location"]): s
 
 const SHOWN = 100;
 
-/** One line: where, and what could be changed without a test failing. */
+/** One line: the place, and the change that no test noticed. */
 export function toLine({ file, line, column, before, after, isCovered }: Survivor): string {
   const short = (text: string) => {
     const flat = text.replace(/\s+/g, " ");

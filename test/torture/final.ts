@@ -3,13 +3,13 @@ import { PERMISSION } from "./load/keys.ts";
 import type { KeyState } from "./model.ts";
 
 /*
- * What Postgres says when everything is over.
+ * The state of Postgres at the end of the run.
  */
 
 export interface FinalKey {
   readonly workspace: string;
   readonly state: KeyState;
-  /** A role of the key's holds the permission. */
+  /** One of the key's roles holds the permission. */
   readonly granted?: boolean;
 }
 
@@ -26,15 +26,15 @@ export interface FinalEvent {
 }
 
 export interface Final {
-  /** By the key's name. One that is deleted has the state of a key that never was. */
+  /** By the key's name. A deleted key has the same state as one that never existed. */
   readonly keys: ReadonlyMap<string, FinalKey>;
-  /** Roles that hold the permission, and permissions that are there, by what the journal calls them. */
+  /** Roles that hold the permission, and existing permissions, by their names in the journal. */
   readonly granting: ReadonlySet<string>;
   readonly audit: readonly AuditCount[];
-  /** Request ids that more than one usage event has. */
+  /** Request ids with more than one usage event. */
   readonly repeatedEvents: readonly FinalEvent[];
   readonly eventCount: number;
-  /** Left, by the key's name, as an api-server reads it. */
+  /** Remaining credits, by the key's name, as an api-server reads them. */
   readonly credits: ReadonlyMap<string, number>;
 }
 

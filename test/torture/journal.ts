@@ -4,27 +4,27 @@ import type { Change, KeyKind, Needs, Verdict } from "./model.ts";
 import type { FaultKind } from "./plan.ts";
 
 /*
- * Everything that was sent and answered. Times are Unix ms of this machine, on which all parts run: `sentMs` is taken before
- * the call and `answeredMs` after it, so what happened lies between the two.
+ * All requests and replies. Times are Unix ms of this machine, on which all parts run: `sentMs` is taken before
+ * the call and `answeredMs` after it, so the effect happened between the two.
  */
 
 /** The id of all calls before the first fault. */
 export const SEED_ID = "torture/seed";
 
-/** A call that changes a key, or what grants a permission to many keys. */
+/** A call that changes a key, or a role or permission that grants to many keys. */
 export interface ChangeEntry {
   readonly type: "change";
   readonly subject: "key" | "role" | "permission";
-  /** Sent as the user agent, which the audit log keeps. */
+  /** Sent as the user agent, which is stored in the audit log. */
   readonly id: string;
   readonly workspace: string;
-  /** The key's name, or the other's. */
+  /** The name of the key, role or permission. */
   readonly key: string;
   readonly change: Change;
   readonly via: string;
   readonly sentMs: number;
   readonly answeredMs: number;
-  /** `unknown`: no answer, or one that says that something failed: it may have happened, also later. */
+  /** `unknown`: no reply, or one that reports a failure: the change may have happened, or may still happen. */
   readonly outcome: "acknowledged" | "refused" | "unknown";
   readonly status?: number | undefined;
   readonly requestId?: string | undefined;
@@ -40,14 +40,14 @@ export type Answer =
   | Verdict
   | "limited"
   | "exhausted"
-  /** It cannot be decided now, and the answer says so. */
+  /** The reply says that the key cannot be decided now. */
   | "unavailable"
-  /** No answer. */
+  /** No reply. */
   | "none"
-  /** An answer that no procedure has. */
+  /** A reply that no procedure has. */
   | "odd";
 
-/** A call that asks about a key. */
+/** A call that verifies a key. */
 export interface AskEntry {
   readonly type: "ask";
   readonly workspace: string;
@@ -57,7 +57,7 @@ export interface AskEntry {
   /** How often the process had been started. */
   readonly incarnation: number;
   readonly needs: Needs;
-  /** What may grant that to many keys at once. */
+  /** The role or permission that may grant it to many keys at once. */
   readonly through?: string | undefined;
   /** Credits that are spent when it is valid. */
   readonly cost: number;
@@ -69,36 +69,36 @@ export interface AskEntry {
   readonly detail?: string | undefined;
 }
 
-/** What a process says of the age of its knowledge. */
+/** The staleness that a process reports. */
 export interface SampleEntry {
   readonly type: "sample";
   readonly process: string;
   readonly incarnation: number;
   readonly sentMs: number;
   readonly answeredMs: number;
-  /** Of the workspace of which it knows least. undefined: it knows nothing yet. */
+  /** Of its stalest workspace. undefined: it has no data yet. */
   readonly stalenessMs: number | undefined;
   /** Of all workspaces that do not lag behind the others. */
   readonly feedStalenessMs: number | undefined;
-  /** Of a sidecar: how often since its start the shared counters could not say whether a limit is used up. */
+  /** Of a sidecar: how often since its start the shared counters could not decide a limit. */
   readonly limitFailures?: number | undefined;
 }
 
 export interface FaultEntry {
   readonly type: "fault";
-  /** A stall is the machine's: nobody was given the processor for a while. */
+  /** A stall is of the machine: this process was not scheduled for a while. */
   readonly kind: FaultKind | "stall";
   /** The part's name. */
   readonly target: string;
   readonly startedMs: number;
   readonly endedMs: number;
-  /** Why it was not done: its part was away already. */
+  /** Why the fault was skipped: its part was down already. */
   readonly skipped?: string | undefined;
 }
 
 export type Entry = ChangeEntry | GrantEntry | AskEntry | SampleEntry | FaultEntry;
 
-/** What the judges look at. */
+/** What the judges evaluate. */
 export interface Recorded {
   readonly changes: readonly ChangeEntry[];
   readonly grants: readonly GrantEntry[];
@@ -107,7 +107,7 @@ export interface Recorded {
   readonly faults: readonly FaultEntry[];
 }
 
-/** Keeps entries for the judges, and writes each as a line of JSON. */
+/** Collects entries for the judges, and writes each as a line of JSON. */
 export class Journal implements Recorded {
   readonly changes: ChangeEntry[] = [];
   readonly grants: GrantEntry[] = [];

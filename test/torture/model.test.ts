@@ -23,7 +23,7 @@ test.each([
   expect(expectedVerdict(state, { needs: "own", granted: false })).toBe(guarded);
 });
 
-test("a role may grant what the key does not hold; a permission that all hold is granted by nothing else", () => {
+test("a role may grant what the key does not hold; a permission that all hold has no other source", () => {
   const verdicts = (needs: Needs) =>
     [made, { ...made, permitted: false }].flatMap((state) =>
       [true, false].map((granted) => expectedVerdict(state, { needs, granted })),
@@ -51,8 +51,8 @@ test("there is an era before the first change and one after each", () => {
 });
 
 test.each([
-  { name: "before anything was sent", asked: { sentMs: 50, answeredMs: 60, knewUpToMs: 0 }, admissible: [0] },
-  { name: "while it was being made", asked: { sentMs: 50, answeredMs: 105, knewUpToMs: 0 }, admissible: [0, 1] },
+  { name: "before any change was sent", asked: { sentMs: 50, answeredMs: 60, knewUpToMs: 0 }, admissible: [0] },
+  { name: "while the change was made", asked: { sentMs: 50, answeredMs: 105, knewUpToMs: 0 }, admissible: [0, 1] },
   { name: "known to be made", asked: { sentMs: 150, answeredMs: 160, knewUpToMs: 140 }, admissible: [1] },
   { name: "known to the very instant", asked: { sentMs: 150, answeredMs: 160, knewUpToMs: 110 }, admissible: [0, 1] },
   { name: "nothing known", asked: { sentMs: 300, answeredMs: 310, knewUpToMs: 0 }, admissible: [0, 1, 2] },

@@ -1,18 +1,18 @@
 /*
- * What a key is after each of its changes, and which of those states an answer about it may reflect. Changes of one key are
- * sent one after the other, and none after one whose outcome is not known.
+ * The state of a key after each of its changes, and which of those states a verification may reflect. Changes of one key are
+ * sent one after another, and none after one whose outcome is unknown.
  */
 
-/** `plain` keys are changed; the others never are, but for what they may still spend. */
+/** `plain` keys are changed; of the others only the credits change. */
 export type KeyKind = "plain" | "limited" | "credited";
 
 export interface KeyState {
   readonly exists: boolean;
   readonly enabled: boolean;
   readonly expired: boolean;
-  /** Holds the permission that the guarded path needs. */
+  /** Holds the permission for the guarded path. */
   readonly permitted: boolean;
-  /** Grows with each note. */
+  /** Increases with each note. */
   readonly note: number;
 }
 
@@ -46,38 +46,38 @@ export function applyChange(state: KeyState, change: Change): KeyState {
 
 /** A change that was sent and not refused. */
 export interface SentChange {
-  /** Under which the audit log has it. */
+  /** Its id in the audit log. */
   readonly id: string;
   readonly change: Change;
-  /** The api-server that was asked. */
+  /** The api-server that received it. */
   readonly via: string;
   readonly sentMs: number;
-  /** undefined: no answer came, so it may have happened, also later. */
+  /** undefined: no reply, so it may have happened, or may still happen. */
   readonly acknowledgedMs: number | undefined;
 }
 
 /** Of a key, or of what grants a permission to many keys: a role, or the permission itself until it is deleted. */
 export interface History {
-  /** The key's name, or that of the other. */
+  /** The name of the key, role or permission. */
   readonly key: string;
   readonly workspace: string;
   readonly changes: readonly SentChange[];
 }
 
-/** What a key is answered with, as far as all doors say the same. */
+/** The result of a verification, as far as api-servers and sidecars report the same. */
 export type Verdict = "valid" | "refused" | "forbidden";
 
-/** Which permission a question asks for: none, the one that a key may hold itself or by a role, or one that all keys hold. */
+/** Which permission a verification requires: none, the one that a key may hold itself or by a role, or one that all keys hold. */
 export type Needs = "none" | "own" | "shared";
 
-/** `granted`: what grants it to many keys does so. */
+/** `granted`: whether the role or permission grants it. */
 export function expectedVerdict(state: KeyState, { needs, granted }: { needs: Needs; granted: boolean }): Verdict {
   if (!state.exists || !state.enabled || state.expired) return "refused";
   const isPermitted = needs === "none" || granted || (needs === "own" && state.permitted);
   return isPermitted ? "valid" : "forbidden";
 }
 
-/** A state with the change that led to it (undefined: there was no key) and the one that led out of it. */
+/** A state with the change that led to it (undefined: the key did not exist) and the one that ended it. */
 export interface Era {
   readonly state: KeyState;
   readonly begun: SentChange | undefined;
@@ -98,13 +98,13 @@ export interface Asked {
   readonly process: string;
   readonly sentMs: number;
   readonly answeredMs: number;
-  /** The process had said before it was asked that it knew of everything up to then; -Infinity when it had not. */
+  /** The process had reported before the verification that it had all changes up to then; -Infinity when it had not. */
   readonly knewUpToMs: number;
 }
 
 /**
- * The eras that the answer may reflect: begun before it was given, and not known to be over. A change is known to the process
- * that acknowledged it at once, to the others when they say that they know what was acknowledged by then.
+ * Returns the eras that the reply may reflect: begun before it was given, and not known to be over. The process that acknowledged a
+ * change knows it at once; the others know it when they report that they have all changes up to its acknowledgement.
  */
 export function admissibleEras(history: History, asked: Asked): Era[] {
   return eras(history).filter(({ begun, ended }) => {

@@ -5,7 +5,7 @@ import { Random } from "./random.ts";
 const plan = (seed: string, minutes = 1, kinds: Parameters<typeof makePlan>[1]["kinds"] = FAULT_KINDS) =>
   makePlan(new Random(seed), { durationMs: minutes * 60_000, kinds });
 
-test("the same seed gives the same plan, another one another", () => {
+test("the same seed makes the same plan, another seed another plan", () => {
   expect(plan("7")).toEqual(plan("7"));
   expect(plan("8")).not.toEqual(plan("7"));
 });
@@ -19,7 +19,7 @@ test.each(["1", "2", "3", "4", "5"])(
   },
 );
 
-test("an hour has each kind about as often", () => {
+test("an hour has each kind about equally often", () => {
   const counts = new Map<string, number>();
   for (const { kind } of plan("1", 60).faults) counts.set(kind, (counts.get(kind) ?? 0) + 1);
   const sorted = [...counts.values()].sort((a, b) => a - b);
@@ -27,7 +27,7 @@ test("an hour has each kind about as often", () => {
   expect(sorted[0]).toBeGreaterThan(20);
 });
 
-test("only the kinds that are asked for, and none when none are", () => {
+test("only the requested kinds, and none when none is requested", () => {
   expect(new Set(plan("1", 5, ["attack", "stop-redis"]).faults.map(({ kind }) => kind)).size).toBe(2);
   expect(plan("1", 5, []).faults).toEqual([]);
 });

@@ -1,8 +1,8 @@
 import type { Random } from "./random.ts";
 
 /*
- * What is broken, and when. It follows from the seed and the options alone; what the parts do meanwhile does not, so two
- * runs of a seed break the same things at the same times and are otherwise two runs.
+ * Which faults happen, and when. The plan depends only on the seed and the options. What the parts do meanwhile does not, so two
+ * runs of a seed have the same faults at the same times and otherwise differ.
  */
 
 export const FAULT_KINDS = [
@@ -21,7 +21,7 @@ export const FAULT_KINDS = [
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** What a tenant does to itself. It excuses nothing that others meet. */
+/** Faults that a tenant causes for itself. They do not excuse effects on others. */
 export const TENANT_FAULTS: ReadonlySet<FaultKind> = new Set(["bulk-change", "attack"]);
 
 export interface PlannedFault {
@@ -30,7 +30,7 @@ export interface PlannedFault {
   readonly kind: FaultKind;
   /** `leader`: the api-server that relays at that time. A number from 0 to 1: a place in the list of such parts. */
   readonly target: "leader" | number;
-  /** How long the part is away, or the attack goes on; of a snapshot, how old it is when it comes back. */
+  /** How long the part is down, or the attack continues; for a snapshot, its age when it is restored. */
   readonly forMs: number;
 }
 
@@ -39,7 +39,7 @@ export interface Plan {
   readonly faults: readonly PlannedFault[];
 }
 
-/** How long a fault may last, ms. An api-server stands still for longer than another may take to relay in its place. */
+/** How long a fault may last, ms. An api-server is stopped for longer than another one needs to take over as relay. */
 const LASTS: Readonly<Record<FaultKind, readonly [min: number, max: number]>> = {
   "kill-api-server": [100, 3_000],
   "stop-api-server": [4_000, 40_000],
@@ -57,17 +57,17 @@ const LASTS: Readonly<Record<FaultKind, readonly [min: number, max: number]>> = 
 
 const FIRST_AT_MS = 2_000;
 const GAP_MS_MAX = 5_000;
-/** Between two rounds of a run that has several: long enough to see that everything mends. */
+/** The pause between two rounds of a longer run: long enough for all effects to end. */
 const CALM_MS = 60_000;
 
-/** Deals the kinds in rounds, each round in another order, so that each comes as often as the others. Between two it is calm. */
+/** Deals the kinds in rounds, each in another order, so that each comes equally often. Between two rounds there is a pause. */
 export function makePlan(
   random: Random,
   { durationMs, kinds }: { durationMs: number; kinds: readonly FaultKind[] },
 ): Plan {
   const faults: PlannedFault[] = [];
   if (kinds.length === 0) return { durationMs, faults };
-  // Short runs still meet each kind once.
+  // A short run still has each kind once.
   const gapMs = Math.min(GAP_MS_MAX, (durationMs - FIRST_AT_MS) / (kinds.length + 1));
   let round: FaultKind[] = [];
   for (let atMs = FIRST_AT_MS; atMs < durationMs - gapMs; atMs += gapMs * (0.5 + random.next())) {

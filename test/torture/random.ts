@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** Numbers that follow from a seed alone. `fork` makes one that no number of draws from another disturbs. */
+/** Random numbers from a seed. `fork` makes a generator that does not depend on how often others are used. */
 export class Random {
   readonly #seed: string;
   #state: number;
@@ -14,7 +14,7 @@ export class Random {
     return new Random(`${this.#seed}/${name}`);
   }
 
-  /** At least 0, below 1. (Mulberry32: small, and even enough for choosing what to break.) */
+  /** At least 0, below 1. (Mulberry32: small, and even enough for choosing faults.) */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -22,7 +22,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** Whole, both ends included. */
+  /** A whole number, both ends included. */
   whole(min: number, max: number): number {
     return min + Math.floor(this.next() * (max - min + 1));
   }
@@ -46,7 +46,7 @@ export class Random {
     return result;
   }
 
-  /** A pause whose mean is `meanMs` and which is never longer than four times that. */
+  /** A pause with the mean `meanMs`, never longer than four times that. */
   pauseMs(meanMs: number): number {
     return Math.min(-Math.log(1 - this.next()) * meanMs, 4 * meanMs);
   }

@@ -4,24 +4,24 @@ import type { Case, Violation } from "./judges/judge.ts";
 import { JUDGES } from "./judges/judges.ts";
 import { type Delays, revocationDelays } from "./judges/revoked.ts";
 
-/* What a run was, in numbers. */
+/* A run in numbers. */
 
 export interface Report {
   readonly seed: number;
   readonly minutes: number;
-  /** With the journal and the logs of all processes. */
+  /** Holds the journal and the logs of all processes. */
   readonly folder: string;
   readonly keys: number;
   readonly changes: Readonly<Record<"acknowledged" | "refused" | "unknown", number>>;
   readonly answers: Readonly<Partial<Record<Answer, number>>>;
   readonly swept: number;
   readonly events: number;
-  /** By kind: how many were done. */
+  /** By kind: how many were executed. */
   readonly faults: Readonly<Record<string, number>>;
   readonly skippedFaults: number;
-  /** Of the machine: times at which nobody was given the processor. */
+  /** Times at which the machine did not schedule us. */
   readonly stalls: { readonly count: number; readonly longestMs: number };
-  /** No fault, and no stall, excused a wrong answer for so long. */
+  /** For how long no fault or stall would have excused a wrong reply. */
   readonly calmMs: number;
   readonly revocations: Delays;
   readonly stalenessMaxMs: number;

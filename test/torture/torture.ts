@@ -22,8 +22,8 @@ import { makeReport, type Report } from "./report.ts";
 import { openWorld, WORKSPACES, type WorkspaceName, type World } from "./world/world.ts";
 
 /*
- * One run: a world is made, clients write and ask while the plan breaks things, everything comes to rest, and the judges read
- * what was written down.
+ * One run: a world is made, clients write and verify while the plan causes faults, everything becomes idle, and the judges read
+ * the journal.
  */
 
 export interface TortureOptions {
@@ -34,11 +34,11 @@ export interface TortureOptions {
   readonly apiServers: number;
   /** Called with a line every few seconds. */
   readonly onProgress: (line: string) => void;
-  /** Ends the run: everything is taken down, and the promise is rejected. */
+  /** Aborts the run: everything is stopped, and the promise is rejected. */
   readonly signal?: AbortSignal;
 }
 
-/** How the sidecars are shared out; the first two guard one workspace. */
+/** The distribution of the sidecars; the first two serve one workspace. */
 const SIDECARS = ["main", "main", "second"] as const;
 const CHANGERS: readonly WorkspaceName[] = ["main", "main", "second"];
 const PROGRESS_MS = 5_000;
@@ -55,7 +55,7 @@ export async function torture(options: TortureOptions): Promise<Report> {
   const bulkChanges = plan.faults.filter(({ kind }) => kind === "bulk-change").length;
   await using closers = new AsyncDisposableStack();
   const world = await openWorld();
-  // What nobody waits for any more is not looked at; after a failure the logs are.
+  // After a success the logs are not needed; after a failure they are kept.
   closers.defer(async () => {
     if (options.signal?.aborted === true) await rm(world.folder, { recursive: true, force: true });
   });
@@ -103,7 +103,7 @@ export async function torture(options: TortureOptions): Promise<Report> {
 
   options.signal?.throwIfAborted();
 
-  // The samplers go on: what they say of the end tells how long mending took.
+  // The samplers continue: their last reports tell how long the recovery took.
   const quietFromMs = performance.now();
   let unquiet: Violation | undefined;
   await untilQuiet(world, http).catch((error: unknown) => {
@@ -138,7 +138,7 @@ function progressLine({ changes, asks, faults }: Journal, elapsedMs: number): st
   return `${seconds(elapsedMs)}: ${changes.length} changes, ${asks.length} questions, ${unavailable} without a decision, ${faults.length} faults over`;
 }
 
-/** Every process runs and knows of everything but the last moment, and nothing waits to be projected. */
+/** Waits until every process runs and has all changes but those of the last moment, and nothing waits to be projected. */
 async function untilQuiet(world: World, http: Http): Promise<void> {
   await waitFor(
     "all processes to know everything",
@@ -155,7 +155,7 @@ async function untilQuiet(world: World, http: Http): Promise<void> {
   );
 }
 
-/** Asks each sidecar about each key of its workspace, by the path that costs nothing and tells most. */
+/** Verifies each key of its workspace at each sidecar, by the path that costs nothing and checks most. */
 async function sweepAll(options: { world: World; http: Http; keys: readonly LoadKey[] }): Promise<AskEntry[]> {
   const { world, http, keys } = options;
   const questions = world.sidecars.flatMap(({ part, workspace }) =>
@@ -169,7 +169,7 @@ async function sweepAll(options: { world: World; http: Http; keys: readonly Load
       const answer = await ask(http, { part, workspace, key, wanted: { needs: "own" } });
       tries.push(answer);
       const isUndecided = answer.answer === "unavailable" || answer.answer === "none";
-      // A busy machine may have it take longer than anybody waits; what is asked again is the same.
+      // On a busy machine a verification may time out; it is repeated.
       if (!isUndecided || performance.now() > untilMs) return tries;
       await sleep(SWEEP_AGAIN_MS);
     }
@@ -177,7 +177,7 @@ async function sweepAll(options: { world: World; http: Http; keys: readonly Load
   return answers.flat();
 }
 
-/** What an api-server says is left, without spending any. */
+/** Reads the remaining credits from an api-server, without spending any. */
 async function readCredits(options: { world: World; http: Http; keys: Keys }): Promise<Map<string, number>> {
   const { world, http, keys } = options;
   const part = world.apiServers[0];

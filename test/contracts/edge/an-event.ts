@@ -19,7 +19,7 @@ export const anEvent = (event: Partial<VerificationEvent> = {}): VerificationEve
   ...event,
 });
 
-/** Takes all that lies there for these workspaces, portion by portion. */
+/** Takes all waiting events of these workspaces, portion by portion. */
 export async function takeAll(source: EventSource, workspaceIds: readonly string[]): Promise<UsageEvent[]> {
   const taken: UsageEvent[] = [];
   for (const workspaceId of workspaceIds) {

@@ -3,7 +3,7 @@ import type { LimitCharge } from "../../../core/charges.ts";
 import type { EdgeCounters } from "../../../edge/open.ts";
 import { aName, EDGES, type OpenedEdge } from "./edges.ts";
 
-/** So long that no test sees the end of a window, but for one that begins in the last seconds of an hour. */
+/** So long that no test sees the end of a window, unless it starts in the last seconds of an hour. */
 const HOUR_MS = 3_600_000;
 
 const aCharge = (charge: Partial<LimitCharge> = {}): LimitCharge => ({
@@ -28,10 +28,10 @@ describe.each(EDGES)("counters $name", ({ open }) => {
   afterAll(() => opened.close());
 
   const consume = (...limits: LimitCharge[]) => counters.consume({ limits });
-  /** What is left of a limit, by a check that consumes nothing. */
+  /** The remaining amount of a limit, by a check that consumes nothing. */
   const left = async (charge: LimitCharge) => (await consume({ ...charge, cost: 0 })).limits[0]?.remaining;
 
-  test("a thousand at once on a limit of a hundred admit exactly a hundred", async () => {
+  test("of a thousand concurrent requests a limit of a hundred admits exactly a hundred", async () => {
     const charge = aCharge({ limit: 100 });
     const consumed = await Promise.all(Array.from({ length: 1000 }, () => consume(charge)));
     expect(consumed.filter(({ passed }) => passed)).toHaveLength(100);
@@ -45,7 +45,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect((await Promise.all(calls)).filter(({ passed }) => passed)).toHaveLength(50);
   });
 
-  test("what passes says what remains and when the window ends", async () => {
+  test("a request that passes reports what remains and when the window ends", async () => {
     const charge = aCharge({ limit: 10, cost: 3 });
     const { limits, nowMs, passed } = await consume(charge);
     expect(passed).toBe(true);
@@ -54,7 +54,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(limits).toEqual([{ passed: true, remaining: 7, resetMs: endMs }]);
   });
 
-  test("what is refused consumes nothing and says when it could pass", async () => {
+  test("a refused request consumes nothing and reports when it could pass", async () => {
     const charge = aCharge({ limit: 5 });
     await consume({ ...charge, cost: 4 });
     const refused = await consume({ ...charge, cost: 2 });
@@ -64,7 +64,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect((await consume(charge)).passed).toBe(true);
   });
 
-  test("a limit of 2^53 − 1 is full to the last unit, and a check without cost passes it then", async () => {
+  test("a limit of 2^53 − 1 can be used to the last unit, and a check without cost passes it then", async () => {
     const charge = aCharge({ limit: Number.MAX_SAFE_INTEGER, cost: Number.MAX_SAFE_INTEGER - 1 });
     expect((await consume(charge)).limits[0]).toMatchObject({ passed: true, remaining: 1 });
     expect((await consume({ ...charge, cost: 2 })).passed).toBe(false);
@@ -116,13 +116,13 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(await left(charges[99] ?? aCharge())).toBe(9);
   });
 
-  test("a cost of nothing is a check that passes at exactly the limit", async () => {
+  test("a cost of 0 is a check that passes at exactly the limit", async () => {
     const charge = aCharge({ limit: 2, cost: 2 });
     await consume(charge);
     expect(await consume({ ...charge, cost: 0 })).toMatchObject({ passed: true, limits: [{ remaining: 0 }] });
   });
 
-  test("a limit of nothing refuses for ever, and so does a cost above the limit", async () => {
+  test("a limit of 0 refuses for ever, and so does a cost above the limit", async () => {
     for (const charge of [aCharge({ limit: 0, cost: 0 }), aCharge({ limit: 5, cost: 6 })]) {
       const { limits } = await consume(charge);
       expect(limits).toMatchObject([{ passed: false, remaining: 0, retryAtMs: Number.POSITIVE_INFINITY }]);

@@ -36,7 +36,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     ...charge,
   });
 
-  test("many at once never spend more than was granted", async () => {
+  test("concurrent requests never spend more than was granted", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 100, spent: 10 });
     const outcomes = await Promise.all(Array.from({ length: 300 }, () => spend(ref)));
@@ -44,7 +44,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await read(ref)).toEqual({ rev: 1, granted: 100, spent: 100 });
   });
 
-  test("credits up to 2^53 − 1 are told and spent to the last one", async () => {
+  test("credits up to 2^53 − 1 are reported and spent exactly", async () => {
     const ref = aKey();
     const granted = Number.MAX_SAFE_INTEGER;
     await load(ref, { rev: granted, granted, spent: 0 });
@@ -56,7 +56,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await suspend(ref)).toEqual({ rev: granted, granted, spent: granted });
   });
 
-  test("what cannot be paid in full is refused and spends nothing", async () => {
+  test("a cost above the remaining credits is refused and spends nothing", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 5, spent: 0 });
     expect(await spend(ref, 15)).toEqual({ status: "refused", remaining: 5 });
@@ -64,7 +64,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await spend(ref, 0)).toEqual({ status: "spent", remaining: 0 });
   });
 
-  test("a limit that refuses leaves the credits alone and tells what remains", async () => {
+  test("a limit that refuses spends no credits and reports what remains", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 5, spent: 1 });
     const limit = aLimit({ limit: 1 });
@@ -82,7 +82,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(limits[0]?.remaining).toBe(2);
   });
 
-  test("who finds no counter, or a closed one, asks for it to be loaded", async () => {
+  test("a spender that finds no counter, or a closed one, requests that it is loaded", async () => {
     const ref = aKey();
     expect(await spend(ref)).toEqual({ status: "unknown" });
     expect(await spend(ref)).toEqual({ status: "unknown" });
@@ -97,7 +97,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await asked(ref.workspaceId)).toEqual([ref]);
   });
 
-  test("suspending gives the true counter, again and again, and undefined when there is none", async () => {
+  test("suspending returns the exact counter each time, and undefined when there is none", async () => {
     const ref = aKey();
     expect(await suspend(ref)).toBeUndefined();
     expect(await read(ref)).toBeUndefined();
@@ -141,7 +141,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect((closed?.spent ?? 0) + (after?.spent ?? 0)).toBe(spentBefore);
   });
 
-  test("what was spent from is dirty until that very number was written down", async () => {
+  test("a counter that was spent from is dirty until exactly its number was written to Postgres", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 10, spent: 0 });
     expect(await dirty(ref.workspaceId)).toEqual([]);
@@ -166,7 +166,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await dirty(ref.workspaceId)).toEqual([]);
   });
 
-  test("closing all stops every spender, and each is loaded anew", async () => {
+  test("closing all counters stops every spender until each is loaded again", async () => {
     const [ref, other] = [aKey(), aKey()];
     for (const each of [ref, other]) await load(each, { rev: 1, granted: 10, spent: 1 });
     await credits.closeAll();
@@ -176,7 +176,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await spend(ref)).toEqual({ status: "spent", remaining: 4 });
   });
 
-  test("many of several workspaces are loaded, read, closed and removed at once, each by itself", async () => {
+  test("counters of several workspaces are loaded, read, closed and removed in one call", async () => {
     const refs = [aKey(), aKey(), aKey()];
     const [first, , third] = refs as [CreditRef, CreditRef, CreditRef];
     await credits.load([first, third].map((ref, i) => ({ ref, counter: { rev: 1, granted: 10 + i, spent: 0 } })));
@@ -191,7 +191,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await credits.read(refs)).toEqual([undefined, undefined, undefined]);
   });
 
-  test("of several workspaces it is told which were spent from, and of one with more than asked for, that there is more", async () => {
+  test("the workspaces with dirty counters are found, and a list that is cut off says that there are more", async () => {
     const [ref, idle] = [aKey(), aKey()];
     const keys = [ref, { ...ref, keyId: aName("key") }, { ...ref, keyId: aName("key") }];
     for (const each of [...keys, idle]) await load(each, { rev: 1, granted: 10, spent: 0 });

@@ -4,12 +4,12 @@ import { createTestRedis, startOwnRedis } from "../../harness/redis.ts";
 
 export interface OpenedEdge {
   readonly edge: Edge;
-  /** A second process's edge over the same store; the very same one where there is only one process. */
+  /** The edge of a second process over the same store; for an in-process store, the same edge. */
   openAnother(): Promise<Edge>;
   close(): Promise<void>;
 }
 
-/** The implementations that pass one suite: in process, on a shared Redis, and on a real cluster of one node. */
+/** The implementations that run the same suite: in process, on a shared Redis, and on a real cluster of one node. */
 export const EDGES: { name: string; open(): Promise<OpenedEdge> }[] = [
   {
     name: "in memory",
@@ -52,5 +52,5 @@ export async function openOn(url: string, prefix: string, closeStore: () => Prom
   };
 }
 
-/** Each test has names of its own, so that tests share a store and not its content. */
+/** A unique name, because tests share a store but not its contents. */
 export const aName = (prefix: string): string => `${prefix}_${randomUUID().replaceAll("-", "").slice(0, 16)}`;

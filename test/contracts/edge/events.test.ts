@@ -15,7 +15,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
   });
   afterAll(() => opened.close());
 
-  test("what was added is taken once, whole, and by workspace", async () => {
+  test("events that were added are taken once, unchanged, and by workspace", async () => {
     const workspaceId = aName("ws");
     const ratelimit: UsageEvent = {
       type: "ratelimit",
@@ -41,7 +41,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(await takeAll(edge.events, [workspaceId, elsewhere.workspaceId])).toEqual([elsewhere]);
   });
 
-  test("events are sent by themselves within moments", async () => {
+  test("events are sent without a flush within a short time", async () => {
     const event = anEvent({ workspaceId: aName("ws") });
     edge.sink.add(event);
     const taken = await waitFor("the event", async () => {
@@ -51,7 +51,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(taken).toEqual([event]);
   });
 
-  test("thousands are taken in portions, none lost and none twice", async () => {
+  test("thousands of events are taken in portions, none lost and none twice", async () => {
     const workspaceId = aName("ws");
     await edge.events.keepWithin([workspaceId], 64 * 1024 * 1024);
     const events = Array.from({ length: 2_345 }, () => anEvent({ workspaceId }));
@@ -67,7 +67,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(edge.sink.dropped()).toBe(0);
   });
 
-  test("a look tells how much lies where, and how long it has lain there", async () => {
+  test("look() reports the depth and the age of each stream", async () => {
     const [full, empty] = [aName("ws"), aName("ws")];
     for (let i = 0; i < 10; i++) edge.sink.add(anEvent({ workspaceId: full }));
     await edge.sink.flush();
@@ -83,7 +83,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect((await edge.events.look([empty, full])).depths).toEqual([]);
   });
 
-  test("what the handler refuses is handed over again, at once, and one workspace's refusal is not another's", async () => {
+  test("a portion whose handler failed is handed over again at once, and other workspaces are not affected", async () => {
     const [refused, other] = [aName("ws"), aName("ws")];
     const events = [anEvent({ workspaceId: refused }), anEvent({ workspaceId: refused })];
     const elsewhere = anEvent({ workspaceId: other });
@@ -98,7 +98,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(await takeAll(edge.events, [refused])).toEqual([...events, later]);
   });
 
-  test("what a workspace has no room for is refused and counted, and another's events are stored all the same", async () => {
+  test("events without room in their workspace are refused and counted, and those of another workspace are stored", async () => {
     const [flooding, quiet] = [aName("ws"), aName("ws")];
     await edge.events.keepWithin([flooding, quiet], 1024 * 1024);
     const another = await opened.openAnother();
@@ -116,7 +116,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     const { depths } = await edge.events.look([flooding]);
     expect(depths[0]?.bytes).toBeLessThan(1024 * 1024);
     expect(await takeAll(edge.events, [flooding])).toHaveLength(6_000 - dropped);
-    // What was read has made room.
+    // Reading events made room.
     another.sink.add(anEvent({ workspaceId: flooding }));
     await another.sink.flush();
     expect(await takeAll(edge.events, [flooding])).toHaveLength(1);

@@ -8,7 +8,7 @@ import { waitFor } from "../../harness/wait.ts";
 import { aName } from "./edges.ts";
 import { aWorkspace } from "./projected.ts";
 
-/** A Redis that a file may stop, empty and write to behind the edge's back; each test has a freshly projected workspace. */
+/** A Redis that a file may stop, empty and write to directly; each test has a newly projected workspace. */
 export class OwnEdge {
   readonly keys = new RedisKeys();
   projectionId = "";
@@ -22,7 +22,7 @@ export class OwnEdge {
     return this.#redis;
   }
 
-  /** A connection beside the edge. */
+  /** A second connection, besides the edge's. */
   get raw(): Redis {
     if (this.#raw === undefined) throw new Error("the tests have not begun");
     return this.#raw;
@@ -65,7 +65,7 @@ export class OwnEdge {
     await this.edge.writer.heartbeat(this.projectionId, await this.edge.writer.nowMs(), [this.ws.workspaceId]);
   }
 
-  /** Writes an entry with the next number into a feed, past the writer. */
+  /** Writes an entry with the next number into a feed, bypassing the writer. */
   async append(feed: string, fields: Readonly<Record<string, string>>): Promise<void> {
     const n = await this.raw.hincrby(this.keys.mark(feed), "head", 1);
     const entry = { p: this.projectionId, n: String(n), ...fields };
@@ -78,7 +78,7 @@ export class OwnEdge {
   }
 }
 
-/** For the top of a `describe`: starts and stops around its tests. */
+/** Call it at the top of a `describe`: starts and stops around its tests. */
 export function useOwnEdge(): OwnEdge {
   const own = new OwnEdge();
   beforeAll(() => own.start());

@@ -35,7 +35,7 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect(await pods.list({ ...report, workspaceId: "ws_2" })).toEqual([]);
   });
 
-  test("a policy that a pod cannot enforce is told, in one bounded line, until it can", async () => {
+  test("a policy that a pod cannot enforce is reported in one bounded line until the pod can", async () => {
     const report = { ...aReport(), generation: 0, version: 0 };
     await pods.report({ ...report, refused: { version: 8, reason: `format 2\n\u0000${"x".repeat(1000)}` } });
     const [told] = await pods.list(report);
@@ -46,7 +46,7 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect((await pods.list(report))[0]).not.toHaveProperty("refused");
   });
 
-  test("a pod that says goodbye is not listed any more", async () => {
+  test("a pod that removed its report is not listed any more", async () => {
     const report = aReport();
     await pods.report(report);
     await pods.remove(report);

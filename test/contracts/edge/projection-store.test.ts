@@ -7,7 +7,7 @@ import { aName, EDGES, type OpenedEdge } from "./edges.ts";
 import { aWorkspace } from "./projected.ts";
 import { Recording } from "./recording.ts";
 
-describe.each(EDGES)("the projection's store $name", ({ open }) => {
+describe.each(EDGES)("the store of the projection $name", ({ open }) => {
   let opened: OpenedEdge;
   let edge: Edge;
   let projectionId: string;
@@ -30,15 +30,15 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     const batch = await edge.source.read([ref]);
     return batch.usable ? batch.records[0] : batch.reason;
   };
-  /** Ends when the listener has been told everything that was written before. */
-  const settle = async (listener: Recording, workspaceIds = [ws.workspaceId]) => {
+  /** Resolves when everything that was written before has been reported to the listener. */
+  const heardAll = async (listener: Recording, workspaceIds = [ws.workspaceId]) => {
     const asOfMs = Math.floor(Math.random() * 1e12);
     await edge.writer.heartbeat(projectionId, asOfMs, workspaceIds);
     await waitFor("the heartbeat", () => listener.told.includes(`heartbeat ${asOfMs}`));
     listener.told.splice(listener.told.indexOf(`heartbeat ${asOfMs}`), 1);
   };
 
-  test("what is missing is not known until the projection is complete, what is there is", async () => {
+  test("a missing record is unknown until the projection is complete, an existing one is not", async () => {
     await write(1);
     expect(await edge.source.read([ws.ref("key", "none")])).toMatchObject({ usable: false });
     expect(await edge.source.read([ws.refs.key, ws.ref("key", "none")])).toMatchObject({ usable: false });
@@ -47,7 +47,7 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     expect(await readOne(ws.ref("key", "none"))).toEqual({ state: "missing" });
   });
 
-  test("records are read in the order of the question", async () => {
+  test("records are returned in the order of the request", async () => {
     await write(3);
     await complete();
     const { key, role, workspace } = ws.refs;
@@ -80,7 +80,7 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     expect(await readOne(ws.refs.key)).toMatchObject({ state: "found", version: 6 });
   });
 
-  test("overrides are kept one by one, and patterns never meet an identifier that looks like them", async () => {
+  test("overrides are stored one by one, and patterns never collide with an identifier that looks like them", async () => {
     const namespaceId = aName("rlns");
     const override = (identifier: string) => ws.ref("override", overrideRecordId(namespaceId, identifier));
     const patterns = ws.ref("overridePatterns", namespaceId);
@@ -101,7 +101,7 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     expect(await readOne(override("*"))).toMatchObject({ state: "found" });
   });
 
-  test("a new projection begins incomplete, and knows nothing of what the last one held", async () => {
+  test("a new projection begins incomplete, and contains nothing of the previous one", async () => {
     await write(9);
     await complete();
     const before = projectionId;
@@ -127,7 +127,7 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     expect(await edge.writer.state()).toMatchObject({ projectionId, complete: true });
   });
 
-  test("the state tells how far the projection is", async () => {
+  test("state() reports the progress of the projection", async () => {
     expect(await edge.writer.state()).toMatchObject({ projectionId, complete: false, head: 0, version: 0 });
     await write(41);
     const written = await edge.writer.state();
@@ -138,7 +138,7 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     expect(state).toMatchObject({ complete: true, head: ws.writes.length + 1, version: 41, runId: written.runId });
   });
 
-  test("a workspace that comes to be later needs no beginning, and is complete when the projection is", async () => {
+  test("a workspace that is created later needs no begin(), and is complete when the projection is", async () => {
     await complete();
     const later = aWorkspace();
     await write(3, later.writes);
@@ -153,7 +153,7 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     expect(await edge.source.read([aWorkspace().refs.key])).toMatchObject({ usable: false });
   });
 
-  test("a feed tells the changes of its workspace in order, after they can be read; the central one tells all", async () => {
+  test("a feed reports the changes of its workspace in order, after they are readable; the central one reports all", async () => {
     const other = aWorkspace();
     const own = new Recording();
     const central = new Recording();
@@ -166,8 +166,8 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     await write(1, [...ws.writes.slice(0, 2), { ref: rootKey, data: { any: 1 } }, { ref: name, data: undefined }]);
     await write(2, other.writes.slice(0, 1));
     await write(3, [{ ref: ws.refs.key, data: undefined }]);
-    await settle(own);
-    await settle(central);
+    await heardAll(own);
+    await heardAll(central);
     const texts = (refs: RecordRef[]) => refs.map((ref) => `${ref.kind} ${ref.workspaceId} ${ref.id}`);
     const { workspace, api, key } = ws.refs;
     expect(own.told.filter((text) => !text.startsWith("heartbeat"))).toEqual(texts([workspace, api, key]));
@@ -178,13 +178,13 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     await Promise.all(following.map((each) => each.close()));
   });
 
-  test("who follows is reset when a new projection begins, and told nothing after closing", async () => {
+  test("a listener is reset when a new projection begins, and gets nothing after closing", async () => {
     const listener = new Recording();
     const following = await edge.feed.follow({ workspaceId: ws.workspaceId }, listener);
     projectionId = aName("prj");
     await edge.writer.begin(projectionId, [ws.workspaceId]);
     await write(1, ws.writes.slice(0, 1));
-    await settle(listener);
+    await heardAll(listener);
     expect(listener.told).toEqual(["reset: another projection", `workspace ${ws.workspaceId} ${ws.workspaceId}`]);
     await following.close();
     await write(2);
@@ -192,7 +192,7 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     expect(listener.told).toHaveLength(2);
   });
 
-  test("who begins to follow learns at once of what time the last heartbeat was", async () => {
+  test("a new listener gets the time of the last heartbeat at once", async () => {
     await edge.writer.heartbeat(projectionId, 4711, [ws.workspaceId]);
     const listener = new Recording();
     const following = await edge.feed.follow({ workspaceId: ws.workspaceId }, listener);
@@ -200,7 +200,7 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     await following.close();
   });
 
-  test("the central feed says which workspaces lag; the feed of each has its own time", async () => {
+  test("the central feed names lagging workspaces; the feed of each has its own time", async () => {
     const [late, prompt] = [ws, aWorkspace()];
     const listeners = { central: new Recording(), late: new Recording(), prompt: new Recording() };
     const following = [
@@ -220,7 +220,7 @@ describe.each(EDGES)("the projection's store $name", ({ open }) => {
     await Promise.all(following.map((each) => each.close()));
   });
 
-  test("the store's clock is told, and is not behind it", async () => {
+  test("the estimate of the store's clock is known, and not behind it", async () => {
     const following = await edge.feed.follow("central", new Recording());
     const before = await edge.writer.nowMs();
     const told = edge.feed.storeNowMs() ?? 0;

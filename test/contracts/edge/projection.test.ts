@@ -41,7 +41,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
   };
   const beat = async () => edge.writer.heartbeat(projectionId, await edge.writer.nowMs(), [ws.workspaceId]);
   const write = (writes: RecordWrite[]) => edge.writer.write({ projectionId, version: ++version, writes });
-  /** Writes, and waits until the projection was told. */
+  /** Writes, and waits until the projection was notified. */
   const change = async (ref: RecordRef, data: unknown) => {
     const told = new Promise<void>((resolve) => {
       projection.onDropped((dropped) => {
@@ -54,7 +54,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
   const find = () => projection.findKey(ws.workspaceId, ws.hash);
   const peek = () => cachedKey(projection, ws.workspaceId, ws.hash);
 
-  test("a key comes with everything that it refers to, and is then known without asking", async () => {
+  test("a key is returned with everything that it refers to, and is then cached", async () => {
     expect(peek()).toBeUndefined();
     const found = await find();
     expect(found).toMatchObject({
@@ -75,7 +75,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(cachedKey(projection, "ws_other", ws.hash)).toBeUndefined();
   });
 
-  test("a hundred who ask at once cause one reading", async () => {
+  test("a hundred concurrent lookups cause one read", async () => {
     await Promise.all(Array.from({ length: 100 }, find));
     expect(source.reads).toBe(2);
   });
@@ -107,7 +107,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     },
     { name: "its API, which is gone", ref: () => ws.refs.api, data: () => undefined, view: { api: undefined } },
     { name: "its role, which is gone", ref: () => ws.refs.role, data: () => undefined, view: { roles: [] } },
-  ])("a change of $name is in force when it was told", async ({ ref, data, view }) => {
+  ])("a change of $name is in force once it was reported", async ({ ref, data, view }) => {
     await find();
     await change(ref(), data());
     expect(peek()).toBeUndefined();
@@ -115,7 +115,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toMatchObject(view);
   });
 
-  test("a deleted key is absent, and one that is made is found", async () => {
+  test("a deleted key is absent, and a new one is found", async () => {
     await find();
     await change(ws.refs.key, undefined);
     expect(await find()).toEqual({ status: "absent" });
@@ -141,7 +141,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     await waitFor("the key to be readable", async () => (await find()).status === "found");
   });
 
-  test("a record that is read while its change arrives is used once and not kept", async () => {
+  test("a record that is read while its change arrives is used once and not cached", async () => {
     const release = source.hold();
     const before = find();
     await waitFor("the reading to begin", () => source.answers === 1);
@@ -153,7 +153,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toMatchObject({ value: { key: { name: "new" } } });
   });
 
-  test("a role that is read while its change arrives is not kept in any view", async () => {
+  test("a role that is read while its change arrives is not cached in any view", async () => {
     const first = await projection.findKey(ws.workspaceId, "warm");
     expect(first.status).toBe("absent");
     const release = source.hold();
@@ -168,7 +168,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toMatchObject({ value: { permissions: ["orders.read"] } });
   });
 
-  test("an absence that is read while the key is made is not kept", async () => {
+  test("an absence that is read while the key is created is not cached", async () => {
     await change(ws.refs.key, undefined);
     const release = source.hold();
     const before = find();
@@ -179,7 +179,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toMatchObject({ status: "found" });
   });
 
-  test("an own write is dropped at once, and a reading under way is not kept", async () => {
+  test("an own write is dropped at once, and a read in flight is not cached", async () => {
     await find();
     const release = source.hold();
     projection.drop([ws.refs.key]);
@@ -192,7 +192,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toBeUndefined();
   });
 
-  test("when everything is forgotten nothing of before is used again, also not while the source is not usable", async () => {
+  test("after forgetAll() earlier data is not used again, not even while the source is unusable", async () => {
     await find();
     await projection.findKey(ws.workspaceId, "unknown");
     let told = 0;
@@ -230,7 +230,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     },
   );
 
-  test("after a new projection has begun everything is read anew, and until then known keys are served as stale", async () => {
+  test("after a new projection has begun everything is read again, and until it is complete known keys are served as stale", async () => {
     await find();
     await projection.findKey(ws.workspaceId, "unknown");
     const reset = new Promise<void>((resolve) => {
@@ -252,7 +252,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await projection.findKey(ws.workspaceId, "unknown")).toEqual({ status: "absent" });
   });
 
-  test("a source that is not usable leaves known keys in force and says nothing of unknown ones", async () => {
+  test("a source that is not usable keeps known keys in force and returns nothing for unknown ones", async () => {
     await find();
     source.isBroken = true;
     expect(await find()).toMatchObject({ status: "found" });
@@ -261,7 +261,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toEqual({ status: "unusable", reason: "broken" });
   });
 
-  test("absence is not believed when the feed is behind", async () => {
+  test("cached absence is not used when the feed is behind", async () => {
     await follow({ absenceStaleMs: 0 });
     await projection.findKey(ws.workspaceId, "unknown");
     await waitFor("some staleness", () => projection.stalenessMs() > 0);
@@ -272,7 +272,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await projection.findKey(ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
   });
 
-  test("past its bound the cache is passed by, and serves only when the source cannot be asked", async () => {
+  test("beyond its bound the cache is bypassed, and used only when the source is unreachable", async () => {
     await follow({ bypassAfterMs: 0 });
     await find();
     await waitFor("some staleness", () => projection.stalenessMs() > 0);
@@ -285,7 +285,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toMatchObject({ status: "found", stale: true });
   });
 
-  test("staleness is the age of the last heartbeat that was heard", async () => {
+  test("staleness is the age of the last heartbeat that arrived", async () => {
     const asOfMs = await edge.writer.nowMs();
     await edge.writer.heartbeat(projectionId, asOfMs - 5_000, [ws.workspaceId]);
     await edge.writer.heartbeat(projectionId, asOfMs, [ws.workspaceId]);
@@ -294,7 +294,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(projection.stalenessMs()).toBeGreaterThanOrEqual(nowMs - asOfMs - 1);
   });
 
-  test("a heartbeat of the future counts for nothing but the count of those refused", async () => {
+  test("a heartbeat from the future is refused and counted", async () => {
     const asOfMs = await edge.writer.nowMs();
     await edge.writer.heartbeat(projectionId, asOfMs + 3_600_000, [ws.workspaceId]);
     await waitFor("the refusal", () => projection.refused().heartbeat === 1);
@@ -337,7 +337,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await projection.findNamespaceByName(ws.workspaceId, "public")).toMatchObject({ status: "unusable" });
   });
 
-  test("caches hold no more than they may, and what made room is read again", async () => {
+  test("caches hold at most their bound, and an evicted record is read again", async () => {
     await follow({ views: 2, records: 6, absences: 2 });
     const hashes = Array.from({ length: 8 }, () => aName("hash"));
     await write(hashes.map((hash) => ({ ref: ws.ref("key", hash), data: { ...ws.key, name: hash } })));

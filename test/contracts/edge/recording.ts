@@ -1,7 +1,7 @@
 import type { FeedListener, ReadBatch, RecordSource, RefusedKind } from "../../../edge/projection/contract.ts";
 import type { RecordRef } from "../../../edge/records.ts";
 
-/** A listener that writes down what it is told, in order, as short texts. */
+/** A listener that records its calls, in order, as short texts. */
 export class Recording implements FeedListener {
   readonly told: string[] = [];
 
@@ -27,12 +27,12 @@ export class Recording implements FeedListener {
   }
 }
 
-/** A source whose answers can be held back after they were read, and which counts what it was asked. */
+/** A source that can hold back its replies, and that counts its reads. */
 export class GatedSource implements RecordSource {
   readonly #inner: RecordSource;
   #gate: Promise<void> = Promise.resolve();
   reads = 0;
-  /** Reads that the inner source has answered, whether or not the answer is held back. */
+  /** Reads that the inner source has answered, including held-back replies. */
   answers = 0;
   isBroken = false;
 
@@ -40,7 +40,7 @@ export class GatedSource implements RecordSource {
     this.#inner = inner;
   }
 
-  /** Reads are made at once and their answers arrive when the returned function is called. */
+  /** Reads are made at once, but their replies arrive only when the returned function is called. */
   hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#gate = promise;

@@ -22,11 +22,11 @@ const aCharge = (): LimitCharge => ({
   accuracy: "strict",
 });
 
-/** What only a Redis can do to counters and events: be slow, be away, forget its scripts, refuse. */
+/** Failures of Redis alone, for counters and events: slow, unreachable, without its scripts, refusing. */
 describe("counting and events when Redis fails", () => {
   const own = useOwnEdge();
 
-  test("a Redis that does not answer is given up in time, and what it comes to afterwards is not counted", async () => {
+  test("calls to a Redis that does not answer fail in time, and what it executes afterwards is not counted", async () => {
     const counters = own.edge.counters({ timeoutMs: 50, extraPoll: true });
     const charge = aCharge();
     await counters.consume({ limits: [charge] });
@@ -43,7 +43,7 @@ describe("counting and events when Redis fails", () => {
     expect(limits[0]?.remaining).toBe(9);
   });
 
-  test("a reply that lies in the socket after a busy time is read, and Redis not taken for absent", async () => {
+  test("a reply that arrived while the process was busy is read, and Redis does not count as unreachable", async () => {
     const counters = own.edge.counters({ timeoutMs: 50, extraPoll: true });
     const charge = aCharge();
     for (let round = 0; round < 5; round++) {
@@ -54,7 +54,7 @@ describe("counting and events when Redis fails", () => {
     }
   });
 
-  test("an edge whose Redis does not answer is closed all the same", async () => {
+  test("an edge whose Redis does not answer can still be closed", async () => {
     const stuck = await openRedisEdge({ url: own.redis.url, clientName: "stuck" });
     const counters = stuck.counters({ timeoutMs: 50 });
     await counters.consume({ limits: [{ ...aCharge(), accuracy: "local" }] });
@@ -75,16 +75,16 @@ describe("counting and events when Redis fails", () => {
     await counters.consume({ limits: [charge] });
     process.kill(own.redis.pid, "SIGSTOP");
     const pending = counters.consume({ limits: [charge] }).catch((error: unknown) => error);
-    // Killed asleep, so that it has not answered; the harness would wake it first.
+    // Killed while stopped, so that it has not replied; the harness would continue it first.
     process.kill(own.redis.pid, "SIGKILL");
     await own.redis.restart();
     expect(await pending).toBeInstanceOf(CountersUnavailable);
     const consumed = await waitFor("an answer", () => counters.consume({ limits: [charge] }));
-    // The new server knows nothing of the first, and the one that was lost has not arrived there.
+    // The new server starts empty, and the lost call has not reached it.
     expect(consumed.limits[0]?.remaining).toBe(9);
   });
 
-  test("a server that has forgotten its scripts is told them again", async () => {
+  test("a server that has lost its scripts gets them again", async () => {
     const counters = own.edge.counters({ timeoutMs: 1_000 });
     await own.raw.script("FLUSH");
     expect(await counters.consume({ limits: [aCharge()] })).toMatchObject({ passed: true });
@@ -93,7 +93,7 @@ describe("counting and events when Redis fails", () => {
     expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({ records: [{ version: 4 }] });
   });
 
-  test("a caller over its limit costs no round trip until it could pass, and a forgotten denial does", async () => {
+  test("a caller over its limit costs no round trip until it could pass, and it does after forgetDenials()", async () => {
     const counters = own.edge.counters({ timeoutMs: 1_000 });
     const charge = { ...aCharge(), limit: 1 };
     await counters.consume({ limits: [charge] });
@@ -111,7 +111,7 @@ describe("counting and events when Redis fails", () => {
     expect(await calls()).toBe(before + 2);
   });
 
-  test("strict limits over a Redis that was lost begin at zero: a window admits its limit once more, and no more", async () => {
+  test("strict limits start at zero after a loss of Redis: a window admits its limit once more, and no more", async () => {
     const counters = own.edge.counters({ timeoutMs: 1_000 });
     const charge = { ...aCharge(), limit: 3 };
     const admitted = async () => {
@@ -155,7 +155,7 @@ describe("counting and events when Redis fails", () => {
     await another.close();
   });
 
-  test("a user confined to the keys of one workspace can do all that a sidecar does, and nothing beyond", async () => {
+  test("a user limited to the keys of one workspace can do everything that a sidecar does, and nothing else", async () => {
     const { workspaceId } = own.ws;
     const user = `u${workspaceId}`;
     const may = ["+@read", "+@write", "+@connection", "+@scripting", "+time", "+info"];
@@ -184,13 +184,13 @@ describe("counting and events when Redis fails", () => {
     await confined.close();
   });
 
-  test("the eviction policy is told", async () => {
+  test("the eviction policy is reported", async () => {
     await own.raw.config("SET", "maxmemory-policy", "noeviction");
     expect(await own.edge.info()).toEqual({ evictionPolicy: "noeviction" });
   });
 });
 
-test("forged credits on a cluster are no number of credits, also where a limit refuses first", async () => {
+test("forged credits on a cluster are not reported as credits, also when a limit refuses first", async () => {
   const redis = await startOwnRedis({ cluster: true, args: ["--cluster-announce-ip", "127.0.0.1"] });
   const raw = new Redis(redis.url);
   const opened = await openOn(`${redis.url}?cluster=true`, "ps", redis.stop);

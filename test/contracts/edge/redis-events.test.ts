@@ -8,10 +8,10 @@ import { anEvent, takeAll } from "./an-event.ts";
 import { aName } from "./edges.ts";
 import { useOwnEdge } from "./own-edge.ts";
 
-describe("events over a Redis that others write to, and that goes away", () => {
+describe("events over a Redis that others write to, and that becomes unreachable", () => {
   const own = useOwnEdge();
 
-  test("events that a dead reader took are handed out again, and those of a failed handler too", async () => {
+  test("events of a dead reader are handed over again, and those of a failed handler too", async () => {
     const workspaceId = aName("ws");
     const event = anEvent({ workspaceId });
     own.edge.sink.add(event);
@@ -29,7 +29,7 @@ describe("events over a Redis that others write to, and that goes away", () => {
     client.disconnect();
   });
 
-  test("what is no event of its workspace is skipped, and does not stop the others", async () => {
+  test("an entry that is not an event of its workspace is skipped, and does not stop the others", async () => {
     const workspaceId = aName("ws");
     const stream = own.keys.events(workspaceId);
     await own.raw.xadd(stream, "*", "e", "not json");
@@ -46,7 +46,7 @@ describe("events over a Redis that others write to, and that goes away", () => {
     expect(await own.raw.xlen(stream)).toBe(0);
   });
 
-  test("events wait while Redis is away, up to a bound, and are counted beyond it", async () => {
+  test("events wait while Redis is unreachable, up to a bound, and are dropped and counted beyond it", async () => {
     const workspaceId = aName("ws");
     await own.redis.kill("SIGKILL");
     for (let i = 0; i < 10_050; i++) own.edge.sink.add(anEvent({ workspaceId }));
@@ -58,12 +58,12 @@ describe("events over a Redis that others write to, and that goes away", () => {
     expect(room).toEqual({ totalBytes: 64 * 1024 * 1024, trimmed: 0 });
     await own.edge.sink.flush();
     const taken = await takeAll(own.edge.events, [workspaceId]);
-    // Some may have been sent, and refused, before there was room.
+    // Some may have been sent and refused before there was room.
     expect(taken.length + own.edge.sink.dropped()).toBe(10_050);
     expect(taken.length).toBeGreaterThan(0);
   });
 
-  test("readers that close or were killed are gone from the group, and those that hold something stay", async () => {
+  test("readers that close or were killed leave the group, and those that hold entries stay", async () => {
     const workspaceId = aName("ws");
     const stream = own.keys.events(workspaceId);
     const readers = async () => ((await own.raw.xinfo("CONSUMERS", stream, "ingest")) as unknown[]).length;
@@ -98,7 +98,7 @@ describe("events over a Redis that others write to, and that goes away", () => {
     client.disconnect();
   });
 
-  test("one process at a time shares out the room, and another one goes on when it is gone", async () => {
+  test("one process at a time shares out the room, and another one takes over from it", async () => {
     const workspaceId = aName("ws");
     const other = await openRedisEdge({ url: own.redis.url, clientName: "other" });
     expect(await own.edge.events.keepWithin([workspaceId], 1_000_000)).toBeDefined();
@@ -110,7 +110,7 @@ describe("events over a Redis that others write to, and that goes away", () => {
     await other.close();
   });
 
-  test("a writer that does not count is cut back, a forged or foreign room is made anew, and the others keep theirs", async () => {
+  test("the stream of a writer that ignores its room is trimmed, an invalid room is replaced, and the others keep theirs", async () => {
     const [honest, hostile] = [aName("ws"), aName("ws")];
     const TOTAL = 4 * 1024 * 1024;
     const keep = () => own.edge.events.keepWithin([honest, hostile], TOTAL);
@@ -135,7 +135,7 @@ describe("events over a Redis that others write to, and that goes away", () => {
     expect(own.edge.sink.dropped()).toBe(0);
   });
 
-  test("something large that is no stream keeps nobody else from their room", async () => {
+  test("a large key that is not a stream does not affect the room of others", async () => {
     const [honest, hostile] = [aName("ws"), aName("ws")];
     await own.raw.set(own.keys.events(hostile), "x".repeat(8 * 1024 * 1024));
     for (let i = 0; i < 100; i++) await own.raw.xadd(own.keys.events(honest), "*", "e", "x".repeat(30_000));

@@ -8,7 +8,7 @@ import { type OwnRedis, startOwnRedis } from "../../harness/redis.ts";
 import { aName, type OpenedEdge, openOn } from "./edges.ts";
 import { aWorkspace } from "./projected.ts";
 
-/** While a projection is made, records of the one that its mark names as the previous one may be used as they are. */
+/** While a projection is incomplete, records of the one that its mark names as the previous one may be used. */
 describe.each([{ cluster: false }, { cluster: true }])(
   "a projection that has a previous one (cluster: $cluster)",
   ({ cluster }) => {
@@ -37,7 +37,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
     };
     const INCOMPLETE = "not usable: the projection is not complete yet";
 
-    /** A projection with a role that is gone, and a second one begun after it, in which only the API is written. */
+    /** A projection with a deleted role, and a second one begun after it, in which only the API is written. */
     beforeEach(async () => {
       ws = aWorkspace();
       [previousId, projectionId] = [aName("prj_z"), aName("prj_a")];
@@ -57,7 +57,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
     });
 
-    test("then takes found for found and gone for gone; its own records come first, and missing is never absent", async () => {
+    test("then uses its found and gone records; its own records come first, and missing is never absent", async () => {
       await allow(previousId);
       expect([await state(ws.refs.key), await state(ws.refs.role)]).toEqual(["found", "gone"]);
       const { key, role, api } = ws.refs;
@@ -72,7 +72,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
       });
     });
 
-    test("serves keys that nothing was cached of, as fresh ones, and knows of no unknown one", async () => {
+    test("serves keys that were not cached, as fresh ones, and says nothing about unknown ones", async () => {
       await allow(previousId);
       await edge.writer.write({
         projectionId,
@@ -88,7 +88,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
       await projection.close();
     });
 
-    test("its mark allows it, if asked to, from the first heartbeat on that says something of this workspace", async () => {
+    test("its mark allows it, if requested, from the first heartbeat on that concerns this workspace", async () => {
       const [completed, later, last] = [previousId, aName("prj_b"), aName("prj_c")];
       const beat = async (id: string, lagging = new Map<string, number>()) =>
         edge.writer.heartbeat(id, await edge.writer.nowMs(), [ws.workspaceId], lagging);
@@ -100,15 +100,15 @@ describe.each([{ cluster: false }, { cluster: true }])(
       await beat(later, new Map([[ws.workspaceId, 0]]));
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
       await beat(later);
-      // The nodes of a cluster may go back in time each by itself.
+      // The nodes of a cluster may go back in time separately.
       expect(await state(ws.refs.key)).toBe(cluster ? INCOMPLETE : "found");
-      // What was never complete is nothing to fall back upon.
+      // A projection that was never complete cannot be used as the previous one.
       await edge.writer.begin(last, [ws.workspaceId], { usePrevious: true });
       await beat(last);
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
     });
 
-    test("one workspace that lags keeps no other one waiting, and is kept waiting by none", async () => {
+    test("a lagging workspace does not delay the others, and is not delayed by them", async () => {
       const other = aWorkspace();
       const [both, later] = [[ws.workspaceId, other.workspaceId], aName("prj_b")];
       await edge.writer.begin(previousId, both);
@@ -123,14 +123,14 @@ describe.each([{ cluster: false }, { cluster: true }])(
       ]);
     });
 
-    test("a heartbeat from before the store went back makes nothing in it look younger", async () => {
+    test("a heartbeat from before the store went back makes nothing in it look fresher", async () => {
       for (let i = 0; i < 3; i++) await edge.writer.heartbeat(projectionId, 1000 + i, [ws.workspaceId]);
       await raw.hset(keys.mark(CENTRAL), { head: 1, asOfMs: 500 });
       await expect(edge.writer.heartbeat(projectionId, 2000, [ws.workspaceId])).rejects.toThrow("gone back in time");
       expect((await edge.writer.state()).asOfMs).toBe(500);
     });
 
-    test("and is no longer asked about once the new one is complete", async () => {
+    test("and is no longer read once the new one is complete", async () => {
       await allow(previousId);
       await edge.writer.complete(projectionId, [ws.workspaceId]);
       expect([await state(ws.refs.key), await state(ws.refs.role), await state(ws.refs.api)]).toEqual([

@@ -7,7 +7,7 @@ import { useOwnEdge } from "./own-edge.ts";
 import { aWorkspace } from "./projected.ts";
 import { GatedSource, Recording } from "./recording.ts";
 
-/** What only a Redis can do to a projection: be emptied, restarted, lose connections, or be written to behind our back. */
+/** Failures of Redis alone, for a projection: emptied, restarted, lost connections, or written to by others. */
 describe("a projection whose Redis fails", () => {
   const own = useOwnEdge();
 
@@ -32,7 +32,7 @@ describe("a projection whose Redis fails", () => {
     }
   });
 
-  test("of heartbeats no more are kept than a reader can use: those of a quarter of an hour", async () => {
+  test("heartbeats are kept for a quarter of an hour, which is as long as a reader can use them", async () => {
     const { workspaceId } = own.ws;
     const stream = own.keys.changes(workspaceId);
     await own.raw.del(stream);
@@ -45,7 +45,7 @@ describe("a projection whose Redis fails", () => {
     for (let beat = 0; beat < 3; beat++) await own.beat();
     const kept = await own.raw.xrange(stream, "-", "+");
     expect(kept.filter(([id]) => Number(id.split("-")[0]) >= young)).toHaveLength(103);
-    // Redis lets go of whole nodes, which hold a hundred entries.
+    // Redis trims whole nodes, which hold a hundred entries.
     expect(kept.length).toBeLessThan(103 + 100);
   });
 
@@ -59,7 +59,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("a workspace that lags on the central feed is as stale as its own time says, and passed by alone", async () => {
+  test("a workspace that lags on the central feed is as stale as its own time says, and only its cache is bypassed", async () => {
     const other = aWorkspace();
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: other.writes });
     const source = new GatedSource(own.edge.source);
@@ -103,7 +103,7 @@ describe("a projection whose Redis fails", () => {
     await central.close();
   });
 
-  test("a heartbeat that cannot be read counts for nobody, and everything else goes on", async () => {
+  test("an unreadable heartbeat is ignored, and everything else continues", async () => {
     const listener = new Recording();
     const following = await own.edge.feed.follow("central", listener);
     const t = String(await own.edge.writer.nowMs());
@@ -122,7 +122,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("a listener that fails is told of everything anew, and of what comes after", async () => {
+  test("a listener that failed is reset, and gets later changes", async () => {
     const told: string[] = [];
     let fails = true;
     const following = await own.edge.feed.follow(
@@ -147,7 +147,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("after a lost connection the changes of meanwhile are told, and nothing is dropped", async () => {
+  test("after a lost connection the missed changes are reported, and nothing is dropped", async () => {
     const listener = new Recording();
     const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
     await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
@@ -158,7 +158,7 @@ describe("a projection whose Redis fails", () => {
     await following.close();
   });
 
-  test("an emptied Redis is not usable, then a new projection drops everything, and a writer of the old one is told", async () => {
+  test("an emptied Redis is not usable, then a new projection drops everything, and a writer of the old one gets ProjectionChanged", async () => {
     const projection = await own.openProjection();
     expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
     await own.raw.flushall();
@@ -179,7 +179,7 @@ describe("a projection whose Redis fails", () => {
     await projection.close();
   });
 
-  test("a workspace that has lost its mark is projected anew, not taken for a new one", async () => {
+  test("a workspace that has lost its mark is projected again, not treated as a new one", async () => {
     await own.raw.del(own.keys.mark(own.ws.workspaceId));
     expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({ usable: false });
     const { workspaceId } = own.ws;
@@ -196,11 +196,11 @@ describe("a projection whose Redis fails", () => {
       usable: true,
       records: [{ state: "found" }],
     });
-    // The whole, which other workspaces are in, is as it was.
+    // The whole projection, with the other workspaces in it, is unchanged.
     expect(await own.edge.writer.state()).toMatchObject({ projectionId, complete: true });
   });
 
-  test("a Redis restarted from an old snapshot is not believed until it is projected anew", async () => {
+  test("a Redis restarted from an old snapshot is distrusted until a new projection", async () => {
     const projection = await own.openProjection();
     await projection.findKey(own.ws.workspaceId, own.ws.hash);
     const { runId } = await own.edge.writer.state();
@@ -218,13 +218,13 @@ describe("a projection whose Redis fails", () => {
     await own.redis.restart({ signal: "SIGKILL" });
     await own.connected();
     expect((await own.edge.writer.state()).runId).not.toBe(runId);
-    // At once, whether or not the follower has noticed: the mark says less than is known.
+    // At once, even if the follower has not noticed yet: the mark is behind what is known.
     const wentBack = { usable: false, reason: "the store has gone back in time" };
     expect(await own.edge.source.read([own.ws.refs.key])).toEqual(wentBack);
     await waitFor("the feed to notice", () => projection.sourceState().usable === false);
     expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "unusable" });
 
-    // Later entries bring the head past what was known. The record is still that of the snapshot, and still not believed.
+    // Later entries raise the head past the known one. The record is still that of the snapshot, and still distrusted.
     const agedMs = projection.stalenessMs();
     for (let i = 0; i < 8; i++) {
       await own.append(own.ws.workspaceId, { k: "heartbeat", t: String(await own.edge.writer.nowMs()) });
@@ -247,7 +247,7 @@ describe("a projection whose Redis fails", () => {
     await projection.close();
   });
 
-  test("a projection that is opened while Redis is away begins when it is there", async () => {
+  test("a projection that is opened while Redis is unreachable starts when it is back", async () => {
     await own.edge.close();
     const before = own.redis.pid;
     await own.redis.kill("SIGKILL");
@@ -276,7 +276,7 @@ describe("a projection whose Redis fails", () => {
     await projection.close();
   });
 
-  test("tombstones of keys expire after a day, those of what keys refer to stay until nothing names it", async () => {
+  test("tombstones of keys expire after a day, those of referred records are kept until nothing refers to them", async () => {
     const { key, role } = own.ws.refs;
     await own.edge.writer.write({
       projectionId: own.projectionId,

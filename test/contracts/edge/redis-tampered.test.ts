@@ -7,8 +7,8 @@ import { useOwnEdge } from "./own-edge.ts";
 import { aWorkspace } from "./projected.ts";
 import { Recording } from "./recording.ts";
 
-/** A workspace's pods may write below its prefix. What they write there is read by its other pods, and must not harm them. */
-describe("a projection that somebody tampers with", () => {
+/** A workspace's pods may write below its prefix. Its other pods read what is written there, which must not harm them. */
+describe("a projection that is tampered with", () => {
   const own = useOwnEdge();
   const states = (batch: ReadBatch) => (batch.usable ? batch.records.map(({ state }) => state) : batch.reason);
   const sentBytes = async () => Number(/^total_net_output_bytes:(\d+)/m.exec(await own.raw.info("stats"))?.[1]);
@@ -28,7 +28,7 @@ describe("a projection that somebody tampers with", () => {
     { name: "without a version", put: (key: string) => own.raw.set(key, `${own.projectionId} 1e400 {}`) },
     { name: "that is half of one", put: (key: string) => own.raw.set(key, `${own.projectionId} 1 {"id":`) },
     { name: "of 100 MB", put: (key: string) => own.raw.setrange(key, 100 * 1024 * 1024, "x") },
-  ])("a record $name is its own fault alone, and never reads as 'there is none'", async ({ put }) => {
+  ])("a record $name affects no other record, and never counts as absent", async ({ put }) => {
     const { key, role, api } = own.ws.refs;
     await put(place(key));
     const before = await sentBytes();
@@ -41,7 +41,7 @@ describe("a projection that somebody tampers with", () => {
     await projection.close();
   });
 
-  test("overrides of the wrong type, or of 100 MB, are their own fault alone", async () => {
+  test("overrides of the wrong type, or of 100 MB, affect no other record", async () => {
     await writeOverrides("a", "b");
     const key = place(override("a"));
     await own.raw.set("big", "");
@@ -61,35 +61,38 @@ describe("a projection that somebody tampers with", () => {
     { name: "whose head is no number", put: (mark: string) => own.raw.hset(mark, "head", "1e400") },
     { name: "without a head", put: (mark: string) => own.raw.hdel(mark, "head") },
     { name: "whose projection id is none", put: (mark: string) => own.raw.hset(mark, "projectionId", "a b") },
-  ])("a mark $name makes nothing usable, is counted, and following goes on when it is one again", async ({ put }) => {
-    const projection = await own.openProjection();
-    await projection.findKey(own.ws.workspaceId, own.ws.hash);
-    const listener = new Recording();
-    const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
-    const mark = own.keys.mark(own.ws.workspaceId);
-    const intact = await own.raw.hgetall(mark);
-    await put(mark);
-    expect(await own.edge.source.read([own.ws.refs.role])).toMatchObject({ usable: false, refused: "mark" });
-    expect(await projection.findKey(own.ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
-    expect(projection.refused().mark).toBe(1);
-    expect(projection.sourceState()).toMatchObject({ usable: false });
-    expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
-    // A follower reads it again when it connects.
-    await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-    await waitFor("the follower to meet it", () => listener.told.includes("refused mark"));
-    await own.raw.del(mark);
-    await own.raw.hset(mark, intact);
-    await own.connected();
-    await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(-1) });
-    await waitFor("the change", () => listener.told.includes(`key ${own.ws.workspaceId} ${own.ws.hash}`));
-    expect(listener.resets()).toEqual([]);
-    await own.beat();
-    await waitFor("the source to be usable", () => projection.sourceState().usable);
-    await following.close();
-    await projection.close();
-  });
+  ])(
+    "a mark $name makes nothing usable, is counted, and following continues when it is valid again",
+    async ({ put }) => {
+      const projection = await own.openProjection();
+      await projection.findKey(own.ws.workspaceId, own.ws.hash);
+      const listener = new Recording();
+      const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
+      const mark = own.keys.mark(own.ws.workspaceId);
+      const intact = await own.raw.hgetall(mark);
+      await put(mark);
+      expect(await own.edge.source.read([own.ws.refs.role])).toMatchObject({ usable: false, refused: "mark" });
+      expect(await projection.findKey(own.ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
+      expect(projection.refused().mark).toBe(1);
+      expect(projection.sourceState()).toMatchObject({ usable: false });
+      expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
+      // A follower reads the mark again when it connects.
+      await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+      await waitFor("the follower to meet it", () => listener.told.includes("refused mark"));
+      await own.raw.del(mark);
+      await own.raw.hset(mark, intact);
+      await own.connected();
+      await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(-1) });
+      await waitFor("the change", () => listener.told.includes(`key ${own.ws.workspaceId} ${own.ws.hash}`));
+      expect(listener.resets()).toEqual([]);
+      await own.beat();
+      await waitFor("the source to be usable", () => projection.sourceState().usable);
+      await following.close();
+      await projection.close();
+    },
+  );
 
-  test("a stream of the wrong type is told, and followed again when it is one", async () => {
+  test("a stream of the wrong type is reported, and followed again when it is valid", async () => {
     const listener = new Recording();
     const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
     const stream = own.keys.changes(own.ws.workspaceId);
@@ -108,7 +111,7 @@ describe("a projection that somebody tampers with", () => {
     { name: "a kind that is none", fields: { k: "heart beat", t: "5" } },
     { name: "another projection", fields: { p: "prj_forged", n: "7", k: "key", i: "x" } },
     { name: "NULs", fields: { k: "\0", i: "\0", n: "\0" } },
-  ])("an entry with $name is one reset at most, and the changes after it are told", async ({ fields }) => {
+  ])("an entry with $name causes at most one reset, and later changes are reported", async ({ fields }) => {
     const listener = new Recording();
     const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
     const stream = own.keys.changes(own.ws.workspaceId);
@@ -120,7 +123,7 @@ describe("a projection that somebody tampers with", () => {
     await waitFor("the change", () => listener.told.includes(`key ${own.ws.workspaceId} ${own.ws.hash}`));
     const resets = listener.resets().length;
     expect(resets).toBeGreaterThan(0);
-    // One for each reply that they came in, not one for each of them.
+    // One for each reply with such entries, not one for each entry.
     expect(resets).toBeLessThan(50);
     await own.beat();
     await waitFor("a heartbeat", () => listener.told.at(-1)?.startsWith("heartbeat"));
@@ -128,7 +131,7 @@ describe("a projection that somebody tampers with", () => {
     await following.close();
   });
 
-  test("a kind of a later release is passed over without forgetting anything", async () => {
+  test("an entry of a kind of a later release is skipped without a reset", async () => {
     const listener = new Recording();
     const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
     await own.append(own.ws.workspaceId, { k: "certificate", i: "cert_1" });
@@ -138,7 +141,7 @@ describe("a projection that somebody tampers with", () => {
     await following.close();
   });
 
-  test("one workspace whose head goes back is not believed until another projection begins; others are not touched", async () => {
+  test("one workspace whose head goes back is distrusted until another projection begins; others are not affected", async () => {
     const other = aWorkspace();
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: other.writes });
     const projection = await own.openProjection();
@@ -152,7 +155,7 @@ describe("a projection that somebody tampers with", () => {
     expect(projection.sourceState()).toMatchObject({ usable: false });
     expect(states(await own.edge.source.read([other.refs.key]))).toEqual(["found"]);
     const agedMs = projection.stalenessMs();
-    // From a relay that does not know how far it had come.
+    // From a relay that does not know its own progress.
     const [mark, stream] = [own.keys.mark(own.ws.workspaceId), own.keys.changes(own.ws.workspaceId)];
     const n = await own.raw.hincrby(mark, "head", 1);
     await own.raw.xadd(
@@ -175,7 +178,7 @@ describe("a projection that somebody tampers with", () => {
     await projection.close();
   });
 
-  test("a follower whose place was cut off the stream forgets everything", async () => {
+  test("a follower whose position was trimmed forgets everything", async () => {
     const listener = new Recording();
     const following = await own.edge.feed.follow({ workspaceId: own.ws.workspaceId }, listener);
     const stream = own.keys.changes(own.ws.workspaceId);

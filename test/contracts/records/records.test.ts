@@ -18,8 +18,8 @@ import {
 } from "./frozen.ts";
 
 /*
- * Old and new pods and api-servers run side by side while releases change. What each release writes is read by the one after it
- * and by the one before. `npm run freeze:records` keeps the records of the present release for the next ones.
+ * Old and new pods and api-servers run side by side during an upgrade. Each release's records are read by the next release
+ * and by the previous one. `npm run freeze:records` keeps the records of the current release for the next ones.
  */
 
 const HOUR_MS = 3_600_000;
@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-/** Of each kind one with nothing that can be left out, and one with everything. */
+/** Of each kind one record without optional members, and one with all of them. */
 async function makeOneOfEach(): Promise<void> {
   const things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
   const ratelimits = [{ name: "requests", limit: 100, duration: HOUR_MS, autoApply: true }];
@@ -97,7 +97,7 @@ async function readAll(): Promise<Record<FrozenKind, object[]>> {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** The complete value of a record, as the code that decides gets it; throws when it cannot be read. */
+/** The complete value of a record, as deciding code gets it; throws when it is unreadable. */
 function complete(kind: FrozenKind, data: unknown): Json {
   const record = readRecordData(kind, data);
   if (!record.success) throw new Error(record.problem);
@@ -119,7 +119,7 @@ function withUnknown(value: unknown): unknown {
   return { ...Object.fromEntries(members), ofALaterRelease: { deep: [1, { deeper: null }] } };
 }
 
-test("a record of each kind is made here, with all that it can have", () => {
+test("a record of each kind is made here, with all its members", () => {
   expect(Object.keys(records).sort()).toEqual([...FROZEN_KINDS].sort());
   for (const kind of FROZEN_KINDS) expect(records[kind as FrozenKind].length, kind).toBeGreaterThan(0);
 });
@@ -143,7 +143,7 @@ describe.each(cases)("$kind of $release", ({ release, kind }) => {
     for (const record of frozen) expect(complete(kind, record)).toMatchObject(record);
   });
 
-  test("is read by this release also with what a later one might add, at every level", () => {
+  test("is read by this release also with added members of a later one, at every level", () => {
     for (const record of frozen) expect(complete(kind, withUnknown(record))).toMatchObject(record);
   });
 
@@ -151,7 +151,7 @@ describe.each(cases)("$kind of $release", ({ release, kind }) => {
     for (const record of frozen) expect(() => complete(kind, { ...record, formatVersion: 99 })).toThrow(/format 99/);
   });
 
-  test("is what its readers take, and so is what this release writes", () => {
+  test("is accepted by its readers, and so is what this release writes", () => {
     const validate = new Ajv({ strict: false }).compile(readFrozenSchema(release, kind));
     for (const record of [...frozen, ...records[kind]]) {
       expect(validate(record), JSON.stringify(validate.errors)).toBe(true);
@@ -159,7 +159,7 @@ describe.each(cases)("$kind of $release", ({ release, kind }) => {
   });
 });
 
-/** What may be missing, and what that means. All other members must be there: their absence would let more through. */
+/** Members that may be missing, and their defaults. All other members are required: without them more would be admitted. */
 const DEFAULTS: Readonly<Partial<Record<FrozenKind, Json>>> = {
   key: { roleIds: [], permissions: [] },
   role: { permissions: [] },
@@ -167,14 +167,14 @@ const DEFAULTS: Readonly<Partial<Record<FrozenKind, Json>>> = {
   namespaceName: { deleted: false },
   override: { async: false },
 };
-/** What records without it have not. */
+/** Members that have no default and may be missing. */
 const OPTIONAL: Readonly<Partial<Record<FrozenKind, readonly string[]>>> = {
   key: ["name", "expiresMs", "identityId"],
   api: ["ipAllowList"],
 };
 
 describe.each(FROZEN_KINDS.map((kind) => ({ kind: kind as FrozenKind })))("a missing member of a $kind", ({ kind }) => {
-  test("has its default, or makes the record one that cannot be read", () => {
+  test("has its default, or makes the record unreadable", () => {
     const defaults = DEFAULTS[kind] ?? {};
     const whole = records[kind].reduce((most, one) =>
       Object.keys(one).length > Object.keys(most).length ? one : most,
@@ -189,7 +189,7 @@ describe.each(FROZEN_KINDS.map((kind) => ({ kind: kind as FrozenKind })))("a mis
   });
 });
 
-test.each(frozenReleases())("what an operator of %s sets is taken", async (release) => {
+test.each(frozenReleases())("what an operator of %s sets is accepted", async (release) => {
   const apiId = (await t.data("apis.createApi", { name: "of another release" })).apiId;
   for (const [i, record] of readFrozenRecords(release, "policy").entries()) {
     const { policy } = record as { policy: Json };

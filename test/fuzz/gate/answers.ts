@@ -2,9 +2,9 @@ import type { AnswerPlan } from "./case.ts";
 import { mutate, split } from "./mutate.ts";
 import type { Random } from "./random.ts";
 
-/* The grammar of what the app on a bare socket answers. */
+/* The grammar of the responses of the app on a bare socket. */
 
-/** What stands after an answer, and must never be taken for the answer to another request. */
+/** Bytes after a response, which must never be taken for the response to another request. */
 const STRAY = "HTTP/1.1 200 OK\r\nX-Saw: stray\r\nContent-Length: 4\r\n\r\nevil";
 
 const VERSIONS = ["HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/2.0", "HTTP/1.9", "HTP/1.1", ""];
@@ -82,7 +82,7 @@ const plan = (random: Random, text: string, rest: Omit<AnswerPlan, "pieces" | "a
   ...rest,
 });
 
-/** An answer by the standard, some of them broken off, some with something behind them. */
+/** A valid response; some are cut off, some have bytes after them. */
 function soundAnswer(random: Random, id: string): AnswerPlan {
   const status = random.pick([200, 200, 201, 404, 500]);
   const body = random.letters(random.oneIn(10) ? random.int(200_000) : random.int(300));
@@ -95,7 +95,7 @@ function soundAnswer(random: Random, id: string): AnswerPlan {
     return plan(random, text, { ending: isReset ? "reset" : "end", expect: isReset ? "cut" : "whole", status, body });
   }
   const ending = random.pick(["keep", "keep", "end"] as const);
-  // An app that closes what it did not say it would close breaks off the next request on that connection.
+  // An app that closes a connection without having announced it breaks off the next request on that connection.
   const fields = ending === "end" ? `${start}Connection: close\r\n` : start;
   let text = `${fields}Content-Length: ${body.length}\r\n\r\n${body}`;
   if (framing === "chunked") {
@@ -105,13 +105,13 @@ function soundAnswer(random: Random, id: string): AnswerPlan {
     text = `${fields}Transfer-Encoding: chunked\r\n\r\n${coded}0\r\n\r\n`;
   }
   if (body.length > 1 && random.oneIn(4)) {
-    // In the last half of the body, so that the head is there and the end is not.
+    // Cut in the last half of the body, so that the client gets the head but not the end.
     const cutAt = text.length - (framing === "chunked" ? 5 : 0) - 1 - random.int(body.length >> 1);
     const brokenBy = random.pick(["end", "reset"] as const);
     return plan(random, text.slice(0, cutAt), { ending: brokenBy, expect: "cut", status, body });
   }
   if (random.oneIn(4)) {
-    // In one piece: what comes later, while the next request is with the app, nobody could tell from its answer.
+    // In one piece: if it came later, while the app has the next request, it could not be told from that request's response.
     return { pieces: [text + STRAY], after: "body", ending, expect: "whole", status, body };
   }
   return plan(random, text, { ending, expect: "whole", status, body });
@@ -136,7 +136,7 @@ function oddAnswer(random: Random, id: string): AnswerPlan {
 export const answerPlan = (random: Random, id: string): AnswerPlan =>
   random.oneIn(2) ? soundAnswer(random, id) : oddAnswer(random, id);
 
-/** In answer to an upgrade: 101 in all its forms, and everything else. */
+/** In response to an upgrade: 101 in all its forms, and everything else. */
 export function upgradePlan(random: Random, id: string): AnswerPlan {
   if (random.oneIn(3)) return answerPlan(random, id);
   const fields = [

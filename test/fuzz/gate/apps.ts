@@ -7,8 +7,8 @@ import { Malformed, type Message, readRequest, valuesOf } from "./read-messages.
 import { digest } from "./requests.ts";
 
 /*
- * What stands behind the gates: a plain server of Node's; one on a bare socket that reads strictly and answers what the case
- * says; one that streams, and speaks after an upgrade. Each looks at everything that reaches it, and complains.
+ * The apps behind the gates: a plain Node server; one on a bare socket that parses strictly and responds as the case
+ * says; one that streams, and speaks after an upgrade. Each checks everything that reaches it, and reports problems.
  */
 
 export interface FuzzApp {
@@ -18,11 +18,11 @@ export interface FuzzApp {
 }
 
 export interface AppParts {
-  /** The answer that a case has for a request; undefined for one that is not known. */
+  /** The response that a case plans for a request; undefined for an unknown request. */
   readonly planFor: (id: string) => AnswerPlan | undefined;
-  /** Something got past the gate that must not. `id` is the request's `X-Case`. */
+  /** Something passed the gate that must not pass. `id` is the request's `X-Case`. */
   readonly complain: (app: AppKind, id: string, complaint: string) => void;
-  /** How many requests came through. */
+  /** Called for each request that came through. */
   readonly onSeen: () => void;
 }
 
@@ -45,7 +45,7 @@ const ADDED_FIELDS: ReadonlySet<string> = new Set([
 const HOPS = ["keep-alive", "te", "trailer", "proxy-connection", "proxy-authorization", "http2-settings", "expect"];
 const UNSAFE_PATH = /\/(?:\/|\.{1,2}(?:\/|$))|%2e|%2f|%5c|%00|\\|[^\x21-\x7e]/i;
 
-/** Looks at a request as an app got it. Returns its `X-Case`. */
+/** Checks a request as an app received it. Returns its `X-Case`. */
 function makeJudge({ complain: complainOf, onSeen }: AppParts, app: AppKind): Judge {
   const complain = (id: string, text: string): void => complainOf(app, id, text);
   const requestIds = new Set<string>();
@@ -96,7 +96,7 @@ async function startNodeApp(judge: Judge): Promise<FuzzApp> {
 
 const STREAMED_PIECES = 8;
 
-/** Streams the digest of a body piece by piece; after an upgrade, sends back what it gets. */
+/** Streams the digest of a body piece by piece; after an upgrade, echoes what it receives. */
 async function startStreamApp(judge: Judge): Promise<FuzzApp> {
   const server = createHttpServer((req, res) => {
     const id = judge({ fields: fieldsOf(req), target: req.url ?? "" });
@@ -135,7 +135,7 @@ async function startStreamApp(judge: Judge): Promise<FuzzApp> {
 async function startRawApp({ planFor, complain }: AppParts, judge: Judge): Promise<FuzzApp> {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     let text = "";
-    /** Of the request whose head has been read, and which may not be whole yet. */
+    /** The request whose head has been read, and which may be incomplete. */
     let current: { markWhole: () => void } | undefined;
     let sending: Promise<unknown> = Promise.resolve();
     const onRequest = ({ firstLine, fields }: Message): void => {
@@ -148,7 +148,7 @@ async function startRawApp({ planFor, complain }: AppParts, judge: Judge): Promi
       if (isTunnel) resolve();
       sending = Promise.all([sending, plan.after === "body" ? promise : undefined]).then(() => sendPlan(socket, plan));
     };
-    // What comes behind an upgrade that was answered by 101 is no HTTP any more, whatever it looks like.
+    // Bytes after an upgrade that was answered with 101 are not HTTP any more, whatever they look like.
     let isTunnel = false;
     const onData = (): void => {
       for (;;) {

@@ -1,16 +1,16 @@
 /*
- * One connection to the gate, whole: the bytes that the client sends, and the bytes with which the app answers each of its
- * requests. All bytes are Latin-1 text, so that a case can be kept as a file, read by a person, and played again.
+ * One complete connection to the gate: the bytes that the client sends, and the bytes with which the app responds to each
+ * request. All bytes are Latin-1 text, so that a case can be saved as a file, read by a person, and replayed.
  */
 
 export type AppKind = "node" | "raw" | "stream";
 
 export interface AnswerPlan {
   readonly pieces: readonly string[];
-  /** Sent when the head of the request is there, or when all of it is. */
+  /** Sent when the head of the request has arrived, or all of it. */
   readonly after: "head" | "body";
   readonly ending: "keep" | "end" | "reset";
-  /** `whole`: the client gets exactly this. `cut`: it never looks whole to the client. `any`: it gets at most one answer. */
+  /** `whole`: the client gets exactly this. `cut`: it must look incomplete to the client. `any`: the client gets at most one response. */
   readonly expect: "whole" | "cut" | "any";
   readonly status: number;
   readonly body: string;
@@ -20,7 +20,7 @@ export interface ExpectedRequest {
   /** Value of its field `X-Case`. */
   readonly id: string;
   readonly method: string;
-  /** undefined where the app's plan says it. */
+  /** undefined if the app's plan decides it. */
   readonly status: number | undefined;
   readonly body: string;
 }
@@ -28,17 +28,17 @@ export interface ExpectedRequest {
 export interface Case {
   readonly id: string;
   readonly app: AppKind;
-  /** Sent one after the other, with a turn of the event loop or a few milliseconds between. */
+  /** Sent one after another, with a turn of the event loop or a few milliseconds in between. */
   readonly client: readonly string[];
   readonly ends: "wait" | "half-close" | "destroy";
-  /** What was asked, when all of it is as the standard has it; undefined when nothing can be said of it. */
+  /** The requests, if all of them are valid; undefined when nothing can be expected of them. */
   readonly requests: readonly ExpectedRequest[] | undefined;
-  /** By the id of the request. */
+  /** By request id. */
   readonly answers: Readonly<Record<string, AnswerPlan>>;
   /** Sent after a 101, and expected back. */
   readonly tunnel?: string | undefined;
 }
 
-/** Makes the gate recognise a caller; known to the generator and written into the store. */
+/** The key of a known caller; the generator uses it, and it is written into the store. */
 export const FUZZ_KEY = "fuzz_3ZMTPFQy7GEqPuPhxvDLxR";
 export const FUZZ_KEY_ID = "key_fuzz";

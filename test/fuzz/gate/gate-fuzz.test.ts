@@ -8,25 +8,25 @@ import { complaintAbout, fuzzGate } from "./run.ts";
 import { type OpenGate, openWorld, type World } from "./world.ts";
 
 /*
- * Bytes of clients and apps that nobody thought of, against sidecars as they run in a pod. `npm run fuzz:gate` does the same for
- * longer, with any seed, and keeps what it finds as a file for `corpus/`.
+ * Unexpected bytes of clients and apps, against sidecars as they run in a pod. `npm run fuzz:gate` does the same for
+ * longer, with any seed, and saves what it finds as a file for `corpus/`.
  */
 
 const CORPUS = join(import.meta.dirname, "corpus");
 const SEED = 8;
 const SECONDS = 30;
-/** Starting three processes, and making a finding small, takes minutes on a machine with much else to do. */
+/** Starting three processes, and making a finding small, takes minutes on a busy machine. */
 const TIMEOUT_MS = 600_000;
 
 test(`${SECONDS} s of cases with a fixed seed find nothing`, { timeout: TIMEOUT_MS }, async () => {
   const report = await fuzzGate({ seed: SEED, seconds: SECONDS });
   expect(report.findings).toEqual([]);
-  // It has not merely failed to reach anything.
+  // Proves that the cases reached the apps.
   expect(report.cases).toBeGreaterThan(60);
   expect(report.seen).toBeGreaterThan(30);
 });
 
-describe("what was found before stays mended", () => {
+describe("earlier findings stay fixed", () => {
   let world: World;
   beforeAll(async () => {
     world = await openWorld();
@@ -39,7 +39,7 @@ describe("what was found before stays mended", () => {
   });
 });
 
-test("a gate that lets everything through is found out, with a case that shows it again", {
+test("a gate that lets everything through is detected, with a case that reproduces it", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const openGate: OpenGate = async (app) => {
@@ -54,7 +54,7 @@ test("a gate that lets everything through is found out, with a case that shows i
   expect(findings).toMatchObject([{ isReproduced: true }]);
 });
 
-test("a seed has the same cases on every machine", () => {
+test("a seed makes the same cases on every machine", () => {
   expect(makeCase(SEED, 7)).toEqual(makeCase(SEED, 7));
   expect(makeCase(SEED, 7).client).not.toEqual(makeCase(SEED + 1, 7).client);
 });

@@ -6,7 +6,7 @@ import { handshake, oddRequest, soundRequest } from "./requests.ts";
 
 const APPS: readonly AppKind[] = ["node", "raw", "stream"];
 
-/** The case with this number. A run's cases depend on its seed alone, whatever order they are played in. */
+/** Returns the case with this number. It depends only on the seed and the number, not on the order of play. */
 export function makeCase(seed: number, number: number): Case {
   const random = new Random(Math.imul(seed, 0x9e3779b1) ^ Math.imul(number + 1, 0x85ebca6b));
   const id = `${seed.toString(36)}-${number}`;
@@ -25,7 +25,7 @@ function soundCase(random: Random, id: string, app: AppKind): Case {
     text += made.text;
     requests.push(made.expected);
     const plan = answerPlan(random, made.expected.id);
-    // What an app sends after the head of an answer to HEAD is no body of it.
+    // What an app sends after the head of a response to HEAD is not a body.
     answers[made.expected.id] = made.expected.method === "HEAD" ? { ...plan, expect: "any" } : plan;
   }
   return { id, app, client: split(random, text), ends: "wait", requests, answers: app === "raw" ? answers : {} };
@@ -46,7 +46,7 @@ function oddCase(random: Random, id: string, app: AppKind): Case {
   return { id, app, client: split(random, text), ends, requests: undefined, answers: app === "raw" ? answers : {} };
 }
 
-/** An answer to HEAD can only be read by who knows that it is one, which of odd bytes nobody does. */
+/** A response to HEAD can be parsed only if the method is known, and of odd bytes it is not. */
 const withoutHead = (text: string): string => text.replace(/^HEAD /, "GET ");
 
 function upgradeCase(random: Random, id: string, app: AppKind): Case {
@@ -55,7 +55,7 @@ function upgradeCase(random: Random, id: string, app: AppKind): Case {
   const isSound = app === "stream" && random.oneIn(2);
   const tunnel = isSound ? random.letters(1 + random.int(30_000)) : undefined;
   if (!isSound && random.oneIn(2)) text = mutate(random, text);
-  // Behind the handshake, before there is an answer to it.
+  // Bytes after the handshake, before its response.
   if (!isSound && random.oneIn(3)) text += random.oneIn(2) ? handshake(requestId) : "early bytes";
   const answers = app === "raw" ? { [requestId]: upgradePlan(random, requestId) } : {};
   const ends = isSound ? "wait" : random.pick(["half-close", "destroy", "wait"] as const);

@@ -1,7 +1,7 @@
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer } from "node:net";
 
-/* Stands where a sidecar would, and passes every byte on as it is: what a fuzzer that finds nothing here is worth. */
+/* Takes the place of a sidecar and forwards every byte unchanged. A fuzzer that finds nothing here is useless. */
 
 const upstream = new URL(process.env.LEAKY_UPSTREAM ?? "");
 const proxy = createServer((socket) => {

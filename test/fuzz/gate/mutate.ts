@@ -1,6 +1,6 @@
 import type { Random } from "./random.ts";
 
-/** Bytes that mean something in HTTP, alone or to a lenient parser. */
+/** Bytes with a meaning in HTTP, alone or to a lenient parser. */
 const TOKENS = [
   "\r\n",
   "\n",
@@ -24,7 +24,7 @@ const TOKENS = [
   "GET /closed/smuggled HTTP/1.1\r\nHost: a\r\n\r\n",
 ];
 
-/** Changes a text in one to three places: a bit, a token more, a piece less, a piece twice, the end cut off. */
+/** Changes a text in one to three places: flips a bit, adds a token, removes a piece, doubles a piece, cuts off the end. */
 export function mutate(random: Random, text: string): string {
   let mutated = text;
   for (let left = 1 + random.int(3); left > 0 && mutated.length > 0; left--) {
@@ -53,7 +53,7 @@ export function mutate(random: Random, text: string): string {
   return mutated;
 }
 
-/** The text in pieces, cut at random places; often whole. */
+/** The text in pieces, cut at random places; often not cut at all. */
 export function split(random: Random, text: string): string[] {
   const pieces: string[] = [];
   let rest = text;

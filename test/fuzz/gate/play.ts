@@ -2,18 +2,18 @@ import { connect, type Socket } from "node:net";
 import type { Case, ExpectedRequest } from "./case.ts";
 import { type Answer, type Answers, Malformed, readAnswers, valuesOf } from "./read-messages.ts";
 
-/** How long a connection may be silent before its client gives up: on a busy machine longer, as long as an answer is owed. */
+/** How long a connection may be silent before its client gives up; longer on a busy machine, while a response is pending. */
 const QUIET_MS = 250;
 const OWED_MS = 10_000;
 const LAST_MS = 30_000;
 
 export interface Heard {
   readonly text: string;
-  /** The other side ended the connection in order; else it was reset, or we gave up. */
+  /** The other side closed the connection normally; otherwise it was reset, or we gave up. */
   readonly hasEnded: boolean;
 }
 
-/** Plays a case against the gate at `port`, and returns what its client hears. Never throws. */
+/** Plays a case against the gate at `port`, and returns what its client received. Never throws. */
 export async function play(played: Case, port: number): Promise<Heard> {
   const { client, ends, tunnel } = played;
   const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true });
@@ -29,7 +29,7 @@ export async function play(played: Case, port: number): Promise<Heard> {
     else socket.setTimeout(QUIET_MS);
   });
   socket.on("error", () => {});
-  // Silence is not the only way to last for ever.
+  // A connection that never becomes silent must end too.
   const last = setTimeout(() => socket.destroy(), LAST_MS);
   socket.on("close", () => {
     clearTimeout(last);
@@ -60,7 +60,7 @@ async function send(socket: Socket, pieces: readonly string[]): Promise<void> {
   }
 }
 
-/** What is wrong with what the client of a case heard; undefined when nothing is. */
+/** Returns what is wrong with what the client received; undefined when nothing is. */
 export function judge(played: Case, heard: Heard): string | undefined {
   const methods = played.requests?.map(({ method }) => method) ?? [];
   let answers: Answers;
@@ -80,7 +80,7 @@ export function judge(played: Case, heard: Heard): string | undefined {
   }
   if (played.requests !== undefined) return judgeSound(played, played.requests, answers.final);
   const sent = played.client.join("");
-  // A request has its version at the end of its first line; one more answer may say that what follows is none.
+  // A request has its version at the end of its first line. One more response may say that the rest is not a request.
   const requestsMax = (sent.match(/HTTP\//gi)?.length ?? 0) + 1;
   if (answers.final.length > requestsMax) return `${answers.final.length} answers to at most ${requestsMax} requests`;
   return undefined;
@@ -97,10 +97,10 @@ function judgeSound(
     const answer = answers[at];
     const plan = app === "raw" ? plans[id] : undefined;
     const expect = status === undefined && plan !== undefined ? plan.expect : "whole";
-    // What an app breaks off or gets wrong may end the connection, and all that was to come on it.
+    // A response that the app breaks off or gets wrong may end the connection, and everything that was still to come on it.
     if (answer === undefined) return expect === "whole" ? `no answer to request ${id}` : undefined;
     const saw = valuesOf(answer, "x-saw");
-    // Odd answers are mutated, and with them what they saw: there only another request's own id says something.
+    // Odd responses are mutated, including the id that they repeat: there only another request's own id is a proof.
     const isAnothers = (one: string): boolean => one !== id && (expect !== "any" || ids.has(one));
     if (saw.some(isAnothers)) return `request ${id} got the answer to ${saw.join()}`;
     if (expect === "any") {

@@ -1,4 +1,4 @@
-/** A small seeded generator of random numbers (mulberry32): the same seed gives the same cases on every machine. */
+/** A small seeded random generator (mulberry32): the same seed makes the same cases on every machine. */
 export class Random {
   #state: number;
 
@@ -28,7 +28,7 @@ export class Random {
     return items.filter(() => this.oneIn(chanceOneIn));
   }
 
-  /** Letters of a body: never a line end, so that no part of it looks like a head. */
+  /** Letters for a body, without line ends, so that no part of it looks like a head. */
   letters(length: number): string {
     let text = "";
     while (text.length < length) text += this.int(2 ** 31).toString(36);

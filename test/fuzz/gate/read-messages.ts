@@ -1,6 +1,6 @@
 /*
- * A strict reader of HTTP/1.1 messages, of this test's own: what it does not know, it complains about. It shares nothing with
- * the parsers of the gate, so that the two cannot be wrong together.
+ * A strict parser of HTTP/1.1 messages that belongs to this test: it rejects everything unknown. It shares no code with
+ * the parsers of the gate, so that a mistake in one is not repeated in the other.
  */
 
 export interface Message {
@@ -25,7 +25,7 @@ interface Head {
   readonly end: number;
 }
 
-/** undefined: there is less than a head. Throws `Malformed`. */
+/** Returns undefined when the head is incomplete. Throws `Malformed`. */
 function readHead(text: string, start: number): Head | undefined {
   const end = text.indexOf("\r\n\r\n", start);
   if (end === -1) return undefined;
@@ -100,7 +100,7 @@ function readChunks(text: string, start: number): Body {
     : { body, end: trailers.end, isWhole: true };
 }
 
-/** The first request in `text`, and where it ends. undefined when its head is not there yet. Throws `Malformed`. */
+/** Returns the first request in `text` and its end; undefined when its head is incomplete. Throws `Malformed`. */
 export function readRequest(text: string): { message: Message; end: number } | undefined {
   const head = readHead(text, 0);
   if (head === undefined) return undefined;
@@ -118,11 +118,11 @@ export interface Answer extends Message {
 export interface Answers {
   readonly final: readonly Answer[];
   readonly interim: number;
-  /** What came after a 101; undefined when there was none. */
+  /** The bytes after a 101; undefined when there was none. */
   readonly tunnel: string | undefined;
 }
 
-/** All answers on a connection. `methods` are those of the requests, in their order. Throws `Malformed`. */
+/** Reads all responses on a connection. `methods` are those of the requests, in order. Throws `Malformed`. */
 export function readAnswers(text: string, methods: readonly string[]): Answers {
   const final: Answer[] = [];
   let interim = 0;

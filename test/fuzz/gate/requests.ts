@@ -3,8 +3,8 @@ import { type ExpectedRequest, FUZZ_KEY } from "./case.ts";
 import type { Random } from "./random.ts";
 
 /*
- * The grammar of what a client sends. Sound requests are all by the standard, and it is known what becomes of them; odd ones are
- * put together from what gates have been fooled with.
+ * The grammar of the client's requests. Sound requests are valid, and their response is known; odd ones are
+ * combined from byte sequences that have fooled gates.
  */
 
 const SMUGGLED = "GET /closed/smuggled HTTP/1.1\r\nHost: a\r\nX-Smuggled: 1\r\n\r\n";
@@ -21,7 +21,7 @@ const chunked = (random: Random, body: string, trailer = ""): string => {
 
 export const digest = (text: string): string => createHash("sha1").update(text, "latin1").digest("hex");
 
-/** A request by the standard, and what its answer must say. `isLast` asks for the connection to be closed. */
+/** A valid request, and what its response must be. `isLast` asks for the connection to be closed. */
 export function soundRequest(random: Random, id: string, isLast: boolean): { text: string; expected: ExpectedRequest } {
   const method = random.pick(["GET", "GET", "POST", "PUT", "HEAD", "DELETE", "PATCH"]);
   const access = random.pick(["open", "key", "key", "none"] as const);
@@ -190,7 +190,7 @@ const ODD_FIELDS = [
   "Proxy-Connection: keep-alive",
 ];
 
-/** A request of which nothing can be said beforehand. */
+/** A request whose response cannot be predicted. */
 export function oddRequest(random: Random, id: string): string {
   const fields = [
     ...(random.oneIn(10) ? [] : ["Host: a"]),
@@ -204,7 +204,7 @@ export function oddRequest(random: Random, id: string): string {
   return `${head}${random.oneIn(10) ? end + end : "\r\n\r\n"}${random.oneIn(2) ? random.pick(BODIES) : ""}`;
 }
 
-/** A handshake by the standard. */
+/** A valid handshake. */
 export const handshake = (id: string): string =>
   `${[
     "GET /closed/socket HTTP/1.1",

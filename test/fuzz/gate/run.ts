@@ -5,7 +5,7 @@ import { type Complaint, type OpenGate, openWorld, type World } from "./world.ts
 
 export interface Finding {
   readonly complaint: string;
-  /** The smallest case found that shows it again; the first one when none did by itself. */
+  /** The smallest case that reproduces the finding; the first one if none reproduced it alone. */
   readonly case: Case;
   /** false: it was not seen again when the case was played alone. */
   readonly isReproduced: boolean;
@@ -22,12 +22,12 @@ export interface FuzzReport {
 
 const AT_ONCE = 24;
 const EXAMINE_MS = 300;
-/** How long the case is looked for that did something, among those that were played at the time. */
+/** How long to search for the cause among the cases that were played at the time. */
 const SEARCH_MS = 30_000;
 
 /**
- * Plays cases of a seed for so many seconds, many at once, and looks at gates and apps meanwhile. Ends early at the first
- * `findingsMax` findings, each of which is made as small as it goes.
+ * Plays cases of a seed for some seconds, many at once, and checks gates and apps meanwhile. Ends early at the first
+ * `findingsMax` findings. Each finding is made as small as possible.
  */
 export async function fuzzGate(options: {
   seed: number;
@@ -64,14 +64,14 @@ interface Suspect {
   readonly complaint: string;
 }
 
-/** Plays cases side by side until the time is up or something is wrong; then with which cases that may be. */
+/** Plays cases concurrently until the time is up or a complaint arrives; then returns the cases that may have caused it. */
 async function playUntilComplaint(
   world: World,
   { seed, number, untilMs }: { seed: number; number: number; untilMs: number },
 ): Promise<{ next: number; suspects: Suspect[] }> {
   let next = number;
   const suspects: Suspect[] = [];
-  /** Played since the examination before the last one, or still being played. */
+  /** Cases played since the last check but one, or in progress. */
   let recent = new Set<Case>();
   let lately = new Set<Case>();
   const blame = (complaint: Complaint): void => {
@@ -102,7 +102,7 @@ async function playUntilComplaint(
   return { next, suspects };
 }
 
-/** What is wrong when a case is played alone. */
+/** Plays a case alone and returns what is wrong. */
 export async function complaintAbout(world: World, played: Case): Promise<string | undefined> {
   const heard = await world.play(played);
   if (heard !== undefined) return heard;
@@ -122,19 +122,19 @@ async function findCulprit(
     const complaint = await complaintAbout(world, played);
     if (complaint === undefined) continue;
     onProgress(`${played.id}: ${complaint}`);
-    // Another complaint would be about something else: a case cut short may be wrong in ways of its own.
+    // A different complaint would be another problem: a shortened case may be wrong in its own way.
     const kind = kindOf(complaint);
     const smallest = await shrink(played, async (smaller) => kindOf(await complaintAbout(world, smaller)) === kind);
     return { complaint, case: smallest, isReproduced: true };
   }
-  // On a connection that the gate keeps, an odd answer to one request may spoil the next, of another case: the app's doing,
-  // unless what one request said reached another. That is never so, whoever began it.
+  // On a connection that the gate keeps open, an odd response to one request may spoil the next one, of another case. That is the
+  // app's fault, unless one request got what belongs to another, which must never happen.
   const mixedUp = suspects.find(
     ({ played, complaint }) => played.app !== "raw" || /stray|got the answer/.test(complaint),
   );
   return mixedUp && { complaint: mixedUp.complaint, case: mixedUp.played, isReproduced: false };
 }
 
-/** A complaint without what differs from case to case. */
+/** A complaint without the parts that differ between cases. */
 const kindOf = (complaint: string | undefined): string | undefined =>
   complaint?.replace(/[\da-z]+-\d+(?:\.\d+)?/g, "").replace(/:.*|\d+|"[^"]*"/gs, "");

@@ -1,11 +1,11 @@
 import type { AnswerPlan, Case } from "./case.ts";
 
-/** Each try is a connection; on a busy machine, some of them are slow. */
+/** Each attempt needs a connection, and on a busy machine some are slow. */
 const SHRINK_MS = 20_000;
 
 /**
- * A smaller case that still fails: everything in one piece if that will do, then bytes taken out of what the client and the app
- * send, in halves, quarters and so on. What was known of sound requests is no longer so, and is dropped where the failure stays.
+ * Returns a smaller case that still fails: sends everything in one piece if that is enough, then removes bytes from what the client
+ * and the app send, in halves, quarters and so on. The expectations about sound requests are dropped if the case still fails without.
  */
 export async function shrink(found: Case, fails: (smaller: Case) => Promise<boolean>): Promise<Case> {
   const untilMs = performance.now() + SHRINK_MS;
@@ -26,7 +26,7 @@ export async function shrink(found: Case, fails: (smaller: Case) => Promise<bool
       });
     }
   }
-  // The sound requests of a case are as they are: with fewer bytes they would be others.
+  // The sound requests of a case are not shortened, because they would become other requests.
   if (smallest.requests === undefined && smallest.client.length === 1) {
     await shrinkText(smallest.client[0] ?? "", (text) => attempt({ ...smallest, client: [text] }));
   }

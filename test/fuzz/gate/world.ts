@@ -6,21 +6,21 @@ import { type AnswerPlan, type AppKind, type Case, FUZZ_KEY, FUZZ_KEY_ID } from 
 import { judge, play } from "./play.ts";
 
 /*
- * Three apps, a sidecar process before each, and what has been found wrong with them. A sidecar that died is started again, so
- * that the search for the bytes that did it can go on.
+ * Three apps, a sidecar process in front of each, and the problems found in them. A sidecar that died is started again, so
+ * that the search for the cause can continue.
  */
 
 export interface Complaint {
-  /** undefined: it cannot be told which case it was. */
+  /** undefined: the case is unknown. */
   readonly caseId: string | undefined;
   readonly app: AppKind;
   readonly text: string;
 }
 
 export interface World {
-  /** Plays one case. Resolves when its connection is closed, with what is wrong with what its client heard. */
+  /** Plays one case. Resolves when its connection is closed, with what is wrong with the client's responses. */
   play(played: Case): Promise<string | undefined>;
-  /** What was found since the last time: by the apps, in the processes, in their metrics. */
+  /** Returns what was found since the last call: by the apps, in the processes, in their metrics. */
   complaints(): Promise<Complaint[]>;
   /** The largest resident memory of a sidecar so far, MiB. */
   readonly rssMaxMiB: number;
@@ -31,12 +31,12 @@ export interface World {
 
 export type FuzzedGate = Pick<GuardedApp, "process" | "port" | "adminPort" | "metrics" | "close">;
 
-/** What stands before an app: a process of the sidecar, or another for a test of the fuzzer itself. */
+/** The process in front of an app: a sidecar, or another one in tests of the fuzzer. */
 export type OpenGate = (app: FuzzApp) => Promise<FuzzedGate>;
 
-/** An app may hear of a request a moment after its client has gone, so that plans outlive their cases. */
+/** A request may reach an app a moment after its client has gone, so plans are kept longer than their cases. */
 const PLANS_MAX = 5_000;
-/** Of a case. */
+/** Per case. */
 const REQUESTS_MAX = 4;
 const LIVEZ_MS = 10_000;
 const RSS_MAX_MIB = 400;
@@ -108,7 +108,7 @@ export async function openWorld(openGate: OpenGate = openSidecar): Promise<World
 
   return {
     async play(played) {
-      // A case may be played again with other answers.
+      // A case may be played again with other responses.
       for (let at = 0; at < REQUESTS_MAX; at++) plans.delete(`${played.id}.${at}`);
       for (const [id, plan] of Object.entries(played.answers)) plans.set(id, plan);
       for (const [id] of plans) {
@@ -146,7 +146,7 @@ const afterMs = (ms: number): Promise<undefined> =>
     setTimeout(() => resolve(undefined), ms).unref();
   });
 
-/** Its metrics; undefined when it does not answer as it should. */
+/** Reads its metrics; undefined when it does not respond correctly. */
 async function readLive(gate: FuzzedGate): Promise<string | undefined> {
   try {
     const { status } = await call(gate.adminPort, { path: "/livez" });

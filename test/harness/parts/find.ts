@@ -5,17 +5,17 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** One way to have a part: `undefined` means that it does not apply on this machine, an error that it failed. */
+/** One way to get a part: `undefined` means that it is not available on this machine, an error that it failed. */
 export type Way<T> = { name: string; attempt(): Promise<T | undefined> };
 
-/** A part that can be had in no way. The message is one line, and ends with what to install. */
+/** A part that is not available in any way. The message is one line that ends with what to install. */
 export class MissingPart extends Error {
   override name = "MissingPart";
 }
 
 /**
- * Goes through the ways in order and returns what the first one gives. An address in the environment that does not
- * work is not passed over in silence: whoever set it wants that very server, so a way whose name is a variable ends the search.
+ * Tries the ways in order and returns the result of the first that succeeds. If an address in the environment does not work, the
+ * search ends: the variable was set to use that very server. A way whose name is a variable is such an address.
  */
 export async function findPart<T>(part: string, advice: string, ways: readonly Way<T>[]): Promise<T> {
   const failures: string[] = [];
@@ -32,7 +32,7 @@ export async function findPart<T>(part: string, advice: string, ways: readonly W
   throw new MissingPart(`${part} is missing${tried}: ${advice}`);
 }
 
-/** The first of `names` that is an executable file in a folder of `path` (default: the PATH). */
+/** Returns the first of `names` that is an executable file in a folder of `path` (default: the PATH). */
 export async function findBinary(names: readonly string[], path = process.env.PATH ?? ""): Promise<string | undefined> {
   for (const name of names) {
     for (const folder of path.split(delimiter).filter((folder) => folder !== "")) {
@@ -50,7 +50,7 @@ export async function isExecutable(file: string): Promise<boolean> {
   );
 }
 
-/** Whether a container engine answers here; the client alone on the PATH is not enough. */
+/** Whether a container engine responds here; only having the client on the PATH is not enough. */
 export async function dockerAnswers(): Promise<boolean> {
   return await run("docker", ["version", "--format", "{{.Server.Version}}"], { timeout: 5_000 }).then(
     () => true,

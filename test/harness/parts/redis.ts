@@ -15,7 +15,7 @@ const ADVICE = "install redis-server or valkey-server (7 or newer), or start Doc
 
 type Server = { url: string; stop(): Promise<void> };
 
-/** Finds or makes the Redis that the files of a run share, each below a key prefix of its own. */
+/** Finds or starts the Redis that the files of a run share, each with its own key prefix. */
 export async function startRedisPart() {
   const server = await findPart<Server>("Redis", ADVICE, [
     { name: "TEST_REDIS_URL", attempt: fromEnvironment },
@@ -26,7 +26,7 @@ export async function startRedisPart() {
   return { address: { url: server.url }, stop: server.stop };
 }
 
-/** The Redis program, for a server of one's own: killing and flushing need one. Throws `MissingPart`. */
+/** Finds the Redis program, for a separate server that a test may kill and flush. Throws `MissingPart`. */
 export async function redisBinary(): Promise<string> {
   const file = (await findBinary(NAMES)) ?? (await installed().catch(() => undefined));
   if (file === undefined)
@@ -64,7 +64,7 @@ async function start(binary: string | undefined): Promise<Server | undefined> {
 
 export const REDIS_READY = /Ready to accept connections/;
 
-/** The settings of every Redis of the tests: in memory only, never evicting, as the product asks of its own. */
+/** The settings of every Redis of the tests: in memory only and never evicting, as the product requires. */
 export function redisArguments({ port, dir }: { port: number; dir: string }): string[] {
   const values = {
     port: String(port),
@@ -87,7 +87,7 @@ async function fromContainer(): Promise<Server | undefined> {
 
 let installing: Promise<string | undefined> | undefined;
 
-/** Installs Debian's package, once, where that is possible without asking anybody: as root, with apt-get. */
+/** Installs Debian's package once, where that needs no questions: as root, with apt-get. */
 function installed(): Promise<string | undefined> {
   installing ??= install();
   return installing;
@@ -98,7 +98,7 @@ async function install(): Promise<string | undefined> {
   process.stderr.write("harness: installing redis-server with apt-get, once\n");
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   await run("apt-get", ["update", "-q"], { env });
-  // Only the program is wanted: on the one-user runlevel, which this variable feigns, Debian starts no service of a new package.
+  // Only the program is needed: this variable pretends the one-user runlevel, in which Debian starts no service of a new package.
   const install = ["install", "-y", "-q", "--no-install-recommends", "redis-server"];
   await run("apt-get", install, { env: { ...env, RUNLEVEL: "1" } });
   return await findBinary(NAMES);

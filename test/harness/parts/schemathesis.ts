@@ -7,20 +7,20 @@ import { cacheFolder } from "./kubernetes-build.ts";
 
 const run = promisify(execFile);
 
-/** Another version finds other things: whoever raises it looks at what that one says. */
+/** Another version finds other problems: read its findings when you raise it. */
 const VERSION = "4.32.5";
 
 const ADVICE = "install python3 (3.11 or newer) with its venv module";
 
-/** A command and what it begins with; its own arguments follow. */
+/** A command and its first arguments; the caller's arguments follow. */
 export interface Command {
   readonly file: string;
   readonly args: readonly string[];
 }
 
 /**
- * Schemathesis, which sends an API what its OpenAPI document allows and what it does not: in a virtual environment of its own
- * in the user's cache, made by the first who asks. Throws `MissingPart` with what to install.
+ * Returns the command of Schemathesis, which sends an API what its OpenAPI document allows and what it does not. It is installed into
+ * a virtual environment in the user's cache by the first call. Throws `MissingPart` with what to install.
  */
 export async function schemathesis(): Promise<Command> {
   const folder = join(cacheFolder(), `schemathesis-${VERSION}`);
@@ -30,7 +30,7 @@ export async function schemathesis(): Promise<Command> {
   return { file: python, args: ["-m", "schemathesis.cli"] };
 }
 
-/** Installs beside the folder and renames at the end: it appears whole or not at all, also when two do this at once. */
+/** Installs into a temporary folder and renames at the end: it appears complete or not at all, also with concurrent installs. */
 async function install(folder: string): Promise<void> {
   const python = await findBinary(["python3"]);
   if (python === undefined) throw new MissingPart(`Schemathesis is missing: ${ADVICE}`);
@@ -44,7 +44,7 @@ async function install(folder: string): Promise<void> {
     await rename(work, folder);
   } catch (error) {
     await rm(work, { recursive: true, force: true });
-    // Somebody else was faster.
+    // Another process was faster.
     if (["ENOTEMPTY", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) return;
     const said = error instanceof Error ? error.message.trim().replaceAll(/\s*\n\s*/g, " | ") : String(error);
     throw new MissingPart(`Schemathesis is missing (${said.slice(0, 300)}): ${ADVICE}, and let pip reach its index`);

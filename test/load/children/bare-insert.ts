@@ -3,8 +3,8 @@ import { parseArgs } from "node:util";
 import pg from "pg";
 
 /*
- * The rows of a key with nothing around them: over one connection each, so many writers insert a key and its audit row in a
- * transaction, again and again for a time. Prints how many transactions a second. Usage: … DATABASE_URL WORKSPACE API
+ * Inserts only the rows of a key: many writers, each on its own connection, repeatedly insert a key and its audit row in a
+ * transaction, for a given time. Prints the transactions per second. Usage: … DATABASE_URL WORKSPACE API
  */
 
 const { values, positionals } = parseArgs({

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { Pool } from "undici";
 
-/* What the sidecar is measured against: node:http in, undici out, nothing between. Usage: node pass-through.ts UPSTREAM */
+/* The baseline for the sidecar: node:http in, undici out, nothing in between. Usage: node pass-through.ts UPSTREAM */
 const pool = new Pool(process.argv[2] ?? "", { connections: 64 });
 const server = createServer((request, response) => {
   const { method = "GET", url = "/", headers } = request;

@@ -3,8 +3,8 @@ import { openRedisEdge } from "../../../edge/open.ts";
 import { startSidecar } from "../../../sidecar/start.ts";
 
 /*
- * A sidecar that is like any other, with the same connections and the same policy to follow, but for its checks, which are off:
- * the proxy that the checks are measured against. Usage: … UPSTREAM WORKSPACE POLICY, with REDIS_URL
+ * The baseline for the checks: a sidecar like any other, with the same connections and the same policy to follow, but with its
+ * checks switched off. Usage: … UPSTREAM WORKSPACE POLICY, with REDIS_URL
  */
 const [upstream = "", workspaceId = "", policyId = ""] = process.argv.slice(2);
 const sidecar = await startSidecar({

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 
-/* The app behind the measured proxies: answers at once with a small JSON body. Prints its address. */
+/* The app behind the measured proxies: responds at once with a small JSON body. Prints its address. */
 const BODY = Buffer.from(JSON.stringify({ ok: true, orders: [1, 2, 3] }));
 const server = createServer((request, response) => {
   request.resume();

@@ -4,7 +4,7 @@ import type { Change, KeyState } from "../model.ts";
 import { type Case, toCase } from "./judge.ts";
 
 /*
- * Journals made by hand. Times are seconds after a fixed instant, which says more than Unix ms do; a call takes 10 ms.
+ * Journals made by hand. Times are seconds after a fixed instant, which are easier to read than Unix ms; a call takes 10 ms.
  */
 
 export const T0 = 1_800_000_000_000;
@@ -33,7 +33,7 @@ export function aChange(seconds: number, change: Change, more: Partial<ChangeEnt
 
 export const created = (seconds: number): ChangeEntry => aChange(seconds, { kind: "create", permitted: true });
 
-/** A question about `key-1` at `sidecar-1`. */
+/** A verification of `key-1` at `sidecar-1`. */
 export function anAsk(seconds: number, answer: AskEntry["answer"], more: Partial<AskEntry> = {}): AskEntry {
   return {
     ...{ type: "ask", workspace: "main", key: "key-1", keyKind: "plain", process: "sidecar-1", incarnation: 1 },
@@ -42,7 +42,7 @@ export function anAsk(seconds: number, answer: AskEntry["answer"], more: Partial
   };
 }
 
-/** What `sidecar-1` says of the age of its knowledge. */
+/** The staleness that `sidecar-1` reports. */
 export function aSample(seconds: number, stalenessS: number, more: Partial<SampleEntry> = {}): SampleEntry {
   return {
     ...{ type: "sample", process: "sidecar-1", incarnation: 1 },
@@ -70,7 +70,7 @@ export function aGrant(seconds: number, credits: number, more: Partial<GrantEntr
   };
 }
 
-/** In Postgres, as it is after being created. */
+/** The state in Postgres after its creation. */
 export const found = (state: Partial<KeyState> = {}): FinalKey => ({
   workspace: "main",
   state: { exists: true, enabled: true, expired: false, permitted: true, note: 0, ...state },

@@ -8,25 +8,25 @@ const faults = [aFault("stop-redis", 10, 12)];
 const count = (...asks: AskEntry[]) => judgeAnswers(aCase({ asks, faults })).length;
 const after = 12 + MEND_MS / 1000;
 
-test.each(["unavailable", "none"] as const)("%s is right during a fault and shortly after it alone", (answer) => {
+test.each(["unavailable", "none"] as const)("%s is allowed only during a fault and shortly after it", (answer) => {
   expect(count(anAsk(9, answer))).toBe(1);
   expect(count(anAsk(11, answer))).toBe(0);
   expect(count(anAsk(after - 1, answer))).toBe(0);
   expect(count(anAsk(after + 1, answer))).toBe(1);
-  // Sent before it, answered in it.
+  // Sent before the fault, answered during it.
   expect(count(anAsk(9, answer, { answeredMs: anAsk(10, answer).sentMs }))).toBe(0);
 });
 
-test("what a tenant does to itself excuses no answer to another", () => {
+test("a fault that a tenant causes for itself excuses no reply to another", () => {
   const asks = [anAsk(11, "unavailable")];
   expect(judgeAnswers(aCase({ asks, faults: [aFault("attack", 10, 12)] }))).toHaveLength(1);
 });
 
-test("an answer that no procedure has is never right", () => {
+test("a reply that no procedure has is never allowed", () => {
   expect(count(anAsk(11, "odd"))).toBe(1);
 });
 
-test("some counted requests may meet a store that is slow, and one in twenty of many", () => {
+test("some counted requests may fail because of a slow store, and one in twenty of many", () => {
   const counted = (times: number, answer: AskEntry["answer"]) =>
     Array.from({ length: times }, (_, n) => anAsk(n / 1000, answer, { keyKind: "limited" }));
   expect(count(...counted(10, "unavailable"))).toBe(0);
@@ -35,7 +35,7 @@ test("some counted requests may meet a store that is slow, and one in twenty of 
   expect(count(...counted(900, "valid"), ...counted(100, "unavailable"))).toBe(100);
 });
 
-test("what is calm is what no fault touches, with its mending, between the first question and the last", () => {
+test("the calm time is what no fault or its recovery touches, between the first and the last verification", () => {
   const asks = [anAsk(0, "valid"), anAsk(after + 5, "valid", { answeredMs: anAsk(after + 5, "valid").sentMs })];
   expect(calmMs(aCase({ asks, faults }))).toBe(15_000);
   expect(calmMs(aCase({ asks, faults: [...faults, aFault("attack", 0, 3), aFault("stop-redis", 20, 60)] }))).toBe(
@@ -44,7 +44,7 @@ test("what is calm is what no fault touches, with its mending, between the first
   expect(calmMs(aCase({}))).toBe(0);
 });
 
-test("the slowest mending is told from the end of the last fault", () => {
+test("the slowest recovery is measured from the end of the last fault", () => {
   const asks = [anAsk(11, "none"), anAsk(15, "unavailable"), anAsk(20, "valid")];
   expect(slowestMendMs(aCase({ asks, faults }))).toBe(3000);
 });

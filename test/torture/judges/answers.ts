@@ -5,13 +5,13 @@ import type { Case, Violation } from "./judge.ts";
 const UNDECIDED: ReadonlySet<Answer> = new Set(["unavailable", "none"]);
 
 /**
- * Counted requests get 503 when the store takes longer than 50 ms, which a machine with more work than cores may bring about.
- * Some of them, and so many in a hundred, are put down to that.
+ * A counted request gets 503 when the store takes longer than 50 ms, which may happen on an overloaded machine.
+ * So a few of them, and a percentage, are tolerated.
  */
 const SLOW_MAX = 10;
 const SLOW_PERCENT = 5;
 
-/** Every question gets an answer that says something about the key, but during a fault and shortly after it. */
+/** Every verification gets a reply that decides, except during a fault and shortly after it. */
 export function judgeAnswers({ recorded }: Case): Violation[] {
   const spells = spellsOf(excusing(recorded.faults), { mendMs: MEND_MS });
   const calm = recorded.asks.filter(({ sentMs, answeredMs }) => !touches(spells, sentMs, answeredMs));
@@ -31,7 +31,7 @@ export function judgeAnswers({ recorded }: Case): Violation[] {
   }));
 }
 
-/** For how long no fault excuses an answer, of the time in which questions were asked, ms. */
+/** For how long no fault excuses a reply, within the time of verifications, ms. */
 export function calmMs({ recorded: { asks, faults } }: Case): number {
   const times = asks.flatMap(({ sentMs, answeredMs }) => [sentMs, answeredMs]);
   const [fromMs, toMs] = times.reduce(
@@ -43,7 +43,7 @@ export function calmMs({ recorded: { asks, faults } }: Case): number {
   return Math.max(0, toMs - fromMs - excusedMs.reduce((sum, each) => sum + each, 0));
 }
 
-/** How long after the end of the last fault somebody was still told that it could not be decided, at most, ms. */
+/** How long after the end of the last fault a reply still said that it could not be decided, at most, ms. */
 export function slowestMendMs({ recorded }: Case): number {
   const faults = excusing(recorded.faults);
   const lateMs = (ask: AskEntry): number => {

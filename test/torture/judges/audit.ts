@@ -23,7 +23,7 @@ function eventOf({ subject, change: { kind } }: ChangeEntry): string {
     : "authorization.disconnect_role_and_permissions";
 }
 
-/** Audit exactly once: for each acknowledged change, at most once for one without an answer, never for one refused or not sent. */
+/** Audit exactly once: one row for each acknowledged change, at most one without a reply, none for a refused or unsent one. */
 export function judgeAudit({ recorded, final }: Case): Violation[] {
   const counts = new Map<string, Map<string, number>>();
   for (const { id, event, count } of final.audit) {

@@ -16,24 +16,24 @@ function count(
   return judgeCredits(aCase({ asks, grants, faults }, { credits })).length;
 }
 
-test("all credits may be spent, and not one more", () => {
+test("all credits may be spent, but no more", () => {
   expect(count(spend(CREDITS), 0)).toBe(0);
   expect(count(spend(CREDITS + 1), 0)).toBe(1);
 });
 
-test("what is left agrees with what was spent", () => {
+test("the remaining credits agree with the spent ones", () => {
   expect(count(spend(10), CREDITS - 10)).toBe(0);
   expect(count(spend(10), CREDITS - 9)).toBe(1);
   expect(count(spend(10), CREDITS - 11)).toBe(1);
   expect(count(spend(10), undefined)).toBe(1);
 });
 
-test("a request that got no decision may have spent", () => {
+test("a request without a decision may have spent credits", () => {
   const asks = [...spend(10), ...spend(2, "unavailable"), ...spend(1, "none")];
   expect([count(asks, CREDITS - 10), count(asks, CREDITS - 13), count(asks, CREDITS - 14)]).toEqual([0, 0, 1]);
 });
 
-test("nobody is told that none are left while there are", () => {
+test("no reply says that none are left while there are some", () => {
   const late = spend(1, "exhausted", 50);
   expect(count([...spend(CREDITS), ...late], 0)).toBe(0);
   expect(count([...spend(CREDITS - 1), ...late], 1)).toBe(1);
@@ -44,7 +44,7 @@ test("nobody is told that none are left while there are", () => {
   expect(count([...spend(CREDITS), ...late], 5, { grants: grants(50) })).toBe(0);
 });
 
-test("a grant counts when it was acknowledged; without an answer it may count", () => {
+test("a grant counts when it was acknowledged; without a reply it may count", () => {
   const grants = [aGrant(1, 50), aGrant(2, 7, { outcome: "unknown" }), aGrant(3, 900, { outcome: "refused" })];
   expect(count(spend(10), CREDITS + 40, { grants })).toBe(0);
   expect(count(spend(10), CREDITS + 47, { grants })).toBe(0);
@@ -59,7 +59,7 @@ test("a loss of Redis forgets what was spent in the seconds before it, and no mo
   expect(count([...early, ...late], CREDITS - 9, { faults })).toBe(1);
 });
 
-test("what could not be written while Postgres was away is forgotten with it", () => {
+test("spending that could not be written while Postgres was down is lost with it", () => {
   const faults = [aFault("abort-postgres", 8, 12), aFault("restart-redis-empty", 14, 15)];
   expect(count(spend(10, "valid", 7), CREDITS, { faults })).toBe(0);
   expect(count(spend(10, "valid", 3), CREDITS, { faults })).toBe(1);

@@ -3,15 +3,15 @@ import { CREDITS } from "../load/keys.ts";
 import { losses, spellsOf, touches } from "./faults.ts";
 import type { Case, Violation } from "./judge.ts";
 
-/** What was spent is written to Postgres at least once a second; twice that, and the moment it takes. */
+/** Spent credits are written to Postgres at least once a second; this allows twice that, and the time of the write. */
 const WRITE_BEHIND_MS = 3_000;
-/** After a store is back, the writing has to catch up. */
+/** After a store is back, the writes must catch up. */
 const MEND_MS = 5_000;
 
 /**
- * Credits spent and acknowledged are never more than were granted. Where Redis is lost, so is what was spent since the last
- * writing: that much more may be spent. What is left at the end agrees with what was spent, and nobody was told that none were
- * left while there were.
+ * Credits whose spending was acknowledged never exceed those granted. When Redis is lost, so is what was spent since the last
+ * write: that much more may be spent. The rest at the end agrees with what was spent, and no request was refused for lack of credits
+ * while there were some.
  */
 export function judgeCredits({ recorded, final }: Case): Violation[] {
   const keys = new Set(recorded.asks.filter(({ keyKind }) => keyKind === "credited").map(({ key }) => key));
@@ -33,7 +33,7 @@ export function judgeCredits({ recorded, final }: Case): Violation[] {
   });
 }
 
-/** What was left when the question was answered, if all that may have been spent by then was. */
+/** The credits that were left when the reply came, if everything that may have been spent by then was. */
 function leftAtLeast(
   of: { asks: readonly AskEntry[]; grants: readonly GrantEntry[] },
   { sentMs, answeredMs }: AskEntry,
@@ -49,13 +49,13 @@ const add = (list: readonly number[]): number => list.reduce((sum, each) => sum 
 
 export interface CreditSums {
   readonly grantedMin: number;
-  /** With the grants that got no answer. */
+  /** Including the grants without a reply. */
   readonly grantedMax: number;
   /** By requests that were answered. */
   readonly spent: number;
-  /** By requests without an answer, or with one that says that it cannot be decided. */
+  /** By requests without a reply, or whose reply says that the key cannot be decided. */
   readonly maybeSpent: number;
-  /** What losses of Redis may have forgotten. */
+  /** What losses of Redis may have lost. */
   readonly forgotten: number;
 }
 
@@ -80,7 +80,7 @@ function sumsOf(of: {
   };
 }
 
-/** Since when what was spent may not have been written: a moment before the loss, or before the faults that led up to it. */
+/** Since when spending may be unwritten: shortly before the loss, or before the faults that led to it. */
 function lastWritten(loss: FaultEntry, faults: readonly FaultEntry[]): number {
   const writers = spellsOf(faults, { mendMs: MEND_MS, isMeant: ({ kind }) => !kind.includes("sidecar") });
   const fromMs = loss.startedMs - WRITE_BEHIND_MS;

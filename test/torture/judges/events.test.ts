@@ -4,7 +4,7 @@ import { judgeEvents } from "./events.ts";
 
 const asks = [anAsk(1, "valid"), anAsk(2, "none")];
 
-test("as many events as requests are the most", () => {
+test("there are at most as many events as requests", () => {
   expect(judgeEvents(aCase({ asks }, { eventCount: 2 }))).toEqual([]);
   expect(judgeEvents(aCase({ asks }, { eventCount: 3 }))).toHaveLength(1);
   expect(judgeEvents(aCase({ asks }, { eventCount: 3, sweep: [anAsk(3, "valid")] }))).toEqual([]);

@@ -1,6 +1,6 @@
 import type { Case, Violation } from "./judge.ts";
 
-/** Events are counted at most once: one per request, and not more of them than requests. */
+/** Events are stored at most once: one per request, and not more of them than requests. */
 export function judgeEvents({ recorded, sweep, final }: Case): Violation[] {
   const repeated = final.repeatedEvents.map(({ requestId, count }) => ({
     judge: "events",

@@ -1,18 +1,18 @@
 import type { FaultEntry } from "../journal.ts";
 import { TENANT_FAULTS } from "../plan.ts";
 
-/** After a fault everything is as promised again within the time that a change may take. */
+/** After a fault every promise holds again within the time that a change may take. */
 export const MEND_MS = 30_000;
 
 const OF_TENANTS: ReadonlySet<FaultEntry["kind"]> = TENANT_FAULTS;
 
-/** From a fault to where what it did is mended. */
+/** From the start of a fault until its effects are over. */
 export interface Spell {
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-/** What the shared store forgets, or goes back from. */
+/** Faults after which the shared store has lost data, or has gone back in time. */
 const LOSSES: ReadonlySet<FaultEntry["kind"]> = new Set([
   "flush-redis",
   "restart-redis-empty",
@@ -22,14 +22,14 @@ const LOSSES: ReadonlySet<FaultEntry["kind"]> = new Set([
 export const happened = (faults: readonly FaultEntry[]): FaultEntry[] =>
   faults.filter(({ skipped }) => skipped === undefined);
 
-/** What a tenant does to itself excuses nothing that the others meet. */
+/** A fault that a tenant causes for itself does not excuse effects on other tenants. */
 export const excusing = (faults: readonly FaultEntry[]): FaultEntry[] =>
   happened(faults).filter(({ kind }) => !OF_TENANTS.has(kind));
 
 export const losses = (faults: readonly FaultEntry[]): FaultEntry[] =>
   happened(faults).filter(({ kind }) => LOSSES.has(kind));
 
-/** Faults of these kinds, each with `mendMs` after its end; those that touch one another are one spell. */
+/** Faults of these kinds, each extended by `mendMs`; overlapping ones become one spell. */
 export function spellsOf(
   faults: readonly FaultEntry[],
   { mendMs, isMeant = () => true }: { mendMs: number; isMeant?: (fault: FaultEntry) => boolean },
@@ -47,6 +47,6 @@ export function spellsOf(
   return spells;
 }
 
-/** True when the two meet. */
+/** Whether one of the spells overlaps the period. */
 export const touches = (spells: readonly Spell[], fromMs: number, toMs: number): boolean =>
   spells.some((spell) => spell.fromMs <= toMs && fromMs <= spell.toMs);

@@ -2,15 +2,15 @@ import type { FaultEntry, SampleEntry } from "../journal.ts";
 import { excusing, MEND_MS } from "./faults.ts";
 import type { Case, Violation } from "./judge.ts";
 
-/** A relay that stands still is replaced within this time. */
+/** A hanging relay is replaced within this time. */
 const TAKEOVER_MS = 10_000;
-/** The new one goes on where the old one stood. */
+/** The new relay catches up within this time. */
 const AFTER_TAKEOVER_MS = 5_000;
 const SPARE_MS = 5_000;
 
 /**
- * Knowledge is no older than the faults explain: of the time for which nothing arrived, all but a moment lies in a fault or
- * shortly after one. An api-server that is away, or stands still, explains no more than it takes another to relay.
+ * Data is no staler than the faults explain: of the time for which nothing arrived, all but a moment lies in a fault or
+ * shortly after one. An api-server that is down or hangs explains only the time until another one takes over as relay.
  */
 export function judgeFreshness({ recorded }: Case): Violation[] {
   const excused = excusing(recorded.faults)

@@ -11,7 +11,7 @@ test.each(["refused", "forbidden", "limited", "exhausted"] as const)(
   },
 );
 
-test("a process that says nothing of its knowledge may not have heard of the key; the one that made it has", () => {
+test("a process that reports nothing may not have the key yet; the one that made it has", () => {
   const asks = [anAsk(1, "refused"), anAsk(1, "refused", { process: "api-1" })];
   expect(count({ changes: [created(0)], asks })).toBe(1);
 });
@@ -30,7 +30,7 @@ test("a key without the permission is forbidden the guarded path, and no other",
   expect(count({ changes, samples, asks })).toBe(1);
 });
 
-test("a change without an answer may have happened", () => {
+test("a change without a reply may have happened", () => {
   const changes = [created(0), aChange(10, { kind: "disable" }, { outcome: "unknown" })];
   expect(count({ changes, samples: [aSample(14, 1)], asks: [anAsk(15, "refused")] })).toBe(0);
 });

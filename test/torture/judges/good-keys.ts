@@ -3,7 +3,7 @@ import type { KeyKind } from "../model.ts";
 import type { Case, Violation } from "./judge.ts";
 import { contradicts, historyOf } from "./verdicts.ts";
 
-/** Each kind of key has one reason more for which it may be turned away. */
+/** Each kind of key has one more reason for a refusal. */
 const REFUSALS: Readonly<Record<KeyKind, ReadonlySet<Answer>>> = {
   plain: new Set(["refused", "forbidden", "limited", "exhausted"]),
   limited: new Set(["refused", "forbidden", "exhausted"]),
@@ -11,8 +11,8 @@ const REFUSALS: Readonly<Record<KeyKind, ReadonlySet<Answer>>> = {
 };
 
 /**
- * No good key is refused: neither one that was good all the while, nor a new one, or one that is good again, once the
- * process says that it knows of that.
+ * No good key is refused: not one that was good all the time, and not a new one, or one that is good again, once the
+ * process reports that it has that change.
  */
 export function judgeGoodKeys(of: Case): Violation[] {
   return of.recorded.asks

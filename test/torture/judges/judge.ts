@@ -3,20 +3,20 @@ import type { AskEntry, Recorded } from "../journal.ts";
 import type { History, SentChange } from "../model.ts";
 import { Knowledge } from "./knowledge.ts";
 
-/** Something that was promised and did not hold. */
+/** A broken promise. */
 export interface Violation {
   readonly judge: string;
   readonly what: string;
   readonly atMs: number;
-  /** What to look for in the journal. */
+  /** What to search for in the journal. */
   readonly evidence: Readonly<Record<string, unknown>>;
 }
 
-/** All that a judge may look at. Judges are pure: the same case gives the same violations. */
+/** What a judge may use. Judges are pure functions. */
 export interface Case {
   readonly recorded: Recorded;
   readonly final: Final;
-  /** Answers of the quiet system at the end: every key at every sidecar. */
+  /** Replies of the idle system at the end: every key at every sidecar. */
   readonly sweep: readonly AskEntry[];
   readonly histories: ReadonlyMap<string, History>;
   readonly knowledge: Knowledge;
@@ -28,7 +28,7 @@ export function toCase(of: Pick<Case, "recorded" | "final" | "sweep">): Case {
   return { ...of, histories: toHistories(of.recorded), knowledge: new Knowledge(of.recorded.samples) };
 }
 
-/** By key: the changes that happened, or may have. */
+/** By key: the changes that happened or may have happened. */
 function toHistories({ changes }: Recorded): Map<string, History> {
   const histories = new Map<string, History & { changes: SentChange[] }>();
   for (const { id, key, workspace, change, via, sentMs, answeredMs, outcome } of changes) {

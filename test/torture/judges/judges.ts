@@ -10,7 +10,7 @@ import { judgeLimits } from "./limits.ts";
 import { judgeRevoked } from "./revoked.ts";
 import { judgeSweep } from "./sweep.ts";
 
-/** By what each looks at. */
+/** By what each checks. */
 export const JUDGES = {
   kept: judgeKept,
   revoked: judgeRevoked,

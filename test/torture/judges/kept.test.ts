@@ -32,7 +32,7 @@ test.each([
     violations: 1,
   },
   {
-    name: "a key was changed though nobody did so",
+    name: "a key was changed without a request",
     changes: [created(0)],
     state: found({ enabled: false }),
     violations: 1,
@@ -42,7 +42,7 @@ test.each([
   expect(judgeKept(aCase({ changes }, { keys }))).toHaveLength(violations);
 });
 
-test("whether a change without an answer happened, its row in the audit log tells", () => {
+test("the row in the audit log shows whether a change without a reply happened", () => {
   const unknown = aChange(1, { kind: "disable" }, { outcome: "unknown" });
   const count = (enabled: boolean, isInAudit: boolean) => {
     const audit = isInAudit ? [{ id: unknown.id, event: "key.update", count: 1 }] : [];
@@ -65,7 +65,7 @@ test.each([
   expect([count([made, taken], []), count([made, taken], [key])]).toEqual([0, 1]);
 });
 
-test("a change that is refused though nobody else changes the key is a violation, and did not happen", () => {
+test("a refused change of a key that no other client changes is a violation, and did not happen", () => {
   const refused = aChange(1, { kind: "disable" }, { outcome: "refused", status: 404 });
   const [violation, ...more] = judgeKept(
     aCase({ changes: [created(0), refused] }, { keys: new Map([["key-1", found()]]) }),

@@ -2,8 +2,8 @@ import { ABSENT, applyChange, type History, type KeyState } from "../model.ts";
 import type { Case, Violation } from "./judge.ts";
 
 /**
- * Nothing acknowledged is lost: each key, role and permission is in Postgres as its changes leave it. Whether one without an answer happened, its row
- * in the audit log tells, for that is written with it or not at all.
+ * Nothing acknowledged is lost: each key, role and permission is in Postgres as its changes leave it. The row in the audit log, which
+ * is written in the same transaction, shows whether a change without a reply happened.
  */
 export function judgeKept(of: Case): Violation[] {
   const { histories, final, recorded } = of;
@@ -24,7 +24,7 @@ export function judgeKept(of: Case): Violation[] {
       },
     ];
   });
-  // Nobody else changes these keys, so a refusal says that one was not found as it had been left.
+  // Only this client changes these keys, so a refusal means that a key was not in the state that it had left.
   const refused = recorded.changes
     .filter(({ outcome }) => outcome === "refused")
     .map((entry) => ({
@@ -44,7 +44,7 @@ function finalState({ changes }: History, inAudit: ReadonlySet<string>): KeyStat
   return state;
 }
 
-/** Of a key that is gone nothing else counts. */
+/** For a deleted key, nothing else is compared. */
 function isSame(wanted: KeyState, found: KeyState | undefined): boolean {
   if (!wanted.exists) return found === undefined || !found.exists;
   return (

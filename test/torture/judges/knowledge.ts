@@ -1,15 +1,15 @@
 import type { SampleEntry } from "../journal.ts";
 
-/** What one life of a process said of its knowledge: in the order of time, the instant up to which it knows only grows. */
+/** The reports of one life of a process: in order of time, the instant up to which it knows everything only increases. */
 interface Life {
   readonly answeredMs: number[];
   readonly upToMs: number[];
 }
 
-/** Clocks: a process estimates that of Redis, from a question whose way back takes a moment. */
+/** A tolerance for clocks: a process estimates the clock of Redis from a round trip. */
 const MARGIN_MS = 300;
 
-/** Up to which instant each process said that it knows everything. */
+/** The instant up to which each process reported to know everything. */
 export class Knowledge {
   readonly #lives = new Map<string, Life>();
 
@@ -23,7 +23,7 @@ export class Knowledge {
     }
   }
 
-  /** What the process had said before this instant; -Infinity when it had said nothing. */
+  /** What the process had reported before this instant; -Infinity when nothing. */
   upToMs(of: { process: string; incarnation: number; beforeMs: number }): number {
     const { answeredMs, upToMs } = this.#life(of.process, of.incarnation);
     let [low, high] = [0, answeredMs.length];

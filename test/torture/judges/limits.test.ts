@@ -4,7 +4,7 @@ import { LIMIT } from "../load/keys.ts";
 import { aCase, aFault, anAsk, aSample } from "./a-case.ts";
 import { judgeLimits } from "./limits.ts";
 
-/** So many requests let in, all in one window (the fixed instant is the start of one), from two processes by turns. */
+/** This many requests are accepted, all in one window (which starts at the fixed instant), alternately at two processes. */
 function count(
   letIn: number,
   {
@@ -20,32 +20,32 @@ function count(
   return judgeLimits(aCase({ asks, faults, samples })).length;
 }
 
-test("the limit is let in, and not one more", () => {
+test("the limit is admitted, and no more", () => {
   expect([count(LIMIT), count(LIMIT + 1)]).toEqual([0, 1]);
 });
 
-test("two windows have two limits", () => {
+test("each of two windows admits the limit", () => {
   expect(count(2 * LIMIT, { fromS: 5 - LIMIT / 100 })).toBe(0);
 });
 
-test("a store that was lost in the window counts anew, but counts", () => {
+test("a store that was lost in the window starts counting again", () => {
   const faults = [aFault("flush-redis", 2, 2)];
-  // Both processes had to find out that it was there again.
+  // Both processes had to notice that it was back.
   expect([count(4 * LIMIT, { faults }), count(4 * LIMIT + 1, { faults })]).toEqual([0, 1]);
 });
 
-test("a store that was away lets each process count for itself", () => {
+test("while the store was down each process counts for itself", () => {
   const faults = [aFault("stop-redis", 0, 2)];
   expect([count(3 * LIMIT, { faults }), count(3 * LIMIT + 1, { faults })]).toEqual([0, 1]);
 });
 
-test("a fault of something else excuses nothing, nor one that was left out, nor one long ago", () => {
+test("a fault of another part excuses nothing, nor a skipped one, nor one long ago", () => {
   expect(count(LIMIT + 1, { faults: [aFault("abort-postgres", 0, 2)] })).toBe(1);
   expect(count(LIMIT + 1, { faults: [aFault("flush-redis", 2, 2, { skipped: "busy" })] })).toBe(1);
   expect(count(LIMIT + 1, { faults: [aFault("flush-redis", -10, -9)] })).toBe(1);
 });
 
-test("a sidecar that counts for itself when the store is slow may let in as much again, when it says that it did", () => {
+test("a sidecar that counts for itself when the store is slow may admit as much again, if it reports that", () => {
   const said = (after: number, process: string) => [
     aSample(-1, 0, { process, limitFailures: 7 }),
     aSample(6, 0, { process, limitFailures: after }),
@@ -58,6 +58,6 @@ test("a sidecar that counts for itself when the store is slow may let in as much
     [LIMIT, 2 * LIMIT, 2 * LIMIT + 1].map((letIn) => count(letIn, { workspace, samples }));
   expect(counts("second", one)).toEqual([0, 0, 1]);
   expect(counts("second", none)).toEqual([0, 1, 1]);
-  // Its policy is to let nobody in.
+  // The policy of `main` is to refuse.
   expect(counts("main", one)).toEqual([0, 1, 1]);
 });

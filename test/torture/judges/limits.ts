@@ -3,16 +3,15 @@ import { LIMIT, LIMIT_WINDOW_MS, LOCAL_WORKSPACE } from "../load/keys.ts";
 import { losses, spellsOf, touches } from "./faults.ts";
 import type { Case, Violation } from "./judge.ts";
 
-/** After Redis is back, each process has to find that out. */
+/** After Redis is back, each process must notice it. */
 const MEND_MS = 5_000;
-/** Clocks: Redis counts by its own, which is this machine's, to the millisecond. */
+/** A tolerance for clocks: Redis counts by its own, which is this machine's, to the millisecond. */
 const EDGE_MS = 2;
 
 /**
- * Strict limits are never over in an aligned window. Where the store was lost in it, counting began anew; where it was away
- * (or the machine stood still, and the store with it), each process that was asked counted for itself: then one more window's
- * worth for each loss and each process. A sidecar whose policy is to count for itself does so also when the store is slow, and
- * says how often.
+ * Strict limits are never exceeded in an aligned window. If the store lost its data in the window, counting began again. If it was
+ * down (or the whole machine hung), each process that got requests counted for itself. So each loss and each process allows one more
+ * window's worth. A sidecar whose policy counts locally does so also when the store is slow, and reports how often.
  */
 export function judgeLimits({ recorded }: Case): Violation[] {
   const { faults } = recorded;
@@ -22,7 +21,7 @@ export function judgeLimits({ recorded }: Case): Violation[] {
   for (const ask of recorded.asks) {
     if (ask.answer !== "valid" || ask.keyKind !== "limited") continue;
     const window = Math.floor((ask.sentMs - EDGE_MS) / LIMIT_WINDOW_MS);
-    // One that may have been counted in the next window is left out.
+    // A request that may have been counted in the next window is left out.
     if (Math.floor((ask.answeredMs + EDGE_MS) / LIMIT_WINDOW_MS) !== window) continue;
     const place = `${ask.key} ${window}`;
     windows.set(place, [...(windows.get(place) ?? []), ask]);
@@ -46,7 +45,7 @@ export function judgeLimits({ recorded }: Case): Violation[] {
   });
 }
 
-/** True when the process may have met a store that was too slow in that time, and counts for itself then. */
+/** Whether the process may have found the store too slow in that time, and counted for itself. */
 function countedAlone(
   { samples }: Recorded,
   { workspace }: AskEntry,

@@ -3,12 +3,12 @@ import { eras, expectedVerdict, type History, type SentChange } from "../model.t
 import type { Case, Violation } from "./judge.ts";
 import { contradicts, historyOf } from "./verdicts.ts";
 
-/** The promise. */
+/** The promised time. */
 export const BOUND_MS = 30_000;
 
 /**
- * Revoked means refused: by the process that acknowledged it at once, by any other as soon as it says that it knows of
- * everything up to then. As that is exported, an answer later than the bound is a violation unless staleness was past it.
+ * A revoked key is refused: at once by the process that acknowledged it, by any other as soon as it reports that it has all
+ * changes up to then. Since staleness is exported, a later acceptance is a violation only if the reported staleness was within it.
  */
 export function judgeRevoked(of: Case): Violation[] {
   return of.recorded.asks
@@ -27,14 +27,14 @@ const lateMs = (of: Case, ask: AskEntry): number | undefined => {
 };
 
 export interface Delays {
-  /** Revocations, times processes that were asked about the key afterwards. */
+  /** Number of revocations × processes at which the key was verified afterwards. */
   readonly count: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
 }
 
-/** How long after each acknowledged revocation each process still let the key in; 0 when it did not. */
+/** How long after each acknowledged revocation each process still accepted the key; 0 when it did not. */
 export function revocationDelays(of: Case): Delays {
   const latest = new Map<string, number>();
   for (const ask of of.recorded.asks) {
@@ -49,7 +49,7 @@ export function revocationDelays(of: Case): Delays {
   return { count: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: sorted.at(-1) ?? 0 };
 }
 
-/** The change that was acknowledged before the question and after which the key should not have been let in. */
+/** The change that was acknowledged before the verification and after which the key should have been refused. */
 function revokedBefore({ histories }: Case, ask: AskEntry): SentChange | undefined {
   if (!DECIDED.has(ask.answer)) return undefined;
   const latest = (name: string | undefined) =>
@@ -58,7 +58,7 @@ function revokedBefore({ histories }: Case, ask: AskEntry): SentChange | undefin
   const granted = shared?.state.permitted ?? false;
   if (own === undefined || expectedVerdict(own.state, { needs: ask.needs, granted }) === "valid") return undefined;
   const changes = [own.begun, shared?.begun].filter((begun) => begun !== undefined);
-  // The later of the two took it away; nothing that is still on its way counts.
+  // The later of the two revoked it; changes in flight do not count.
   if (changes.some(({ acknowledgedMs }) => acknowledgedMs === undefined || acknowledgedMs > ask.sentMs))
     return undefined;
   return changes.sort((a, b) => a.sentMs - b.sentMs).at(-1);

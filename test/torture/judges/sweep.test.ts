@@ -25,7 +25,7 @@ test.each([
   expect(count(answer, state)).toBe(violations);
 });
 
-test("what was asked again counts as it was answered last", () => {
+test("of repeated verifications the last reply counts", () => {
   const asks = (...answers: AskEntry["answer"][]) => answers.map((answer, n) => anAsk(n, answer, { needs: "own" }));
   const keys = new Map([["key-1", found()]]);
   expect(judgeSweep(aCase({}, { keys, sweep: asks("none", "valid") }))).toEqual([]);

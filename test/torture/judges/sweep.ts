@@ -1,9 +1,9 @@
 import { expectedVerdict } from "../model.ts";
 import type { Case, Violation } from "./judge.ts";
 
-/** When all is quiet, every key is answered at each sidecar as Postgres has it. A limited one may have used up its limit. */
+/** At the end, each sidecar decides every key as Postgres has it. A limited key may have used up its limit. */
 export function judgeSweep({ sweep, final }: Case): Violation[] {
-  // What could not be decided was asked again.
+  // A verification that could not be decided was repeated.
   const last = new Map(sweep.map((ask) => [`${ask.process} ${ask.key}`, ask]));
   return [...last.values()].flatMap((ask): Violation[] => {
     const { state, granted = false } = final.keys.get(ask.key) ?? {};

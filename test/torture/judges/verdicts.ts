@@ -2,7 +2,7 @@ import type { AskEntry } from "../journal.ts";
 import { admissibleEras, type Era, expectedVerdict } from "../model.ts";
 import type { Case } from "./judge.ts";
 
-/** The eras that the answer may reflect, undefined when the journal knows nothing of the name. */
+/** The eras that the reply may reflect; undefined for an unknown name. */
 function erasOf({ histories, knowledge }: Case, ask: AskEntry, name: string): Era[] | undefined {
   const history = histories.get(name);
   if (history === undefined) return undefined;
@@ -11,7 +11,7 @@ function erasOf({ histories, knowledge }: Case, ask: AskEntry, name: string): Er
   return admissibleEras(history, { process, sentMs, answeredMs, knewUpToMs });
 }
 
-/** True when no states that the answer may reflect, of the key and of what may permit it more, give such an answer. */
+/** Whether no admissible state, of the key and of what may grant it the permission, explains the reply. */
 export function contradicts(of: Case, ask: AskEntry): boolean {
   const eras = erasOf(of, ask, ask.key);
   if (eras === undefined) return false;
@@ -22,7 +22,7 @@ export function contradicts(of: Case, ask: AskEntry): boolean {
   );
 }
 
-/** For the evidence: what was done to the key and to what permits it, as the journal has it, in ms from the question. */
+/** For the evidence: the changes of the key and of what grants it the permission, in ms relative to the verification. */
 export const historyOf = ({ histories }: Case, { key, through, sentMs: askedMs }: AskEntry): unknown =>
   [key, through ?? ""].flatMap((name) =>
     (histories.get(name)?.changes ?? []).map(({ id, change, via, sentMs, acknowledgedMs }) => ({

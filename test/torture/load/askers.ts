@@ -10,13 +10,13 @@ import { sample } from "./samples.ts";
 import { Servers } from "./servers.ts";
 
 /*
- * Those who present keys. Each process has its own, so that one that stands still keeps nobody from asking the others.
+ * Clients that present keys. Each process has its own, so a process that hangs does not stop the verifications at others.
  */
 
 const ASK_PAUSE_MS = 30;
 const SAMPLE_PAUSE_MS = 300;
 const BURST_PAUSE_MS = 250;
-/** More than a window lets through, over a few bursts. */
+/** More than a window allows, over a few bursts. */
 const BURST = 6;
 
 export interface AskerOptions {
@@ -28,19 +28,19 @@ export interface AskerOptions {
   readonly signal: AbortSignal;
 }
 
-/** A process, and the workspaces that it answers for. */
+/** A process, and the workspaces that it serves. */
 export interface Door {
   readonly part: Part;
   readonly workspaces: readonly WorkspaceName[];
 }
 
-/** The attacker's workspace is asked about at the api-servers, which read the truth. */
+/** The attacker's workspace is verified only at the api-servers, which read Postgres. */
 export const doors = ({ apiServers, sidecars }: World): Door[] => [
   ...apiServers.map((part) => ({ part, workspaces: ["main", "second", "attacker"] as const })),
   ...sidecars.map(({ part, workspace }) => ({ part, workspaces: [workspace] })),
 ];
 
-/** Asks one process about plain keys, above all those changed a moment ago. */
+/** Verifies plain keys at one process, most often those changed recently. */
 export async function runAsker(
   { random, http, journal, keys, world, signal }: AskerOptions,
   door: Door,
@@ -55,7 +55,7 @@ export async function runAsker(
   }
 }
 
-/** What bulk changes delete is asked for more often when it has just been deleted. */
+/** Permissions that bulk changes delete are requested more often directly after the deletion. */
 function chooseWanted(random: Random, { bulk }: Keys, key: LoadKey): Wanted {
   if (key.bulk && bulk.made > 0 && random.chance(0.3)) {
     const last = Math.max(0, bulk.deleted - 1);
@@ -65,7 +65,7 @@ function chooseWanted(random: Random, { bulk }: Keys, key: LoadKey): Wanted {
   return { needs: random.chance(0.5) ? "own" : "none" };
 }
 
-/** Presents the limited and the credited keys of a workspace at every process that knows it, some at once. */
+/** Presents the limited and the credited keys of a workspace at every process that serves it, some concurrently. */
 export async function runSpender(
   { random, http, journal, keys, world, signal }: AskerOptions,
   name: WorkspaceName,
@@ -88,7 +88,7 @@ export async function runSpender(
   }
 }
 
-/** Writes down what a process says of the age of its knowledge, again and again. */
+/** Records the staleness that a process reports, repeatedly. */
 export async function runSampler({ http, journal, signal }: AskerOptions, part: Part): Promise<void> {
   while (!signal.aborted) {
     await sample(http, part, journal);

@@ -4,7 +4,7 @@ import type { Random } from "../random.ts";
 import type { World } from "../world/world.ts";
 
 /*
- * A tenant whose Redis user is in wrong hands: it may write anything below its own prefix, and does.
+ * A tenant whose Redis user is compromised: it may write anything below its own prefix, and does.
  */
 
 const USER = "attacker";
@@ -13,14 +13,14 @@ const FLOOD = 1_000;
 const PAUSE_MS = 1_500;
 const TIMEOUT_MS = 3_000;
 
-/** Goes on for so long, also while Redis comes and goes. */
+/** Continues for this time, also while Redis is down. */
 export async function attack(
   { world, random, signal }: { world: World; random: Random; signal: AbortSignal },
   forMs: number,
 ): Promise<void> {
   const untilMs = performance.now() + forMs;
   while (performance.now() < untilMs && !signal.aborted) {
-    // Redis may be away, or have forgotten the user: then the next try makes it anew.
+    // Redis may be down, or may have lost the user: the next attempt creates it again.
     await attackOnce(world, random).catch(() => undefined);
     await sleep(random.pauseMs(PAUSE_MS));
   }
@@ -42,7 +42,7 @@ async function attackOnce(world: World, random: Random): Promise<void> {
   }
 }
 
-/** Other types where lists, sets, hashes and streams are expected. */
+/** Writes other types where lists, sets, hashes and streams are expected. */
 async function replaceTypes(
   redis: Redis,
   { prefix, id, random }: { prefix: string; id: string; random: Random },
@@ -57,7 +57,7 @@ async function replaceTypes(
   }
 }
 
-/** Much, and nothing of it what it should be. Where the type is right, it is accepted. */
+/** Writes a lot of invalid data, of the right type so that it is accepted. */
 async function flood(redis: Redis, prefix: string, random: Random): Promise<void> {
   const batch = redis.pipeline();
   for (let n = 0; n < FLOOD; n++) {
@@ -67,6 +67,6 @@ async function flood(redis: Redis, prefix: string, random: Random): Promise<void
     if (n % 10 === 0) batch.hset(`${prefix}:cr:{${name}}`, { rev: "x", granted: "-1", spent: "1e400", open: "maybe" });
     batch.xadd(`${prefix}:events`, "*", "e", random.chance(0.5) ? "{" : `{"type":"verification","id":"${n}\0"}`);
   }
-  // Each answer may be that the type is another one.
+  // A reply may be an error about the type.
   await batch.exec();
 }

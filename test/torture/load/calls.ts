@@ -5,10 +5,10 @@ import { type Http, type Result, readJson } from "./http.ts";
 import { type LoadKey, PERMISSION, permissionKey, roleKey } from "./keys.ts";
 
 /*
- * The calls of the load, and what an answer means.
+ * The calls of the load, and how their replies are interpreted.
  */
 
-/** Longer than a healthy answer takes, shorter than a stopped process sleeps. */
+/** Longer than a healthy reply takes, shorter than a process is stopped. */
 const CHANGE_TIMEOUT_MS = 8_000;
 const ASK_TIMEOUT_MS = 5_000;
 
@@ -17,7 +17,7 @@ export interface ProcedureCall {
   readonly workspace: Workspace;
   readonly procedure: string;
   readonly body: unknown;
-  /** The user agent, which the audit log keeps. */
+  /** The user agent, which is stored in the audit log. */
   readonly id: string;
   readonly timeoutMs?: number;
 }
@@ -42,7 +42,7 @@ interface Body {
   readonly error?: { readonly type?: string; readonly detail?: string };
 }
 
-/** What became of a change. `service_unavailable` may have happened: the answer of the commit may have been lost. */
+/** The outcome of a change. After `service_unavailable` it may have happened: the reply of the commit may have been lost. */
 export function outcomeOf(result: Result): {
   outcome: "acknowledged" | "refused" | "unknown" | "unsent";
   status?: number;
@@ -78,7 +78,7 @@ const KINDS: Readonly<Record<string, Answer>> = {
 
 type Read = Pick<AskEntry, "answer" | "status" | "requestId" | "detail">;
 
-/** What an api-server says of a key. */
+/** What an api-server returns for a key. */
 export function readVerification(result: Result): Read {
   if (result.kind !== "answered") return { answer: "none", detail: result.why };
   const { status } = result;
@@ -90,7 +90,7 @@ export function readVerification(result: Result): Read {
   return { answer, status, requestId, detail: `${kind}: ${body?.error?.detail}` };
 }
 
-/** What a sidecar answers, whose app says 200. */
+/** What a sidecar returns, whose app answers 200. */
 export function readGate(result: Result): Read {
   if (result.kind !== "answered") return { answer: "none", detail: result.why };
   const requestId = String(result.headers["x-request-id"] ?? "");
@@ -103,10 +103,10 @@ export function readGate(result: Result): Read {
 
 const kindOf = (body: Body | undefined): string => body?.error?.type?.split("/").at(-1) ?? "no kind";
 
-/** What a question asks for: nothing, the permission that some keys hold, or one of those that all keys hold. */
+/** What a verification requires: nothing, the permission that some keys hold, or one that all keys hold. */
 export type Wanted = { readonly needs: "none" | "own" } | { readonly needs: "shared"; readonly slug: string };
 
-/** Asks a process about a key. Only a question that needs no permission costs a credit. */
+/** Verifies a key at a process. Only a verification without a permission costs a credit. */
 export async function ask(
   http: Http,
   options: { part: Part; workspace: Workspace; key: LoadKey; wanted: Wanted },
@@ -138,7 +138,7 @@ export async function ask(
   return { type: "ask", ...of, ...at, sentMs, answeredMs, ...read };
 }
 
-/** The path of the sidecar that needs the permission. */
+/** The path at the sidecar that requires the permission. */
 export const guardedPath = (slug: string): string => `/guarded/${slug}`;
 
 function throughOf({ workspace, role }: LoadKey, wanted: Wanted): string | undefined {

@@ -9,13 +9,13 @@ import { type Keys, type LoadKey, PERMISSION, roleKey } from "./keys.ts";
 import type { Servers } from "./servers.ts";
 
 /*
- * A customer's backend that makes and changes keys, one call after the other. It never changes a key again whose last change
- * got no answer: that one may still happen.
+ * A customer's backend that makes and changes keys, one call after another. It never changes a key again whose last change
+ * got no reply, because that one may still happen.
  */
 
 const PAUSE_MS = 120;
 const GRANT_MAX = 10;
-/** How many of its keys are asked about when a role has changed. */
+/** How many of its keys are verified after a change of a role. */
 const ASKED_OF_ROLE = 4;
 
 export interface ChangerOptions {
@@ -30,7 +30,7 @@ export interface ChangerOptions {
   readonly signal: AbortSignal;
 }
 
-/** Returns when the signal is aborted, and the call under way has ended. */
+/** Returns when the signal is aborted and the call in flight has ended. */
 export async function runChanger(options: ChangerOptions): Promise<void> {
   const { random, signal } = options;
   for (let n = 1; !signal.aborted; n++) {
@@ -61,7 +61,7 @@ async function changeKey(options: ChangerOptions, id: string): Promise<void> {
   }
 }
 
-/** A live key nobody is changing, which has not been lost sight of. */
+/** A live key without a change in flight, and without a change whose outcome is unknown. */
 function pickFree(random: Random, list: readonly LoadKey[]): LoadKey | undefined {
   for (let attempt = 0; attempt < 10 && list.length > 0; attempt++) {
     const key = random.pick(list);
@@ -70,7 +70,7 @@ function pickFree(random: Random, list: readonly LoadKey[]): LoadKey | undefined
   return undefined;
 }
 
-/** Mostly takes something away, or gives it back: what a pod must hear of. */
+/** Mostly a revocation or its reversal, because a pod must enforce those. */
 function chooseChange(random: Random, state: KeyState): Exclude<Change, { kind: "create" }> {
   if (!state.enabled && random.chance(0.7)) return { kind: "enable" };
   if (state.expired && random.chance(0.7)) return { kind: "unexpire" };
@@ -120,7 +120,7 @@ async function createKey(options: ChangerOptions, id: string): Promise<void> {
   keys.noteChange(keys.add(made, applyChange(ABSENT, change)));
 }
 
-/** Gives a permission to all keys of a role, or takes it from them: one record, however many keys there are. */
+/** Gives a permission to all keys of a role, or removes it: one record, however many keys there are. */
 async function turnRole(options: ChangerOptions, id: string): Promise<void> {
   const { random, keys, workspace } = options;
   const free = keys.roles.filter((role) => role.workspace === workspace.name && !role.busy && !role.uncertain);
@@ -158,7 +158,7 @@ async function grantCredits(options: ChangerOptions, id: string): Promise<void> 
   journal.add({ type: "grant", id, ...of, outcome, status, requestId });
 }
 
-/** Sends a change and writes down what became of it. */
+/** Sends a change and records its outcome. */
 async function send(
   { random, http, journal, workspace, apiServers }: ChangerOptions,
   call: Pick<ChangeEntry, "id" | "subject" | "key" | "change"> & { procedure: string; body: object },

@@ -11,12 +11,12 @@ import { BULK_WORKSPACE, bulkPermission, type Keys, permissionKey } from "./keys
 import { sample } from "./samples.ts";
 
 /*
- * Carries out the plan. Faults overlap as the plan has them, but one part suffers one at a time: a second one that comes
- * meanwhile is left out, and the journal says so.
+ * Executes the plan. Faults may overlap, but a part has only one at a time: a second one meanwhile is skipped, and the journal
+ * records that.
  */
 
 const BULK_TIMEOUT_MS = 30_000;
-/** An api-server waits for its stores when it starts; they may be away. */
+/** An api-server waits for its stores when it starts; they may be down. */
 const START_ATTEMPTS_MAX = 5;
 
 export interface FaultOptions {
@@ -46,9 +46,9 @@ export async function runFaults(plan: Plan, options: FaultOptions): Promise<void
 }
 
 interface Prepared {
-  /** The part that suffers. */
+  /** The affected part. */
   readonly target: string;
-  /** `begin` says when the store, or the part, is really hit. */
+  /** Calls `begin` when the fault takes effect. */
   readonly carryOut: (begin: () => void) => Promise<void>;
 }
 
@@ -158,7 +158,7 @@ class FaultRunner {
   }
 }
 
-/** They are calls like others, and meet the other faults. */
+/** These are ordinary calls, and are affected by the other faults. */
 const CLIENT_FAULTS: ReadonlySet<FaultKind> = new Set([...TENANT_FAULTS, "flush-redis"]);
 
 async function killAndStart(part: Part, downMs: number): Promise<void> {
@@ -168,7 +168,7 @@ async function killAndStart(part: Part, downMs: number): Promise<void> {
     try {
       return await part.start();
     } catch (error) {
-      // Like a kubelet: what ends because a store is away at its start is started again.
+      // Like a kubelet: a process that exits because a store is down at its start is started again.
       if (attempt === START_ATTEMPTS_MAX) throw error;
       await sleep(500);
     }

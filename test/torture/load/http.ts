@@ -1,6 +1,6 @@
 import { Agent, request } from "undici";
 
-/** A response, or why there is none. `unsent`: nobody listened, so the request cannot have had an effect. */
+/** A response, or why there is none. `unsent`: the connection was refused, so the request cannot have had an effect. */
 export type Result = {
   readonly sentMs: number;
   readonly answeredMs: number;
@@ -55,7 +55,7 @@ export class Http {
   }
 }
 
-/** The text as JSON of a shape that the caller knows; undefined when it is none. */
+/** Parses JSON of a shape that the caller knows; undefined when it is not JSON. */
 export function readJson<T>(text: string): T | undefined {
   try {
     return JSON.parse(text) as T;

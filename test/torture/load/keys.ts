@@ -2,29 +2,29 @@ import { ABSENT, type KeyKind, type KeyState } from "../model.ts";
 import type { Random } from "../random.ts";
 import type { WorkspaceName } from "../world/world.ts";
 
-/** How many requests a limited key is let through in a window, by a limit that applies by itself. */
+/** The automatic limit of a limited key, in requests per window. */
 export const LIMIT = 20;
 export const LIMIT_WINDOW_MS = 5_000;
-/** Whose sidecars count for themselves when the shared counters cannot say in time. The others' then let nobody in. */
+/** The workspace whose sidecars count locally when the shared counters are too slow. The other sidecars then refuse. */
 export const LOCAL_WORKSPACE: WorkspaceName = "second";
-/** What a credited key begins with: little enough to be used up in a minute. */
+/** The initial credits of a credited key: few enough to be used up in a minute. */
 export const CREDITS = 40;
-/** What the guarded path needs. */
+/** The permission for the guarded path. */
 export const PERMISSION = "orders.write";
 
-/** Each workspace has so many roles that hold the permission, or do not, and keys that hold one of them. */
+/** Roles per workspace that hold the permission or do not; some keys hold one of them. */
 export const ROLES = 6;
 export const roleName = (n: number): string => `shift-${n}`;
-/** Permissions that all keys of `second` hold, until a bulk change deletes one. */
+/** The number of permissions that all keys of `second` hold, until a bulk change deletes one. */
 export const BULK_PERMISSIONS = 12;
 export const bulkPermission = (n: number): string => `bulk.${n}`;
 export const BULK_WORKSPACE: WorkspaceName = "second";
 
-/** What the journal calls them. */
+/** Their names in the journal. */
 export const roleKey = (workspace: WorkspaceName, role: string): string => `role ${workspace} ${role}`;
 export const permissionKey = (slug: string): string => `permission ${BULK_WORKSPACE} ${slug}`;
 
-/** A role that grants the permission to its keys, or takes it from them. */
+/** A role that grants the permission to its keys, or revokes it. */
 export interface LoadRole {
   readonly name: string;
   readonly workspace: WorkspaceName;
@@ -35,9 +35,9 @@ export interface LoadRole {
   busy: boolean;
 }
 
-/** A key as the clients of its workspace know it. */
+/** A key as the clients of its workspace see it. */
 export interface LoadKey {
-  /** Unique over all workspaces. It stays when the key is changed. */
+  /** Unique over all workspaces. Never changes. */
   readonly name: string;
   readonly workspace: WorkspaceName;
   readonly kind: KeyKind;
@@ -47,23 +47,23 @@ export interface LoadKey {
   readonly role?: LoadRole | undefined;
   /** Holds the permissions that bulk changes delete. */
   readonly bulk: boolean;
-  /** After all changes that were acknowledged. */
+  /** After all acknowledged changes. */
   state: KeyState;
-  /** A change got no answer: nobody changes the key any more. */
+  /** A change got no reply, so the key is not changed any more. */
   uncertain: boolean;
-  /** A change is under way. */
+  /** A change is in flight. */
   busy: boolean;
 }
 
 const RECENT_MAX = 200;
-/** Changes that still may be on their way. */
+/** For how long a change counts as recent: it may still be on its way to a process. */
 const RECENT_MS = 20_000;
 
-/** All keys that somebody can present, and those changed last: what is asked about them tells most. */
+/** All keys that can be presented, and those changed recently, whose verifications are the most useful. */
 export class Keys {
   readonly all: LoadKey[] = [];
   readonly roles: LoadRole[] = [];
-  /** How many of the bulk permissions were made, and how many of those have been deleted, or may have been. */
+  /** How many of the bulk permissions were made, and how many of those were deleted or may have been. */
   readonly bulk = { made: 0, deleted: 0 };
   readonly #byKind = new Map<string, LoadKey[]>();
   readonly #recent: Array<{ key: LoadKey; atMs: number }> = [];
@@ -91,7 +91,7 @@ export class Keys {
     if (this.#recent.length > RECENT_MAX) this.#recent.shift();
   }
 
-  /** A key of the workspaces to ask about. */
+  /** A key of the given workspaces, for a verification. */
   pick(random: Random, workspaces: readonly WorkspaceName[]): LoadKey | undefined {
     if (random.chance(0.7)) {
       const since = Date.now() - RECENT_MS;

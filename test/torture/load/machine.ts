@@ -2,10 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Journal } from "../journal.ts";
 
 const EVERY_MS = 100;
-/** With two cores and as much to do as they can, a turn comes within some ten milliseconds. */
+/** On two busy cores, a process is normally scheduled within some ten milliseconds. */
 const STALL_MS = 400;
 
-/** Writes down when this process was not run although it had something to do: then neither were those that it watches. */
+/** Records when this process was not scheduled although it had work: then the processes that it watches were not either. */
 export async function watchMachine(journal: Journal, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const startedMs = Date.now();

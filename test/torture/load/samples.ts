@@ -4,7 +4,7 @@ import type { Http } from "./http.ts";
 
 const TIMEOUT_MS = 2_000;
 
-/** Asks a process once for the age of its knowledge, and writes down what it says. undefined: no answer. */
+/** Reads the staleness of a process once and records it. undefined: no reply. */
 export async function sample(
   http: Http,
   part: Part,
@@ -15,7 +15,7 @@ export async function sample(
   if (result.kind !== "answered" || result.status !== 200) return undefined;
   const { sentMs, answeredMs } = result;
   const stalenessMs = readStaleness(result.text, "staleness");
-  // A sidecar follows one workspace alone.
+  // A sidecar follows only one workspace.
   const feedStalenessMs = part.name.startsWith("api-") ? readStaleness(result.text, "feed_staleness") : stalenessMs;
   const limitFailures = /^postern_sidecar_counter_failures_total\{what="limits"\} (\d+)$/m.exec(result.text)?.[1];
   const counted = limitFailures === undefined ? {} : { limitFailures: Number(limitFailures) };
@@ -24,10 +24,10 @@ export async function sample(
   return { stalenessMs, leads: /^postern_relay_leading 1$/m.test(result.text) };
 }
 
-/** Since before any run. */
+/** Longer ago than the start of any run. */
 const UNKNOWN_S = 1e9;
 
-/** An api-server says -1 for "nothing known yet", or since 1970 of a single workspace; a sidecar +Inf. */
+/** An api-server reports -1 for "no data yet", or 1970 for a single workspace; a sidecar reports +Inf. */
 function readStaleness(text: string, name: "staleness" | "feed_staleness"): number | undefined {
   const found = new RegExp(`^postern_(?:sidecar|projection)_${name}_seconds (\\S+)$`, "m").exec(text);
   const seconds = Number(found?.[1]?.replace("+Inf", "Infinity"));

@@ -25,7 +25,7 @@ import {
 } from "./keys.ts";
 
 /*
- * What is there before the first fault: an API for each workspace, its policy, and the keys, imported by their hashes, some
+ * The state before the first fault: an API for each workspace, its policy, and the keys, imported by their hashes, some
  * hundred at a time.
  */
 
@@ -39,7 +39,7 @@ export interface Seeded {
   readonly policyIds: Readonly<Record<"main" | "second", string>>;
 }
 
-/** How the keys are shared out: more than a page of the projection each. */
+/** The distribution of the keys: more than a page of the projection each. */
 const SHARES: Readonly<Record<WorkspaceName, number>> = { main: 0.4, second: 0.4, attacker: 0.2 };
 
 export async function seed(options: {
@@ -85,7 +85,7 @@ export async function seed(options: {
   return { apiIds, policyIds: { main: await policyId("main"), second: await policyId("second") } };
 }
 
-/** `main` fails closed where the store is away; `second` counts in the pod and denies what is stale. */
+/** `main` fails closed when the store is down; `second` counts in the pod and denies what is stale. */
 const policyOf = (name: "main" | "second", apiId: string, slugs: readonly string[]) =>
   aPolicy({
     apiId,
@@ -124,7 +124,7 @@ async function seedRoles(options: Seeding): Promise<void> {
   }
 }
 
-/** As a change of the journal: from now on it grants a permission to many keys. */
+/** Recorded as a change: from now on it grants a permission to many keys. */
 function noteGrant({ journal, workspace, part }: Seeding, subject: "role" | "permission", key: string): void {
   const nowMs = Date.now();
   journal.add({
@@ -181,7 +181,7 @@ interface NewKey {
   readonly role: LoadRole | undefined;
 }
 
-/** Half of the keys hold the permission themselves, a quarter may have it by a role, and a quarter not at all. */
+/** Half of the keys hold the permission themselves, a quarter may get it by a role, and a quarter do not hold it. */
 function aKey(workspace: WorkspaceName, n: number, roles: readonly LoadRole[]): NewKey {
   const kind =
     workspace === "attacker" ? "plain" : n < LIMITED ? "limited" : n < LIMITED + CREDITED ? "credited" : "plain";

@@ -2,10 +2,10 @@ import type { Random } from "../random.ts";
 import type { Part } from "../world/part.ts";
 import type { Result } from "./http.ts";
 
-/** How long a server that did not answer is left alone, while there are others. */
+/** How long a server that did not answer is avoided while there are others. */
 const AVOID_MS = 4_000;
 
-/** Chooses among processes that do the same, as a load balancer does: at random, but not those that failed a moment ago. */
+/** Chooses among equivalent processes as a load balancer does: at random, but not those that failed recently. */
 export class Servers {
   readonly #parts: readonly Part[];
   readonly #failedMs = new Map<Part, number>();

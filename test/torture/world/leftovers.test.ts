@@ -19,7 +19,7 @@ test.runIf(process.platform === "linux")(
     const make = () => mkdtemp(join(tmpdir(), FOLDER_PREFIX));
     const [dead, living] = [await make(), await make()];
     const [left, ours] = [await start(dead), await start(living)];
-    // The number belongs to a process, but to one that began at another time.
+    // The process id is in use, but by a process with another start time.
     writeFileSync(join(dead, "owner"), `${process.pid} 1`);
     const claim = claimFolder(living);
     onTestFinished(async () => {

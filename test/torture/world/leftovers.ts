@@ -3,8 +3,8 @@ import { platform, tmpdir } from "node:os";
 import { join } from "node:path";
 
 /*
- * A run that is killed cannot end what it started. The next one finds its folder, sees that its process is gone, and ends
- * what still names that folder: in its command line (Postgres), or in its environment (all others).
+ * A run that is killed cannot stop what it started. The next run finds its folder, sees that its process is gone, and ends
+ * the processes that still name that folder: in their command line (Postgres), or in their environment (all others).
  */
 
 export const FOLDER_PREFIX = "postern-torture-";
@@ -13,14 +13,14 @@ export const FOLDER_VARIABLE = "POSTERN_TORTURE_FOLDER";
 
 const OWNER_FILE = "owner";
 
-/** Says whose folder it is, until `release`, which says that nothing runs on it any more. */
+/** Records the owner of the folder, until `release`, when nothing runs in it any more. */
 export function claimFolder(folder: string): { release(): void } {
   const file = join(folder, OWNER_FILE);
   writeFileSync(file, `${process.pid} ${startOf(process.pid)}`);
   return { release: () => rmSync(file, { force: true }) };
 }
 
-/** Ends what dead runs left, and removes their folders. On Linux alone: elsewhere nothing tells what belongs to whom. */
+/** Ends what dead runs left, and removes their folders. Only on Linux, because elsewhere the owner cannot be determined. */
 export function endLeftovers(): void {
   if (platform() !== "linux") return;
   for (const name of readdirSync(tmpdir()).filter((each) => each.startsWith(FOLDER_PREFIX))) {
@@ -43,7 +43,7 @@ const mentions = (pid: number, folder: string): boolean =>
   read(`/proc/${pid}/environ`).includes(`${FOLDER_VARIABLE}=${folder}\0`) ||
   read(`/proc/${pid}/cmdline`).includes(`${folder}/`);
 
-/** When a process began, which tells it from a later one of the same number. */
+/** The start time of a process, which distinguishes it from a later one with the same id. */
 const startOf = (pid: number): string => read(`/proc/${pid}/stat`).split(") ").at(-1)?.split(" ")[19] ?? "gone";
 
 function end(pid: number): void {

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { type RunningProcess, startProcess } from "../../harness/process.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
-/** Beside eight others that start at the same time, on two cores. */
+/** Together with eight others that start at the same time, on two cores. */
 const READY_MS = 60_000;
 
 export interface PartOptions {
@@ -11,11 +11,11 @@ export interface PartOptions {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly readyLine: RegExp;
-  /** Where it listens each time. */
+  /** Its address, the same after each restart. */
   readonly url: string;
-  /** Of its metrics; the same as `url` when left out. */
+  /** For its metrics; the same as `url` when left out. */
   readonly adminUrl?: string;
-  /** Its log, of all its lives. */
+  /** The log of all its lives. */
   readonly logFile: string;
 }
 
@@ -28,7 +28,7 @@ export class Part {
   #child: RunningProcess | undefined;
   #incarnation = 0;
   #ended = false;
-  /** Lives that ended without being told to. */
+  /** Lives that ended without a signal from us. */
   readonly crashes: string[] = [];
 
   constructor(options: PartOptions) {
@@ -47,7 +47,7 @@ export class Part {
     return this.#child?.pid;
   }
 
-  /** Resolves when it says that it is ready. */
+  /** Resolves when it reports that it is ready. */
   async start(): Promise<void> {
     const { args, env, readyLine, logFile } = this.#options;
     this.#incarnation += 1;
@@ -59,7 +59,7 @@ export class Part {
     }
     this.#child = child;
     void child.exited.then(async ({ code, signal }) => {
-      // Only our own signals end it; anything else is a crash.
+      // Only our own signals end it; any other end is a crash.
       if (this.#child === child) this.crashes.push(`${this.name} ended by itself (code ${code}, signal ${signal})`);
       await appendFile(logFile, child.stderr());
     });
@@ -81,7 +81,7 @@ export class Part {
     this.#child?.kill("SIGCONT");
   }
 
-  /** Ends it for good. Gives it `graceMs` to end by itself. */
+  /** Ends it permanently. Waits `graceMs` for a graceful end. */
   async end(graceMs = 10_000): Promise<void> {
     this.#ended = true;
     const child = this.#child;

@@ -5,10 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../cli/embedded-postgres.ts";
 import { freePort } from "../../harness/ports.ts";
 
-/** What is acknowledged is with the operating system, which outlives every fault here: no disk has to be waited for. */
+/** Acknowledged data is with the operating system, which survives every fault here, so no disk write is awaited. */
 const SETTINGS = ["fsync=off", "full_page_writes=off", "synchronous_commit=on", "max_connections=200", "jit=off"];
 
-/** A Postgres at a fixed address that is shut down at once, without a checkpoint, and recovers. */
+/** A Postgres at a fixed address that is shut down immediately, without a checkpoint, and recovers. */
 export class AbortablePostgres {
   readonly #options: Parameters<typeof startEmbeddedPostgres>[0];
   #server: EmbeddedPostgres;
@@ -21,7 +21,7 @@ export class AbortablePostgres {
   static async start(folder: string): Promise<AbortablePostgres> {
     const dataDir = join(folder, "postgres");
     await mkdir(dataDir);
-    // As root the server runs as somebody else, who has to get there.
+    // As root, the server runs as another user, who must be able to reach the folder.
     for (const path of [folder, dataDir]) await chmod(path, 0o755);
     const options = { dataDir, settings: SETTINGS, plainPasswords: true, port: await freePort() };
     return new AbortablePostgres(options, await startEmbeddedPostgres(options));
@@ -31,7 +31,7 @@ export class AbortablePostgres {
     return this.#server.url;
   }
 
-  /** The immediate shutdown: sessions are cut off, nothing is flushed. Resolves when the process is gone. */
+  /** The immediate shutdown: sessions are cut, nothing is flushed. Resolves when the process is gone. */
   async abort(): Promise<void> {
     const file = join(this.#options.dataDir, "cluster", "postmaster.pid");
     const pid = Number(readFileSync(file, "utf8").split("\n", 1)[0]);

@@ -4,11 +4,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { type OwnRedis, startOwnRedis } from "../../harness/redis.ts";
 
-/** Written to the file before each answer, without waiting for the disk: a killed process loses nothing of it. */
+/** Appended to the file before each reply, without waiting for the disk: a killed process loses nothing. */
 const WITH_AOF = ["--appendonly", "yes", "--appendfsync", "no"];
 const WITHOUT_AOF = ["--appendonly", "no"];
 
-/** A Redis at a fixed address that keeps what it has, loses it, or goes back to an earlier state. */
+/** A Redis at a fixed address that keeps its data, loses it, or goes back to an earlier state. */
 export class LosableRedis {
   readonly #server: OwnRedis;
   /** The administrator's connection. */
@@ -27,7 +27,7 @@ export class LosableRedis {
     return this.#server.url;
   }
 
-  /** kill -9, and a start on the files of then after `downMs`. */
+  /** kill -9, and after `downMs` a start on the same files. */
   async restartWithAof(downMs: number): Promise<void> {
     await this.#server.kill("SIGKILL");
     await sleep(downMs);
@@ -43,7 +43,7 @@ export class LosableRedis {
     await this.#server.restart({ args: WITH_AOF });
   }
 
-  /** Takes a snapshot, and after `ageMs` kills the server and starts it from that. `onKill` is called in between. */
+  /** Takes a snapshot, and after `ageMs` kills the server and starts it from that snapshot. Calls `onKill` in between. */
   async restartFromSnapshot(ageMs: number, onKill: () => void): Promise<void> {
     await this.raw.save();
     await sleep(ageMs);

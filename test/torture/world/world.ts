@@ -20,7 +20,7 @@ import { LosableRedis } from "./redis.ts";
  * Real parts as processes at fixed addresses, in a folder of their own: Postgres, Redis, api-servers, sidecars.
  */
 
-/** `main` and `second` are tenants that do nothing wrong; `attacker` is one that does. */
+/** `main` and `second` are well-behaved tenants; `attacker` is not. */
 export const WORKSPACES = ["main", "second", "attacker"] as const;
 export type WorkspaceName = (typeof WORKSPACES)[number];
 
@@ -28,7 +28,7 @@ export interface Workspace {
   readonly name: WorkspaceName;
   readonly id: string;
   readonly rootKey: string;
-  /** Under which keys are imported at the start. */
+  /** The migration by which keys are imported at the start. */
   readonly migrationId: string;
 }
 
@@ -36,7 +36,7 @@ export class World {
   readonly folder: string;
   readonly postgres: AbortablePostgres;
   readonly redis: LosableRedis;
-  /** Hands in Postgres. */
+  /** A direct connection to Postgres. */
   readonly db: Pool;
   readonly workspaces: Readonly<Record<WorkspaceName, Workspace>>;
   readonly apiServers: Part[] = [];
@@ -71,7 +71,7 @@ export class World {
     return this.#app.url;
   }
 
-  /** Parts are added one after the other, and so numbered. */
+  /** Parts are added one after another, and numbered so. */
   async addApiServer(): Promise<Part> {
     const name = `api-${this.apiServers.length + 1}`;
     const port = String(await freePort());
@@ -112,15 +112,15 @@ export class World {
     return part;
   }
 
-  /** Ends everything. The folder stays, with logs and whatever was written there, but for the files of Postgres. */
+  /** Stops everything. The folder stays, with logs and everything else that was written there, except the files of Postgres. */
   async close(): Promise<void> {
-    // At once, because each takes a moment; the stores come last, in the order of the stack.
+    // Concurrently, because each takes a moment; the stores are stopped last.
     await Promise.allSettled(this.parts.map((part) => part.end()));
     await this.#closers.disposeAsync();
   }
 }
 
-/** Stores, workspaces with root keys, and the app; no api-server and no sidecar yet. */
+/** Opens stores, workspaces with root keys, and the app; no api-server and no sidecar yet. */
 export async function openWorld(): Promise<World> {
   endLeftovers();
   await using closers = new AsyncDisposableStack();
@@ -141,7 +141,7 @@ export async function openWorld(): Promise<World> {
     second: await makeWorkspace(db, "second"),
     attacker: await makeWorkspace(db, "attacker"),
   };
-  // It would remember every request; here it only answers.
+  // The default app would record every request; this one only answers.
   const app = await startApp((_req, res) => void res.end("ok"));
   closers.defer(() => app.close());
   return new World({ folder, postgres, redis, db, workspaces, app, closers: closers.move() });
