@@ -1,0 +1,116 @@
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { addAProcedure } from "./recipes/add-a-procedure.ts";
+import { Copy, type Omission, type Part, type Recipe, type Run, stepsOf, type TestRun } from "./recipes/recipe.ts";
+
+/*
+ * The recipes of CONTRIBUTING.md, followed on one copy of the working tree: the result is complete, breaks nothing, and what is
+ * left out is noticed by a test. Whoever makes a recipe untrue learns it here; whoever finds one incomplete adds to both.
+ */
+
+const RECIPES: readonly Recipe[] = [addAProcedure];
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const contributing = readFileSync(join(ROOT, "CONTRIBUTING.md"), "utf8");
+const RUN_MS = 300_000;
+
+/** The tests of these recipes, in one run. */
+function testsOf(recipes: readonly Recipe[]): { files: string[]; names: RegExp } {
+  return {
+    files: [...new Set(recipes.flatMap(({ tests }) => tests.files))],
+    names: new RegExp(recipes.map(({ tests }) => tests.names.source).join("|")),
+  };
+}
+
+describe.each(RECIPES)("$heading", ({ heading, parts, notTaken }) => {
+  const steps = stepsOf(contributing, heading);
+
+  test("every step is taken, or it is said why not", () => {
+    const taken = new Set([...parts.map(({ step }) => step), ...Object.keys(notTaken).map(Number)]);
+    expect([...taken].sort((a, b) => a - b)).toEqual([...steps.keys()]);
+  });
+
+  test.each(parts.map((part) => ({ file: part.file, part })))("$file is named by its step", ({ part }) => {
+    expect(isNamed(part, steps.get(part.step) ?? "")).toBe(true);
+  });
+});
+
+/** By its path, or by the last part of it where the step has named the folder; a placeholder such as `<noun>` stands for any name. */
+function isNamed({ file }: Part, step: string): boolean {
+  const named = [...step.matchAll(/`([^`\s]+)`/g)].map(([, code = ""]) => code);
+  return named.some((code) => {
+    const pattern = code.replace(/[.+]/g, "\\$&").replace(/<\w+>|NNNN[\w-]*/g, "[\\w-]+");
+    return new RegExp(`^(?:${pattern}|.*/${pattern}|${pattern.replace(/\/$/, "")}/.+)$`).test(file);
+  });
+}
+
+let copy: Copy;
+beforeAll(async () => {
+  copy = await Copy.make();
+});
+afterAll(() => copy.remove());
+
+describe("followed on a copy of the working tree", () => {
+  let types: Run;
+  let lint: Run;
+  let whole: TestRun;
+
+  beforeAll(async () => {
+    for (const { parts } of RECIPES) for (const part of parts) await copy.add(part);
+    const generated = await copy.run(process.execPath, ["scripts/generate.ts"]);
+    expect(generated.output).toContain("wrote");
+    expect(generated.code).toBe(0);
+    const { files, names } = testsOf(RECIPES);
+    [types, whole, lint] = await Promise.all([
+      copy.run(copy.program("tsc"), ["-p", "."]),
+      copy.test(files, names),
+      copy.run(copy.program("biome"), [
+        "check",
+        ...new Set(RECIPES.flatMap(({ parts }) => parts.map(({ file }) => file))),
+      ]),
+    ]);
+  }, RUN_MS);
+
+  test("the types fit, and so does the form", () => {
+    expect(types.output).toBe("");
+    expect(lint).toMatchObject({ code: 0 });
+  });
+
+  test("nothing breaks", () => {
+    expect(Object.fromEntries(whole.failures)).toEqual({});
+  });
+
+  test.each(RECIPES)("$heading: the result is held by the tests that it should be held by", ({ held }) => {
+    const missing = held.filter((name) => !whole.passed.some((passed) => passed.includes(name)));
+    expect(missing).toEqual([]);
+  });
+
+  describe("what is left out is noticed", () => {
+    const omissions = RECIPES.flatMap((recipe) => recipe.omissions.map((omission) => ({ recipe, omission })));
+    const [alone, together] = [true, undefined].map((flag) =>
+      omissions.filter(({ omission }) => omission.alone === flag),
+    );
+    let noticed: TestRun;
+
+    beforeAll(async () => {
+      for (const { omission } of together ?? []) await omission.leaveOut(copy);
+      const { names } = testsOf(RECIPES);
+      noticed = await copy.test([...new Set(together?.map(({ omission }) => omission.noticedBy.file))], names);
+    }, RUN_MS);
+
+    const isNoticed = ({ noticedBy }: Omission, { failures }: TestRun): void =>
+      expect(failures.get(noticedBy.file) ?? "nothing failed").toMatch(noticedBy.says);
+
+    test.each(together ?? [])("$recipe.heading: $omission.what", ({ omission }) => isNoticed(omission, noticed));
+
+    test.each(alone ?? [])(
+      "$recipe.heading: $omission.what",
+      async ({ recipe, omission }) => {
+        await omission.leaveOut(copy);
+        isNoticed(omission, await copy.test([omission.noticedBy.file], recipe.tests.names));
+      },
+      RUN_MS,
+    );
+  });
+});

@@ -1,0 +1,165 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Part, Recipe } from "./recipe.ts";
+
+/* `apis.archiveApi` disables all keys of an API: a change, of an object that a manifest may manage, which pods notice. */
+
+const fixture = (name: string): string => readFileSync(join(import.meta.dirname, "add-a-procedure", name), "utf8");
+
+const PROCEDURE = "api-server/v2/apis/archiveApi.ts";
+const OPENAPI = "docs/reference/openapi.json";
+const REFERENCE = "docs/reference/api-v2.md";
+const PERMISSIONS_NEEDED = "api-server/test/permissions-needed.test.ts";
+
+const expected: Part = {
+  step: 5,
+  file: "api-server/test/permissions-expected.ts",
+  after: "export const EXPECTED: Readonly<Record<string, Expected>> = {\n",
+  text: '  "apis.archiveApi": { needs: [api("update_api")], lookedUpFirst: ["apiId"] },\n',
+};
+const sampleCall: Part = {
+  step: 5,
+  file: "api-server/test/sample-calls.ts",
+  after: '  "apis.deleteApi": { always: ofApi() },\n',
+  text: '  "apis.archiveApi": { always: ofApi() },\n',
+};
+const noticed: Part = {
+  step: 6,
+  file: "test/faults/noticed-changes.ts",
+  after: "export const NOTICED: Readonly<Record<string, Readonly<Record<string, MakeNoticed>>>> = {\n",
+  text: `  "apis.archiveApi": {
+    "its keys are disabled": becomes("VALID", "DISABLED", async ({ things, apiId }) => {
+      const { key } = await things.key({ apiId });
+      return { key, body: { apiId } };
+    }),
+  },
+`,
+};
+const reference: readonly Part[] = [
+  { step: 7, file: REFERENCE, after: "| `api.*.update_api` | apiId | ", text: "`apis.archiveApi`, " },
+  { step: 7, file: REFERENCE, after: "| `apis.listKeys` | `apiId` |\n", text: "| `apis.archiveApi` | `apiId` |\n" },
+  {
+    step: 7,
+    file: REFERENCE,
+    after: "| `apis.updateApi` | 404 → 403 → 409 |\n",
+    text: "| `apis.archiveApi` | 404 → 403 → 409 |\n",
+  },
+];
+
+const without = (part: Part) => ({
+  leaveOut: (copy: Parameters<Recipe["omissions"][number]["leaveOut"]>[0]) => copy.replace(part.file, part.text, ""),
+});
+
+export const addAProcedure: Recipe = {
+  heading: "Add a procedure",
+  parts: [
+    { step: 1, file: PROCEDURE, text: fixture("archiveApi.ts.txt") },
+    {
+      step: 2,
+      file: "api-server/store/apis.ts",
+      after: `export interface ApiRef {
+  readonly workspaceId: string;
+  readonly apiId: string;
+}
+`,
+      text: `
+/** Disables those that are enabled. Returns how many these were. */
+export async function disableKeysOfApi(
+  tx: Queryable,
+  { workspaceId, apiId, updatedAt }: ApiRef & { updatedAt: number },
+): Promise<number> {
+  const text = \`update keys k
+                   set enabled = false, updated_at = $3
+                 where k.workspace_id = $1 and k.api_id = $2 and k.enabled and k.deleted_at is null\`;
+  const { rowCount } = await tx.query({ name: "disable-keys-of-api", text, values: [workspaceId, apiId, updatedAt] });
+  return rowCount ?? 0;
+}
+`,
+    },
+    {
+      step: 3,
+      file: "api-server/v2/index.ts",
+      after: 'import type { AnyProcedure } from "../procedure.ts";\n',
+      text: 'import { archiveApi } from "./apis/archiveApi.ts";\n',
+    },
+    {
+      step: 3,
+      file: "api-server/v2/index.ts",
+      after: "export const procedures: readonly AnyProcedure[] = [\n",
+      text: "  archiveApi,\n",
+    },
+    { step: 5, file: "api-server/v2/apis/archiveApi.test.ts", text: fixture("archiveApi.test.ts.txt") },
+    expected,
+    sampleCall,
+    noticed,
+    ...reference,
+  ],
+  notTaken: { 4: "what verification needs to know stays as it is", 8: "is run for all recipes" },
+  tests: {
+    files: [
+      "api-server/v2/apis/archiveApi.test.ts",
+      PERMISSIONS_NEEDED,
+      "api-server/test/tenancy.test.ts",
+      "api-server/test/effects.test.ts",
+      "api-server/plugins/openapi.test.ts",
+      "test/docs/api-v2.test.ts",
+      "test/faults/noticed-changes.test.ts",
+      "test/faults/propagation-of-changes.test.ts",
+      "scripts/generate.test.ts",
+    ],
+    names:
+      /archiveApi|every generated file|what pods notice|asked for by the procedures|look up what the body names|are additions|names every one/,
+  },
+  held: [
+    // It is a change, and minds managers.
+    "apis.archiveApi (change) always",
+    "apis.archiveApi refuses to change what somebody else manages",
+    "apis.archiveApi declares what the interface promises",
+    "apis.archiveApi asks for exactly that: always",
+    "apis.archiveApi its keys are disabled",
+    "every generated file is as",
+    "of every change it is said what pods notice",
+    "procedures that the document names exist, and it names every one",
+  ],
+  omissions: [
+    {
+      what: "what it asks of a root key",
+      ...without(expected),
+      noticedBy: {
+        file: PERMISSIONS_NEEDED,
+        says: /apis\.archiveApi is not in api-server\/test\/permissions-expected\.ts/,
+      },
+    },
+    {
+      what: "a call that succeeds",
+      ...without(sampleCall),
+      noticedBy: { file: "api-server/test/effects.test.ts", says: /apis\.archiveApi has no sample call/ },
+      alone: true,
+    },
+    {
+      what: "what pods notice",
+      ...without(noticed),
+      noticedBy: {
+        file: "test/faults/noticed-changes.test.ts",
+        says: /what pods notice of apis\.archiveApi is not said/,
+      },
+    },
+    {
+      what: "the reference",
+      leaveOut: async (copy) => {
+        for (const part of reference) await copy.replace(part.file, part.text, "");
+      },
+      noticedBy: { file: "test/docs/api-v2.test.ts", says: /names every one[\s\S]*apis\.archiveApi/ },
+    },
+    {
+      what: "generating",
+      leaveOut: (copy) => copy.restore(OPENAPI),
+      noticedBy: { file: "scripts/generate.test.ts", says: /docs\/reference\/openapi\.json/ },
+    },
+    {
+      what: "who manages the API",
+      leaveOut: (copy) => copy.replace(PROCEDURE, /guardManaged\(.*\)/, "api.manager"),
+      noticedBy: { file: "api-server/test/effects.test.ts", says: /refuses to change what somebody else manages/ },
+    },
+  ],
+};
