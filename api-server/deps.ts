@@ -6,7 +6,7 @@ import type { PodReports } from "../edge/pods/contract.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import type { Rarely } from "../edge/rarely.ts";
 import type { CreditService } from "./credits/service.ts";
-import type { KeyVault } from "./domain/key-vault.ts";
+import type { KeyVault } from "./key-vault.ts";
 
 /** Everything a handler may reach for. Built once by `start`, or by a test. */
 export interface Deps {

@@ -17,13 +17,18 @@ import { startBackgroundWork } from "./background-work.ts";
 import { createCreditService } from "./credits/postgres-credits.ts";
 import { type RefillRun, runRefill } from "./credits/refill.ts";
 import type { Deps } from "./deps.ts";
-import { DEFAULT_WORKSPACE, ensureWorkspace, registerRootKey, replaceDevRootKey } from "./domain/bootstrap.ts";
-import { createKeyVault, type EncryptionKey } from "./domain/key-vault.ts";
+import {
+  DEFAULT_WORKSPACE,
+  ensureWorkspace,
+  registerRootKey,
+  replaceDevRootKey,
+} from "./domain/administration/bootstrap.ts";
 import { prepareDrain } from "./drain.ts";
 import { exportGauges } from "./gauges.ts";
 import { PROPAGATION_BOUND_MS } from "./health.ts";
 import { watchHealth } from "./health-watch.ts";
 import { keepPartitions } from "./ingest/ingest.ts";
+import { createKeyVault, type EncryptionKey } from "./key-vault.ts";
 import { startRelay } from "./relay/relay.ts";
 import { DEFAULT_RETENTION_DAYS, type RetentionDays } from "./retention.ts";
 import { migrate } from "./store/migrate.ts";

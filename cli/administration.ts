@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { hostname, userInfo } from "node:os";
 import type { Administrator } from "../api-server/domain/administration/administrator.ts";
-import { DEFAULT_WORKSPACE, ensureWorkspace } from "../api-server/domain/bootstrap.ts";
+import { DEFAULT_WORKSPACE, ensureWorkspace } from "../api-server/domain/administration/bootstrap.ts";
 import { isDatabaseUnavailable } from "../api-server/store/failures.ts";
 import { migrate } from "../api-server/store/migrate.ts";
 import { createPool } from "../api-server/store/pool.ts";

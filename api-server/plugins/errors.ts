@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { ERROR_KINDS, type ErrorEntry, type ErrorKind, PublicError } from "../../core/errors.ts";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { Deps } from "../deps.ts";
-import { noteRarely } from "../domain/note-rarely.ts";
+import { noteRarely } from "../note-rarely.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
 import { readRootKeyHash } from "./auth.ts";
 import { answerAhead } from "./read-body.ts";

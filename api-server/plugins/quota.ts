@@ -2,7 +2,7 @@ import type { FastifyReply } from "fastify";
 import { PublicError } from "../../core/errors.ts";
 import { pushLimitHeaders, retryAtMs, showLimit, wholeSecondsUntil } from "../../core/ratelimits/limit-headers.ts";
 import type { Deps } from "../deps.ts";
-import { consumeQuota } from "../domain/counting.ts";
+import { consumeQuota } from "../domain/ratelimits/counting.ts";
 
 const WINDOW_MS = 60_000;
 

@@ -12,7 +12,7 @@ import { createTestDatabase } from "../../test/harness/postgres.ts";
 import { type AppOptions, buildApp } from "../app.ts";
 import { createCreditService } from "../credits/postgres-credits.ts";
 import type { Deps } from "../deps.ts";
-import { createKeyVault } from "../domain/key-vault.ts";
+import { createKeyVault } from "../key-vault.ts";
 import { createPool } from "../store/pool.ts";
 import { createPostgresSource } from "../store/records.ts";
 import { insertRootKey } from "../store/root-keys.ts";

@@ -1,7 +1,7 @@
 import type { Deps } from "../deps.ts";
-import { toCreditsState } from "../domain/credits.ts";
-import type { KeyVault } from "../domain/key-vault.ts";
-import { decryptKeys } from "../domain/recoverable-keys.ts";
+import { toCreditsState } from "../domain/keys/credits.ts";
+import { decryptKeys } from "../domain/keys/recoverable-keys.ts";
+import type { KeyVault } from "../key-vault.ts";
 import { type KeyPartsRow, type KeyRow, listKeyParts } from "../store/keys.ts";
 import type { RatelimitRow } from "../store/ratelimits.ts";
 import type { IdentityOut, KeyOut, RatelimitOut } from "./schemas.ts";

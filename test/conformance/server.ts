@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { pino } from "pino";
-import { registerRootKey } from "../../api-server/domain/bootstrap.ts";
+import { registerRootKey } from "../../api-server/domain/administration/bootstrap.ts";
 import { start } from "../../api-server/start.ts";
 import { insertRootKey } from "../../api-server/store/root-keys.ts";
 import { type Ask, makeThings, type Things } from "../../api-server/test/things.ts";

@@ -62,9 +62,9 @@ test("SQL on such tables is only in the store", () => {
 test("a cache is cleared by the marks of a transaction, and explicitly only for a cached absence that was wrong", () => {
   const clearing = files.filter(({ text }) => text.includes("projection.drop(")).map(({ name }) => name);
   expect(clearing.sort()).toEqual([
-    "domain/migrated-keys.ts",
-    "domain/namespaces-to-limit.ts",
-    "domain/namespaces.ts",
+    "domain/keys/migrated-keys.ts",
+    "domain/ratelimits/namespaces-to-limit.ts",
+    "domain/ratelimits/namespaces.ts",
     "store/transaction.ts",
   ]);
 });

@@ -5,7 +5,7 @@ import type { Pool } from "pg";
 import { type Logger, pino } from "pino";
 import { Registry } from "prom-client";
 import { onTestFinished } from "vitest";
-import { registerRootKey } from "../../api-server/domain/bootstrap.ts";
+import { registerRootKey } from "../../api-server/domain/administration/bootstrap.ts";
 import { type Relay, startRelay } from "../../api-server/relay/relay.ts";
 import { type ApiServer, start } from "../../api-server/start.ts";
 import { createPool } from "../../api-server/store/pool.ts";

@@ -7,8 +7,8 @@ import {
   updateRootKey,
 } from "../../store/root-keys.ts";
 import { inTransaction } from "../../store/transaction.ts";
-import { createRootKey } from "../bootstrap.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
+import { createRootKey } from "./bootstrap.ts";
 
 export const ROOT_KEY_NAME_LENGTH_MAX = 255;
 

@@ -30,7 +30,7 @@ import {
   permissionNotFound,
   policyNotFound,
   roleNotFound,
-} from "../not-found.ts";
+} from "../refusals/not-found.ts";
 
 /*
  * What a manifest can manage: what differs from kind to kind. Who may change or delete such an object, and what becomes of it then,

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { apiNotFound } from "../../domain/not-found.ts";
+import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findApi } from "../../store/apis.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { requireKeyEncryption } from "../../domain/key-encryption.ts";
-import { nextCursor, PAGE_BYTES_MAX } from "../../domain/list-page.ts";
-import { apiNotFound } from "../../domain/not-found.ts";
+import { requireKeyEncryption } from "../../domain/keys/key-encryption.ts";
+import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
+import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { findApi } from "../../store/apis.ts";

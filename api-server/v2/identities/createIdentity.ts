@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
-import { checkMeta } from "../../domain/check-meta.ts";
-import { identityCreated } from "../../domain/identities.ts";
-import { checkDistinctNames, limitsChanged } from "../../domain/identity-limits.ts";
-import { newRatelimits } from "../../domain/new-ratelimits.ts";
+import { identityCreated } from "../../domain/identities/identities.ts";
+import { checkDistinctNames, limitsChanged } from "../../domain/identities/identity-limits.ts";
+import { newRatelimits } from "../../domain/ratelimits/new-ratelimits.ts";
+import { checkMeta } from "../../domain/refusals/check-meta.ts";
 import { onIdentities } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { identityDeleted } from "../../domain/identities.ts";
-import { limitsChanged } from "../../domain/identity-limits.ts";
-import { identityNotFound } from "../../domain/not-found.ts";
+import { identityDeleted } from "../../domain/identities/identities.ts";
+import { limitsChanged } from "../../domain/identities/identity-limits.ts";
+import { identityNotFound } from "../../domain/refusals/not-found.ts";
 import { onIdentities } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";

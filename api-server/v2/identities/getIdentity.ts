@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { identityNotFound } from "../../domain/not-found.ts";
+import { identityNotFound } from "../../domain/refusals/not-found.ts";
 import { onIdentity } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findIdentity } from "../../store/identities.ts";

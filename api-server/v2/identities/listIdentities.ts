@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { nextCursor, PAGE_BYTES_MAX } from "../../domain/list-page.ts";
-import { readPage } from "../../domain/search.ts";
+import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
+import { readPage } from "../../domain/lists/search.ts";
 import { onIdentity } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { listIdentitiesThatFit, listIdentityIds, searchIdentityIds } from "../../store/identities.ts";

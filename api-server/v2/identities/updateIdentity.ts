@@ -1,9 +1,9 @@
 import * as z from "zod";
-import { checkMeta } from "../../domain/check-meta.ts";
-import { identityUpdated } from "../../domain/identities.ts";
-import { checkDistinctNames, limitsChanged, planLimits } from "../../domain/identity-limits.ts";
-import { newRatelimits } from "../../domain/new-ratelimits.ts";
-import { identityNotFound } from "../../domain/not-found.ts";
+import { identityUpdated } from "../../domain/identities/identities.ts";
+import { checkDistinctNames, limitsChanged, planLimits } from "../../domain/identities/identity-limits.ts";
+import { newRatelimits } from "../../domain/ratelimits/new-ratelimits.ts";
+import { checkMeta } from "../../domain/refusals/check-meta.ts";
+import { identityNotFound } from "../../domain/refusals/not-found.ts";
 import { onIdentities } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";

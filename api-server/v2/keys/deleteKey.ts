@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
+import { inCreditsTransaction } from "../../domain/keys/credits-transaction.ts";
 import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/things.ts";
 import { onApi } from "../../needed-permissions.ts";

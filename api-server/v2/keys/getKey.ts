@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { requireKeyEncryption } from "../../domain/key-encryption.ts";
-import { keyNotFound } from "../../domain/not-found.ts";
+import { requireKeyEncryption } from "../../domain/keys/key-encryption.ts";
+import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findKey } from "../../store/keys.ts";

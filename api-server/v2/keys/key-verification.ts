@@ -8,9 +8,9 @@ import type { SelectedLimit } from "../../../core/verification/select-limits.ts"
 import type { Lookup } from "../../../edge/projection/contract.ts";
 import type { WithoutStore } from "../../../edge/verification/count.ts";
 import type { Verification } from "../../../edge/verification/verify.ts";
-import { LIMITS_ALONE, WITH_CREDITS } from "../../domain/counting.ts";
-import { invalidField } from "../../domain/invalid-field.ts";
-import { takeOverMigratedKey } from "../../domain/migrated-keys.ts";
+import { takeOverMigratedKey } from "../../domain/keys/migrated-keys.ts";
+import { LIMITS_ALONE, WITH_CREDITS } from "../../domain/ratelimits/counting.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { onApi } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
 import type { Body } from "./verify-schemas.ts";

@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { checkRefill } from "../../../core/credits/credits.ts";
 import { lastOfEachHash, storedHash } from "../../../core/keys/migration.ts";
-import { checkMeta } from "../../domain/check-meta.ts";
-import { importKeys } from "../../domain/import-keys.ts";
-import { invalidField } from "../../domain/invalid-field.ts";
-import { apiNotFound, migrationNotFound } from "../../domain/not-found.ts";
+import { importKeys } from "../../domain/keys/import-keys.ts";
+import { checkMeta } from "../../domain/refusals/check-meta.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { apiNotFound, migrationNotFound } from "../../domain/refusals/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findApi } from "../../store/apis.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createKeyVault, type EncryptionKey, type KeyVault } from "../../domain/key-vault.ts";
-import { decryptKeys, reencryptKeys } from "../../domain/recoverable-keys.ts";
+import { decryptKeys, reencryptKeys } from "../../domain/keys/recoverable-keys.ts";
+import { createKeyVault, type EncryptionKey, type KeyVault } from "../../key-vault.ts";
 import { countKeySecrets } from "../../store/key-secrets.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
 

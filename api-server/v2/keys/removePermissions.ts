@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/key-links.ts";
-import { permissionNotFound } from "../../domain/not-found.ts";
+import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
+import { permissionNotFound } from "../../domain/refusals/not-found.ts";
 import { onApi, onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { listPermissionsByIdOrSlug, type PermissionRow } from "../../store/permissions.ts";

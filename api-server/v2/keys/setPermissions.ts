@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/key-links.ts";
-import { ensurePermissions } from "../../domain/permission-links.ts";
+import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
+import { ensurePermissions } from "../../domain/permissions/permission-links.ts";
 import { onApi, onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { inTransaction } from "../../store/transaction.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/key-links.ts";
-import { getRolesByName } from "../../domain/permission-links.ts";
+import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
+import { getRolesByName } from "../../domain/permissions/permission-links.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { inTransaction } from "../../store/transaction.ts";

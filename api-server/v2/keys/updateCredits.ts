@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
-import { toCreditRow, toCreditsState } from "../../domain/credits.ts";
-import { inCreditsTransaction } from "../../domain/credits-transaction.ts";
-import { invalidField } from "../../domain/invalid-field.ts";
+import { toCreditRow, toCreditsState } from "../../domain/keys/credits.ts";
+import { inCreditsTransaction } from "../../domain/keys/credits-transaction.ts";
 import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/things.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";

@@ -5,7 +5,7 @@ import type { KeyView } from "../../../core/verification/key-view.ts";
 import type { Uncountable } from "../../../edge/verification/count.ts";
 import { recordVerification } from "../../../edge/verification/record.ts";
 import { type Verdict, verify } from "../../../edge/verification/verify.ts";
-import { ServerCounting } from "../../domain/counting.ts";
+import { ServerCounting } from "../../domain/ratelimits/counting.ts";
 import { type Call, type DataJson, defineProcedure } from "../../procedure.ts";
 import { isDatabaseUnavailable } from "../../store/failures.ts";
 import { KeyVerification, VERIFY_KEY } from "./key-verification.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { hashKey } from "../../../core/keys/key-string.ts";
-import { keyOfSecretNotFound } from "../../domain/not-found.ts";
+import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findKeyByHash } from "../../store/keys.ts";

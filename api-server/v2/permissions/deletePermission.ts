@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/things.ts";
-import { takeFromManyHolders } from "../../domain/many-holders.ts";
+import { takeFromManyHolders } from "../../domain/permissions/many-holders.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { inTransaction } from "../../store/transaction.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { permissionNotFound } from "../../domain/not-found.ts";
+import { permissionNotFound } from "../../domain/refusals/not-found.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findPermission } from "../../store/permissions.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { roleNotFound } from "../../domain/not-found.ts";
+import { roleNotFound } from "../../domain/refusals/not-found.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { listPermissionsOfRole } from "../../store/permissions.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { PAGE_BYTES_MAX } from "../../domain/list-page.ts";
-import { readPage } from "../../domain/search.ts";
+import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
+import { readPage } from "../../domain/lists/search.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { countRolesThatFit } from "../../store/permissions.ts";

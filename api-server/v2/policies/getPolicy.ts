@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { readStoredPolicy, StoredPolicy } from "../../../core/policies/stored-policy.ts";
-import { invalidField } from "../../domain/invalid-field.ts";
-import { policyNotFound } from "../../domain/not-found.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { policyNotFound } from "../../domain/refusals/not-found.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findPolicy, findPolicyByName, type PolicyRow } from "../../store/policies.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { SeenPodReport } from "../../../edge/pods/contract.ts";
 import type { Deps } from "../../deps.ts";
-import { noteRarely } from "../../domain/note-rarely.ts";
+import { noteRarely } from "../../note-rarely.ts";
 import type { PolicyHeadRow } from "../../store/policies.ts";
 
 /* The fields that the procedures of policies.* share (api-v2.md section 24.2). */

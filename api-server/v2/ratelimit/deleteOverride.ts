@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/things.ts";
-import { namespaceNotFound } from "../../domain/not-found.ts";
+import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { holdNamespace } from "../../store/namespaces.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { namespaceNotFound } from "../../domain/not-found.ts";
+import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findNamespace } from "../../store/namespaces.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { selectOverride } from "../../../core/ratelimits/overrides.ts";
-import { namespaceNotFound, overrideNotFound } from "../../domain/not-found.ts";
+import { namespaceNotFound, overrideNotFound } from "../../domain/refusals/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findNamespace } from "../../store/namespaces.ts";

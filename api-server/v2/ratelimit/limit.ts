@@ -1,8 +1,8 @@
 import { performance } from "node:perf_hooks";
 import * as z from "zod";
-import { consumeLimits } from "../../domain/counting.ts";
-import { applyLimits, toLimitEvent } from "../../domain/limit-requests.ts";
-import { namespaceToLimit } from "../../domain/namespaces.ts";
+import { consumeLimits } from "../../domain/ratelimits/counting.ts";
+import { applyLimits, toLimitEvent } from "../../domain/ratelimits/limit-requests.ts";
+import { namespaceToLimit } from "../../domain/ratelimits/namespaces.ts";
 import { onNamespace, onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { AppliedLimitOut, AppliedOverrideOut, LimitFields, RemainingOut, WindowEndOut } from "./schemas.ts";

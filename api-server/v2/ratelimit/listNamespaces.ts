@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { readPage } from "../../domain/search.ts";
+import { readPage } from "../../domain/lists/search.ts";
 import { onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { listNamespaces as listNamespaceRows } from "../../store/namespaces.ts";

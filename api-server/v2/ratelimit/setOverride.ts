@@ -5,7 +5,7 @@ import { auditEvent } from "../../domain/managed/changes.ts";
 import { findCreated } from "../../domain/managed/create-once.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
 import { MANAGED } from "../../domain/managed/things.ts";
-import { namespaceNotFound } from "../../domain/not-found.ts";
+import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";

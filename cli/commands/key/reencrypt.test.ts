@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createKeyVault, type EncryptionKey } from "../../../api-server/domain/key-vault.ts";
+import { createKeyVault, type EncryptionKey } from "../../../api-server/key-vault.ts";
 import { insertKeySecret, listKeySecrets } from "../../../api-server/store/key-secrets.ts";
 import { type Cli, openCli } from "../../test/cli.ts";
 

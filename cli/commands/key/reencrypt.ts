@@ -1,5 +1,5 @@
-import { createKeyVault, type KeyVault } from "../../../api-server/domain/key-vault.ts";
-import { reencryptKeys } from "../../../api-server/domain/recoverable-keys.ts";
+import { reencryptKeys } from "../../../api-server/domain/keys/recoverable-keys.ts";
+import { createKeyVault, type KeyVault } from "../../../api-server/key-vault.ts";
 import { countKeySecrets } from "../../../api-server/store/key-secrets.ts";
 import { withDatabase } from "../../administration.ts";
 import { defineCommand, UsageError } from "../../command.ts";

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Pool } from "pg";
-import { ensureWorkspace, registerRootKey } from "../../../api-server/domain/bootstrap.ts";
+import { ensureWorkspace, registerRootKey } from "../../../api-server/domain/administration/bootstrap.ts";
 import { migrate } from "../../../api-server/store/migrate.ts";
 import { insertMigration } from "../../../api-server/store/migrations-of-keys.ts";
 import { createPool } from "../../../api-server/store/pool.ts";

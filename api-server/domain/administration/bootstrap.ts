@@ -1,0 +1,82 @@
+import { randomBytes } from "node:crypto";
+import type { Pool } from "pg";
+import { makeId } from "../../../core/ids.ts";
+import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
+import { ALL_GRANTS } from "../../../core/permissions/root-key.ts";
+import type { Queryable } from "../../store/queryable.ts";
+import { deleteRootKey, insertRootKey, upsertRootKey } from "../../store/root-keys.ts";
+import { findSetting, putSetting } from "../../store/settings.ts";
+import { findWorkspace, insertWorkspace } from "../../store/workspaces.ts";
+
+/* The first workspace and its root keys: what has to be there before anybody can call the API. */
+
+/** The workspace that is there from the beginning. */
+export const DEFAULT_WORKSPACE = "default";
+
+/** Shorter ones could be guessed: 22 characters of base 58 are 128 bits. */
+export const ROOT_KEY_LENGTH_MIN = 22;
+const ROOT_KEY_PREFIX = "postern";
+const ID_BYTES = 24;
+const START_LENGTH = 4;
+const DEV_SETTING = "dev-root-key";
+
+/** The id of the workspace of this name, made when there is none. */
+export async function ensureWorkspace(db: Pool, name: string): Promise<string> {
+  await insertWorkspace(db, { id: makeId("workspace", randomBytes(ID_BYTES)), name, createdAt: Date.now() });
+  const found = await findWorkspace(db, { workspace: name });
+  if (found === undefined) throw new Error(`workspace ${name} was deleted`);
+  return found.id;
+}
+
+/** Makes a root key. The secret is in the answer and nowhere else. */
+export async function createRootKey(
+  db: Queryable,
+  options: { workspaceId: string; permissions: readonly string[]; name?: string; expiresAtMs?: number },
+): Promise<{ rootKeyId: string; rootKey: string; start: string; createdAt: number }> {
+  const { key, start } = makeKeyString({ prefix: ROOT_KEY_PREFIX, randomBytes: randomBytes(24) });
+  const rootKeyId = makeId("rootKey", randomBytes(ID_BYTES));
+  const createdAt = Date.now();
+  await insertRootKey(db, {
+    id: rootKeyId,
+    workspaceId: options.workspaceId,
+    hash: hashKey(key),
+    start,
+    name: options.name ?? null,
+    permissions: options.permissions,
+    expiresAt: options.expiresAtMs ?? null,
+    createdAt,
+  });
+  return { rootKeyId, rootKey: key, start, createdAt };
+}
+
+/**
+ * Registers a root key whose secret comes from outside (POSTERN_ROOT_KEY), with every grant that this version knows.
+ * Throws when it is too short to be a secret.
+ */
+export async function registerRootKey(db: Pool, options: { workspaceId: string; rootKey: string }): Promise<void> {
+  const { workspaceId, rootKey } = options;
+  if (rootKey.length < ROOT_KEY_LENGTH_MIN) {
+    throw new Error(
+      `POSTERN_ROOT_KEY has ${rootKey.length} characters; a root key needs at least ${ROOT_KEY_LENGTH_MIN}`,
+    );
+  }
+  await upsertRootKey(db, {
+    id: makeId("rootKey", randomBytes(ID_BYTES)),
+    workspaceId,
+    hash: hashKey(rootKey),
+    start: rootKey.slice(0, START_LENGTH),
+    name: "bootstrap",
+    permissions: ALL_GRANTS,
+    expiresAt: null,
+    createdAt: Date.now(),
+  });
+}
+
+/** Makes the root key of this start of `postern dev`, and revokes the one that the last start made. */
+export async function replaceDevRootKey(db: Pool, workspaceId: string): Promise<string> {
+  const last = await findSetting<{ workspaceId: string; rootKeyId: string }>(db, DEV_SETTING);
+  const { rootKeyId, rootKey } = await createRootKey(db, { workspaceId, permissions: ALL_GRANTS, name: "postern dev" });
+  await putSetting(db, DEV_SETTING, { workspaceId, rootKeyId });
+  if (last !== undefined) await deleteRootKey(db, { ...last, deletedAt: Date.now() });
+  return rootKey;
+}

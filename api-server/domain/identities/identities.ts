@@ -1,0 +1,46 @@
+import type { PoolClient } from "pg";
+import { makeId } from "../../../core/ids.ts";
+import type { Call } from "../../procedure.ts";
+import type { AuditEvent } from "../../store/audit.ts";
+import { findIdentityIdByExternalId, insertIdentity } from "../../store/identities.ts";
+
+/** As often as an identity may be deleted between being seen and being read before we give up. */
+const ATTEMPTS_MAX = 5;
+
+/**
+ * The id of the live identity with this external id, which is made when there is none; with the audit event of making it.
+ * Callers who make the same one at the same time end on one.
+ */
+export async function ensureIdentity(
+  tx: PoolClient,
+  { caller, deps }: Pick<Call<unknown>, "caller" | "deps">,
+  externalId: string,
+): Promise<{ identityId: string; events: AuditEvent[] }> {
+  const { workspaceId } = caller;
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const known = await findIdentityIdByExternalId(tx, { workspaceId, externalId });
+    if (known !== undefined) return { identityId: known, events: [] };
+    const id = makeId("identity", deps.randomBytes(16));
+    const created = await insertIdentity(tx, { id, workspaceId, externalId, meta: null, createdAt: deps.nowMs() });
+    if (created) return { identityId: id, events: [identityCreated({ id, externalId })] };
+  }
+  throw new Error(`an identity could not be made in ${ATTEMPTS_MAX} attempts`);
+}
+
+export const identityCreated = ({ id, externalId }: { id: string; externalId: string }): AuditEvent => ({
+  event: "identity.create",
+  description: `Created identity ${id}`,
+  targets: [{ type: "identity", id, name: externalId }],
+});
+
+export const identityUpdated = ({ id, externalId }: { id: string; externalId: string }): AuditEvent => ({
+  event: "identity.update",
+  description: `Updated identity ${id}`,
+  targets: [{ type: "identity", id, name: externalId }],
+});
+
+export const identityDeleted = ({ id, externalId }: { id: string; externalId: string }): AuditEvent => ({
+  event: "identity.delete",
+  description: `Deleted identity ${id}`,
+  targets: [{ type: "identity", id, name: externalId }],
+});

@@ -1,0 +1,62 @@
+import type { AuditEvent } from "../../store/audit.ts";
+import type { NewRatelimit, RatelimitRow } from "../../store/ratelimits.ts";
+import { invalidField } from "../refusals/invalid-field.ts";
+
+/** What happens to an identity's limits, each by its name. */
+export interface LimitsPlan {
+  readonly created: readonly NewRatelimit[];
+  /** With the ids that they have had. Those that stay as they are do not appear. */
+  readonly updated: readonly NewRatelimit[];
+  readonly deleted: readonly RatelimitRow[];
+}
+
+/** How to come from the limits that are there to those that are wanted: a name that stays keeps its id. */
+export function planLimits(current: readonly RatelimitRow[], wanted: readonly NewRatelimit[]): LimitsPlan {
+  const byName = new Map(current.map((one) => [one.name, one]));
+  const created: NewRatelimit[] = [];
+  const updated: NewRatelimit[] = [];
+  for (const limit of wanted) {
+    const known = byName.get(limit.name);
+    if (known === undefined) created.push(limit);
+    else if (!isSame(known, limit)) updated.push({ ...limit, id: known.id });
+    byName.delete(limit.name);
+  }
+  return { created, updated, deleted: [...byName.values()] };
+}
+
+const isSame = (row: RatelimitRow, { limit, durationMs, autoApply }: NewRatelimit): boolean =>
+  row.max_count === limit && row.duration_ms === durationMs && row.auto_apply === autoApply;
+
+/** Throws PublicError 400 when two limits of a request have one name. */
+export function checkDistinctNames(ratelimits: readonly { readonly name: string }[]): void {
+  const names = new Set<string>();
+  for (const [index, { name }] of ratelimits.entries()) {
+    if (names.has(name)) throw invalidField(`body.ratelimits[${index}].name`, `the name ${name} is given twice`);
+    names.add(name);
+  }
+}
+
+interface Named {
+  readonly id: string;
+  readonly externalId: string;
+}
+
+/** The audit events of a plan that was carried out. */
+export const limitsChanged = (identity: Named, { created, updated, deleted }: Partial<LimitsPlan>): AuditEvent[] => [
+  ...(created ?? []).map((limit) => limitChanged(identity, limit, { event: "ratelimit.create", done: "Created" })),
+  ...(updated ?? []).map((limit) => limitChanged(identity, limit, { event: "ratelimit.update", done: "Updated" })),
+  ...(deleted ?? []).map((limit) => limitChanged(identity, limit, { event: "ratelimit.delete", done: "Deleted" })),
+];
+
+const limitChanged = (
+  identity: Named,
+  limit: { readonly id: string; readonly name: string },
+  { event, done }: { event: string; done: string },
+): AuditEvent => ({
+  event,
+  description: `${done} rate limit ${limit.id} of identity ${identity.id}`,
+  targets: [
+    { type: "identity", id: identity.id, name: identity.externalId },
+    { type: "ratelimit", id: limit.id, name: limit.name },
+  ],
+});

@@ -1,0 +1,113 @@
+import type { PoolClient } from "pg";
+import type { CreditsState } from "../../../core/credits/credits.ts";
+import { makeId } from "../../../core/ids.ts";
+import { utcDate } from "../../../core/utc-date.ts";
+import type { Call } from "../../procedure.ts";
+import type { ApiRow } from "../../store/apis.ts";
+import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import { type ImportedKey, insertImportedKeys, listKnownHashes } from "../../store/key-imports.ts";
+import type { MigrationRow } from "../../store/migrations-of-keys.ts";
+import { newRatelimits, type WantedRatelimit } from "../ratelimits/new-ratelimits.ts";
+import { toCreditRow } from "./credits.ts";
+import { ensureImportParts, type ImportParts, type NamedPart } from "./import-parts.ts";
+import { connectedToKey, keyCreated } from "./key-events.ts";
+
+/** So many keys to a statement: enough that the round trips do not count, and few enough that none takes long. */
+const BATCH = 1000;
+
+/** As the request has it. */
+export interface KeyToImport {
+  readonly name?: string | undefined;
+  readonly externalId?: string | undefined;
+  readonly meta?: Readonly<Record<string, unknown>> | undefined;
+  readonly roles?: readonly string[] | undefined;
+  readonly permissions?: readonly string[] | undefined;
+  readonly expires?: number | undefined;
+  readonly enabled: boolean;
+  readonly credits?: CreditsState | undefined;
+  readonly ratelimits?: readonly WantedRatelimit[] | undefined;
+}
+
+/** A row that is to be, and what the audit log says of it. */
+interface Prepared {
+  readonly row: ImportedKey;
+  readonly permissions: readonly NamedPart[];
+  readonly roles: readonly NamedPart[];
+}
+
+/**
+ * Stores the keys whose hash nobody has yet, with the identities, permissions and roles that they name.
+ * @param options.entries by the hash under which the key is to be stored.
+ * @returns the ids of the keys that were stored, by their hash.
+ */
+export async function importKeys(
+  tx: PoolClient,
+  call: Call<unknown>,
+  { api, migration, entries }: { api: ApiRow; migration: MigrationRow; entries: ReadonlyMap<string, KeyToImport> },
+): Promise<ReadonlyMap<string, string>> {
+  const { caller, deps } = call;
+  const known = new Set(await listKnownHashes(tx, { hashes: [...entries.keys()] }));
+  const wanted = [...entries].filter(([hash]) => !known.has(hash)).sort(([a], [b]) => (a < b ? -1 : 1));
+  const parts = await ensureImportParts(
+    tx,
+    call,
+    wanted.map(([, entry]) => entry),
+  );
+  const keys = wanted.map(([hash, entry]) => prepare(call, { hash, entry, parts }));
+
+  const createdAt = deps.nowMs();
+  const target = { workspaceId: caller.workspaceId, apiId: api.id, migrationId: migration.id, createdAt };
+  const inserted = new Set<string>();
+  for (let at = 0; at < keys.length; at += BATCH) {
+    const rows = keys.slice(at, at + BATCH).map(({ row }) => row);
+    const ids = await insertImportedKeys(tx, { ...target, today: utcDate(createdAt), keys: rows });
+    for (const id of ids) inserted.add(id);
+  }
+  // Somebody else may have taken a hash since it was looked for: that key is theirs.
+  const ours = keys.filter(({ row }) => inserted.has(row.id));
+  await insertAudit(tx, call, [...parts.events, ...ours.flatMap((key) => toEvents(key, api))]);
+  return new Map(ours.map(({ row: { hash, id } }) => [hash, id]));
+}
+
+function prepare(
+  { deps }: Call<unknown>,
+  { hash, entry, parts }: { hash: string; entry: KeyToImport; parts: ImportParts },
+): Prepared {
+  const credits = entry.credits && toCreditRow(entry.credits);
+  const permissions = pick(parts.permissions, entry.permissions?.map((slug) => slug.toLowerCase()) ?? []);
+  const roles = pick(parts.roles, entry.roles ?? []);
+  const row: ImportedKey = {
+    id: makeId("key", deps.randomBytes(16)),
+    hash,
+    name: entry.name ?? null,
+    identityId: entry.externalId === undefined ? null : (parts.identityIds.get(entry.externalId) ?? null),
+    meta: entry.meta === undefined || Object.keys(entry.meta).length === 0 ? null : entry.meta,
+    enabled: entry.enabled,
+    expiresAt: entry.expires ?? null,
+    credits: credits && {
+      granted: credits.remaining,
+      refillAmount: credits.refillAmount,
+      refillDay: credits.refillDay,
+    },
+    permissionIds: permissions.map(({ id }) => id),
+    roleIds: roles.map(({ id }) => id),
+    ratelimits: newRatelimits(deps, entry.ratelimits ?? []),
+  };
+  return { row, permissions, roles };
+}
+
+/** Each once, however often and in whatever case it is named. */
+function pick(known: ReadonlyMap<string, NamedPart>, names: readonly string[]): NamedPart[] {
+  const picked = new Map<string, NamedPart>();
+  for (const name of names) {
+    const part = known.get(name);
+    if (part !== undefined) picked.set(part.id, part);
+  }
+  return [...picked.values()];
+}
+
+const toEvents = ({ row, permissions, roles }: Prepared, api: ApiRow): AuditEvent[] => [
+  ...permissions.map((part) => connectedToKey(row.id, { type: "permission", ...part })),
+  ...roles.map((part) => connectedToKey(row.id, { type: "role", ...part })),
+  keyCreated({ id: row.id, name: row.name ?? undefined }, { id: api.id, name: api.name }),
+];

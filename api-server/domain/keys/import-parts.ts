@@ -1,0 +1,111 @@
+import type { PoolClient } from "pg";
+import { makeId } from "../../../core/ids.ts";
+import type { Call } from "../../procedure.ts";
+import type { AuditEvent } from "../../store/audit.ts";
+import { insertIdentities, insertRolesForNames, listIdentityIdsByExternalId } from "../../store/key-imports.ts";
+import { listRolesByName } from "../../store/roles.ts";
+import { identityCreated } from "../identities/identities.ts";
+import { auditEvent } from "../managed/changes.ts";
+import { MANAGED } from "../managed/things.ts";
+import { ensurePermissions } from "../permissions/permission-links.ts";
+
+/*
+ * What imported keys name, found for all of them at once. What the workspace does not have yet is made; callers who make the
+ * same things at the same time end on the same rows.
+ */
+
+/** As often as something may vanish between being made by another and being read before we give up. */
+const ATTEMPTS_MAX = 5;
+
+type Acting = Pick<Call<unknown>, "caller" | "deps" | "require">;
+
+interface Naming {
+  readonly externalId?: string | undefined;
+  readonly roles?: readonly string[] | undefined;
+  readonly permissions?: readonly string[] | undefined;
+}
+
+export interface NamedPart {
+  readonly id: string;
+  readonly name: string;
+}
+
+export interface ImportParts {
+  /** Ids by external id. */
+  readonly identityIds: ReadonlyMap<string, string>;
+  /** By slug in lower case; the name is the slug as it is stored. */
+  readonly permissions: ReadonlyMap<string, NamedPart>;
+  /** By name as it was asked for. */
+  readonly roles: ReadonlyMap<string, NamedPart>;
+  /** What was made. */
+  readonly events: readonly AuditEvent[];
+}
+
+export async function ensureImportParts(tx: PoolClient, call: Acting, keys: readonly Naming[]): Promise<ImportParts> {
+  const events: AuditEvent[] = [];
+  const roleNames = new Set(keys.flatMap((key) => key.roles ?? []));
+  const slugs = keys.flatMap((key) => key.permissions ?? []);
+  const externalIds = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
+  // Roles, permissions, identities: who makes several of them does so in this order, lest two wait for one another.
+  const roles = await ensureRoles(tx, call, { names: [...roleNames], events });
+  const { permissions, events: made } = await ensurePermissions(tx, call, slugs);
+  for (const event of made) events.push(event);
+  const identityIds = await ensureIdentities(tx, call, { externalIds: [...externalIds], events });
+  return {
+    identityIds,
+    permissions: new Map(permissions.map(({ id, slug }) => [slug.toLowerCase(), { id, name: slug }])),
+    roles,
+    events,
+  };
+}
+
+async function ensureRoles(
+  tx: PoolClient,
+  { caller: { workspaceId }, deps }: Acting,
+  { names, events }: { names: readonly string[]; events: AuditEvent[] },
+): Promise<Map<string, NamedPart>> {
+  const roles = new Map<string, NamedPart>();
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const missing = names.filter((name) => !roles.has(name));
+    if (missing.length === 0) return roles;
+    const asked = await listRolesByName(tx, { workspaceId, names: missing });
+    for (const row of asked) if (row.id !== null) roles.set(row.asked, { id: row.id, name: row.name });
+    const unknown = missing.filter((name) => !roles.has(name));
+    if (unknown.length === 0) return roles;
+    // Of names that differ in their case the database makes one; the next round finds it for all of them.
+    const inserted = await insertRolesForNames(tx, {
+      workspaceId,
+      createdAt: deps.nowMs(),
+      roles: unknown.map((name) => ({ id: makeId("role", deps.randomBytes(16)), name })),
+    });
+    for (const role of inserted) events.push(auditEvent(MANAGED.role, role, "Created"));
+  }
+  throw new Error(`roles could not be made in ${ATTEMPTS_MAX} attempts`);
+}
+
+async function ensureIdentities(
+  tx: PoolClient,
+  { caller: { workspaceId }, deps }: Acting,
+  { externalIds, events }: { externalIds: readonly string[]; events: AuditEvent[] },
+): Promise<Map<string, string>> {
+  const ids = new Map<string, string>();
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const missing = externalIds.filter((externalId) => !ids.has(externalId));
+    if (missing.length === 0) return ids;
+    const found = await listIdentityIdsByExternalId(tx, { workspaceId, externalIds: missing });
+    for (const { id, external_id } of found) ids.set(external_id, id);
+    const unknown = missing.filter((externalId) => !ids.has(externalId));
+    if (unknown.length === 0) return ids;
+    const inserted = await insertIdentities(tx, {
+      workspaceId,
+      createdAt: deps.nowMs(),
+      identities: unknown.map((externalId) => ({ id: makeId("identity", deps.randomBytes(16)), externalId })),
+    });
+    // One by one: they may be more than a call can have arguments.
+    for (const { id, external_id: externalId } of inserted) {
+      ids.set(externalId, id);
+      events.push(identityCreated({ id, externalId }));
+    }
+  }
+  throw new Error(`identities could not be made in ${ATTEMPTS_MAX} attempts`);
+}

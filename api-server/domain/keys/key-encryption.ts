@@ -1,0 +1,28 @@
+import { PublicError } from "../../../core/errors.ts";
+import type { KeyVault } from "../../key-vault.ts";
+import type { Grants, NeededPermission } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+
+/**
+ * What has to hold before a key is stored recoverably or given back, in the order in which it is said: the server has
+ * encryption keys, the root key may, the API wants it.
+ * @throws PublicError 412, 403, 412.
+ */
+export function requireKeyEncryption<Needed extends NeededPermission>(
+  { deps, require }: Pick<Call<unknown>, "deps"> & Pick<Grants<Needed>, "require">,
+  needed: Needed,
+  { apiId, isEnabled }: { readonly apiId: string; readonly isEnabled: boolean },
+): KeyVault {
+  const { keyVault } = deps;
+  if (keyVault === undefined) {
+    throw new PublicError(
+      "precondition_failed",
+      "This server has no encryption keys, so that keys can be neither stored recoverably nor decrypted.",
+    );
+  }
+  require(needed, apiId);
+  if (!isEnabled) {
+    throw new PublicError("precondition_failed", `Key encryption is not enabled for the API ${apiId}.`);
+  }
+  return keyVault;
+}

@@ -1,0 +1,97 @@
+import type { PoolClient } from "pg";
+import type { NeededPermission } from "../../needed-permissions.ts";
+import type { Call, CallNeeding } from "../../procedure.ts";
+import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import { replaceKeyPermissions, replaceKeyRoles, touchKey } from "../../store/key-changes.ts";
+import type { KeyRef, KeyRow } from "../../store/keys.ts";
+import { listPermissionsOfKey, type PermissionRow } from "../../store/permissions.ts";
+import { listRolesOfKey, type RoleRow } from "../../store/roles.ts";
+import { auditEvent, lockManaged } from "../managed/changes.ts";
+import { adopting, guardManaged } from "../managed/rules.ts";
+import { MANAGED } from "../managed/things.ts";
+import { connectedToKey, disconnectedFromKey } from "./key-events.ts";
+
+/*
+ * The links of a key to its direct permissions and to its roles. Six procedures change them; each says which links the key is
+ * to have, and what is here finds the difference and writes that alone, so that a call that is repeated changes nothing.
+ */
+
+/** One sort of links: how they are read and written, and what the audit log calls what is at their end. */
+interface LinkSort<End extends { readonly id: string }> {
+  readonly list: (tx: PoolClient, key: KeyRef) => Promise<End[]>;
+  readonly replace: (tx: PoolClient, key: KeyRef, ids: readonly string[]) => Promise<void>;
+  readonly toTarget: (end: End) => { readonly type: "permission" | "role"; readonly id: string; readonly name: string };
+}
+
+/** In the order of the slugs. */
+export const permissionLinks: LinkSort<PermissionRow> = {
+  list: listPermissionsOfKey,
+  replace: (tx, key, permissionIds) => replaceKeyPermissions(tx, { ...key, permissionIds }),
+  toTarget: ({ id, slug }) => ({ type: "permission", id, name: slug }),
+};
+
+/** In the order of the names. */
+export const roleLinks: LinkSort<RoleRow> = {
+  list: listRolesOfKey,
+  replace: (tx, key, roleIds) => replaceKeyRoles(tx, { ...key, roleIds }),
+  toTarget: ({ id, name }) => ({ type: "role", id, name }),
+};
+
+/**
+ * The key of the call, locked: calls for one key follow each other, so that each sees what the one before it left.
+ * @param needs what the root key must be allowed, of the key's API where that matters.
+ * @throws PublicError 404 `key_not_found`, then 403.
+ */
+export async function lockKeyToLink<Needed extends NeededPermission>(
+  tx: PoolClient,
+  call: CallNeeding<{ readonly keyId: string }, Needed>,
+  needs: readonly Needed[],
+): Promise<KeyRow> {
+  const { keyId } = call.body;
+  const key = await lockManaged(tx, MANAGED.key, { workspaceId: call.caller.workspaceId, which: keyId });
+  for (const needed of needs) call.require(needed, key.api_id);
+  return key;
+}
+
+export interface Relinking<End> {
+  /** What the key is to be linked with, from what it is linked with now. The same one twice is meant once. */
+  readonly wanted: (held: readonly End[]) => readonly End[];
+  /** Of what came into being for it, and stands between the links that go and those that come. */
+  readonly events?: readonly AuditEvent[];
+}
+
+/**
+ * Gives a locked key other links, and the audit log one row for each that comes or goes.
+ * @returns what the key is linked with afterwards.
+ * @throws PublicError 409 `managed_elsewhere` or `managed_exists`.
+ */
+export async function relinkKey<End extends { readonly id: string }>(
+  tx: PoolClient,
+  call: Call<unknown>,
+  key: KeyRow,
+  links: LinkSort<End>,
+  { wanted, events = [] }: Relinking<End>,
+): Promise<End[]> {
+  const ref = { workspaceId: call.caller.workspaceId, keyId: key.id };
+  const manager = guardManaged(call, MANAGED.key, key);
+  const isHandedOver = manager !== key.manager;
+  const before = await links.list(tx, ref);
+  const idsBefore = new Set(before.map(({ id }) => id));
+  const after = new Map(wanted(before).map((end) => [end.id, end]));
+  const removed = before.filter(({ id }) => !after.has(id));
+  const added = [...after.values()].filter(({ id }) => !idsBefore.has(id));
+  const isRelinked = added.length > 0 || removed.length > 0;
+
+  if (isRelinked) await links.replace(tx, ref, [...after.keys()]);
+  if (isRelinked || isHandedOver) {
+    const updatedAt = call.deps.nowMs();
+    await adopting(call, MANAGED.key, () => touchKey(tx, { ...ref, manager, updatedAt }));
+  }
+  await insertAudit(tx, call, [
+    ...(isHandedOver ? [auditEvent(MANAGED.key, key, manager === null ? "Released" : "Adopted")] : []),
+    ...removed.map((end) => disconnectedFromKey(key.id, links.toTarget(end))),
+    ...events,
+    ...added.map((end) => connectedToKey(key.id, links.toTarget(end))),
+  ]);
+  return isRelinked ? links.list(tx, ref) : before;
+}

@@ -1,0 +1,42 @@
+import { readPrefixedKey } from "../../../core/keys/migration.ts";
+import type { Deps } from "../../deps.ts";
+import { findMigratedKey, rewriteMigratedKey } from "../../store/migrated-keys.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { isUniqueViolation } from "../../store/unique-violation.ts";
+
+/**
+ * Takes a key over that a migration brought and that nobody has presented until now: from here on it is found by its own hash,
+ * also by the pods. Of several who present it at once one does so, and all find it.
+ * @param presented.hash of the whole key.
+ * @returns whether there is a key to be found by that hash now.
+ */
+export async function takeOverMigratedKey(
+  deps: Pick<Deps, "db" | "projection" | "wakeRelay">,
+  presented: {
+    readonly workspaceId: string;
+    readonly migrationId: string;
+    readonly key: string;
+    readonly hash: string;
+    /** Asked before anything is written. */
+    readonly mayVerify: (apiId: string) => boolean;
+  },
+): Promise<boolean> {
+  const { workspaceId, migrationId, key, hash, mayVerify } = presented;
+  const prefixed = readPrefixedKey(key);
+  if (prefixed === undefined) return false;
+  const found = await findMigratedKey(deps.db, { workspaceId, migrationId, hash, pendingHash: prefixed.hash });
+  if (found === undefined || !mayVerify(found.api_id)) return false;
+  if (!found.is_rewritten) {
+    const rewrite = { workspaceId, keyId: found.id, migrationId, hash, start: prefixed.start };
+    try {
+      await inTransaction(deps, (tx) => rewriteMigratedKey(tx, rewrite));
+    } catch (error) {
+      // The whole key is some other one's already, which may not be seen from here: that of another workspace, or a deleted one.
+      if (isUniqueViolation(error, "keys_hash_key")) return false;
+      throw error;
+    }
+  }
+  // Whoever was not the one to rewrite it has no marks of its own, and what is cached here is that there is no such key.
+  deps.projection.drop([{ workspaceId, kind: "key", id: hash }]);
+  return true;
+}

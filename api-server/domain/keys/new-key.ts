@@ -1,0 +1,28 @@
+import { makeId } from "../../../core/ids.ts";
+import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
+import type { Deps } from "../../deps.ts";
+import type { ApiRow } from "../../store/apis.ts";
+
+const BYTE_LENGTH_DEFAULT = 16;
+
+export interface DrawnKey {
+  readonly keyId: string;
+  /** The secret. */
+  readonly key: string;
+  readonly hash: string;
+  readonly start: string;
+}
+
+/** A new id and secret; what is not said is as the API has it. */
+export function drawKey(
+  { randomBytes }: Pick<Deps, "randomBytes">,
+  api: Pick<ApiRow, "default_prefix" | "default_byte_length">,
+  { prefix, byteLength }: { readonly prefix?: string | undefined; readonly byteLength?: number | undefined },
+): DrawnKey {
+  const keyId = makeId("key", randomBytes(16));
+  const { key, start } = makeKeyString({
+    prefix: prefix ?? api.default_prefix ?? undefined,
+    randomBytes: randomBytes(byteLength ?? api.default_byte_length ?? BYTE_LENGTH_DEFAULT),
+  });
+  return { keyId, key, hash: hashKey(key), start };
+}

@@ -1,0 +1,60 @@
+import type { Deps } from "../../deps.ts";
+import type { KeyVault, Opened } from "../../key-vault.ts";
+import { noteRarely } from "../../note-rarely.ts";
+import {
+  type KeySecretRow,
+  listKeySecrets,
+  listKeySecretsOfOthers,
+  replaceKeySecret,
+} from "../../store/key-secrets.ts";
+
+/**
+ * The strings of those keys that are recoverable, by key id. One that cannot be decrypted counts as none, which is logged:
+ * its encryption key was taken away too early, or somebody changed the row.
+ */
+export async function decryptKeys(
+  deps: Pick<Deps, "db" | "rarely" | "log">,
+  vault: KeyVault,
+  { workspaceId, keyIds }: { readonly workspaceId: string; readonly keyIds: readonly string[] },
+): Promise<Map<string, string>> {
+  const rows = await listKeySecrets(deps.db, { workspaceId, keyIds });
+  const keys = new Map<string, string>();
+  for (const row of rows) {
+    const opened = openRow(vault, row);
+    if ("key" in opened) keys.set(row.key_id, opened.key);
+    else noteRarely(deps, { reason: opened.problem, message: "a recoverable key could not be decrypted" });
+  }
+  return keys;
+}
+
+export interface Reencrypted {
+  readonly reencrypted: number;
+  /** Ids of keys whose string no configured encryption key opens. They are left as they are. */
+  readonly undecipherable: readonly string[];
+  /** Where the next batch begins; undefined when this was the last one. */
+  readonly cursor: string | undefined;
+}
+
+/**
+ * A batch of what other encryption keys sealed, sealed anew by the first of the configuration: the rotation's second step,
+ * after which the older ones may go. Safe to repeat, and to run beside everything else. The first batch is after `""`.
+ */
+export async function reencryptKeys(
+  { db, vault }: { readonly db: Deps["db"]; readonly vault: KeyVault },
+  { after, max }: { readonly after: string; readonly max: number },
+): Promise<Reencrypted> {
+  const rows = await listKeySecretsOfOthers(db, { encryptionKeyId: vault.sealingKeyId, after, max });
+  const undecipherable: string[] = [];
+  let reencrypted = 0;
+  for (const row of rows) {
+    const opened = openRow(vault, row);
+    if ("problem" in opened) undecipherable.push(row.key_id);
+    else if (await replaceKeySecret(db, row, vault.seal(toOwner(row), opened.key))) reencrypted += 1;
+  }
+  return { reencrypted, undecipherable, cursor: rows.length < max ? undefined : rows.at(-1)?.key_id };
+}
+
+const toOwner = (row: KeySecretRow) => ({ workspaceId: row.workspace_id, keyId: row.key_id });
+
+const openRow = (vault: KeyVault, row: KeySecretRow): Opened =>
+  vault.open(toOwner(row), { encryptionKeyId: row.encryption_key_id, nonce: row.nonce, ciphertext: row.ciphertext });

@@ -1,0 +1,30 @@
+import type { Call } from "../../procedure.ts";
+import { countHolders, deleteSomeHoldings } from "../../store/holders.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { guardManaged, isRemoval } from "../managed/rules.ts";
+import type { Holdable, ManagedRow, ManagedThing, NamedObject } from "../managed/things.ts";
+
+/** Links that are deleted in one transaction. */
+const HOLDERS_PER_TRANSACTION = 2000;
+
+/**
+ * Takes something that is about to be deleted from the keys that hold it, when these are too many for the transaction that deletes
+ * it: one over a million links would hold its locks and its snapshot for most of a minute. Should the caller not get to the end,
+ * the keys that have lost it by then go without it, and the next call goes on from there.
+ * @throws PublicError the 404 of its kind, or 409 `managed_elsewhere`, before anything is taken.
+ */
+export async function takeFromManyHolders<Row extends ManagedRow>(
+  call: Call<unknown>,
+  thing: Pick<ManagedThing, "noun" | "notFound"> & Holdable<Row>,
+  ref: NamedObject,
+): Promise<void> {
+  const { deps } = call;
+  const found = await thing.find(deps.db, ref);
+  if (found === undefined) throw thing.notFound(ref.which);
+  guardManaged(call, thing, found);
+  if (!isRemoval(call)) return;
+  const held = { workspaceId: ref.workspaceId, kind: thing.kind, id: found.id };
+  const max = HOLDERS_PER_TRANSACTION;
+  if ((await countHolders(deps.db, { ...held, max: max + 1 })) <= max) return;
+  while ((await inTransaction(deps, (tx) => deleteSomeHoldings(tx, { ...held, max }))) === max);
+}

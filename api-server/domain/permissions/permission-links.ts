@@ -1,0 +1,106 @@
+import type { PoolClient } from "pg";
+import { makeId } from "../../../core/ids.ts";
+import type { Grants, NeededPermission } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import type { AuditEvent } from "../../store/audit.ts";
+import { insertPermissionsForSlugs, listPermissionsBySlug, type PermissionRow } from "../../store/permissions.ts";
+import type { Queryable } from "../../store/queryable.ts";
+import { listRolesByName, type RoleRow } from "../../store/roles.ts";
+import { auditEvent } from "../managed/changes.ts";
+import { MANAGED } from "../managed/things.ts";
+import { roleNotFound } from "../refusals/not-found.ts";
+
+/** As often as a permission may vanish between being seen and being read before we give up. */
+const ATTEMPTS_MAX = 5;
+
+type Acting<Needed extends NeededPermission> = Pick<Call<unknown>, "caller" | "deps"> & Pick<Grants<Needed>, "require">;
+
+export interface EnsuredPermissions {
+  /** All that were asked for, in the order of their slugs; spelt as they are stored. */
+  readonly permissions: readonly PermissionRow[];
+  /** `permission.create` for each that was made by this call. */
+  readonly events: readonly AuditEvent[];
+}
+
+/** Slugs are ASCII, so that this folds them as the database does. */
+const foldCase = (slug: string): string => slug.toLowerCase();
+
+/** A slug that is repeated, also in another case, is meant once: in its first spelling. */
+function distinctSlugs(slugs: readonly string[]): string[] {
+  const byFolded = new Map<string, string>();
+  for (const slug of slugs) {
+    const folded = foldCase(slug);
+    if (!byFolded.has(folded)) byFolded.set(folded, slug);
+  }
+  return [...byFolded.values()];
+}
+
+const missingSlugs = (wanted: readonly string[], permissions: readonly PermissionRow[]): string[] => {
+  const found = new Set(permissions.map(({ slug }) => foldCase(slug)));
+  return wanted.filter((slug) => !found.has(foldCase(slug)));
+};
+
+/**
+ * For procedures that have to say 403 before they look at anything else.
+ * @throws PublicError 403 when one of the slugs is new to the workspace and the root key lacks what new ones need.
+ */
+export async function requireForNewSlugs<Needed extends NeededPermission>(
+  db: Queryable,
+  call: Acting<Needed>,
+  slugs: readonly string[],
+  needed: Needed,
+): Promise<void> {
+  const wanted = distinctSlugs(slugs);
+  if (wanted.length === 0) return;
+  const permissions = await listPermissionsBySlug(db, { workspaceId: call.caller.workspaceId, slugs: wanted });
+  if (missingSlugs(wanted, permissions).length > 0) call.require(needed);
+}
+
+/**
+ * The permissions with these slugs; those that the workspace does not have yet are made, named by their slug. Callers
+ * who make the same ones at the same time end on the same rows.
+ * @param options.newSlugsNeed what the root key must be allowed when a slug is new; not asked for when left out.
+ * @throws PublicError 403 before anything is written.
+ */
+export async function ensurePermissions<Needed extends NeededPermission>(
+  tx: PoolClient,
+  call: Acting<Needed>,
+  slugs: readonly string[],
+  options: { readonly newSlugsNeed?: Needed } = {},
+): Promise<EnsuredPermissions> {
+  const { workspaceId } = call.caller;
+  const wanted = distinctSlugs(slugs);
+  if (wanted.length === 0) return { permissions: [], events: [] };
+  const created: PermissionRow[] = [];
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const permissions = await listPermissionsBySlug(tx, { workspaceId, slugs: wanted });
+    const missing = missingSlugs(wanted, permissions);
+    if (missing.length === 0)
+      return {
+        permissions,
+        events: created.map((permission) => auditEvent(MANAGED.permission, permission, "Created")),
+      };
+    if (options.newSlugsNeed !== undefined) call.require(options.newSlugsNeed);
+    const inserted = await insertPermissionsForSlugs(tx, {
+      workspaceId,
+      createdAt: call.deps.nowMs(),
+      permissions: missing.map((slug) => ({ id: makeId("permission", call.deps.randomBytes(16)), slug })),
+    });
+    for (const permission of inserted) created.push(permission);
+  }
+  throw new Error(`permissions could not be made in ${ATTEMPTS_MAX} attempts`);
+}
+
+/**
+ * The roles of these names, whose case does not count, in the order of their names. Roles are never made on the way.
+ * @throws PublicError 404 when the workspace has no role of one of the names.
+ */
+export async function getRolesByName(db: Queryable, workspaceId: string, names: readonly string[]): Promise<RoleRow[]> {
+  if (names.length === 0) return [];
+  const roles = new Map<string, RoleRow>();
+  for (const { asked, ...role } of await listRolesByName(db, { workspaceId, names })) {
+    if (role.id === null) throw roleNotFound(asked);
+    roles.set(role.id, role);
+  }
+  return [...roles.values()];
+}

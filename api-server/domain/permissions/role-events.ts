@@ -1,0 +1,24 @@
+import type { AuditEvent } from "../../store/audit.ts";
+import type { PermissionRow } from "../../store/permissions.ts";
+import type { RoleRow } from "../../store/roles.ts";
+
+type Role = Pick<RoleRow, "id" | "name">;
+type Permission = Pick<PermissionRow, "id" | "slug">;
+
+const targets = (role: Role, permission: Permission): AuditEvent["targets"] => [
+  { type: "role", id: role.id, name: role.name },
+  { type: "permission", id: permission.id, name: permission.slug },
+];
+
+export const roleConnected = (role: Role, permission: Permission): AuditEvent => ({
+  event: "authorization.connect_role_and_permission",
+  description: `Connected role ${role.id} and permission ${permission.id}`,
+  targets: targets(role, permission),
+});
+
+/** The plural is the name's: this one alone has it (api-v2.md section 20). */
+export const roleDisconnected = (role: Role, permission: Permission): AuditEvent => ({
+  event: "authorization.disconnect_role_and_permissions",
+  description: `Disconnected role ${role.id} and permission ${permission.id}`,
+  targets: targets(role, permission),
+});

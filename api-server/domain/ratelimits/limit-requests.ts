@@ -1,0 +1,66 @@
+import { performance } from "node:perf_hooks";
+import type { LimitCharge, LimitOutcome } from "../../../core/charges.ts";
+import type { SharedLimit } from "../../../core/verification/plan-charges.ts";
+import type { RatelimitEvent } from "../../../edge/events/contract.ts";
+import { type AppliedLimit, applyOverrides } from "../../../edge/verification/apply-overrides.ts";
+import type { Call } from "../../procedure.ts";
+import { notKnown } from "../refusals/lookups.ts";
+
+/* What the procedures that limit by namespace have in common: which limit applies, and what is recorded of it. */
+
+/** As requests have it; the duration is in ms. */
+export interface LimitRequest {
+  readonly identifier: string;
+  readonly limit: number;
+  readonly duration: number;
+  readonly cost: number;
+}
+
+/** What the counters are asked for, in order, with the overrides in force. Throws PublicError 500 when these cannot be known now. */
+export async function applyLimits(
+  { caller, deps }: Call<unknown>,
+  requests: readonly { readonly namespaceId: string; readonly request: LimitRequest }[],
+): Promise<readonly AppliedLimit[]> {
+  const { workspaceId } = caller;
+  const shared = requests.map(({ namespaceId, request: { identifier, limit, duration, cost } }): SharedLimit => {
+    const scope = { kind: "namespace", value: namespaceId } as const;
+    const charge: LimitCharge = {
+      workspaceId,
+      scope,
+      identifier,
+      limit,
+      durationMs: duration,
+      cost,
+      accuracy: "strict",
+    };
+    return { namespaceId, charge };
+  });
+  const applied = await applyOverrides(deps.projection, workspaceId, shared);
+  if ("unusable" in applied) throw notKnown();
+  return applied.limits;
+}
+
+/** What came of a charge, to be recorded. `id` is unique; `startedMs` is of `performance.now()`, `timeMs` of the wall. */
+export function toLimitEvent(
+  { origin }: Call<unknown>,
+  { charge, override }: AppliedLimit,
+  outcome: LimitOutcome,
+  { id, timeMs, startedMs }: { readonly id: string; readonly timeMs: number; readonly startedMs: number },
+): RatelimitEvent {
+  return {
+    type: "ratelimit",
+    id,
+    requestId: origin.requestId,
+    timeMs,
+    workspaceId: charge.workspaceId,
+    namespaceId: charge.scope.value,
+    identifier: charge.identifier,
+    passed: outcome.passed,
+    latencyMs: performance.now() - startedMs,
+    overrideId: override?.id,
+    limit: charge.limit,
+    remaining: outcome.remaining,
+    resetMs: outcome.resetMs,
+    cost: charge.cost,
+  };
+}

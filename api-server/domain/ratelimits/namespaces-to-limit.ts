@@ -1,0 +1,80 @@
+import type { NamespaceRecord } from "../../../core/verification/records.ts";
+import type { NeededPermission } from "../../needed-permissions.ts";
+import type { Call, CallNeeding } from "../../procedure.ts";
+import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import { listNamespacesEver } from "../../store/namespaces.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { type LimitPermissions, namespaceGone, obtainNamespace, recallNamespace } from "./namespaces.ts";
+
+/**
+ * The live namespaces that a call for several limits means, each by what the call names it, from what is cached wherever
+ * possible. Those that the workspace does not have yet are made together, and only when nothing else stands in the way.
+ * @throws PublicError 403 when a new one may not be made, or one of them not be limited with; then 410 when one was deleted
+ * and has no successor of its name.
+ */
+export async function namespacesToLimit<Needed extends NeededPermission>(
+  call: CallNeeding<unknown, Needed>,
+  permissions: LimitPermissions<Needed>,
+  named: readonly string[],
+): Promise<ReadonlyMap<string, NamespaceRecord>> {
+  const names = [...new Set(named)];
+  const known = await findNamespaces(call, names);
+  const missing = names.filter((name) => !known.has(name));
+  if (missing.length > 0) {
+    call.require(permissions.createNamespace);
+    // Nobody can have been allowed one in particular that is not there yet.
+    call.require(permissions.limit);
+  }
+  for (const { id } of known.values()) call.require(permissions.limit, id);
+  for (const [name, { deleted }] of known) if (deleted) throw namespaceGone(name);
+  if (missing.length === 0) return known;
+  return new Map([...known, ...(await makeNamespaces(call, missing))]);
+}
+
+/** What is cached may be a moment behind another replica, so the database is asked for what is not known here. */
+async function findNamespaces(call: Call<unknown>, names: readonly string[]): Promise<Map<string, NamespaceRecord>> {
+  const { caller, deps } = call;
+  const { workspaceId } = caller;
+  const found = new Map<string, NamespaceRecord>();
+  const recalled = await Promise.all(names.map((name) => recallNamespace(call, name)));
+  const unknown: string[] = [];
+  for (const [i, name] of names.entries()) {
+    const namespace = recalled[i];
+    if (namespace === undefined) unknown.push(name);
+    else found.set(name, namespace);
+  }
+  if (unknown.length === 0) return found;
+  for (const { asked, id, name, deleted } of await listNamespacesEver(deps.db, { workspaceId, namespaces: unknown })) {
+    found.set(asked, { id, name, deleted });
+    deps.projection.drop([
+      { workspaceId, kind: "namespaceName", id: asked },
+      { workspaceId, kind: "namespace", id },
+    ]);
+  }
+  return found;
+}
+
+/** All or none; and in one order, so that of two calls that make the same ones neither waits for the other in a circle. */
+async function makeNamespaces(
+  call: Call<unknown>,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, NamespaceRecord>> {
+  const { caller, deps } = call;
+  const { workspaceId } = caller;
+  const made = await inTransaction(deps, async (tx) => {
+    const namespaces = new Map<string, NamespaceRecord>();
+    const allEvents: AuditEvent[] = [];
+    for (const name of names.toSorted()) {
+      const { namespace, events } = await obtainNamespace(tx, call, name);
+      // Somebody was quicker, and has deleted it again: what was made so far is undone.
+      if (namespace.deleted) throw namespaceGone(name);
+      namespaces.set(name, namespace);
+      allEvents.push(...events);
+    }
+    await insertAudit(tx, call, allEvents);
+    return namespaces;
+  });
+  // Whoever found one made already changed nothing, but what is cached here is that there is none.
+  deps.projection.drop(names.map((id) => ({ workspaceId, kind: "namespaceName", id })));
+  return made;
+}

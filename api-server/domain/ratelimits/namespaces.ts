@@ -1,0 +1,113 @@
+import { PublicError } from "../../../core/errors.ts";
+import { makeId } from "../../../core/ids.ts";
+import type { NamespaceRecord } from "../../../core/verification/records.ts";
+import type { NeededPermission } from "../../needed-permissions.ts";
+import type { Call, CallNeeding } from "../../procedure.ts";
+import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import { findNamespaceEver, insertNamespace } from "../../store/namespaces.ts";
+import type { Queryable } from "../../store/queryable.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { auditEvent } from "../managed/changes.ts";
+import { MANAGED } from "../managed/things.ts";
+import { knownValue } from "../refusals/lookups.ts";
+
+/** As often as a namespace may be made and deleted by others while we look at it before we give up. */
+const ATTEMPTS_MAX = 5;
+
+/** Every id of a namespace begins so; a name may as well. */
+const ID_START = "rlns_";
+
+/** What a procedure that limits by namespace declares. */
+export interface LimitPermissions<Needed extends NeededPermission> {
+  readonly limit: Needed;
+  readonly createNamespace: Needed;
+}
+
+/**
+ * The live namespace that a limit call means, by id or name, from what is cached wherever possible. One that the workspace
+ * does not have yet is made, if the root key may.
+ * @throws PublicError 410 when it was deleted and has no successor of its name; 403 when it is new and may not be made.
+ */
+export async function namespaceToLimit<Needed extends NeededPermission>(
+  call: CallNeeding<unknown, Needed>,
+  permissions: LimitPermissions<Needed>,
+  namespace: string,
+): Promise<NamespaceRecord> {
+  const known = await recallNamespace(call, namespace);
+  if (known === undefined) return ensureNamespace(call, permissions, namespace);
+  if (known.deleted) throw namespaceGone(namespace);
+  return known;
+}
+
+/** What is cached of it. A live one wins over a deleted one, then the id over a name (api-v2.md section 9.4). */
+export async function recallNamespace(
+  { caller, deps }: Call<unknown>,
+  namespace: string,
+): Promise<NamespaceRecord | undefined> {
+  const { workspaceId } = caller;
+  const byId = namespace.startsWith(ID_START)
+    ? knownValue(await deps.projection.findNamespace(workspaceId, namespace))
+    : undefined;
+  if (byId?.deleted === false) return byId;
+  const byName = knownValue(await deps.projection.findNamespaceByName(workspaceId, namespace));
+  return byName?.deleted === false ? byName : (byId ?? byName);
+}
+
+/** What is cached may be a moment behind another replica, so the database is asked before anybody is refused. */
+async function ensureNamespace<Needed extends NeededPermission>(
+  call: CallNeeding<unknown, Needed>,
+  permissions: LimitPermissions<Needed>,
+  name: string,
+): Promise<NamespaceRecord> {
+  const { caller, deps } = call;
+  const { workspaceId } = caller;
+  const existing = await findNamespaceEver(deps.db, { workspaceId, namespace: name });
+  if (existing === undefined) {
+    call.require(permissions.createNamespace);
+    // Nobody can have been allowed this namespace in particular. Asked here, lest one is made for a call that is refused.
+    call.require(permissions.limit);
+  }
+  const namespace = existing ?? (await makeNamespace(call, name));
+  // Whoever found it made already changed nothing, but what is cached here is that there is none.
+  deps.projection.drop([
+    { workspaceId, kind: "namespaceName", id: name },
+    { workspaceId, kind: "namespace", id: namespace.id },
+  ]);
+  if (namespace.deleted) throw namespaceGone(name);
+  return namespace;
+}
+
+async function makeNamespace(call: Call<unknown>, name: string): Promise<NamespaceRecord> {
+  return inTransaction(call.deps, async (tx) => {
+    const { namespace, events } = await obtainNamespace(tx, call, name);
+    await insertAudit(tx, call, events);
+    return namespace;
+  });
+}
+
+/**
+ * The namespace of this name, which is made when there never was one; with the audit event of making it. Callers who make the
+ * same one at the same time end on one.
+ */
+export async function obtainNamespace(
+  tx: Queryable,
+  { caller, deps }: Call<unknown>,
+  name: string,
+): Promise<{ readonly namespace: NamespaceRecord; readonly events: readonly AuditEvent[] }> {
+  const { workspaceId } = caller;
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const id = makeId("namespace", deps.randomBytes(16));
+    if (await insertNamespace(tx, { workspaceId, id, name, manager: null, createdAt: deps.nowMs() })) {
+      return {
+        namespace: { id, name, deleted: false },
+        events: [auditEvent(MANAGED.namespace, { id, name }, "Created")],
+      };
+    }
+    const winner = await findNamespaceEver(tx, { workspaceId, namespace: name });
+    if (winner !== undefined) return { namespace: winner, events: [] };
+  }
+  throw new Error(`a namespace could not be made in ${ATTEMPTS_MAX} attempts`);
+}
+
+export const namespaceGone = (namespace: string): PublicError =>
+  new PublicError("ratelimit_namespace_gone", `The rate-limit namespace ${namespace} was deleted.`);

@@ -1,0 +1,36 @@
+import { PublicError } from "../../../core/errors.ts";
+
+/*
+ * The same words whether the thing never was, was deleted, or belongs to another workspace (api-v2.md section 4.3).
+ */
+
+export const apiNotFound = (apiId: string): PublicError =>
+  new PublicError("api_not_found", `There is no API ${apiId} in the workspace.`);
+
+export const keyNotFound = (keyId: string): PublicError =>
+  new PublicError("key_not_found", `There is no key ${keyId} in the workspace.`);
+
+/** For callers who name a key by its secret, which no answer repeats. */
+export const keyOfSecretNotFound = (): PublicError =>
+  new PublicError("key_not_found", "There is no key with this secret in the workspace.");
+
+export const identityNotFound = (identity: string): PublicError =>
+  new PublicError("identity_not_found", `There is no identity ${identity} in the workspace.`);
+
+export const roleNotFound = (role: string): PublicError =>
+  new PublicError("role_not_found", `There is no role ${role} in the workspace.`);
+
+export const permissionNotFound = (permission: string): PublicError =>
+  new PublicError("permission_not_found", `There is no permission ${permission} in the workspace.`);
+
+export const namespaceNotFound = (namespace: string): PublicError =>
+  new PublicError("ratelimit_namespace_not_found", `There is no rate-limit namespace ${namespace} in the workspace.`);
+
+export const overrideNotFound = (override: string): PublicError =>
+  new PublicError("ratelimit_override_not_found", `There is no override for ${override} in the namespace.`);
+
+export const migrationNotFound = (migration: string): PublicError =>
+  new PublicError("migration_not_found", `There is no migration ${migration} in the workspace.`);
+
+export const policyNotFound = (policy: string): PublicError =>
+  new PublicError("policy_not_found", `There is no policy ${policy} in the workspace.`);

@@ -1,0 +1,10 @@
+import type { Deps } from "./deps.ts";
+
+/** Logs a failure that every request of an outage meets: of each kind of `message` one line in five seconds, with how many there were. */
+export function noteRarely(
+  { rarely, log }: Pick<Deps, "rarely" | "log">,
+  { reason, message }: { reason: string; message: string },
+): void {
+  const calls = rarely.note(message);
+  if (calls !== undefined) log.warn({ reason, calls }, message);
+}
