@@ -1,10 +1,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import * as z from "zod";
 import { buildOpenApi } from "../../api-server/plugins/openapi.ts";
 import { EXPECTED } from "../../api-server/test/permissions-expected.ts";
 import { procedures } from "../../api-server/v2/index.ts";
 import { ManagedKind } from "../../api-server/v2/managed/managed-kinds.ts";
+import * as schemas from "../../api-server/v2/schemas.ts";
 import { ERROR_KINDS } from "../../core/errors.ts";
 import { ID_PREFIXES } from "../../core/ids.ts";
 import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
@@ -35,6 +37,54 @@ test("the codes of a verification", () => {
 test("what the steps of a verification end with are its codes", () => {
   const steps = reference.rows("12", "step").flatMap(([, , endsWith = ""]) => codesIn(endsWith));
   expect(sorted(new Set(steps))).toEqual(sorted(Code.options));
+});
+
+describe("the bounds of shared field types", () => {
+  interface Bounded {
+    readonly type?: string;
+    readonly anyOf?: readonly Bounded[];
+    readonly properties?: Readonly<Record<string, Bounded>>;
+    readonly minLength?: number;
+    readonly maxLength?: number;
+    readonly minimum?: number;
+    readonly maximum?: number;
+    readonly maxItems?: number;
+    readonly maxProperties?: number;
+  }
+  const inWords = (min: number | undefined, max: number | undefined, unit: string): string[] => {
+    const [from, to] = [
+      min?.toLocaleString("en"),
+      max === Number.MAX_SAFE_INTEGER ? undefined : max?.toLocaleString("en"),
+    ];
+    if (from === undefined && to === undefined) return [];
+    return [
+      `${to === undefined ? `at least ${from}` : from === undefined ? `at most ${to}` : `${from} to ${to}`}${unit}`,
+    ];
+  };
+  const boundsOf = ({ minLength, maxLength, minimum, maximum, maxItems, maxProperties }: Bounded): string[] => [
+    ...inWords(minLength, maxLength, " characters"),
+    ...inWords(minimum, maximum, ""),
+    ...inWords(undefined, maxItems, " items"),
+    ...inWords(undefined, maxProperties, " members"),
+  ];
+  /** Of an object, a line for each of its members; those that are types of their own have lines of their own. */
+  const linesOf = (name: string, { anyOf, properties, ...schema }: Bounded): string[] => {
+    const [either] = anyOf?.filter(({ type }) => type !== "null") ?? [];
+    if (either !== undefined) return linesOf(name, either);
+    if (properties === undefined) return boundsOf(schema).map((bounds) => `${name}: ${bounds}`);
+    return Object.entries(properties)
+      .filter(([, member]) => member.properties === undefined)
+      .flatMap(([member, of]) => linesOf(`${name}.${member}`, of));
+  };
+
+  test("are those of the schemas", () => {
+    const known = Object.entries(schemas)
+      // Answers promise no bounds.
+      .filter(([name, schema]) => schema instanceof z.ZodType && !name.endsWith("Out"))
+      .flatMap(([name, schema]) => linesOf(name, z.toJSONSchema(schema as z.ZodType, { io: "input" }) as Bounded));
+    const listed = reference.rows("6.1", "type", "bounds").map(([name, bounds]) => `${only(name)}: ${bounds}`);
+    expect(sorted(listed)).toEqual(sorted(known));
+  });
 });
 
 describe("the error kinds", () => {
