@@ -1,9 +1,9 @@
 import type { Queryable } from "./queryable.ts";
 
-/** What only one api-server at a time may do. The numbers are the locks' names in Postgres; none is ever used again. */
+/** Jobs that only one api-server at a time may do. The numbers name the locks in Postgres and are never reused. */
 export const ADVISORY_LOCKS = { relay: 7_053_001, refill: 7_053_002 } as const;
 
-/** Takes the lock for the session of this connection, which must not be a pool; false when somebody else holds it. */
+/** Takes the lock for the session of this connection, which must not be a pool. Returns false when another session holds it. */
 export async function tryLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<boolean> {
   const { rows } = await db.query<{ taken: boolean }>("select pg_try_advisory_lock($1) as taken", [
     ADVISORY_LOCKS[lock],
@@ -11,7 +11,7 @@ export async function tryLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS):
   return rows[0]?.taken === true;
 }
 
-/** Gives the lock back at once; closing the connection does so too, but only a moment later. */
+/** Releases the lock at once; closing the connection releases it too, but a moment later. */
 export async function unlock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<void> {
   await db.query("select pg_advisory_unlock($1)", [ADVISORY_LOCKS[lock]]);
 }

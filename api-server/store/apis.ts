@@ -24,7 +24,7 @@ export async function findApi(db: Queryable, { workspaceId, apiId }: ApiRef): Pr
   return rows[0];
 }
 
-/** As `findApi`; nobody else changes the row until the transaction ends. */
+/** Like `findApi`, with a lock: no other transaction can change the row until this one ends. */
 export async function lockApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Promise<ApiRow | undefined> {
   const text = `select id, key_space_id, name, delete_protection, default_prefix, default_byte_length, key_encryption, manager
                   from apis
@@ -34,7 +34,7 @@ export async function lockApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Pr
   return rows[0];
 }
 
-/** As `findApi`; it stays live until the transaction ends. */
+/** Like `findApi`, with a lock: the API cannot be deleted until the transaction ends. */
 export async function holdApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Promise<Pick<ApiRow, "id"> | undefined> {
   const text = `select id
                   from apis
@@ -53,7 +53,7 @@ export interface NewApi {
   readonly createdAt: number;
 }
 
-/** Unless the manager has an API already: false when nothing was inserted. */
+/** Returns false, and inserts nothing, when the manager has an API already. */
 export async function insertApi(tx: Queryable, api: NewApi): Promise<boolean> {
   const text = `insert into apis (id, workspace_id, key_space_id, name, manager, created_at)
                 values ($1, $2, $3, $4, $5, $6)
@@ -67,7 +67,7 @@ export async function insertApi(tx: Queryable, api: NewApi): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** Breaks `apis_manager` when the manager has another API. */
+/** Violates `apis_manager` when the manager has another API. */
 export async function updateApi(
   tx: Queryable,
   {
@@ -84,7 +84,7 @@ export async function updateApi(
   await tx.query({ name: "update-api", text, values: [workspaceId, apiId, name, manager, updatedAt] });
 }
 
-/** Marks it deleted; its keys are not marked one by one. */
+/** Marks the API as deleted. Its keys are not marked. */
 export async function deleteApi(
   tx: Queryable,
   { workspaceId, apiId, deletedAt }: ApiRef & { deletedAt: number },
@@ -93,7 +93,7 @@ export async function deleteApi(
   await tx.query({ name: "delete-api", text, values: [workspaceId, apiId, deletedAt] });
 }
 
-/** An API with what only an administrator sets. */
+/** An API with the settings that only an administrator changes. */
 export interface ApiSettingsRow {
   readonly id: string;
   readonly name: string;
@@ -106,7 +106,7 @@ export interface ApiSettingsRow {
   readonly created_at: number;
 }
 
-/** By id. */
+/** Sorted by id. */
 export async function listApiSettings(
   db: Queryable,
   { workspaceId, rowsMax }: { workspaceId: string; rowsMax: number },
@@ -121,7 +121,7 @@ export async function listApiSettings(
   return rows;
 }
 
-/** As `lockApi`, with other columns. */
+/** Like `lockApi`, with other columns. */
 export async function lockApiSettings(
   tx: Queryable,
   { workspaceId, apiId }: ApiRef,
@@ -135,7 +135,7 @@ export async function lockApiSettings(
   return rows[0];
 }
 
-/** What of an API no procedure changes. */
+/** The settings of an API that no procedure changes. */
 export interface ApiSettings {
   readonly ipAllowList: readonly string[];
   readonly deleteProtection: boolean;
@@ -169,7 +169,7 @@ export async function updateApiSettings(
   });
 }
 
-/** Every API of a workspace, deleted ones too: their keys are projected like those of others. */
+/** Every API of a workspace, including deleted ones, because their keys are projected too. */
 export async function listEveryApiId(db: Queryable, workspaceId: string): Promise<string[]> {
   const text = "select a.id from apis a where a.workspace_id = $1 order by a.id";
   const { rows } = await db.query<{ id: string }>({ name: "list-every-api-id", text, values: [workspaceId] });

@@ -1,7 +1,7 @@
 import { makeId } from "../../core/ids.ts";
 import type { Queryable } from "./queryable.ts";
 
-/** What an event is about; `type` is one of the names in api-v2.md section 20. */
+/** The object of an event; `type` is one of the names in api-v2.md section 20. */
 export interface AuditTarget {
   readonly type:
     | "key"
@@ -22,7 +22,7 @@ export interface AuditTarget {
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** One row of the log. The description names ids, never a secret. */
+/** One row of the audit log. The description names ids, never a secret. */
 export interface AuditEvent {
   readonly event: string;
   readonly description: string;
@@ -37,7 +37,7 @@ export interface AuditActor {
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Who did it, and from where. A job of the server itself has no request. */
+/** The actor and the request. A job of the server has no request. */
 export interface AuditContext {
   readonly workspaceId: string;
   readonly actor: AuditActor;
@@ -46,7 +46,7 @@ export interface AuditContext {
   readonly userAgent?: string | undefined;
   readonly requestId?: string | undefined;
   readonly randomBytes: (size: number) => Uint8Array;
-  /** Whether several events belong together, which is so when left out: a job writes of many things at once. */
+  /** Whether several events share a correlation id; true when left out. A job writes about many unrelated things at once. */
   readonly areOneCall?: boolean;
 }
 
@@ -64,7 +64,7 @@ export interface AuditedCall {
 
 export const SYSTEM_ACTOR: AuditActor = { type: "system", id: "system", name: "system" };
 
-/** Writes the events of one call, in the caller's transaction. Several of them share a correlation id. */
+/** Writes the events of one call in the caller's transaction. Several of them share a correlation id. */
 export function insertAudit(tx: Queryable, call: AuditedCall, events: readonly AuditEvent[]): Promise<void> {
   return insertAuditEvents(tx, auditContext(call), events);
 }
@@ -87,7 +87,7 @@ export function auditContext({ caller, management, origin, deps }: AuditedCall):
   };
 }
 
-/** The same where there is no call: a job of the server itself (its actor is `SYSTEM_ACTOR`), or an administrator. */
+/** The same without a call: for a job of the server (its actor is `SYSTEM_ACTOR`), or for an administrator. */
 export async function insertAuditEvents(
   tx: Queryable,
   context: AuditContext,
@@ -134,7 +134,7 @@ export interface AuditRow {
   readonly request_id: string | null;
 }
 
-/** The newest first, along `audit_log_by_time`; `event` and `targetId` are whole names and ids, null for any. */
+/** Newest first, by the index `audit_log_by_time`. `event` and `targetId` are matched exactly; null matches all. */
 export async function listAudit(
   db: Queryable,
   filter: {

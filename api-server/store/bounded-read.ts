@@ -3,7 +3,7 @@ import { isWaitOver } from "./failures.ts";
 import type { Queryable } from "./queryable.ts";
 import { inUnmarkedTransaction } from "./unmarked-transaction.ts";
 
-/** Reads with statements that are given up after `msMax` each: `TOO_SLOW` when one was. */
+/** Runs read statements with a timeout of `msMax` each. Returns `TOO_SLOW` when one timed out. */
 export async function inBoundedRead<T>(
   db: Pool,
   msMax: number,
@@ -11,7 +11,7 @@ export async function inBoundedRead<T>(
 ): Promise<T | "TOO_SLOW"> {
   try {
     return await inUnmarkedTransaction(db, async (tx) => {
-      // For this transaction alone, as with `set local`.
+      // Only for this transaction, like `set local`.
       const text = "select set_config('statement_timeout', $1, true)";
       await tx.query({ name: "limit-statement-time", text, values: [`${msMax}ms`] });
       return read(tx);

@@ -1,26 +1,26 @@
 import type { Queryable } from "./queryable.ts";
 
-/** Events of one workspace: a line of JSON each. */
+/** Events of one workspace, one line of JSON each. */
 export interface WrittenEvents {
   readonly workspaceId: string;
   readonly lines: string;
-  /** Unix ms: those of other times are left out. */
+  /** Unix ms; events outside of this range are left out. */
   readonly afterMs: number;
   readonly beforeMs: number;
 }
 
 /**
- * Stores events of both types, and when their keys were last used, to the minute. One statement that takes them as they were
- * written: the api-server, which also answers requests, then need not read them one by one. What is of another workspace, or
- * lacks a number, is left out. Of what else is not as it should be (no JSON, no day to put it, a fraction for a count) one
- * event is enough for Postgres to refuse them all, so that the caller has to look at each. Events that are there already are
- * left alone, and say nothing of when a key was used.
+ * Stores events of both types, and the last use of their keys, to the minute. One statement takes the events as they were
+ * written, so that the api-server, which also serves requests, need not parse them one by one. Events of another workspace, or
+ * without a number, are left out. A single event that is invalid in another way (not JSON, no valid day, a fraction in a count)
+ * makes Postgres refuse the whole statement; the caller must then check each event. Events that are stored already are
+ * not changed, and do not update the last use of a key.
  */
 export async function insertEventLines(
   db: Queryable,
   { workspaceId, lines, afterMs, beforeMs }: WrittenEvents,
 ): Promise<void> {
-  // $1 events, $2 workspace, $3 and $4 the times between which they are. Rows of keys are locked in the order of their ids.
+  // $1 events, $2 workspace, $3 and $4 the time range. Rows of keys are locked in the order of their ids, to avoid deadlock.
   const text = `with e as materialized (
                   select (to_timestamp(e."timeMs" / 1000.0) at time zone 'UTC')::date as day, e.*
                     from jsonb_to_recordset($1::jsonb)

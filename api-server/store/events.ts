@@ -2,14 +2,14 @@ import type { RatelimitEvent, VerificationEvent } from "../../edge/events/contra
 import type { Queryable } from "./queryable.ts";
 
 /*
- * Usage events. An event that is there already is left alone, and not among what is given back: whoever adds up does so with
- * what is new, so that an event delivered twice counts once.
+ * Usage events. An event that is stored already is not changed, and is not in the result: the caller aggregates only new events, so
+ * that an event that is delivered twice counts once.
  */
 
-/** The UTC date of an instant, in SQL, as partitions are cut. */
+/** SQL for the UTC date of an instant, by which the tables are partitioned. */
 const DAY = "(to_timestamp(e.time / 1000.0) at time zone 'UTC')::date";
 
-/** Gives the ids of those that were not there yet. */
+/** Returns the ids of the new events. */
 export async function insertVerificationEvents(
   tx: Queryable,
   events: readonly VerificationEvent[],
@@ -44,7 +44,7 @@ export async function insertVerificationEvents(
   return insert(tx, "insert-verification-events", text, rows);
 }
 
-/** Gives the ids of those that were not there yet. */
+/** Returns the ids of the new events. */
 export async function insertRatelimitEvents(
   tx: Queryable,
   events: readonly RatelimitEvent[],
@@ -84,12 +84,12 @@ async function insert(tx: Queryable, name: string, text: string, rows: readonly 
 
 type Row = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
-/** The one column of a fraction; all other numbers are stored as integers. */
+/** The only column with fractions; all other numbers are integers. */
 const FRACTION = "latency_ms";
 
 /**
- * What pods write may hold what Postgres refuses: U+0000, half a surrogate pair, a fraction where an integer belongs. One such
- * event would otherwise stop the ingestion of all, for good.
+ * Replaces what Postgres refuses: U+0000, lone surrogates, a fraction in an integer column. Pods can write such events, and one
+ * of them would stop the ingestion of all others for ever.
  */
 function storable(row: Row): Row {
   const clean = (text: string): string => text.toWellFormed().replaceAll("\u0000", "\ufffd");

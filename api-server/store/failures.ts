@@ -1,4 +1,4 @@
-/** The SQLSTATE, or the system's code for a failed connection; undefined when the error has none. */
+/** Returns the SQLSTATE, or the system's error code of a failed connection; undefined when the error has neither. */
 export function failureCode(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
@@ -8,28 +8,28 @@ const constraintOf = (error: unknown): string | undefined =>
     ? error.constraint
     : undefined;
 
-/** Serialization failure and deadlock: the transaction was undone for the sake of another, and may well succeed now. */
+/** Serialization failure and deadlock: the transaction was rolled back in favour of another, and a retry may succeed. */
 const LOST_RACES: ReadonlySet<string> = new Set(["40001", "40P01"]);
-/** What was seen a moment ago was deleted since; looking again tells the caller so. */
+/** A row that was read a moment ago has been deleted since; a retry will find that out and tell the caller. */
 const FOREIGN_KEY_VIOLATION = "23503";
 const UNIQUE_VIOLATION = "23505";
 
-/** Whether the same transaction, begun anew, may well succeed. */
+/** Whether the same transaction may succeed when it is retried. */
 export function isRetryable(error: unknown): boolean {
   const code = failureCode(error);
   if (code === undefined) return false;
   if (LOST_RACES.has(code) || code === FOREIGN_KEY_VIOLATION) return true;
-  // Two random ids were equal: a fresh one is drawn (api-v2.md section 5.1).
+  // Two random ids were equal: the retry draws a new one (api-v2.md section 5.1).
   return code === UNIQUE_VIOLATION && constraintOf(error)?.endsWith("_pkey") === true;
 }
 
-/** Lock not available, query cancelled: by a time limit, because nobody else cancels our statements. */
+/** Lock not available, and query cancelled, which only a time limit causes, because no one cancels our statements. */
 const WAIT_OVER: ReadonlySet<string | undefined> = new Set(["55P03", "57014"]);
 
-/** Whether a statement was given up because it took longer than it may. */
+/** Whether a statement failed because of a time limit. */
 export const isWaitOver = (error: unknown): boolean => WAIT_OVER.has(failureCode(error));
 
-/** Connection refused, reset or timed out, by the codes of the system. */
+/** Connection refused, reset or timed out: error codes of the operating system. */
 const NETWORK_CODES: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -43,11 +43,11 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
 ]);
 /** SQLSTATE classes: connection exception, no such database, insufficient resources, operator intervention (shutdown, cancelled). */
 const UNAVAILABLE_CLASSES: ReadonlySet<string> = new Set(["08", "3D", "53", "57"]);
-/** `pg` gives these no code. */
+/** `pg` sets no code on these errors. */
 const UNAVAILABLE_MESSAGE =
   /timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Cannot use a pool after calling end/;
 
-/** Whether the database cannot be reached or is going down, as opposed to having refused a statement. */
+/** Whether the database is unreachable or shutting down, as opposed to having refused a statement. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const code = failureCode(error);
   if (code !== undefined) return NETWORK_CODES.has(code) || UNAVAILABLE_CLASSES.has(code.slice(0, 2));

@@ -1,14 +1,14 @@
-/** Of a row that was asked for by its id, among others. */
+/** Part of a row that was requested by its id, among others. */
 export interface Placed {
-  /** Where its id stands among those that were asked for, from 1. */
+  /** Position of its id in the request, from 1. */
   readonly place: number;
 }
 
 /**
- * The beginning of a statement about as many things as fit into a page. Its `$1` is the workspace, `$2` the ids in the order of the
- * page, `$3` what they are together at most, bytes. `bytesOfNext` selects the bytes of the thing whose id is `next.id`. What follows
- * reads `fitting f`: each id with its place from 1, and the bytes of all up to it; place 0 stands before the first. Each is measured
- * before the next one: after the first that does not fit, none is looked at.
+ * Returns the beginning of a statement that reads as many things as fit into a page. Its `$1` is the workspace, `$2` the ids in page
+ * order, `$3` the most bytes of all together. `bytesOfNext` selects the bytes of the thing whose id is `next.id`. The rest of the
+ * statement reads `fitting f`: each id with its place from 1, and the bytes up to and including it; place 0 is before the first.
+ * Things are measured one by one: after the first that does not fit, none is read.
  */
 export const fitting = (bytesOfNext: string): string =>
   `with recursive fitting as (

@@ -1,19 +1,19 @@
 import type { Queryable } from "./queryable.ts";
 
-/** A permission or a role that keys hold themselves. */
+/** A permission or a role that keys hold directly. */
 export interface Held {
   readonly workspaceId: string;
   readonly kind: "permission" | "role";
   readonly id: string;
 }
 
-/** The tables whose rows link keys to what they hold. */
+/** The tables that link keys to what they hold. */
 const LINKS = {
   permission: { table: "key_permissions", column: "permission_id" },
   role: { table: "key_roles", column: "role_id" },
 } as const;
 
-/** How many keys hold it, `max` for more. */
+/** Returns how many keys hold it; `max` when there are more. */
 export async function countHolders(
   db: Queryable,
   { workspaceId, kind, id, max }: Held & { readonly max: number },
@@ -28,13 +28,13 @@ export async function countHolders(
   return rows[0]?.keys ?? 0;
 }
 
-/** Takes it from so many keys at most. Returns from how many. */
+/** Removes it from at most `max` keys. Returns from how many. */
 export async function deleteSomeHoldings(
   tx: Queryable,
   { workspaceId, kind, id, max }: Held & { readonly max: number },
 ): Promise<number> {
   const { table, column } = LINKS[kind];
-  // By their places, which never change, so that no estimate of the planner's makes it compare each with each.
+  // By ctid, which does not change for these rows, so that the planner cannot choose a nested loop over all links.
   const text = `delete from ${table} link
                  where link.ctid = any (array(select held.ctid
                                                 from ${table} held

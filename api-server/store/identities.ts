@@ -10,7 +10,7 @@ export interface IdentityRow {
   readonly meta: Json | null;
 }
 
-/** Addressed by id or externalId; where both fit something, the id wins. */
+/** By id or externalId. If both match, the id wins. */
 export async function findIdentity(
   db: Queryable,
   { workspaceId, identity }: { workspaceId: string; identity: string },
@@ -25,8 +25,8 @@ export async function findIdentity(
 }
 
 /**
- * As `findIdentity`; nobody else changes the row until the transaction ends. Keys can be attached to it meanwhile, for its
- * id stays.
+ * Like `findIdentity`, with a lock: no other transaction can change the row until this one ends. Keys can still be attached to it,
+ * because its id does not change.
  */
 export async function lockIdentity(
   tx: Queryable,
@@ -44,12 +44,12 @@ export async function lockIdentity(
 
 export interface IdentityPage {
   readonly workspaceId: string;
-  /** Where the page begins; the empty text is before every id. */
+  /** The first id of the page; the empty text is before every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }
 
-/** The ids of live ones, in their order. */
+/** The ids of live identities, sorted. */
 export async function listIdentityIds(
   db: Queryable,
   { workspaceId, cursor, rowsMax }: IdentityPage,
@@ -65,8 +65,8 @@ export async function listIdentityIds(
 }
 
 /**
- * Those with `search` in their id or external id, whatever its case. Without a name, so that it is planned each time for
- * the text that is looked for: a rare one is found by its trigrams, a common one along the ids.
+ * Identities whose id or external id contains `search`, ignoring case. Not a prepared statement, so that it is planned for each
+ * text: a rare one is found by its trigrams, a common one by scanning the ids.
  */
 export async function searchIdentityIds(
   db: Queryable,
@@ -84,8 +84,8 @@ export async function searchIdentityIds(
 }
 
 /**
- * Those of the identities that are still live, in the order given, for as many as fit into `bytesMax` with their limits; the first in
- * any case.
+ * Returns those of the identities that are still live, in the given order, as many as fit into `bytesMax` with their limits; at least
+ * the first.
  */
 export async function listIdentitiesThatFit(
   db: Queryable,
@@ -119,7 +119,7 @@ export async function findIdentityIdByExternalId(
   return rows[0]?.id;
 }
 
-/** Unless a live identity has the external id already: false when nothing was inserted. */
+/** Returns false, and inserts nothing, when a live identity has the external id already. */
 export async function insertIdentity(
   tx: Queryable,
   identity: { id: string; workspaceId: string; externalId: string; meta: Json | null; createdAt: number },
@@ -149,7 +149,7 @@ export async function updateIdentity(
   });
 }
 
-/** Marks it deleted: keys go on naming it, and do without. Its limits are rows of their own. */
+/** Marks the identity as deleted: keys may still refer to it, and are then treated as having none. Its limits are separate rows. */
 export async function deleteIdentity(
   tx: Queryable,
   { workspaceId, identityId, deletedAt }: { workspaceId: string; identityId: string; deletedAt: number },

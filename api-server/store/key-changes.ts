@@ -11,7 +11,7 @@ export interface NewKey {
   readonly id: string;
   readonly workspaceId: string;
   readonly apiId: string;
-  /** Of the whole key string; the string itself is never stored. */
+  /** Hash of the whole key string; the string itself is never stored. */
   readonly hash: string;
   readonly start: string;
   readonly name: string | null;
@@ -21,7 +21,7 @@ export interface NewKey {
   readonly expiresAt: number | null;
   readonly manager: string | null;
   readonly createdAt: number;
-  /** undefined is unlimited. `lastRefillOn` (YYYY-MM-DD): refills due up to that day are not made up for. */
+  /** undefined means unlimited. `lastRefillOn` (YYYY-MM-DD): refills due up to that day are skipped. */
   readonly credits:
     | { granted: number; refillAmount: number | null; refillDay: number | null; lastRefillOn: string }
     | undefined;
@@ -30,7 +30,7 @@ export interface NewKey {
   readonly ratelimits: readonly NewRatelimit[];
 }
 
-/** The key with everything that belongs to it, in one round trip: foreign keys are checked when the whole has run. */
+/** Inserts the key with all its parts, in one round trip. Foreign keys are checked at the end of the statement. */
 export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
   const text = `with new_key as (
                   insert into keys (id, workspace_id, api_id, hash, start, name, identity_id, meta, enabled, expires_at, manager,
@@ -91,7 +91,7 @@ export interface KeySettings {
   readonly updatedAt: number;
 }
 
-/** Breaks `keys_manager` when the manager has another key of this name. */
+/** Violates `keys_manager` when the manager has another key of this name. */
 export async function updateKey(tx: Queryable, { workspaceId, keyId }: KeyRef, settings: KeySettings): Promise<void> {
   const text = `update keys
                    set name = $3, identity_id = $4, meta = $5::jsonb, enabled = $6, expires_at = $7, manager = $8,
@@ -105,7 +105,7 @@ export async function updateKey(tx: Queryable, { workspaceId, keyId }: KeyRef, s
   });
 }
 
-/** What changed is not in the row itself: its credits, its links, or who manages it. Breaks `keys_manager` as `updateKey` does. */
+/** For a change outside of the row: of credits, links, or the manager. Violates `keys_manager` like `updateKey`. */
 export async function touchKey(
   tx: Queryable,
   { workspaceId, keyId, manager, updatedAt }: KeyRef & Pick<KeySettings, "manager" | "updatedAt">,
@@ -114,7 +114,7 @@ export async function touchKey(
   await tx.query({ name: "touch-key", text, values: [workspaceId, keyId, manager, updatedAt] });
 }
 
-/** When it expires, Unix ms; nothing else of it changes. */
+/** Sets only the expiry, Unix ms. */
 export async function setKeyExpiry(
   tx: Queryable,
   { workspaceId, keyId, expiresAt }: KeyRef & { expiresAt: number },
@@ -123,7 +123,7 @@ export async function setKeyExpiry(
   await tx.query({ name: "set-key-expiry", text, values: [workspaceId, keyId, expiresAt] });
 }
 
-/** Gives a key the direct permissions and the roles that another one has. */
+/** Copies the direct permissions and the roles of one key to another. */
 export async function copyKeyGrants(
   tx: Queryable,
   { workspaceId, fromKeyId, toKeyId }: { workspaceId: string; fromKeyId: string; toKeyId: string },
@@ -141,7 +141,7 @@ export async function copyKeyGrants(
   await tx.query({ name: "copy-key-grants", text, values: [workspaceId, fromKeyId, toKeyId] });
 }
 
-/** Marks it deleted: analytics and the audit log go on knowing it. */
+/** Marks the key as deleted. Analytics and the audit log keep it. */
 export async function deleteKey(
   tx: Queryable,
   { workspaceId, keyId, deletedAt }: KeyRef & { deletedAt: number },
@@ -150,13 +150,13 @@ export async function deleteKey(
   await tx.query({ name: "delete-key", text, values: [workspaceId, keyId, deletedAt] });
 }
 
-/** For good, with everything that belongs to it; its hash is free again. */
+/** Deletes the row with everything that belongs to it; its hash can be used again. */
 export async function purgeKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<void> {
   const text = "delete from keys where workspace_id = $1 and id = $2";
   await tx.query({ name: "purge-key", text, values: [workspaceId, keyId] });
 }
 
-/** Makes these the direct permissions of a key; links that stay are not touched. */
+/** Replaces the direct permissions of a key; unchanged links are not written. */
 export async function replaceKeyPermissions(
   tx: Queryable,
   { workspaceId, keyId, permissionIds }: KeyRef & { permissionIds: readonly string[] },
@@ -172,7 +172,7 @@ export async function replaceKeyPermissions(
   await tx.query({ name: "replace-key-permissions", text, values: [workspaceId, keyId, permissionIds] });
 }
 
-/** Makes these the roles of a key; links that stay are not touched. */
+/** Replaces the roles of a key; unchanged links are not written. */
 export async function replaceKeyRoles(
   tx: Queryable,
   { workspaceId, keyId, roleIds }: KeyRef & { roleIds: readonly string[] },

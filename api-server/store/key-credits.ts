@@ -15,7 +15,7 @@ export interface KeyRef {
   readonly keyId: string;
 }
 
-/** The credits of keys, no row for an unlimited one. */
+/** The credits of keys; no row for an unlimited key. */
 export async function listKeyCredits(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -28,8 +28,8 @@ export async function listKeyCredits(
 }
 
 /**
- * The credits of keys, locked: whoever changes them or loads their shared counters waits for the others. No row for an unlimited
- * key. The rows are locked in the order of their ids, so that two who lock the same ones never wait for one another in a circle.
+ * The credits of keys, locked, so that changes and the loading of shared counters exclude one another. No row for an unlimited
+ * key. Rows are locked in the order of their ids, to avoid deadlock.
  */
 export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Promise<KeyCreditsRow[]> {
   const text = `select c.key_id, c.workspace_id, c.rev, c.granted, c.spent, c.refill_amount, c.refill_day
@@ -41,7 +41,7 @@ export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Pr
   return rows;
 }
 
-/** Nobody locks the keys to change their credits until the transaction ends. Writing their other columns is not hindered. */
+/** No other transaction can lock the keys to change their credits until this one ends. Updates of their other columns are possible. */
 export async function holdKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<void> {
   const text = `select
                   from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
@@ -51,7 +51,7 @@ export async function holdKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<
   await tx.query({ name: "hold-keys", text, values: columnsOf(keys) });
 }
 
-/** Which of the keys are there and not deleted. */
+/** Returns which of the keys exist and are not deleted. */
 export async function listLiveKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<ReadonlySet<string>> {
   const text = `select k.id
                   from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
@@ -67,7 +67,7 @@ export interface NewKeyCredits extends KeyRef {
   readonly refillDay: number | null;
 }
 
-/** New numbers of credits, each under a new `rev`: nothing of it is spent. A refill set anew waits for the next due date. */
+/** Sets credits, each under a new `rev`, with nothing spent. A refill that is newly set starts with the next due date. */
 export async function putKeyCredits(
   tx: Queryable,
   { credits, today }: { credits: readonly NewKeyCredits[]; today: string },
@@ -107,8 +107,8 @@ const columnsOf = (keys: readonly KeyRef[]): [string[], string[]] => [
 ];
 
 /**
- * What the shared counters say was spent, in Postgres: never less than before, and only while the grant is the same. The rows
- * are locked in the order of their ids, so that two who write the same ones never wait for one another in a circle.
+ * Writes what the shared counters report as spent: only if it is more than before, and only while the grant is the same. Rows are
+ * locked in the order of their ids, to avoid deadlock.
  */
 export async function raiseSpent(
   db: Queryable,
@@ -133,7 +133,7 @@ export async function raiseSpent(
   });
 }
 
-/** After a restore the shared counters may hold higher revs than Postgres gives: from now on it gives higher ones. */
+/** After a restore the shared counters may hold higher revs than Postgres would assign, so that the sequence is moved ahead. */
 export async function renewCreditRevs(db: Queryable): Promise<void> {
   await db.query(`select setval('credit_rev', greatest((select last_value from credit_rev),
                                                        (extract(epoch from clock_timestamp()) * 1000)::bigint))`);
@@ -147,8 +147,8 @@ export interface RefillRow extends KeyCreditsRow {
 }
 
 /**
- * Limited, live keys with a refill whose last one was before `today`, each a candidate to be due: those after `after`, by the date of
- * their last one and their id, which is the order of an index. A key that was refilled meanwhile leaves the range.
+ * Limited, live keys with a refill whose last one was before `today`: candidates that may be due. Returns those after `after`, sorted by
+ * date of the last refill and id, which is the order of an index. A key that was refilled meanwhile is not in the range any more.
  */
 export async function listRefillCandidates(
   db: Queryable,
@@ -168,7 +168,7 @@ export async function listRefillCandidates(
   return rows;
 }
 
-/** When keys were last refilled, with their credits locked in the order of their ids; no row where no refill is set. */
+/** The last refills of keys, with their credits locked in the order of their ids; no row for a key without a refill. */
 export async function lockRefills(
   tx: Queryable,
   keys: readonly KeyRef[],
@@ -183,7 +183,7 @@ export async function lockRefills(
   return rows;
 }
 
-/** When the key was last refilled, `YYYY-MM-DD`; undefined when no refill is set. */
+/** The date of the key's last refill, `YYYY-MM-DD`; undefined when it has no refill. */
 export async function findLastRefill(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<string | undefined> {
   const text = `select last_refill_on
                   from key_credits
@@ -193,7 +193,7 @@ export async function findLastRefill(tx: Queryable, { workspaceId, keyId }: KeyR
   return rows[0]?.last_refill_on;
 }
 
-/** Notes that the keys were refilled, or looked at, on that date; never back to an earlier one. */
+/** Records that the keys were refilled, or checked, on that date; never an earlier date than before. */
 export async function setLastRefill(
   tx: Queryable,
   { keyIds, today }: { keyIds: readonly string[]; today: string },

@@ -3,10 +3,10 @@ import type { Queryable } from "./queryable.ts";
 import { type NewRatelimit, ratelimitColumns } from "./ratelimits.ts";
 
 /*
- * Statements that import keys which were issued elsewhere: each does a thousand what its sibling for one key does.
+ * Statements that import keys from elsewhere. Each does for a thousand keys what its sibling does for one.
  */
 
-/** Which of the hashes some key has, in any workspace, be it deleted: a hash belongs to one key alone. */
+/** Returns which of the hashes belong to a key in any workspace, even a deleted one, because a hash is unique. */
 export async function listKnownHashes(db: Queryable, { hashes }: { hashes: readonly string[] }): Promise<string[]> {
   const text = "select hash from keys where hash = any ($1::text[])";
   const { rows } = await db.query<{ hash: string }>({ name: "list-known-hashes", text, values: [hashes] });
@@ -35,8 +35,8 @@ export async function listIdentityIdsByExternalId(
 }
 
 /**
- * Except where a live identity has the external id already; in the order of these, so that two callers who make the same ones
- * wait for each other instead of locking each other out. Gives the ones that were inserted.
+ * Inserts identities, except where a live one has the external id already. In the given order, so that two callers with the same ones
+ * wait for each other and do not deadlock. Returns the inserted ones.
  */
 export async function insertIdentities(
   tx: Queryable,
@@ -64,7 +64,7 @@ export async function insertIdentities(
   return rows;
 }
 
-/** Except where a role has the name already, whatever its case. Ordered as identities are. Gives the ones that were inserted. */
+/** Inserts roles, except where one has the name already, ignoring case. In the given order, to avoid deadlock. Returns the new ones. */
 export async function insertRolesForNames(
   tx: Queryable,
   {
@@ -95,7 +95,7 @@ export interface ImportedKey {
   readonly meta: Json | null;
   readonly enabled: boolean;
   readonly expiresAt: number | null;
-  /** undefined is unlimited. */
+  /** undefined means unlimited. */
   readonly credits: { granted: number; refillAmount: number | null; refillDay: number | null } | undefined;
   readonly permissionIds: readonly string[];
   readonly roleIds: readonly string[];
@@ -103,9 +103,9 @@ export interface ImportedKey {
 }
 
 /**
- * Keys with everything that belongs to them, except those whose hash some key has already. In the order of their hashes, so
- * that two who import the same ones wait for each other.
- * @returns the ids of the keys that were inserted.
+ * Inserts keys with all their parts, except those whose hash exists already. In the order of their hashes, so that two imports of the
+ * same keys wait for each other and do not deadlock.
+ * @returns the ids of the inserted keys.
  */
 export async function insertImportedKeys(
   tx: Queryable,

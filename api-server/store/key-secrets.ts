@@ -2,10 +2,10 @@ import type { KeyRef } from "./keys.ts";
 import type { Queryable } from "./queryable.ts";
 
 /*
- * The encrypted strings of recoverable keys. They go with their key, when that is deleted for good.
+ * The encrypted strings of recoverable keys. They are deleted with the row of their key.
  */
 
-/** What the vault makes of a string (domain/key-vault.ts). */
+/** The encrypted form of a string (domain/key-vault.ts). */
 interface Sealed {
   readonly encryptionKeyId: string;
   readonly nonce: Uint8Array;
@@ -40,7 +40,7 @@ export async function hasKeySecret(db: Queryable, { workspaceId, keyId }: KeyRef
   return rowCount === 1;
 }
 
-/** Those of the keys that have one, in no order. */
+/** The strings of those keys that have one, in no order. */
 export async function listKeySecrets(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -52,7 +52,7 @@ export async function listKeySecrets(
   return rows;
 }
 
-/** Of every workspace, by key id after `after`: what another encryption key than this one sealed. */
+/** Strings in all workspaces that another encryption key has encrypted, with key ids after `after`. */
 export async function listKeySecretsOfOthers(
   db: Queryable,
   { encryptionKeyId, after, max }: { encryptionKeyId: string; after: string; max: number },
@@ -70,7 +70,7 @@ export async function listKeySecretsOfOthers(
   return rows;
 }
 
-/** Unless the row is not any more what was read: somebody else was quicker, or the key is gone. True when it was written. */
+/** Returns false, and writes nothing, when the row is not the one that was read: it was replaced meanwhile, or the key is gone. */
 export async function replaceKeySecret(db: Queryable, old: KeySecretRow, sealed: Sealed): Promise<boolean> {
   const text = `update key_secrets
                    set encryption_key_id = $4, nonce = $5, ciphertext = $6
@@ -83,7 +83,7 @@ export async function replaceKeySecret(db: Queryable, old: KeySecretRow, sealed:
   return rowCount === 1;
 }
 
-/** How many strings each encryption key has sealed, over all workspaces: one with none may be taken out of the configuration. */
+/** How many strings each encryption key has encrypted, over all workspaces. One without strings may be removed from the configuration. */
 export async function countKeySecrets(
   db: Queryable,
 ): Promise<{ readonly encryption_key_id: string; readonly count: number }[]> {

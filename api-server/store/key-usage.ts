@@ -1,8 +1,8 @@
 import type { Queryable } from "./queryable.ts";
 
 /**
- * When keys were last used, Unix ms: never earlier than what is known. Not a change that the pods need to hear of. The rows are
- * locked in the order of their ids, so that two who write the same ones never wait for one another in a circle.
+ * Sets when keys were last used, Unix ms; never to an earlier time than before. Pods need not learn of it. Rows are locked in the
+ * order of their ids, to avoid deadlock.
  */
 export async function raiseLastUsed(
   tx: Queryable,
@@ -29,8 +29,8 @@ export async function raiseLastUsed(
 }
 
 /**
- * The keys were changed at this time; who manages them stays as it is. The rows are locked in the order of their ids, and stay so
- * until the transaction ends.
+ * Sets when the keys were changed; their manager stays the same. The rows are locked in the order of their ids, until the
+ * transaction ends.
  */
 export async function raiseUpdatedAt(
   tx: Queryable,

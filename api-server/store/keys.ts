@@ -4,7 +4,8 @@ import type { Queryable } from "./queryable.ts";
 import type { RatelimitRow } from "./ratelimits.ts";
 
 /*
- * Statements that read keys. A key is live when neither it nor its API is deleted (its workspace is not, or nobody could ask).
+ * Statements that read keys. A key is live when neither it nor its API is deleted. (Its workspace is not deleted, because such a
+ * workspace has no valid root key.)
  */
 
 export interface KeyRef {
@@ -12,7 +13,7 @@ export interface KeyRef {
   readonly keyId: string;
 }
 
-/** A live key with what belongs to it once: its identity, if that is live, and its credits as stored. */
+/** A live key with its single parts: its identity, if that is live, and its credits as stored. */
 export interface KeyRow {
   readonly id: string;
   readonly api_id: string;
@@ -26,12 +27,12 @@ export interface KeyRow {
   readonly manager: string | null;
   readonly created_at: number;
   readonly updated_at: number | null;
-  /** As stored, be the identity live or not. */
+  /** As stored, whether the identity is live or not. */
   readonly identity_id: string | null;
-  /** null without an identity, or with a deleted one. */
+  /** null without an identity, or when it is deleted. */
   readonly external_id: string | null;
   readonly identity_meta: Json | null;
-  /** null is unlimited. The true number may be smaller: it is written behind. */
+  /** null means unlimited. The exact number may be smaller, because spending is written later. */
   readonly remaining: number | null;
   readonly refill_amount: number | null;
   readonly refill_day: number | null;
@@ -50,7 +51,7 @@ export async function findKey(db: Queryable, { workspaceId, keyId }: KeyRef): Pr
   return rows[0];
 }
 
-/** As `findKey`, by the hash of the secret. */
+/** Like `findKey`, by the hash of the key string. */
 export async function findKeyByHash(
   db: Queryable,
   { workspaceId, hash }: { workspaceId: string; hash: string },
@@ -67,7 +68,7 @@ export async function findKeyByHash(
   return rows[0];
 }
 
-/** As `findKey`; nobody else changes the key until the transaction ends. */
+/** Like `findKey`, with a lock: no other transaction can change the key until this one ends. */
 export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
   const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
                        k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
@@ -85,12 +86,12 @@ export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Pr
 export interface KeyPage {
   readonly workspaceId: string;
   readonly apiId: string;
-  /** The page begins with this id, or the next greater one; the empty text comes before all ids. */
+  /** The first id of the page, or a lower bound of it; the empty text is before every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }
 
-/** The ids of live keys, in their order. */
+/** The ids of live keys, sorted. */
 export async function listKeyIds(db: Queryable, { workspaceId, apiId, cursor, rowsMax }: KeyPage): Promise<string[]> {
   const text = `select k.id
                   from keys k
@@ -102,7 +103,7 @@ export async function listKeyIds(db: Queryable, { workspaceId, apiId, cursor, ro
   return rows.map(({ id }) => id);
 }
 
-/** A statement of its own, so that it finds the few keys of an identity among the million of an API. */
+/** A separate statement, so that it finds the few keys of an identity among a million of an API. */
 export async function listKeyIdsOfIdentity(
   db: Queryable,
   { workspaceId, apiId, cursor, rowsMax, identityId }: KeyPage & { identityId: string },
@@ -118,14 +119,14 @@ export async function listKeyIdsOfIdentity(
 }
 
 /**
- * Those of the keys that are still live, in the order given, for as many as fit into `bytesMax` with their permissions, roles and
- * limits; the first in any case. `place` is where a key stands among those that were asked for, from 1.
+ * Returns those of the keys that are still live, in the given order, as many as fit into `bytesMax` with their permissions, roles and
+ * limits; at least the first. `place` is the position of a key in the request, from 1.
  */
 export async function listKeysThatFit(
   db: Queryable,
   { workspaceId, keyIds, bytesMax }: { workspaceId: string; keyIds: readonly string[]; bytesMax: number },
 ): Promise<(KeyRow & Placed)[]> {
-  // A slug or a name takes 128 bytes at most, and a limit about as much.
+  // A slug or a name takes at most 128 bytes, and a limit about as much.
   const bytesOfNext = `select coalesce(sum(coalesce(octet_length(k.meta::text), 0) + coalesce(octet_length(i.meta::text), 0)
                                      + 128 * ((select count(*) from key_permissions kp where kp.key_id = k.id)
                                               + (select count(*) from key_roles kr where kr.key_id = k.id)
@@ -154,14 +155,14 @@ export async function listKeysThatFit(
   return rows;
 }
 
-/** What belongs to a key many times. */
+/** The parts of a key of which there can be many. */
 export interface KeyPartsRow {
   readonly key_id: string;
-  /** Slugs held directly and through roles, distinct; in no order. */
+  /** Slugs held directly and through roles, distinct, in no order. */
   readonly permissions: string[];
   readonly roles: string[];
   readonly ratelimits: RatelimitRow[];
-  /** Those of the key's identity, if that is live. */
+  /** Limits of the key's identity, if that is live. */
   readonly identity_ratelimits: RatelimitRow[];
 }
 
@@ -201,7 +202,7 @@ export async function listKeyParts(
   return rows;
 }
 
-/** The live key of this name that the manager has; a key without a name is told apart as well. */
+/** The live key with this name and manager; null is a name of its own. */
 export async function findKeyIdByManager(
   db: Queryable,
   { workspaceId, manager, name }: { workspaceId: string; manager: string; name: string | null },

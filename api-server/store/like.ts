@@ -1,2 +1,2 @@
-/** A pattern for LIKE that any text fits which contains `part`; `%`, `_` and `\` in it stand for themselves. */
+/** A LIKE pattern for texts that contain `part`; `%`, `_` and `\` in `part` are matched literally. */
 export const containing = (part: string): string => `%${part.replaceAll(/[\\%_]/g, "\\$&")}%`;

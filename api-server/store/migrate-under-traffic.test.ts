@@ -7,9 +7,9 @@ import { createTestDatabase } from "../../test/harness/postgres.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { migrate } from "./migrate.ts";
 
-/* A migration while the database is in use: real sessions hold what stands in its way. */
+/* Migrations while the database is in use: real sessions hold conflicting locks. */
 
-/** A migrated database with two keys in it, and what opens connections to it; all closed when the test ends. */
+/** A migrated database with two keys, and a function that opens connections to it; all are closed when the test ends. */
 async function openDatabase() {
   const database = await createTestDatabase();
   const clients: pg.Client[] = [];
@@ -33,7 +33,7 @@ async function openDatabase() {
   return { url: database.url, db, connect };
 }
 
-/** A folder of migrations, by file name; the database has applied none of them. */
+/** A folder of migrations, by file name, of which the database has applied none. */
 async function folderOf(files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "postern-migrations-"));
   onTestFinished(() => rm(folder, { recursive: true }));
@@ -48,7 +48,7 @@ async function indexes(db: pg.Client, name: string): Promise<Array<{ valid: bool
   return (await db.query<{ valid: boolean }>(text, [name])).rows;
 }
 
-/** The id of the session that makes an index and waits for somebody's transaction to end. */
+/** The id of the session that creates an index and waits for another transaction to end. */
 async function waitingMigration(db: pg.Client): Promise<number> {
   const text = `select a.pid
                   from pg_stat_activity a
@@ -57,7 +57,7 @@ async function waitingMigration(db: pg.Client): Promise<number> {
   return waitFor("the migration to wait", async () => (await db.query<{ pid: number }>(text)).rows[0]?.pid);
 }
 
-test("while a long transaction is in its way it waits in short tries, traffic goes on between them, and it ends when it is free", async () => {
+test("while a long transaction blocks it, it retries with short waits, traffic continues in between, and it ends when the lock is free", async () => {
   const { url, db, connect } = await openDatabase();
   const folder = await folderOf({ "9001-a-column.sql": "alter table keys add column probe text" });
   const long = await connect();
@@ -90,7 +90,7 @@ test("while a long transaction is in its way it waits in short tries, traffic go
   expect((await db.query("select probe from keys")).rowCount).toBe(2);
 });
 
-test("it gives up after a time with the names of who may be in the way, and leaves nothing half done", async () => {
+test("it gives up after a time, names the transactions that may block it, and leaves nothing half done", async () => {
   const { url, db, connect } = await openDatabase();
   const folder = await folderOf({
     "9001-a-table.sql": "create table made_before (id text); alter table keys add column probe text",
@@ -103,7 +103,7 @@ test("it gives up after a time with the names of who may be in the way, and leav
   expect((await db.query("select from schema_migrations where version = 9001")).rowCount).toBe(0);
 });
 
-test("an index is made while its table is written, and what an interrupted run left of it is made again", async () => {
+test("an index is created while its table is written, and one that an interrupted run left is created again", async () => {
   const { url, db, connect } = await openDatabase();
   const sql = `-- The first is there already when it is begun again.
                create index concurrently probe_first on keys (start);
@@ -129,7 +129,7 @@ test("an index is made while its table is written, and what an interrupted run l
   expect((await db.query("select from schema_migrations where version = 9001")).rowCount).toBe(1);
 });
 
-test("an index is dropped while its table is read, and dropping what is gone already is done", async () => {
+test("an index is dropped while its table is read, and dropping one that is gone succeeds", async () => {
   const { url, db } = await openDatabase();
   await db.query("create index probe on keys (start)");
   const sql = "drop index concurrently probe; drop index concurrently if exists never_there;";
@@ -137,7 +137,7 @@ test("an index is dropped while its table is read, and dropping what is gone alr
   expect(await indexes(db, "probe")).toEqual([]);
 });
 
-test("several processes that start at once do not stop one another over such an index", async () => {
+test("several processes that start at once do not block one another because of such an index", async () => {
   const { url, db } = await openDatabase();
   const folder = await folderOf({ "9001-p.concurrently.sql": "create index concurrently probe on keys (start)" });
   await Promise.all(Array.from({ length: 4 }, () => migrate(url, { folder })));
@@ -146,13 +146,13 @@ test("several processes that start at once do not stop one another over such an 
 
 test.each([
   {
-    name: "that would pass over an invalid index",
+    name: "that would skip an invalid index",
     sql: "create index concurrently if not exists probe on keys (start)",
   },
   { name: "that stops writes", sql: "create index probe on keys (start)" },
   { name: "without a name to look for", sql: "create index concurrently on keys (start)" },
   { name: "that is no index", sql: "create index concurrently probe on keys (start); update keys set start = ''" },
-])("a statement $name has no place outside of a transaction", async ({ sql }) => {
+])("a statement $name is refused outside of a transaction", async ({ sql }) => {
   const { url, db } = await openDatabase();
   const folder = await folderOf({ "9001-p.concurrently.sql": sql });
   await expect(migrate(url, { folder })).rejects.toThrow("9001-p.concurrently.sql may only hold");

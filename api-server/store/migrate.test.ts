@@ -42,7 +42,7 @@ test("a connection that is lost fails the migration and nothing else", async () 
     return (await holder.query(`${text} and application_name = 'postern-migrate'`)).rowCount === 1;
   });
   line.cut();
-  // An error that nobody listens to would fail the whole run.
+  // An error without a listener would fail the whole run.
   await migrating;
   await line.close();
   await holder.end();

@@ -4,41 +4,41 @@ import { failureCode } from "./failures.ts";
 import { type IndexStep, listMigrations, type Migration } from "./migration-files.ts";
 
 /*
- * Brings the database up to date while other replicas serve from it.
+ * Migrates the database while other replicas serve from it.
  *
- * A lock that waits makes everything after it wait: `alter table keys` behind somebody's report of an hour would stop every
- * verification for that hour. So a migration waits for its locks in short tries, and gives the traffic room between them.
- * Indexes on tables that exist are made concurrently, which no transaction may hold: see CONTRIBUTING.md.
+ * A statement that waits for a lock makes all later ones wait: `alter table keys` behind a report of an hour would stop every
+ * verification for that hour. So a migration waits for its locks in short tries, with pauses for the traffic in between.
+ * Indexes on existing tables are created concurrently, which is not possible in a transaction: see CONTRIBUTING.md.
  */
 
-/** Any number that no other advisory lock of ours uses: two replicas that start at once migrate one after the other. */
+/** Not used by any other advisory lock of ours. Two replicas that start at once migrate one after the other. */
 export const MIGRATION_LOCK = 7_061_001;
 
-/** Between two looks whether the other process has finished migrating. */
+/** Between two checks whether the other process has finished migrating. */
 const TURN_LOOK_MS = 200;
 const LOCK_TRY_MS = 500;
-/** Longer than Postgres's `deadlock_timeout` (1 s), after which it ends an autovacuum that stands in the way. */
+/** Longer than Postgres's `deadlock_timeout` (1 s), after which it cancels an autovacuum that blocks us. */
 const LONG_LOCK_TRY_MS = 1_500;
 const LONG_TRY_EVERY = 5;
 const PAUSE_MS = 2_000;
 const LOCK_WAIT_MS_MAX = 600_000;
 
-/** What a lock that was not had in time fails with, and what lost against another transaction. */
+/** The errors of a lock timeout and of a deadlock. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(["55P03", "40P01"]);
 
 export interface MigrateOptions {
-  /** Where the numbered files are; this release's own when left out. */
+  /** The folder of the numbered files; this release's own when left out. */
   readonly folder?: string;
-  /** How long one migration tries to get its locks before this fails; 10 minutes when left out. */
+  /** How long one migration tries to get its locks before it fails; 10 minutes when left out. */
   readonly lockWaitMsMax?: number;
   /** Called after each try that did not get its locks. */
   readonly onBlocked?: (blocked: { readonly fileName: string; readonly attempt: number }) => void;
 }
 
 /**
- * Applies the numbered migrations that the database has not seen yet, in order, and remembers each: a plain file in one
- * transaction with the row that remembers it, a `….concurrently.sql` statement by statement, skipping what an interrupted run
- * has done. Safe to call from several processes at once. Throws what a migration fails with, also when its locks were not had
+ * Applies the numbered migrations that the database has not seen yet, in order, and records each: a plain file in one
+ * transaction together with its record, a `….concurrently.sql` statement by statement, skipping what an interrupted run
+ * has done. Safe to call from several processes at once. Throws the error of a migration, also when it did not get its locks
  * within `lockWaitMsMax`.
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<void> {
@@ -48,11 +48,11 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
     application_name: "postern-migrate",
     keepAlive: true,
   });
-  // A connection that is lost fails the statement under way, or the next one; unheard, it would end the process besides.
+  // A lost connection fails the current statement, or the next one; without a listener it would also end the process.
   client.on("error", () => undefined);
   try {
     await client.connect();
-    // The database's own defaults may be shorter than the making of an index takes.
+    // The database's own defaults may be shorter than creating an index takes.
     await client.query("set statement_timeout = 0; set lock_timeout = 0");
     await untilOurTurn(client);
     await client.query(`create table if not exists schema_migrations (
@@ -71,8 +71,8 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
 }
 
 /**
- * Held by the session, so that it spans the transactions and ends with the connection, whatever happens. It is asked for again
- * and again, because a statement that waits would hold a snapshot, which an index that is made concurrently waits for.
+ * The lock belongs to the session, so that it spans several transactions and ends with the connection in any case. It is polled,
+ * because a waiting statement would hold a snapshot, and creating an index concurrently waits for snapshots.
  */
 async function untilOurTurn(client: pg.Client): Promise<void> {
   for (;;) {
@@ -127,15 +127,15 @@ async function applyInTransaction(client: pg.Client, migration: Migration, lockT
     await remember(client, migration);
     await client.query("commit");
   } catch (error) {
-    // Over a lost connection it fails as well, and says less than what came before.
+    // On a lost connection the rollback fails too, with a less useful error than the first.
     await client.query("rollback").catch(() => undefined);
     throw error;
   }
 }
 
 /**
- * Reads and writes of the table go on meanwhile, so that it may wait for long transactions as long as they take. An index that
- * is there but not valid is what an interrupted run left: nobody reads by it, but every write still pays for it.
+ * Reads and writes of the table continue meanwhile, so that it may wait for long transactions without a limit. An index that
+ * exists but is invalid was left by an interrupted run: no query uses it, but every write still maintains it.
  */
 async function applyIndexStep(client: pg.Client, { kind, index, text }: IndexStep): Promise<void> {
   const found = await findIndex(client, index);
@@ -153,7 +153,7 @@ async function remember(client: pg.Client, { version, fileName }: Migration): Pr
   await client.query("insert into schema_migrations (version, file_name) values ($1, $2)", [version, fileName]);
 }
 
-/** Who may be in the way: the three longest transactions in this database. */
+/** Describes what may block it: the three longest transactions in this database. */
 async function describeHolders(client: pg.Client): Promise<string> {
   const { rows } = await client.query<{ pid: number; name: string; seconds: number }>(
     `select a.pid, a.application_name as name, extract(epoch from now() - a.xact_start)::integer as seconds

@@ -1,18 +1,18 @@
 import type { Queryable } from "./queryable.ts";
 
 /*
- * Statements for a key that a migration brought under a foreign hash, at its first verification.
+ * Statements for the first verification of a key that was imported under a foreign hash.
  */
 
-/** The key that is presented with a migration: under its own hash, or still under the one that the migration brought. */
+/** The key that is presented with a migration: under its own hash, or still under the imported one. */
 export interface MigratedKeyRow {
   readonly id: string;
   readonly api_id: string;
-  /** Whether it is under its own hash already. */
+  /** Whether it is stored under its own hash already. */
   readonly is_rewritten: boolean;
 }
 
-/** A key of which both API and itself are live, in this workspace. One statement, so that a rewrite meanwhile is seen whole. */
+/** A live key of a live API in this workspace. One statement, so that a concurrent rewrite is seen completely or not at all. */
 export async function findMigratedKey(
   db: Queryable,
   {
@@ -38,7 +38,7 @@ export async function findMigratedKey(
   return rows[0];
 }
 
-/** Unless it was rewritten already. Breaks `keys_hash_key` when some other key has the hash. */
+/** Does nothing when it was rewritten already. Violates `keys_hash_key` when another key has the hash. */
 export async function rewriteMigratedKey(
   tx: Queryable,
   {

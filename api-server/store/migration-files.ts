@@ -8,11 +8,11 @@ export interface Migration {
   readonly version: number;
   readonly fileName: string;
   readonly sql: string;
-  /** Of a file `….concurrently.sql`: its statements, each outside of a transaction. undefined: the whole file in one. */
+  /** For a file `….concurrently.sql`: its statements, each outside of a transaction. undefined: the whole file in one transaction. */
   readonly indexSteps: readonly IndexStep[] | undefined;
 }
 
-/** Makes or drops one index while its table is read and written. */
+/** Creates or drops one index while its table is read and written. */
 export interface IndexStep {
   readonly kind: "create" | "drop";
   readonly index: string;
@@ -20,8 +20,8 @@ export interface IndexStep {
 }
 
 /**
- * Returns the migrations of a folder, this release's own when left out, oldest first. Throws when two share a number, a file
- * is not named like one, or a `….concurrently.sql` holds anything but the making and dropping of indexes.
+ * Returns the migrations of a folder (this release's own when left out), oldest first. Throws when two have the same number, a file
+ * has no valid name, or a `….concurrently.sql` contains anything but creating and dropping indexes.
  */
 export async function listMigrations(folder = FOLDER): Promise<Migration[]> {
   const fileNames = (await readdir(folder)).filter((fileName) => fileName.endsWith(".sql")).sort();
@@ -44,8 +44,8 @@ const CREATE = /^create (?:unique )?index concurrently ([a-z_][a-z0-9_]*) on /;
 const DROP = /^drop index concurrently (?:if exists )?([a-z_][a-z0-9_]*)$/;
 
 /**
- * Only these two, because their effect can be seen in the catalogue, so that an interrupted file can be begun again. `if not
- * exists` is refused: it passes over the invalid index that an interrupted statement leaves.
+ * Only these two, because their effect is visible in the catalogue, so that an interrupted file can be continued. `if not
+ * exists` is refused, because it skips the invalid index that an interrupted statement leaves.
  */
 function readIndexSteps(fileName: string, sql: string): IndexStep[] {
   const texts = sql

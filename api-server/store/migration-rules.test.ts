@@ -8,16 +8,16 @@ import { migrate } from "./migrate.ts";
 
 /*
  * What a migration may not do to a table that other replicas read and write meanwhile (CONTRIBUTING.md, "Add a migration"). Postgres
- * itself tells what each one did, by event triggers, so that statements in `do` blocks and functions are seen as well.
+ * itself reports what each migration did, by event triggers, so that statements in `do` blocks and functions are included.
  */
 
-/** Released before these rules, and never edited. */
+/** These were released before the rules, and are never edited. */
 const RELEASED_BEFORE = 5;
 
-/** Of so few rows that nobody notices how long it takes. */
+/** These have so few rows that the time does not matter. */
 const SMALL_TABLES = ["settings", "workspaces", "schema_migrations"];
 
-/** What a migration does to a table that it made itself is nobody else's business yet. */
+/** A table that the migration itself created is not used by others yet. */
 const WATCH = `
   create table what_migrations_did (at timestamptz, fault text);
   create table made_now (tx xid8, relation oid);
@@ -50,14 +50,14 @@ const WATCH = `
     execute function watch_commands();
   create event trigger watch_rewrites on table_rewrite execute function watch_rewrites();`;
 
-/** What migrations of the folder, this release's when left out, did against the rules, with their file names. */
+/** Returns the violations of the rules by migrations of the folder (this release's when left out), with their file names. */
 async function faultsOf({ url }: TestDatabase, folder?: string): Promise<string[]> {
   const db = new pg.Client({ connectionString: url });
   await db.connect();
   try {
     await db.query(WATCH);
     await migrate(url, folder === undefined ? {} : { folder });
-    // A transaction has one \`now()\`, which stands beside its migration too.
+    // A transaction has one \`now()\`, which is recorded with its migration too.
     const text = `select m.file_name || ': ' || w.fault as fault
                     from what_migrations_did w left join schema_migrations m on m.applied_at = w.at
                    where m.version is null or m.version > $1
@@ -75,11 +75,11 @@ async function watched(database: Promise<TestDatabase>): Promise<TestDatabase> {
   return made;
 }
 
-test("no migration of this release stops the traffic of a table that is there already", async () => {
+test("no migration of this release blocks the traffic of an existing table", async () => {
   expect(await faultsOf(await watched(createEmptyDatabase()))).toEqual([]);
 });
 
-test("one that does is found, wherever it hides its statement", async () => {
+test("one that does is detected, wherever its statement is", async () => {
   const folder = await mkdtemp(join(tmpdir(), "postern-migrations-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const files: Record<string, string> = {

@@ -27,19 +27,19 @@ test("one connection runs two texts under one name, and prepares each text once"
   }
 });
 
-test("a long name is cut to what Postgres keeps, its hash is not", () => {
+test("a long name is cut to Postgres's limit, its hash is not", () => {
   const [one, other] = [preparedName("x".repeat(80), "select 1"), preparedName("x".repeat(80), "select 2")];
   expect(one).toHaveLength(63);
   expect(one).not.toBe(other);
 });
 
-test("every connection of the api-server is one that names its statements so", async () => {
+test("every connection of the api-server names its statements in this way", async () => {
   const folder = join(import.meta.dirname, "..");
   const files = (await readdir(folder, { recursive: true })).filter((name) => /(?<!\.test)\.ts$/.test(name));
   const opening: string[] = [];
   for (const name of files) {
     if (/new (pg\.)?(Client|Pool)\(/.test(await readFile(join(folder, name), "utf8"))) opening.push(name);
   }
-  // The pool makes its connections of the right kind; migrations have no prepared statements.
+  // The pool opens connections of this kind; migrations have no prepared statements.
   expect(opening.sort()).toEqual(["store/migrate.ts", "store/pool.ts"]);
 });

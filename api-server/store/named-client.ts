@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
 import pg from "pg";
 
-/** What Postgres keeps of a statement's name. */
+/** The most bytes that Postgres keeps of a statement's name. */
 const NAME_BYTES_MAX = 63;
 const HASH_DIGITS = 12;
 
-/** By their text. Named texts are constants of the program, so there are as many as it has statements. */
+/** By text. Named texts are constants of the program, so that their number is bounded. */
 const prepared = new Map<string, { readonly name: string; readonly full: string }>();
 
 /**
- * The name under which a connection prepares a statement: the one it was given, which is for people who read
- * `pg_prepared_statements`, and a hash of its text. A connection refuses a second text under a name that it knows; two
- * statements that were given one name would work or fail by which of them a connection of the pool ran first.
+ * Returns the name under which a connection prepares a statement: the given name, for people who read
+ * `pg_prepared_statements`, and a hash of the text. A connection refuses a second text under a known name, so that two
+ * statements with the same name would fail or not depending on which one a connection of the pool ran first.
  */
 export function preparedName(name: string, text: string): string {
   const known = prepared.get(text);
@@ -24,15 +24,15 @@ export function preparedName(name: string, text: string): string {
 
 type Query = (config: unknown, ...rest: unknown[]) => never;
 
-/** A connection whose prepared statements are named by `preparedName`, as all connections of the api-server are. */
+/** A connection that names its prepared statements by `preparedName`, as all connections of the api-server do. */
 export class NamedClient extends pg.Client {
-  /** Typed as `never` in and out, which fits each of the overloads that it stands for. */
+  /** Typed as `never`, which is compatible with each of the overloads. */
   override query(...[config, ...rest]: never[]): never {
     return (super.query as Query).call(this, named(config), ...rest);
   }
 }
 
-/** For whoever needs a connection outside the pool. The caller connects and ends it. */
+/** For a connection outside of the pool. The caller connects and ends it. */
 export const createNamedClient = (config: pg.ClientConfig): pg.Client => new NamedClient(config);
 
 function named(config: unknown): unknown {

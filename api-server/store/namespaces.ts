@@ -9,7 +9,7 @@ export interface NamespaceRow {
 
 export interface NamespaceRef {
   readonly workspaceId: string;
-  /** Id or name; where both fit something, the id wins. */
+  /** Id or name. If both match, the id wins. */
   readonly namespace: string;
 }
 
@@ -27,7 +27,7 @@ export async function findNamespace(
   return rows[0];
 }
 
-/** As `findNamespace`; it stays live until the transaction ends. */
+/** Like `findNamespace`, with a lock: it cannot be deleted until the transaction ends. */
 export async function holdNamespace(
   tx: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -42,7 +42,7 @@ export async function holdNamespace(
   return rows[0];
 }
 
-/** As `findNamespace`; nobody else changes the row, or adds overrides, until the transaction ends. */
+/** Like `findNamespace`, with a lock: no other transaction can change the row, or add overrides, until this one ends. */
 export async function lockNamespace(
   tx: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -57,7 +57,7 @@ export async function lockNamespace(
   return rows[0];
 }
 
-/** A live namespace by its name alone, also where another has it as its id; nobody else changes the row meanwhile. */
+/** A live namespace by its name only, even if another has this text as its id; locked against changes. */
 export async function lockNamespaceByName(
   tx: Queryable,
   { workspaceId, name }: { workspaceId: string; name: string },
@@ -70,7 +70,7 @@ export async function lockNamespaceByName(
   return rows[0];
 }
 
-/** Deleted ones too, unless a live one fits: what a limit call finds under an id or name. */
+/** Finds deleted ones too, unless a live one matches: what a limit call gets for an id or name. */
 export async function findNamespaceEver(
   db: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -88,7 +88,7 @@ export async function findNamespaceEver(
   return rows[0];
 }
 
-/** As `findNamespaceEver`, for several: one row for each that was found, with what it was asked for as. */
+/** Like `findNamespaceEver`, for several: one row for each that was found, with the text of the request. */
 export async function listNamespacesEver(
   db: Queryable,
   { workspaceId, namespaces }: { workspaceId: string; namespaces: readonly string[] },
@@ -111,7 +111,7 @@ export async function listNamespacesEver(
 }
 
 /**
- * Inserts a namespace unless a live one has its name or its manager; waits for a transaction that is about to make one.
+ * Inserts a namespace unless a live one has its name or its manager; waits for a concurrent transaction that inserts one.
  * @returns false when nothing was inserted.
  */
 export async function insertNamespace(
@@ -130,7 +130,7 @@ export async function insertNamespace(
   return rowCount === 1;
 }
 
-/** Breaks `ratelimit_namespaces_manager` when the manager has another namespace. */
+/** Violates `ratelimit_namespaces_manager` when the manager has another namespace. */
 export async function updateNamespaceManager(
   tx: Queryable,
   { workspaceId, id, manager }: { workspaceId: string; id: string; manager: string | null },
@@ -139,7 +139,7 @@ export async function updateNamespaceManager(
   await tx.query({ name: "update-namespace-manager", text, values: [workspaceId, id, manager] });
 }
 
-/** Marks the namespace deleted; its overrides are `deleteOverridesOfNamespace`. */
+/** Marks the namespace as deleted; for its overrides see `deleteOverridesOfNamespace`. */
 export async function deleteNamespace(
   tx: Queryable,
   { workspaceId, id, deletedAt }: { workspaceId: string; id: string; deletedAt: number },
@@ -148,7 +148,7 @@ export async function deleteNamespace(
   await tx.query({ name: "delete-namespace", text, values: [workspaceId, id, deletedAt] });
 }
 
-/** Live ones from `cursor` on, in the order of their ids. `search` is a part of id or name, whatever its case; the empty text is part of each. */
+/** Live namespaces from `cursor` on, sorted by id. `search` is a part of id or name, ignoring case; the empty text matches all. */
 export async function listNamespaces(
   db: Queryable,
   page: { workspaceId: string; cursor: string; search: string; rowsMax: number },

@@ -6,16 +6,16 @@ import { createPool } from "./pool.ts";
 import { writeStatements } from "./records.ts";
 
 /*
- * Whatever changes a record leaves a mark of it. Which tables and columns feed records is not listed here: Postgres tells it of
- * the statements that read them. Each of these columns is changed, and rows of each of these tables are deleted and inserted, one
- * after the other; then all records are read and compared with what they were, and each one that differs must have its mark.
+ * Every change of a record leaves a mark. The tables and columns that feed records are not listed here: Postgres reports which ones
+ * the statements read. Each of these columns is changed, and rows of each of these tables are deleted and inserted, one by one;
+ * then all records are read and compared with what they were, and each one that differs must have its mark.
  */
 
 let database: TestDatabase;
 let db: Pool;
 let columns: { table: string; column: string; type: string }[];
 
-/** The statements, over everything that there is. */
+/** The statements, for all rows. */
 const STATEMENTS = writeStatements(
   { workspaces: "array(select w.id from workspaces w)", ids: "array(select a.id from all_ids a)" },
   { withMeta: true },
@@ -41,7 +41,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** What belongs to keys, identities and roles, of each sort one. */
+/** One of each part of keys, identities and roles. */
 async function insertParts(workspaceId: string): Promise<void> {
   const some = (table: string) => `(select id from ${table} where workspace_id = $1 order by id limit 1)`;
   const [key, identity, role] = ["keys", "identities", "roles"].map(some);
@@ -63,7 +63,7 @@ async function insertParts(workspaceId: string): Promise<void> {
   for (const statement of statements) await db.query(statement, [workspaceId]);
 }
 
-/** Postgres notes for a view which columns it reads. */
+/** Postgres records which columns a view reads. */
 async function feedingColumns(): Promise<{ table: string; column: string; type: string }[]> {
   for (const [kind, text] of Object.entries(STATEMENTS)) await db.query(`create view "record of ${kind}" as ${text}`);
   const { rows } = await db.query<{ table: string; column: string; type: string }>(
@@ -91,7 +91,7 @@ async function readAll(tx: PoolClient): Promise<Records> {
   return records;
 }
 
-/** The records that differ between two readings and are not named by the marks that this transaction left since `after`. */
+/** The records that differ between two reads and have no mark that this transaction left since `after`. */
 async function unmarked(tx: PoolClient, before: Records, now: Records, after: number): Promise<string[]> {
   const { rows } = await tx.query<{ name: string }>(
     `select case when o.kind = 'keyId' then 'key ' || k.workspace_id || ' ' || k.hash
@@ -109,7 +109,7 @@ async function unmarked(tx: PoolClient, before: Records, now: Records, after: nu
 const newest = async (tx: PoolClient): Promise<number> =>
   (await tx.query<{ seq: number }>("select coalesce(max(seq), 0) as seq from outbox")).rows[0]?.seq ?? 0;
 
-/** Runs a change, and undoes it. Returns what it left without marks and how many records it changed; undefined when Postgres refused it. */
+/** Runs a change and rolls it back. Returns unmarked records and the number of changed ones; undefined when Postgres refused it. */
 async function tryChange(change: (tx: PoolClient) => Promise<unknown>) {
   const tx = await db.connect();
   try {
@@ -133,7 +133,7 @@ async function tryChange(change: (tx: PoolClient) => Promise<unknown>) {
   }
 }
 
-/** What a reference may name: another workspace, else something of its own. */
+/** Ids that a reference may have: another workspace, or an object of its own workspace. */
 async function idsIn(table: string | undefined, workspaceId: string): Promise<string[]> {
   if (table === undefined) return [];
   const own = table === "workspaces" ? "id <> $1" : "workspace_id = $1";
@@ -141,18 +141,18 @@ async function idsIn(table: string | undefined, workspaceId: string): Promise<st
   return rows.map(({ id }) => id);
 }
 
-/** Another value than a row has, as SQL, that its constraints may let pass. */
+/** Other values than a row has, as SQL, that its constraints may accept. */
 function otherValues(column: string, type: string, ids: readonly string[]): string[] {
   if (type === "boolean") return [`not ${column}`];
   if (type === "jsonb") return [`'{"other": 1}'`];
   if (type === "text[]") return ["array['10.9.8.7']"];
   if (type !== "text") return [`coalesce(${column}, 0) + 1`];
-  // A name that another row may refer to, a pattern, and every id that there is: for columns that refer to something.
+  // A name that another row may refer to, a pattern, and every existing id: for columns that refer to something.
   return [`coalesce(${column}, '') || 'x'`, `coalesce(${column}, '') || '*'`, ...ids.map((id) => `'${id}'`)];
 }
 
-describe("what feeds records", () => {
-  test("is found: tables and columns of each kind", () => {
+describe("the columns that feed records", () => {
+  test("are found: tables and columns of each kind", () => {
     const tables = new Set(columns.map(({ table }) => table));
     expect([...tables].sort()).toEqual(
       ["apis", "identities", "key_credits", "key_permissions", "key_roles", "keys", "permissions", "policies"].concat([
@@ -167,7 +167,7 @@ describe("what feeds records", () => {
     expect(columns.length).toBeGreaterThan(60);
   });
 
-  test("leaves a mark when a column is changed, in whatever row", async () => {
+  test("leave a mark when a column is changed, in any row", async () => {
     const { rows: references } = await db.query<{ table: string; column: string; target: string }>(
       `select c.conrelid::regclass::text as table, a.attname as column, c.confrelid::regclass::text as target
          from pg_constraint c
@@ -192,7 +192,7 @@ describe("what feeds records", () => {
       }
       if (changed === 0) refused.push(`${table}.${column}`);
     }
-    // Ids that others refer to cannot be changed; what only joins is compared with what it joins.
+    // Ids that others refer to cannot be changed; columns used only in joins are compared through what they join.
     expect(refused.sort()).toEqual([
       "identities.workspace_id",
       "permissions.id",
@@ -202,7 +202,7 @@ describe("what feeds records", () => {
     ]);
   }, 300_000);
 
-  test("leaves a mark when a row is deleted, and when it is inserted", async () => {
+  test("leave a mark when a row is deleted, and when it is inserted", async () => {
     for (const table of new Set(columns.map((column) => column.table))) {
       let changed = 0;
       const { rows } = await db.query<{ ctid: string }>(`select ctid::text from ${table}`);
@@ -224,12 +224,12 @@ describe("what feeds records", () => {
           tx.release();
         }
       }
-      // Workspaces that have anything cannot be deleted.
+      // A workspace with content cannot be deleted.
       if (table !== "workspaces") expect(changed, table).toBeGreaterThan(0);
     }
   }, 120_000);
 
-  test("notifies nobody in its transaction, whose commits would then be made one after the other", async () => {
+  test("send no notification in the transaction, because that would serialize all commits", async () => {
     const { rows } = await db.query<{ name: string }>(
       `select p.proname as name
          from pg_proc p
@@ -240,7 +240,7 @@ describe("what feeds records", () => {
     expect(all.length).toBeGreaterThan(5);
   });
 
-  test("asks for everything anew when its table is emptied", async () => {
+  test("request a full projection when their table is truncated", async () => {
     for (const table of new Set([...columns.map((column) => column.table), "root_keys"])) {
       const tx = await db.connect();
       try {

@@ -2,8 +2,8 @@ import type { RecordKind, RecordRef } from "../../edge/records.ts";
 import type { Queryable } from "./queryable.ts";
 
 /**
- * A mark in the outbox: a record that is to be projected anew. `keyId` names a key by its id, whatever its hash is by the time
- * that it is read; `everything` says that a table was emptied without marks for its rows.
+ * A mark in the outbox: a record that must be projected again. `keyId` names a key by its id, whatever its hash is when the record
+ * is read; `everything` means that a table was truncated, without marks for its rows.
  */
 export interface Mark {
   readonly seq: number;
@@ -21,7 +21,7 @@ interface MarkRow {
 
 const toMark = ({ seq, workspace_id, kind, id }: MarkRow): Mark => ({ seq, workspaceId: workspace_id, kind, id });
 
-/** The channel on which the relay is told that there is something in the outbox. */
+/** The channel on which the relay is notified of new marks. */
 export const OUTBOX_CHANNEL = "postern_outbox";
 
 /** The oldest marks that are visible now. */
@@ -32,14 +32,14 @@ export async function listOutbox(db: Queryable, { max }: { max: number }): Promi
 }
 
 /**
- * Marks of small transactions and the first ones of large transactions (`bulk: false`), or the rest of large ones: a transaction
- * that changes a million rows delays nothing else.
+ * With `bulk: false`, marks of small transactions and the first ones of large transactions; otherwise the rest of large ones. So a
+ * transaction that changes a million rows delays no other change.
  */
 export interface Lane {
   readonly bulk: boolean;
 }
 
-/** Workspaces with marks in the lane, those after one of them, by id. One step through an index for each, however many marks it has. */
+/** Workspaces after `after` with marks in the lane, sorted by id. One index lookup for each, however many marks it has. */
 export async function listWaitingWorkspaces(
   db: Queryable,
   { bulk, after, max }: Lane & { after: string; max: number },
@@ -93,14 +93,14 @@ export async function listOldestMarks(
   return new Map(marks.map(({ workspaceId, seq }) => [workspaceId, seq]));
 }
 
-/** The number of the newest visible mark, 0 when there is none. */
+/** The number of the newest visible mark; 0 when there is none. */
 export async function newestMark(db: Queryable): Promise<number> {
   const text = "select coalesce(max(o.seq), 0) as newest from outbox o";
   const { rows } = await db.query<{ newest: number }>({ name: "newest-mark", text });
   return rows[0]?.newest ?? 0;
 }
 
-/** The records of these keys: under the hashes that they have now, in the workspaces that they are in now. */
+/** The records of these keys, by their current hashes and workspaces. */
 export async function listKeyRefs(db: Queryable, keyIds: readonly string[]): Promise<RecordRef[]> {
   const text = "select k.workspace_id, k.hash from keys k where k.id = any($1::text[])";
   const { rows } = await db.query<{ workspace_id: string; hash: string }>({
@@ -111,7 +111,7 @@ export async function listKeyRefs(db: Queryable, keyIds: readonly string[]): Pro
   return rows.map(({ workspace_id, hash }) => ({ workspaceId: workspace_id, kind: "key", id: hash }));
 }
 
-/** Moves just these marks, which were carried, to the recent ones: others of the same record may have come since. */
+/** Moves exactly these marks, which were relayed, to the recent ones. Newer marks of the same records stay. */
 export async function moveToRecent(db: Queryable, seqs: readonly number[]): Promise<void> {
   const text = `with carried as (
                   delete from outbox o where o.seq = any($1) returning o.workspace_id, o.kind, o.id
@@ -121,9 +121,9 @@ export async function moveToRecent(db: Queryable, seqs: readonly number[]): Prom
   await db.query({ name: "move-to-recent", text, values: [seqs] });
 }
 
-/** Puts what was carried in the last `keptMs` back into the outbox, so that it is carried and announced once more. */
+/** Puts the marks that were relayed in the last `keptMs` back into the outbox, so that they are relayed and announced again. */
 export async function insertRecentMarks(db: Queryable, { keptMs }: { keptMs: number }): Promise<void> {
-  // What is beyond the first of each workspace waits for its turn, as the rest of a large transaction does.
+  // Marks beyond the first ones of each workspace are bulk, like the rest of a large transaction.
   const text = `insert into outbox (workspace_id, kind, id, bulk)
                 select r.workspace_id, r.kind, r.id, row_number() over (partition by r.workspace_id) > 200
                   from (select distinct workspace_id, kind, id
@@ -132,7 +132,7 @@ export async function insertRecentMarks(db: Queryable, { keptMs }: { keptMs: num
   await db.query({ name: "insert-recent-marks", text, values: [keptMs] });
 }
 
-/** How many marks were carried in the last `keptMs`, `max` for more. */
+/** How many marks were relayed in the last `keptMs`; `max` when there are more. */
 export async function countRecentMarks(
   db: Queryable,
   { keptMs, max }: { keptMs: number; max: number },
@@ -145,7 +145,7 @@ export async function countRecentMarks(
   return rows[0]?.marks ?? 0;
 }
 
-/** Deletes the oldest of what was carried longer ago than `keptMs`, so many rows at most. */
+/** Deletes the oldest marks that were relayed longer ago than `keptMs`, at most `rowsMax`. */
 export async function deleteOldRecentMarks(
   db: Queryable,
   { keptMs, rowsMax }: { keptMs: number; rowsMax: number },
@@ -160,12 +160,12 @@ export async function deleteOldRecentMarks(
   await db.query({ name: "delete-old-recent-marks", text, values: [keptMs, rowsMax] });
 }
 
-/** Deletes just these marks: others of the same record may have come since. */
+/** Deletes exactly these marks. Newer marks of the same records stay. */
 export async function deleteOutbox(db: Queryable, seqs: readonly number[]): Promise<void> {
   await db.query({ name: "delete-outbox", text: "delete from outbox where seq = any($1)", values: [seqs] });
 }
 
-/** How many marks wait. Exact up to `max`, which is returned for more. */
+/** How many marks wait; `max` when there are more. */
 export async function countOutbox(db: Queryable, { max }: { max: number }): Promise<number> {
   const text = "select count(*) as depth from (select from outbox limit $1) as waiting";
   const { rows } = await db.query<{ depth: number }>({ name: "count-outbox", text, values: [max] });
@@ -181,7 +181,7 @@ export async function nextProjectionVersion(db: Queryable): Promise<number> {
   return rows[0]?.version ?? 0;
 }
 
-/** Sees to it that the next version is larger than `version`: after a restore, the sequence is behind the shared store. */
+/** Makes the next version larger than `version`: after a restore, the sequence is behind the shared store. */
 export async function raiseProjectionVersion(db: Queryable, version: number): Promise<void> {
   const text = "select setval('projection_version', greatest($1::bigint, (select last_value from projection_version)))";
   await db.query({ name: "raise-projection-version", text, values: [version] });

@@ -9,7 +9,7 @@ export interface OverrideRow {
   readonly manager: string | null;
 }
 
-/** Named by its exact identifier: a pattern stands for itself here. */
+/** By its exact identifier; a pattern is compared as plain text here. */
 export interface OverrideRef {
   readonly workspaceId: string;
   readonly namespaceId: string;
@@ -31,7 +31,7 @@ export async function findOverride(
   return rows[0];
 }
 
-/** As `findOverride`; nobody else changes the row until the transaction ends. */
+/** Like `findOverride`, with a lock: no other transaction can change the row until this one ends. */
 export async function lockOverride(
   tx: Queryable,
   { workspaceId, namespaceId, identifier }: OverrideRef,
@@ -65,7 +65,7 @@ export async function listOverridePatterns(
   return rows;
 }
 
-/** From `cursor` on, in the order of their ids. */
+/** From `cursor` on, sorted by id. */
 export async function listOverrides(
   db: Queryable,
   page: { workspaceId: string; namespaceId: string; cursor: string; rowsMax: number },
@@ -113,7 +113,7 @@ export async function insertOverride(
   return rowCount === 1;
 }
 
-/** Breaks `ratelimit_overrides_manager` when the manager has another override. */
+/** Violates `ratelimit_overrides_manager` when the manager has another override. */
 export async function updateOverride(
   tx: Queryable,
   override: OverrideValues & { readonly workspaceId: string; readonly id: string; readonly updatedAt: number },

@@ -1,20 +1,20 @@
 import { DAY_MS, utcDate } from "../../core/utc-date.ts";
 import type { Queryable } from "./queryable.ts";
 
-/* One partition a UTC day for each table of events, so that what is too old goes as a whole, in no time. */
+/* One partition per UTC day for each table of events, so that old events are dropped with their partition, at once. */
 
 const TABLES = ["verification_events", "ratelimit_events"] as const;
-/** Two replicas that make or drop partitions at the same time would meet; the second waits for the first. */
+/** Two replicas that create or drop partitions at the same time would conflict; the second waits for the first. */
 const LOCK = 7_053_003;
 
-/** Makes the partitions of these dates (`YYYY-MM-DD`) where they are missing. In a transaction of the caller's. */
+/** Creates the missing partitions of these dates (`YYYY-MM-DD`), in the caller's transaction. */
 export async function ensurePartitions(tx: Queryable, dates: readonly string[]): Promise<void> {
   await tx.query("select pg_advisory_xact_lock($1)", [LOCK]);
   for (const date of dates) {
     if (!/^\d{4}-\d{2}-\d{2}$/.test(date)) throw new Error(`${JSON.stringify(date)} is not a date`);
     const next = utcDate(Date.parse(date) + DAY_MS);
     for (const table of TABLES) {
-      // A name cannot be a parameter; both parts of it are known to be harmless.
+      // A name cannot be a parameter; both parts of this one are validated.
       await tx.query(
         `create table if not exists ${table}_${date.replaceAll("-", "")} partition of ${table} for values from ('${date}') to ('${next}')`,
       );
@@ -22,7 +22,7 @@ export async function ensurePartitions(tx: Queryable, dates: readonly string[]):
   }
 }
 
-/** Drops every partition of days before `date`. Returns the names of those that went. */
+/** Drops every partition of days before `date`. Returns the names of those that were dropped. */
 export async function dropPartitionsBefore(tx: Queryable, date: string): Promise<string[]> {
   await tx.query("select pg_advisory_xact_lock($1)", [LOCK]);
   const { rows } = await tx.query<{ name: string }>(

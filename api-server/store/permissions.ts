@@ -17,7 +17,7 @@ export interface NewPermission {
   readonly description: string | null;
 }
 
-/** Slugs compare case-insensitively; the answer is in the order of the slugs. */
+/** Slugs are compared ignoring case; the result is sorted by slug. */
 export async function listPermissionsBySlug(
   db: Queryable,
   { workspaceId, slugs }: { workspaceId: string; slugs: readonly string[] },
@@ -34,7 +34,7 @@ export async function listPermissionsBySlug(
   return rows;
 }
 
-/** Addressed by id or slug, whose case does not count; where both fit something, the id wins. */
+/** By id or slug, ignoring case. If both match, the id wins. */
 export async function findPermission(
   db: Queryable,
   { workspaceId, permission }: { workspaceId: string; permission: string },
@@ -48,7 +48,7 @@ export async function findPermission(
   return rows[0];
 }
 
-/** As `findPermission`; nobody else changes the row until the transaction ends. It can be given away meanwhile, as a role can. */
+/** Like `findPermission`, with a lock: no other transaction can change the row until this one ends. It can still be granted. */
 export async function lockPermission(
   tx: Queryable,
   { workspaceId, permission }: { workspaceId: string; permission: string },
@@ -65,12 +65,12 @@ export async function lockPermission(
 
 export interface PermissionPage {
   readonly workspaceId: string;
-  /** Where the page begins; the empty text is before every id. */
+  /** The first id of the page; the empty text is before every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }
 
-/** In the order of their ids. */
+/** Sorted by id. */
 export async function listPermissions(
   db: Queryable,
   { workspaceId, cursor, rowsMax }: PermissionPage,
@@ -85,7 +85,7 @@ export async function listPermissions(
   return rows;
 }
 
-/** Those with `search` in one of their texts, whatever its case. */
+/** Permissions with `search` in one of their texts, ignoring case. */
 export async function searchPermissions(
   db: Queryable,
   { workspaceId, cursor, rowsMax, search }: PermissionPage & { readonly search: string },
@@ -123,8 +123,7 @@ export async function insertPermission(
 
 /**
  * Inserts permissions that are named by their slug, except where the slug is taken already. Inserts in the order of the
- * slugs, so that two callers who make the same ones wait for each other instead of locking each other out.
- * @returns the ones that were inserted.
+ * slugs, so that two callers with the same ones wait for each other and do not deadlock.
  */
 export async function insertPermissionsForSlugs(
   db: Queryable,
@@ -148,7 +147,7 @@ export async function insertPermissionsForSlugs(
   return rows;
 }
 
-/** Breaks `permissions_manager` when the manager has another permission. The slug stays. */
+/** Violates `permissions_manager` when the manager has another permission. The slug does not change. */
 export async function updatePermission(
   tx: Queryable,
   { workspaceId, id, name, description, manager }: Omit<PermissionRow, "slug"> & { readonly workspaceId: string },
@@ -159,7 +158,7 @@ export async function updatePermission(
   await tx.query({ name: "update-permission", text, values: [workspaceId, id, name, description, manager] });
 }
 
-/** For good, with its links to keys and roles. */
+/** Deletes the row with its links to keys and roles. */
 export async function deletePermission(
   tx: Queryable,
   { workspaceId, permissionId }: { workspaceId: string; permissionId: string },
@@ -168,10 +167,10 @@ export async function deletePermission(
   await tx.query({ name: "delete-permission", text, values: [workspaceId, permissionId] });
 }
 
-/** One row for each text that was asked for; its permission is null when it is neither an id nor a slug of the workspace. */
+/** One row for each requested text; its permission is null when it is neither an id nor a slug of the workspace. */
 export type AskedPermissionRow = { readonly asked: string } & (PermissionRow | { readonly id: null });
 
-/** Addressed by id or slug, whose case does not count; where both fit something, the id wins. In the order asked for. */
+/** By id or slug, ignoring case. If both match, the id wins. In the order of the request. */
 export async function listPermissionsByIdOrSlug(
   db: Queryable,
   { workspaceId, permissions }: { workspaceId: string; permissions: readonly string[] },
@@ -194,7 +193,7 @@ export async function listPermissionsByIdOrSlug(
   return rows;
 }
 
-/** The direct permissions of one key, in the order of their slugs. */
+/** The direct permissions of one key, sorted by slug. */
 export async function listPermissionsOfKey(
   db: Queryable,
   { workspaceId, keyId }: { workspaceId: string; keyId: string },
@@ -212,7 +211,7 @@ export async function listPermissionsOfKey(
   return rows;
 }
 
-/** The permissions of one role, in the order of their slugs. */
+/** The permissions of one role, sorted by slug. */
 export async function listPermissionsOfRole(
   db: Queryable,
   { workspaceId, roleId }: { workspaceId: string; roleId: string },
@@ -230,7 +229,7 @@ export async function listPermissionsOfRole(
   return rows;
 }
 
-/** The permissions of several roles, of each in the order of their slugs. */
+/** The permissions of several roles; those of each role are sorted by slug. */
 export async function listPermissionsOfRoles(
   db: Queryable,
   { workspaceId, roleIds }: { workspaceId: string; roleIds: readonly string[] },
@@ -249,7 +248,7 @@ export async function listPermissionsOfRoles(
 }
 
 /**
- * How many of the roles, in the order given, fit into `bytesMax` with all of their permissions. Each is measured before the next one;
+ * Returns how many of the roles, in the given order, fit into `bytesMax` with all of their permissions. They are measured one by one;
  * 0 when the first alone is too large.
  */
 export async function countRolesThatFit(

@@ -12,7 +12,7 @@ export interface PolicyHeadRow {
 }
 
 export interface PolicyRow extends PolicyHeadRow {
-  /** As it was set, maybe by another release: to be read with `readStoredPolicy`. */
+  /** As another release may have set it: read it with `readStoredPolicy`. */
   readonly policy: unknown;
 }
 
@@ -50,7 +50,7 @@ export async function findPolicyByName(
   return rows[0];
 }
 
-/** As `findPolicy`; nobody else changes the row until the transaction ends. */
+/** Like `findPolicy`, with a lock: no other transaction can change the row until this one ends. */
 export async function lockPolicy(tx: Queryable, { workspaceId, policyId }: PolicyRef): Promise<PolicyRow | undefined> {
   const text = `select id, api_id, name, uid, generation, version, manager, policy
                   from policies
@@ -60,7 +60,7 @@ export async function lockPolicy(tx: Queryable, { workspaceId, policyId }: Polic
   return rows[0];
 }
 
-/** As `findPolicyByName`; nobody else changes the row until the transaction ends. */
+/** Like `findPolicyByName`, with a lock: no other transaction can change the row until this one ends. */
 export async function lockPolicyByName(
   tx: Queryable,
   { workspaceId, apiId, name }: PolicyName,
@@ -77,7 +77,7 @@ export async function lockPolicyByName(
   return rows[0];
 }
 
-/** From `cursor` on, in the order of their ids; of all APIs unless one is named. */
+/** From `cursor` on, sorted by id; of all APIs unless one is given. */
 export async function listPolicies(
   db: Queryable,
   page: { workspaceId: string; apiId: string | undefined; cursor: string; rowsMax: number },
@@ -134,7 +134,7 @@ export async function insertPolicy(
   return rowCount === 1;
 }
 
-/** Makes the next version. Breaks `policies_manager` when the manager has another policy. */
+/** Stores the next version. Violates `policies_manager` when the manager has another policy. */
 export async function updatePolicy(
   tx: Queryable,
   policy: PolicyRef & PolicyValues & { readonly updatedAt: number },
@@ -161,7 +161,7 @@ export async function updatePolicy(
   return row;
 }
 
-/** Who manages it does not concern the pods: the version stays. Breaks `policies_manager` as `updatePolicy` does. */
+/** Pods do not need the manager, so that the version stays the same. Violates `policies_manager` like `updatePolicy`. */
 export async function updatePolicyManager(
   tx: Queryable,
   { workspaceId, policyId, manager }: PolicyRef & { readonly manager: string | null },

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-test("a connection that is lost while a transaction waits for something else fails that transaction, and nothing more", async () => {
+test("a connection that is lost while its transaction waits for something else fails only that transaction", async () => {
   const db = createPool(database.url, { connectionsMax: 1 });
   const other = createPool(database.url, { connectionsMax: 1 });
   const tx = await db.connect();
@@ -25,7 +25,7 @@ test("a connection that is lost while a transaction waits for something else fai
   await Promise.all([db.end(), other.end()]);
 });
 
-// Whose processes can be stopped from here: those of the harness, not those of a server that is given by its address.
+// Only for the harness's own server, whose processes can be stopped from here.
 test.skipIf(process.env.TEST_DATABASE_URL)(
   "a Postgres that stands still holds a statement, and a transaction, no longer than it may; the pool is whole again after it",
   async () => {
@@ -36,7 +36,7 @@ test.skipIf(process.env.TEST_DATABASE_URL)(
     const [inTransaction, alone] = [await pidOf(tx), await pidOf(db)];
     await tx.query("begin");
     expect(inTransaction).not.toBe(alone);
-    // The process that serves the connection stands still, as all do on a host that does.
+    // The process that serves the connection is stopped, as on a host that hangs.
     for (const pid of [inTransaction, alone]) process.kill(pid, "SIGSTOP");
     try {
       const failures = await Promise.all(

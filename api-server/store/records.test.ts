@@ -18,7 +18,7 @@ import { insertKeys, insertOtherKinds, insertWorkspace, keyRow } from "../../tes
 import { createPool } from "./pool.ts";
 import { countRecordRefs, createPostgresSource, LISTED_KINDS, listRecordRefs, readSomeRecords } from "./records.ts";
 
-/* Each record as it is read from Postgres, against the schema in core that its readers parse it with, in every state. */
+/* Each record as it is read from Postgres, checked with the schema in core that its readers use, in every state. */
 
 const SCHEMAS = {
   key: KeyRecord,
@@ -38,7 +38,7 @@ const WORKSPACE = "ws_records";
 const OTHER = "ws_other";
 const MAX = Number.MAX_SAFE_INTEGER;
 
-/** Everything that a JSON document can hold and that something on the way might change. */
+/** Everything that a JSON document can contain and that might be changed on its way. */
 const META = {
   nothing: null,
   deep: { nothing: null, list: [null, { nothing: null }, []], empty: {} },
@@ -76,7 +76,7 @@ beforeEach(async () => {
   await insert("apis", { id: "api_1", key_space_id: "ks_1", name: `the "api"` });
 });
 
-/** A row of the workspace, unless it says another one. */
+/** Inserts a row of the workspace, unless it names another one. */
 async function insert(table: string, row: Record<string, unknown>): Promise<void> {
   const timed = ["ratelimit_overrides", "key_credits", "key_permissions", "key_roles", "role_permissions"].includes(
     table,
@@ -88,7 +88,7 @@ async function insert(table: string, row: Record<string, unknown>): Promise<void
   await db.query(`insert into ${table} (${names.join(", ")}) values (${places.join(", ")})`, Object.values(all));
 }
 
-/** The record, checked to be exactly of its schema: nothing is missing, and nothing is left over. undefined: there is none. */
+/** Reads the record and checks that it matches its schema exactly, without missing or extra members. undefined: there is none. */
 async function read(kind: Kind, id: string, workspaceId = WORKSPACE): Promise<unknown> {
   const batch = await createPostgresSource(db).read([{ workspaceId, kind, id }]);
   const [record] = batch.usable ? batch.records : [];
@@ -103,7 +103,7 @@ const aKey = (row: Record<string, unknown> = {}) =>
   insert("keys", { id: "key_1", api_id: "api_1", hash: "h1", start: "s", ...row });
 
 describe("a key's record", () => {
-  test("of a key with nothing has just what it must have", async () => {
+  test("of a key without optional parts has only the required members", async () => {
     await aKey();
     expect(await read("key", "h1")).toEqual({
       keyId: "key_1",
@@ -118,7 +118,7 @@ describe("a key's record", () => {
     });
   });
 
-  test("of a key with everything has it all, and its meta unchanged", async () => {
+  test("of a key with all parts has all members, and its meta unchanged", async () => {
     await insert("identities", { id: "id_1", external_id: "user" });
     await aKey({
       name: `a "name" ✓`,
@@ -160,7 +160,7 @@ describe("a key's record", () => {
     });
   });
 
-  test("stays when its API or identity is deleted, whose own records are gone; it goes when the key is deleted", async () => {
+  test("is kept when its API or identity is deleted, whose own records are gone; it is gone when the key is deleted", async () => {
     await insert("identities", { id: "id_1", external_id: "user" });
     await aKey({ identity_id: "id_1" });
     await db.query("update apis set deleted_at = 5");
@@ -172,7 +172,7 @@ describe("a key's record", () => {
   });
 });
 
-test("what is gone says whether its row went too, when nothing can name it any more", async () => {
+test("a tombstone says whether its row was removed too, so that nothing can refer to it", async () => {
   await insert("identities", { id: "id_1", external_id: "one", deleted_at: 5 });
   await insert("roles", { id: "role_1", name: "r" });
   const refs = [
@@ -212,7 +212,7 @@ test("an identity's record has its limits, and its meta unchanged", async () => 
   expect(await read("identity", "id_2")).toEqual({ id: "id_2", externalId: "user.2", ratelimits: [] });
 });
 
-test("a role's record has its permissions, none as an empty list, and goes with it", async () => {
+test("a role's record has its permissions, none as an empty list, and is gone with the role", async () => {
   await insert("roles", { id: "role_1", name: `r"1"` });
   expect(await read("role", "role_1")).toEqual({ id: "role_1", name: `r"1"`, permissions: [] });
   await insert("permissions", { id: "perm_1", slug: "a.read", name: "a" });
@@ -228,7 +228,7 @@ test("an API's record has its list of addresses, if it has one", async () => {
   expect(await read("api", "api_2")).toEqual({ id: "api_2", name: "2", ipAllowList: ["10.0.0.1", "::1"] });
 });
 
-test("a workspace's record tells whether it is enabled, and goes when it is deleted", async () => {
+test("a workspace's record says whether it is enabled, and is gone when it is deleted", async () => {
   await db.query("update workspaces set enabled = false where id = $1", [OTHER]);
   expect(await read("workspace", WORKSPACE)).toEqual({ id: WORKSPACE, enabled: true });
   expect(await read("workspace", OTHER, OTHER)).toEqual({ id: OTHER, enabled: false });
@@ -236,7 +236,7 @@ test("a workspace's record tells whether it is enabled, and goes when it is dele
   expect(await read("workspace", WORKSPACE)).toBeUndefined();
 });
 
-test("a name leads to the live namespace of that name, else to the one deleted last; each is known by its id", async () => {
+test("a name maps to the live namespace of that name, else to the one deleted last; each has a record by id", async () => {
   await insert("ratelimit_namespaces", { id: "rlns_1", name: "public api/'1'", deleted_at: 5 });
   await insert("ratelimit_namespaces", { id: "rlns_2", name: "public api/'1'", deleted_at: 7 });
   const deleted = (id: string) => ({ id, name: "public api/'1'", deleted: true });
@@ -249,7 +249,7 @@ test("a name leads to the live namespace of that name, else to the one deleted l
   ]);
 });
 
-test("overrides: an exact identifier is a record of its own, whatever is in it; those with a star are one record; deleted ones none", async () => {
+test("overrides: each exact identifier is a record of its own; all with a star are one record; deleted ones are none", async () => {
   await insert("ratelimit_namespaces", { id: "rlns_1", name: "one" });
   const of = (id: string, identifier: string, more: object = {}) =>
     insert("ratelimit_overrides", { id, namespace_id: "rlns_1", identifier, max_count: 0, duration_ms: MAX, ...more });
@@ -296,7 +296,7 @@ test("a policy's record is the policy as it was stored", async () => {
   expect(await read("policy", "pol_1")).toBeUndefined();
 });
 
-test("what is projected of a key and an identity is all but their meta", async () => {
+test("everything of a key and an identity is projected, except their meta", async () => {
   await insert("identities", { id: "id_1", external_id: "user", meta: JSON.stringify(META) });
   await aKey({ identity_id: "id_1", name: "one", meta: JSON.stringify(META) });
   const refs = [
@@ -309,8 +309,8 @@ test("what is projected of a key and an identity is all but their meta", async (
   expect([key, identity].some((record) => Object.hasOwn(record as object, "meta"))).toBe(false);
 });
 
-describe("whatever is read", () => {
-  test("is of the workspace that is asked for, and no other", async () => {
+describe("every read", () => {
+  test("is limited to the requested workspace", async () => {
     await aKey();
     await insert("roles", { id: "role_1", name: "one" });
     await insert("identities", { id: "id_1", external_id: "user" });
@@ -336,14 +336,14 @@ describe("whatever is read", () => {
     for (const [kind, id] of ids) {
       expect(await read(kind, id), kind).toBeDefined();
       expect(await read(kind, id, OTHER), kind).toBeUndefined();
-      // Also when both are asked for at once, as the relay does.
+      // Also when both are requested at once, as by the relay.
       const both = [OTHER, WORKSPACE].map((workspaceId) => ({ workspaceId, kind, id }));
       const [theirs, ours] = await readRecords(db, both);
       expect([theirs, ours !== undefined], kind).toEqual([undefined, true]);
     }
   });
 
-  test("comes in the order of the refs, however many kinds are mixed, and what is not there is certain not to be", async () => {
+  test("is in the order of the refs, with several kinds mixed, and what is not there is gone for certain", async () => {
     await aKey();
     const ref = (kind: RecordKind, id: string): RecordRef => ({ workspaceId: WORKSPACE, kind, id });
     const batch = await createPostgresSource(db).read([
@@ -358,7 +358,7 @@ describe("whatever is read", () => {
     expect(states).toEqual(["gone", "found", "gone", "found", "found"]);
   });
 
-  test("is listed once, over pages of any size, with what keys refer to before the keys", async () => {
+  test("lists each record once, over pages of any size, with referred records before the keys", async () => {
     const [own, other] = [await insertWorkspace(db, "own"), await insertWorkspace(db, "other")];
     const expected: Record<string, number> = { workspace: 4, api: 33, key: 59, policy: 30, role: 30, identity: 30 };
     for (const rows of [own, other]) {
@@ -376,7 +376,7 @@ describe("whatever is read", () => {
           const page: Awaited<ReturnType<typeof listRecordRefs>> = await listRecordRefs(db, { kind, after, max });
           names.push(...page.refs.map((ref) => `${ref.kind} ${ref.workspaceId} ${ref.id}`));
           ofKind += page.refs.length;
-          // A page and a count of what it covers come from two statements, which must agree.
+          // A page and the count of what it covers are two statements, which must agree.
           expect(await countRecordRefs(db, { kind, after, upTo: page.cursor }), kind).toBe(page.refs.length);
           after = page.cursor;
         }

@@ -5,23 +5,23 @@ import type { Queryable } from "./queryable.ts";
 
 /*
  * The records of core/verification/records.ts as they are in Postgres now. The relay writes them to the shared store, and the
- * api-server verifies with them itself: both read them here, one statement per kind, however many are asked for. They
- * differ in `meta` alone, which only the api-server's answers have.
+ * api-server uses them for its own verifications. Both read them here, with one statement per kind, for any number of records. They
+ * differ only in `meta`, which only the api-server's responses contain.
  */
 
-/** A row of any of the statements below: which ref it answers, and the record as JSON. */
+/** A row of any of the statements below: its ref, and the record as JSON. */
 interface RecordRow {
   readonly workspace_id: string;
   readonly id: string;
   readonly data: unknown;
 }
 
-/** `json_strip_nulls` leaves optional members out, and would do so inside `meta` too: that is put beside, as it is. */
+/** `json_strip_nulls` leaves optional members out. It would change `meta` too, so `meta` is added separately. */
 const RATELIMITS = `select json_agg(json_build_object('id', l.id, 'name', l.name, 'limit', l.max_count,
                                                       'durationMs', l.duration_ms, 'autoApply', l.auto_apply))
                       from ratelimits l`;
 
-/** What is asked for, as SQL: an array of workspaces and one of ids. */
+/** The requested records, as SQL: an array of workspaces and one of ids. */
 export interface Asked {
   readonly workspaces: string;
   readonly ids: string;
@@ -76,7 +76,7 @@ export const writeStatements = ({ workspaces, ids }: Asked, { withMeta }: { with
                      json_build_object('id', n.id, 'name', n.name, 'deleted', n.deleted_at is not null) as data
                 from ratelimit_namespaces n
                where n.workspace_id = any(${workspaces}) and n.id = any(${ids})`,
-  // A live one wins over deleted ones of the same name, of which the latest stands.
+  // A live namespace wins over deleted ones with the same name; of those the latest is used.
   namespaceName: `select distinct on (n.workspace_id, n.name) n.workspace_id, n.name as id,
                          json_build_object('id', n.id, 'name', n.name, 'deleted', n.deleted_at is not null) as data
                     from ratelimit_namespaces n
@@ -107,13 +107,13 @@ export const writeStatements = ({ workspaces, ids }: Asked, { withMeta }: { with
 
 const MANY: Asked = { workspaces: "$1::text[]", ids: "$2::text[]" };
 /**
- * For one record: Postgres, which does not know how long an array will be, plans a statement with one anew each time, and that
- * takes longer than to run it.
+ * For one record. With an array parameter, whose length Postgres does not know, it plans the statement each time, which takes
+ * longer than to run it.
  */
 const ONE: Asked = { workspaces: "array[$1]", ids: "array[$2]" };
 
 interface Reading {
-  /** What the names of the statements begin with. */
+  /** Prefix of the statements' names. */
   readonly name: string;
   readonly one: Statements;
   readonly many: Statements;
@@ -125,12 +125,12 @@ const reading = (name: string, options: { withMeta: boolean }): Reading => ({
   many: writeStatements(MANY, options),
 });
 
-/** For pods, none of which decides by `meta`: it may have a mebibyte, and is nobody's business there. */
+/** For pods, which do not use `meta` in decisions. It may be as large as a mebibyte, and is not their data. */
 const PROJECTED = reading("read-projected", { withMeta: false });
-/** For the api-server, which answers with it. */
+/** For the api-server, whose responses contain it. */
 const WHOLE = reading("read-whole", { withMeta: true });
 
-/** Refs are all of the kind. */
+/** All refs are of this kind. */
 function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: readonly RecordRef[]) {
   const workspaceIds = [...new Set(refs.map((ref) => ref.workspaceId))];
   const ids = [...new Set(refs.map((ref) => ref.id))];
@@ -139,7 +139,7 @@ function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: rea
     : { name: `${name}-${kind}-many`, text: many[kind], values: [workspaceIds, ids] };
 }
 
-/** The same records as texts, `null` from the first on before which there are $3 bytes or more; they are counted in any order. */
+/** The same records as texts; `null` from the first record on that has $3 bytes or more before it. */
 const sized = (statement: string): string =>
   `select workspace_id, id, case when bytes_before < $3 then data end as data
      from (select workspace_id, id, data,
@@ -147,7 +147,7 @@ const sized = (statement: string): string =>
              from (select workspace_id, id, data::text as data from (${statement}) as records offset 0) as texts) as sized`;
 
 /**
- * The records of the refs, in their order; undefined for what is not there, which in Postgres is certain. Refs may be of several
+ * Returns the records of the refs, in their order; undefined for a missing one, which in Postgres is certain. Refs may be of several
  * workspaces. Root keys have no record: undefined.
  */
 async function readWhole(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
@@ -160,15 +160,15 @@ async function readWhole(db: Queryable, refs: readonly RecordRef[]): Promise<unk
   return refs.map((ref) => found.get(place(ref.kind, ref.workspaceId, ref.id)));
 }
 
-/** Some of the records that were asked for, and the refs of those that are still to be read, in the order of the refs. */
+/** Some of the requested records, and the refs of those that are still to be read, in the order of the refs. */
 export interface SomeRecords {
   readonly writes: readonly RecordWrite[];
   readonly unread: readonly RecordRef[];
 }
 
 /**
- * The records as they are projected, read until there are `bytesMax` bytes of JSON: the last record may go beyond, and
- * there is one at least. No kind is begun before all of the kinds that come before it in `refs` are read.
+ * Reads records as they are projected, until there are `bytesMax` bytes of JSON. The last record may exceed that, and
+ * there is at least one. A kind is started only when all kinds before it in `refs` are read.
  */
 export async function readSomeRecords(
   db: Queryable,
@@ -200,10 +200,10 @@ export async function readSomeRecords(
   return { writes, unread };
 }
 
-/** Tables whose rows are marked as deleted first, and removed when nothing names them any more. */
+/** Tables whose rows are marked as deleted first, and removed when nothing refers to them any more. */
 const DELETED_IN_STEPS = { api: "apis", identity: "identities", workspace: "workspaces" } as const;
 
-/** Says of tombstones of the kind whether there is a row left that something may name. */
+/** Notes for tombstones of the kind whether a row is left to which something may refer. */
 async function noteRemoved(db: Queryable, kind: RecordKind, writes: RecordWrite[]): Promise<void> {
   if (!REFERRED_KINDS.has(kind)) return;
   const isGone = ({ ref, data }: RecordWrite) => ref.kind === kind && data === undefined;
@@ -224,7 +224,7 @@ const isDeletedInSteps = (kind: RecordKind): kind is keyof typeof DELETED_IN_STE
 
 const place = (kind: RecordKind, workspaceId: string, id: string): string => `${kind} ${workspaceId} ${id}`;
 
-/** Postgres as a source of records: what is not there is gone for certain. An unreachable Postgres is 'not usable'. */
+/** Postgres as a source of records: a missing record is gone for certain. An unreachable Postgres is 'not usable'. */
 export function createPostgresSource(db: Queryable): RecordSource {
   return {
     async read(refs) {
@@ -244,13 +244,13 @@ export function createPostgresSource(db: Queryable): RecordSource {
 
 const GONE = { state: "gone" } as const;
 
-/** A page of refs, and where the next one begins; `cursor` undefined: there is no more. */
+/** A page of refs, and where the next one begins; `cursor` undefined: there are no more. */
 export interface RefPage {
   readonly refs: RecordRef[];
   readonly cursor: string | undefined;
 }
 
-/** Which records of a kind are listed; all of them when left out. Keys of one API are found by an index, those of a workspace are not. */
+/** Limits the list of records of a kind; all when left out. Keys of one API are found by an index, those of a workspace are not. */
 export type Within = { readonly workspaceId: string } | { readonly apiId: string };
 
 interface Range {
@@ -259,7 +259,7 @@ interface Range {
   readonly within?: Within | undefined;
 }
 
-/** Every record of a kind, a page at a time, for projecting all of it anew. The first page is after `""`. */
+/** Lists every record of a kind, page by page, for a full projection. The first page is after `""`. */
 export async function listRecordRefs(
   db: Queryable,
   { kind, after, within, max }: Range & { max: number },
@@ -280,8 +280,8 @@ export async function listRecordRefs(
 }
 
 /**
- * How many records of a kind lie after one cursor, up to and with another (undefined: to the end). Counted without paging and
- * without order, so that it can tell whether a page left something out.
+ * Counts the records of a kind after one cursor, up to and including another (undefined: to the end). Counted without paging and
+ * order, so that it can prove that a page left nothing out.
  */
 export async function countRecordRefs(
   db: Queryable,
@@ -305,7 +305,7 @@ function narrow(kind: ListedKind, within: Within | undefined, place: number): { 
   return { sql: `and ${LISTS[kind].workspace} = $${place}`, values: [within.workspaceId] };
 }
 
-/** In the order in which a projection is made: what others refer to comes first. */
+/** In the order of a full projection: referred kinds come first. */
 export const LISTED_KINDS = [
   "workspace",
   "api",
@@ -320,8 +320,8 @@ export const LISTED_KINDS = [
 export type ListedKind = (typeof LISTED_KINDS)[number];
 
 /**
- * Where the refs of a kind come from, as SQL. `cursor` is what they are paged by, and sorted by: one expression for both, over
- * a unique index. It need not be the ref's id: keys are named by their hash and paged by their id.
+ * Where the refs of a kind come from, as SQL. `cursor` is the expression for both paging and sorting, with a unique index. It
+ * need not be the ref's id: keys are named by their hash and paged by their id.
  */
 interface Listed {
   readonly workspace: string;
@@ -339,7 +339,7 @@ const entities = (table: string, where = "true"): Listed => ({
   where,
 });
 
-/** Deleted APIs and identities are listed too: their tombstones tell 'gone' from 'not known'. */
+/** Deleted APIs and identities are listed too, because their tombstones distinguish 'gone' from 'not known'. */
 const LISTS: Readonly<Record<ListedKind, Listed>> = {
   workspace: { ...entities("workspaces"), workspace: "t.id" },
   api: entities("apis"),

@@ -2,10 +2,10 @@ import type { Pool } from "pg";
 import { OUTBOX_CHANNEL } from "./outbox.ts";
 
 /**
- * Returns a function that tells the relay of new marks. Call it after a commit, never inside of a transaction: a notification
- * takes a lock of the whole server when it is committed, which makes all transactions with one commit one after the other.
- * One notification is under way at a time, and stands for all calls that come meanwhile. One that fails is not sent again: the
- * relay looks into the outbox each second.
+ * Returns a function that notifies the relay of new marks. Call it after a commit, never inside a transaction: committing a
+ * notification takes a server-wide lock, so that all such transactions would commit one after another.
+ * One notification is in flight at a time, and covers all calls meanwhile. A failed one is not repeated, because the
+ * relay polls the outbox every second.
  */
 export function createRelayWaker(db: Pool): () => void {
   let isSending = false;

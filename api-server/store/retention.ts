@@ -1,11 +1,11 @@
 import type { Queryable } from "./queryable.ts";
 
 /*
- * Removes what is kept for a time only. Each statement removes one batch of one workspace, the oldest first, and returns how many
- * rows went. Rows that another transaction holds are passed over: they are there at the next time.
+ * Removes data after its retention time. Each statement removes one batch of one workspace, oldest first, and returns how many
+ * rows were removed. Rows that another transaction has locked are skipped until the next time.
  *
- * Deleted rows go after everything that names them. The row triggers leave marks for them, so that the relay writes the
- * tombstones anew that it wrote when they were deleted: one write for each, and nothing that a reader sees.
+ * Deleted rows are removed after everything that refers to them. The row triggers leave marks for them, so that the relay writes
+ * their tombstones again: one write for each, without an effect for readers.
  */
 
 export interface Batch {
@@ -17,7 +17,7 @@ export interface Batch {
 
 export type RemoveBatch = (db: Queryable, batch: Batch) => Promise<number>;
 
-/** Along `audit_log_by_time`, backwards. */
+/** Scans `audit_log_by_time` backwards. */
 export const removeAudit: RemoveBatch = (db, batch) =>
   remove(
     db,
@@ -57,7 +57,7 @@ export const removeDeletedPolicies: RemoveBatch = (db, batch) =>
                       for update skip locked)`,
   );
 
-/** With what belongs to them: permissions, roles, limits, credits, encrypted strings. */
+/** With all their parts: permissions, roles, limits, credits, encrypted strings. */
 export const removeDeletedKeys: RemoveBatch = (db, batch) =>
   remove(
     db,
@@ -71,7 +71,7 @@ export const removeDeletedKeys: RemoveBatch = (db, batch) =>
                       for update skip locked)`,
   );
 
-/** A policy in force that names a namespace goes on answering that it is gone, not that it is unknown. */
+/** A namespace that a policy in force names is kept, so that the reply stays 'gone' instead of 'unknown'. */
 export const removeDeletedNamespaces: RemoveBatch = (db, batch) =>
   remove(
     db,
@@ -103,7 +103,7 @@ export const removeDeletedIdentities: RemoveBatch = (db, batch) =>
                       for update of i skip locked)`,
   );
 
-/** An API that keys still name stays: their answer is that it is gone, and a key without one could not be answered at all. */
+/** An API that keys still refer to is kept: those keys are reported as gone, and without the API's record they could not be decided. */
 export const removeDeletedApis: RemoveBatch = (db, batch) =>
   remove(
     db,

@@ -13,7 +13,7 @@ export interface RoleRef {
   readonly roleId: string;
 }
 
-/** Addressed by id or name, whose case does not count; where both fit something, the id wins. */
+/** By id or name, ignoring case. If both match, the id wins. */
 export async function findRole(
   db: Queryable,
   { workspaceId, role }: { workspaceId: string; role: string },
@@ -28,8 +28,9 @@ export async function findRole(
 }
 
 /**
- * As `findRole`; nobody else changes the row until the transaction ends. Keys can be given the role meanwhile, for its id
- * stays: a stronger lock would have them wait, and those who make permissions wait in a circle. Who deletes it waits for them.
+ * Like `findRole`, with a lock: no other transaction can change the row until this one ends. Keys can still be given the role, because
+ * its id does not change; a stronger lock would block them, and deadlock with callers that create permissions. Deleting the role
+ * waits for them.
  */
 export async function lockRole(
   tx: Queryable,
@@ -45,7 +46,7 @@ export async function lockRole(
   return rows[0];
 }
 
-/** As `lockRole`, by id alone. */
+/** Like `lockRole`, by id only. */
 export async function lockRoleById(tx: Queryable, { workspaceId, roleId }: RoleRef): Promise<RoleRow | undefined> {
   const text = `select id, name, description, manager
                   from roles
@@ -57,12 +58,12 @@ export async function lockRoleById(tx: Queryable, { workspaceId, roleId }: RoleR
 
 export interface RolePage {
   readonly workspaceId: string;
-  /** Where the page begins; the empty text is before every id. */
+  /** The first id of the page; the empty text is before every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }
 
-/** In the order of their ids. */
+/** Sorted by id. */
 export async function listRoles(db: Queryable, { workspaceId, cursor, rowsMax }: RolePage): Promise<RoleRow[]> {
   const text = `select id, name, description, manager
                   from roles
@@ -73,7 +74,7 @@ export async function listRoles(db: Queryable, { workspaceId, cursor, rowsMax }:
   return rows;
 }
 
-/** Those with `search` in one of their texts, whatever its case. */
+/** Roles with `search` in one of their texts, ignoring case. */
 export async function searchRoles(
   db: Queryable,
   { workspaceId, cursor, rowsMax, search }: RolePage & { readonly search: string },
@@ -89,10 +90,10 @@ export async function searchRoles(
   return rows;
 }
 
-/** One row for each name that was asked for; its role is null when no role of the workspace has the name. */
+/** One row for each requested name; its role is null when no role of the workspace has the name. */
 export type AskedRoleRow = { readonly asked: string } & (RoleRow | { readonly id: null });
 
-/** Names compare case-insensitively, and by the database alone, whose rules are those of the unique index. */
+/** Names are compared ignoring case, and only by the database, so that the rules are those of the unique index. */
 export async function listRolesByName(
   db: Queryable,
   { workspaceId, names }: { workspaceId: string; names: readonly string[] },
@@ -105,7 +106,7 @@ export async function listRolesByName(
   return rows;
 }
 
-/** The roles of one key, in the order of their names. */
+/** The roles of one key, sorted by name. */
 export async function listRolesOfKey(
   db: Queryable,
   { workspaceId, keyId }: { workspaceId: string; keyId: string },
@@ -139,7 +140,7 @@ export async function insertRole(
   return rowCount === 1;
 }
 
-/** Breaks `roles_name` or `roles_manager` when another role has the name or the manager. */
+/** Violates `roles_name` or `roles_manager` when another role has the name or the manager. */
 export async function updateRole(
   tx: Queryable,
   { workspaceId, id, name, description, manager }: RoleRow & { readonly workspaceId: string },
@@ -150,13 +151,13 @@ export async function updateRole(
   await tx.query({ name: "update-role", text, values: [workspaceId, id, name, description, manager] });
 }
 
-/** For good, with its links to keys and permissions. */
+/** Deletes the row with its links to keys and permissions. */
 export async function deleteRole(tx: Queryable, { workspaceId, roleId }: RoleRef): Promise<void> {
   const text = "delete from roles where workspace_id = $1 and id = $2";
   await tx.query({ name: "delete-role", text, values: [workspaceId, roleId] });
 }
 
-/** Links that are there already stay as they are. */
+/** Existing links are not changed. */
 export async function insertRolePermissions(
   tx: Queryable,
   { workspaceId, roleId, permissionIds }: RoleRef & { readonly permissionIds: readonly string[] },

@@ -1,6 +1,6 @@
 import type { Queryable } from "./queryable.ts";
 
-/** A root key that was not revoked, with the workspace that it acts for. */
+/** A root key that was not revoked, with its workspace. */
 export interface RootKeyRow {
   readonly id: string;
   readonly workspace_id: string;
@@ -12,7 +12,7 @@ export interface RootKeyRow {
   readonly quota_per_minute: number | null;
 }
 
-/** By hash alone: the root key is what tells the workspace. */
+/** By hash only, because the root key determines the workspace. */
 export async function findRootKey(db: Queryable, { hash }: { hash: string }): Promise<RootKeyRow | undefined> {
   const text = `select r.id, r.workspace_id, r.name, r.permissions, r.enabled, r.expires_at,
                        w.enabled as workspace_enabled, w.quota_per_minute
@@ -46,8 +46,8 @@ export async function insertRootKey(db: Queryable, rootKey: NewRootKey): Promise
 }
 
 /**
- * Registers a root key whose secret comes from outside, at each start: the same secret gets the grants that this version
- * knows, and is live again if it had been revoked.
+ * Registers a root key whose string comes from the configuration, at each start: the same string gets the grants of this
+ * version, and becomes live again if it was revoked.
  */
 export async function upsertRootKey(db: Queryable, rootKey: NewRootKey): Promise<void> {
   const text = `insert into root_keys (id, workspace_id, hash, start, name, permissions, expires_at, created_at)
@@ -63,7 +63,7 @@ export async function upsertRootKey(db: Queryable, rootKey: NewRootKey): Promise
   });
 }
 
-/** What may be told of a root key to whoever administers it: neither its secret nor its hash. */
+/** What administrators may see of a root key: neither its string nor its hash. */
 export interface RootKeySummary {
   readonly id: string;
   readonly workspace_id: string;
@@ -80,7 +80,7 @@ export interface RootKeyRef {
   readonly rootKeyId: string;
 }
 
-/** Those that are not revoked, the oldest first. */
+/** Root keys that are not revoked, oldest first. */
 export async function listRootKeys(
   db: Queryable,
   { workspaceId, rowsMax }: { workspaceId: string; rowsMax: number },
@@ -94,7 +94,7 @@ export async function listRootKeys(
   return rows;
 }
 
-/** One that is not revoked; nobody else changes the row until the transaction ends. */
+/** A root key that is not revoked, with a lock: no other transaction can change the row until this one ends. */
 export async function lockRootKey(
   tx: Queryable,
   { workspaceId, rootKeyId }: RootKeyRef,
@@ -117,7 +117,7 @@ export async function updateRootKey(
   await tx.query({ name: "update-root-key", text, values: [workspaceId, rootKeyId, enabled, expiresAt] });
 }
 
-/** Revokes a root key; false when there was none to revoke. */
+/** Revokes a root key. Returns false when there was none to revoke. */
 export async function deleteRootKey(
   db: Queryable,
   { workspaceId, rootKeyId, deletedAt }: RootKeyRef & { deletedAt: number },

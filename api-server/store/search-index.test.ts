@@ -25,18 +25,18 @@ const hasIndex = (database: Pick<TestDatabase, "url">): Promise<boolean> =>
     return rows[0].there;
   });
 
-/** The names of the indexes that a statement goes along. */
+/** The names of the indexes that a statement uses. */
 async function indexesOf(db: pg.Client, statement: string, values: readonly unknown[]): Promise<string[]> {
   const { rows } = await db.query(`explain (format json) ${statement}`, [...values]);
   const text = JSON.stringify(rows[0]["QUERY PLAN"]);
   return [...new Set(Array.from(text.matchAll(/"Index Name":"(\w+)"/g), ([, name = ""]) => name))];
 }
 
-test("a rare part of an external id is found by its trigrams, a page without a search along the ids", async () => {
+test("a rare part of an external id is found by its trigrams, a page without a search by the ids", async () => {
   const database = await createTestDatabase();
   await withClient(database, async (db) => {
     await db.query("insert into workspaces (id, name, created_at) values ('ws', 'ws', 0)");
-    // Without triggers: nobody is to be told of these.
+    // Without triggers, because these rows need no marks.
     await db.query("set session_replication_role = replica");
     await db.query(`insert into identities (id, workspace_id, external_id, created_at)
                     select 'id_' || md5(i::text), 'ws', 'user.' || md5(i::text || 'x'), 0
@@ -59,7 +59,7 @@ test("trigrams are used where their extension is in a schema of its own", async 
   await database.drop();
 });
 
-test("who may not install extensions migrates all the same, without that index", async () => {
+test("a user that may not install extensions can still migrate, without that index", async () => {
   const database = await createEmptyDatabase();
   const role = `postern_test_${randomBytes(6).toString("hex")}`;
   const url = new URL(database.url);

@@ -14,12 +14,12 @@ interface OutboxMark {
   readonly id: string;
 }
 
-/** A transaction that changed more than this makes this process forget everything: listing it would take longer. */
+/** A transaction that changed more than this makes this process forget everything, because listing would take longer. */
 const MARKS_MAX = 5000;
 
 /**
- * Two statements in one round trip. What the row triggers marked as changed in this transaction is what this process must
- * forget, so that whoever is answered sees the change in the next call; no procedure has to list it, so none can forget it.
+ * Two statements in one round trip. The projection of this process forgets what the row triggers marked in this
+ * transaction, so that the caller sees the change in its next call. No procedure has to list its changes, so none can forget one.
  */
 const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
                        case when k.id is null then o.kind else 'key' end as kind,
@@ -31,17 +31,17 @@ const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
                   left join keys k on o.kind = 'keyId' and k.id = o.id;
                 commit`;
 
-/** What a transaction needs: the database, what in this process remembers records, and the word that there are new marks. */
+/** What a transaction needs: the database, this process's cache of records, and a function that wakes the relay. */
 export interface Transacting {
   readonly db: Pool;
   readonly projection: Pick<Projection, "drop" | "forgetAll">;
-  /** Tells the relay, wherever it runs, that there is something in the outbox. Returns at once. */
+  /** Notifies the relay, in whichever process it runs, of new marks. Returns at once. */
   readonly wakeRelay: () => void;
 }
 
 /**
  * Runs `work` in one transaction: commits when it returns, rolls back when it throws. A transaction that lost against
- * another one, or drew an id that exists, is tried again: `work` must have no effect outside of it, and draw its ids anew.
+ * another one, or drew an existing id, is retried: `work` must have no effect outside of it, and draw its ids again.
  * When this returns, the process's own projection has forgotten every record that the transaction changed.
  */
 export async function inTransaction<T>(deps: Transacting, work: (tx: PoolClient) => Promise<T>): Promise<T> {
@@ -61,7 +61,7 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
   try {
     await tx.query("begin");
     const result = await work(tx);
-    // Several statements in one text give several results; the types of `pg` know of one only.
+    // Several statements in one text return several results, which the types of `pg` do not know.
     const [marks] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxMark>];
     if (marks.rows.length > MARKS_MAX) deps.projection.forgetAll();
     else deps.projection.drop(marks.rows.flatMap(toRefs));
@@ -71,12 +71,12 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
     broken = await rollback(tx);
     throw error;
   } finally {
-    // A client that could not even roll back is of no use to anybody: the pool closes it.
+    // A client that failed to roll back is useless: the pool closes it.
     tx.release(broken);
   }
 }
 
-/** None for a key that the transaction itself deleted: another mark of its names the hash. */
+/** Returns none for a key that the transaction itself deleted, because another of its marks names the hash. */
 const toRefs = ({ workspace_id, kind, id }: OutboxMark): RecordRef[] =>
   kind === "keyId" || kind === "everything" ? [] : [{ workspaceId: workspace_id, kind, id }];
 

@@ -1,6 +1,6 @@
 import type { Queryable } from "./queryable.ts";
 
-/** For the rest of the transaction: a statement fails with `isWaitOver` when it waits longer for a lock, or takes longer. */
+/** For the rest of the transaction: a statement fails with `isWaitOver` when it waits longer for a lock, or runs longer. */
 export async function limitWaiting(
   tx: Queryable,
   { lockMsMax, statementMsMax }: { lockMsMax: number; statementMsMax: number },

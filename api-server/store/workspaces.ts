@@ -4,12 +4,12 @@ export interface WorkspaceRow {
   readonly id: string;
   readonly name: string;
   readonly enabled: boolean;
-  /** null is unlimited, 0 refuses every request. */
+  /** null means unlimited; 0 refuses every request. */
   readonly quota_per_minute: number | null;
   readonly created_at: number;
 }
 
-/** Addressed by id or name; where both fit something, the id wins. */
+/** By id or name. If both match, the id wins. */
 export async function findWorkspace(
   db: Queryable,
   { workspace }: { workspace: string },
@@ -23,7 +23,7 @@ export async function findWorkspace(
   return rows[0];
 }
 
-/** By id alone; nobody else changes the row until the transaction ends. */
+/** By id only, with a lock: no other transaction can change the row until this one ends. */
 export async function lockWorkspace(
   tx: Queryable,
   { workspaceId }: { workspaceId: string },
@@ -36,7 +36,7 @@ export async function lockWorkspace(
   return rows[0];
 }
 
-/** Those that are not deleted, by name. */
+/** Workspaces that are not deleted, sorted by name. */
 export async function listWorkspaces(db: Queryable, { rowsMax }: { rowsMax: number }): Promise<WorkspaceRow[]> {
   const text = `select id, name, enabled, quota_per_minute, created_at
                   from workspaces
@@ -47,21 +47,21 @@ export async function listWorkspaces(db: Queryable, { rowsMax }: { rowsMax: numb
   return rows;
 }
 
-/** Every workspace that is not deleted, by id. */
+/** Every workspace that is not deleted, sorted by id. */
 export async function listWorkspaceIds(db: Queryable): Promise<string[]> {
   const text = "select id from workspaces where deleted_at is null order by id";
   const { rows } = await db.query<{ id: string }>({ name: "list-workspace-ids", text });
   return rows.map((row) => row.id);
 }
 
-/** By id, deleted ones too: their tombstones are projected, so that their feeds must be there. */
+/** Sorted by id, including deleted ones: their tombstones are projected, so their feeds must exist. */
 export async function listEveryWorkspaceId(db: Queryable): Promise<string[]> {
   const text = "select id from workspaces order by id";
   const { rows } = await db.query<{ id: string }>({ name: "list-every-workspace-id", text });
   return rows.map((row) => row.id);
 }
 
-/** Unless one of this name (or id) exists; false when nothing was inserted. */
+/** Returns false, and inserts nothing, when a workspace with this name (or id) exists. */
 export async function insertWorkspace(
   db: Queryable,
   { id, name, createdAt }: { id: string; name: string; createdAt: number },
