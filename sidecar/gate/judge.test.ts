@@ -41,6 +41,7 @@ function inForce(changes: Partial<CompiledPolicy> = {}): PolicyInForce {
 }
 
 const ENFORCED = inForce();
+const HEADERS_ONLY = inForce({ mode: "Audit", credentials: [{ in: "header", name: "X-API-Key" }] });
 const AUDITED = inForce({ mode: "Audit" });
 
 interface Case {
@@ -126,11 +127,29 @@ describe("a target that is not passed on", () => {
       },
     },
     {
+      name: "is passed on whole in Audit mode when it has no query",
+      request: { url: "/a/../b", policy: AUDITED },
+      expected: { ...audited, decision: "MALFORMED", path: "/a/../b", target: "/a/../b" },
+    },
+    {
+      name: "is passed on whole in Audit mode when no key is looked for in queries",
+      request: { url: "/a/../b?key=x", policy: HEADERS_ONLY },
+      expected: { ...audited, decision: "MALFORMED", path: "/a/../b?key=x", target: "/a/../b?key=x" },
+    },
+    {
       name: "is refused in Audit mode too when it has no path",
       request: { url: "*", method: "OPTIONS", policy: AUDITED },
       expected: malformed,
     },
   ])("$name", ({ request, expected }) => expect(essence(judged(request))).toEqual(expected));
+});
+
+test("a refusal for the target says that it is in the path", () => {
+  const judgment = judged({ url: "/a/../b" });
+  expect(judgment.kind === "refuse" && judgment.problem).toMatchObject({
+    detail: "The request is refused because the path has a dot segment.",
+    location: "path",
+  });
 });
 
 describe("by the rule", () => {
@@ -197,6 +216,19 @@ describe("by the rule", () => {
     { name: "an expectation changes nothing", request: { headers: BEARER, kind: "expectant" }, key: "secret_1" },
     { name: "nor does an upgrade", request: { headers: BEARER, kind: "upgrade" }, key: "secret_1" },
     {
+      name: "a body is no matter",
+      request: { headers: [...BEARER, "Content-Length", "1"] },
+      key: "secret_1",
+      expected: { headers: [...onward.headers, "content-length", "1"] },
+    },
+    { name: "nor is HTTP/1.0", request: { headers: BEARER, httpVersion: "1.0" }, key: "secret_1" },
+    {
+      name: "a query is passed on whole when no key is looked for in it",
+      request: { url: "/orders?key=x", headers: ["X-API-Key", "secret_3"], policy: HEADERS_ONLY },
+      key: "secret_3",
+      expected: { target: "/orders?key=x" },
+    },
+    {
       name: "a path is what it is spelt as once",
       request: { url: "/%6Frders?a=%6F", headers: BEARER },
       key: "secret_1",
@@ -250,6 +282,12 @@ describe("a verdict", () => {
         closes: false,
         problem: { kind: "rate_limited", retryAfterS: 7 },
       },
+    },
+    {
+      name: "nothing was counted for it: it may not be tried again",
+      policy: ENFORCED,
+      verdict: decided("DISABLED"),
+      expected: { decision: "DISABLED", problem: { kind: "unauthorized", detail: "The API key is disabled." } },
     },
     {
       name: "any other passes in Audit mode",
