@@ -2,7 +2,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MANAGED } from "../domain/managed/things.ts";
-import { MANAGED_KINDS } from "../store/managed-objects.ts";
+import { MANAGED_KINDS, type ManagedKind } from "../store/managed-objects.ts";
+import { findObject } from "../v2/managed/findObject.ts";
+import { getObject } from "../v2/managed/getObject.ts";
+import { ClaimedKind } from "../v2/managed/managed-kinds.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
 /*
@@ -42,6 +45,12 @@ test("an entry is that of its kind, and no two speak of one thing", () => {
   for (const field of ["noun", "index"] as const) {
     expect(new Set(things.map((thing) => thing[field])).size).toBe(things.length);
   }
+});
+
+test("managed.getObject and managed.findObject declare the 404 of every kind that they can be asked for", () => {
+  const notFound = (kinds: readonly ManagedKind[]) => kinds.map((kind) => MANAGED[kind].notFound("x").kind).sort();
+  expect([...getObject.errors].sort()).toEqual(notFound(MANAGED_KINDS));
+  expect([...findObject.errors].sort()).toEqual(notFound(ClaimedKind.options));
 });
 
 describe("nothing else decides who may change a managed thing", () => {

@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { KINDS, type Kind } from "../../core/manifests/index.ts";
 import { anObject } from "../test/builders.ts";
@@ -7,8 +5,9 @@ import { type ConflictTerms, claimOf, conflictOf, olderRival, rivalsOf } from ".
 
 describe("of two that claim one name", () => {
   const at = (name: string, creationTimestamp: string) => anObject("Role", {}, { name, creationTimestamp });
-  const old = at("old", "2026-01-01T00:00:00Z");
-  const young = at("young", "2026-01-02T00:00:00Z");
+  // Their uids sort otherwise than their times.
+  const old = at("b-old", "2026-01-01T00:00:00Z");
+  const young = at("a-young", "2026-01-02T00:00:00Z");
   const twin = at("a-twin", "2026-01-01T00:00:00Z");
 
   test.each([
@@ -16,6 +15,7 @@ describe("of two that claim one name", () => {
     { name: "the older one has it", object: old, among: [young, old], rival: undefined },
     { name: "the younger one has not", object: young, among: [young, old], rival: old },
     { name: "of two made at once the one with the smaller uid has it", object: old, among: [old, twin], rival: twin },
+    { name: "and of two in the other order", object: old, among: [twin, old], rival: twin },
     { name: "and keeps it whatever the order of the list", object: twin, among: [young, old, twin], rival: undefined },
   ])("$name", ({ object, among, rival }) => expect(olderRival(object, among)).toBe(rival));
 });
@@ -57,14 +57,18 @@ describe.each(KINDS.map(({ kind }) => kind))("%s", (kind) => {
     expect(rivals).toEqual(world.filter((_, index) => objects[index]?.isRival));
   });
 
-  test.each([undefined, {}, { name: "", identifier: "", api: {} }, { name: 7, identifier: [], api: "orders" }])(
-    "%o claims nothing, and is no rival of others that claim nothing",
-    (empty) => {
-      const nothing = anObject(kind, empty);
-      expect(claimOf(nothing)).toBeUndefined();
-      expect(rivalsOf(nothing, { list: () => [nothing, anObject(kind, empty, { name: "another" })] })).toEqual([]);
-    },
-  );
+  test.each([
+    undefined,
+    {},
+    { namespaceRef: { name: "public" } },
+    { identifier: "acme" },
+    { name: "", identifier: "", api: {} },
+    { name: 7, identifier: [], api: "orders" },
+  ])("%o claims nothing, and is no rival of others that claim nothing", (empty) => {
+    const nothing = anObject(kind, empty);
+    expect(claimOf(nothing)).toBeUndefined();
+    expect(rivalsOf(nothing, { list: () => [nothing, anObject(kind, empty, { name: "another" })] })).toEqual([]);
+  });
 });
 
 test("policies of two Kubernetes namespaces may each make an API of one name; roles of two are rivals", () => {
@@ -115,30 +119,19 @@ describe("what an object claims", () => {
       with: terms("override"),
       says: "managed by them",
     },
-    { name: "is in no conflict that its kind does not speak of", claimed: { ...alone, stored: nobodys }, with: {} },
+    { name: "is taken over when its kind says nothing of it", claimed: { ...alone, stored: nobodys }, with: {} },
+    {
+      name: "is another manager's without harm, when its kind says nothing of it",
+      claimed: { ...alone, stored: others },
+      with: {},
+    },
+    {
+      name: "is an older one's without harm, when its kind says nothing of it",
+      claimed: { ...alone, claimants: [elder, object] },
+      with: {},
+    },
   ])("$name", ({ claimed, with: said = terms(), says }) => {
     const expected = says === undefined ? undefined : { state: "Stalled", reason: "Conflict", message: says };
     expect(conflictOf(claimed, said)).toEqual(expected);
-  });
-});
-
-describe("two manifests, one name", () => {
-  /** `Conflict` is also what the API's own refusal of a name comes to. */
-  const DECIDING = ["claims.ts", "reconcile-object.ts"];
-
-  const sources = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
-    .map((name) => ({ name, text: readFileSync(join(import.meta.dirname, name), "utf8") }));
-  const naming = (word: RegExp) => sources.filter(({ text }) => word.test(text)).map(({ name }) => name);
-
-  test("is decided in one place: no kind compares ages, or makes a conflict of its own", () => {
-    expect(naming(/stalled\(\s*"Conflict"/).sort()).toEqual(DECIDING);
-    expect(naming(/creationTimestamp|olderRival\(/)).toEqual(["claims.ts"]);
-  });
-
-  test("is asked of it by every kind", () => {
-    const kinds = sources.filter(({ name }) => name.endsWith("/plan.ts"));
-    expect(kinds).toHaveLength(KINDS.length);
-    expect(kinds.filter(({ text }) => !/\bconflictOf\(/.test(text)).map(({ name }) => name)).toEqual([]);
   });
 });

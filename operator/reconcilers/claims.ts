@@ -40,8 +40,7 @@ export function claimantsOf(
   claims: readonly (string | undefined)[],
   source: Pick<ManifestSource, "list">,
 ): readonly ManifestObject[] {
-  const wanted = new Set(claims.filter((claim) => claim !== undefined));
-  if (wanted.size === 0) return [];
+  const wanted = new Set(claims);
   return source.list(kind).filter((object) => {
     const claim = claimOf(object);
     return claim !== undefined && wanted.has(claim);

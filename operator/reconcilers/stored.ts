@@ -1,4 +1,4 @@
-import type { Answer, StoreApi } from "../api/client.ts";
+import type { Answer, Input, StoreApi } from "../api/client.ts";
 
 /** The data, or undefined for a 404. Throws for any other refusal: a read has no business with those. */
 export function foundOr404<T>(answer: Answer<T>): T | undefined {
@@ -7,7 +7,8 @@ export function foundOr404<T>(answer: Answer<T>): T | undefined {
   throw new Error(`${answer.refusal.kind}: ${answer.refusal.detail}`);
 }
 
-type ManagedKind = "api" | "role" | "namespace" | "override" | "policy";
+/** The kinds of which a manager has one object at most, as the API names them. */
+type ManagedKind = Input<"managed.findObject">["kind"];
 
 export interface Managed {
   /** undefined for an object that no manifest manages. */

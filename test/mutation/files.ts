@@ -3,6 +3,7 @@ import { join } from "node:path";
 
 /** The files that make decisions, which are mutated when no file is named. */
 export const DECIDING = [
+  "api-server/domain/managed/rules.ts",
   "api-server/relay/delivered.ts",
   "api-server/relay/rebuild.ts",
   "api-server/relay/round.ts",
@@ -38,6 +39,7 @@ export const DECIDING = [
   "edge/verification/apply-overrides.ts",
   "edge/verification/count.ts",
   "edge/verification/verify.ts",
+  "operator/reconcilers/claims.ts",
   "operator/runtime/leader.ts",
   "sidecar/gate/judge.ts",
 ] as const;

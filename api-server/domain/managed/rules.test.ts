@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { PublicError } from "../../../core/errors.ts";
+import type { Management } from "../../procedure.ts";
+import { adopting, adoptingManager, creatingManager, guardManaged, isRemoval, MANAGER, UNMANAGED } from "./rules.ts";
+
+const thing = { noun: "role", index: "roles_manager" } as const;
+const US = "main/Role/shop/editor";
+const THEM = "main/Role/bank/editor";
+
+const management = (headers: Partial<Management>): { management: Management } => ({
+  management: { ...UNMANAGED, ...headers },
+});
+const ADOPT = { adopt: true };
+const RELEASE = { release: true };
+const us = { manager: US };
+
+describe("the manager that a row has after a change", () => {
+  test.each<{ name: string; stored: string | null; headers: Partial<Management>; after: string | null }>([
+    { name: "none, of an unmanaged one without the headers", stored: null, headers: {}, after: null },
+    { name: "none, of an unmanaged one that was not to be adopted", stored: null, headers: us, after: null },
+    { name: "the caller, which adopts an unmanaged one", stored: null, headers: { ...us, ...ADOPT }, after: US },
+    { name: "none, when it is adopted by no manager", stored: null, headers: ADOPT, after: null },
+    { name: "the caller, whose it is", stored: US, headers: us, after: US },
+    { name: "the caller, whose it is, also when it would adopt", stored: US, headers: { ...us, ...ADOPT }, after: US },
+    { name: "none, when the caller releases it", stored: US, headers: { ...us, ...RELEASE }, after: null },
+    {
+      name: "none, when the caller would adopt and release it",
+      stored: null,
+      headers: { ...us, ...ADOPT, ...RELEASE },
+      after: null,
+    },
+  ])("$name", ({ stored, headers, after }) => {
+    expect(guardManaged(management(headers), thing, { id: "role_1", manager: stored })).toBe(after);
+  });
+
+  test.each([{}, us, { ...us, ...ADOPT }, { ...us, ...RELEASE }, ADOPT, RELEASE])(
+    "another's is not changed with %o, and the refusal names the manifest",
+    (headers) => {
+      const change = () => guardManaged(management(headers), thing, { id: "role_1", manager: THEM });
+      expect(change).toThrow(expect.objectContaining({ kind: "managed_elsewhere" }));
+      expect(change).toThrow(
+        `The role role_1 is managed by ${THEM}. Edit that manifest instead; a direct change would be undone.`,
+      );
+    },
+  );
+});
+
+test("a delete removes, unless a manager releases", () => {
+  expect(isRemoval(management({}))).toBe(true);
+  expect(isRemoval(management(us))).toBe(true);
+  expect(isRemoval(management({ ...us, ...RELEASE }))).toBe(false);
+  // Without a manager there is nothing that could be released.
+  expect(isRemoval(management(RELEASE))).toBe(true);
+});
+
+test("what is created is the caller's; what is there is its only when it adopts", () => {
+  expect(creatingManager(management(us))).toBe(US);
+  expect(creatingManager(management(ADOPT))).toBeNull();
+  expect(adoptingManager(management({ ...us, ...ADOPT }))).toBe(US);
+  expect(adoptingManager(management(us))).toBeNull();
+  expect(adoptingManager(management(ADOPT))).toBeNull();
+});
+
+describe("a statement that may write a manager", () => {
+  const breaking = (constraint: string) => async (): Promise<never> => {
+    throw Object.assign(new Error("duplicate key"), { code: "23505", constraint });
+  };
+
+  test("is refused with the manager when that has another object of the kind", async () => {
+    const refused = adopting(management(us), thing, breaking("roles_manager"));
+    await expect(refused).rejects.toMatchObject({ kind: "managed_exists", cause: { constraint: "roles_manager" } });
+    await expect(refused).rejects.toThrow(`${US} already manages another object of this kind`);
+  });
+
+  test("fails as it does when something else is wrong with it, and gives what it returns", async () => {
+    await expect(adopting(management(us), thing, breaking("roles_name"))).rejects.not.toThrow(PublicError);
+    await expect(adopting(management(us), thing, async () => 7)).resolves.toBe(7);
+  });
+});
+
+test.each([
+  ["main/Role/shop/editor", true],
+  [`${"a".repeat(253)}/b/c/d`, true],
+  [`${"a".repeat(254)}/b/c/d`, false],
+  ["main/Role/shop", false],
+  ["main/Role/shop/editor/more", false],
+  ["main//shop/editor", false],
+  ["main/Role/shop/ed itor", false],
+])("%s: a manager's name is %s", (name, isOne) => expect(MANAGER.test(name)).toBe(isOne));

@@ -1,0 +1,27 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { KINDS } from "../../core/manifests/index.ts";
+
+/*
+ * What becomes of two manifests that claim one name is decided in claims.ts, and by no kind for itself.
+ */
+
+/** `Conflict` is also what the API's own refusal of a name comes to. */
+const DECIDING = ["claims.ts", "reconcile-object.ts"];
+
+const sources = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
+  .map((name) => ({ name, text: readFileSync(join(import.meta.dirname, name), "utf8") }));
+const naming = (word: RegExp) => sources.filter(({ text }) => word.test(text)).map(({ name }) => name);
+
+test("is decided in one place: no kind compares ages, or makes a conflict of its own", () => {
+  expect(naming(/stalled\(\s*"Conflict"/).sort()).toEqual(DECIDING);
+  expect(naming(/creationTimestamp|olderRival\(/)).toEqual(["claims.ts"]);
+});
+
+test("is asked of it by every kind", () => {
+  const kinds = sources.filter(({ name }) => name.endsWith("/plan.ts"));
+  expect(kinds).toHaveLength(KINDS.length);
+  expect(kinds.filter(({ text }) => !/\bconflictOf\(/.test(text)).map(({ name }) => name)).toEqual([]);
+});
