@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
 import { dueRefills, refilledAmount } from "../../core/credits/refill.ts";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import { Rarely } from "../../edge/rarely.ts";
-import type { Deps } from "../deps.ts";
 import { tryLock, unlock } from "../store/advisory-locks.ts";
 import { insertAuditEvents, SYSTEM_ACTOR } from "../store/audit.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
@@ -10,7 +10,7 @@ import { listRefillCandidates, lockRefills, type RefillRow, setLastRefill } from
 import { raiseUpdatedAt } from "../store/key-usage.ts";
 import { countOutbox } from "../store/outbox.ts";
 import { inTransaction, type Transacting } from "../store/transaction.ts";
-import type { CreditKey } from "./service.ts";
+import type { CreditKey, CreditService } from "./service.ts";
 
 /*
  * Credits that come back (api-v2.md section 10.2): at most once per key and UTC date. A date on which nothing was due is noted too, so
@@ -27,7 +27,12 @@ const AT_ONCE = 2;
 /** Refills wait while this many marks do: changes that somebody is waiting for go first. */
 const OUTBOX_DEEP = 5000;
 
-type RefillDeps = Transacting & Pick<Deps, "credits" | "nowMs" | "randomBytes" | "log">;
+interface RefillDeps extends Transacting {
+  readonly credits: Pick<CreditService, "change" | "settle">;
+  readonly nowMs: () => number;
+  readonly randomBytes: (size: number) => Uint8Array;
+  readonly log: Logger;
+}
 
 /** How many keys were refilled, and how many could not be: those are still due, and the next run meets them again. */
 export interface RefillRun {

@@ -2,9 +2,10 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { LimitCharge } from "../../core/charges.ts";
 import { rollCounts, type WindowCounts } from "../../core/ratelimits/window.ts";
 import { waitFor } from "../../test/harness/wait.ts";
+import { creditsKey } from "../credits/memory-counters.ts";
 import { CountersUnavailable } from "./contract.ts";
 import { LocalCounters } from "./local.ts";
-import { counterName, creditsKey, MemoryCounters, MemoryStore } from "./memory.ts";
+import { counterName, MemoryCounters, MemoryStore } from "./memory.ts";
 import type { StrictCounters } from "./strict.ts";
 import { type Synced, type SyncItem, withAmounts } from "./sync.ts";
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { LimitCharge } from "../../core/charges.ts";
-import { creditsKey, MemoryCounters, MemoryStore } from "./memory.ts";
+import { creditsKey } from "../credits/memory-counters.ts";
+import { MemoryCounters, MemoryStore } from "./memory.ts";
 
 const aCharge = (charge: Partial<LimitCharge> = {}): LimitCharge => ({
   workspaceId: "ws_1",

@@ -1,13 +1,9 @@
 import type { Consumed, CreditCharge, CreditOutcome, LimitCharge } from "../../core/charges.ts";
 import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import type { WindowCounts } from "../../core/ratelimits/window.ts";
-import type { CreditCounter } from "../credits/contract.ts";
+import { creditsKey, type MemoryCreditCounters, type MemoryCredits, mark } from "../credits/memory-counters.ts";
 import type { ConsumeRequest } from "./contract.ts";
 import { type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
-
-export interface MemoryCredits extends CreditCounter {
-  readonly open: boolean;
-}
 
 interface KeptCounts extends WindowCounts {
   /** Unix ms after which the counts no longer matter: the end of the window after theirs. */
@@ -21,12 +17,11 @@ const COUNTERS_MAX = 500_000;
 const SWEEP_PER_CALL = 2;
 
 /** The counters of one process, shared by `MemoryCounters` and the credit store beside it. */
-export class MemoryStore {
+export class MemoryStore implements MemoryCreditCounters {
   readonly nowMs: () => number;
   readonly limits = new Map<string, KeptCounts>();
   readonly #limitsMax: number;
   readonly credits = new Map<string, MemoryCredits>();
-  /** By workspace: the ids of the keys. */
   readonly dirty = new Map<string, Set<string>>();
   readonly toLoad = new Map<string, Set<string>>();
   #sweep: Iterator<[string, KeptCounts]> | undefined;
@@ -56,14 +51,6 @@ export class MemoryStore {
       if (counts.expiresMs <= nowMs) this.limits.delete(key);
     }
   }
-}
-
-export const creditsKey = (workspaceId: string, keyId: string): string => `${workspaceId}/${keyId}`;
-
-export function mark(marks: Map<string, Set<string>>, workspaceId: string, keyId: string): void {
-  const marked = marks.get(workspaceId);
-  if (marked === undefined) marks.set(workspaceId, new Set([keyId]));
-  else marked.add(keyId);
 }
 
 /** Names the counter of a charge within this process. The length makes sure that two different charges never get one name. */

@@ -1,11 +1,11 @@
-import { creditsKey, type MemoryCredits, type MemoryStore } from "../counters/memory.ts";
 import type { CountedKey, CreditCounter, CreditRef, CreditStore, Found } from "./contract.ts";
+import { creditsKey, type MemoryCreditCounters, type MemoryCredits } from "./memory-counters.ts";
 
 /** The credit counters of one process; `MemoryCounters` over the same store spends from them. */
 export class MemoryCreditStore implements CreditStore {
-  readonly #store: MemoryStore;
+  readonly #store: MemoryCreditCounters;
 
-  constructor(store: MemoryStore) {
+  constructor(store: MemoryCreditCounters) {
     this.#store = store;
   }
 
