@@ -1,4 +1,4 @@
-import type { KeyRecord } from "../core/verification/records.ts";
+import type { KeyRecord } from "../core/records.ts";
 
 /* The kinds of records that travel between the centre and the pods, and how one is named. */
 

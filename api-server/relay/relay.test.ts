@@ -5,7 +5,7 @@ import { Registry } from "prom-client";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { makeId } from "../../core/ids.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
-import type { KeyRecord } from "../../core/verification/records.ts";
+import type { KeyRecord } from "../../core/records.ts";
 import { type Edge, openRedisEdge } from "../../edge/open.ts";
 import type { ReadRecord } from "../../edge/projection/contract.ts";
 import type { RecordRef } from "../../edge/records.ts";

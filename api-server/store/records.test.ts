@@ -10,7 +10,7 @@ import {
   OverrideRecord,
   RoleRecord,
   WorkspaceRecord,
-} from "../../core/verification/records.ts";
+} from "../../core/records.ts";
 import type { RecordKind, RecordRef } from "../../edge/records.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { readRecords } from "../../test/harness/projected-records.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { aKeyView, anIdentityRecord, aRatelimitRecord } from "../../test/builders/key-view.ts";
+import type { RatelimitRecord } from "../records.ts";
 import type { KeyView } from "../verification/key-view.ts";
-import type { RatelimitRecord } from "../verification/records.ts";
 import type { CompiledRule } from "./match-rule.ts";
 import { planRule } from "./plan-rule.ts";
 import type { RuleRatelimit } from "./policy.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { LimitCharge } from "../charges.ts";
-import type { OverrideRecord } from "../verification/records.ts";
+import type { OverrideRecord } from "../records.ts";
 import { applyOverride, matchesPattern, selectOverride } from "./overrides.ts";
 
 describe("a pattern", () => {

@@ -1,5 +1,5 @@
 import type { LimitCharge } from "../charges.ts";
-import type { OverrideRecord } from "../verification/records.ts";
+import type { OverrideRecord } from "../records.ts";
 
 /*
  * Overrides by pattern (api-v2.md section 9.3). Each `*` stands for any run of characters except line breaks, possibly empty;

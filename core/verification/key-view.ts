@@ -1,5 +1,5 @@
 import { compileGrants, type Grants } from "../permissions/grants.ts";
-import type { ApiRecord, IdentityRecord, KeyRecord, RoleRecord, WorkspaceRecord } from "./records.ts";
+import type { ApiRecord, IdentityRecord, KeyRecord, RoleRecord, WorkspaceRecord } from "../records.ts";
 
 export interface KeyParts {
   readonly key: KeyRecord;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { aKeyView, aRatelimitRecord as aLimit, anIdentityRecord } from "../../test/builders/key-view.ts";
+import type { RatelimitRecord } from "../records.ts";
 import type { KeyView } from "./key-view.ts";
-import type { RatelimitRecord } from "./records.ts";
 import { effectiveIdentityLimits, type RequestedLimit, selectLimits } from "./select-limits.ts";
 
 const aView = (keyLimits: RatelimitRecord[], identityLimits?: RatelimitRecord[]): KeyView =>

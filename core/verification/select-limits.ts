@@ -1,5 +1,5 @@
+import type { RatelimitRecord } from "../records.ts";
 import type { KeyView } from "./key-view.ts";
-import type { RatelimitRecord } from "./records.ts";
 
 /** One entry of `ratelimits` of keys.verifyKey. */
 export interface RequestedLimit {

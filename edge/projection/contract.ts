@@ -1,6 +1,6 @@
 import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
+import type { NamespaceRecord, OverrideRecord } from "../../core/records.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
-import type { NamespaceRecord, OverrideRecord } from "../../core/verification/records.ts";
 import type { Closeable } from "../closeable.ts";
 import { REFERRED_KINDS, type RecordRef } from "../records.ts";
 

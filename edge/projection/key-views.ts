@@ -1,11 +1,5 @@
+import type { ApiRecord, IdentityRecord, KeyRecord, RoleRecord, WorkspaceRecord } from "../../core/records.ts";
 import { KeyView } from "../../core/verification/key-view.ts";
-import type {
-  ApiRecord,
-  IdentityRecord,
-  KeyRecord,
-  RoleRecord,
-  WorkspaceRecord,
-} from "../../core/verification/records.ts";
 import { BoundedCache } from "../bounded-cache.ts";
 import { type RecordRef, refsOfKey } from "../records.ts";
 import type { Lookup } from "./contract.ts";

@@ -1,7 +1,7 @@
 import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
 import { selectOverride } from "../../core/ratelimits/overrides.ts";
+import type { NamespaceRecord, OverridePatternsRecord, OverrideRecord } from "../../core/records.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
-import type { NamespaceRecord, OverridePatternsRecord, OverrideRecord } from "../../core/verification/records.ts";
 import type { Closeable } from "../closeable.ts";
 import { overrideRecordId, type RecordKind, type RecordRef } from "../records.ts";
 import type {

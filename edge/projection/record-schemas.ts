@@ -10,7 +10,7 @@ import {
   RECORD_FORMAT_VERSION,
   RoleRecord,
   WorkspaceRecord,
-} from "../../core/verification/records.ts";
+} from "../../core/records.ts";
 import type { RecordKind } from "../records.ts";
 
 export const RECORD_SCHEMAS = {

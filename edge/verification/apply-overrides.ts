@@ -1,7 +1,7 @@
 import type { LimitCharge } from "../../core/charges.ts";
 import { applyOverride } from "../../core/ratelimits/overrides.ts";
+import type { OverrideRecord } from "../../core/records.ts";
 import type { SharedLimit } from "../../core/verification/plan-charges.ts";
-import type { OverrideRecord } from "../../core/verification/records.ts";
 import type { Projection } from "../projection/contract.ts";
 
 export interface AppliedLimit {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import type { IdentityRecord } from "../../core/records.ts";
 import { type KeyParts, KeyView } from "../../core/verification/key-view.ts";
-import type { IdentityRecord } from "../../core/verification/records.ts";
 import type { LineSink } from "../events/contract.ts";
 import { readEvent } from "../events/schema.ts";
 import { deciderJson } from "../events/verification-line.ts";

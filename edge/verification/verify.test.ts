@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { CreditOutcome, LimitCharge } from "../../core/charges.ts";
 import { parseQuery } from "../../core/permissions/query.ts";
+import type { KeyRecord, OverrideRecord } from "../../core/records.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import { type ChargePlan, planCall } from "../../core/verification/plan-charges.ts";
-import type { KeyRecord, OverrideRecord } from "../../core/verification/records.ts";
 import { aKeyView, aRatelimitRecord } from "../../test/builders/key-view.ts";
 import { type ConsumeRequest, type Counters, CountersUnavailable } from "../counters/contract.ts";
 import { MemoryCounters, MemoryStore } from "../counters/memory.ts";

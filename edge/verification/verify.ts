@@ -1,9 +1,9 @@
 import type { Query } from "../../core/permissions/query.ts";
+import type { KeyRecord } from "../../core/records.ts";
 import { checkKey } from "../../core/verification/check-key.ts";
 import type { Code } from "../../core/verification/codes.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import { type ChargePlan, chargesAnything } from "../../core/verification/plan-charges.ts";
-import type { KeyRecord } from "../../core/verification/records.ts";
 import type { Lookup } from "../projection/contract.ts";
 import { type Counted, type CountingParts, count, type Uncountable, type WithoutStore } from "./count.ts";
 

@@ -1,4 +1,3 @@
-import { KeyView } from "../../core/verification/key-view.ts";
 import type {
   ApiRecord,
   IdentityRecord,
@@ -6,7 +5,8 @@ import type {
   RatelimitRecord,
   RoleRecord,
   WorkspaceRecord,
-} from "../../core/verification/records.ts";
+} from "../../core/records.ts";
+import { KeyView } from "../../core/verification/key-view.ts";
 
 /*
  * Records of a key and of what it refers to, for tests. No two ids end alike; the roles' ids and names sort in

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { hashKey } from "../../core/keys/key-string.ts";
-import type { KeyRecord } from "../../core/verification/records.ts";
+import type { KeyRecord } from "../../core/records.ts";
 import type { RecordSource } from "../../edge/projection/contract.ts";
 import { waitFor } from "../harness/wait.ts";
 import type { Api } from "./client.ts";

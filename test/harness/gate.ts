@@ -13,13 +13,7 @@ import pino from "pino";
 import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
 import { type CompiledPolicy, PolicyInput } from "../../core/policies/policy.ts";
 import type { PolicyRecord } from "../../core/policies/stored-policy.ts";
-import type {
-  ApiRecord,
-  IdentityRecord,
-  KeyRecord,
-  OverrideRecord,
-  RoleRecord,
-} from "../../core/verification/records.ts";
+import type { ApiRecord, IdentityRecord, KeyRecord, OverrideRecord, RoleRecord } from "../../core/records.ts";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { overrideRecordId, type RecordKind } from "../../edge/records.ts";
 import type { SidecarConfig, Timeouts } from "../../sidecar/config.ts";

@@ -1,4 +1,4 @@
-import type { NamespaceRecord } from "../../../core/verification/records.ts";
+import type { NamespaceRecord } from "../../../core/records.ts";
 import type { NeededPermission } from "../../needed-permissions.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";

@@ -1,9 +1,9 @@
 import { PublicError } from "../../../core/errors.ts";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import { parseQuery, type Query, QuerySyntaxError } from "../../../core/permissions/query.ts";
+import type { KeyRecord } from "../../../core/records.ts";
 import { KeyView } from "../../../core/verification/key-view.ts";
 import { type ChargePlan, planCall } from "../../../core/verification/plan-charges.ts";
-import type { KeyRecord } from "../../../core/verification/records.ts";
 import type { SelectedLimit } from "../../../core/verification/select-limits.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
 import type { WithoutStore } from "../../../edge/verification/count.ts";

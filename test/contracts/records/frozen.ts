@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join, resolve } from "node:path";
 import * as z from "zod";
 import { PolicyRecord, StoredPolicy } from "../../../core/policies/stored-policy.ts";
-import { RECORD_FORMAT_VERSION } from "../../../core/verification/records.ts";
+import { RECORD_FORMAT_VERSION } from "../../../core/records.ts";
 import { RECORD_SCHEMAS } from "../../../edge/projection/record-schemas.ts";
 
 /*
