@@ -43,7 +43,7 @@ describe("what a request is charged", () => {
   test("the limits that apply by themselves, each on its owner's counter", () => {
     const view = aView({ key: [stored("own", 5), stored("manual", 5, false)], identity: [stored("shared", 7)] });
     expect(plan(view, aRule()).limits).toMatchObject([
-      { scope: { kind: "name", value: "own" }, identifier: "key_7", limit: 5, cost: 1 },
+      { scope: { kind: "name", value: "own" }, identifier: "key_7", limit: 5, cost: 1, accuracy: "strict" },
       { scope: { kind: "name", value: "shared" }, identifier: "id_5", limit: 7, cost: 1 },
     ]);
   });

@@ -201,6 +201,61 @@ describe("what is counted", () => {
   );
 });
 
+describe("credits that stay unknown", () => {
+  /** A store that counts limits and has not loaded the credits, also when it is asked again. */
+  const unloaded = () =>
+    partsOf({
+      counters: {
+        consume: async () => ({
+          nowMs: NOW_MS,
+          limits: [{ passed: true, remaining: 0, resetMs: NOW_MS + 1 }],
+          passed: true,
+          credits: { status: "unknown" },
+        }),
+      },
+      loadAndSpend: async () => ({ status: "unknown" }),
+    });
+  const withBoth = () => {
+    const view = limited();
+    return aKeyView({ key: { ...view.key, limited: true } });
+  };
+
+  test("are not decided by Deny; the store did not fail, so there is no cause", async () => {
+    const { parts, uncounted } = unloaded();
+    const verdict = await verify(parts, new AnyCaller(withBoth()));
+    expect(verdict).toEqual({ kind: "uncountable", what: "credits", cause: undefined });
+    expect(uncounted).toEqual(["credits: Deny"]);
+  });
+
+  test("are let through by Allow, unspent; the limits that were counted are still told", async () => {
+    const { parts, uncounted } = unloaded();
+    const caller = new AnyCaller(withBoth(), {
+      withoutStore: () => ({ onCounterFailure: "Deny", onCreditFailure: "Allow" }),
+    });
+    expect(await verify(parts, caller)).toMatchObject({
+      kind: "decided",
+      code: "VALID",
+      counted: { spentCredits: 0, consumed: { limits: [{ remaining: 0 }], credits: undefined } },
+    });
+    expect(uncounted).toEqual(["credits: Allow"]);
+  });
+});
+
+test("credits that are loaded are spent in the same call as the limits", async () => {
+  const requests: ConsumeRequest[] = [];
+  const { parts } = partsOf({
+    counters: {
+      consume: async (request) => {
+        requests.push(request);
+        return { nowMs: NOW_MS, limits: [], passed: true, credits: { status: "spent", remaining: 2 } };
+      },
+    },
+  });
+  const verdict = await verify(parts, new AnyCaller(withCredits(), { plan: (view) => ownPlan(view, 3) }));
+  expect(verdict).toMatchObject({ kind: "decided", code: "VALID", counted: { spentCredits: 3 } });
+  expect(requests).toMatchObject([{ credits: { keyId: "key_7", cost: 3 } }]);
+});
+
 describe("while the shared counters are away", () => {
   const caller = (
     view: KeyView,
@@ -228,6 +283,18 @@ describe("while the shared counters are away", () => {
     for (let i = 0; i < 2; i++) codes.push(await verify(parts, caller(limited(), "Local")));
     expect(codes).toMatchObject([{ code: "VALID" }, { code: "RATE_LIMITED" }]);
     expect(uncounted).toEqual(["limits: Local", "limits: Local"]);
+  });
+
+  test("limits that Local refuses decide before credits that cannot be counted", async () => {
+    const { parts, uncounted } = partsOf({ counters: away });
+    const { key } = limited();
+    const view = aKeyView({ key: { ...key, limited: true } });
+    const verdicts = [await verify(parts, caller(view, "Local")), await verify(parts, caller(view, "Local"))];
+    expect(verdicts).toMatchObject([
+      { kind: "uncountable", what: "credits" },
+      { kind: "decided", code: "RATE_LIMITED" },
+    ]);
+    expect(uncounted).toEqual(["limits: Local", "credits: Deny", "limits: Local"]);
   });
 
   test("credits have a policy of their own, and limits that were counted stay counted", async () => {

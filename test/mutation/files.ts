@@ -50,7 +50,11 @@ const ALSO: Readonly<Record<string, readonly string[]>> = {
   "core/verification/key-view.ts": ["core/verification/check-key.test.ts"],
   "edge/counters/sync.ts": ["edge/counters/local.test.ts"],
   "edge/counters/memory.ts": ["edge/counters/local.test.ts"],
+  "core/ratelimits/limit-headers.ts": ["core/verification/conclude.test.ts"],
+  "core/verification/plan-charges.ts": ["core/policies/plan-rule.test.ts", "edge/verification/verify.test.ts"],
   "edge/counters/strict.ts": ["edge/counters/deny-memory.test.ts", "edge/counters/guard.test.ts"],
+  "edge/verification/apply-overrides.ts": ["edge/verification/verify.test.ts"],
+  "edge/verification/count.ts": ["edge/verification/verify.test.ts"],
 };
 
 /** The tests that run against the mutants of a file, as paths from `root`; empty when there is none. */
