@@ -65,7 +65,7 @@ export const ERROR_KINDS = {
   request_timeout: row(
     408,
     "Request Timeout",
-    "The request took longer than 60 seconds, or its search longer than 5, and was given up.",
+    "The request took longer than 60 seconds, or its search longer than 5, and was cancelled.",
   ),
   identity_already_exists: row(409, CONFLICT, "A live identity of the workspace has this external id already."),
   permission_already_exists: row(409, CONFLICT, "A permission of the workspace has this slug already."),
@@ -76,12 +76,16 @@ export const ERROR_KINDS = {
     CONFLICT,
     "The object is managed by a manifest. Edit the manifest that the detail names; a direct change would be undone.",
   ),
-  managed_exists: row(409, CONFLICT, "The manager has a key of this name already; its secret cannot be shown again."),
+  managed_exists: row(
+    409,
+    CONFLICT,
+    "The manager has such an object already: another object of this kind, or a key of this name, whose secret cannot be shown again.",
+  ),
   policy_outdated: row(409, CONFLICT, "A newer generation of this policy is stored already."),
   ratelimit_namespace_gone: row(
     410,
     "Resource Gone",
-    "The rate-limit namespace was deleted. Create it anew with `ratelimit.createNamespace` if it is wanted again.",
+    "The rate-limit namespace was deleted. To use the name again, call `ratelimit.createNamespace`.",
   ),
   precondition_failed: row(
     412,
@@ -145,7 +149,7 @@ export const ERROR_KINDS = {
     "Gateway Timeout",
     "The gate let the request through, but the app behind it did not answer in time.",
   ),
-  unexpected_error: row(500, INTERNAL, "Something failed that should not. The request id finds it in the logs."),
+  unexpected_error: row(500, INTERNAL, "The server failed. Search its logs for the request id."),
   service_unavailable: row(500, INTERNAL, "A store that the request needs is not reachable. Try again."),
 } as const satisfies Record<string, ErrorKindRow>;
 

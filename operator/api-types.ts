@@ -516,7 +516,7 @@ export interface paths {
       };
     };
   };
-  /** Tell who manages an object. */
+  /** Say who manages an object. */
   "/v2/managed.getObject": {
     post: {
       requestBody: { content: { "application/json": {

@@ -55,7 +55,7 @@ export const ErrorResponse = z
           )
           .max(50)
           .optional()
-          .describe("With status 400, 408 and 413 alone, maybe empty."),
+          .describe("Only with status 400, 408 and 413; may be empty."),
       })
       .describe("What went wrong."),
   })
@@ -93,9 +93,10 @@ export const HEADERS: Readonly<Record<string, JsonSchema>> = {
   RateLimitLimit: wholeSeconds("Requests per minute that the workspace may make. Only while it has a quota."),
   RateLimitRemaining: wholeSeconds("Requests that the workspace has left. Only while it has a quota."),
   RateLimitReset: wholeSeconds("Seconds until the window of the quota ends. Only while the workspace has one."),
-  RetryAfter: wholeSeconds("Seconds after which it is worth trying again."),
+  RetryAfter: wholeSeconds("Seconds to wait before the next try."),
   Propagation: {
-    description: "Sent while pods hear of changes later than promised: this one is stored, and in force later.",
+    description:
+      "Sent while changes reach the pods later than promised: this change is stored, and will be in force later.",
     schema: { type: "string", const: "delayed" },
   },
 };
@@ -126,27 +127,27 @@ export const MANAGEMENT_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
     name: "Postern-Manager",
     in: "header",
     description:
-      "On whose behalf the object is created or changed: `<cluster>/<kind>/<namespace>/<name>` of a manifest. An object that is managed by somebody else is not changed: 409 `managed_elsewhere`.",
+      "The manifest on whose behalf the object is created or changed: `<cluster>/<kind>/<namespace>/<name>`. An object with another manager is not changed: 409 `managed_elsewhere`.",
     schema: {
       type: "string",
       pattern: "^[a-zA-Z0-9._-]{1,253}(/[a-zA-Z0-9._-]{1,253}){3}$",
       examples: ["main/ApiKeyPolicy/shop/orders"],
     },
   },
-  Adopt: flag("Postern-Adopt", "`true`: an object that nobody manages is managed by the caller from now on."),
-  Release: flag("Postern-Release", "`true`: the object stays, and is managed by nobody from now on."),
+  Adopt: flag("Postern-Adopt", "`true`: the caller becomes the manager of an unmanaged object."),
+  Release: flag("Postern-Release", "`true`: the object stays, and has no manager any more."),
 };
 
 const SERVICES: Readonly<Record<string, string>> = {
   analytics: "What was verified and limited, by SQL.",
   apis: "Named groups of keys.",
-  identities: "Whoever has several keys, and what those share.",
-  keys: "Keys: their life, and whether one may be used now.",
+  identities: "The owners of keys, and the limits that their keys share.",
+  keys: "Creating, changing and deleting keys, and deciding whether a key may be used now.",
   liveness: "Whether the server lives.",
   managed: "Which manifest manages an object.",
   permissions: "Permissions and roles that keys hold.",
   policies: "What the sidecars in front of apps enforce.",
-  ratelimit: "Limits that are not bound to a key, and exceptions from them.",
+  ratelimit: "Limits that do not belong to a key, and exceptions from them.",
 };
 
 /** The tags of these services. Throws for a service that nobody has described. */

@@ -39,7 +39,7 @@ const COMMON_ERRORS: readonly ErrorKind[] = [
 
 const DESCRIPTION = `API keys, roles, rate limits and usage analytics. Every procedure is a POST with a JSON body and a root key in the \`Authorization\` header.
 
-An error has its kind as the last segment of \`error.type\`, which is also the address of a page about it. A path that does not exist answers 404 \`not_found\`, another method than the documented one 405 \`method_not_allowed\` with an \`Allow\` header. To send \`Accept: application/problem+json\` is to get errors with that content type.
+The last segment of \`error.type\` is the kind of the error; the whole is the address of a page about it. A path that does not exist is 404 \`not_found\`. Another method than the documented one is 405 \`method_not_allowed\` with an \`Allow\` header. With \`Accept: application/problem+json\`, errors have that content type.
 
 Operations marked \`x-postern-addition\` exist for clients that manage objects from manifests.`;
 
@@ -66,7 +66,7 @@ export function buildOpenApi(procedures: readonly AnyProcedure[]): JsonSchema {
     paths,
     components: {
       securitySchemes: {
-        rootKey: { type: "http", scheme: "bearer", description: "A root key of the workspace that is acted in." },
+        rootKey: { type: "http", scheme: "bearer", description: "A root key of the workspace that the call is about." },
       },
       schemas: schemas.components(),
       parameters: MANAGEMENT_PARAMETERS,
@@ -85,13 +85,13 @@ function liveness(schemas: DocumentSchemas): JsonSchema {
     .describe("Free text.")
     .meta({ examples: ["OK"] });
   const body = z.strictObject({
-    data: z.strictObject({ message }).describe("What the server says of itself."),
+    data: z.strictObject({ message }).describe("About the server."),
     meta: ResponseMeta,
   });
   return {
     operationId: "liveness",
-    summary: "Tell whether the server lives",
-    description: "Needs no root key, and asks no store: whether traffic is welcome is another question.",
+    summary: "Check that the server is alive",
+    description: "Needs no root key and uses no store. It does not say whether the server is ready for traffic.",
     security: [],
     tags: ["liveness"],
     responses: {

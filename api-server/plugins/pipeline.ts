@@ -179,7 +179,7 @@ export const ResponseMeta = z
   .strictObject({
     requestId: z
       .string()
-      .describe("Made by the server for each request; logs, events and audit rows carry it.")
+      .describe("Created by the server for each request; logs, events and audit rows have it.")
       .meta({ examples: ["req_1aBc2DeF3gHi4JkL"] }),
   })
   .describe("About the answer itself.");

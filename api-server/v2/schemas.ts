@@ -75,12 +75,12 @@ export const ExternalId = z
   .min(1)
   .max(255)
   .regex(/^[a-zA-Z0-9_.-]+$/)
-  .describe("Your own id of whoever the key belongs to; case-sensitive.")
+  .describe("Your own id of the owner of the key; case-sensitive.")
   .meta({ examples: ["user_123"] });
 
 export const Meta = z
   .record(z.string(), z.unknown())
-  .describe("Data of your own: any JSON object of at most 100 members and 1 MiB, better under 10 KB.")
+  .describe("Your own data: a JSON object of at most 100 members and 1 MiB; keep it under 10 KB.")
   .meta({ maxProperties: META_MEMBERS_MAX, examples: [{ plan: "pro" }] });
 
 export const Expires = z
@@ -168,7 +168,7 @@ export const SlugsOut = z.array(SlugOut).describe("Slugs that the key holds dire
 export const RoleNamesOut = z.array(RoleNameOut).describe("Names of the key's roles.");
 export const KeyNameOut = z
   .string()
-  .describe("What people call the key.")
+  .describe("A name for people.")
   .meta({ examples: ["Billing"] });
 
 export const RatelimitOut = z.strictObject({
@@ -212,7 +212,7 @@ export const KeyOut = z.strictObject({
   keyId: KeyId,
   start: z
     .string()
-    .describe("The first characters of the secret, to recognise it by.")
+    .describe("The first characters of the secret, to recognise the key.")
     .meta({ examples: ["prod_3Ab9"] }),
   enabled: z.boolean().describe("A disabled key verifies as DISABLED."),
   createdAt: unixMs("When the key was created, Unix milliseconds."),
@@ -223,8 +223,8 @@ export const KeyOut = z.strictObject({
   expires: unixMs("When the key expires, Unix milliseconds.").optional(),
   permissions: SlugsOut.optional(),
   roles: RoleNamesOut.optional(),
-  credits: CreditsOut.optional().describe("Of limited keys alone."),
-  identity: IdentityOut.optional().describe("Whom the key belongs to."),
+  credits: CreditsOut.optional().describe("Only for limited keys."),
+  identity: IdentityOut.optional().describe("The owner of the key."),
   plaintext: z
     .string()
     .optional()

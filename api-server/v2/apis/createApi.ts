@@ -15,7 +15,7 @@ const Body = z.strictObject({
     .string()
     .min(3)
     .max(256)
-    .describe("What people call it; need not be unique.")
+    .describe("A name for people; need not be unique.")
     .meta({ examples: ["payments"] }),
 });
 type Body = z.output<typeof Body>;
@@ -33,7 +33,7 @@ export const createApi = defineProcedure({
   path: "apis.createApi",
   effect: "change",
   summary: "Create an API",
-  description: "An API is what keys belong to. With the header `Postern-Manager`, creating is safe to repeat.",
+  description: "Keys belong to an API. With the header `Postern-Manager`, the call can be repeated safely.",
   permissions: needed,
   errors: [],
   body: Body,

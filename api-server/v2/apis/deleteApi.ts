@@ -15,7 +15,7 @@ export const deleteApi = defineProcedure({
   path: "apis.deleteApi",
   effect: "change",
   summary: "Delete an API",
-  description: "Its keys then verify as NOT_FOUND, and cannot be read or changed any more. There is no way back.",
+  description: "Its keys then verify as NOT_FOUND, and can no longer be read or changed. This cannot be undone.",
   permissions: needed,
   errors: ["api_not_found", "protected_resource", "managed_elsewhere"],
   body: Body,

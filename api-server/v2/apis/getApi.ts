@@ -15,7 +15,7 @@ const Data = z.strictObject({
     .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
   name: z
     .string()
-    .describe("What people call it.")
+    .describe("Its name.")
     .meta({ examples: ["orders"] }),
 });
 
@@ -25,7 +25,7 @@ export const getApi = defineProcedure({
   path: "apis.getApi",
   effect: "read",
   summary: "Read an API",
-  description: "Gives the API's id and name.",
+  description: "Returns the API's id and name.",
   permissions: needed,
   errors: ["api_not_found"],
   body: Body,

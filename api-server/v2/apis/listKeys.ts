@@ -24,11 +24,8 @@ const Body = z.strictObject({
     .optional()
     .describe("Only the keys of this identity.")
     .meta({ examples: ["user_123"] }),
-  decrypt: z.boolean().default(false).describe("Whether to give the secrets of recoverable keys."),
-  revalidateKeysCache: z
-    .boolean()
-    .default(false)
-    .describe("Without effect: the list is always read from the database."),
+  decrypt: z.boolean().default(false).describe("Whether to return the secrets of recoverable keys."),
+  revalidateKeysCache: z.boolean().default(false).describe("Has no effect: the list is always read from the database."),
 });
 type Body = z.output<typeof Body>;
 

@@ -34,7 +34,7 @@ export const createIdentity = defineProcedure({
   path: "identities.createIdentity",
   effect: "change",
   summary: "Create an identity",
-  description: "An identity is whoever keys belong to: a user, an organisation, a machine. Its keys share its limits.",
+  description: "An identity is the owner of keys: a user, an organisation or a machine. Its keys share its limits.",
   permissions: needed,
   errors: ["identity_already_exists"],
   body: Body,

@@ -21,7 +21,7 @@ export const deleteIdentity = defineProcedure({
   effect: "change",
   summary: "Delete an identity",
   description:
-    "Its keys go on working without it, and without its limits. The externalId is free at once; a new identity of that name does not get the keys of the old one.",
+    "Its keys go on working, without the identity and its limits. The externalId is free at once; a new identity with it does not get the keys of the old one.",
   permissions: needed,
   errors: ["identity_not_found"],
   body: Body,

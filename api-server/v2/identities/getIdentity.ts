@@ -17,7 +17,7 @@ export const getIdentity = defineProcedure({
   path: "identities.getIdentity",
   effect: "read",
   summary: "Read an identity",
-  description: "Gives an identity with its data and its limits.",
+  description: "Returns an identity with its data and its limits.",
   permissions: needed,
   errors: ["identity_not_found"],
   body: Body,

@@ -11,7 +11,7 @@ import { Cursor, IdentityOut, PageLimit, Search } from "../schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.optional(),
-  search: Search.describe("Part of the id or externalId, whatever its case.").optional(),
+  search: Search.describe("Part of the id or externalId; case-insensitive.").optional(),
 });
 type Body = z.output<typeof Body>;
 

@@ -5,5 +5,5 @@ export const IdentityName = z
   .string()
   .min(1)
   .max(255)
-  .describe("Id or externalId; where both fit something, the id wins.")
+  .describe("Id or externalId; when both match an identity, the id wins.")
   .meta({ examples: ["user_123"] });

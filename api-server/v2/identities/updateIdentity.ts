@@ -30,7 +30,7 @@ export const updateIdentity = defineProcedure({
   effect: "change",
   summary: "Change an identity",
   description:
-    "Replaces its data, its limits, or both, and gives the identity as it then is. The externalId cannot be changed.",
+    "Replaces its data, its limits, or both, and returns the changed identity. The externalId cannot be changed.",
   permissions: needed,
   errors: ["identity_not_found"],
   body: Body,

@@ -26,7 +26,7 @@ export const addPermissions = defineProcedure({
   effect: "change",
   summary: "Add permissions to a key",
   description:
-    "What the key has already stays. Gives all direct permissions of the key afterwards, in the order of their slugs; those of its roles are not among them.",
+    "Permissions that the key has already stay. Returns all direct permissions of the key after the call, in the order of their slugs, without those of its roles.",
   permissions: needed,
   errors: ["key_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,

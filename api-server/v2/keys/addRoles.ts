@@ -11,7 +11,7 @@ import { KeyId, RoleName } from "../schemas.ts";
 
 const Body = z.strictObject({
   keyId: KeyId,
-  roles: z.array(RoleName).min(1).max(100).describe("Names of roles that exist; their case does not count."),
+  roles: z.array(RoleName).min(1).max(100).describe("Names of roles that exist; case-insensitive."),
 });
 type Body = z.output<typeof Body>;
 
@@ -27,7 +27,7 @@ export const addRoles = defineProcedure({
   effect: "change",
   summary: "Add roles to a key",
   description:
-    "What the key has already stays. When one of the roles does not exist, none is added. Gives all roles of the key afterwards, with what they grant, in the order of their names.",
+    "Roles that the key has already stay. When one of the roles does not exist, none is added. Returns all roles of the key after the call, with their permissions, in the order of their names.",
   permissions: needed,
   errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,

@@ -35,14 +35,14 @@ const Body = z.strictObject({
     .max(16)
     .regex(/^[a-zA-Z0-9_]+$/)
     .optional()
-    .describe("What the key begins with, before an underscore.")
+    .describe("The beginning of the key, before an underscore.")
     .meta({ examples: ["prod"] }),
   name: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("What people call the key.")
+    .describe("A name for people.")
     .meta({ examples: ["Billing"] }),
   byteLength: z
     .int()
@@ -57,8 +57,8 @@ const Body = z.strictObject({
   permissions: z.array(Slug).max(1000).optional().describe("Slugs; permissions that do not exist yet are created."),
   expires: Expires.optional(),
   credits: Credits.optional().describe("Omitted: unlimited."),
-  ratelimits: RatelimitsIn.optional().describe("Of entries that share a name the last one counts."),
-  enabled: z.boolean().default(true).describe("Whether the key verifies as anything but DISABLED."),
+  ratelimits: RatelimitsIn.optional().describe("Of entries with the same name the last one counts."),
+  enabled: z.boolean().default(true).describe("A disabled key verifies as DISABLED."),
   recoverable: z.boolean().default(false).describe("Whether an encrypted copy of the secret is kept."),
 });
 type Body = z.output<typeof Body>;
@@ -73,7 +73,7 @@ export const createKey = defineProcedure({
   effect: "change",
   summary: "Create a key",
   description:
-    "Makes a key in an API. The secret is in this answer and nowhere else: only its hash is stored, and an encrypted copy of it if the key is to be recoverable. All or nothing: when a role does not exist, nothing is created.",
+    "Creates a key in an API. Only this answer has the secret: the server stores its hash, and an encrypted copy if the key is recoverable. All or nothing: when a role does not exist, nothing is created.",
   permissions: needed,
   errors: ["api_not_found", "role_not_found", "precondition_failed", "managed_exists"],
   body: Body,

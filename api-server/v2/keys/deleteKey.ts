@@ -13,7 +13,7 @@ const Body = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "false: marked deleted, known to analytics and the audit log. true: removed with all that belongs to it.",
+      "false: the key is marked deleted, and analytics and the audit log still know it. true: it is removed with everything that belongs to it.",
     ),
 });
 type Body = z.output<typeof Body>;
@@ -24,7 +24,7 @@ export const deleteKey = defineProcedure({
   path: "keys.deleteKey",
   effect: "change",
   summary: "Delete a key",
-  description: "The key verifies as NOT_FOUND from now on. There is no way back.",
+  description: "The key then verifies as NOT_FOUND. This cannot be undone.",
   permissions: needed,
   errors: ["key_not_found", "managed_elsewhere"],
   body: Body,

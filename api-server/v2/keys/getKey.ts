@@ -9,7 +9,7 @@ import { KeyId, KeyOut } from "../schemas.ts";
 
 const Body = z.strictObject({
   keyId: KeyId,
-  decrypt: z.boolean().default(false).describe("Whether to give the secret, if the key is recoverable."),
+  decrypt: z.boolean().default(false).describe("Whether to return the secret, if the key is recoverable."),
 });
 type Body = z.output<typeof Body>;
 
@@ -23,7 +23,7 @@ export const getKey = defineProcedure({
   effect: "read",
   summary: "Read a key",
   description:
-    "Gives everything about a key; its secret too, if that is asked for and was kept. Shows every change that was answered before.",
+    "Returns everything about a key; also its secret, if you ask for it and the key is recoverable. Shows every change that was answered before.",
   permissions: needed,
   errors: ["key_not_found", "precondition_failed"],
   body: Body,

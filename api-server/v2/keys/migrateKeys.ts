@@ -20,7 +20,7 @@ const Hash = z
   .min(3)
   .max(255)
   .describe(
-    "Of the whole key, in base64, for a migration of the algorithm `sha256`; of its last part, in hexadecimal, for `prefixed`.",
+    "For the algorithm `sha256`, the hash of the whole key in base64; for `prefixed`, that of its last part in hexadecimal.",
   )
   .meta({ examples: ["uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek="] });
 
@@ -31,22 +31,22 @@ const ImportedKey = z.strictObject({
     .min(1)
     .max(255)
     .optional()
-    .describe("What people call the key.")
+    .describe("A name for people.")
     .meta({ examples: ["Billing"] }),
   externalId: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("Your own id of whoever the key belongs to; case-sensitive.")
+    .describe("Your own id of the owner of the key; case-sensitive.")
     .meta({ examples: ["user_123"] }),
   meta: Meta.optional(),
   roles: z.array(RoleName).max(100).optional().describe("Names; roles that do not exist yet are created."),
   permissions: z.array(Slug).max(1000).optional().describe("Slugs; permissions that do not exist yet are created."),
   expires: Expires.optional(),
   credits: Credits.optional().describe("Omitted: unlimited."),
-  ratelimits: RatelimitsIn.optional().describe("Of entries that share a name the last one counts."),
-  enabled: z.boolean().default(true).describe("Whether the key verifies as anything but DISABLED."),
+  ratelimits: RatelimitsIn.optional().describe("Of entries with the same name the last one counts."),
+  enabled: z.boolean().default(true).describe("A disabled key verifies as DISABLED."),
 });
 
 const Body = z.strictObject({
@@ -65,7 +65,9 @@ const Body = z.strictObject({
   keys: z
     .array(ImportedKey)
     .min(1)
-    .describe("As many as the body has room for; some thousands are a good number. Of equal hashes the last counts."),
+    .describe(
+      "As many as fit into the body; some thousands are a good number. Of entries with the same hash the last one counts.",
+    ),
 });
 type Body = z.output<typeof Body>;
 
@@ -75,15 +77,15 @@ const Data = z.strictObject({
       z.strictObject({
         hash: z
           .string()
-          .describe("As it was given.")
+          .describe("As in the request.")
           .meta({ examples: ["LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="] }),
         keyId: KeyId,
       }),
     )
-    .describe("The keys that were made."),
+    .describe("The keys that were created."),
   failed: z
     .array(z.string())
-    .describe("Hashes that some key has already; nothing was changed for them.")
+    .describe("Hashes of keys that exist already; nothing was changed for them.")
     .meta({ examples: [[]] }),
 });
 type Data = z.input<typeof Data>;
@@ -95,7 +97,7 @@ export const migrateKeys = defineProcedure({
   effect: "change",
   summary: "Import keys that were issued elsewhere",
   description:
-    "Stores hashes of keys, so that their holders go on using them. Keys of a `sha256` migration verify at once; those of a `prefixed` one when `keys.verifyKey` is called with the `migrationId`, and after the first time without it. Safe to repeat: what is there already is listed under `failed`.",
+    "Stores hashes of keys, so that their holders can go on using them. Keys of a `sha256` migration verify at once. Keys of a `prefixed` migration verify the first time with the `migrationId` in `keys.verifyKey`, and without it after that. The call can be repeated safely: hashes that exist already are listed under `failed`.",
   permissions: needed,
   errors: ["api_not_found", "migration_not_found"],
   body: Body,

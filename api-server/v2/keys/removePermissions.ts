@@ -11,7 +11,9 @@ import { KeyId, Slug } from "../schemas.ts";
 const Body = z.strictObject({
   keyId: KeyId,
   permissions: z
-    .array(Slug.describe("Slug or id of a permission; where one's slug is another's id, the id wins."))
+    .array(
+      Slug.describe("Slug or id of a permission; when a text is the id of one and the slug of another, the id wins."),
+    )
     .min(1)
     .max(1000)
     .describe("All of them must exist; the key need not have them."),
@@ -30,7 +32,7 @@ export const removePermissions = defineProcedure({
   effect: "change",
   summary: "Remove permissions from a key",
   description:
-    "Takes direct permissions away; what a role of the key grants, it goes on granting. The permissions themselves stay in the workspace. Gives the direct ones that are left, in the order of their slugs.",
+    "Removes direct permissions of the key; the permissions of its roles stay. The permissions themselves stay in the workspace. Returns the direct permissions that are left, in the order of their slugs.",
   permissions: needed,
   errors: ["key_not_found", "permission_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,

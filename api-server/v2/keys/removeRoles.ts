@@ -24,7 +24,7 @@ export const removeRoles = defineProcedure({
   effect: "change",
   summary: "Remove roles from a key",
   description:
-    "What a role granted, the key no longer has, unless another one or a direct permission grants it too. When one of the roles does not exist, none is removed. Gives the roles that are left, with what they grant, in the order of their names.",
+    "The key loses the permissions of these roles, unless another role or a direct permission grants them too. When one of the roles does not exist, none is removed. Returns the roles that are left, with their permissions, in the order of their names.",
   permissions: needed,
   errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,

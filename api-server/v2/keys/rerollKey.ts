@@ -28,7 +28,9 @@ const Body = z.object({
     .int()
     .min(0)
     .max(EXPIRES_MAX_MS)
-    .describe("For how long the old key may still be used, in ms from now, rounded up to the minute. 0: not at all.")
+    .describe(
+      "How long the old key may still be used, in ms from now, rounded up to the minute. 0: it expires at once.",
+    )
     .meta({ examples: [86_400_000] }),
 });
 type Body = z.output<typeof Body>;
@@ -43,7 +45,7 @@ export const rerollKey = defineProcedure({
   effect: "change",
   summary: "Replace a key by one with the same settings",
   description:
-    "Makes a successor with a secret and an id of its own and all settings of the old key, which goes on working for as long as you say, and never longer than it would have anyway. The successor has what is left of the credits; counters of rate limits begin anew.",
+    "Creates a successor with a new secret, a new id and all settings of the old key. The old key goes on working for the time that you give, but not longer than it would have without this call. The successor has the credits that are left; its counters of rate limits begin at zero.",
   permissions: needed,
   errors: ["key_not_found", "precondition_failed"],
   body: Body,

@@ -12,7 +12,7 @@ const Body = z.strictObject({
   permissions: z
     .array(Slug)
     .max(1000)
-    .describe("Slugs, all that the key is to have; permissions that do not exist yet are created. `[]` removes all."),
+    .describe("All slugs that the key will have; permissions that do not exist yet are created. `[]` removes all."),
 });
 type Body = z.output<typeof Body>;
 
@@ -30,7 +30,7 @@ export const setPermissions = defineProcedure({
   effect: "change",
   summary: "Replace the permissions of a key",
   description:
-    "The key then has these direct permissions and no others; those of its roles stay. Gives them, in the order of their slugs.",
+    "The key then has exactly these direct permissions; those of its roles stay. Returns them, in the order of their slugs.",
   permissions: needed,
   errors: ["key_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,

@@ -13,7 +13,7 @@ const Body = z.strictObject({
   roles: z
     .array(RoleName)
     .max(100)
-    .describe("Names of roles that exist, all that the key is to have. `[]` removes all."),
+    .describe("Names of all roles that the key will have; they must exist. `[]` removes all."),
 });
 type Body = z.output<typeof Body>;
 
@@ -26,7 +26,7 @@ export const setRoles = defineProcedure({
   effect: "change",
   summary: "Replace the roles of a key",
   description:
-    "The key then has these roles and no others; its direct permissions stay. When one of the roles does not exist, nothing changes. Gives the roles, with what they grant, in the order of their names.",
+    "The key then has exactly these roles; its direct permissions stay. When one of the roles does not exist, nothing changes. Returns the roles, with their permissions, in the order of their names.",
   permissions: needed,
   errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,

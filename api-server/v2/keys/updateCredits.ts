@@ -15,14 +15,16 @@ const Body = z.strictObject({
   keyId: KeyId,
   operation: z
     .enum(["set", "increment", "decrement"])
-    .describe("`set` replaces the number; the others change it by `value`, and need a key with limited credits.")
+    .describe(
+      "`set` replaces the number; `increment` and `decrement` change it by `value`, and need a key with limited credits.",
+    )
     .meta({ examples: ["increment"] }),
   value: z
     .int()
     .min(0)
     .nullable()
     .optional()
-    .describe("With `set`, null or nothing makes the key unlimited and clears its refill.")
+    .describe("With `set`, null or no value makes the key unlimited and clears its refill.")
     .meta({ examples: [1000] }),
 });
 type Body = z.output<typeof Body>;
@@ -44,7 +46,7 @@ export const updateCredits = defineProcedure({
   effect: "change",
   summary: "Set, add or take credits",
   description:
-    "Counts from what is truly left at that moment: nothing is lost of what is spent at the same time. Taking more than there is leaves 0. The refill stays, unless the key becomes unlimited.",
+    "Changes the number that is left at that moment, so no credits are lost that are spent at the same time. A decrement by more than is left results in 0. The refill stays, unless the key becomes unlimited.",
   permissions: needed,
   errors: ["key_not_found"],
   body: Body,

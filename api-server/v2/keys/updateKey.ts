@@ -55,7 +55,7 @@ const Body = z.strictObject({
   expires: Expires.nullable().optional().describe("null: never."),
   credits: CreditsUpdate.nullable().optional().describe("null: unlimited, without a refill."),
   ratelimits: RatelimitsIn.nullable().optional().describe("Replaces all of them; null or `[]` removes all."),
-  enabled: z.boolean().optional().describe("Whether the key verifies as anything but DISABLED."),
+  enabled: z.boolean().optional().describe("A disabled key verifies as DISABLED."),
   roles: z.array(UpdateRoleName).max(100).optional().describe("Replaces all of them; `[]` removes all."),
   permissions: z
     .array(UpdateSlug)
@@ -71,7 +71,7 @@ export const updateKey = defineProcedure({
   path: "keys.updateKey",
   effect: "change",
   summary: "Change a key",
-  description: "What is given is changed, what is omitted stays. The next verification sees it.",
+  description: "Changes the given fields; omitted fields stay. The next verification uses the new values.",
   permissions: needed,
   errors: ["key_not_found", "role_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,

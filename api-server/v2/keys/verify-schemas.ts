@@ -23,7 +23,7 @@ const RequestedRatelimit = z.object({
     .string()
     .min(3)
     .max(255)
-    .describe("Name of a stored limit, or of one that is given here.")
+    .describe("Name of a stored limit, or of a limit that this entry defines.")
     .meta({ examples: ["requests"] }),
   cost: z
     .int()
@@ -56,14 +56,14 @@ export const Body = z.strictObject({
     .array(z.string().min(1).max(512))
     .max(20)
     .optional()
-    .describe("For analytics alone; not for secrets.")
+    .describe("Only for analytics; do not put secrets here.")
     .meta({ examples: [["path=/v1/orders"]] }),
   permissions: z
     .string()
     .min(1)
     .max(1000)
     .optional()
-    .describe("What the key must be allowed: slugs with AND, OR and parentheses.")
+    .describe("The permissions that the key must have: slugs with AND, OR and parentheses.")
     .meta({ examples: ["documents.read AND (users.view OR users.admin)"] }),
   credits: z
     .strictObject({
@@ -80,14 +80,12 @@ export const Body = z.strictObject({
     .array(RequestedRatelimit)
     .max(50)
     .optional()
-    .describe(
-      "Limits to charge beside the ones that apply by themselves; of entries that share a name the last one counts.",
-    ),
+    .describe("Limits to charge besides those with `autoApply`; of entries with the same name the last one counts."),
   migrationId: z
     .string()
     .max(256)
     .optional()
-    .describe("The migration through which the key may be found.")
+    .describe("The migration that imported the key.")
     .meta({ examples: ["migration_2024"] }),
 });
 export type Body = z.output<typeof Body>;
@@ -95,7 +93,7 @@ export type Body = z.output<typeof Body>;
 const CheckedRatelimit = z.strictObject({
   id: z
     .string()
-    .describe("Id of the limit; empty for one given in the request.")
+    .describe("Id of the limit; empty for a limit that the request defines.")
     .meta({ examples: ["rl_2bCd5Ef8Gh1Jk4Lm"] }),
   name: z
     .string()
@@ -113,9 +111,9 @@ const CheckedRatelimit = z.strictObject({
 });
 
 export const Data = z.strictObject({
-  valid: z.boolean().describe("True for the code VALID alone."),
+  valid: z.boolean().describe("True only for the code VALID."),
   code: Code.describe(
-    "What decided; the first reason for a refusal. `FORBIDDEN`: the workspace is disabled, or the address that the call comes from is on none of the addresses and CIDR ranges of the API's IP allow-list.",
+    "The result, or the first reason for a refusal. `FORBIDDEN`: the workspace is disabled, or the caller's address is not on the IP allow-list of the API, which has addresses and CIDR ranges.",
   ),
   keyId: KeyId.optional(),
   enabled: z.boolean().optional().describe("Whether the key is enabled."),
@@ -124,11 +122,11 @@ export const Data = z.strictObject({
   expires: unixMs("When the key expires, Unix milliseconds.").optional(),
   permissions: SlugsOut.optional(),
   roles: RoleNamesOut.optional(),
-  identity: IdentityOut.optional().describe("Whom the key belongs to."),
+  identity: IdentityOut.optional().describe("The owner of the key."),
   credits: z
     .int()
     .optional()
-    .describe("Credits left after the call; of limited keys alone.")
+    .describe("Credits left after the call; only for limited keys.")
     .meta({ examples: [999] }),
   ratelimits: z.array(CheckedRatelimit).optional().describe("The limits that were checked, by name."),
 });

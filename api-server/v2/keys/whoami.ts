@@ -24,7 +24,7 @@ export const whoami = defineProcedure({
   effect: "read",
   summary: "Read the key behind a secret",
   description:
-    "Gives everything about the key but its secret, also when it is disabled or expired. Verifies nothing: no limit is charged, no credit spent, no use recorded.",
+    "Returns everything about the key except its secret, also when it is disabled or expired. This is no verification: no limit is charged, no credit is spent, no use is recorded.",
   permissions: needed,
   errors: ["key_not_found"],
   body: Body,

@@ -19,13 +19,13 @@ const Manager = z
   .meta({ examples: ["main/Role/shop/editor"] });
 
 const Body = z.strictObject({
-  kind: ClaimedKind.describe("What sort of object it is.").meta({ examples: ["role"] }),
+  kind: ClaimedKind.describe("The kind of the object.").meta({ examples: ["role"] }),
   manager: Manager,
 });
 type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
-  kind: ClaimedKind.describe("What was asked for.").meta({ examples: ["role"] }),
+  kind: ClaimedKind.describe("As in the request.").meta({ examples: ["role"] }),
   id: z
     .string()
     .describe("Id of the object.")
@@ -45,7 +45,7 @@ export const findObject = defineProcedure({
   effect: "read",
   summary: "Find what a manifest manages",
   description:
-    "A manager has one object of a kind at most. Keys cannot be found so: a manager may have several. The answer is the store's: whoever relies on it need not believe what a manifest says of itself.",
+    "A manager has at most one object of a kind. Keys cannot be found this way, because a manager may have several. The answer comes from the store, so a client does not have to rely on what a manifest says about itself.",
   permissions: CLAIMED_NEEDED,
   errors: CLAIMED_ERRORS,
   addition: true,

@@ -11,18 +11,18 @@ import {
 } from "./managed-kinds.ts";
 
 const Body = z.strictObject({
-  kind: ManagedKind.describe("What sort of object it is.").meta({ examples: ["role"] }),
+  kind: ManagedKind.describe("The kind of the object.").meta({ examples: ["role"] }),
   id: z
     .string()
     .min(1)
     .max(255)
-    .describe("Its id; a name is not looked for.")
+    .describe("Its id; names are not accepted.")
     .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
 });
 type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
-  kind: ManagedKind.describe("What was asked for.").meta({ examples: ["role"] }),
+  kind: ManagedKind.describe("As in the request.").meta({ examples: ["role"] }),
   id: z
     .string()
     .describe("Its id.")
@@ -41,8 +41,8 @@ const needed = { ...CLAIMED_NEEDED, ...KEY_NEEDED };
 export const getObject = defineProcedure({
   path: "managed.getObject",
   effect: "read",
-  summary: "Tell who manages an object",
-  description: "A managed object comes from a manifest and is changed there. This tells from which.",
+  summary: "Say who manages an object",
+  description: "A managed object comes from a manifest and is changed there. This says from which manifest.",
   permissions: needed,
   errors: [...CLAIMED_ERRORS, "key_not_found"],
   addition: true,

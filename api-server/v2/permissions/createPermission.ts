@@ -34,7 +34,7 @@ export const createPermission = defineProcedure({
   path: "permissions.createPermission",
   effect: "change",
   summary: "Create a permission",
-  description: "The slug is what keys are asked for; it is unique in the workspace, whatever its case.",
+  description: "The slug is the name that queries ask for; it is unique in the workspace, case-insensitive.",
   permissions: needed,
   errors: ["permission_already_exists"],
   body: Body,

@@ -45,7 +45,7 @@ export const createRole = defineProcedure({
   effect: "change",
   summary: "Create a role",
   description:
-    "A role grants its permissions to every key that has it. With `Postern-Manager`, creating is safe to repeat.",
+    "A role grants its permissions to every key that has it. With `Postern-Manager`, the call can be repeated safely.",
   permissions: needed,
   errors: ["role_already_exists"],
   body: Body,

@@ -17,7 +17,7 @@ export const deletePermission = defineProcedure({
   path: "permissions.deletePermission",
   effect: "change",
   summary: "Delete a permission",
-  description: "For good: every key and every role that has it loses it, and its slug is free again.",
+  description: "Every key and every role that has it loses it, and its slug is free again. This cannot be undone.",
   permissions: needed,
   errors: ["permission_not_found", "managed_elsewhere"],
   body: Body,

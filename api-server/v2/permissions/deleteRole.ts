@@ -17,7 +17,7 @@ export const deleteRole = defineProcedure({
   path: "permissions.deleteRole",
   effect: "change",
   summary: "Delete a role",
-  description: "For good: every key that has it loses it, and its name is free again.",
+  description: "Every key that has it loses it, and its name is free again. This cannot be undone.",
   permissions: needed,
   errors: ["role_not_found", "managed_elsewhere"],
   body: Body,

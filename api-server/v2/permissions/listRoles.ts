@@ -12,7 +12,7 @@ import { RoleOut, ShortCursor } from "./schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: ShortCursor.optional(),
-  search: Search.describe("Part of the id, name or description, whatever its case.").optional(),
+  search: Search.describe("Part of the id, name or description; case-insensitive.").optional(),
 });
 type Body = z.output<typeof Body>;
 

@@ -8,7 +8,7 @@ import { Cursor, Slug } from "../schemas.ts";
 export const Description = z
   .string()
   .max(512)
-  .describe("What it is for, in words. The empty text is none.")
+  .describe("What it is for. An empty text means no description.")
   .meta({ examples: ["May read every document."] });
 
 const DescriptionOut = z
@@ -20,19 +20,19 @@ export const NewRoleName = z
   .string()
   .min(1)
   .max(128)
-  .describe("Unique in the workspace, whatever its case.")
+  .describe("Unique in the workspace, case-insensitive.")
   .meta({ examples: ["editor"] });
 
 export const PermissionName = z
   .string()
   .min(1)
   .max(512)
-  .describe("What people call it; need not be unique.")
+  .describe("A name for people; need not be unique.")
   .meta({ examples: ["Read documents"] });
 
 /** Ids are of the same characters as slugs, so that one pattern serves both. */
 export const Permission = Slug.describe(
-  "Id or slug of the permission. Where one's slug is another's id, the id wins.",
+  "Id or slug of the permission. When a text is the id of one and the slug of another, the id wins.",
 ).meta({ examples: ["documents.read"] });
 
 /** So many permissions can be named in one call; wildcards are there for more. */
@@ -45,7 +45,7 @@ export const Role = z
   .string()
   .min(1)
   .max(128)
-  .describe("Id or name of the role. Where one's name is another's id, the id wins.")
+  .describe("Id or name of the role. When a text is the id of one and the name of another, the id wins.")
   .meta({ examples: ["editor"] });
 
 export const PermissionOut = z.strictObject({
@@ -55,7 +55,7 @@ export const PermissionOut = z.strictObject({
     .meta({ examples: ["perm_4jKm6Np8Qr1St3Uv"] }),
   name: z
     .string()
-    .describe("What people call it.")
+    .describe("Its name.")
     .meta({ examples: ["Read documents"] }),
   slug: z
     .string()
@@ -75,7 +75,7 @@ export const RoleOut = z.strictObject({
     .describe("Its name.")
     .meta({ examples: ["editor"] }),
   description: DescriptionOut.optional(),
-  permissions: z.array(PermissionOut).optional().describe("What it grants, in the order of the slugs."),
+  permissions: z.array(PermissionOut).optional().describe("Its permissions, in the order of their slugs."),
 });
 export type RoleOut = z.output<typeof RoleOut>;
 

@@ -20,9 +20,12 @@ const Body = z.strictObject({
     .min(3)
     .max(255)
     .regex(/^[a-zA-Z0-9_-]+$/)
-    .describe("Id of the role; a name is not looked for.")
+    .describe("Id of the role; names are not accepted.")
     .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
-  permissions: z.array(Slug).max(SLUGS_MAX).describe("Slugs, all that the role is to grant; new ones are created."),
+  permissions: z
+    .array(Slug)
+    .max(SLUGS_MAX)
+    .describe("All slugs that the role will grant; permissions that do not exist yet are created."),
 });
 type Body = z.output<typeof Body>;
 
@@ -39,7 +42,7 @@ export const setRolePermissions = defineProcedure({
   effect: "change",
   summary: "Replace the permissions of a role",
   description:
-    "The role then grants these permissions and no others; `[]` leaves it without any. Gives them, in the order of their slugs.",
+    "The role then grants exactly these permissions; `[]` removes all. Returns them, in the order of their slugs.",
   permissions: needed,
   errors: ["role_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,

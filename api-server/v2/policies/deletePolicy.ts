@@ -17,7 +17,7 @@ export const deletePolicy = defineProcedure({
   effect: "change",
   summary: "Delete a policy",
   description:
-    "Sidecars that enforce it go on with the last version that they have: a gate never opens because its policy is gone.",
+    "Sidecars that enforce it keep the last version that they have: a gate never opens because its policy was deleted.",
   permissions: needed,
   errors: ["policy_not_found", "managed_elsewhere"],
   addition: true,

@@ -19,7 +19,7 @@ type Body = z.output<typeof Body>;
 
 const Data = PolicyHead.extend({
   policy: StoredPolicy.optional().describe(
-    "The policy as it was set, with its defaults. Omitted when a later release set it in a format that this one does not know.",
+    "The policy as it was set, with its defaults. Omitted when a later release stored it in a format that this one does not know.",
   ),
 });
 type Data = z.input<typeof Data>;
@@ -30,7 +30,7 @@ export const getPolicy = defineProcedure({
   path: "policies.getPolicy",
   effect: "read",
   summary: "Read a policy",
-  description: "By id, or by its API and name; with what the sidecars that enforce it say of themselves.",
+  description: "By id, or by its API and name; with the reports of the sidecars that enforce it.",
   permissions: needed,
   errors: ["policy_not_found"],
   addition: true,

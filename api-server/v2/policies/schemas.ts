@@ -23,15 +23,15 @@ export const PolicyName = z
 export const DataPlane = z.strictObject({
   pods: z
     .int()
-    .describe("Sidecars that reported on the policy in the last 15 seconds.")
+    .describe("Sidecars that reported about the policy in the last 15 seconds.")
     .meta({ examples: [3] }),
   current: z
     .int()
-    .describe("Those of them that enforce this very version.")
+    .describe("How many of them enforce this version.")
     .meta({ examples: [3] }),
   oldestLagMs: z
     .int()
-    .describe("How old the knowledge of the one that lags most is, ms.")
+    .describe("The staleness of the sidecar that lags most, ms.")
     .meta({ examples: [850] }),
   refused: z
     .strictObject({
@@ -41,7 +41,7 @@ export const DataPlane = z.strictObject({
         .meta({ examples: [1] }),
       reason: z
         .string()
-        .describe("Why, in the words of one of them.")
+        .describe("The reason that one of them gave.")
         .meta({ examples: ["format 2 is not known here, where 1 is the highest"] }),
     })
     .optional()
@@ -62,7 +62,7 @@ export const PolicyHead = z.strictObject({
     .meta({ examples: [4] }),
   version: z
     .int()
-    .describe("Grows with every change of the stored policy.")
+    .describe("Increases with every change of the stored policy.")
     .meta({ examples: [12] }),
   dataPlane: DataPlane.optional().describe("Omitted while the store that sidecars report to is away."),
 });

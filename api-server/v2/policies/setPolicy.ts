@@ -38,7 +38,9 @@ const Body = z.strictObject({
     .string()
     .min(1)
     .max(253)
-    .describe("The manifest's uid. Generations are compared within one uid alone: a manifest made anew starts at 1.")
+    .describe(
+      "The manifest's uid. Generations are compared only within one uid, because a manifest that is created again starts at 1.",
+    )
     .meta({ examples: ["5f1c6f0e-6f0b-4a63-9f5c-3d7b7f0f3a52"] }),
   generation: z
     .int()
@@ -53,7 +55,7 @@ const Data = z.strictObject({
   policyId: PolicyId,
   version: z
     .int()
-    .describe("Grows with every change of the stored policy.")
+    .describe("Increases with every change of the stored policy.")
     .meta({ examples: [12] }),
 });
 type Data = z.output<typeof Data>;
@@ -65,7 +67,7 @@ export const setPolicy = defineProcedure({
   effect: "change",
   summary: "Store a compiled policy",
   description:
-    "What sidecars enforce. A policy is named by its API and its name: setting it again replaces it and keeps its id. Setting what is stored already changes nothing.",
+    "Sidecars enforce this policy. Its API and its name identify it: setting it again replaces it and keeps its id. Setting the stored policy again changes nothing.",
   permissions: needed,
   errors: ["api_not_found", "policy_outdated", "managed_elsewhere", "managed_exists"],
   addition: true,

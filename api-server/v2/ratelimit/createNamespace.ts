@@ -37,7 +37,7 @@ export const createNamespace = defineProcedure({
   effect: "change",
   summary: "Create a rate-limit namespace",
   description:
-    "A deleted namespace of the name does not stand in the way: the new one has an id, counters and overrides of its own. With `Postern-Adopt: true` an unmanaged namespace of the name is taken over instead.",
+    "A deleted namespace may have had the same name: the new one has its own id, counters and overrides. With `Postern-Adopt: true` an unmanaged namespace of the name is taken over instead.",
   permissions: needed,
   errors: ["ratelimit_namespace_already_exists", "managed_exists"],
   addition: true,

@@ -17,7 +17,7 @@ export const deleteNamespace = defineProcedure({
   effect: "change",
   summary: "Delete a rate-limit namespace",
   description:
-    "With its overrides. Limit calls then answer 410 under its id and name, until `ratelimit.createNamespace` makes a new one.",
+    "Deletes its overrides too. Limit calls with its id or name then get 410, until `ratelimit.createNamespace` creates a new one of the name.",
   permissions: needed,
   errors: ["ratelimit_namespace_not_found", "managed_elsewhere"],
   addition: true,

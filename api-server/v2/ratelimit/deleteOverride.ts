@@ -18,7 +18,7 @@ export const deleteOverride = defineProcedure({
   path: "ratelimit.deleteOverride",
   effect: "change",
   summary: "Delete an override",
-  description: "The override with exactly this identifier: a pattern is deleted by naming the pattern.",
+  description: "Deletes the override with exactly this identifier: to delete a pattern, give the pattern.",
   permissions: needed,
   errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found", "managed_elsewhere"],
   body: Body,

@@ -18,7 +18,7 @@ export const getOverride = defineProcedure({
   effect: "read",
   summary: "Read the override in force for an identifier",
   description:
-    "The override that is spelt exactly like the identifier, else of the patterns that fit it the one with the most literal characters: the same that `ratelimit.limit` applies.",
+    "Returns the override with exactly this identifier, else the matching pattern with the most literal characters: the same that `ratelimit.limit` applies.",
   permissions: needed,
   errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found"],
   body: Body,

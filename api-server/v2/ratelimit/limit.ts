@@ -11,7 +11,7 @@ const Body = z.strictObject(LimitFields);
 type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
-  success: z.boolean().describe("false: over the limit. The status is 200 all the same."),
+  success: z.boolean().describe("false: over the limit. The status is 200 also then."),
   limit: AppliedLimitOut,
   remaining: RemainingOut,
   reset: WindowEndOut,
@@ -29,7 +29,7 @@ export const limit = defineProcedure({
   effect: "read",
   summary: "Check and consume a rate limit",
   description:
-    "Counts the identifier within the namespace, in windows that are aligned to the clock and slide into one another. A refused call consumes nothing. A namespace is made when it is first used.",
+    "Counts the identifier within the namespace, in a sliding window that is aligned to the clock. A refused call consumes nothing. A namespace is created when it is first used.",
   permissions: needed,
   errors: ["ratelimit_namespace_gone"],
   body: Body,

@@ -9,7 +9,7 @@ import { NamespaceOut, toNamespaceOut } from "./schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.optional(),
-  search: Search.describe("Part of the id or name, whatever its case.")
+  search: Search.describe("Part of the id or name; case-insensitive.")
     .meta({ examples: ["email"] })
     .optional(),
 });

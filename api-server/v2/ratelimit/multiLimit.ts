@@ -19,19 +19,19 @@ const Body = z
   .array(z.strictObject(LimitFields))
   .min(1)
   .max(100)
-  .describe("The limits to check together. Those that count the same see each other's cost.");
+  .describe("The limits to check together. Entries on the same counter see each other's cost.");
 type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
   passed: z
     .boolean()
-    .describe("Whether all passed, and have been consumed. false: none was. The status is 200 all the same."),
+    .describe("Whether all limits passed and were consumed. false: none was consumed. The status is 200 also then."),
   limits: z
     .array(
       z.strictObject({
         namespace: Namespace.describe("As it was sent."),
         identifier: Identifier,
-        passed: z.boolean().describe("Whether this limit by itself allows it, whatever becomes of the others."),
+        passed: z.boolean().describe("Whether this limit alone allows the call."),
         limit: AppliedLimitOut,
         remaining: RemainingOut,
         reset: WindowEndOut,
@@ -52,7 +52,7 @@ export const multiLimit = defineProcedure({
   effect: "read",
   summary: "Check and consume several rate limits, all or none",
   description:
-    "The body is an array. When one of the limits refuses, none is consumed, and those that pass say what is left without their own cost. Namespaces are made when they are first used.",
+    "The body is an array. When one of the limits refuses, none is consumed, and the limits that pass report what is left without the costs of this call. Namespaces are created when they are first used.",
   permissions: needed,
   errors: ["ratelimit_namespace_gone"],
   body: Body,

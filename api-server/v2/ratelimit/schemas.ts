@@ -8,14 +8,14 @@ export const Namespace = z
   .string()
   .min(1)
   .max(512)
-  .describe("Id or name of the namespace. Where one's name is another's id, the id wins.")
+  .describe("Id or name of the namespace. When a text is the id of one and the name of another, the id wins.")
   .meta({ examples: ["email.outbound"] });
 
 export const Identifier = z
   .string()
   .min(1)
   .max(512)
-  .describe("Who or what is limited: a user id, an address, whatever tells callers apart.")
+  .describe("Who or what is limited: a user id, an address, or another text that tells callers apart.")
   .meta({ examples: ["user_123"] });
 
 const THIRTY_DAYS_MS = 2_592_000_000;
@@ -39,7 +39,7 @@ export const LimitFields = {
     .int()
     .min(0)
     .default(1)
-    .describe("Units to consume; 0 only looks.")
+    .describe("Units to consume; 0 only checks.")
     .meta({ examples: [1] }),
 };
 
@@ -54,14 +54,14 @@ export const RemainingOut = z
 export const WindowEndOut = unixMs("When the window ends, Unix milliseconds.");
 export const AppliedOverrideOut = z
   .string()
-  .describe("The override that was applied, if one was.")
+  .describe("The override that was applied, if any.")
   .meta({ examples: ["rlor_3mNp5Qr7St9Uv2Wx"] });
 
 export const OverrideIdentifier = z
   .string()
   .min(1)
   .max(512)
-  .describe("Whom it is for. Each `*` stands for any run of characters.")
+  .describe("The identifier that it applies to. Each `*` matches any run of characters.")
   .meta({ examples: ["premium_*"] });
 
 export const OverrideOut = z.strictObject({
@@ -71,7 +71,7 @@ export const OverrideOut = z.strictObject({
     .meta({ examples: ["rlor_3mNp5Qr7St9Uv2Wx"] }),
   identifier: z
     .string()
-    .describe("Whom it is for, as it was set.")
+    .describe("The identifier that it applies to, as it was set.")
     .meta({ examples: ["premium_*"] }),
   limit: z
     .int()

@@ -23,7 +23,7 @@ const Body = z.strictObject({
   limit: z
     .int()
     .min(0)
-    .describe("Units per window instead of those asked for; 0 always denies.")
+    .describe("Units per window instead of those of the call; 0 always denies.")
     .meta({ examples: [1000] }),
   duration: z
     .int()
@@ -53,7 +53,7 @@ export const setOverride = defineProcedure({
   effect: "change",
   summary: "Set an override",
   description:
-    "Replaces limit and duration of the calls for one identifier, or for all that fit a pattern. There is one override for each identifier of a namespace: setting it again changes it and keeps its id.",
+    "Replaces limit and duration of calls for one identifier, or for all identifiers that match a pattern. An identifier of a namespace has at most one override: setting it again changes it and keeps its id.",
   permissions: needed,
   errors: ["ratelimit_namespace_not_found", "managed_elsewhere", "managed_exists"],
   body: Body,
