@@ -50,7 +50,8 @@ export function parseManifest(value: unknown): { manifest: Manifest } | { proble
 
 /**
  * Returns everything that is wrong with a manifest, as far as it can be seen without a store: violations of its schema, and for a
- * policy also of its queries and paths. The list is empty when the manifest is valid.
+ * policy also of its queries and paths. The list is empty when the manifest is valid. It is checked alone: whether another manifest
+ * claims the same name is decided by the operator (reconcilers/claims.ts).
  */
 export function checkManifest(value: unknown): ManifestProblem[] {
   const parsed = parseManifest(value);

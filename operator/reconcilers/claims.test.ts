@@ -22,7 +22,7 @@ describe("of two that claim one name", () => {
 
 /** Of each kind: a spec, those that claim the same though they are written otherwise, and those that claim something else. */
 const CLAIMS: Readonly<Record<Kind, { spec: object; same: readonly object[]; other: readonly object[] }>> = {
-  Role: { spec: { name: "Editor" }, same: [{ name: "editor", permissions: 7 }], other: [{ name: "editors" }] },
+  Role: { spec: { name: "Großkunde" }, same: [{ name: "großkunde", permissions: 7 }], other: [{ name: "GROSSKUNDE" }] },
   RatelimitNamespace: {
     spec: { name: "Public" },
     same: [{ name: "Public", adopt: "no" }],

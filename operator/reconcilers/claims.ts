@@ -67,7 +67,7 @@ function isOlder(a: ManifestObject, b: ManifestObject): boolean {
   return aMs === bMs ? a.metadata.uid < b.metadata.uid : aMs < bMs;
 }
 
-/** What an object claims, and what there is of it. */
+/** An object, and what the store and other objects have of what it claims. */
 export interface Claimed<Stored> {
   readonly object: ManifestObject;
   /** Who the object is in the store. */
@@ -89,7 +89,7 @@ export const ownOf = <Stored extends Managed>({
 }: Pick<Claimed<Stored>, "manager" | "stored">): Stored | undefined =>
   stored?.manager === manager ? stored : undefined;
 
-/** What a kind says of a conflict, for the status: what to do about it. What it does not speak of is no conflict of the kind. */
+/** Messages for the status, which say what to do about a conflict. A member that a kind leaves out is no conflict for that kind. */
 export interface ConflictTerms<Stored> {
   /** Another object is older and has the same claim; `rival` is its label. */
   readonly rival?: (rival: string) => string;
@@ -102,9 +102,9 @@ export interface ConflictTerms<Stored> {
 export interface Takeover {
   /** `spec.adopt`, of a kind that has it. */
   readonly adopt: "match" | "override" | undefined;
-  /** Said when the spec does not ask for it. */
+  /** The message when the spec does not ask for it. */
   readonly unasked: string;
-  /** Said when it is asked for only of what equals the spec, and this does not; undefined when it does. */
+  /** The message when only what equals the spec may be taken over, and this differs; undefined when it is equal. */
   readonly differs?: string | undefined;
 }
 

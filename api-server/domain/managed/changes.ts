@@ -15,7 +15,7 @@ interface Acting extends Managing {
 
 const acting = (call: Call<unknown>): Acting => ({ management: call.management, context: auditContext(call) });
 
-/** What was done to an object. Of a change that is more than a handing over it is `Updated`. */
+/** What was done to an object: `Adopted` and `Released` when its manager alone changed. */
 type Done = "Created" | "Updated" | "Adopted" | "Released" | "Deleted";
 
 /** For the audit log; the description is what was done to which object, unless another is given. */

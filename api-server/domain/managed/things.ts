@@ -55,7 +55,7 @@ export interface Moment {
   readonly timeMs: number;
 }
 
-/** `Audited` is what the audit log says of an object: enough of a row that need not be stored yet. */
+/** `Audited` has the fields of a row that the audit log shows; the object need not be stored yet. */
 export interface ManagedThing<Row extends ManagedRow = never, Ref extends NamedObject = never, Audited = never> {
   readonly kind: ManagedKind;
   /** What an object is called in a sentence, before its id. */
@@ -72,12 +72,12 @@ export interface ManagedThing<Row extends ManagedRow = never, Ref extends NamedO
   readonly setManager: (tx: Queryable, row: Row, manager: string | null, moment: Moment) => Promise<void>;
 }
 
-/** A kind whose objects are deleted in one way. */
+/** A kind whose objects every caller deletes in the same way. */
 export interface Removable<Row extends ManagedRow> {
   readonly remove: (tx: Queryable, row: Row, moment: Moment) => Promise<void>;
 }
 
-/** A kind whose objects keys can hold, a million of them one object. */
+/** A kind that keys hold; one object can have a million holders. */
 export interface Holdable<Row extends ManagedRow> {
   readonly kind: "role" | "permission";
   readonly find: (db: Queryable, ref: NamedObject) => Promise<Row | undefined>;
