@@ -58,6 +58,8 @@ describe("a citation", () => {
     { text: "(api-v2.md section 9.1)", found: ["api-v2.md 9.1"] },
     { text: "api-v2.md sections 6.2 and 17", found: ["api-v2.md 6.2", "api-v2.md 17"] },
     { text: "docs/reference/api-v2.md, section 4", found: ["api-v2.md 4"] },
+    { text: "`docs/reference/api-v2.md`, section 4", found: ["api-v2.md 4"] },
+    { text: "[api-v2.md](docs/reference/api-v2.md), section 4", found: ["api-v2.md 4"] },
     { text: " * as in api-v2.md\n   * section 9.3", found: ["api-v2.md 9.3"] },
     { text: "// RFC 9112\n// section 3.2.2", found: [] },
     { text: "RFC 9110, section 11.6.1", found: [] },

@@ -13,7 +13,8 @@ export interface Citation {
 }
 
 const SECTIONS = /\bsections? (\d+(?:\.\d+)*(?:(?:, and |, | and | or | to )\d+(?:\.\d+)*)*)/gi;
-const DOCUMENT = /(api-v\d+\.md),? $/i;
+/** As a name, in backquotes, or as a link. */
+const DOCUMENT = /(api-v\d+\.md)`?(?:\]\([^()]*\))?,? $/i;
 const RFC = /\bRFC \d+,? $/;
 /** Forms that name no section, or no document that is in the repository. */
 const OTHER_FORMS = [
@@ -22,7 +23,7 @@ const OTHER_FORMS = [
   /\bthe design\b/gi,
   /\bof the reference\b/gi,
 ];
-const DOCUMENT_NAME_LENGTH = 40;
+const DOCUMENT_NAME_LENGTH = 100;
 
 /** Every citation of a text but those of RFCs. Comments that go on in the next line are read as one line. */
 export function findCitations(source: string): Citation[] {
