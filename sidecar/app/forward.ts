@@ -6,8 +6,10 @@ import type { Head } from "../http/head.ts";
 import { drainBody } from "../http/linger.ts";
 import type { Admission, Ongoing, OngoingSet } from "../http/ongoing.ts";
 import { type BodyParts, RequestBody } from "../http/request-body.ts";
-import { type Additions, interimText, passableHead, passableTrailers, type ReceivedHead } from "./answer-head.ts";
+import { type Additions, passableHead, passableTrailers } from "./answer-head.ts";
+import { breakOff } from "./break-off.ts";
 import { answerFailure, type Failure, type FailureParts } from "./failures.ts";
+import { InterimAnswers } from "./interim-answers.ts";
 import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamRequest } from "./upstream.ts";
 
 /*
@@ -288,35 +290,4 @@ class Forwarding implements AnswerReceiver, Ongoing {
     this.#leave();
     this.#sent?.abort();
   };
-}
-
-/** So many informational answers of one request are passed on. Each may wait for a client that does not read. */
-const INTERIM_MAX = 10;
-
-/** Passes on what an app says before its answer (RFC 9110, 15.2), for instance `103 Early Hints`. */
-export class InterimAnswers {
-  readonly #res: ServerResponse;
-  #count = 0;
-
-  constructor(res: ServerResponse) {
-    this.#res = res;
-  }
-
-  /** A client of HTTP/1.0 would take it for the answer. The gate has said itself whether to continue. */
-  pass(status: number, headers: ReceivedHead["headers"]): void {
-    const { req, socket, headersSent } = this.#res;
-    if (status === 100 || headersSent || socket === null || req.httpVersion !== "1.1" || this.#count === INTERIM_MAX)
-      return;
-    this.#count += 1;
-    socket.write(interimText(status, headers), "latin1");
-  }
-}
-
-/**
- * Closes the connection of an answer that was begun and will not be whole. The client tells by its framing, but for HTTP/1.0,
- * where the end of the connection is the end of the answer: there only a reset says that it is not.
- */
-export function breakOff(res: ServerResponse): void {
-  if (res.req.httpVersion === "1.0") res.socket?.resetAndDestroy();
-  res.destroy();
 }

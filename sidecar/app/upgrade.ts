@@ -5,9 +5,12 @@ import { guardEmits, guardSocket, type OnFault } from "../http/guard.ts";
 import type { Head } from "../http/head.ts";
 import type { Ongoing, OngoingSet } from "../http/ongoing.ts";
 import { passableHead, type ReceivedHead } from "./answer-head.ts";
+import { breakOff as breakOffAnswer } from "./break-off.ts";
 import { answerFailure, type Failed, type FailureParts } from "./failures.ts";
-import { breakOff as breakOffAnswer, type Extras, InterimAnswers } from "./forward.ts";
+import type { Extras } from "./forward.ts";
+import { InterimAnswers } from "./interim-answers.ts";
 import type { Places } from "./places.ts";
+import { Tunnel } from "./tunnel.ts";
 import { ANSWER_HEAD_BYTES_MAX, failureOf } from "./upstream.ts";
 
 /*
@@ -174,50 +177,6 @@ const receivedHead = ({ statusCode, statusMessage, headersDistinct }: IncomingMe
   reason: statusMessage,
   headers: headersDistinct,
 });
-
-class Tunnel implements Ongoing {
-  slot = -1;
-  readonly startedMs: number;
-  checkedMs: number;
-  readonly admission: Ongoing["admission"];
-  readonly #ends: readonly [Duplex, Duplex];
-
-  constructor(a: Duplex, b: Duplex, ongoing: OngoingSet, from: Pick<Ongoing, "startedMs" | "admission">) {
-    this.startedMs = from.startedMs;
-    this.checkedMs = from.startedMs;
-    this.admission = from.admission;
-    this.#ends = [a, b];
-    for (const [from_, to] of [
-      [a, b],
-      [b, a],
-    ] as const) {
-      from_.on("error", () => to.destroy());
-      from_.on("close", () => {
-        ongoing.remove(this);
-        // Ended in order, its end was passed on by the pipe; closed in any other way, the other side cannot go on.
-        if (!from_.readableEnded) to.destroy();
-      });
-      from_.pipe(to);
-    }
-    for (const end of this.#ends) setQuiet(end as Socket);
-  }
-
-  /** A tunnel may be silent for as long as its two sides like. */
-  breakIfStalled(): void {}
-
-  cut(): void {
-    for (const end of this.#ends) end.destroy();
-  }
-}
-
-const KEEP_ALIVE_PROBE_MS = 30_000;
-
-/** No timeout of HTTP applies any more; a peer that vanished is found by TCP's own probes. */
-function setQuiet(socket: Socket): void {
-  socket.setTimeout(0);
-  socket.setNoDelay(true);
-  socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
-}
 
 const hostOf = (origin: URL): string => origin.hostname.replace(/^\[|\]$/g, "");
 const portOf = (origin: URL): number => Number(origin.port || 80);
