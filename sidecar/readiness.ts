@@ -7,7 +7,7 @@ export interface Readiness {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** Ready is who can decide. Without checks there is nothing to decide. */
+/** A sidecar is ready when it can decide; without checks there is nothing to decide. */
 export function judgeReadiness(
   { follower, projection }: Pick<Knowledge, "follower" | "projection">,
   { policyId, checks, isClosing }: { policyId: string; checks: boolean; isClosing: boolean },
@@ -28,7 +28,7 @@ export function judgeReadiness(
       refused: follower.refused ?? null,
       freshness: freshness ?? null,
       stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
-      // Known keys are served without it, so it does not decide; but who looks shall see it.
+      // Known keys are served without the store, so it is shown and does not count.
       source: projection.sourceState(),
       closing: isClosing,
     },

@@ -43,7 +43,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const { answering, onFault } = exchange;
 
   const server = createListener(
-    { answering, pieceTurns: answering.pieceTurns, onFault, onMalformed: () => metrics.observe("MALFORMED", 0) },
+    { answering, onFault, onMalformed: () => metrics.observe("MALFORMED", 0) },
     { ...limits, ...timeouts },
     checks ? createGate(exchange) : withoutChecks(exchange),
   );

@@ -6,7 +6,6 @@ import type { Problem } from "./answers.ts";
 import { onClientError } from "./client-errors.ts";
 import { guardedMessages, guardServer, type OnFault } from "./guard.ts";
 import { endReading } from "./linger.ts";
-import type { PieceTurns } from "./piece-turns.ts";
 import { type Begin, inTurn, owesAnswer } from "./turns.ts";
 
 /*
@@ -15,7 +14,6 @@ import { type Begin, inTurn, owesAnswer } from "./turns.ts";
  */
 
 export interface ListenerParts extends RefuseParts {
-  readonly pieceTurns: PieceTurns;
   readonly onFault: OnFault;
 }
 
@@ -37,7 +35,8 @@ export interface RequestHandlers {
 }
 
 export function createListener(parts: ListenerParts, limits: ListenerLimits, handlers: RequestHandlers): Server {
-  const { answering, pieceTurns, onFault } = parts;
+  const { answering, onFault } = parts;
+  const { pieceTurns } = answering;
   const server = createServer({
     maxHeaderSize: limits.headBytesMax,
     headersTimeout: limits.requestHeadMs,
