@@ -4,7 +4,7 @@ import { isDatabaseUnavailable } from "./failures.ts";
 import type { Queryable } from "./queryable.ts";
 
 /*
- * The records of core/verification/records.ts as they are in Postgres now. The relay writes them to the shared store, and the
+ * The records of core/records.ts as they are in Postgres now. The relay writes them to the shared store, and the
  * api-server uses them for its own verifications. Both read them here, with one statement per kind, for any number of records. They
  * differ only in `meta`, which only the api-server's responses contain.
  */

@@ -1,36 +1,29 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { join, relative, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { findCircle } from "../circles.ts";
+import { importedFile, importsBelow } from "../imports.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const PARTS = ["core", "edge", "api-server", "sidecar", "operator", "cli"];
 
 /** The rows of the tables in docs/architecture.md: a part, or a folder of a part, and what it may import by the third column. */
 const allowed = new Map(
-  [...readFileSync(join(ROOT, "docs/architecture.md"), "utf8").matchAll(/^\| `([a-z/-]+)\/` \|.*\| (.*) \|$/gm)].map(
+  [...readFileSync(join(ROOT, "docs/architecture.md"), "utf8").matchAll(/^\| `([a-z0-9/-]+)\/` \|.*\| (.*) \|$/gm)].map(
     ([, part = "", cell = ""]) => [part, cell],
   ),
 );
 
-function sources(folder: string): string[] {
-  return readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts") && !name.includes("node_modules"))
-    .filter((name) => !/(^|\/)test\//.test(name))
-    .map((name) => join(ROOT, folder, name));
-}
+const isTest = (path: string) => path.endsWith(".test.ts") || /(^|\/)test\//.test(path);
+/** Every source file by its path, with its imports; those of types count as well. */
+const FILES = new Map([...importsBelow(PARTS)].filter(([path]) => !isTest(path)));
 
-function imports(file: string): string[] {
-  const text = readFileSync(file, "utf8");
-  const statements = text.matchAll(/^(?:import|export)\b(?:[^;"]*?\bfrom)?\s*"([^"]+)"/gm);
-  const calls = text.matchAll(/\bimport\(\s*"([^"]+)"/g);
-  return [...statements, ...calls].map(([, specifier = ""]) => specifier);
-}
-
-/** The part that a relative import leads to; undefined for a library. */
-function partOf(file: string, specifier: string): string | undefined {
-  if (!specifier.startsWith(".")) return undefined;
-  return relative(ROOT, resolve(file, "..", specifier)).split("/")[0];
-}
+const sources = (folder: string): string[] => [...FILES.keys()].filter((path) => path.startsWith(`${folder}/`));
+const textOf = (path: string): string => readFileSync(join(ROOT, path), "utf8");
+const imports = (path: string): string[] => (FILES.get(path) ?? []).map(({ specifier }) => specifier);
+/** The files of the project that a file imports. */
+const importedFiles = (path: string): string[] =>
+  imports(path).flatMap((specifier) => importedFile(path, specifier) ?? []);
 
 describe.each(PARTS)("%s/", (part) => {
   test("imports no part but those that docs/architecture.md allows", () => {
@@ -38,41 +31,57 @@ describe.each(PARTS)("%s/", (part) => {
     if (cell === undefined) throw new Error(`docs/architecture.md has no row for ${part}/`);
     const mayImport = (other: string) =>
       other === part || cell.includes(`\`${other}/\``) || (cell.includes("the parts") && PARTS.includes(other));
-    const wrong = sources(part).flatMap((file) =>
-      imports(file)
-        .map((specifier) => ({ specifier, to: partOf(file, specifier) }))
-        .filter(({ to }) => to !== undefined && !mayImport(to))
-        .map(({ specifier }) => `${relative(ROOT, file)} imports ${specifier}`),
+    const wrong = sources(part).flatMap((path) =>
+      importedFiles(path)
+        .filter((imported) => !mayImport(imported.split("/")[0] ?? ""))
+        .map((imported) => `${path} imports ${imported}`),
     );
     expect(wrong).toEqual([]);
   });
+
+  test("has no circle of folders and of files beside them", () => {
+    const graph = new Map<string, Set<string>>();
+    for (const path of sources(part)) {
+      const own = graph.get(placeOf(path)) ?? new Set();
+      graph.set(placeOf(path), own);
+      for (const imported of importedFiles(path)) if (placeOf(imported) !== placeOf(path)) own.add(placeOf(imported));
+    }
+    expect(findCircle(graph)).toBeUndefined();
+  });
+});
+
+/** `edge/redis/` for what is below that folder, else the file itself. */
+function placeOf(path: string): string {
+  const [part, folder, ...below] = path.split("/");
+  return below.length === 0 ? path : `${part}/${folder}/`;
+}
+
+test("no file imports itself by way of others", () => {
+  expect(findCircle(new Map([...FILES.keys()].map((path) => [path, importedFiles(path)])))).toBeUndefined();
 });
 
 const FOLDERS = [...allowed.keys()].filter((folder) => folder.includes("/"));
 
 describe.each(FOLDERS)("%s/", (folder) => {
-  test("imports of its own part only the folders that docs/architecture.md allows", () => {
-    const part = folder.split("/")[0];
-    const wrong = sources(folder).flatMap((file) =>
-      imports(file)
-        .filter((specifier) => specifier.startsWith("."))
-        .map((specifier) => ({ specifier, to: relative(ROOT, resolve(file, "..", specifier)).split("/") }))
-        .filter(({ to }) => to[0] === part && to.slice(0, 2).join("/") !== folder)
-        .filter(({ to }) => !allowed.get(folder)?.includes(`\`${part}/${to[1]}/\``))
-        .map(({ specifier }) => `${relative(ROOT, file)} imports ${specifier}`),
+  test("imports of its own part only what docs/architecture.md allows", () => {
+    const [part] = folder.split("/");
+    const wrong = sources(folder).flatMap((path) =>
+      importedFiles(path)
+        .filter((imported) => imported.startsWith(`${part}/`) && placeOf(imported) !== `${folder}/`)
+        .filter((imported) => !allowed.get(folder)?.includes(`\`${placeOf(imported)}\``))
+        .map((imported) => `${path} imports ${imported}`),
     );
     expect(wrong).toEqual([]);
   });
 });
 
-test("every folder of a part that has such rows has a row", () => {
-  const parts = new Set(FOLDERS.map((folder) => folder.split("/")[0] ?? ""));
-  const folders = [...parts].flatMap((part) =>
+test("every folder of these parts has a row", () => {
+  const folders = ["edge", "api-server", "sidecar", "operator"].flatMap((part) =>
     readdirSync(join(ROOT, part), { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
+      .filter((entry) => entry.isDirectory() && entry.name !== "test")
       .map(({ name }) => `${part}/${name}`),
   );
-  expect(folders.sort()).toEqual(FOLDERS.toSorted());
+  expect(FOLDERS.toSorted()).toEqual(folders.sort());
 });
 
 /** Whether a specifier leads into a library past its entry, by a path that it does not export. */
@@ -101,16 +110,14 @@ test("core/ uses no library but those that compute, so that it stays pure", () =
 test("the environment is read only in cli/", () => {
   const readers = PARTS.filter((part) => part !== "cli")
     .flatMap((part) => sources(part))
-    .filter((file) => readFileSync(file, "utf8").includes("process.env"))
-    .map((file) => relative(ROOT, file));
+    .filter((path) => textOf(path).includes("process.env"));
   expect(readers).toEqual([]);
 });
 
 test("SQL stands in api-server/store/ alone", () => {
   const sql = /\b(select|insert into|update|delete from)\b[\s\S]{0,80}\b(from|values|set|where)\b/;
   const elsewhere = sources("api-server")
-    .filter((file) => !relative(ROOT, file).startsWith("api-server/store/"))
-    .filter((file) => [...readFileSync(file, "utf8").matchAll(/`([^`]*)`/g)].some(([, text = ""]) => sql.test(text)))
-    .map((file) => relative(ROOT, file));
+    .filter((path) => !path.startsWith("api-server/store/"))
+    .filter((path) => [...textOf(path).matchAll(/`([^`]*)`/g)].some(([, text = ""]) => sql.test(text)));
   expect(elsewhere).toEqual([]);
 });
