@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
+import { against } from "./against-section.ts";
 import { openEnvironment } from "./environment.ts";
 import { hasWrk } from "./generator.ts";
 import { rebuild } from "./rebuild-section.ts";
@@ -12,7 +13,8 @@ import { creation, replicas, scale } from "./store-sections.ts";
 
 /*
  * `npm run bench`: measures the figures that we promise, prints a table and the same as one line of JSON, and writes that with
- * --json FILE. Exit code 1 when a figure exceeds its bound. Choose sections with `npm run bench -- --only proxy,footprint`.
+ * --json FILE. Exit code 1 when a figure exceeds its bound. Choose sections with `npm run bench -- --only proxy,footprint`; compare
+ * with another checkout instead, such as one of the release before, with `npm run bench -- --against FOLDER`.
  */
 
 const SECTIONS: Readonly<Record<string, Section>> = {
@@ -32,12 +34,15 @@ const { values } = parseArgs({
     only: { type: "string", default: Object.keys(SECTIONS).join(",") },
     rounds: { type: "string", default: "9" },
     seconds: { type: "string", default: "2" },
+    against: { type: "string" },
     json: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
 if (values.help) {
-  console.log(`npm run bench -- [--only ${Object.keys(SECTIONS).join(",")}] [--rounds 9] [--seconds 2] [--json FILE]`);
+  console.log(
+    `npm run bench -- [--only ${Object.keys(SECTIONS).join(",")}] [--against FOLDER] [--rounds 9] [--seconds 2] [--json FILE]`,
+  );
   process.exit(0);
 }
 if (process.platform !== "linux") {
@@ -45,7 +50,7 @@ if (process.platform !== "linux") {
   process.exit(2);
 }
 
-const chosen = values.only.split(",").map((name) => {
+const named = values.only.split(",").map((name) => {
   const section = SECTIONS[name];
   if (section === undefined) {
     console.error(`there is no section "${name}"; there are ${Object.keys(SECTIONS).join(", ")}`);
@@ -53,6 +58,8 @@ const chosen = values.only.split(",").map((name) => {
   }
   return section;
 });
+
+const chosen = values.against === undefined ? named : [against(values.against)];
 
 execFileSync(process.execPath, ["scripts/bundle-sidecar.ts"], { stdio: "ignore" });
 const environment = await openEnvironment();

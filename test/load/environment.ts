@@ -8,7 +8,7 @@ import { openStack, READY_LOG, type Running, type Stack } from "./stack.ts";
 
 /* The environment of the benchmarks: a Postgres, an api-server, an app, and further sidecars and api-servers on request. */
 
-export interface Environment extends Omit<Stack, "start"> {
+export interface Environment extends Stack {
   readonly upstream: Running;
   readonly apiId: string;
   createKeys(count: number, body?: Record<string, unknown>): Promise<Array<{ keyId: string; key: string }>>;

@@ -1,21 +1,10 @@
 import { connect } from "node:net";
-import type { RuleRatelimit } from "../../core/policies/policy.ts";
 import type { Environment } from "./environment.ts";
+import { NEVER_REACHED, STRICT, untilPasses, untilStatus } from "./gate-load.ts";
 import { compare, median, percentile, residentMb } from "./measure.ts";
 import { contestant, type Figure, type Section, timed, toFigures } from "./section.ts";
 
 /* The sidecar, the verification and the propagation: what is measured, and the figure that each must not exceed. */
-
-/** A limit that no benchmark reaches, so every request is counted and none is refused. */
-const NEVER_REACHED = 1_000_000_000_000;
-const STRICT: RuleRatelimit = {
-  scope: { kind: "name", name: "bench" },
-  identifier: "key",
-  limit: NEVER_REACHED,
-  durationMs: 3_600_000,
-  cost: 1,
-  accuracy: "strict",
-};
 
 /** CPU of the sidecar per request, compared with the same proxy without checks, and of both with a bare pass-through. */
 export const proxy: Section = async (environment, options) => {
@@ -173,18 +162,6 @@ export const footprint: Section = async (environment, options) => {
   }
   return figures;
 };
-
-const untilPasses = (url: string, headers: Record<string, string>) => untilStatus(url, headers, 200);
-
-async function untilStatus(url: string, headers: Record<string, string>, wanted: number): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  for (;;) {
-    const response = await fetch(`${url}/orders/1`, { headers });
-    await response.arrayBuffer();
-    if (response.status === wanted) return;
-    if (Date.now() > deadline) throw new Error(`${url} answered ${response.status}, not ${wanted}, for 30 s`);
-  }
-}
 
 /** A bare connection to Redis, so that a round trip is measured without the cost of a client library. */
 async function openPing(redisUrl: string): Promise<{ ping: () => Promise<void>; close: () => void }> {
