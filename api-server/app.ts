@@ -15,23 +15,23 @@ import { createRequestIds } from "./plugins/request-ids.ts";
 import { procedures } from "./v2/index.ts";
 
 export interface AppOptions {
-  /** What `/readyz` tells; always well when left out. */
+  /** The state that `/readyz` reports; always healthy when left out. */
   readonly health?: () => Health;
-  /** Addresses or ranges of proxies in front, whose `X-Forwarded-For` is believed. */
+  /** Addresses or ranges of proxies in front, whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies?: readonly string[];
   /** A request that takes longer is answered with 408. */
   readonly requestTimeoutMs?: number;
-  /** Where `/metrics` reads from; the parts of a process may share one. */
+  /** The registry for `/metrics`; the parts of a process may share one. */
   readonly metrics?: Registry;
 }
 
 const REQUEST_TIMEOUT_MS = 60_000;
-/** A head that takes longer is not worth a connection. */
+/** The most time for a request head. */
 const HEADERS_TIMEOUT_MS = 10_000;
-/** How often connections are looked through for requests that have been arriving for too long. */
+/** How often connections are checked for requests that take too long to arrive. */
 const CONNECTIONS_CHECKED_MS = 5_000;
 
-/** Puts the HTTP side together over its dependencies. Listens nowhere yet: tests inject into it, `start` calls `listen`. */
+/** Builds the HTTP server on its dependencies, without listening: tests inject requests, `start` calls `listen`. */
 export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
   const timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const nextRequestId = createRequestIds(deps);
@@ -48,7 +48,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     trustProxy: options.trustedProxies === undefined ? false : [...options.trustedProxies],
     requestTimeout: timeoutMs,
     http: {
-      // Refused in our own form.
+      // Refused by our own code, in our own form.
       requireHostHeader: false,
       headersTimeout: Math.min(timeoutMs, HEADERS_TIMEOUT_MS),
       connectionsCheckingInterval: Math.min(timeoutMs, CONNECTIONS_CHECKED_MS),

@@ -13,26 +13,26 @@ import { listWorkspaceIds } from "./store/workspaces.ts";
 import { createRefusals, createTurns } from "./workspace-turns.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
-/** A sidecar waits 250 ms for credits to be loaded. */
+/** Short, because a sidecar waits 250 ms for credits to be loaded. */
 const LOAD_EVERY_MS = 100;
 const WRITE_BEHIND_EVERY_MS = 500;
 const INGEST_EVERY_MS = 200;
 const EVENTS_BUDGET_EVERY_MS = 1000;
-/** For so long after a restart of Redis, pods that may load no scripts decide limits by their policy's onCounterFailure. */
+/** After a restart of Redis, pods that may not load scripts use their policy's onCounterFailure for this long. */
 const SCRIPTS_EVERY_MS = 1000;
-/** Seven statements; a workspace that takes longer goes on beside the others. */
+/** Enough for seven statements; a workspace that takes longer continues in parallel with the others. */
 const RETENTION_TURN_MS = 30_000;
-/** Between two rounds of a run, so that a run of many batches leaves the database to others. */
+/** Pause between two rounds of a run, so that a long run does not occupy the database. */
 const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
 const PARTITIONS_EVERY_MS = 3_600_000;
 
-/** What an api-server does beside answering and relaying. `drain` writes what is left when nothing new comes in any more. */
+/** Everything that an api-server does in the background except relaying. `drain` writes what is left at shutdown. */
 export function startBackgroundWork(parts: {
   deps: Deps;
   edge: Edge;
   metrics: Registry;
-  /** That all streams of events together may take in their store. */
+  /** Memory that all event streams together may use. */
   eventsBytesMax: number;
   retentionDays: RetentionDays;
   workspaceIds: readonly string[];
@@ -47,7 +47,7 @@ export function startBackgroundWork(parts: {
   let refilledOn: string | undefined;
   const refillFailures = new Counter({
     name: "postern_refill_failures_total",
-    help: "Keys that a run could not refill; the next one tries again",
+    help: "Keys that a run could not refill; the next run retries them",
     registers: [metrics],
   });
   const common = { log, failures: createLoopFailures(metrics) };
@@ -67,12 +67,12 @@ export function startBackgroundWork(parts: {
     workspaceIds = await listWorkspaceIds(db);
     return false;
   };
-  // A workspace made a moment ago has its credits loaded at once; whatever goes wrong here, the loop does it again.
+  // Lets a new workspace's credits be loaded at once. If it fails, the loop does the same later.
   deps.projection.onDropped((ref) => {
     if (ref?.kind === "workspace" && !isClosing) refreshWorkspaces().catch(() => undefined);
   });
   const loops: Closeable[] = [
-    // Told first, because the turn of a long job under way ends only when it hears of it.
+    // Set first, because a long-running turn ends only when it sees this.
     {
       close: async () => {
         isClosing = true;

@@ -11,7 +11,7 @@ export interface LoopOptions {
   readonly work: () => Promise<boolean | undefined>;
 }
 
-/** Counts what fails in the background, by the name of the loop. */
+/** Counts failures in the background, by the name of the loop. */
 export function createLoopFailures(registry: Registry): Counter<"loop"> {
   return new Counter({
     name: "postern_background_failures_total",
@@ -22,8 +22,8 @@ export function createLoopFailures(registry: Registry): Counter<"loop"> {
 }
 
 /**
- * Works every so often until closed. A failed turn is counted, logged (of failures in a row the first alone), and tried
- * again at the next one. `close` waits for the turn under way.
+ * Runs `work` at an interval until closed. A failed turn is counted, logged (only the first of consecutive ones), and retried at the
+ * next interval. `close` waits for the current turn.
  */
 export function startLoop({ name, everyMs, log, failures, work }: LoopOptions): Closeable {
   let timer: NodeJS.Timeout | undefined;
@@ -39,7 +39,7 @@ export function startLoop({ name, everyMs, log, failures, work }: LoopOptions): 
       isFailing = false;
     } catch (error) {
       failures.inc({ loop: name });
-      if (!isFailing && !isClosed) log.error({ err: error, loop: name }, "failed; it goes on trying");
+      if (!isFailing && !isClosed) log.error({ err: error, loop: name }, "failed; retrying");
       isFailing = true;
     }
     if (!isClosed) timer = setTimeout(next, delayMs);

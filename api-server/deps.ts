@@ -8,28 +8,28 @@ import type { Rarely } from "../edge/rarely.ts";
 import type { CreditService } from "./credits/service.ts";
 import type { KeyVault } from "./key-vault.ts";
 
-/** Everything a handler may reach for. Built once by `start`, or by a test. */
+/** The dependencies of the handlers. Built once, by `start` or by a test. */
 export interface Deps {
   readonly db: Pool;
   readonly projection: Projection;
-  /** Tells the relay, wherever it runs, that there is something in the outbox. Returns at once. */
+  /** Notifies the relay, in whichever process it runs, of new marks. Returns at once. */
   readonly wakeRelay: () => void;
   readonly counters: Counters;
   readonly credits: CreditService;
   readonly events: LineSink;
   readonly pods: PodReports;
-  /** undefined without encryption keys: no key is recoverable. */
+  /** undefined without encryption keys: then no key is recoverable. */
   readonly keyVault: KeyVault | undefined;
   readonly log: Logger;
-  /** For failures that come with every request of an outage: `noteRarely`. */
+  /** For failures that occur with every request of an outage: `noteRarely`. */
   readonly rarely: Rarely;
   /** The wall clock, Unix ms. */
   readonly nowMs: () => number;
   readonly randomBytes: (size: number) => Uint8Array;
-  /** Where `error.type` points: `{docsUrl}/errors/<kind>`. */
+  /** The base URL of `error.type`: `{docsUrl}/errors/<kind>`. */
   readonly docsUrl: string;
-  /** `deciderJson` of this process: what all events of its verifications say. */
+  /** `deciderJson` of this process: the members that all events of its verifications share. */
   readonly decidedBy: string;
-  /** True while a workspace's changes take longer to reach the pods than the promised bound; answers to changes then say so. */
+  /** True while a workspace's changes take longer to reach the pods than the promised bound; responses to changes then say so. */
   readonly propagationDelayed: (workspaceId: string) => boolean;
 }

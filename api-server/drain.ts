@@ -6,10 +6,10 @@ const DRAIN_MS_MAX = 500;
 const LOOK_EVERY_MS = 10;
 
 /**
- * Says goodbye to clients that keep their connections: a server that closes one between two requests may close it just as
- * the next one arrives, which then is lost without an answer. To be called before the server listens; returns what starts the
- * draining, during which requests are still taken and each answer says that it is the last on its connection. It ends when
- * nobody has asked anything for a moment, or after half a second, by when every busy connection has had such an answer.
+ * Lets clients leave their kept connections: a server that closes one between two requests may do so just when the next one
+ * arrives, which is then lost without a response. Call it before the server listens; it returns the function that starts the
+ * draining. While draining, requests are still accepted, and each response says that it is the last on its connection. Draining ends
+ * when no request has arrived for a moment, or after half a second, when every busy connection has had such a response.
  */
 export function prepareDrain(server: Server): () => Promise<void> {
   let isDraining = false;

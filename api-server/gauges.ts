@@ -3,7 +3,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 
-/** What the stores and caches look like from this process, read when the metrics are. */
+/** Exports the state of the stores and caches as seen by this process; read when the metrics are. */
 export function exportGauges(
   registry: Registry,
   { db, edge, projection, counters }: { db: Pool; edge: Edge; projection: Projection; counters: EdgeCounters },
@@ -17,8 +17,8 @@ export function exportGauges(
         this.set(read());
       },
     });
-  // An alert wants to hear of the first workspace for which the promise is broken; what it is compared with says whether it
-  // is one workspace's bulk change or the relay.
+  // An alert should fire for the first workspace for which the promise is broken. The feed's staleness next to it shows whether
+  // the cause is one workspace's bulk change or the relay.
   gauge(
     "postern_projection_staleness_seconds",
     "Age of the knowledge of the workspace where it is oldest; -1 unknown",
@@ -37,7 +37,7 @@ export function exportGauges(
   );
   new Counter({
     name: "postern_projection_refused_total",
-    help: "What was read from the change stream or the records and could not be believed",
+    help: "What was read from the change stream or the records and was refused as invalid",
     labelNames: ["what"],
     registers: [registry],
     collect() {

@@ -10,20 +10,20 @@ import { createPool } from "./store/pool.ts";
 
 const LOOK_EVERY_MS = 1000;
 const ANSWER_MS_MAX = 2000;
-/** A restart that nobody noticed leaves no line, and neither does the moment before the first heartbeat. */
+/** A short restart should not be logged, nor the moment before the first heartbeat. */
 const LOGGED_AFTER_LOOKS = 3;
-/** Whether the store evicts changes by hand only. */
+/** The eviction policy of the store changes only by an administrator. */
 const EVICTION_EVERY_LOOKS = 30;
 const DROPPED_LATELY_MS = 60_000;
 
 export interface HealthWatch extends Closeable {
-  /** What the last look found: a probe is answered at once, however slowly Postgres or the store answer. */
+  /** The result of the last check, so that a probe is answered at once, however slow Postgres or the store are. */
   current(): Health;
 }
 
 /**
- * Looks at everything once a second. A degradation is exported at once, logged when it has lasted for a few looks, and logged
- * again when it has ended. Resolves after the first look.
+ * Checks everything once a second. A degradation is exported at once, logged when it has lasted for a few checks, and logged
+ * again when it is over. Resolves after the first check.
  */
 export async function watchHealth(parts: {
   databaseUrl: string;
@@ -33,13 +33,13 @@ export async function watchHealth(parts: {
   metrics: Registry;
 }): Promise<HealthWatch> {
   const { edge, projection, log, metrics } = parts;
-  // A connection of its own: when traffic takes all others, Postgres is busy, not away.
+  // A separate connection: when traffic uses all others, Postgres is busy, not unreachable.
   const db = createPool(parts.databaseUrl, {
     connectionsMax: 1,
     applicationName: "postern-health",
     connectMsMax: ANSWER_MS_MAX,
   });
-  /** For how many looks in a row. */
+  /** For how many consecutive checks. */
   const lasting = new Map<DegradationReason, number>();
   let health: Health;
   let looks = 0;
@@ -57,7 +57,7 @@ export async function watchHealth(parts: {
           await within(ANSWER_MS_MAX, client.query("select 1"));
           client.release();
         } catch (error) {
-          // One that does not answer would hold up the next look as well.
+          // A connection that does not answer would delay the next check too.
           client.release(true);
           throw error;
         }
@@ -65,7 +65,7 @@ export async function watchHealth(parts: {
       answers(() => edge.ping()),
     ]);
     if (storeAnswers && (!storeAnswered || looks % EVICTION_EVERY_LOOKS === 0)) {
-      // One that fails here is found away by the next look.
+      // If this fails, the next check finds the store unreachable.
       await answers(async () => {
         const { evictionPolicy = "noeviction" } = await within(ANSWER_MS_MAX, edge.info());
         storeEvicts = evictionPolicy !== "noeviction";
@@ -131,7 +131,7 @@ export async function watchHealth(parts: {
 function exportHealth(metrics: Registry, current: () => Health): void {
   new Gauge({
     name: "postern_degraded",
-    help: "1 while something is wrong that does not keep this replica from serving, by reason",
+    help: "1 while there is a problem that does not prevent this replica from serving, by reason",
     labelNames: ["reason"],
     registers: [metrics],
     collect() {
@@ -143,7 +143,7 @@ function exportHealth(metrics: Registry, current: () => Health): void {
   });
   new Gauge({
     name: "postern_ready",
-    help: "1 while this replica can serve something",
+    help: "1 while this replica can serve requests",
     registers: [metrics],
     collect() {
       this.set(current().ready ? 1 : 0);
@@ -151,7 +151,7 @@ function exportHealth(metrics: Registry, current: () => Health): void {
   });
 }
 
-/** Whether it did not throw: what is wrong is told by what does not answer, and not by how. */
+/** Whether it resolved. Only the fact that a store does not answer is used, not its error. */
 async function answers(ask: () => Promise<unknown>): Promise<boolean> {
   try {
     await ask();

@@ -13,36 +13,36 @@ const observed = (changes: Partial<Observation> = {}): Observation => ({
 const NEVER = Number.POSITIVE_INFINITY;
 
 test.each<{ name: string; seen: Partial<Observation>; ready: boolean; degradations: string[] }>([
-  { name: "all is well", seen: {}, ready: true, degradations: [] },
-  { name: "the store is away", seen: { storeAnswers: false }, ready: true, degradations: ["store-away"] },
+  { name: "everything works", seen: {}, ready: true, degradations: [] },
+  { name: "the store is unreachable", seen: { storeAnswers: false }, ready: true, degradations: ["store-away"] },
   { name: "the store evicts", seen: { storeEvicts: true }, ready: true, degradations: ["store-evicts"] },
   { name: "events were dropped", seen: { eventsDroppedLately: true }, ready: true, degradations: ["events-dropped"] },
   {
-    name: "nothing is known of changes, and Postgres answers",
+    name: "no changes arrive, and Postgres answers",
     seen: { feedStalenessMs: NEVER, stalenessMs: NEVER, storeAnswers: false },
     ready: true,
     degradations: ["store-away", "propagation-late"],
   },
   {
-    name: "one workspace lags behind, and Postgres has just gone",
+    name: "one workspace lags, and Postgres has just become unreachable",
     seen: { stalenessMs: 90_000, postgresAwayMs: 1 },
     ready: true,
     degradations: ["postgres-away", "propagation-late"],
   },
   {
-    name: "Postgres is away within the bound",
+    name: "Postgres is unreachable within the bound",
     seen: { postgresAwayMs: 30_000, feedStalenessMs: 30_000, stalenessMs: 30_000 },
     ready: true,
     degradations: ["postgres-away"],
   },
   {
-    name: "Postgres is away and what is known is too old",
+    name: "Postgres is unreachable and the data is too stale",
     seen: { postgresAwayMs: 5_000, feedStalenessMs: 30_001, stalenessMs: 30_001 },
     ready: false,
     degradations: ["postgres-away", "propagation-late"],
   },
   {
-    name: "Postgres is away for this replica alone, past the bound",
+    name: "Postgres is unreachable only for this replica, beyond the bound",
     seen: { postgresAwayMs: 30_001 },
     ready: false,
     degradations: ["postgres-away"],

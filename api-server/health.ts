@@ -1,15 +1,15 @@
 /*
- * What an api-server says of itself to whoever decides where traffic goes, and to whoever is paged.
+ * The health that an api-server reports, for routing and for alerts.
  *
- * Readiness answers one question: can this replica serve anything? All replicas share Postgres and the store, so that what is
- * wrong there is wrong everywhere: a replica that calls itself unready for it takes the Service its last endpoint, and with it
- * every fallback. Such faults are degradations. They are told by `/readyz?verbose`, a metric and the log.
+ * Readiness answers one question: can this replica serve anything? All replicas share Postgres and the store, so a problem there
+ * affects all of them: if replicas became unready because of it, the Service would lose its last endpoint, and with it
+ * every fallback. Such problems are degradations. They are reported by `/readyz?verbose`, a metric and the log.
  */
 
-/** The promise: so long a change may take to be enforced everywhere. */
+/** The promise: the longest time until a change is enforced everywhere. */
 export const PROPAGATION_BOUND_MS = 30_000;
 
-/** Each reason, with what it means for callers. Shown to anybody who asks, so that nothing of the installation is in it. */
+/** Each reason, with its meaning for callers. Visible to anyone, so it must not describe the installation. */
 export const DEGRADATIONS = {
   "postgres-away":
     "Postgres does not answer: keys and limits that are cached are decided while that counts as fresh, all else is 500",
@@ -24,15 +24,15 @@ export type DegradationReason = keyof typeof DEGRADATIONS;
 
 export const REASONS = Object.keys(DEGRADATIONS) as DegradationReason[];
 
-/** What one look at everything found. */
+/** The result of one check. */
 export interface Observation {
   /** For how long Postgres has not answered, ms; 0 while it does. */
   readonly postgresAwayMs: number;
   readonly storeAnswers: boolean;
   readonly storeEvicts: boolean;
-  /** Age of what this process knows of most workspaces, ms: one that lags behind takes nothing from the others. */
+  /** Staleness of most workspaces, ms: a single lagging workspace does not affect the others. */
   readonly feedStalenessMs: number;
-  /** Age of what this process knows of the workspace of which it is oldest, ms. */
+  /** Staleness of the stalest workspace, ms. */
   readonly stalenessMs: number;
   readonly eventsDroppedLately: boolean;
 }
@@ -46,8 +46,8 @@ export interface Health {
 export const HEALTHY: Health = { ready: true, degradations: [] };
 
 /**
- * Without Postgres a replica is ready for as long as it may answer from its cache. When only this one has lost it, the others
- * keep what it knows fresh; it is not ready all the same once the bound is over, because they can do what it cannot.
+ * Without Postgres a replica is ready for as long as it may answer from its cache. If only this replica has lost Postgres, its data
+ * stays fresh; still it becomes unready after the bound, because the other replicas can do more.
  */
 export function judgeHealth(seen: Observation): Health {
   const knowsEnough = seen.postgresAwayMs <= PROPAGATION_BOUND_MS && seen.feedStalenessMs <= PROPAGATION_BOUND_MS;

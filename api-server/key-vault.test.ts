@@ -10,20 +10,20 @@ const vault = createKeyVault([current, old], { randomBytes });
 const owner = { workspaceId: "ws_1", keyId: "key_1" };
 const KEY = "prod_5Kd3NBUAdUnhyzenEwVLy9pBKxSwXvE9FMPyR4UKZvpe";
 
-test("what is sealed opens again, whatever it is", () => {
+test("any string can be encrypted and decrypted", () => {
   for (const key of [KEY, "x", "schlüssel 🗝", "k".repeat(512)]) {
     expect(vault.open(owner, vault.seal(owner, key))).toEqual({ key });
   }
 });
 
-test("the same string is never sealed to the same bytes", () => {
+test("the same string is never encrypted to the same bytes", () => {
   const [one, other] = [vault.seal(owner, KEY), vault.seal(owner, KEY)];
   expect(one.nonce).not.toEqual(other.nonce);
   expect(one.ciphertext).not.toEqual(other.ciphertext);
   expect(Buffer.from(one.ciphertext).includes(KEY.slice(0, 8))).toBe(false);
 });
 
-test("the first encryption key seals, and all of them open", () => {
+test("the first encryption key encrypts, and all of them decrypt", () => {
   const before = createKeyVault([old], { randomBytes });
   expect(vault.seal(owner, KEY).encryptionKeyId).toBe("2026");
   expect(vault.sealingKeyId).toBe("2026");
@@ -31,7 +31,7 @@ test("the first encryption key seals, and all of them open", () => {
   expect(before.open(owner, vault.seal(owner, KEY))).toEqual({ problem: "the encryption key 2026 is not configured" });
 });
 
-describe("what does not open", () => {
+describe("what cannot be decrypted", () => {
   const sealed = vault.seal(owner, KEY);
   const flip = (bytes: Uint8Array, at: number): Uint8Array =>
     Uint8Array.from(bytes, (byte, i) => (i === (at + bytes.length) % bytes.length ? byte ^ 1 : byte));
@@ -59,7 +59,7 @@ describe("what does not open", () => {
   });
 });
 
-test("the stored form is as docs/decisions/0008 tells it: another implementation opens it", async () => {
+test("the stored form is as described in docs/decisions/0008: another implementation decrypts it", async () => {
   const { nonce, ciphertext } = vault.seal(owner, KEY);
   const text = (value: string) => new TextEncoder().encode(value);
   const encryptionKey = await subtle.importKey("raw", Uint8Array.from(current.secret), "HKDF", false, ["deriveKey"]);

@@ -4,7 +4,7 @@ import { onApi, onNamespace, onRbac } from "./needed-permissions.ts";
 import { type Call, type CallNeeding, defineProcedure } from "./procedure.ts";
 
 /*
- * The compiler holds what handlers require against what their procedure declares: `npm run check` fails when one of the lines
+ * The compiler checks what handlers require against what their procedure declares: `npm run check` fails when one of the lines
  * below that must not compile does.
  */
 

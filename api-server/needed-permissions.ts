@@ -16,22 +16,22 @@ export interface NeededPermission<Type extends PermissionType = PermissionType, 
 export type NeededPermissions = Readonly<Record<string, NeededPermission>>;
 
 /**
- * What a root key allows, restricted to the permissions that were declared. Properties and not methods, so that the
- * compiler compares their parameters: a helper is given no call whose procedure has not declared what the helper requires.
+ * The permissions of a root key, restricted to those that were declared. Properties and not methods, so that the
+ * compiler compares their parameters: a helper accepts only calls whose procedure has declared what the helper requires.
  */
 export interface Grants<Needed extends NeededPermission> {
   /**
-   * @param id of the object that the call is about; without one only the form with `*` is enough.
+   * @param id of the object of the call; without one only the form with `*` is enough.
    * @throws PublicError 403 `forbidden`, which names what would have been enough and never what is held.
    */
   readonly require: (needed: Needed, id?: string) => void;
-  /** The same question without the refusal. */
+  /** The same check without an error. */
   readonly holds: (needed: Needed, id?: string) => boolean;
-  /** Whether it is held for any object at all. */
+  /** Whether it is held for any object. */
   readonly holdsForSome: (needed: Needed) => boolean;
 }
 
-/** Literal types all the way: two permissions are of one type only when they are the same one. */
+/** Literal types throughout: two permissions have the same type only when they are the same permission. */
 const declare =
   <Type extends PermissionType>(type: Type, orFor?: NeededPermission["orFor"]) =>
   <Action extends ActionOf<Type>>(action: Action, when?: string): NeededPermission<Type, Action> => ({
@@ -42,19 +42,19 @@ const declare =
     ...(when === undefined ? {} : { when }),
   });
 
-/** On the API that the call is about: `A(x)` of api-v2.md section 1. */
+/** On the API of the call: `A(x)` of api-v2.md section 1. */
 export const onApi = declare("api", "apiId");
 /** On no API in particular. */
 export const onApis = declare("api");
-/** On the rate-limit namespace that the call is about: `L(x)` of api-v2.md section 1. */
+/** On the rate-limit namespace of the call: `L(x)` of api-v2.md section 1. */
 export const onNamespace = declare("ratelimit", "namespaceId");
 /** On no rate-limit namespace in particular. */
 export const onNamespaces = declare("ratelimit");
-/** On the identity that the call is about: `I(x)` of api-v2.md section 1. Only reading has a form with an id. */
+/** On the identity of the call: `I(x)` of api-v2.md section 1. Only reading has a form with an id. */
 export const onIdentity = declare("identity", "identityId");
 /** On no identity in particular. */
 export const onIdentities = declare("identity");
-/** Roles and permissions, of which none has a tuple of its own: `R(x)` of api-v2.md section 1. */
+/** For roles and permissions, which have no tuples with ids: `R(x)` of api-v2.md section 1. */
 export const onRbac = declare("rbac");
 
 /** In Markdown: "`api.*.read_key` or `api.<apiId>.read_key`". */

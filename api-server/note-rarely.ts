@@ -1,6 +1,6 @@
 import type { Deps } from "./deps.ts";
 
-/** Logs a failure that every request of an outage meets: of each kind of `message` one line in five seconds, with how many there were. */
+/** Logs a failure that every request of an outage causes: one line in five seconds for each `message`, with the number of failures. */
 export function noteRarely(
   { rarely, log }: Pick<Deps, "rarely" | "log">,
   { reason, message }: { reason: string; message: string },

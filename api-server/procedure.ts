@@ -4,19 +4,19 @@ import type { Deps } from "./deps.ts";
 import type { Grants, NeededPermission, NeededPermissions } from "./needed-permissions.ts";
 
 /*
- * The shape of a procedure. One file per procedure, wearing its path, exports one of these: its schemas, what the root
- * key must be allowed, and its handler. Everything that stands before every handler (size, header, body, root key, quota)
+ * The type of a procedure. One file per procedure, named after its path, exports one of these: its schemas, the permissions
+ * that the root key needs, and its handler. Everything before a handler (size, header, body, root key, quota)
  * and everything after it (envelope, error body, request id) is in plugins/.
  */
 
-/** Who calls, and for which workspace. What the root key may do is asked of the call. */
+/** The caller and its workspace. The call itself checks the permissions of its root key. */
 export interface Caller {
   readonly workspaceId: string;
   readonly rootKeyId: string;
   readonly rootKeyName: string | undefined;
 }
 
-/** The headers of a client that manages objects from somewhere else (api-v2.md section 24.1). */
+/** The headers of a client that manages objects, such as the operator (api-v2.md section 24.1). */
 export interface Management {
   /** `<cluster>/<kind>/<namespace>/<name>`, undefined when the header was not sent. */
   readonly manager: string | undefined;
@@ -24,15 +24,15 @@ export interface Management {
   readonly release: boolean;
 }
 
-/** What the request itself says, for audit rows, events and IP allow-lists. */
+/** Details of the request, for audit rows, events and IP allow-lists. */
 export interface Origin {
   readonly requestId: string;
-  /** The client's address: the connection's, or what a trusted proxy says of it. */
+  /** The client's address: that of the connection, or the one that a trusted proxy reports. */
   readonly clientIp: string;
   readonly userAgent: string | undefined;
 }
 
-/** A call of which `Needed` may be required: what a helper says that requires something of the root key. */
+/** A call whose procedure declares `Needed`: the parameter of a helper that requires a permission. */
 export interface CallNeeding<Body, Needed extends NeededPermission> extends Grants<Needed> {
   readonly body: Body;
   readonly caller: Caller;
@@ -47,7 +47,7 @@ export type Call<Body, Permissions extends NeededPermissions = Readonly<Record<n
   Permissions[keyof Permissions]
 >;
 
-/** What a handler gives that has written its data as JSON itself: text that is just as its schema would have it. */
+/** The result of a handler that has serialized its data itself: JSON exactly as its schema would produce it. */
 export class DataJson {
   readonly json: string;
 
@@ -66,17 +66,17 @@ interface Documented<Permissions extends NeededPermissions = NeededPermissions> 
   /** `keys.createKey`: served as `POST /v2/keys.createKey`. */
   readonly path: `${string}.${string}`;
   /**
-   * `change`: pods have to learn of what it does, and it minds who manages the object. `read`: it leaves every object as it was;
-   * what it counts or spends is not one.
+   * `change`: pods must learn of its effect, and the manager of the object matters. `read`: every object stays unchanged; counting
+   * and spending do not count as changes.
    */
   readonly effect: "read" | "change";
   /** One line, imperative. */
   readonly summary: string;
-  /** Some sentences for the person who calls it; Markdown. */
+  /** Some sentences for its callers, in Markdown. */
   readonly description: string;
-  /** What the root key must be allowed: all of these, each when it says so. */
+  /** The permissions that the root key needs: all of them, each under its own condition. */
   readonly permissions: Permissions;
-  /** Kinds that this procedure adds to those which every procedure can give. */
+  /** Error kinds of this procedure, in addition to those of every procedure. */
   readonly errors: readonly ErrorKind[];
   /** Marked `x-postern-addition` in the OpenAPI document (api-v2.md section 24). */
   readonly addition?: true;
@@ -90,7 +90,7 @@ export interface Procedure<
   readonly body: Body;
   readonly data: Data;
   readonly paginated?: false;
-  /** May answer at once where there is nothing to wait for. */
+  /** May return without a promise when there is nothing to wait for. */
   readonly handle: (call: Call<z.output<Body>, Permissions>) => Promise<z.input<Data>> | DataJson | Promise<DataJson>;
 }
 
@@ -106,12 +106,12 @@ export interface ListProcedure<
   readonly handle: (call: Call<z.output<Body>, Permissions>) => Promise<Page<z.input<Item>>>;
 }
 
-/** Any procedure, where its body's type does not matter: the list of all of them, and what serves them. */
+/** Any procedure, where the type of its body does not matter: for the list of all, and for the code that serves them. */
 export type AnyProcedure = (Omit<Procedure, "handle"> | Omit<ListProcedure, "handle">) & {
   readonly handle: (call: Call<never, NeededPermissions>) => Promise<unknown> | DataJson;
 };
 
-/** Returns the procedure as it is; exists so that the handler's types follow from the schemas and the permissions. */
+/** Returns the procedure unchanged; it only makes the handler's types follow from the schemas and the permissions. */
 export const defineProcedure = <
   Body extends z.ZodType,
   Data extends z.ZodType,
@@ -120,7 +120,7 @@ export const defineProcedure = <
   procedure: Procedure<Body, Data, Permissions>,
 ): Procedure<Body, Data, Permissions> => procedure;
 
-/** The same for a list: its success body has `pagination` beside `data` (api-v2.md section 8). */
+/** The same for a list: its success body has `pagination` next to `data` (api-v2.md section 8). */
 export const defineListProcedure = <
   Body extends z.ZodType,
   Item extends z.ZodType,

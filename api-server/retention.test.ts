@@ -24,7 +24,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** As the api-server's: a failure is a turn's own. */
+/** As in the api-server: a failure belongs to its turn. */
 const failures: unknown[] = [];
 const runTurns: RunTurns = async (workspaceIds, work) => {
   let isMore = false;
@@ -34,13 +34,13 @@ const runTurns: RunTurns = async (workspaceIds, work) => {
   return isMore;
 };
 
-/** Runs until there is nothing left. Returns the metrics. */
+/** Runs until nothing is left to remove. Returns the metrics. */
 async function run(days: RetentionDays = DEFAULT_RETENTION_DAYS): Promise<string> {
   const metrics = new Registry();
   const retention = new Retention({ db, nowMs: () => NOW_MS, days, runTurns, metrics });
   for (let round = 0; await retention.round(); round++) {
     expect(round).toBeLessThan(50);
-    // The marks that the removed rows leave; there is no relay here.
+    // Deletes the marks of the removed rows, because no relay runs here.
     await db.query("delete from outbox");
   }
   return metrics.metrics();
@@ -68,7 +68,7 @@ const addKey = (id: string, ws: string, given: { apiId: string; identityId?: str
     [id, ws, given.apiId, given.identityId ?? null, given.deletedAt ?? null],
   );
 
-test("deleted rows go after their time, what lives and what was deleted lately stays, in every workspace", async () => {
+test("deleted rows are removed after their time; live and recently deleted ones are kept, in every workspace", async () => {
   for (const ws of ["ws_a", "ws_b"]) {
     await addApi(`api_live_${ws}`, ws, null);
     await addKey(`key_live_${ws}`, ws, { apiId: `api_live_${ws}` });
@@ -83,7 +83,7 @@ test("deleted rows go after their time, what lives and what was deleted lately s
   expect(metrics).toContain(`postern_retention_finished_timestamp_seconds ${NOW_MS / 1000}`);
 });
 
-test("what something still names stays until that is gone: an API by a key, an identity by a key, a namespace by a policy", async () => {
+test("a row that is referred to is kept until the reference is gone: an API by a key, an identity by a key, a namespace by a policy", async () => {
   await addApi("api_named", "ws_a", OLD_MS);
   await addApi("api_free", "ws_a", OLD_MS);
   await addApi("api_live", "ws_a", null);
@@ -112,7 +112,7 @@ test("what something still names stays until that is gone: an API by a key, an i
   expect(await ids("apis")).toBe("api_live api_named");
   expect(await ids("identities")).toBe("id_named id_of_deleted");
   expect(await ids("ratelimit_namespaces")).toBe("rlns_named rlns_of_override");
-  // Once nothing names them they go too.
+  // Without references they are removed too.
   await db.query("update keys set deleted_at = $1", [OLD_MS]);
   await db.query("update policies set deleted_at = $1", [OLD_MS]);
   await db.query("update ratelimit_overrides set deleted_at = $1", [OLD_MS]);
@@ -121,7 +121,7 @@ test("what something still names stays until that is gone: an API by a key, an i
   expect(await ids("apis")).toBe("api_live");
 });
 
-test("the audit log goes in batches, oldest first, and a row that is held keeps none waiting", async () => {
+test("the audit log is removed in batches, oldest first, and a locked row does not block others", async () => {
   const add = (ws: string, count: number, ms: number) =>
     db.query(
       `insert into audit_log (id, workspace_id, time, event, description, actor, targets)
@@ -152,7 +152,7 @@ test("with 0 days nothing is ever removed", async () => {
   expect([await ids("apis"), await ids("audit_log")]).toEqual(["api_1", "a"]);
 });
 
-test("while the outbox is deep it waits, and what fails of one kind keeps no other from going", async () => {
+test("while the outbox is deep it waits, and a failure of one kind does not affect the others", async () => {
   await addApi("api_1", "ws_a", OLD_MS);
   await db.query(
     "insert into outbox (workspace_id, kind, id) select 'ws_a', 'api', n::text from generate_series(1, 2500) n",
@@ -160,7 +160,7 @@ test("while the outbox is deep it waits, and what fails of one kind keeps no oth
   await run();
   expect(await ids("apis")).toBe("api_1");
   await db.query("delete from outbox");
-  // A trigger that refuses stands for whatever may refuse.
+  // A trigger that refuses simulates any refusal.
   await db.query(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`);
   await db.query("create trigger refuse before delete on identities for each row execute function refuse()");
   await addIdentity("id_1", "ws_a", OLD_MS);

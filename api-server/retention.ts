@@ -16,13 +16,13 @@ import { listEveryWorkspaceId } from "./store/workspaces.ts";
 import type { RunTurns } from "./workspace-turns.ts";
 
 /*
- * Removes what is older than it is to be kept: hourly, a batch of each kind in each workspace's turn, again and again until
- * nothing is left. Several api-servers may do so at once; each passes over the rows that another one holds.
+ * Removes data after its retention time: hourly, one batch of each kind in each workspace's turn, repeated until
+ * nothing is left. Several api-servers may do so at once; each skips the rows that another one has locked.
  */
 
 const HOUR_MS = 3_600_000;
 const ROWS_MAX = 500;
-/** Removed rows leave marks. While the relay has so many to carry, those of changes come first. */
+/** Removed rows leave marks. While the relay has this many to relay, those of changes come first. */
 const OUTBOX_MAX = 2_000;
 
 export interface RetentionDays {
@@ -40,7 +40,7 @@ interface Kept {
   readonly remove: RemoveBatch;
 }
 
-/** Those that name others first. */
+/** Rows that refer to others first. */
 const KEPT: readonly Kept[] = [
   { what: "audit", of: "audit", remove: removeAudit },
   { what: "overrides", of: "deleted", remove: removeDeletedOverrides },
@@ -62,7 +62,7 @@ export class Retention {
     const registers = [options.metrics];
     this.#removed = new Counter({
       name: "postern_retention_removed_total",
-      help: "Rows removed because they were kept for long enough",
+      help: "Rows removed after their retention time",
       labelNames: ["what"],
       registers,
     });
@@ -93,7 +93,7 @@ export class Retention {
     return false;
   }
 
-  /** What fails of one kind keeps no other from being removed. */
+  /** A failure of one kind does not affect the others. */
   async #turn(workspaceId: string): Promise<boolean> {
     const { db, nowMs, days } = this.#options;
     let isMore = false;

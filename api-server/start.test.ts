@@ -81,14 +81,14 @@ async function isWhole(api: ApiServer): Promise<boolean> {
   return status === "ready" && degradations.length === 0;
 }
 
-/** Closes it, and tells how long that took. */
+/** Closes it, and returns how long that took. */
 async function closeMs(api: ApiServer): Promise<number> {
   const startedAt = performance.now();
   await api.close();
   return performance.now() - startedAt;
 }
 
-/** Connections to the database, other than the one that asks. */
+/** Connections to the database, except the one that counts them. */
 async function connections(): Promise<number> {
   const db = createPool(database.url, { connectionsMax: 1 });
   try {
@@ -103,7 +103,7 @@ async function connections(): Promise<number> {
   }
 }
 
-test("it is whole when everything is projected, and closes in time with no connection left", async () => {
+test("it has no degradation when everything is projected, and closes in time with no connection left", async () => {
   const api = await started(aMemoryEdge(), { rootKey: ROOT_KEY });
   await waitFor("it to be whole", () => isWhole(api));
   expect((await call(api, "apis.createApi", ROOT_KEY, { name: "payments" })).status).toBe(200);
@@ -112,7 +112,7 @@ test("it is whole when everything is projected, and closes in time with no conne
   await waitFor("the connections to be gone", async () => (await connections()) === 0);
 });
 
-test("a root key from outside is registered at each start, with every grant of this version, and stays the same one", async () => {
+test("a configured root key is registered at each start, with every grant of this version, and keeps its id", async () => {
   const edge = aMemoryEdge();
   const first = await startOn(edge, { rootKey: ROOT_KEY });
   await first.close();
@@ -124,7 +124,7 @@ test("a root key from outside is registered at each start, with every grant of t
   expect((await db.query("select id from root_keys")).rowCount).toBe(1);
 });
 
-test("a root key that could be guessed is refused, and the refusal does not repeat it", async () => {
+test("a root key that is too short is refused, and the refusal does not repeat it", async () => {
   const short = "twenty-one-characters";
   expect(short).toHaveLength(21);
   const failure = await startOn(aMemoryEdge(), { rootKey: short }).catch((error: Error) => error);
@@ -134,7 +134,7 @@ test("a root key that could be guessed is refused, and the refusal does not repe
   await waitFor("the connections to be gone", async () => (await connections()) === 0);
 });
 
-test("each start of dev makes a root key and revokes the one that the last start made", async () => {
+test("each start of dev makes a root key and revokes that of the previous start", async () => {
   const edge = aMemoryEdge();
   const first = await startOn(edge);
   const { rootKey: old } = await first.devRootKey(undefined);
@@ -166,7 +166,7 @@ test("a Redis that evicts keys is a degradation", async () => {
   });
 });
 
-test("it starts while Redis is away, is whole when that is back, and closes in time while it is away again", async () => {
+test("it starts without Redis, recovers when Redis is back, and closes in time without it", async () => {
   const { edge, redis } = await aRedisEdge();
   await redis.kill();
   const api = await started(edge, { rootKey: ROOT_KEY });
@@ -197,7 +197,7 @@ test("a database that cannot be reached fails the start and leaves nothing runni
   await expect(startOn(aMemoryEdge(), { databaseUrl: url.href })).rejects.toThrow();
 });
 
-test("its metrics tell how far the relay is", async () => {
+test("its metrics show the progress of the relay", async () => {
   const api = await started(aMemoryEdge());
   await waitFor("the first heartbeat", async () => {
     const text = await (await fetch(`${api.url}/metrics`)).text();

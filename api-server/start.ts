@@ -43,49 +43,49 @@ const EVENTS_BYTES_MAX = 256 * 1024 * 1024;
 
 export interface ApiServerConfig {
   readonly databaseUrl: string;
-  /** Opened, and closed, by whoever starts the server. */
+  /** Opened and closed by the caller. */
   readonly edge: Edge;
   readonly host: string;
   /** 0 lets the kernel choose. */
   readonly port: number;
   readonly logger: Logger;
-  /** Where error types point; the server's own pages when left out. */
+  /** Base URL of error types; the server's own pages when left out. */
   readonly docsUrl?: string | undefined;
   readonly region?: string | undefined;
   readonly trustedProxies?: readonly string[] | undefined;
-  /** A root key from outside, registered for the default workspace with every grant. */
+  /** A configured root key, registered for the default workspace with every grant. */
   readonly rootKey?: string | undefined;
-  /** That all streams of events together may take in their store; 256 MiB when left out. */
+  /** Memory that all event streams together may use; 256 MiB when left out. */
   readonly eventsBytesMax?: number | undefined;
   /** For how many days the audit log and deleted rows are kept; 90 and 30 when left out. */
   readonly retentionDays?: RetentionDays | undefined;
-  /** For recoverable keys: the first one encrypts, all decrypt. None, when left out. */
+  /** For recoverable keys: the first one encrypts, all decrypt. None when left out. */
   readonly encryptionKeys?: readonly [EncryptionKey, ...EncryptionKey[]] | undefined;
 }
 
 export interface ApiServer {
   readonly url: string;
   readonly deps: Deps;
-  /** Whether this process is the one that relays. */
+  /** Whether this process is the relay's leader. */
   isRelaying(): boolean;
-  /** Refills what is due on a UTC date (`YYYY-MM-DD`), today when left out. undefined: another process is at it. */
+  /** Refills what is due on a UTC date (`YYYY-MM-DD`), today when left out. undefined: another process is refilling. */
   refill(today?: string): Promise<RefillRun | undefined>;
-  /** For `postern dev`: the root key of this start. The one that the last start made is revoked. */
+  /** For `postern dev`: the root key of this start. That of the previous start is revoked. */
   devRootKey(given: string | undefined): Promise<{ workspaceId: string; rootKey: string }>;
-  /** Stops taking requests, finishes those under way, writes what is still to be written. */
+  /** Stops accepting requests, finishes those in flight, writes what is left to write. */
   close(): Promise<void>;
 }
 
-/** Starts everything that an api-server is. Throws when the database cannot be reached or migrated, or the port is taken. */
+/** Starts all parts of an api-server. Throws when the database cannot be reached or migrated, or the port is taken. */
 export async function start(config: ApiServerConfig): Promise<ApiServer> {
   const { logger: log } = config;
   await migrate(config.databaseUrl, {
-    onBlocked: (blocked) => log.warn(blocked, "a migration did not get its locks in time; it tries again"),
+    onBlocked: (blocked) => log.warn(blocked, "a migration did not get its locks in time; retrying"),
   });
   const db = createPool(config.databaseUrl, {
     applicationName: "postern-api-server",
     onIdleError: (error) => {
-      // Postgres may well be stopping too.
+      // Postgres may be shutting down too.
       if (!running.isStopping) log.warn({ err: error }, "lost an idle connection to Postgres");
     },
   });
@@ -103,12 +103,12 @@ interface Running {
   readonly db: Pool;
   isStopping: boolean;
   app?: FastifyInstance;
-  /** Before the server closes: lets clients leave the connections that they keep. */
+  /** Before the server closes: lets clients leave their kept connections. */
   drainRequests?: () => Promise<void>;
   loops: Closeable[];
   projection?: Projection;
   counters?: EdgeCounters;
-  /** What is still to be written when nothing new comes in any more. */
+  /** Writes what is left when no new requests arrive. */
   drain?: () => Promise<void>;
 }
 
@@ -151,7 +151,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     rarely: new Rarely(),
     nowMs,
     randomBytes,
-    // The server's own pages, unless it is known under another address; which port it has, it learns when it listens.
+    // By default the server's own pages; its port is known only when it listens.
     get docsUrl() {
       return config.docsUrl ?? url;
     },
@@ -171,7 +171,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
   running.app = app;
   running.drainRequests = prepareDrain(app.server);
   await keepPartitions(db, nowMs());
-  // A store that is away gets them from the loop that does so ever after.
+  // If the store is unreachable, the loop for scripts loads them later.
   await atMost(SCRIPTS_WAIT_MS, edge.loadScripts());
 
   const relay = startRelay({
@@ -215,8 +215,8 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
 }
 
 /**
- * No new requests, then no new work, then what is left to write, then what all of them need. Everything is over within five
- * seconds also when a store hangs: what could not be written by then is written after the next start, or was a statistic.
+ * Stops requests, then background work, then writes what is left, then closes what all of them use. It ends within five
+ * seconds also when a store hangs: what could not be written by then is written after the next start, or was only statistics.
  */
 async function stop(running: Running): Promise<void> {
   running.isStopping = true;
@@ -230,7 +230,7 @@ async function stop(running: Running): Promise<void> {
   await atMost(300, db.end());
 }
 
-/** Waits for the work, but no longer than that; how it ends does not matter any more. */
+/** Waits for the work at most this long, and ignores its result. */
 async function atMost(ms: number, work: Promise<unknown> | undefined): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const tooLate = new Promise<void>((resolve) => {

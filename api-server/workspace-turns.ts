@@ -4,15 +4,15 @@ import { Rarely } from "../edge/rarely.ts";
 import { within } from "../edge/redis/script.ts";
 
 /*
- * A round over workspaces in which each has a turn of its own, with a try and a bounded time: bad data, a flood or an attack of
- * one ends its own turn, and the others have theirs. A turn that takes too long goes on beside the rounds that follow, and its
- * workspace has no second one until it has ended.
+ * A round over workspaces in which each has its own turn, with a try and a time limit: bad data, a flood or an attack of
+ * one ends only its own turn. A turn that takes too long continues in parallel with later rounds, and its
+ * workspace gets no second one until it has ended.
  */
 
 const AT_ONCE = 4;
 const TURN_MS_MAX = 2_000;
 
-/** Does `work` for each workspace. It returns true when there is more to do for its workspace; the round, when any does. */
+/** Runs `work` for each workspace, which returns true when there is more to do; the round returns true when any does. */
 export type RunTurns = (
   workspaceIds: readonly string[],
   work: (workspaceId: string) => Promise<boolean>,
@@ -32,7 +32,7 @@ export function createTurns({
   const underWay = new Set<string>();
   const failing = new Set<string>();
 
-  /** Never throws. Of failures in a row, the first alone is logged. */
+  /** Never throws. Logs only the first of consecutive failures. */
   async function takeTurn(workspaceId: string, work: (workspaceId: string) => Promise<boolean>): Promise<boolean> {
     underWay.add(workspaceId);
     try {
@@ -41,8 +41,7 @@ export function createTurns({
       return isMore;
     } catch (error) {
       failures.inc({ loop });
-      if (!failing.has(workspaceId))
-        log.error({ err: error, loop, workspaceId }, "failed for a workspace; it goes on trying");
+      if (!failing.has(workspaceId)) log.error({ err: error, loop, workspaceId }, "failed for a workspace; retrying");
       failing.add(workspaceId);
       return false;
     } finally {
@@ -57,7 +56,7 @@ export function createTurns({
       for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
         const workspaceId = id;
         const turn = within(turnMsMax, takeTurn(workspaceId, work)).catch(() => {
-          log.warn({ loop, workspaceId }, "a workspace takes long; the others go on");
+          log.warn({ loop, workspaceId }, "a workspace takes long; the others continue");
           return false;
         });
         if (await turn) isMore = true;
@@ -68,13 +67,13 @@ export function createTurns({
   };
 }
 
-/** Counts and, now and then, logs what was found in the shared store and cannot be ours. */
+/** Counts and, now and then, logs what was found in the shared store that we did not write. */
 export type NoteRefused = (workspaceId: string, found: { what: string; count: number }) => void;
 
 export function createRefusals({ log, registry }: { log: Pick<Logger, "warn">; registry: Registry }): NoteRefused {
   const total = new Counter({
     name: "postern_store_refused_total",
-    help: "What lay in the shared store under a workspace's prefix and cannot have been written by us; it was removed",
+    help: "Values in the shared store under a workspace's prefix that we did not write; they were removed",
     labelNames: ["what"],
     registers: [registry],
   });
@@ -84,6 +83,9 @@ export function createRefusals({ log, registry }: { log: Pick<Logger, "warn">; r
     total.inc({ what }, count);
     const times = rarely.note(`${what} ${workspaceId}`);
     if (times === undefined) return;
-    log.warn({ workspaceId, what, count, times }, "the shared store held what is not ours; it was removed");
+    log.warn(
+      { workspaceId, what, count, times },
+      "the shared store held values that we did not write; they were removed",
+    );
   };
 }

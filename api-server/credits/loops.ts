@@ -31,7 +31,7 @@ export async function loadRequested({
   });
 }
 
-/** All in one transaction; one by one when that fails for a reason that may be one of theirs. Throws the last failure. */
+/** Loads all in one transaction; one by one if that fails for a reason that may concern a single one. Throws the last failure. */
 async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Promise<void> {
   try {
     await credits.load(refs);
@@ -49,7 +49,7 @@ async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Prom
 
 /**
  * Writes to Postgres what was spent in the shared counters. A mark is cleared only after the commit, and only if the
- * counter has not moved on. Returns true when there may be more.
+ * counter has not changed since. Returns true when there may be more.
  */
 export async function writeSpentBehind({
   store,

@@ -17,14 +17,14 @@ import { inUnmarkedTransaction } from "../store/unmarked-transaction.ts";
 import type { CreditKey, CreditRow, CreditService } from "./service.ts";
 
 /*
- * The number of a key's credits lives in the shared counter while it is being spent, and in Postgres for good. Whoever changes
- * or loads it holds the lock of its row, so that these never overlap:
+ * The credits of a key are in a shared counter while they are being spent, and permanently in Postgres. A change and a load both hold
+ * the lock of the row, so that these never overlap:
  *
- *   change: lock ─ suspend the counter, which tells what was truly spent ─ write the row under a new rev ─ commit ─ settle
+ *   change: lock ─ suspend the counter, which returns what was spent ─ write the row under a new rev ─ commit ─ reopen
  *   load:   lock ─ write the counter from the row ─ spend from it, when a spender waits ─ unlock
  *
- * Between `suspend` and `settle` nobody spends. A process that dies in between leaves the counter suspended; the next spender
- * asks for a load, which opens it again. Of several keys, the rows are locked in the order of their ids.
+ * Between `suspend` and `reopen` nothing can be spent. A process that dies in between leaves the counter suspended; the next spender
+ * requests a load, which opens it again. Rows of several keys are locked in the order of their ids.
  */
 export function createCreditService(deps: {
   db: Pool;
@@ -34,12 +34,12 @@ export function createCreditService(deps: {
 }): CreditService {
   const { db, store, nowMs, log } = deps;
 
-  /** Runs `spend` under the locks, when all of the keys have counters to spend from. */
+  /** Runs `spend` under the locks, if all of the keys have counters. */
   async function loadAll<T>(keys: readonly CreditKey[], spend: () => Promise<T>): Promise<T | undefined> {
     let spent: T | undefined;
     await inUnmarkedTransaction(db, async (tx) => {
       const rows = byKeyId(await lockOrHold(tx, keys));
-      // Asked under the lock: a key that was deleted while we waited for it must not get its counter back.
+      // Read under the lock: a key that was deleted while we waited for it must not get its counter back.
       const live = await listLiveKeys(tx, keys);
       const counted: CountedKey[] = [];
       const gone: CreditKey[] = [];
@@ -64,7 +64,7 @@ export function createCreditService(deps: {
 
     async readManyRemaining(workspaceId, keyIds) {
       const rows = await listKeyCredits(db, { workspaceId, keyIds });
-      // Without the shared store the rows stand.
+      // If the shared store is unreachable, the rows are used as they are.
       const counters = await store.read(rows.map(toRef)).catch(() => []);
       return new Map(rows.map((row, i) => [row.key_id, row.granted - trueSpent(row, counters[i])]));
     },
@@ -90,13 +90,16 @@ export function createCreditService(deps: {
       return keys.filter((_, i) => counters[i] !== undefined);
     },
 
-    async settle(keys) {
+    async reopen(keys) {
       try {
         await load(keys);
       } catch (error) {
-        // The change is committed, or undone for a reason of its own, and that is what the caller has to hear.
+        // The change is committed, or rolled back for another reason, which is what the caller must get.
         const [first] = keys;
-        log.warn({ err: error, ...first, keys: keys.length }, "credit counters stay closed until they are asked for");
+        log.warn(
+          { err: error, ...first, keys: keys.length },
+          "credit counters stay closed until a spender requests them",
+        );
       }
     },
 
@@ -111,8 +114,8 @@ const byKeyId = (rows: readonly KeyCreditsRow[]) => new Map(rows.map((row) => [r
 const toRef = (row: KeyCreditsRow): CreditKey => ({ workspaceId: row.workspace_id, keyId: row.key_id });
 
 /**
- * The locked credits of keys. Where a key has none, there is no row to lock: the key itself is held then, so that whoever
- * gives it credits waits until the counter of its former ones is gone, and never has its own one removed instead.
+ * Locks the credits of keys. An unlimited key has no row to lock, so the key itself is locked: a transaction that gives
+ * it credits then waits until the old counter is removed, and its new counter is not removed by mistake.
  */
 async function lockOrHold(tx: PoolClient, keys: readonly CreditKey[]): Promise<KeyCreditsRow[]> {
   const rows = await lockKeyCredits(tx, keys);
@@ -123,7 +126,7 @@ async function lockOrHold(tx: PoolClient, keys: readonly CreditKey[]): Promise<K
   return [...rows, ...(await lockKeyCredits(tx, missing))];
 }
 
-/** The caller hears that the service is away, not that something unexpected happened. */
+/** The caller gets 'service unavailable' instead of an unexpected error. */
 function unavailable(cause: unknown): never {
   throw new CountersUnavailable("a key's credit counter cannot be reached", { cause });
 }
@@ -132,7 +135,7 @@ function toCredits(row: KeyCreditsRow, spent: number): CreditRow {
   return { remaining: row.granted - spent, refillAmount: row.refill_amount, refillDay: row.refill_day };
 }
 
-/** The counter knows better than the row, if it is of the same grant; never more than was granted. */
+/** The counter is more recent than the row if it belongs to the same grant; never more than was granted. */
 function trueSpent(row: KeyCreditsRow, counter: CreditCounter | undefined): number {
   const counted = counter?.rev === row.rev ? counter.spent : 0;
   return Math.min(row.granted, Math.max(row.spent, counted));

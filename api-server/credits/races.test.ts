@@ -10,7 +10,7 @@ import { raiseSpent } from "../store/key-credits.ts";
 import { raiseLastUsed } from "../store/key-usage.ts";
 import { createPool } from "../store/pool.ts";
 
-/* Whoever changes credits, and what is written behind their back, at the same time. Dates lie in the future, as for refills. */
+/* Concurrent changes of credits and background writes. Dates are in the future, as for refills. */
 
 const rootKey = makeKeyString({ prefix: "root", randomBytes: new Uint8Array(24).fill(7) }).key;
 let database: TestDatabase;
@@ -67,7 +67,7 @@ async function stored(keyId: string): Promise<StoredCredits> {
   return row;
 }
 
-/** Transactions that Postgres gave up because they waited for one another. */
+/** The number of deadlocks that Postgres resolved. */
 async function deadlocks(): Promise<number> {
   const { rows } = await db.query<{ deadlocks: number }>(
     "select pg_stat_clear_snapshot(), deadlocks from pg_stat_database where datname = current_database()",
@@ -75,13 +75,13 @@ async function deadlocks(): Promise<number> {
   return rows[0]?.deadlocks ?? -1;
 }
 
-test("what was spent is in Postgres within a second", async () => {
+test("spent credits are in Postgres within a second", async () => {
   const { keyId, key } = await createKey({ remaining: 10 });
   for (let i = 0; i < 4; i++) await call("keys.verifyKey", { key });
   await waitFor("the write-behind", async () => (await stored(keyId)).spent === 4, { deadlineMs: 1000 });
 });
 
-test("a counter of an older rev writes nothing, nor one that says less, and one that says more than was granted writes that", async () => {
+test("a counter of an older rev writes nothing, nor does a lower one, and one above the grant writes the grant", async () => {
   const { keyId } = await createKey({ remaining: 10 });
   const { rev: older } = await stored(keyId);
   await call("keys.updateKey", { keyId, credits: { remaining: 20 } });
@@ -111,13 +111,13 @@ test.each([
     expect(await edge.credits.read([ref])).toEqual([undefined]);
     await api.deps.credits.load([ref]);
     expect(await edge.credits.read([ref])).toEqual([undefined]);
-    // What a softly deleted key had left is kept.
+    // The remaining credits of a softly deleted key are kept.
     const { rows } = await db.query("select granted - spent as remaining from key_credits where key_id = $1", [keyId]);
     expect(rows).toEqual("permanent" in body ? [] : [{ remaining: 7 }]);
   },
 );
 
-test("updateKey and refills of the same key at the same time never wait for one another in a circle, and nothing is lost", async () => {
+test("updateKey and refills of the same key at the same time do not deadlock, and nothing is lost", async () => {
   const before = await deadlocks();
   const { keyId } = await createKey({ remaining: 1, refill: { interval: "daily", amount: 10 } });
   let refills = 0;
@@ -134,12 +134,12 @@ test("updateKey and refills of the same key at the same time never wait for one 
   const { granted, spent } = await stored(keyId);
   expect(granted - spent).toBe(1 + 10 * refills);
   expect(refills).toBeGreaterThan(0);
-  // Its statistics reach the view when a connection falls idle.
+  // Statistics of a connection become visible when it is idle.
   await waitFor("the statistics", async () => (await deadlocks()) >= before);
   expect(await deadlocks()).toBe(before);
 }, 60_000);
 
-test("on one set of connections changes go on after a refill, and a refill goes on after changes", async () => {
+test("on one set of connections changes work after a refill, and a refill works after changes", async () => {
   const keys = await Promise.all(
     Array.from({ length: 20 }, () => createKey({ remaining: 100, refill: { interval: "daily", amount: 10 } })),
   );
@@ -158,7 +158,7 @@ test("on one set of connections changes go on after a refill, and a refill goes 
   await db.query("delete from keys where id = any($1)", [ids]);
 }, 60_000);
 
-test("two write-behinds, and two ingesters, of the same keys in any order never wait for one another in a circle", async () => {
+test("two write-behinds, and two ingesters, of the same keys in any order do not deadlock", async () => {
   const ids = Array.from({ length: 300 }, (_, i) => `key_circle_${i}`);
   await db.query(
     `insert into keys (id, workspace_id, api_id, hash, start, created_at)

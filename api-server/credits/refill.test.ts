@@ -7,8 +7,8 @@ import { type ApiServer, start } from "../start.ts";
 import { createPool } from "../store/pool.ts";
 
 /*
- * The job of api-v2.md section 10.2 over real rows. All dates lie in the future, so that the server's own run, which is for
- * today, has nothing to do with them.
+ * The job of api-v2.md section 10.2 on real rows. All dates are in the future, so that the server's own run, which is for
+ * today, does not interfere.
  */
 
 let database: TestDatabase;
@@ -77,9 +77,9 @@ async function audits(keyId: string): Promise<Array<{ event: string; actor: { ty
 describe("a key with 3 credits and a refill of 10", () => {
   test.each([
     { name: "daily: has 13 on the next day", day: null, last: "2041-03-01", today: "2041-03-02", left: 13 },
-    { name: "daily: gets nothing twice on one day", day: null, last: "2041-03-02", today: "2041-03-02", left: 3 },
-    { name: "daily: gets three missed days made up for", day: null, last: "2041-02-27", today: "2041-03-02", left: 33 },
-    { name: "daily: gets 31 days at most made up for", day: null, last: "2040-01-01", today: "2041-03-02", left: 313 },
+    { name: "daily: is refilled once on one day", day: null, last: "2041-03-02", today: "2041-03-02", left: 3 },
+    { name: "daily: gets three missed refills", day: null, last: "2041-02-27", today: "2041-03-02", left: 33 },
+    { name: "daily: gets at most 31 missed refills", day: null, last: "2040-01-01", today: "2041-03-02", left: 313 },
     { name: "monthly: has 13 on its day", day: 15, last: "2041-04-01", today: "2041-04-15", left: 13 },
     { name: "monthly: has 3 on the day before", day: 15, last: "2041-04-01", today: "2041-04-14", left: 3 },
     { name: "monthly on day 31: is due on 30 April", day: 31, last: "2041-04-01", today: "2041-04-30", left: 13 },
@@ -87,7 +87,13 @@ describe("a key with 3 credits and a refill of 10", () => {
     { name: "monthly on day 30: is due on 28 February", day: 30, last: "2041-02-01", today: "2041-02-28", left: 13 },
     { name: "monthly on day 29: is due on 29 February", day: 29, last: "2044-02-01", today: "2044-02-29", left: 13 },
     { name: "monthly on day 29: not on 28 February 2044", day: 29, last: "2044-02-01", today: "2044-02-28", left: 3 },
-    { name: "monthly: is made up for over two months", day: 31, last: "2041-01-31", today: "2041-03-31", left: 23 },
+    {
+      name: "monthly: gets the refills of two missed months",
+      day: 31,
+      last: "2041-01-31",
+      today: "2041-03-31",
+      left: 23,
+    },
   ])("$name", async ({ day, last, today, left }) => {
     const keyId = await aKey({ day, last });
     await api.refill(today);
@@ -101,7 +107,7 @@ describe("a key with 3 credits and a refill of 10", () => {
   });
 });
 
-test("a day that was looked at and on which nothing was due does not swallow the next due date", async () => {
+test("a run on a day without a due date does not skip the next due date", async () => {
   const keyId = await aKey({ day: 15, last: "2042-04-01" });
   for (const today of ["2042-04-10", "2042-04-14", "2042-04-15", "2042-04-16", "2042-05-14"]) await api.refill(today);
   expect(await remaining(keyId)).toBe(13);
@@ -130,7 +136,7 @@ test("what remains stops at 2^53 − 1", async () => {
   await db.query("delete from keys where id = $1", [keyId]);
 });
 
-test("what was spent in the shared counter and not yet written behind is spent; the next spender starts from the new number", async () => {
+test("spending in the shared counter that is not in Postgres yet counts; the next spender starts from the new number", async () => {
   const keyId = await aKey({ remaining: 8, last: "2042-08-01" });
   const ref = { workspaceId, keyId };
   await api.deps.credits.load([ref]);
@@ -141,10 +147,10 @@ test("what was spent in the shared counter and not yet written behind is spent; 
   await db.query("delete from keys where id = $1", [keyId]);
 });
 
-test("a key that cannot be refilled keeps no later one from it, is counted, and gets its credits from the next run", async () => {
+test("a key that cannot be refilled does not affect later ones, is counted, and gets its credits from the next run", async () => {
   const last = "2042-09-01";
   const [first, unlucky, later] = [await aKey({ last }), await aKey({ last, remaining: 7 }), await aKey({ last })];
-  // Postgres refuses the number that this key alone would get.
+  // Postgres refuses the number that only this key would get.
   await db.query("alter table key_credits add constraint unlucky check (granted <> 17) not valid");
   try {
     expect(await api.refill("2042-09-02")).toEqual({ refilled: 2, failed: 1 });
@@ -158,7 +164,7 @@ test("a key that cannot be refilled keeps no later one from it, is counted, and 
   await db.query("delete from keys where id = any($1)", [[first, unlucky, later]]);
 });
 
-test("keys that differ in the date of their last refill, and are no multiple of a batch, are each refilled for their own days", async () => {
+test("keys that differ in the date of their last refill, and whose number is not a multiple of a batch, are each refilled for their own days", async () => {
   const amount = 1_100;
   await db.query(
     `insert into keys (id, workspace_id, api_id, hash, start, created_at)
@@ -183,13 +189,13 @@ test("keys that differ in the date of their last refill, and are no multiple of 
   const { rows: monthly } = await db.query(
     "select sum(granted)::int as granted from key_credits where key_id like 'key_mixed_%' and refill_day = 31",
   );
-  // Of those of a 31st, the ones whose last date lies before 30 September had that one still to come.
+  // Of those with day 31, the ones last refilled before 30 September still had that date to come.
   expect(run).toEqual({ refilled: rows[0].daily + monthly[0].granted, failed: 0 });
   expect(await api.refill("2042-10-02")).toEqual({ refilled: 0, failed: 0 });
   await db.query("delete from keys where id like 'key_mixed_%'");
 });
 
-test("of a batch, counters that are in use are opened again, and none is made for keys that nobody uses", async () => {
+test("of a batch, counters that are in use are opened again, and none is created for unused keys", async () => {
   const last = "2042-11-01";
   const [used, unused] = [await aKey({ last }), await aKey({ last })];
   await api.deps.credits.load([{ workspaceId, keyId: used }]);
@@ -201,7 +207,7 @@ test("of a batch, counters that are in use are opened again, and none is made fo
   await db.query("delete from keys where id = any($1)", [[used, unused]]);
 });
 
-test("more keys than fit into one page are all refilled, and by two runs at once each of them once", async () => {
+test("more keys than fit into one page are all refilled, and by two concurrent runs once each", async () => {
   const amount = 1203;
   await db.query(
     `insert into keys (id, workspace_id, api_id, hash, start, created_at)
@@ -219,7 +225,7 @@ test("more keys than fit into one page are all refilled, and by two runs at once
     "select granted, count(*) as keys from key_credits where key_id like 'key_many_%' group by 1",
   );
   expect(rows).toEqual([{ granted: 3, keys: amount }]);
-  // In a few transactions: a million of them, one by one, would take hours.
+  // In a few transactions: a million, one by one, would take hours.
   const { rows: transactions } = await db.query(
     "select count(distinct c.xmin::text) as count from key_credits c where c.key_id like 'key_many_%'",
   );
@@ -227,7 +233,7 @@ test("more keys than fit into one page are all refilled, and by two runs at once
   await db.query("delete from keys where id like 'key_many_%'");
 });
 
-test("a refill leaves no marks for the pods: how many credits a key has is not in its record", async () => {
+test("a refill leaves no marks for the pods, because credits are not in a key's record", async () => {
   const keyId = await aKey({ last: "2043-02-01" });
   const depth = async () =>
     (await db.query("select count(*) as n from outbox where kind in ('key', 'keyId')")).rows[0].n;

@@ -13,28 +13,28 @@ import { inTransaction, type Transacting } from "../store/transaction.ts";
 import type { CreditKey, CreditService } from "./service.ts";
 
 /*
- * Credits that come back (api-v2.md section 10.2): at most once per key and UTC date. A date on which nothing was due is noted too, so
- * that a day's second run finds nothing to look at.
+ * Refills credits (api-v2.md section 10.2): each key at most once per UTC day. A day without a due date is recorded too, so
+ * that a second run on the same day finds nothing to do.
  *
- * Keys are refilled in batches, a transaction each, so that a million of them take minutes. What fails is one key's own: a batch that
- * fails is done again key by key.
+ * Keys are refilled in batches, one transaction each, so that a million take minutes. A failure affects only one key: a batch that
+ * fails is repeated key by key.
  */
 
-/** Locks so many rows at most; whoever wants one of them waits for the others. */
+/** The most rows that are locked at once; other transactions wait for them. */
 const BATCH = 500;
-/** While one batch waits for a store, the other is computed. */
+/** While one batch waits for a store, the other one is computed. */
 const AT_ONCE = 2;
-/** Refills wait while this many marks do: changes that somebody is waiting for go first. */
+/** Refills wait while there are this many marks, because changes that callers wait for go first. */
 const OUTBOX_DEEP = 5000;
 
 interface RefillDeps extends Transacting {
-  readonly credits: Pick<CreditService, "change" | "settle">;
+  readonly credits: Pick<CreditService, "change" | "reopen">;
   readonly nowMs: () => number;
   readonly randomBytes: (size: number) => Uint8Array;
   readonly log: Logger;
 }
 
-/** How many keys were refilled, and how many could not be: those are still due, and the next run meets them again. */
+/** How many keys were refilled, and how many could not be: those are still due, and the next run retries them. */
 export interface RefillRun {
   readonly refilled: number;
   readonly failed: number;
@@ -47,8 +47,8 @@ interface RefillOptions {
 }
 
 /**
- * Refills every key that is due on `today` or before. Returns undefined while another process does it. A key that cannot be refilled
- * keeps no other one from it. Throws when one of the stores is away.
+ * Refills every key that is due on `today` or before. Returns undefined while another process does so. A key that cannot be refilled
+ * does not affect the others. Throws when one of the stores is unreachable.
  */
 export async function runRefill(
   deps: RefillDeps,
@@ -61,7 +61,7 @@ export async function runRefill(
     const batches = listBatches(deps, { today, isClosing });
     const rarely = new Rarely();
     const work = async (): Promise<void> => {
-      // An error here ends the batches for the other one too.
+      // An error here ends the batches for the other worker too.
       for await (const batch of batches) {
         const { refilled, failed } = await refillBatch({ ...deps, rarely }, batch, today);
         run.refilled += refilled;
@@ -73,7 +73,7 @@ export async function runRefill(
     await unlock(session, "refill");
     return run;
   } finally {
-    // The lock is the connection's: whatever failed, the pool must not lend it to anybody else.
+    // The lock belongs to the connection: the pool must not reuse it, whatever failed.
     session.release(true);
   }
 }
@@ -102,7 +102,7 @@ async function refillBatch(
   return due.length === 0 ? { refilled: 0, failed: 0 } : refillOrSplit(deps, due, today);
 }
 
-/** All together; when that fails, each by itself, so that only those fail that cannot be refilled. */
+/** Refills all in one transaction; if that fails, each in its own, so that only those fail that cannot be refilled. */
 async function refillOrSplit(
   deps: RefillDeps & { readonly rarely: Rarely },
   due: readonly RefillRow[],
@@ -114,7 +114,7 @@ async function refillOrSplit(
     if (isDatabaseUnavailable(error) || error instanceof CountersUnavailable) throw error;
     if (due.length === 1) {
       const keys = deps.rarely.note("failed");
-      const message = "a key was not refilled; the next run tries again";
+      const message = "a key was not refilled; the next run retries it";
       if (keys !== undefined) deps.log.error({ err: error, keyId: due[0]?.key_id, keys, today }, message);
       return { refilled: 0, failed: 1 };
     }
@@ -128,14 +128,14 @@ async function refillOrSplit(
   }
 }
 
-/** In one transaction, audit rows included. Returns how many it were: somebody else may have been first with some. */
+/** In one transaction with the audit rows. Returns how many were refilled: another process may have refilled some before. */
 async function refillAll(deps: RefillDeps, rows: readonly RefillRow[], today: string): Promise<number> {
   let closed: readonly CreditKey[] = [];
   try {
     return await inTransaction(deps, async (tx) => {
       const updatedAt = deps.nowMs();
-      // First, because whoever changes a key locks its row before its credits: the other way round the two would wait for one
-      // another in a circle. Of a key that somebody else was first with, this is the moment at which it was changed anyway.
+      // Locked first, because a change of a key locks its row before its credits: the other order would deadlock. A key that another
+      // process has just refilled was changed at about this time anyway.
       await raiseUpdatedAt(tx, { keys: rows.map(toKey), updatedAt });
       const last = new Map((await lockRefills(tx, rows.map(toKey))).map((row) => [row.key_id, row.last_refill_on]));
       const mine = rows.filter((row) => last.get(row.key_id) === row.last_refill_on);
@@ -152,7 +152,7 @@ async function refillAll(deps: RefillDeps, rows: readonly RefillRow[], today: st
       return mine.length;
     });
   } finally {
-    if (closed.length > 0) await deps.credits.settle(closed);
+    if (closed.length > 0) await deps.credits.reopen(closed);
   }
 }
 

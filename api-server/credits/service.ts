@@ -1,6 +1,6 @@
 import type { PoolClient } from "pg";
 
-/** How many credits a key has, and how they come back. */
+/** The credits of a key, and its refill. */
 export interface CreditRow {
   readonly remaining: number;
   readonly refillAmount: number | null;
@@ -13,17 +13,17 @@ export interface CreditKey {
 }
 
 /**
- * Changes and reads the number of credits of a key, whose true value lives in a shared counter while it is being spent.
+ * Changes and reads the credits of a key, whose exact value is in a shared counter while they are being spent.
  */
 export interface CreditService {
-  /** The true remaining credits: the shared counter's where there is one, else the stored value. undefined: unlimited. */
+  /** The exact remaining credits: of the shared counter if there is one, else of the row. undefined: unlimited. */
   readRemaining(key: CreditKey): Promise<number | undefined>;
   /** Several at once, for lists; the map has no entry for an unlimited key. */
   readManyRemaining(workspaceId: string, keyIds: readonly string[]): Promise<Map<string, number>>;
   /**
-   * Inside the caller's transaction: locks the rows, suspends the shared counters, hands each true state to `change` (undefined:
-   * unlimited), and stores what it returns (undefined: unlimited, the row goes) under a new `rev`. Call `settle` after the
-   * transaction has ended, either way. Returns the keys that had counters: of the others, the next spender asks for one.
+   * Inside the caller's transaction: locks the rows, suspends the shared counters, passes each exact state to `change` (undefined:
+   * unlimited), and stores its result (undefined: unlimited, the row is deleted) under a new `rev`. Call `reopen` after the
+   * transaction has ended, by commit or rollback. Returns the keys that had counters; for others, the next spender requests one.
    */
   change<K extends CreditKey>(
     tx: PoolClient,
@@ -31,15 +31,15 @@ export interface CreditService {
     change: (current: CreditRow | undefined, key: K) => CreditRow | undefined,
   ): Promise<readonly K[]>;
   /**
-   * After commit or rollback: writes the shared counters anew from what is stored, which opens them again. Never throws: a counter
-   * that stays closed is logged, and opened when the next spender asks for it.
+   * After commit or rollback: writes the shared counters again from the rows, which opens them. Never throws: a counter
+   * that stays closed is logged, and opened when the next spender requests it.
    */
-  settle(keys: readonly CreditKey[]): Promise<void>;
-  /** Spenders found no counters: loads them from Postgres, all or none. */
+  reopen(keys: readonly CreditKey[]): Promise<void>;
+  /** Loads counters that spenders found missing from Postgres, all or none. */
   load(keys: readonly CreditKey[]): Promise<void>;
   /**
-   * The same for a spender who waits for it: returns what `spend` returns, which runs before anybody can suspend the counter
-   * again. undefined, and `spend` not run, when there is nothing to spend from: the key is unlimited or deleted by now.
+   * Loads the counter for a waiting spender and returns the result of `spend`, which runs before the counter can be suspended
+   * again. Returns undefined, without running `spend`, when the key is unlimited or deleted by now.
    */
   loadAndSpend<T>(key: CreditKey, spend: () => Promise<T>): Promise<T | undefined>;
 }

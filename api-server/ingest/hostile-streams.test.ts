@@ -14,14 +14,14 @@ import { type ApiServer, start } from "../start.ts";
 import { createPool } from "../store/pool.ts";
 
 /*
- * One workspace's Redis user can write anything under its own prefix. Whatever that is, another workspace's events go on
- * being stored. The attacker's id sorts first, so that its turn comes first.
+ * One workspace's Redis user can write anything under its own prefix. Whatever it writes, another workspace's events are
+ * still stored. The attacker's id sorts first, so its turn comes first.
  */
 
 const ATTACKER = "ws_a_attacker";
 const VICTIM = "ws_z_victim";
 const BOUND_MS = 10_000;
-/** The attacker's turn may be put off for up to 30 s, after what it did before. */
+/** After its earlier attacks, the attacker's turn may be delayed by up to 30 s. */
 const PUT_OFF_MS = 40_000;
 
 let database: TestDatabase;
@@ -91,7 +91,7 @@ describe("the stream's key is of another type", () => {
     ["hash", () => raw.hset(stream, "e", "a")],
     ["set", () => raw.sadd(stream, "a")],
     ["sorted set", () => raw.zadd(stream, 1, "a")],
-  ])("%s: the others go on, it is removed, counted and logged, and its own events come again", async (_, write) => {
+  ])("%s: the others continue, it is removed, counted and logged, and its own events work again", async (_, write) => {
     const before = await metric("postern_events_set_aside_total");
     await write();
     await expectStored(VICTIM);
@@ -161,7 +161,7 @@ test("the same event many times is stored once", async () => {
   await waitFor("it to be stored", () => isStored(event.id));
 });
 
-test("a group that is destroyed again and again", async () => {
+test("a group that is destroyed repeatedly", async () => {
   const until = performance.now() + 1_500;
   const destroying = (async () => {
     while (performance.now() < until) {
@@ -176,7 +176,7 @@ test("a group that is destroyed again and again", async () => {
   await expectStored(ATTACKER);
 });
 
-test("an id at the end of all ids does not keep the attacker's own events out for good", async () => {
+test("the highest possible id does not block the attacker's own events for ever", async () => {
   await raw.xadd(stream, "18446744073709551615-18446744073709551614", "e", line({}));
   await raw.xadd(stream, "18446744073709551615-18446744073709551615", "e", line({}));
   await expectStored(VICTIM);
@@ -184,7 +184,7 @@ test("an id at the end of all ids does not keep the attacker's own events out fo
   await expectStored(ATTACKER);
 });
 
-test("a flood: the other gets its turn long before it is through", async () => {
+test("a flood: the other workspace gets its turn long before the flood is stored", async () => {
   const event = line({});
   const flood = raw.pipeline();
   for (let i = 0; i < 50_000; i++) flood.xadd(stream, "*", "e", event.replace("ev_", `ev_${i}_`));

@@ -4,11 +4,11 @@ import type { KeptBudget, StreamDepth } from "../../edge/events/contract.ts";
 interface Seen {
   readonly entries: number;
   readonly bytes: number;
-  /** Of `performance.now()`: when the oldest entry was written. */
+  /** When the oldest entry was written, by `performance.now()`. */
   readonly sinceMs: number;
 }
 
-/** What is exported of the ingestion: sums over all workspaces, because a label for each would be one too many. */
+/** The metrics of the ingestion: sums over all workspaces, because a label per workspace would be too many. */
 export class IngestMetrics {
   readonly #seen = new Map<string, Seen>();
   readonly #failures: Counter;
@@ -38,7 +38,7 @@ export class IngestMetrics {
     );
     this.#budget = new Gauge({
       name: "postern_events_budget_bytes",
-      help: "What all streams of events may take; 0 in an api-server that does not share it out",
+      help: "Memory that all event streams may use; 0 in an api-server that does not keep the budget",
       registers,
     });
     const sum = (name: string, help: string, read: (seen: Seen) => number) =>
@@ -52,7 +52,7 @@ export class IngestMetrics {
     );
   }
 
-  /** What a look at these workspaces found. */
+  /** Records the result of `look` for these workspaces. */
   looked(workspaceIds: readonly string[], depths: readonly StreamDepth[]): void {
     for (const id of workspaceIds) this.#seen.delete(id);
     const nowMs = performance.now();

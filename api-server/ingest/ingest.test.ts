@@ -88,7 +88,7 @@ const take = (stream: MemoryEventStream) =>
   stream.take("ws_a", async (events) => void (await storeTaken(db, events, NOW_MS)));
 
 describe("an event", () => {
-  test("is stored with all that it says", async () => {
+  test("is stored with all its members", async () => {
     const event = aVerification({
       identityId: "id_1",
       externalId: "user-1",
@@ -151,7 +151,7 @@ describe("an event", () => {
     expect((await take(stream)).entries).toBe(0);
   });
 
-  test("of a day whose partition is not there yet makes one; what is older than the retention, or of next week, is left out", async () => {
+  test("of a day without a partition creates one; one older than the retention, or of next week, is left out", async () => {
     const [old, recent] = [
       aVerification({ timeMs: NOW_MS - 36 * DAY_MS }),
       aVerification({ timeMs: NOW_MS - 30 * DAY_MS }),
@@ -162,7 +162,7 @@ describe("an event", () => {
   });
 });
 
-test("events that nobody can store do not keep the others out", async () => {
+test("events that cannot be stored do not affect the others", async () => {
   const good = [aVerification(), aVerification({ workspaceId: "ws_b", keyId: "key_ws_b" })];
   const strange = [
     aVerification({ tags: ["a\u0000b"] }),
@@ -185,7 +185,7 @@ describe("lastUsedAt", () => {
     expect(await lastUsed("key_ws_a")).toBe(minute);
   });
 
-  test("is not moved by another workspace's event, and marks nothing for the pods", async () => {
+  test("is not changed by another workspace's event, and leaves no marks for the pods", async () => {
     await db.query("delete from outbox");
     const before = await lastUsed("key_ws_a");
     const event = aVerification({ workspaceId: "ws_b", keyId: "key_ws_a", timeMs: NOW_MS + 3_600_000 });
@@ -196,7 +196,7 @@ describe("lastUsedAt", () => {
   });
 });
 
-test("partitions are there for today and the next two days, and those past the retention are dropped", async () => {
+test("partitions exist for today and the next two days, and those past the retention are dropped", async () => {
   const partitions = async () =>
     (
       await db.query<{ name: string }>(

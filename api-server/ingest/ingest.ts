@@ -10,23 +10,23 @@ import { inUnmarkedTransaction } from "../store/unmarked-transaction.ts";
 import { limitWaiting } from "../store/waiting.ts";
 
 /*
- * Usage events, from the shared store into Postgres. They come at least once; the primary key makes that exactly once. They are
- * acknowledged only after the commit.
+ * Stores usage events from the shared store in Postgres. They are delivered at least once; the primary key makes that exactly once.
+ * They are acknowledged only after the commit.
  */
 
 const MINUTE_MS = 60_000;
-/** Days of raw events that are kept. */
+/** Days for which raw events are kept. */
 export const RETENTION_DAYS = 35;
 const DAYS_AHEAD = 2;
 const ATTEMPTS_MAX = 3;
-/** Transactions that one portion may waste on events that the database refuses. */
+/** Transactions that one portion may spend on events that the database refuses. */
 const ATTEMPTS_AT_POISON = 30;
-/** One workspace's rows that another transaction holds locked do not keep the other workspaces' events waiting for long. */
+/** Locked rows of one workspace must not delay the events of others for long. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000 };
 
 /**
- * Writes the events of one workspace as a whole, and when the database does not take them so, looks at each. Returns how many
- * could not be stored in any way. Throws when it is not the events' fault: the database is away, or rows are locked.
+ * Stores the events of one workspace as a whole; if the database refuses that, checks each. Returns how many
+ * could not be stored. Throws when the events are not the cause: the database is unreachable, or rows are locked.
  */
 export async function storeTaken(db: Pool, events: TakenEvents, nowMs: number): Promise<number> {
   const { workspaceId, lines } = events;
@@ -39,7 +39,7 @@ export async function storeTaken(db: Pool, events: TakenEvents, nowMs: number): 
   }
 }
 
-/** Halves what is refused until it is one event, which is left out; after so many refusals, all that is refused is. */
+/** Halves a refused batch until it is one event, which is left out. After too many refusals, every refused batch is left out. */
 async function storeWhatCan(
   db: Pool,
   events: readonly UsageEvent[],
@@ -59,11 +59,11 @@ async function storeWhatCan(
   }
 }
 
-/** What took too long is the rows' fault or the database's. */
+/** A timeout is caused by locked rows or by the database. */
 const isOfTheEvents = (error: unknown): boolean =>
   !isDatabaseUnavailable(error) && !isRetryable(error) && !isWaitOver(error);
 
-/** Whether the database is away for all workspaces, as opposed to slow or refusing for one. */
+/** Whether the database is unreachable for all workspaces, as opposed to slow or refusing for one. */
 export const isAwayForAll = (error: unknown): boolean => isDatabaseUnavailable(error) && !isWaitOver(error);
 
 const keptTimes = (nowMs: number) => ({
@@ -71,7 +71,7 @@ const keptTimes = (nowMs: number) => ({
   beforeMs: nowMs + DAYS_AHEAD * DAY_MS,
 });
 
-/** Writes events in one transaction. Those whose day has no place any more, or lies ahead, are left out. */
+/** Stores events in one transaction. Leaves out those whose day has no partition any more, or is in the future. */
 export async function storeEvents(db: Pool, events: Iterable<UsageEvent>, nowMs: number): Promise<void> {
   const { afterMs, beforeMs } = keptTimes(nowMs);
   const kept = [...events].filter(({ timeMs }) => timeMs > afterMs && timeMs < beforeMs);
@@ -85,7 +85,7 @@ export async function storeEvents(db: Pool, events: Iterable<UsageEvent>, nowMs:
   });
 }
 
-/** Partitions for today and the next days, and none for days that are not kept any more. */
+/** Creates partitions for today and the next days, and drops those of days that are not kept any more. */
 export async function keepPartitions(db: Pool, nowMs: number): Promise<void> {
   await inPlainTransaction(db, async (tx) => {
     const dates = Array.from({ length: DAYS_AHEAD + 1 }, (_, days) => utcDate(nowMs + days * DAY_MS));
@@ -94,16 +94,16 @@ export async function keepPartitions(db: Pool, nowMs: number): Promise<void> {
   });
 }
 
-/** A minute is as exact as `lastUsedAt` has to be, and spares the row most of its updates. In the order of the key's id. */
+/** To the minute, which is exact enough for `lastUsedAt` and avoids most updates of the row. Sorted by key id. */
 function lastUses(events: readonly VerificationEvent[]): LastUse[] {
   const latest = new Map<string, LastUse>();
   for (const { workspaceId, keyId, timeMs } of events) {
     const minute = timeMs - (timeMs % MINUTE_MS);
-    // An event speaks of a key of its own workspace only: a pod can write any id.
+    // An event may concern only a key of its own workspace, because a pod can write any id.
     const place = `${keyId} ${workspaceId}`;
     if (minute > (latest.get(place)?.lastUsedAt ?? 0)) latest.set(place, { workspaceId, keyId, lastUsedAt: minute });
   }
-  // Two ingesters that lock rows in the same order wait for, and never lock out, one another.
+  // Two ingesters that lock rows in the same order wait for each other and do not deadlock.
   return [...latest].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, use]) => use);
 }
 
@@ -114,8 +114,8 @@ interface LastUse {
 }
 
 /**
- * These rows leave no marks in the outbox, and are in no cache. A transaction that lost against another one is tried again here:
- * the store would hand its events out anew only a minute later.
+ * These rows leave no marks in the outbox, and are not cached. A transaction that lost against another one is retried here,
+ * because the store would deliver its events again only a minute later.
  */
 async function inPlainTransaction(db: Pool, work: (tx: PoolClient) => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt++) {

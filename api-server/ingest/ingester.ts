@@ -7,17 +7,17 @@ import { IngestMetrics } from "./ingest-metrics.ts";
 import { IngestTurns } from "./turns.ts";
 
 /*
- * Carries events from the streams into Postgres, in rounds: one look at all streams that are due, then for each that has
- * something one turn, which stores one portion. What fails for one workspace is its own: it is counted, logged now and then,
- * and that one waits longer for its next turn. A round ends early only when a store is away for all.
+ * Moves events from the streams into Postgres, in rounds: one `look` at all streams that are due, then for each with entries one
+ * turn, which stores one portion. A failure affects only its own workspace: it is counted, logged now and then, and delays that
+ * workspace's next turn. A round ends early only when a store is unreachable for all.
  */
 
 export interface IngesterOptions {
   readonly db: Pool;
   readonly source: EventSource;
-  /** That all streams of events together may take in their store. */
+  /** Memory that all event streams together may use. */
   readonly bytesMax: number;
-  /** Unix ms: decides which days are kept. */
+  /** Unix ms; decides which days are kept. */
   readonly nowMs: () => number;
   readonly log: Logger;
   readonly metrics: Registry;
@@ -34,8 +34,8 @@ export class Ingester {
   }
 
   /**
-   * One round. Returns whether a workspace has more to store at once. With `all`, also those are looked at whose turn has not
-   * come yet. Throws when Postgres or the store of events cannot be reached.
+   * One round. Returns whether a workspace has more to store at once. With `all`, workspaces whose turn has not come yet are
+   * included. Throws when Postgres or the store of events is unreachable.
    */
   async round(workspaceIds: readonly string[], { all = false }: { all?: boolean } = {}): Promise<boolean> {
     const due = all ? [...workspaceIds] : this.#turns.due(workspaceIds, performance.now());
@@ -56,7 +56,7 @@ export class Ingester {
     return isMore;
   }
 
-  /** Shares out the memory for events anew. Throws when their store cannot be reached. */
+  /** Shares out the memory for events again. Throws when their store is unreachable. */
   async keepBudget(workspaceIds: readonly string[]): Promise<void> {
     const { source, bytesMax } = this.#options;
     this.#metrics.kept(await source.keepWithin(workspaceIds, bytesMax));
@@ -102,8 +102,8 @@ export class Ingester {
   }
 }
 
-/** Of failures in a row: the first, the second, the fourth and so on, because an attacker can go on for ever. */
+/** Of consecutive failures, the first, second, fourth and so on are logged, because an attacker can cause them for ever. */
 const isWorthALine = (failures: number): boolean => Number.isInteger(Math.log2(failures));
 
-/** Whether every other workspace would fail alike. */
+/** Whether every other workspace would fail in the same way. */
 const isForAll = (error: unknown): boolean => error instanceof EventsUnavailable || isAwayForAll(error);

@@ -11,8 +11,8 @@ import { type ApiServer, start } from "../start.ts";
 import { createPool } from "../store/pool.ts";
 
 /*
- * Events share a small Redis with counters, and Postgres takes none of them for a while. What does not fit is dropped where it
- * is written, and counted there; counters, credits, and another workspace's few events have their place all the while.
+ * Events share a small Redis with counters, and Postgres accepts none of them for a while. Events without room are dropped and counted
+ * by their writer; counters, credits, and another workspace's few events keep their room.
  */
 
 const [FLOODING, QUIET] = ["ws_a_flooding", "ws_z_quiet"];
@@ -59,7 +59,7 @@ async function metric(name: string): Promise<number> {
 
 const usedMemory = async () => Number(/^used_memory:(\d+)/m.exec(await raw.info("memory"))?.[1]);
 
-test("a flood of events fills its own share, while counters, credits and another workspace's events have theirs", async () => {
+test("a flood of events fills only its own share; counters, credits and another workspace's events keep theirs", async () => {
   await waitFor("a share for each", async () => (await metric("postern_events_budget_bytes")) > 0);
   const usedBefore = await usedMemory();
   const [pod, quietPod] = [await openEdge(), await openEdge()];
@@ -77,7 +77,7 @@ test("a flood of events fills its own share, while counters, credits and another
     await pod.sink.flush();
   };
   try {
-    // Nothing can be stored now: the ingesters' turns fail, and what comes in stays in Redis.
+    // Nothing can be stored now: the ingesters' turns fail, and new events stay in Redis.
     await holder.query("begin");
     await holder.query("lock table verification_events in access exclusive mode");
     for (let round = 0; round < 200; round++) {
@@ -92,9 +92,9 @@ test("a flood of events fills its own share, while counters, credits and another
     }
     expect(pod.sink.dropped()).toBeGreaterThan(50_000);
     expect(quietPod.sink.dropped()).toBe(0);
-    // A quarter of the memory at most, and something for two more connections.
+    // At most a quarter of the memory, plus the memory of two more connections.
     expect(await usedMemory()).toBeLessThan(usedBefore + (MAXMEMORY_MIB / 4 + 2) * 1024 * 1024);
-    // Room is shared out once a second, and a fast machine has finished before the flood gets what the quiet one leaves it.
+    // Room is shared out once a second, and a fast machine may finish before the flood gets the room that the quiet workspace leaves.
     await waitFor("the depth and the age to be exported", async () => {
       await flood();
       const bytes = await metric("postern_events_waiting_bytes");

@@ -3,12 +3,12 @@ import { IngestTurns, nextTurn, startingAfter } from "./turns.ts";
 
 test.each([
   { name: "the one after the last comes first", ids: ["a", "b", "c"], last: "b", order: ["c", "a", "b"] },
-  { name: "after the last of all comes the first", ids: ["a", "b", "c"], last: "c", order: ["a", "b", "c"] },
-  { name: "without a last one they are as they are", ids: ["b", "a"], last: undefined, order: ["b", "a"] },
-  { name: "one that is gone leaves no one out", ids: ["a", "c"], last: "b", order: ["a", "c"] },
+  { name: "after the end of the list comes its beginning", ids: ["a", "b", "c"], last: "c", order: ["a", "b", "c"] },
+  { name: "without a last one the list is unchanged", ids: ["b", "a"], last: undefined, order: ["b", "a"] },
+  { name: "a last one that is gone skips none of the others", ids: ["a", "c"], last: "b", order: ["a", "c"] },
 ])("$name", ({ ids, last, order }) => expect(startingAfter(ids, last)).toEqual(order));
 
-test("a workspace that has something is due at once, one that has nothing ever later, up to a second", () => {
+test("a workspace with entries is due at once, one without them later each time, up to a second", () => {
   const turns = new IngestTurns();
   turns.ended("ws_full", "stored", 0);
   for (let nowMs = 0; nowMs <= 10_000; nowMs += 100) {
@@ -18,7 +18,7 @@ test("a workspace that has something is due at once, one that has nothing ever l
   expect(turns.due(["ws_empty"], 11_000)).toEqual(["ws_empty"]);
 });
 
-test("failing delays a turn up to half a minute, and one success makes it forgotten", () => {
+test("failing delays a turn up to half a minute, and one success resets the delay", () => {
   let turn = nextTurn(undefined, "failed", 0);
   expect(turn).toEqual({ dueAtMs: 200, delayMs: 200, failures: 1 });
   for (let i = 0; i < 20; i++) turn = nextTurn(turn, "failed", 0);
@@ -27,7 +27,7 @@ test("failing delays a turn up to half a minute, and one success makes it forgot
   expect(nextTurn(turn, "stored", 5)).toEqual({ dueAtMs: 5, delayMs: 0, failures: 0 });
 });
 
-test("what it remembers of workspaces that are gone is forgotten", () => {
+test("the state of deleted workspaces is dropped", () => {
   const turns = new IngestTurns();
   for (let i = 0; i < 1_000; i++) turns.ended(`ws_${i}`, "failed", 0);
   turns.due(["ws_1"], 0);

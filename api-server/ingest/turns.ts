@@ -1,8 +1,8 @@
 import { doubledMs } from "../../core/backoff.ts";
 
 /*
- * Whose events are looked for when. A workspace that had something is looked at again in the next round, one that has nothing
- * less and less often, and one that fails later still: a stranger's broken stream costs the others little.
+ * When each workspace's stream is read. A workspace that had entries is read again in the next round, one without entries
+ * less and less often, and one that fails even less often, so that a broken stream costs the others little.
  */
 
 const IDLE = { firstMs: 200, maxMs: 1_000 };
@@ -16,7 +16,7 @@ interface Turn {
   readonly failures: number;
 }
 
-/** How a turn that ended so goes on from the one before. */
+/** Returns the next turn after one that ended in this way. */
 export function nextTurn(last: Turn | undefined, how: TurnEnd, nowMs: number): Turn {
   if (how === "stored") return { dueAtMs: nowMs, delayMs: 0, failures: 0 };
   const failures = how === "failed" ? (last?.failures ?? 0) + 1 : 0;
@@ -24,7 +24,7 @@ export function nextTurn(last: Turn | undefined, how: TurnEnd, nowMs: number): T
   return { dueAtMs: nowMs + delayMs, delayMs, failures };
 }
 
-/** The same ids, from the one after `id` round to that; as they are when it is not among them. */
+/** The same ids, starting after `id` and wrapping around; unchanged when `id` is not among them. */
 export function startingAfter(ids: readonly string[], id: string | undefined): string[] {
   const at = id === undefined ? 0 : ids.indexOf(id) + 1;
   return [...ids.slice(at), ...ids.slice(0, at)];
@@ -34,9 +34,9 @@ export class IngestTurns {
   readonly #turns = new Map<string, Turn>();
   #lastId: string | undefined;
 
-  /** Those whose time has come, from the one after the last that had a turn, round to that. */
+  /** Returns the workspaces that are due, starting after the last one that had a turn and wrapping around. */
   due(workspaceIds: readonly string[], nowMs: number): string[] {
-    // Those of workspaces that are gone are forgotten.
+    // The state of deleted workspaces is dropped.
     if (this.#turns.size > 2 * workspaceIds.length + 100) {
       const known = new Set(workspaceIds);
       for (const id of this.#turns.keys()) if (!known.has(id)) this.#turns.delete(id);

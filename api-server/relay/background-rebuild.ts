@@ -6,7 +6,7 @@ import { ProjectionChanged, type RecordWriter } from "../../edge/projection/cont
 import { connectWorker } from "./leadership.ts";
 import { type RebuildOptions, rebuild, rebuildWorkspace } from "./rebuild.ts";
 
-/** A workspace whose part of the store is broken again and again is projected anew only so often. */
+/** If a workspace's part of the store breaks repeatedly, it is projected again only at this interval. */
 const WORKSPACE_AGAIN_MS = 15_000;
 
 export interface BackgroundRebuildOptions {
@@ -20,12 +20,12 @@ export interface BackgroundRebuildOptions {
 }
 
 /**
- * Makes projections beside the carrying of changes: the whole one, and one workspace after the other of those that were begun
- * anew by themselves. While the whole one is made, single ones wait.
+ * Makes projections in the background of the relay: the whole one, and, one after another, workspaces that began again on their
+ * own. While the whole one is made, single ones wait.
  */
 export class BackgroundRebuild implements Closeable {
   readonly #options: BackgroundRebuildOptions;
-  /** Workspaces to be projected anew by themselves. */
+  /** Workspaces that must be projected again. */
   readonly #waiting = new Set<string>();
   readonly #startedAtMs = new Map<string, number>();
   #isWholeWanted = false;
@@ -42,25 +42,25 @@ export class BackgroundRebuild implements Closeable {
     return this.#isWholeWanted;
   }
 
-  /** Makes the whole projection, unless that is under way. */
+  /** Makes the whole projection, unless that is in progress. */
   ensure(projectionId: string): void {
     this.#isWholeWanted = true;
     this.#running ??= this.#run(projectionId);
   }
 
-  /** Projects these workspaces anew, unless they are waiting for it already. */
+  /** Projects these workspaces again, unless they are waiting for it already. */
   ensureWorkspaces(projectionId: string, workspaceIds: readonly string[]): void {
     if (workspaceIds.length === 0) return;
     for (const id of workspaceIds) this.#waiting.add(id);
     this.#running ??= this.#run(projectionId);
   }
 
-  /** A failure ends the lead, as that of the carrying does: the next one goes on where this one was. */
+  /** A failure here ends the lead, like a failure of the relay loop. The next leader continues where this one stopped. */
   throwIfFailed(): void {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Waits for what is under way, which is given up. */
+  /** Cancels running work and waits for its end. */
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#running;
@@ -84,7 +84,7 @@ export class BackgroundRebuild implements Closeable {
         },
       });
     } catch (error) {
-      // The store holds another projection: the loop meets the same, and begins one anew.
+      // The store holds another projection: the relay loop will find that too, and begin a new one.
       if (!(error instanceof ProjectionChanged) && !signal.aborted) {
         this.#failure = error;
         onFailed();
@@ -110,7 +110,7 @@ export class BackgroundRebuild implements Closeable {
 
   async #rebuildOne(options: RebuildOptions, workspaceId: string): Promise<void> {
     const startedAtMs = this.#startedAtMs.get(workspaceId) ?? Number.NEGATIVE_INFINITY;
-    // Left alone for now; it is incomplete, so a later heartbeat asks for it again.
+    // Skipped for now; it is incomplete, so a later heartbeat reports it again.
     if (performance.now() - startedAtMs < WORKSPACE_AGAIN_MS) return;
     this.#startedAtMs.set(workspaceId, performance.now());
     await rebuildWorkspace(options, workspaceId);

@@ -7,11 +7,11 @@ const said = (delivered: Delivered, marks: Record<string, number> = {}): Record<
   return until === undefined ? undefined : { asOfMs: until.asOfMs, ...Object.fromEntries(until.lagging) };
 };
 
-test("nothing is said before the first scan", () => {
+test("nothing is known before the first scan", () => {
   expect(said(new Delivered())).toBeUndefined();
 });
 
-test("a mark that came after the scan keeps nothing back", () => {
+test("a mark from after the scan delays nothing", () => {
   const delivered = new Delivered();
   delivered.scanned({ asOfMs: 1000, newest: 10 });
   expect(said(delivered, { ws_a: 11 })).toEqual({ asOfMs: 1000 });
@@ -26,12 +26,12 @@ describe("a workspace with a mark that the scan saw", () => {
     expect(said(delivered, { ws_a: 11 })).toEqual({ asOfMs: 2000, ws_a: 1000 });
     delivered.scanned({ asOfMs: 3000, newest: 900 });
     expect(said(delivered, { ws_a: 300, ws_b: 850 })).toEqual({ asOfMs: 3000, ws_a: 1000, ws_b: 2000 });
-    // Through what the second scan saw, but not the third.
+    // It has delivered what the second scan saw, but not the third.
     expect(said(delivered, { ws_a: 501 })).toEqual({ asOfMs: 3000, ws_a: 2000 });
     expect(said(delivered)).toEqual({ asOfMs: 3000 });
   });
 
-  test("of which nothing was known is at no known time", () => {
+  test("without an earlier scan has no known time", () => {
     const delivered = new Delivered();
     delivered.scanned({ asOfMs: 1000, newest: 10 });
     expect(said(delivered, { ws_a: 10 })).toEqual({ asOfMs: 1000, ws_a: 0 });
@@ -47,7 +47,7 @@ describe("a workspace with a mark that the scan saw", () => {
     expect(said(delivered, { ws_a: 5 })).toEqual({ asOfMs: 3000, ws_a: 2000 });
   });
 
-  test("stays where it was for as long as it takes, however many scans there are meanwhile", () => {
+  test("keeps its time until it has caught up, however many scans there are meanwhile", () => {
     const delivered = new Delivered();
     delivered.scanned({ asOfMs: 1000, newest: 10 });
     delivered.until(oldest());
@@ -55,7 +55,7 @@ describe("a workspace with a mark that the scan saw", () => {
       delivered.scanned({ asOfMs: at * 1000, newest: at * 10 });
       expect(said(delivered, { ws_a: 11 })).toEqual({ asOfMs: at * 1000, ws_a: 1000 });
     }
-    // Later by some scans at most than the last one before the mark.
+    // At most some scans after the last one before the mark.
     const late = said(delivered, { ws_a: 9000 })?.ws_a ?? 0;
     expect(late).toBeLessThanOrEqual(900_000);
     expect(late).toBeGreaterThan(0);

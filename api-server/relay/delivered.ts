@@ -1,43 +1,43 @@
 /*
- * Until when each workspace's changes have been delivered.
+ * Up to which time each workspace's changes have been delivered.
  *
- * A scan is a moment of the shared store's clock and the number of the newest mark that was visible just after it. Whatever was
- * committed before that moment has a mark with this number or a lower one. So a workspace whose oldest waiting mark has a higher
- * number, or which has none waiting, has been delivered everything from before that moment.
+ * A scan is a moment of the shared store's clock and the number of the newest mark that was visible just after it. Everything
+ * committed before that moment has a mark with this number or a lower one. So if a workspace's oldest waiting mark has a higher
+ * number, or it has none waiting, everything from before that moment has been delivered for it.
  *
- * One workspace with a million marks is behind for as long as they take; all others are not.
+ * A workspace with a million marks lags until they are relayed; the others do not.
  */
 
 export interface Scan {
-  /** Clock of the shared store, ms, read before the newest mark was looked for. */
+  /** Clock of the shared store, ms, read before the newest mark was searched. */
   readonly asOfMs: number;
   /** Number of the newest visible mark. */
   readonly newest: number;
 }
 
-/** Delivered until when: `asOfMs` for all workspaces but those in `lagging`, which has an earlier time (0: not known). */
+/** `asOfMs` applies to all workspaces but those in `lagging`, which have an earlier time (0: unknown). */
 export interface DeliveredUntil {
   readonly asOfMs: number;
   readonly lagging: ReadonlyMap<string, number>;
 }
 
-/** A relay that is behind by more scans than this says a little less than it could. */
+/** A relay that is more scans behind reports times that are a little too early. */
 const SCANS_MAX = 64;
 
 export class Delivered {
   readonly #scans: Scan[] = [];
-  /** What was said of those that are behind, which is never taken back. */
+  /** The times reported for lagging workspaces, which never go back. */
   #lagging: ReadonlyMap<string, number> = new Map();
   #asOfMs = 0;
 
-  /** To be called with each scan, before marks are carried. */
+  /** Call it with each scan, before marks are relayed. */
   scanned(scan: Scan): void {
     this.#scans.push(scan);
-    // The newest one is needed, and the oldest ones are what those far behind reach next.
+    // The newest one is needed, and lagging workspaces reach the oldest ones next.
     if (this.#scans.length > SCANS_MAX) this.#scans.splice(-2, 1);
   }
 
-  /** `oldest` has the number of the oldest waiting mark of each workspace that has any. undefined before the first scan. */
+  /** `oldest` maps each workspace with waiting marks to the number of the oldest. Returns undefined before the first scan. */
   until(oldest: ReadonlyMap<string, number>): DeliveredUntil | undefined {
     const newestScan = this.#scans.at(-1);
     if (newestScan === undefined) return undefined;
@@ -51,7 +51,7 @@ export class Delivered {
     this.#lagging = lagging;
     this.#asOfMs = newestScan.asOfMs;
     const oldestOfAll = oldest.values().reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
-    // Scans that everything has reached say nothing more than the newest one of them.
+    // Of the scans that all workspaces have reached, only the newest is needed.
     while (this.#scans.length > 1 && (this.#scans[1]?.newest ?? 0) < oldestOfAll) this.#scans.shift();
     return { asOfMs: this.#asOfMs, lagging };
   }

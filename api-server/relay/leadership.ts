@@ -6,22 +6,22 @@ import { OUTBOX_CHANNEL } from "../store/outbox.ts";
 import { customTypes } from "../store/pool.ts";
 
 /*
- * Of all api-servers one relays: the holder of an advisory lock. The lock is that of a connection which does nothing else, and
- * which its holder uses once a second. Postgres ends the connection, and with it the lock, when it was silent for five seconds:
- * because the process stands still, or its host or network is gone. Then another one takes over. The first one, should it wake
- * up, finds the connection lost; what it still writes meanwhile is fenced by versions.
+ * One of the api-servers relays: the holder of an advisory lock. The lock belongs to a dedicated connection, which its holder uses
+ * once a second. If the connection was silent for five seconds, because the process hangs, or its host or network is gone, Postgres
+ * ends it, and with it the lock. Then another one takes over. The old leader, if it continues, finds its connection lost; versions
+ * prevent its late writes from having an effect.
  *
  *   asking ──lock free──► leading ──silent for 5 s, connection lost──► lost
  */
 
 const KEEP_ALIVE_MS = 1000;
-/** The process has lost its lead when Postgres does not answer for so long, whatever became of the lock. */
+/** The process stops leading when Postgres does not answer for this long, whether or not it still holds the lock. */
 const ANSWER_MS = 4000;
 const SILENCE = "5s";
-/** A snapshot that is held for so long without a statement is of a process that stands still. */
+/** A process that holds a snapshot for this long without a statement hangs. */
 const IDLE_IN_TRANSACTION = "15s";
 
-/** What Postgres does about a client that does not answer, however it is gone. Postgres 14 or newer. */
+/** How Postgres detects a client that is gone. Postgres 14 or newer. */
 const KEEP_ALIVE_SETTINGS = `set tcp_keepalives_idle = 3;
                              set tcp_keepalives_interval = 1;
                              set tcp_keepalives_count = 3;
@@ -32,7 +32,7 @@ export interface Leadership extends Closeable {
   readonly lost: AbortSignal;
 }
 
-/** Takes the lead if it is free, undefined if it is not. `onMarks` is called when there may be something in the outbox. */
+/** Becomes the leader if there is none; otherwise returns undefined. `onMarks` is called when there may be new marks. */
 export async function takeLead(databaseUrl: string, onMarks: () => void): Promise<Leadership | undefined> {
   const lost = new AbortController();
   const db = newClient(databaseUrl, "postern-relay-lead");
@@ -60,10 +60,10 @@ export async function takeLead(databaseUrl: string, onMarks: () => void): Promis
   return { lost: lost.signal, close };
 }
 
-/** A connection for the leader's work, which ends soon when the process stands still. The caller ends it. */
+/** A connection for the leader's work, which Postgres ends soon if the process hangs. The caller ends it. */
 export async function connectWorker(databaseUrl: string): Promise<Client> {
   const db = newClient(databaseUrl, "postern-relay");
-  // Whoever uses it hears of a lost connection from the next statement; unheard, it would end the process.
+  // The next statement reports a lost connection; without a listener it would end the process.
   db.on("error", () => undefined);
   try {
     await db.connect();

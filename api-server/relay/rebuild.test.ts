@@ -23,18 +23,18 @@ const STATE = { projectionId: "prj", complete: true, head: 50, version: 9, asOfM
 const KNOWN = { lastHead: 50, lastVersion: 10, timeline: "sys/1" };
 
 test.each([
-  { name: "nothing, when the store holds what it should", reason: undefined },
+  { name: "no reason, when the store holds what it should", reason: undefined },
   { name: "an empty store", state: { projectionId: undefined, version: 0 }, reason: "the store holds no projection" },
   { name: "another projection", state: { projectionId: "x" }, reason: "the store holds another projection" },
-  { name: "nothing, when it was left half done: it is gone on with", state: { complete: false }, reason: undefined },
+  { name: "no reason, when it is incomplete: it is continued", state: { complete: false }, reason: undefined },
   { name: "a restarted store", state: { runId: "x" }, reason: "the store was restarted" },
   { name: "fewer entries than before", state: { head: 49 }, reason: "the store went back in time" },
   { name: "a version that Postgres has not drawn", state: { version: 11 }, reason: RESTORED },
-  // It was drawn before in another history: in this one it has only just been drawn.
+  // Another history had drawn it before: in this one it has only just been drawn.
   { name: "a version that Postgres draws only now", state: { version: 10 }, reason: RESTORED },
   { name: "another timeline of Postgres", known: { timeline: "sys/2" }, reason: RESTORED },
-  { name: "nothing, when Postgres does not tell its timeline", known: { timeline: undefined }, reason: undefined },
-])("why everything is projected anew: $name", async ({ state, known, reason }) => {
+  { name: "no reason, when Postgres does not report its timeline", known: { timeline: undefined }, reason: undefined },
+])("the reason for a new projection: $name", async ({ state, known, reason }) => {
   expect(await whyRebuild(db, { ...STATE, ...state }, { ...KNOWN, ...known })).toBe(reason);
 });
 

@@ -20,25 +20,25 @@ import { inSnapshot, projectRecords } from "./round.ts";
 
 /*
  * The store can go back in time: it was flushed, restarted from an old snapshot, or replaced; or Postgres was restored. Then
- * everything is projected anew, under a new projection id, which makes every reader forget what it has.
+ * everything is projected again, under a new projection id, which makes every reader forget what it has.
  *
  *   whyRebuild ──reason──► beginProjection ──► rebuild (several pages at a time) ──► complete
  *                                                 │ process dies
  *                                                 └──► resumed by the next leader, from the last page that was saved
  *
- * Changes are carried and heartbeats sent all the while, by the relay's own loop: a rebuild only adds what nothing announces.
- * Both may write one record at the same time. The higher version wins, and it has seen all that the lower one has, or a mark of
+ * Meanwhile the relay's own loop still relays changes and sends heartbeats: a rebuild only writes records that are not announced.
+ * Both may write one record at the same time. The higher version wins, and it has seen everything that the lower one has, or a mark of
  * what it has not seen is still waiting.
  */
 
-/** What Postgres remembers of the projection in force. */
+/** The projection in force, as stored in Postgres. */
 interface Remembered {
   readonly projectionId: string;
   readonly runId: string;
   readonly timeline?: string | undefined;
 }
 
-/** How far a projection has come that is being made: everything before this cursor of this kind is written. */
+/** Progress of an incomplete projection: everything before this cursor of this kind is written. */
 interface Progress {
   readonly projectionId: string;
   readonly kind: ListedKind;
@@ -49,20 +49,20 @@ interface Progress {
 const SETTING = "projection";
 const PROGRESS_SETTING = "projection-progress";
 const PAGE = 1000;
-/** Pages that are read and written at the same time, each over a connection of its own. */
+/** Pages that are read and written concurrently, each on its own connection. */
 const PAGES_AT_ONCE = 3;
 const SAVE_EVERY_MS = 2000;
-/** As long as a sidecar uses what it has without hearing anything, unless its policy says otherwise. */
+/** By default a sidecar uses its data this long without a heartbeat. */
 export const RECENT_KEPT_MS = 15 * 60 * 1000;
-/** A store that went back by no more than this has lost nothing older than what is kept, whoever's clock is told by. */
+/** A store that went back by no more than this has lost only changes that are still kept, even if clocks differ. */
 const PREVIOUS_AGE_MS_MAX = 10 * 60 * 1000;
-/** As many as are put back into the outbox within a second or two. */
+/** As many marks as can be put back into the outbox within a second or two. */
 export const RECENT_MAX = 50_000;
 
 /**
- * Returns why everything must be projected anew, undefined when the store holds what it should. `lastHead` is 0 at first, `timeline`
- * that of Postgres: a standby that was promoted, or a recovery to an earlier moment, has lost commits that may have been
- * projected, and its sequences need not show it, because they run up to 32 numbers ahead of what was drawn.
+ * Returns why everything must be projected again; undefined when the store holds what it should. `lastHead` is 0 at first. `timeline`
+ * is that of Postgres: a promoted standby, or a recovery to an earlier moment, has lost commits that may have been
+ * projected. Its sequences may not show that, because they run up to 32 numbers ahead of what was drawn.
  */
 export async function whyRebuild(
   db: Queryable,
@@ -71,7 +71,7 @@ export async function whyRebuild(
 ): Promise<string | undefined> {
   if (state.projectionId === undefined) return EMPTY;
   const remembered = await findRemembered(db);
-  // What the store holds was drawn before `lastVersion` was, so that an equal one is of another history already.
+  // The versions in the store were drawn before `lastVersion`, so an equal one belongs to another history.
   if (state.version >= lastVersion) return RESTORED;
   if (remembered?.projectionId !== state.projectionId) return "the store holds another projection";
   if (remembered.timeline !== timeline && timeline !== undefined) return RESTORED;
@@ -80,20 +80,20 @@ export async function whyRebuild(
   return undefined;
 }
 
-/** As at the very first start, and after a flush. */
+/** At the very first start, and after a flush. */
 const EMPTY = "the store holds no projection";
-/** The store has seen, or may have seen, what Postgres does not know of. */
+/** The store has, or may have, data that Postgres does not know. */
 export const RESTORED = "Postgres was restored from an older state";
 
 const RESTARTED = "the store was restarted";
 const WENT_BACK = "the store went back in time";
 
-/** Remembered is what was begun last: whether it was completed, the store tells. */
+/** The projection that was begun last; the store knows whether it was completed. */
 const findRemembered = (db: Queryable): Promise<Remembered | undefined> => findSetting<Remembered>(db, SETTING);
 
 /**
- * Begins a projection in an emptied or untrusted store. From here on readers forget what they had, and what is missing is 'not
- * usable' to them. Safe to repeat.
+ * Begins a projection in an empty or distrusted store. From here on readers forget what they had, and treat missing records as
+ * 'not usable'. Safe to repeat.
  */
 export async function beginProjection(
   { db, writer }: { db: Queryable; writer: RecordWriter },
@@ -105,20 +105,20 @@ export async function beginProjection(
     log,
   }: { projectionId: string; reason: string; state: StoreState; timeline: string | undefined; log: Logger },
 ): Promise<void> {
-  log[reason === EMPTY ? "info" : "warn"]({ reason, projectionId }, "projecting everything anew");
+  log[reason === EMPTY ? "info" : "warn"]({ reason, projectionId }, "projecting everything again");
   if (reason === RESTORED) {
     await raiseProjectionVersion(db, state.version);
     await renewCreditRevs(db);
   }
-  // Remembered first: a store that has begun what Postgres does not know of would be begun once more.
+  // Stored in Postgres first: otherwise, after a crash, the next relay would begin yet another projection.
   await putSetting(db, SETTING, { projectionId, runId: state.runId, timeline } satisfies Remembered);
-  // A reader may not have heard of the last changes when the store lost their announcements, and goes on using what it has of them
-  // while the new projection is made. They are announced again, and no heartbeat says that it is current before they are. After a
-  // bulk change they are too many for that: then readers are to forget what they have.
+  // When the store lost its last announcements, a reader may not have received them, and would still use its older data while the
+  // new projection is made. They are announced again before any heartbeat makes that data look fresh. After a
+  // bulk change there are too many for that: then readers must forget what they have.
   const recent = await countRecentMarks(db, { keptMs: RECENT_KEPT_MS, max: RECENT_MAX + 1 });
   const forget = recent > RECENT_MAX;
   if (!forget) await insertRecentMarks(db, { keptMs: RECENT_KEPT_MS });
-  // What the store has forgotten since its last heartbeat is then among these changes, so that the rest of it still holds.
+  // All changes that the store has lost since its last heartbeat are among these, so the rest of its records is still valid.
   const isOurs = reason === RESTARTED || reason === WENT_BACK;
   const usePrevious = isOurs && !forget && Math.abs((await writer.nowMs()) - state.asOfMs) < PREVIOUS_AGE_MS_MAX;
   await writer.begin(projectionId, await listEveryWorkspaceId(db), { forget, usePrevious });
@@ -129,17 +129,17 @@ export interface RebuildOptions {
   readonly writer: RecordWriter;
   readonly credits: CreditStore;
   readonly log: Logger;
-  /** Opens a connection that the rebuild then ends. */
+  /** Opens a connection, which the rebuild ends. */
   readonly connect: () => Promise<Client>;
   readonly signal: AbortSignal;
-  /** Called with how many records were written so far. */
+  /** Called with the number of records written so far. */
   readonly onProgress: (records: number) => void;
-  /** A workspace was begun anew by itself meanwhile: `rebuildWorkspace` is to be called for it. */
+  /** Called when workspaces began again on their own meanwhile; `rebuildWorkspace` must be called for them. */
   readonly onBegun: (workspaceIds: readonly string[]) => void;
 }
 
 /**
- * Writes every record under a projection that has begun, and completes it; goes on where an earlier call for the same projection
+ * Writes every record under a projection that has begun, and completes it; continues where an earlier call for the same projection
  * ended. Throws `ProjectionChanged` when the store holds another one meanwhile, and an error when fewer records were written than
  * Postgres has. Returns early, incomplete, when the signal is aborted.
  */
@@ -149,9 +149,9 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
   await withConnections(options, PAGES_AT_ONCE, async (db, workers) => {
     const saved = await findSetting<Progress | null>(db, PROGRESS_SETTING);
     const progress = saved?.projectionId === projectionId ? saved : undefined;
-    // Counters of an old snapshot would give again what was spent since: each is loaded anew before it is spent from.
+    // Counters from an old snapshot would grant spent credits again, so each must be loaded again before it is spent from.
     if (progress === undefined) await credits.closeAll();
-    else log.info({ projectionId, records: progress.records }, "going on with a projection");
+    else log.info({ projectionId, records: progress.records }, "resuming a projection");
     const parts = LISTED_KINDS.slice(progress === undefined ? 0 : LISTED_KINDS.indexOf(progress.kind));
     const pages = new Pages(db, { parts: parts.map((kind) => ({ kind })), after: progress?.after ?? "" });
     pages.records = progress?.records ?? 0;
@@ -164,7 +164,7 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
       await pages.inTurn(() => putSetting(db, PROGRESS_SETTING, now));
     });
     if (signal.aborted) return;
-    // Those that came to be meanwhile as well: one that is never completed would keep the whole from ever being so.
+    // Including new workspaces: one that is never completed would prevent the whole from being complete.
     const all = await listEveryWorkspaceId(db);
     await writer.begin(projectionId, all);
     await writer.complete(projectionId, all, await nextProjectionVersion(db));
@@ -174,7 +174,7 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
   });
 }
 
-/** Writes every record of one workspace that was begun anew by itself, and completes it. Otherwise as `rebuild`. */
+/** Writes every record of one workspace that began again on its own, and completes it. Otherwise like `rebuild`. */
 export async function rebuildWorkspace(options: RebuildOptions, workspaceId: string): Promise<void> {
   const { writer, log, signal } = options;
   await withConnections(options, 1, async (db, workers) => {
@@ -187,12 +187,12 @@ export async function rebuildWorkspace(options: RebuildOptions, workspaceId: str
     await writer.completeWorkspace(workspaceId);
     log.warn(
       { workspaceId, records: pages.records },
-      "projected one workspace anew: its part of the store was not ours",
+      "projected one workspace again, because its part of the store was changed by others",
     );
   });
 }
 
-/** Hands `work` one connection for lists and settings, and so many for pages. They are gone as soon as the signal is aborted. */
+/** Passes to `work` one connection for lists and settings, and several for pages. All end when the signal is aborted. */
 async function withConnections(
   { connect, signal }: RebuildOptions,
   workersCount: number,
@@ -200,7 +200,7 @@ async function withConnections(
 ): Promise<void> {
   const connections: Client[] = [];
   const end = () => Promise.all(connections.map((connection) => connection.end().catch(() => undefined)));
-  // A query that waits for a lock would keep the relay waiting for as long.
+  // Otherwise a query that waits for a lock would delay the relay's shutdown.
   signal.addEventListener("abort", end, { once: true });
   try {
     for (let i = 0; i <= workersCount; i++) connections.push(await connect());
@@ -238,15 +238,15 @@ interface Page extends RefPage, Part {
   isDone: boolean;
 }
 
-/** Hands out one page after the other, and knows up to where all of them are done. */
+/** Hands out one page after another, and tracks up to where all are done. */
 class Pages {
   /** Written so far. */
   records = 0;
   readonly #db: Client;
   readonly #parts: readonly Part[];
-  /** Pages that were handed out, beginning with the oldest that is not done. */
+  /** Pages that were handed out, starting with the oldest that is not done. */
   readonly #underWay: Page[] = [];
-  /** Which part is listed next, and from where. */
+  /** The part that is listed next, and its cursor. */
   #part = 0;
   #after: string;
   #turn: Promise<unknown> = Promise.resolve();
@@ -276,7 +276,7 @@ class Pages {
     return { kind: part?.kind ?? "policy", after: this.#after };
   }
 
-  /** The connection is used by one at a time. */
+  /** Serializes the use of the connection. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#turn.then(work);
     this.#turn = result.catch(() => undefined);
@@ -290,7 +290,7 @@ class Pages {
     const listed = await inSnapshot(this.#db, async () => {
       const found = await listRecordRefs(this.#db, { ...range, max: PAGE });
       const count = await countRecordRefs(this.#db, { ...range, upTo: found.cursor });
-      // A page that leaves something out would end as keys that are refused everywhere, with a projection that says complete.
+      // If a page left a record out, its key would be refused everywhere, although the projection is marked complete.
       if (count !== found.refs.length)
         throw new Error(`of ${count} ${part.kind} records, ${found.refs.length} were listed`);
       return found;

@@ -17,8 +17,8 @@ import { createRelayWaker } from "../store/relay-waker.ts";
 import { type Relay, startRelay } from "./relay.ts";
 
 /*
- * The relay over a real Postgres and a real Redis. Rows are written as somebody in psql would: nothing but the triggers
- * tells the relay of them.
+ * The relay over a real Postgres and a real Redis. Rows are written as with psql: the relay learns of them only from the
+ * triggers.
  */
 
 const WORKSPACE = "ws_relay";
@@ -74,7 +74,7 @@ async function aReadyRelay(): Promise<Relay> {
   return relay;
 }
 
-/** Complete in the store, and remembered in Postgres: only then another relay goes on with it. */
+/** Resolves when the projection is complete in the store and recorded in Postgres: only then another relay resumes it. */
 async function untilProjected(): Promise<string> {
   return waitFor("the projection", async () => {
     const { complete, projectionId } = await edge.writer.state();
@@ -99,7 +99,7 @@ async function insertKey(name: string): Promise<TestKey> {
   return key;
 }
 
-/** All in one transaction. Gives the last of them. */
+/** All in one transaction. Returns the last of them. */
 async function insertManyKeys(count: number): Promise<TestKey> {
   const made = Array.from({ length: count }, (_, i) => aKey(`many_${i}`));
   await db.query(
@@ -122,7 +122,7 @@ async function read(ref: RecordRef): Promise<ReadRecord> {
   return record;
 }
 
-/** The projected key as soon as `holds` is true of it. */
+/** Returns the projected key as soon as `holds` is true for it. */
 async function untilKey(key: TestKey, what: string, holds: (record: KeyRecord) => boolean): Promise<KeyRecord> {
   return waitFor(what, async () => {
     const record = await read(key.ref);
@@ -177,7 +177,7 @@ describe("a change", () => {
       );
       tookMs.push(performance.now() - startedAt);
     }
-    // By polling alone ten of them would take ten seconds; a busy machine may delay one or two.
+    // With polling only, ten of them would take ten seconds; a busy machine may delay one or two.
     expect(tookMs.toSorted((a, b) => a - b)[5]).toBeLessThan(300);
   });
 
@@ -187,7 +187,7 @@ describe("a change", () => {
     await untilKey(key, "the key", () => true);
     const [first, second] = [await db.connect(), await db.connect()];
     try {
-      // The first one marks first, and commits last.
+      // The first transaction marks first, and commits last.
       await first.query("begin");
       await first.query("update keys set name = 'renamed' where id = $1", [key.id]);
       await second.query("begin");
@@ -218,7 +218,7 @@ describe("a change", () => {
     expect(await read(key.ref)).toEqual(before);
   });
 
-  test("that makes a workspace gives it a feed at once, and what it has", async () => {
+  test("that creates a workspace gives it a feed at once, and its records", async () => {
     await aReadyRelay();
     await db.query("insert into workspaces (id, name, created_at) values ('ws_new', 'new', 1)");
     await waitFor(
@@ -231,7 +231,7 @@ describe("a change", () => {
     );
   });
 
-  test("of ten thousand rows that a relay finds when it takes over arrives, and no heartbeat says so before it has", async () => {
+  test("of ten thousand rows that a relay finds when it takes over arrives, and no heartbeat claims it before that", async () => {
     await (await aReadyRelay()).close();
     const last = await insertManyKeys(10_000);
     const committedAtMs = await edge.writer.nowMs();
@@ -253,7 +253,7 @@ describe("a change", () => {
   });
 });
 
-describe("a key that is gone for good", () => {
+describe("a key that is gone", () => {
   test("stays gone when a slow relay writes what it read before", async () => {
     const key = await insertKey("deleted");
     await aReadyRelay();
@@ -292,7 +292,7 @@ describe("a key that is gone for good", () => {
 });
 
 describe("of two relays", () => {
-  test("one leads; when its connection is cut the work goes on, and nothing committed meanwhile is lost", async () => {
+  test("one leads; when its connection is cut the other continues, and nothing committed meanwhile is lost", async () => {
     const key = await insertKey("passed");
     aRelay();
     aRelay();
@@ -311,7 +311,7 @@ describe("of two relays", () => {
     await db.query("update keys set name = 'meanwhile' where id = $1", [key.id]);
     await untilKey(key, "the name", ({ name }) => name === "meanwhile");
     expect(leading()).toHaveLength(1);
-    // A mere change of the leader is no reason to project everything anew.
+    // A change of the leader alone does not cause a new projection.
     expect((await edge.writer.state()).projectionId).toBe(projectionId);
   });
 
@@ -326,8 +326,8 @@ describe("of two relays", () => {
   });
 });
 
-describe("everything is projected anew, under another id,", () => {
-  test("when Postgres was restored from an older state: the versions of before do not stand in the way", async () => {
+describe("everything is projected again, under another id,", () => {
+  test("when Postgres was restored from an older state: the earlier versions do not block new ones", async () => {
     const key = await insertKey("restored");
     const relay = await aReadyRelay();
     await untilKey(key, "the key", () => true);
@@ -345,7 +345,7 @@ describe("everything is projected anew, under another id,", () => {
     await untilKey(key, "a later change", ({ name }) => name === "later");
   });
 
-  test("when another database's projection is in the store, and its records are not believed", async () => {
+  test("when another database's projection is in the store, and its records are not used", async () => {
     const stranger: RecordRef = { workspaceId: WORKSPACE, kind: "key", id: hashKey("stranger") };
     await edge.writer.begin("another", [WORKSPACE]);
     await edge.writer.write({
@@ -362,7 +362,7 @@ describe("everything is projected anew, under another id,", () => {
     expect((await read(stranger)).state).toBe("missing");
   });
 
-  test("and changes made while it is under way are there in the end", async () => {
+  test("and changes made meanwhile are there at the end", async () => {
     const last = await insertManyKeys(3000);
     await db.query("delete from outbox");
     aRelay();

@@ -23,24 +23,24 @@ import { beginProjection, RECENT_KEPT_MS, whyRebuild } from "./rebuild.ts";
 import { carryRound, TableEmptied, Turns } from "./round.ts";
 
 /*
- * Carries changes from Postgres to the shared store. Of all api-servers one does, see leadership.ts:
+ * Relays changes from Postgres to the shared store. One of the api-servers does so, see leadership.ts:
  *
- *   waiting ──lead taken──► leading ──lead lost, failure──► waiting (after a while)
+ *   waiting ──lead taken──► leading ──lead lost, failure──► waiting (with backoff)
  *
- * Leading, it carries what is in the outbox whenever it is told of marks, and once a second in any case; and once a second it
- * looks whether the store is still the one that it knows, and writes a heartbeat, which tells each workspace until when its
- * changes have been delivered. Should everything have to be projected anew, that goes on beside this, over other connections.
+ * The leader relays the marks in the outbox whenever it is notified, and in any case once a second. Also once a second it
+ * checks whether the store still holds the known projection, and writes a heartbeat, which tells each workspace up to when its
+ * changes have been delivered. If everything has to be projected again, that runs in parallel on other connections.
  */
 
 const TICK_MS = 1000;
-/** Short, because a store that came back from an old snapshot gives credits twice until the relay has looked at it. */
+/** Short, because a store restored from an old snapshot grants spent credits again until the relay has checked it. */
 const RETRY = { firstMs: 200, maxMs: 1000, random: Math.random };
-/** Between two looks at a store that turned out to hold another projection. */
+/** Between two checks of a store that turned out to hold another projection. */
 const LOOK_AGAIN_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
-/** Of what was carried long ago, so much is deleted at a tick: more than can be carried until the next. */
+/** Old marks deleted per tick: more than can be relayed until the next. */
 const TIDIED_ROWS_MAX = 10_000;
-/** Workspaces with waiting marks that are looked through at once. */
+/** Workspaces with waiting marks that are read at once. */
 const WAITING_PAGE = 1000;
 
 export interface RelayOptions {
@@ -53,11 +53,11 @@ export interface RelayOptions {
 }
 
 export interface Relay extends Closeable {
-  /** Whether this process is the one that relays. */
+  /** Whether this process is the leader. */
   isLeading(): boolean;
 }
 
-/** Starts the relay; it goes on until closed, whatever becomes of Postgres and the store meanwhile. */
+/** Starts the relay; it runs until closed, whatever happens to Postgres and the store meanwhile. */
 export function startRelay(options: RelayOptions): Relay {
   const relay = new RelayLoop(options);
   relay.start();
@@ -68,11 +68,11 @@ export function startRelay(options: RelayOptions): Relay {
 interface Projected {
   /** Of Postgres. */
   readonly timeline: string | undefined;
-  /** undefined: to be looked at before anything is written. */
+  /** undefined: must be checked before anything is written. */
   id: string | undefined;
-  /** Entries of the central feed when it was looked at last. */
+  /** Entries of the central feed at the last check. */
   head: number;
-  /** A write that the store did not take under a projection. */
+  /** A write that the store refused under this projection. */
   refused: { readonly projectionId: string; readonly error: ProjectionChanged } | undefined;
 }
 
@@ -82,11 +82,11 @@ class RelayLoop implements Relay {
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #leading = false;
-  /** In a row. */
+  /** Consecutive failures. */
   #failures = 0;
-  /** There may be something to do: set by notifications, cleared before the outbox is read. */
+  /** Whether there may be work: set by notifications, cleared before the outbox is read. */
   #woken = false;
-  /** Ends the waiting that is under way. */
+  /** Ends the current pause. */
   #endPause: () => void = () => undefined;
 
   constructor(options: RelayOptions) {
@@ -128,13 +128,13 @@ class RelayLoop implements Relay {
         this.#failures += 1;
         this.#metrics.failures.inc();
         this.#woken = false;
-        if (this.#failures === 1) this.#options.log.error({ err: error }, "relay failed; it goes on trying");
+        if (this.#failures === 1) this.#options.log.error({ err: error }, "relay failed; retrying");
         await this.#pause(backoffMs(this.#failures, RETRY));
       }
     }
   }
 
-  /** One lead's worth of relaying; false at once when another process leads. */
+  /** Relays for one term as the leader; returns false at once when another process leads. */
   async #session(): Promise<boolean> {
     const { databaseUrl } = this.#options;
     const lead = await takeLead(databaseUrl, () => this.#wake());
@@ -155,7 +155,7 @@ class RelayLoop implements Relay {
   }
 
   async #lead(db: Client, lead: Leadership): Promise<void> {
-    // A server that was promoted or restored meanwhile has ended this connection, so once is enough.
+    // A server that is promoted or restored meanwhile ends this connection, so reading it once is enough.
     const projected: Projected = { timeline: await findTimeline(db), head: 0, id: undefined, refused: undefined };
     const turns = new Turns();
     const rebuilding = new BackgroundRebuild({
@@ -205,13 +205,13 @@ class RelayLoop implements Relay {
     }
   }
 
-  /** Sees to it that the store holds the projection that it should, which may still be in the making. */
+  /** Makes sure that the store holds the right projection, which may still be incomplete. */
   async #checkStore(db: Client, projected: Projected, rebuilding: BackgroundRebuild): Promise<void> {
     const { writer, log, newProjectionId } = this.#options;
     const { timeline, refused } = projected;
     const state = await writer.state();
     const lastVersion = await nextProjectionVersion(db);
-    // The whole may look right while the mark of one workspace is gone: then it is what was refused that tells.
+    // The store as a whole may look right while one workspace's mark is missing; then the refused write is the only sign.
     const lost = refused?.projectionId === state.projectionId ? refused?.error.message : undefined;
     const reason = (await whyRebuild(db, state, { lastHead: projected.head, lastVersion, timeline })) ?? lost;
     if (reason === undefined && state.projectionId !== undefined) {
@@ -223,7 +223,7 @@ class RelayLoop implements Relay {
       await rebuilding.close();
       const projectionId = newProjectionId();
       await beginProjection({ db, writer }, { projectionId, reason: reason ?? "", state, timeline, log });
-      // What was emptied is read as it is now by the rebuild, which begins only after this.
+      // The rebuild, which starts only after this, reads truncated tables as they are now.
       if (refused?.error instanceof TableEmptied) await deleteOutbox(db, refused.error.seqs);
       projected.id = projectionId;
       projected.head = 0;
@@ -232,7 +232,7 @@ class RelayLoop implements Relay {
     projected.refused = undefined;
   }
 
-  /** Tells until when changes have been delivered: everything that was committed before that has been projected. */
+  /** Reports up to when changes have been delivered: everything committed before that has been projected. */
   async #beat(
     db: Client,
     {
@@ -248,14 +248,14 @@ class RelayLoop implements Relay {
     const { writer } = this.#options;
     const { isWhole } = rebuilding;
     const { begun, incomplete } = await writer.heartbeat(projectionId, until.asOfMs, workspaceIds, until.lagging);
-    // While the whole is made, none is complete, and none has to be made by itself for that.
+    // While the whole projection is made, no workspace is complete, and none needs a projection of its own for that reason.
     rebuilding.ensureWorkspaces(projectionId, isWhole ? begun : [...begun, ...incomplete]);
     this.#metrics.asOf.set(until.lagging.values().reduce((a, b) => Math.min(a, b), until.asOfMs) / 1000);
     this.#metrics.lagging.set(until.lagging.size);
     this.#metrics.depth.set(await countOutbox(db, { max: DEPTH_SHOWN_MAX }));
   }
 
-  /** Waits until woken or `ms` have passed; not at all when a wake came since the outbox was last read. */
+  /** Waits until woken or for `ms`; not at all when woken since the outbox was last read. */
   async #pause(ms: number): Promise<void> {
     if (this.#woken || this.#isClosing) return;
     await new Promise<void>((resolve) => {
@@ -302,18 +302,18 @@ function createMetrics(registry: Registry) {
     }),
     rebuilt: new Gauge({
       name: "postern_relay_rebuild_records",
-      help: "Records written by the projection that is being made, or was made last",
+      help: "Records written by the current or the last full projection",
       registers,
     }),
-    carried: new Counter({ name: "postern_relay_marks_total", help: "Marks carried from the outbox", registers }),
+    carried: new Counter({ name: "postern_relay_marks_total", help: "Marks relayed from the outbox", registers }),
     rebuilds: new Counter({
       name: "postern_relay_rebuilds_total",
-      help: "Times everything was projected anew",
+      help: "Times everything was projected again",
       registers,
     }),
     failures: new Counter({
       name: "postern_relay_failures_total",
-      help: "Times the relay had to begin anew",
+      help: "Times the relay had to start again",
       registers,
     }),
   };

@@ -17,7 +17,7 @@ let edge: Edge;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  // A round wants one connection.
+  // A round needs one connection.
   db = createPool(database.url, { connectionsMax: 1 });
   edge = createMemoryEdge();
   await edge.writer.begin("prj", []);
@@ -35,7 +35,7 @@ interface Part {
   readonly refs: readonly RecordRef[];
 }
 
-/** Writes what it is given, and notes it; after each part, `between` happens. */
+/** Writes and records what it is given; runs `between` after each part. */
 function noting(parts: Part[], between: () => Promise<void>): RecordWriter {
   const write: RecordWriter["write"] = async (batch) => {
     const bytes = batch.writes.reduce((sum, write) => sum + Buffer.byteLength(jsonOf(write) ?? ""), 0);
@@ -49,7 +49,7 @@ function noting(parts: Part[], between: () => Promise<void>): RecordWriter {
   });
 }
 
-test("large records are carried a few at a time, all of one moment and one version, what keys refer to first", async () => {
+test("large records are relayed a few at a time, all from one snapshot and with one version, referred records first", async () => {
   await db.query("insert into workspaces (id, name, created_at) values ($1, 'round', 1)", [WORKSPACE]);
   // The key refers to an API whose mark comes after its own.
   await db.query("set session_replication_role = replica");
@@ -84,14 +84,14 @@ test("large records are carried a few at a time, all of one moment and one versi
   expect(read).toMatchObject({ usable: true, records: [{ state: "found", data: { keyId: "key" } }] });
   expect(JSON.stringify(read)).not.toContain("meanwhile");
 
-  // The change of meanwhile has marks of its own, which this round left alone.
+  // The concurrent change has its own marks, which this round did not touch.
   await carryRound({ db, writer: edge.writer, projectionId: "prj" }, new Turns());
   const again = await edge.source.read([{ workspaceId: WORKSPACE, kind: "key", id: "h" }]);
   expect(JSON.stringify(again)).toContain("meanwhile");
   await other.end();
 });
 
-test("a table that was emptied is noticed also behind more marks than a round takes", async () => {
+test("a truncated table is noticed also behind more marks than fit into a round", async () => {
   await db.query("delete from outbox");
   await db.query(
     "insert into outbox (workspace_id, kind, id) select $1, 'api', 'api_' || i from generate_series(1, $2::integer) as i",
@@ -103,7 +103,7 @@ test("a table that was emptied is noticed also behind more marks than a round ta
   await expect(carry()).rejects.toMatchObject({ name: "TableEmptied", seqs: [expect.any(Number)] });
 });
 
-test("workspaces take turns, and small transactions go before the rest of large ones", async () => {
+test("workspaces take turns, and small transactions are relayed before the rest of large ones", async () => {
   await db.query("delete from outbox");
   const add = (workspaceId: string, count: number, bulk: boolean) =>
     db.query(
@@ -126,7 +126,7 @@ test("workspaces take turns, and small transactions go before the rest of large 
   const after = await left();
   expect(after).not.toHaveProperty("ws_small false");
   expect(after).not.toHaveProperty("ws_large false");
-  // Both the large transaction and the many small ones get on.
+  // Both the large transaction and the many small ones make progress.
   expect(after["ws_large true"]).toBeLessThan(10 * ROUND_MAX);
   expect(after["ws_many false"]).toBeLessThan(5 * ROUND_MAX);
   while ((await carryRound({ db, writer: edge.writer, projectionId: "prj" }, turns)).carried > 0);

@@ -12,16 +12,16 @@ import {
 import type { Queryable } from "../store/queryable.ts";
 import { readSomeRecords } from "../store/records.ts";
 
-/** So many marks are carried at a time. */
+/** Marks per round. */
 export const ROUND_MAX = 1000;
-/** Of a full round, what large transactions have at least, so that they end as well. */
+/** The least share of large transactions in a full round, so that they end too. */
 const BULK_SHARE = ROUND_MAX / 4;
-/** So many workspaces have their turn in one round. */
+/** Workspaces per round. */
 const WORKSPACES_MAX = 200;
-/** So much of what they name is in memory at once, whatever the size of a record; a single one may go beyond. */
+/** The most bytes of records in memory at once; a single record may exceed it. */
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 
-/** What records refer to is written before them, so that no reader finds a reference that leads nowhere. */
+/** Referred records are written first, so that no reader finds a reference to a missing record. */
 const RANK: Readonly<Record<RecordKind, number>> = {
   workspace: 0,
   api: 1,
@@ -37,16 +37,16 @@ const RANK: Readonly<Record<RecordKind, number>> = {
 };
 
 export interface Projecting {
-  /** One connection, not a pool: what is read must be one snapshot. */
+  /** One connection, not a pool: all reads must be in one snapshot. */
   readonly db: Queryable;
   readonly writer: RecordWriter;
   readonly projectionId: string;
 }
 
-/** A table was emptied by `truncate`: its rows have no marks of their own, so that everything is to be projected anew. */
+/** A table was truncated: its rows have no marks of their own, so everything must be projected again. */
 export class TableEmptied extends ProjectionChanged {
   override name = "TableEmptied";
-  /** The marks that say so, to be deleted when the new projection has begun. */
+  /** The marks of the truncation, to be deleted when the new projection has begun. */
   readonly seqs: readonly number[];
 
   constructor(marks: readonly Mark[]) {
@@ -56,8 +56,8 @@ export class TableEmptied extends ProjectionChanged {
 }
 
 /**
- * Whose marks are carried next while there are more than a round takes: workspaces take turns, and so do small transactions and
- * large ones, so that one bulk change delays no other workspace's changes, and no small ones of its own.
+ * Decides whose marks are relayed next when there are more than fit into a round: workspaces take turns, and so do small and
+ * large transactions, so that a bulk change delays no other workspace's changes, and no small ones of its own.
  */
 export class Turns {
   readonly #after = { small: "", bulk: "" };
@@ -73,7 +73,7 @@ export class Turns {
     const bulk = lane === "bulk";
     const after = this.#after[lane];
     const workspaceIds = await listWaitingWorkspaces(db, { bulk, after, max: WORKSPACES_MAX });
-    // The last ones before the end of the alphabet; the next round begins at its start.
+    // These were the last workspaces in the order; the next round starts at the beginning.
     this.#after[lane] = workspaceIds.length < WORKSPACES_MAX ? "" : (workspaceIds.at(-1) ?? "");
     if (workspaceIds.length === 0) return after === "" ? [] : this.#take(db, lane, marksMax);
     const max = Math.max(1, Math.floor(marksMax / workspaceIds.length));
@@ -82,18 +82,18 @@ export class Turns {
 }
 
 export interface Round {
-  /** Marks that were carried. */
+  /** Marks that were relayed. */
   readonly carried: number;
-  /** Whether marks were left that had been visible at the beginning of the round. */
+  /** Whether marks were left that were visible at the beginning of the round. */
   readonly isFull: boolean;
-  /** Workspaces that were begun anew by themselves, because their part of the store did not take what was written. */
+  /** Workspaces that began again on their own, because their part of the store refused the writes. */
   readonly begun: readonly string[];
 }
 
 /**
- * Carries marks of the outbox to the store and takes them out of it. The order is what makes it right: whatever was committed before the
- * marks were read is in the snapshot, which is taken after the version was drawn; so of two relays that overlap, the one with the
- * larger version has seen all that the other has. Throws `TableEmptied` when a mark asks for everything anew.
+ * Relays marks of the outbox to the store and removes them. The order makes it correct: everything committed before the
+ * marks were read is in the snapshot, which is taken after the version was drawn. So of two overlapping relays, the one with the
+ * larger version has seen everything that the other has. Throws `TableEmptied` when a mark requests a full projection.
  */
 export async function carryRound({ db, writer, projectionId }: Projecting, turns: Turns): Promise<Round> {
   let marks = await listOutbox(db, { max: ROUND_MAX });
@@ -115,8 +115,8 @@ export async function carryRound({ db, writer, projectionId }: Projecting, turns
 }
 
 /**
- * Writes what these records are now, under a new version, without announcing them: for a projection that is made anew, whose
- * readers have forgotten everything. Returns workspaces as `Round.begun`.
+ * Writes the current state of these records, under a new version, without announcing them: for a new projection, whose
+ * readers have forgotten everything. Returns workspaces like `Round.begun`.
  */
 export async function projectRecords(
   { db, writer, projectionId }: Projecting,
@@ -126,7 +126,7 @@ export async function projectRecords(
   return inSnapshot(db, () => writeRecords({ db, writer, projectionId }, { refs, version, announce: false }));
 }
 
-/** Each record that the marks name, once. A key is named by the hash that it has in this snapshot. */
+/** Returns each record that the marks name, once. A key is named by its hash in this snapshot. */
 async function refsOf(db: Queryable, marks: readonly Mark[]): Promise<RecordRef[]> {
   const keyIds = new Set<string>();
   const refs = new Map<string, RecordRef>();
@@ -140,8 +140,8 @@ async function refsOf(db: Queryable, marks: readonly Mark[]): Promise<RecordRef[
 }
 
 /**
- * Large records are written in several parts, all read in the one snapshot, so that what the version promises is true of each;
- * and what others refer to is in an earlier part, or the same.
+ * Writes large records in several parts, all read in one snapshot, so that the guarantee of the version holds for each. Referred
+ * records are in an earlier part, or the same.
  */
 async function writeRecords(
   { db, writer, projectionId }: Projecting,

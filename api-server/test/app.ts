@@ -20,7 +20,7 @@ import { insertWorkspace } from "../store/workspaces.ts";
 
 export interface Workspace {
   readonly id: string;
-  /** Holds every permission. */
+  /** Has every permission. */
   readonly rootKey: string;
 }
 
@@ -47,9 +47,9 @@ export interface TestApp {
   readonly logs: string[];
   /** Moves the clock of all parts. */
   advance(ms: number): void;
-  /** `POST /v2/<path>` with a JSON body; a text is sent as it is. */
+  /** `POST /v2/<path>` with a JSON body; a text is sent unchanged. */
   call(path: string, body: unknown, options?: CallOptions): Promise<Reply>;
-  /** The same for a success: throws when the status is not 200, else gives `data`. */
+  /** The same for a success: throws when the status is not 200, else returns `data`. */
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   data(path: string, body: unknown, options?: CallOptions): Promise<any>;
   /** A root key with these permissions, in the first workspace unless another one is named. */
@@ -58,9 +58,9 @@ export interface TestApp {
   makeWorkspace(): Promise<Workspace>;
   /** Events of the audit log of a workspace, oldest first. */
   audit(workspaceId?: string): Promise<AuditRow[]>;
-  /** From now on the projection hears nothing any more: `advance` then makes it stale. */
+  /** From now on the projection gets no heartbeats: `advance` then makes it stale. */
   stopHeartbeats(): void;
-  /** Takes the database away. */
+  /** Drops the database. */
   dropDatabase(): Promise<void>;
   close(): Promise<void>;
 }
@@ -86,8 +86,8 @@ const PROJECTION_ID = "test";
 const HEARTBEAT_MS = 2000;
 
 /**
- * The API over a database of its own and an edge in this process. No relay runs: the projection learns of changes that are
- * made through the API from those themselves, and hears heartbeats, so that what it caches counts as fresh.
+ * The API over its own database and an edge in this process. No relay runs: the projection learns of changes made through
+ * the API from the API itself, and gets heartbeats, so that its cache counts as fresh.
  */
 export async function buildTestApp(
   options: AppOptions & { readonly deps?: (deps: Deps) => Partial<Deps> } = {},

@@ -15,7 +15,7 @@ const ask = (authorization: string | undefined) =>
     { rootKey: null, headers: authorization === undefined ? {} : { authorization } },
   );
 
-/** Changes a root key behind the API's back, and lets the change stream say so. */
+/** Changes a root key directly in the database, and announces it on the change stream. */
 const change = async (rootKey: string, set: string) => {
   await t.deps.db.query(`update root_keys set ${set} where hash = $1`, [hashKey(rootKey)]);
   t.deps.projection.drop([{ workspaceId: t.workspace.id, kind: "rootKey", id: hashKey(rootKey) }]);
@@ -43,7 +43,7 @@ describe("the header", () => {
 });
 
 describe("the root key", () => {
-  test("unknown, revoked, an ordinary key, disabled and expired are told apart by nothing", async () => {
+  test("unknown, revoked, an ordinary key, disabled and expired get the same response", async () => {
     const { apiId } = await t.data("apis.createApi", { name: "abc" });
     const { key } = await t.data("keys.createKey", { apiId });
     const revoked = await t.rootKey(["api.*.read_api"]);
@@ -60,7 +60,7 @@ describe("the root key", () => {
     expect(new Set(bodies.map((body) => JSON.stringify(body))).size).toBe(1);
   });
 
-  test("still lives in the millisecond of its expiry, and needs no change to expire", async () => {
+  test("is still valid in the millisecond of its expiry, and needs no change to expire", async () => {
     const fixed = Date.now() + 1_000_000;
     let nowMs = fixed;
     const clock = await buildTestApp({ deps: () => ({ nowMs: () => nowMs }) });
@@ -102,7 +102,7 @@ describe("the root key", () => {
     expect((await ask(`Bearer ${rootKey}`)).status).toBe(404);
   });
 
-  test("is asked for anew after the projection was made anew", async () => {
+  test("is read again after a new projection", async () => {
     const other = await buildTestApp();
     const status = async () => (await other.call("apis.getApi", { apiId: "api_missing0" })).status;
     expect(await status()).toBe(404);
@@ -113,7 +113,7 @@ describe("the root key", () => {
     await other.close();
   });
 
-  test("is asked for anew while the change stream is behind by more than 30 s", async () => {
+  test("is read again while the change stream is more than 30 s behind", async () => {
     const stale = await buildTestApp();
     const status = async () => (await stale.call("apis.getApi", { apiId: "api_missing0" })).status;
     expect(await status()).toBe(404);

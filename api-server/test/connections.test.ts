@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../../test/harness/wait.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
-/* What a connection that does not do as most do is told: whatever leaves is an answer in our form, or nothing at all. */
+/* Unusual connections: the server sends a response in our form, or nothing. */
 
 let t: TestApp;
-/** Of a server that soon gives up waiting, and of one with the time limits of every day. */
+/** The port of a server with short timeouts, and of one with the normal ones. */
 let port: number;
 let patientPort: number;
 let patient: TestApp;
@@ -40,7 +40,7 @@ function open(to = port): { socket: Socket; received: () => string; closed: Prom
   return { socket, received: () => text, closed };
 }
 
-/** Sends bytes as they are, and returns everything that comes until the server closes the connection. */
+/** Sends bytes unchanged, and returns everything that arrives until the server closes the connection. */
 async function send(...pieces: string[]): Promise<string> {
   const { socket, received, closed } = open();
   for (const piece of pieces) socket.write(piece, "latin1");
@@ -54,7 +54,7 @@ interface Answer {
   readonly body: any;
 }
 
-/** The answers on a connection, each with a body of its announced length that is JSON, and nothing between or behind them. */
+/** Reads the responses on a connection; each must have a JSON body of its announced length, with nothing in between or after. */
 function readAnswers(text: string): Answer[] {
   const answers: Answer[] = [];
   for (let rest = text; rest !== ""; ) {
@@ -80,15 +80,15 @@ const kindsOf = (text: string): string[] =>
 
 /** A request that is answered 200. */
 const good = (head = ""): string => `GET /v2/liveness HTTP/1.1\r\nHost: a\r\n${head}\r\n`;
-/** One that is answered 404, once Postgres has been asked. */
+/** A request that is answered 404 after a read from Postgres. */
 const slow = (): string => {
   const body = JSON.stringify({ apiId: "api_missing0" });
   return `POST /v2/apis.getApi HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.workspace.rootKey}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 };
 
-describe("a request that is not one", () => {
+describe("an invalid request", () => {
   test.each([
-    { name: "bytes that are no HTTP", sent: "hello\r\n\r\n", kind: "400 request_body_unreadable" },
+    { name: "bytes that are not HTTP", sent: "hello\r\n\r\n", kind: "400 request_body_unreadable" },
     { name: "another protocol", sent: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", kind: "400 request_body_unreadable" },
     { name: "no Host", sent: "GET /v2/liveness HTTP/1.1\r\nConnection: close\r\n\r\n", kind: "400 invalid_input" },
     {
@@ -112,7 +112,7 @@ describe("a request that is not one", () => {
       kind: "431 request_headers_too_large",
     },
     {
-      name: "an expectation that nobody knows",
+      name: "an unknown expectation",
       sent: good("Expect: the-unexpected\r\nConnection: close\r\n"),
       kind: "417 expectation_failed",
     },
@@ -122,11 +122,11 @@ describe("a request that is not one", () => {
     expect(kindsOf(await send(sent))).toEqual([kind]);
   });
 
-  test("nothing at all is answered with nothing", async () => {
+  test("a connection without a request gets no response", async () => {
     expect(await send()).toBe("");
   });
 
-  test("nothing after an answer is answered with nothing", async () => {
+  test("a connection without a further request gets no further response", async () => {
     const { socket, received } = open();
     socket.write(good());
     await waitFor("the answer", () => received().includes("req_"));
@@ -152,23 +152,23 @@ describe("several requests on one connection", () => {
     { name: "no Host", behind: "GET /v2/liveness HTTP/1.1\r\nConnection: close\r\n\r\n", last: "400 invalid_input" },
     { name: "a tunnel", behind: "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", last: "405 method_not_allowed" },
     { name: "half a request", behind: "GET /v2/liveness HTTP/1.1\r\nHo", last: "408 request_timeout" },
-  ])("$name behind good ones takes no answer from them", async ({ behind, last }) => {
+  ])("$name after valid ones does not affect their responses", async ({ behind, last }) => {
     expect(kindsOf(await send(`${good()}${slow()}${good()}${behind}`))).toEqual([
       "200",
       "404 api_not_found",
       "200",
       last,
     ]);
-    // The same, when the faulty one comes in a piece of its own while the others are still at work.
+    // The same when the invalid one arrives separately while the others are still being handled.
     expect(kindsOf(await send(slow(), behind))).toEqual(["404 api_not_found", last]);
   });
 
-  test("what comes behind a request that closes the connection is not looked at", async () => {
+  test("bytes after a request that closes the connection are ignored", async () => {
     expect(kindsOf(await send(`${good("Connection: close\r\n")}garbage\r\n\r\n`))).toEqual(["200"]);
   });
 });
 
-describe("a client that ends its side at once", () => {
+describe("a client that closes its direction at once", () => {
   test.each([
     { name: "after one request", sent: () => slow(), kinds: ["404 api_not_found"] },
     {
@@ -182,7 +182,7 @@ describe("a client that ends its side at once", () => {
       kinds: ["404 api_not_found", "400 request_body_unreadable"],
     },
     { name: "before anything", sent: () => "", kinds: [] },
-  ])("$name gets its answers", async ({ sent, kinds }) => {
+  ])("$name gets its responses", async ({ sent, kinds }) => {
     const { socket, received, closed } = open();
     socket.end(sent());
     await closed;
@@ -227,7 +227,7 @@ describe("a body that is too large", () => {
     },
   );
 
-  test("one that waits for a word before it writes gets 413 instead", async () => {
+  test("one that waits for 100 Continue gets 413 instead", async () => {
     const { socket, received } = open(patientPort);
     socket.write(head(`Content-Length: ${30 * MIB}`, "Expect: 100-continue\r\n"));
     await waitFor("an answer", () => received().includes("requestId"));
@@ -235,7 +235,7 @@ describe("a body that is too large", () => {
     socket.destroy();
   });
 
-  test("one that may be written is asked for", async () => {
+  test("one that is small enough gets 100 Continue", async () => {
     const { socket, received } = open(patientPort);
     socket.write(head("Content-Length: 2", "Expect: 100-continue\r\n"));
     await waitFor("the word", () => received() === "HTTP/1.1 100 Continue\r\n\r\n");
@@ -244,7 +244,7 @@ describe("a body that is too large", () => {
     socket.destroy();
   });
 
-  test("nothing of it is kept, and one without end is hung up on", async () => {
+  test("none of it is kept in memory, and an endless one ends with a closed connection", async () => {
     const before = heldBytes();
     const uploads = Array.from({ length: 8 }, () => open(patientPort));
     for (const { socket } of uploads) socket.write(head(`Content-Length: ${1e12}`));

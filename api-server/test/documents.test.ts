@@ -19,7 +19,7 @@ describe("health", () => {
     expect(response.json()).toEqual({ data: { message: "OK" }, meta: { requestId: expect.stringMatching(/^req_/) } });
   });
 
-  test("/readyz says whether to send traffic, and what is wrong to whoever asks; /livez does not mind", async () => {
+  test("/readyz says whether to send traffic, and with `verbose` what is wrong; /livez is always ok", async () => {
     expect((await get("/readyz")).json()).toEqual({ status: "ready" });
     expect((await get("/readyz?verbose")).json()).toEqual({ status: "ready", degradations: [] });
     health = { ready: true, degradations: ["store-away"] };

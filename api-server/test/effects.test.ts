@@ -6,7 +6,7 @@ import { sampleCallsOf } from "./sample-calls.ts";
 import { makeThings } from "./things.ts";
 
 /*
- * Every procedure does what it declares: one that reads leaves every object as it was, and one that changes writes down what it did.
+ * Every procedure does what it declares: a reading one changes no object, and a changing one writes its audit rows.
  */
 
 let api: TestApp;
@@ -23,7 +23,7 @@ async function traces(workspaceId: string): Promise<{ audit: number; marks: numb
   return rows[0] ?? { audit: 0, marks: 0 };
 }
 
-/** Calls that make what they name when it is not there, and otherwise change nothing (api-v2.md section 9.4). */
+/** Calls that create what they name if it is missing, and otherwise change nothing (api-v2.md section 9.4). */
 const MAKES_WHAT_IT_NAMES = "newNamespace";
 
 describe.each(procedures.map(({ path, effect }) => ({ path, effect })))("$path ($effect)", ({ path, effect }) => {
@@ -42,8 +42,8 @@ describe.each(procedures.map(({ path, effect }) => ({ path, effect })))("$path (
 const MANAGED_TABLES = Object.values(MANAGED).map(({ index }) => index.replace(/_manager$/, ""));
 
 /**
- * Why the manager of an object (api-v2.md section 24.1) does not matter to these: exactly these, so that a new procedure has to mind
- * it, or be named here.
+ * Procedures for which the manager of an object (api-v2.md section 24.1) does not matter, and why: exactly these, so that a new
+ * procedure must respect the manager, or be added here.
  */
 const MIND_NO_MANAGER: Readonly<Record<string, "makes something new" | "never managed" | "not guarded">> = {
   "apis.createApi": "makes something new",
@@ -53,7 +53,7 @@ const MIND_NO_MANAGER: Readonly<Record<string, "makes something new" | "never ma
   "permissions.createPermission": "makes something new",
   "permissions.createRole": "makes something new",
   "ratelimit.createNamespace": "makes something new",
-  // Of an object that is there they mind it: managed.test.ts.
+  // For existing objects they respect it: managed.test.ts.
   "ratelimit.setOverride": "makes something new",
   "policies.setPolicy": "makes something new",
   "identities.updateIdentity": "never managed",
@@ -65,7 +65,7 @@ const MIND_NO_MANAGER: Readonly<Record<string, "makes something new" | "never ma
 describe.each(procedures.filter(({ effect }) => effect === "change").map(({ path }) => path))("%s", (path) => {
   const why = MIND_NO_MANAGER[path];
 
-  test(why === undefined ? "refuses to change what somebody else manages" : `minds no manager: ${why}`, async () => {
+  test(why === undefined ? "refuses to change an object of another manager" : `ignores managers: ${why}`, async () => {
     const { id: workspaceId, rootKey } = await api.makeWorkspace();
     const ask = (called: string, body: unknown) => api.data(called, body, { rootKey });
     const { body } = await sampleCallsOf(path).always(makeThings(api.deps.db, { workspaceId, ask }));

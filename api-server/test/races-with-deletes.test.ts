@@ -6,8 +6,8 @@ import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 import { makeThings, policyBody, type Things } from "./things.ts";
 
 /*
- * A change meets the deletion of what it refers to, in both orders that real transactions allow: the deletion is under way when the
- * change begins, or comes while the change waits for a lock. Whatever is answered then is what the procedure documents.
+ * A change runs concurrently with the deletion of what it refers to, in both orders that transactions allow: the deletion is in
+ * progress when the change starts, or starts while the change waits for a lock. The response must be a documented one.
  */
 
 let t: TestApp;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-/** Something of everything, each tied to the key. */
+/** One object of each kind, each related to the key. */
 async function aWorld() {
   const permission = await things.permission();
   const role = await things.role([permission.slug]);
@@ -79,7 +79,7 @@ const CHANGES: Record<string, (world: World) => unknown> = {
   }),
 };
 
-/** As the procedures do it, in a transaction that the test holds open. */
+/** The deletions as the procedures do them, in a transaction that the test keeps open. */
 const DELETIONS: Record<string, (world: World) => [text: string, id: string]> = {
   api: ({ key }) => ["update apis set deleted_at = 5 where id = $1", key.apiId],
   key: ({ key }) => ["update keys set deleted_at = 5 where id = $1", key.keyId],
@@ -101,7 +101,7 @@ async function inHeldTransaction<T>(work: (tx: PoolClient) => Promise<T>): Promi
   }
 }
 
-/** Until the change waits for a lock, or needs none and has been answered. */
+/** Resolves when the change waits for a lock, or has been answered without one. */
 async function untilBlocked(answer: Promise<Reply>): Promise<void> {
   let isAnswered = false;
   void answer.then(() => {
@@ -112,7 +112,7 @@ async function untilBlocked(answer: Promise<Reply>): Promise<void> {
   await waitFor("the change to wait or to be answered", blocked, { everyMs: 2 });
 }
 
-/** What is wrong with an answer; undefined when it succeeded or is one that the procedure documents. */
+/** What is wrong with a response; undefined when it succeeded or is one that the procedure documents. */
 function faultOf(path: string, { status, body }: Reply): string | undefined {
   if (status === 200) return undefined;
   const kind = String(body.error.type).split("/").at(-1) ?? "";
@@ -123,11 +123,11 @@ function faultOf(path: string, { status, body }: Reply): string | undefined {
 describe.each(Object.keys(CHANGES))("%s", (path) => {
   const bodyOf = (world: World): unknown => CHANGES[path]?.(world);
 
-  test("succeeds when nothing is in its way", async () => {
+  test("succeeds without a concurrent deletion", async () => {
     expect((await t.call(path, bodyOf(await aWorld()))).status).toBe(200);
   });
 
-  test("begun while something is being deleted", async () => {
+  test("started while something is being deleted", async () => {
     const faults: string[] = [];
     for (const [what, deletion] of Object.entries(DELETIONS)) {
       const world = await aWorld();

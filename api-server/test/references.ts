@@ -2,11 +2,11 @@ import { createHash, randomBytes } from "node:crypto";
 import type { KeyThing, Things } from "./things.ts";
 
 /*
- * Which fields of a request name things of the workspace, told by the names of the fields in the OpenAPI document, so that
- * a new procedure cannot be forgotten: a text field of an unknown name is an error until it is listed here.
+ * Finds the request fields that name objects of the workspace, by the names of the fields in the OpenAPI document, so that
+ * a new procedure cannot be forgotten: a text field with an unknown name is an error until it is listed here.
  */
 
-/** One thing of every kind, in one workspace. */
+/** One object of every kind, in one workspace. */
 export interface OneOfEach {
   readonly key: KeyThing;
   readonly identity: { readonly identityId: string; readonly externalId: string };
@@ -20,11 +20,11 @@ export interface OneOfEach {
   };
   readonly policy: { readonly policyId: string; readonly apiId: string; readonly name: string };
   readonly migrationId: string;
-  /** The managers of further things, by the kind of what they manage. */
+  /** The managers of further objects, by kind. */
   readonly managers: Readonly<Record<string, string>>;
 }
 
-/** All hang together: the key has the identity, the permission and the role, the role the permission, its API the policy. */
+/** All are related: the key has the identity, the permission and the role, the role the permission, its API the policy. */
 export async function oneOfEach(things: Things): Promise<OneOfEach> {
   const identity = await things.identity();
   const permission = await things.permission();
@@ -52,7 +52,7 @@ async function managersOfEach(things: Things): Promise<Record<string, string>> {
   };
 }
 
-/** The values of a field that name one of these things; each of them once. */
+/** The values of a field that name one of these objects, each once. */
 type Names = (each: OneOfEach, body: unknown) => readonly string[];
 
 const OBJECT_IDS: Readonly<Record<string, (each: OneOfEach) => string>> = {
@@ -95,16 +95,16 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   },
 };
 
-/** The same of fields that are lists of texts. */
+/** The same for fields that are lists of texts. */
 const LIST_REFERENCES: Readonly<Record<string, Names>> = {
   permissions: ({ permission }) => [permission.slug, permission.permissionId],
   roles: ({ role }) => [role.name, role.roleId],
 };
 
-/** Text that names nothing, or something within what another field names. */
+/** Text that names nothing, or only something within the object of another field. */
 const PLAIN: ReadonlySet<string> = new Set([
   ...["name", "description", "slug", "prefix", "search", "tags", "uid", "identifier"],
-  // A permission query, which speaks of what the key holds.
+  // A permission query, which refers to what the key holds.
   "permissions",
   // Of a compiled policy.
   ...["exact", "scheme", "trustedProxies"],
@@ -138,7 +138,7 @@ export interface OpenApi {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
-/** By path (`keys.getKey`): the fields that name things. Throws for a text field whose name is not known. */
+/** By path (`keys.getKey`): the fields that name objects. Throws for a text field with an unknown name. */
 export function findReferences({ paths, components }: OpenApi): Map<string, readonly Reference[]> {
   const byPath = new Map<string, readonly Reference[]>();
   for (const [url, { post }] of Object.entries(paths)) {
@@ -188,25 +188,25 @@ function leaf(known: Readonly<Record<string, Names>>, { path, name, at }: Where,
   );
 }
 
-/** The steps to what a field is in, and the last one. */
+/** The steps to the object that contains a field, and the field's own step. */
 function stepsOf(field: string): { steps: readonly string[]; last: string } {
   const steps = field.split(/\.|(?=\[\])/).map((step) => (step === "[]" ? "0" : step));
   return { steps: steps.slice(0, -1), last: steps.at(-1) ?? "" };
 }
 
-/** What the field is in; undefined where the body lacks that. */
+/** The object that contains the field; undefined where the body lacks it. */
 function holderOf(body: unknown, field: string): Record<string, unknown> | undefined {
   let at = body as Record<string, unknown> | undefined;
   for (const step of stepsOf(field).steps) at = at?.[step] as typeof at;
   return typeof at === "object" ? at : undefined;
 }
 
-/** What the body has in the field. */
+/** The value of the field in the body. */
 export const valueIn = (body: unknown, { field }: Reference): unknown => holderOf(body, field)?.[stepsOf(field).last];
 
 /**
- * A copy of the body with another value in a field, and in those that have to have the same. Throws where the body lacks
- * what the field is in.
+ * A copy of the body with another value in a field, and in those that must be equal to it. Throws where the body lacks
+ * the object that contains the field.
  */
 export function withValue(body: unknown, reference: Reference, value: string): unknown {
   const { field, isList } = reference;
@@ -223,7 +223,7 @@ export function withValue(body: unknown, reference: Reference, value: string): u
   return copy;
 }
 
-/** Of the same form, and nothing in any workspace has it for a name. */
+/** A value of the same form that names nothing in any workspace. */
 export const absent = (value: string): string =>
   `${value.slice(0, value.endsWith("=") ? -9 : -8)}${ABSENT}${value.endsWith("=") ? "=" : ""}`;
 const ABSENT = randomBytes(4).toString("hex");

@@ -2,13 +2,13 @@ import { createHash, randomBytes } from "node:crypto";
 import { policyBody, type Things } from "./things.ts";
 
 /*
- * Calls that succeed for whoever may do everything, of every procedure: of each the ordinary one, `always`, and one for
- * each circumstance that asks more of the root key. What a call needs is made anew for it, so calls do not disturb one another.
+ * Calls of every procedure that succeed with every permission: for each the ordinary one, `always`, and one for
+ * each circumstance that needs more permissions. Each call creates its own objects, so calls do not affect one another.
  */
 
 export interface SampleCall {
   readonly body: unknown;
-  /** Ids that may stand for the `*` of a permission in this call. */
+  /** Ids that may replace the `*` of a permission in this call. */
   readonly apiId?: string;
   readonly namespaceId?: string;
   readonly identityId?: string;
@@ -69,7 +69,7 @@ const recoverableKey: MakeCall = async (things) => {
   return { body: { apiId, recoverable: true }, apiId };
 };
 
-/** A key of an API that keeps encrypted copies. */
+/** A key of an API that stores encrypted copies. */
 const ofEncryptingApi =
   (rest: object, make: Readonly<Record<string, unknown>> = {}): MakeCall =>
   async (things) => {
@@ -97,7 +97,7 @@ const ruleWithNamespace = (namespaceId: string) => ({
   ],
 });
 
-/** By path, and of each by circumstance. The circumstances are those of `permissions-expected.ts`. */
+/** By path, and then by circumstance. The circumstances are those of `permissions-expected.ts`. */
 export const SAMPLE_CALLS: Readonly<Record<string, Readonly<Record<string, MakeCall>> & { always: MakeCall }>> = {
   "apis.createApi": { always: async (things) => ({ body: { name: things.name("api") } }) },
   "apis.getApi": { always: ofApi() },
@@ -161,7 +161,7 @@ export const SAMPLE_CALLS: Readonly<Record<string, Readonly<Record<string, MakeC
 
   "identities.createIdentity": { always: async (things) => ({ body: { externalId: things.name("user") } }) },
   "identities.getIdentity": { always: ofIdentity() },
-  // Every identity of the workspace has to be readable: this is the only one, where the workspace is this call's own.
+  // Every identity of the workspace must be readable; this is the only one if the call has its own workspace.
   "identities.listIdentities": {
     always: async (things) => ({ body: {}, identityId: (await things.identity()).identityId }),
   },
@@ -244,7 +244,7 @@ export const SAMPLE_CALLS: Readonly<Record<string, Readonly<Record<string, MakeC
       const { apiId } = await things.policy();
       return { body: { apiId }, apiId };
     },
-    // As with identities.listIdentities.
+    // As in identities.listIdentities.
     ofAllApis: async (things) => ({ body: {}, apiId: (await things.policy()).apiId }),
   },
   "policies.deletePolicy": {
@@ -308,7 +308,7 @@ export const SAMPLE_CALLS: Readonly<Record<string, Readonly<Record<string, MakeC
   },
 };
 
-/** The sample calls of a procedure. Throws when there are none: then this is the place to write them. */
+/** The sample calls of a procedure. Throws when there are none; then add them here. */
 export function sampleCallsOf(path: string): Readonly<Record<string, MakeCall>> & { always: MakeCall } {
   const calls = SAMPLE_CALLS[path];
   if (calls === undefined) throw new Error(`${path} has no sample call: add one to api-server/test/sample-calls.ts`);

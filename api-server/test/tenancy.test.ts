@@ -17,8 +17,8 @@ import { type MakeCall, sampleCallsOf } from "./sample-calls.ts";
 import { makeThings, OVERRIDDEN_LIMIT, type Things } from "./things.ts";
 
 /*
- * A stranger with a root key of its own, which may do everything, tries every procedure with the names of another
- * workspace's things. Made from the procedures' schemas: one that is added is tried without anybody thinking of it.
+ * Another workspace's root key with every permission tries every procedure with the names of this
+ * workspace's objects. Generated from the procedures' schemas, so that a new procedure is included automatically.
  */
 
 let t: TestApp;
@@ -42,7 +42,7 @@ interface Stranger {
   call(path: string, body: unknown): Promise<Reply>;
 }
 
-/** Each time another one, which has nothing yet: what one has made says nothing about what the next one gets. */
+/** A new workspace each time, without objects: what one call has created must not affect the next one. */
 async function newStranger(): Promise<Stranger> {
   const workspace = await t.makeWorkspace();
   const { id, rootKey } = workspace;
@@ -50,8 +50,8 @@ async function newStranger(): Promise<Stranger> {
 }
 
 /**
- * Where a foreign name is not 404, and why. What is answered is then the same as for a name that exists nowhere, unless it
- * says so.
+ * Where a foreign name is not 404, and why. The response is then the same as for a name that does not exist, unless stated
+ * otherwise.
  */
 const NOT_404: Readonly<Record<string, string>> = {
   "keys.createKey externalId": "an identity is made",
@@ -71,7 +71,7 @@ const NOT_404: Readonly<Record<string, string>> = {
   "permissions.setRolePermissions permissions": "permissions are made",
   "ratelimit.limit namespace": "a namespace is made",
   "ratelimit.multiLimit [].namespace": "a namespace is made",
-  "apis.listKeys externalId": "nobody's keys are none",
+  "apis.listKeys externalId": "an unknown externalId has no keys",
   "policies.setPolicy policy.rules[].ratelimits[].scope.namespaceId": "a sidecar looks in its own workspace alone",
 };
 
@@ -81,17 +81,17 @@ const paths = [...referencesByPath.keys()];
 describe.each(paths)("%s", (path) => {
   const makers = Object.entries(sampleCallsOf(path)).map(([circumstance, makeCall]) => ({ circumstance, makeCall }));
 
-  test.each(makers)("tells a stranger of its own alone: $circumstance", async ({ makeCall }) => {
+  test.each(makers)("shows another workspace only its own objects: $circumstance", async ({ makeCall }) => {
     const { own, call } = await newStranger();
     const reply = await call(path, (await makeCall(own)).body);
     expect(reply.status, JSON.stringify(reply.body)).toBe(200);
     expectNoLeak(reply);
   });
 
-  // A cursor is only a lower bound, which has tests of its own below.
+  // A cursor is only a lower bound; it has its own tests below.
   const cases = (referencesByPath.get(path) ?? []).filter(({ field }) => field !== "cursor");
   if (cases.length === 0) return;
-  test.each(cases)("a foreign $field is as one that exists nowhere", async (reference) => {
+  test.each(cases)("a foreign $field is treated like one that does not exist", async (reference) => {
     const exception = NOT_404[`${path} ${reference.field}`];
     for (const makeCall of await makersWith(path, reference)) {
       const tryWith = async (change: (value: string) => string): Promise<Tried[]> => {
@@ -131,7 +131,7 @@ describe.each(paths)("%s", (path) => {
   );
 });
 
-/** With theirs, too, of what tells things apart within what another field names. */
+/** The body with the other workspace's names in fields that are looked up within another object. */
 function withTheirWords(body: unknown): unknown {
   if (Array.isArray(body)) return body.map(withTheirWords);
   const words = { name: theirs.policy.name, identifier: theirs.override.identifier };
@@ -144,7 +144,7 @@ interface Tried {
   readonly reply: Reply;
 }
 
-/** The calls that have the field; else the ordinary one, which then gets it. */
+/** The calls with the field; otherwise the ordinary one, to which the field is added. */
 async function makersWith(path: string, reference: Reference): Promise<MakeCall[]> {
   const { own } = await newStranger();
   const makers = Object.values(sampleCallsOf(path));
@@ -153,7 +153,7 @@ async function makersWith(path: string, reference: Reference): Promise<MakeCall[
   return having.length > 0 ? having : [sampleCallsOf(path).always];
 }
 
-/** What is the same of two answers that differ in random ids, secrets and the name that was asked for alone. */
+/** The part of a response without random ids, secrets and the requested name. */
 const shapeOf = (tried: Tried | undefined): unknown => [
   tried?.reply.status,
   JSON.stringify(tried?.reply.body.error ?? tried?.reply.body.data)
@@ -163,7 +163,7 @@ const shapeOf = (tried: Tried | undefined): unknown => [
     .replaceAll(/"(key|hash|reset|createdAt)":("[^"]+"|\d+)/g, '"$1":"<new>"'),
 ];
 
-/** Nothing of the other workspace is in an answer, what was sent itself aside. */
+/** No response contains anything of the other workspace, except what the request itself sent. */
 function expectNoLeak({ body }: Reply, sent: unknown = ""): void {
   const [text, known] = [JSON.stringify(body), JSON.stringify(sent)];
   for (const value of textsIn(theirs)) if (!known.includes(value)) expect(text).not.toContain(value);
@@ -172,14 +172,14 @@ function expectNoLeak({ body }: Reply, sent: unknown = ""): void {
 const textsIn = (one: unknown): string[] =>
   typeof one === "string" ? [one] : Object.values(one as object).flatMap((member) => textsIn(member));
 
-test("every exception is one of a procedure and a field that there are", () => {
+test("every exception names an existing procedure and field", () => {
   const fields = [...referencesByPath].flatMap(([path, references]) =>
     references.map(({ field }) => `${path} ${field}`),
   );
   expect(Object.keys(NOT_404).filter((one) => !fields.includes(one))).toEqual([]);
 });
 
-test("a text field of a name that nobody has judged stops the tests, and says where to judge it", () => {
+test("a text field with an unlisted name fails the tests, and the error says where to list it", () => {
   const schema = { type: "object", properties: { invoiceId: { type: "string" } } };
   const post = { requestBody: { content: { "application/json": { schema } } } };
   const document = { paths: { "/v2/bills.getBill": { post } }, components: { schemas: {} } };
@@ -213,7 +213,7 @@ test.each(withCursor)(
   },
 );
 
-test("externalIds, slugs and names of another workspace are free, and stand for things of one's own", async () => {
+test("externalIds, slugs and names of another workspace are free, and can be used for own objects", async () => {
   const { id, own, call } = await newStranger();
   const { externalId, identityId } = theirs.identity;
   const { slug, permissionId } = theirs.permission;
@@ -240,7 +240,7 @@ test("neither the overrides nor the counters of another workspace's namespace co
     reset: expect.any(Number),
   });
   expect((await t.data("ratelimit.limit", body)).remaining).toBe(OVERRIDDEN_LIMIT - 1);
-  // It is another namespace, also where it was asked for by what is an id elsewhere.
+  // It is another namespace, even if its name equals an id elsewhere.
   await call("ratelimit.limit", { ...body, namespace: namespaceId });
   for (const name of [namespace, namespaceId]) {
     const { data } = (await call("ratelimit.getNamespace", { namespace: name })).body;
@@ -249,7 +249,7 @@ test("neither the overrides nor the counters of another workspace's namespace co
   }
 });
 
-test("a manager's name in one workspace says nothing in another", async () => {
+test("a manager's name in one workspace has no meaning in another", async () => {
   const headers = { "postern-manager": "main/Role/shop/editor" };
   const create = (name: string, rootKey: string) => t.data("permissions.createRole", { name }, { rootKey, headers });
   const [one, other] = [await t.makeWorkspace(), await t.makeWorkspace()];
@@ -259,11 +259,11 @@ test("a manager's name in one workspace says nothing in another", async () => {
   const getObject = (id: string, rootKey: string) => t.call("managed.getObject", { kind: "role", id }, { rootKey });
   expect((await getObject(first.roleId, other.rootKey)).status).toBe(404);
   const foreign = await t.call("permissions.deleteRole", { role: first.roleId }, { rootKey: other.rootKey });
-  // Not 409: that it is managed would tell that it exists.
+  // Not 409: saying that it is managed would reveal that it exists.
   expect(foreign.status).toBe(404);
 });
 
-test("a secret of another workspace is no key, and no root key either", async () => {
+test("a key string of another workspace is neither a key nor a root key", async () => {
   const { own, call } = await newStranger();
   const { key } = theirs.key;
   expect((await call("keys.verifyKey", { key })).body.data).toEqual({ valid: false, code: "NOT_FOUND" });
@@ -275,7 +275,7 @@ test("a secret of another workspace is no key, and no root key either", async ()
   expect(migrated.body.data).toEqual({ migrated: [], failed: [hash] });
 });
 
-test("listing by the externalId of another workspace shows one's own keys of that name alone", async () => {
+test("listing by the externalId of another workspace shows only own keys with that name", async () => {
   const { own, call } = await newStranger();
   const { externalId } = theirs.identity;
   const apiId = await own.api();
@@ -289,8 +289,8 @@ test("nothing of the other workspace has changed", async () => {
   expect((await t.data("keys.verifyKey", { key: theirs.key.key })).code).toBe("VALID");
 });
 
-/** Tables without a workspace: what belongs to the installation. */
-const OF_NOBODY = new Set(["settings", "schema_migrations"]);
+/** Tables without a workspace, which belong to the installation. */
+const OF_INSTALLATION = new Set(["settings", "schema_migrations"]);
 
 /** All rows of a workspace in all tables, as text. */
 async function dump(workspaceId: string): Promise<string> {
@@ -305,7 +305,7 @@ async function dump(workspaceId: string): Promise<string> {
   );
   const parts: string[] = [];
   for (const { table_name: table, has_workspace } of tables) {
-    if (OF_NOBODY.has(table)) continue;
+    if (OF_INSTALLATION.has(table)) continue;
     const column = table === "workspaces" ? "id" : has_workspace ? "workspace_id" : undefined;
     if (column === undefined)
       throw new Error(`whose are the rows of ${table}? It has no workspace_id: say so in tenancy.test.ts`);

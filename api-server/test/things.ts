@@ -2,11 +2,11 @@ import { randomBytes } from "node:crypto";
 import type { Pool } from "pg";
 
 /*
- * Things of a workspace, made as a customer makes them, each with a name that nothing else has: for the tests that try
- * every procedure there is.
+ * Objects of a workspace, created through the API, each with a unique name: for the tests that try
+ * every procedure.
  */
 
-/** Calls a procedure in the workspace, and gives `data`. */
+/** Calls a procedure in the workspace, and returns `data`. */
 // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
 export type Ask = (path: string, body: unknown) => Promise<any>;
 
@@ -30,29 +30,29 @@ export interface Things {
   readonly ask: Ask;
   name(what: string): string;
   api(): Promise<string>;
-  /** In an API of its own, unless the body names one. */
+  /** In its own API, unless the body names one. */
   key(body?: { readonly apiId?: string; readonly [field: string]: unknown }): Promise<KeyThing>;
   identity(): Promise<{ identityId: string; externalId: string }>;
   permission(): Promise<{ permissionId: string; slug: string }>;
   role(permissions?: readonly string[]): Promise<{ roleId: string; name: string }>;
   namespace(): Promise<{ namespaceId: string; namespace: string }>;
   override(): Promise<{ namespaceId: string; namespace: string; identifier: string; overrideId: string }>;
-  /** In an API of its own when none is given. */
+  /** In its own API when none is given. */
   policy(apiId?: string): Promise<{ apiId: string; policyId: string; name: string }>;
-  /** Gives an object a manager, whose name is answered. As it would be had it been made with the header. */
+  /** Sets the manager of an object, as if it had been created with the header. Returns the manager's name. */
   manage(table: ManagedTable, id: string): Promise<string>;
-  /** What no procedure makes: written as the command line writes it. */
+  /** No procedure creates migrations, so it is inserted as the command line does. */
   migration(): Promise<string>;
-  /** An API whose keys can be recoverable, which no procedure makes either. */
+  /** An API whose keys can be recoverable, which no procedure creates either. */
   encryptingApi(): Promise<string>;
 }
 
-/** What an override says. */
+/** The limit of an override. */
 export const OVERRIDDEN_LIMIT = 5;
 const HOUR_MS = 3_600_000;
 
 export function makeThings(db: Pool, { workspaceId, ask }: { workspaceId: string; ask: Ask }): Things {
-  // Random, so that a name that leaks into an answer is recognised, and ends in nothing that another one ends in.
+  // Random, so that a name that leaks into a response is recognized; and no two names end alike.
   const name = (what: string): string => `${what}_${randomBytes(6).toString("hex")}`;
 
   async function api(): Promise<string> {
@@ -117,7 +117,7 @@ export function makeThings(db: Pool, { workspaceId, ask }: { workspaceId: string
   };
 }
 
-/** The smallest policy that policies.setPolicy takes. */
+/** The smallest policy that policies.setPolicy accepts. */
 export const policyBody = (apiId: string, name: string, rules: readonly object[] = []) => ({
   apiId,
   name: `main/shop/${name}`,

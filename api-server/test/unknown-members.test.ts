@@ -4,8 +4,8 @@ import { procedures } from "../v2/index.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
 /*
- * A member that is not known, in every object of every request, as the OpenAPI document has them (api-v2.md section 2): refused
- * with its place, but for the objects listed there, where it is ignored. Made from the schemas, so that a new one is tried too.
+ * An unknown member, in every object of every request, as in the OpenAPI document (api-v2.md section 2), is refused
+ * with its location, except in the objects listed there, where it is ignored. Generated from the schemas, so that new ones are included.
  */
 
 let t: TestApp;
@@ -16,7 +16,7 @@ afterAll(() => t.close());
 
 const UNKNOWN = "memberOfALaterVersion";
 
-/** Whose own members are ignored when they are not known; what lies deeper has rules of its own. */
+/** Procedures whose own unknown members are ignored; nested objects have their own rules. */
 const TOLERANT_PROCEDURES: ReadonlySet<string> = new Set([
   "identities.createIdentity",
   "keys.rerollKey",
@@ -27,7 +27,7 @@ const TOLERANT_PROCEDURES: ReadonlySet<string> = new Set([
 function isIgnored(procedure: string, place: string): boolean {
   if (place === "") return TOLERANT_PROCEDURES.has(procedure);
   if (/(^|\.)meta$/.test(place)) return true;
-  // A policy is no request for limits: what a gate would not know must not be taken for set.
+  // A policy is not a request for limits: a member that a gate does not know must not be accepted as set.
   return place.endsWith("ratelimits[]") && !place.startsWith("policy.");
 }
 
@@ -57,14 +57,14 @@ const resolve = (schema: Schema): Schema =>
 const isPlain = ({ type, properties, anyOf, oneOf }: Schema): boolean =>
   properties === undefined && anyOf === undefined && oneOf === undefined && type !== "array" && type !== "object";
 
-/** Values of the schema with all their members, made of its examples: one for each alternative of each union in it. */
+/** Values of the schema with all members, from its examples: one for each alternative of each union. */
 function valuesOf(given: Schema): unknown[] {
   const schema = resolve(given);
   const alternatives = schema.anyOf ?? schema.oneOf;
   if (alternatives !== undefined) return alternatives.filter(({ type }) => type !== "null").flatMap(valuesOf);
   if (schema.const !== undefined) return [schema.const];
   if (schema.properties !== undefined) return objectsOf(schema.properties);
-  // Each alternative in an array of its own, so that none hides behind another one's refusal.
+  // Each alternative in its own array, so that a refusal of one does not hide another.
   if (schema.items !== undefined && (schema.examples === undefined || !isPlain(resolve(schema.items)))) {
     return valuesOf(schema.items).map((item) => [item]);
   }
@@ -81,12 +81,12 @@ function objectsOf(properties: Readonly<Record<string, Schema>>): unknown[] {
 interface Place {
   /** `policy.rules[].path`; empty for the body itself. */
   readonly place: string;
-  /** As an answer names it: `body.policy.rules[0].path`. */
+  /** As a response names it: `body.policy.rules[0].path`. */
   readonly location: string;
   readonly steps: readonly (string | number)[];
 }
 
-/** Every object in a value, itself included. */
+/** Every object in a value, including the value itself. */
 function placesOf(value: unknown, at: Place = { place: "", location: "body", steps: [] }): Place[] {
   const { place, location, steps } = at;
   if (Array.isArray(value)) {
@@ -128,7 +128,7 @@ const cases = Object.entries(document.paths).flatMap(([url, { post }]) => {
   }));
 });
 
-test("every procedure and the objects deep in them are tried", () => {
+test("every procedure and its nested objects are tried", () => {
   const names = cases.map(({ name }) => name);
   expect(new Set(cases.map(({ procedure }) => procedure))).toEqual(new Set(procedures.map(({ path }) => path)));
   expect(names).toContain("keys.verifyKey ratelimits[]");
@@ -142,7 +142,7 @@ test.each(cases)("$name", async ({ procedure, place, all }) => {
     const unknown = `${location}.${UNKNOWN}`;
     const named = (answer.error?.errors ?? []).map((entry: { location: string }) => entry.location);
     if (isIgnored(procedure, place)) {
-      // What the examples name need not be there; that is said once the schema has let the body through.
+      // The objects in the examples need not exist; that is checked only after the schema has accepted the body.
       expect(answer.error?.detail ?? "").not.toContain("does not fit its schema");
     } else {
       expect(status, JSON.stringify(answer)).toBe(400);

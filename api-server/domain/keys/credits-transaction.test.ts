@@ -43,7 +43,7 @@ test("a counter that cannot be suspended undoes the whole change", async () => {
 test("a counter that cannot be opened again is opened by the next spender; the change was made and is answered so", async () => {
   const { t: app, keyId, key, mend } = await withFailing("load");
   expect((await app.call("keys.updateKey", { keyId, credits: { remaining: 50 } })).status).toBe(200);
-  expect(app.logs.join()).toContain("credit counters stay closed until they are asked for");
+  expect(app.logs.join()).toContain("credit counters stay closed until a spender requests them");
   mend();
   expect(await app.data("keys.verifyKey", { key })).toMatchObject({ code: "VALID", credits: 49 });
 });

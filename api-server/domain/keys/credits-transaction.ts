@@ -34,6 +34,6 @@ export async function inCreditsTransaction<T>(
       }),
     );
   } finally {
-    if (suspended) await deps.credits.settle([key]);
+    if (suspended) await deps.credits.reopen([key]);
   }
 }
