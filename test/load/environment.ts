@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { startEmbeddedPostgres } from "../../cli/embedded-postgres.ts";
-import type { CompiledPolicy, RuleRatelimit } from "../../core/policies/policy.ts";
+import type { PolicyInput, RuleRatelimit } from "../../core/policies/policy.ts";
 import { openStack, READY_LOG, type Running, type Stack } from "./stack.ts";
 
 /* The environment of the benchmarks: a Postgres, an api-server, an app, and further sidecars and api-servers on request. */
@@ -99,7 +99,7 @@ export function startSidecar(
   return start([...main, ...ids, ...ports], READY_LOG);
 }
 
-function onePolicy(apiId: string, ratelimits: readonly RuleRatelimit[]): CompiledPolicy {
+function onePolicy(apiId: string, ratelimits: readonly RuleRatelimit[]): PolicyInput {
   return {
     formatVersion: 1,
     apiId,

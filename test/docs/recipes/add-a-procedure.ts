@@ -117,9 +117,6 @@ export async function disableKeysOfApi(
     "apis.archiveApi declares what the interface promises",
     "apis.archiveApi asks for exactly that: always",
     "apis.archiveApi its keys are disabled",
-    "every generated file is as",
-    "of every change it is said what pods notice",
-    "procedures that the document names exist, and it names every one",
   ],
   omissions: [
     {

@@ -17,8 +17,10 @@ export interface Part {
   /** From the root of the project. */
   readonly file: string;
   readonly text: string;
-  /** Stands once in the file, which is there already: the text goes behind it. Left out, the text is a new file. */
+  /** Stands once in the file, which is there already: the text goes behind it. */
   readonly after?: string;
+  /** The same: the text takes its place. With neither, the text is a new file. */
+  readonly instead?: string;
 }
 
 /** Something that is forgotten, and the test that notices. */
@@ -26,8 +28,9 @@ export interface Omission {
   readonly what: string;
   readonly leaveOut: (copy: Copy) => Promise<void>;
   readonly noticedBy: {
+    /** A test in it fails. */
     readonly file: string;
-    /** Stands in what the test run says of that file. */
+    /** Stands in what the test run says. */
     readonly says: RegExp;
   };
   /** It breaks more than its own test: tried by itself. */
@@ -45,7 +48,10 @@ export interface Recipe {
     /** Of the tests in these files, those whose names match. */
     readonly names: RegExp;
   };
-  /** Names of tests that the run must have had: each is part of a test's full name. */
+  /**
+   * Tests that the run must have had, each by a part of its full name. Those that look at lists of everything are held by the
+   * omissions.
+   */
   readonly held: readonly string[];
   readonly omissions: readonly Omission[];
 }
@@ -73,6 +79,8 @@ interface Report {
 }
 
 export interface TestRun {
+  /** As a person reads it. */
+  readonly output: string;
   readonly passed: readonly string[];
   /** By file from the root: everything that was said of what failed in it. */
   readonly failures: ReadonlyMap<string, string>;
@@ -94,8 +102,9 @@ export class Copy {
     return new Copy(root);
   }
 
-  async add({ file, text: added, after }: Part): Promise<void> {
+  async add({ file, text: added, after, instead }: Part): Promise<void> {
     if (after !== undefined) return this.replace(file, after, after + added);
+    if (instead !== undefined) return this.replace(file, instead, added);
     await mkdir(dirname(join(this.root, file)), { recursive: true });
     await writeFile(join(this.root, file), added, { flag: "wx" });
   }
@@ -135,8 +144,16 @@ export class Copy {
   /** Runs tests on the parts of the outer run. Without a second try, because some are to fail. */
   async test(files: readonly string[], names: RegExp): Promise<TestRun> {
     const report = join(this.root, ".postern", "recipe.json");
-    const args = ["run", "--reporter=json", `--outputFile=${report}`, "-t", names.source, ...files];
-    const { output } = await this.run(this.program("vitest"), args, { CI: "" });
+    const args = [
+      "run",
+      "--reporter=default",
+      "--reporter=json",
+      `--outputFile.json=${report}`,
+      "-t",
+      names.source,
+      ...files,
+    ];
+    const { output } = await this.run(this.program("vitest"), args, { CI: "", NO_COLOR: "1" });
     const written = await readFile(report, "utf8").catch(() => {
       throw new Error(`no test has run:\n${output}`);
     });
@@ -148,6 +165,7 @@ export class Copy {
       return [name.slice(this.root.length + 1), [message, ...said].filter((one) => one !== "").join("\n")] as const;
     });
     return {
+      output,
       passed: testResults.flatMap(({ assertionResults }) =>
         assertionResults.filter(({ status }) => status === "passed").map(({ fullName }) => fullName),
       ),

@@ -1,0 +1,138 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Part, Recipe } from "./recipe.ts";
+
+/* `postern workspace rename`. */
+
+const RENAME = readFileSync(join(import.meta.dirname, "add-a-command", "rename.ts.txt"), "utf8");
+
+const CLI_REFERENCE = "docs/reference/cli.md";
+const ADMINISTRATION = "docs/administration.md";
+const NOUN_TEST = "cli/commands/workspace/workspace.test.ts";
+const STATEMENTS = "api-server/store/workspaces.ts";
+const USE_CASES = "api-server/domain/administration/workspaces.ts";
+
+const inList: Part = {
+  step: 3,
+  file: "cli/commands.ts",
+  after: "export const COMMANDS: readonly CommandRow[] = [\n",
+  text: `  {
+    name: "workspace rename",
+    summary: "give a workspace another name",
+    load: async () => (await import("./commands/workspace/rename.ts")).workspaceRename,
+  },
+`,
+};
+const example: Part = {
+  step: 4,
+  file: ADMINISTRATION,
+  after: "postern workspace enable --workspace acme\n",
+  text: "postern workspace rename --workspace acme --name acme-corp\npostern workspace rename --workspace acme-corp --name acme\n",
+};
+
+export const addACommand: Recipe = {
+  heading: "Add a command",
+  parts: [
+    { step: 1, file: "cli/commands/workspace/rename.ts", text: RENAME },
+    {
+      step: 2,
+      file: USE_CASES,
+      after: 'import { inTransaction } from "../../store/transaction.ts";\n',
+      text: 'import { isUniqueViolation } from "../../store/unique-violation.ts";\n',
+    },
+    { step: 2, file: USE_CASES, after: "  lockWorkspace,\n", text: "  renameWorkspace as renameWorkspaceRow,\n" },
+    {
+      step: 2,
+      file: USE_CASES,
+      after: "export const QUOTA_MAX = 1_000_000_000;\n",
+      text: `
+/** Returns the workspace under its new name; undefined when another has that name. Throws when there is none. */
+export async function renameWorkspace(
+  administrator: Administrator,
+  { workspaceId, name }: { workspaceId: string; name: string },
+): Promise<WorkspaceRow | undefined> {
+  try {
+    return await inTransaction(administrator, async (tx) => {
+      const before = await lockWorkspace(tx, { workspaceId });
+      if (before === undefined) throw new Error(\`workspace \${workspaceId} was deleted meanwhile\`);
+      if (before.name === name) return before;
+      await renameWorkspaceRow(tx, { workspaceId, name });
+      const renamed = { ...before, name };
+      await insertAdministration(tx, administrator, workspaceId, [
+        event("update", \`Updated workspace \${workspaceId}: name \${name}\`, renamed),
+      ]);
+      return renamed;
+    });
+  } catch (error) {
+    if (isUniqueViolation(error, "workspaces_name_key")) return undefined;
+    throw error;
+  }
+}
+`,
+    },
+    {
+      step: 2,
+      file: STATEMENTS,
+      after: 'import type { Queryable } from "./queryable.ts";\n',
+      text: `
+/** Breaks \`workspaces_name_key\` when another one has the name. */
+export async function renameWorkspace(
+  tx: Queryable,
+  { workspaceId, name }: { workspaceId: string; name: string },
+): Promise<void> {
+  const text = "update workspaces set name = $2 where id = $1";
+  await tx.query({ name: "rename-workspace", text, values: [workspaceId, name] });
+}
+`,
+    },
+    inList,
+    {
+      step: 4,
+      file: NOUN_TEST,
+      after: "afterAll(() => cli.close());\n",
+      text: `
+describe("workspace rename", () => {
+  test("gives it another name, says so in the audit log, and nothing when repeated", async () => {
+    const { workspaceId } = await cli.json("workspace create --name misspelt");
+    const renamed = await cli.json("workspace rename --workspace misspelt --name spelt");
+    expect(renamed).toMatchObject({ workspaceId, name: "spelt" });
+    const again = await cli.run("workspace rename --workspace spelt --name spelt");
+    expect(again).toMatchObject({ code: 0, out: [\`workspace \${workspaceId} is named spelt\`] });
+    expect(await eventsOf("spelt")).toEqual([
+      \`Updated workspace \${workspaceId}: name spelt\`,
+      \`Created workspace \${workspaceId}\`,
+    ]);
+  });
+
+  test("fails where another one has the name, with a name that is none, and for a workspace that is not there", async () => {
+    await cli.run("workspace create --name taken");
+    await cli.run("workspace create --name other");
+    const failure = (args: string, code: 1 | 2) => cli.failure(\`workspace rename \${args}\`, code);
+    expect(await failure("--workspace other --name taken", 1)).toContain("a workspace taken exists already");
+    expect(await failure("--workspace other --name=-x", 2)).toContain("--name: a name has 1 to 63 letters");
+    expect(await failure("--workspace nobody --name x", 1)).toContain("there is no workspace nobody");
+  });
+});
+`,
+    },
+    example,
+  ],
+  notTaken: { 5: "is run for all recipes" },
+  tests: {
+    files: [NOUN_TEST, "cli/commands.test.ts", "test/docs/administration.test.ts", "scripts/generate.test.ts"],
+    names: /workspace rename|every generated file|shows every command/,
+  },
+  held: ["workspace rename gives it another name", "workspace rename is listed"],
+  omissions: [
+    {
+      what: "generating",
+      leaveOut: (copy) => copy.restore(CLI_REFERENCE),
+      noticedBy: { file: "scripts/generate.test.ts", says: new RegExp(CLI_REFERENCE) },
+    },
+    {
+      what: "the example",
+      leaveOut: (copy) => copy.replace(ADMINISTRATION, example.text, ""),
+      noticedBy: { file: "test/docs/administration.test.ts", says: /workspace rename/ },
+    },
+  ],
+};

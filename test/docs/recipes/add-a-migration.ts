@@ -1,0 +1,30 @@
+import type { Recipe } from "./recipe.ts";
+
+/* An API remembers when it was archived. */
+
+const FILE = "api-server/store/migrations/9999-archived-apis.sql";
+const RULES = "api-server/store/migration-rules.test.ts";
+const COLUMN = "alter table apis add column archived_at bigint;\n";
+
+export const addAMigration: Recipe = {
+  heading: "Add a migration",
+  parts: [
+    { step: 1, file: FILE, text: COLUMN },
+    {
+      step: 2,
+      file: "CHANGELOG.md",
+      after: "### Before you upgrade\n\n",
+      text: "- The database gets the migration 9999.\n",
+    },
+  ],
+  notTaken: {},
+  tests: { files: [RULES, "api-server/store/migrate.test.ts"], names: /migration/ },
+  held: [],
+  omissions: [
+    {
+      what: "making an index beside the traffic",
+      leaveOut: (copy) => copy.replace(FILE, COLUMN, `${COLUMN}create index apis_archived on apis (archived_at);\n`),
+      noticedBy: { file: RULES, says: /9999-archived-apis\.sql: makes index apis_archived on apis/ },
+    },
+  ],
+};
