@@ -21,7 +21,7 @@ const REAL = { globalSetup: "test/harness/global-setup.ts", pool: "forks" } as c
 
 export default defineConfig({
   test: {
-    // A part that cannot be had fails the tests that need it; whoever accepts less than a full run says so.
+    // A part that is not available fails the tests that need it, unless ALLOW_SKIP=1 accepts less than a full run.
     ...(process.env.ALLOW_SKIP === "1" ? { runner: "./test/harness/skipping-runner.ts" } : {}),
     // A shared machine stands still for seconds now and then, which fails a test of time. In the run that decides, such a test
     // has a second try; what fails twice fails the run.

@@ -2,7 +2,7 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import { guardedMessages, guardServer, type OnFault } from "./http/guard.ts";
 import type { Readiness } from "./readiness.ts";
 
-/** Probes and metrics, and nothing else, on a port of their own that no traffic reaches. */
+/** Serves probes and metrics only, on a separate port that gets no traffic of the app. */
 export function createAdminServer(options: {
   readiness: () => Readiness;
   metrics: () => Promise<{ type: string; text: string }>;

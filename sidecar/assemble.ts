@@ -25,7 +25,7 @@ interface Given {
   readonly isClosing: () => boolean;
 }
 
-/** Puts together what exchanges need, each part for its user. */
+/** Assembles the parts of an exchange, each with only what it needs. */
 export function assembleExchange(given: Given): ExchangeParts {
   const { config, timeouts, limits, knowledge, metrics, faults } = given;
   const onFault = faults.exchange;
@@ -49,7 +49,7 @@ export function assembleExchange(given: Given): ExchangeParts {
       wholeBytesMax: limits.wholeBodyBytesMax,
     },
   };
-  // None is waited for: an upgraded connection stays for long.
+  // Upgrades do not wait for a place, because an upgraded connection lasts long.
   const upgradePlaces = new Places({ max: limits.upgradesMax, share: addressShare, waitMs: 0 });
   return {
     policy: () => knowledge.follower.current,

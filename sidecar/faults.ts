@@ -7,7 +7,7 @@ const MESSAGES = {
   stray: "an error was caught by nothing else; the gate goes on",
 } as const;
 
-/** What must not fill the log when it happens with every request: each kind has a line at most once in five seconds. */
+/** Logs events that may happen with every request: at most one line per kind in five seconds. */
 export class FaultLog {
   readonly #metrics: Metrics;
   readonly #logger: Logger;
@@ -18,13 +18,13 @@ export class FaultLog {
     this.#logger = logger;
   }
 
-  /** Something was thrown that should not have been, and ended one exchange or connection. Never throws. */
+  /** An unexpected error was thrown and ended one exchange or connection. Never throws. */
   readonly exchange = (error: unknown, requestId?: string): void => this.#note("exchange", error, requestId);
 
-  /** Something was thrown that only the process itself caught. */
+  /** An error was caught only by the process itself. */
   readonly stray = (error: unknown): void => this.#note("stray", error);
 
-  /** An answer of the app cannot be passed on. */
+  /** A response of the app cannot be passed on. */
   readonly unusableAnswer = (why: string, requestId: string): void => {
     const answers = this.#rarely.note(why);
     if (answers !== undefined)

@@ -5,7 +5,7 @@ import type { Knowledge } from "./knowledge.ts";
 import type { Readings } from "./metrics.ts";
 import type { Readiness } from "./readiness.ts";
 
-/** What of the parts is read when Prometheus asks. */
+/** The values that are read from the parts when Prometheus scrapes. */
 export function gaugesOf(
   { projection, follower, counters }: Knowledge,
   parts: { sink: Edge["sink"]; forwarding: ForwardParts; upgrading: UpgradeParts; readiness: () => Readiness },

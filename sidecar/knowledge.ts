@@ -4,12 +4,12 @@ import { openProjection } from "../edge/projection/projection.ts";
 import type { SidecarConfig, Timeouts } from "./config.ts";
 import { followPolicy, type PolicyFollower } from "./policy/follower.ts";
 
-/** What comes from the shared store: the records, the policy among them, and the counters. */
+/** What comes from the shared store: the records, including the policy, and the counters. */
 export interface Knowledge {
   readonly projection: Projection;
   readonly follower: PolicyFollower;
   readonly counters: EdgeCounters;
-  /** Clock of the shared store, whole Unix ms; a pod's own is not trusted once the store's has been heard. */
+  /** Clock of the shared store, whole Unix ms. The pod's own clock is used only until the store's is known. */
   readonly nowMs: () => number;
 }
 
@@ -19,10 +19,10 @@ export async function openKnowledge(config: SidecarConfig, timeouts: Timeouts): 
   const follower = followPolicy({ projection, workspaceId, policyId, logger });
   const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
   projection.onDropped((ref) => {
-    // Everything was dropped: the store may have gone back in time, and counters with it.
+    // Everything was dropped: the store may have gone back in time, and its counters too.
     if (ref === undefined) counters.forgetDenials();
   });
-  // The estimate has fractions; times that are compared, counted by and recorded are whole milliseconds.
+  // The estimate has fractions; compared, counted and recorded times are whole milliseconds.
   const nowMs = (): number => Math.trunc(edge.feed.storeNowMs() ?? Date.now());
   return { projection, follower, counters, nowMs };
 }

@@ -2,8 +2,8 @@ import type { Metric, MetricObjectWithValues, MetricValue, Registry } from "prom
 import type { Decision } from "./gate/judge.ts";
 
 /*
- * Requests only add to plain numbers; what Prometheus wants to see is made of them when it asks. The client library is
- * loaded then, so that it costs the start nothing.
+ * Requests only increment plain numbers; the Prometheus format is made from them at scrape time. The client library is
+ * loaded only then, so that it does not slow the start.
  */
 
 /** Upper bounds in seconds. */
@@ -24,15 +24,15 @@ export class Metrics {
     MALFORMED: 0,
     UNAVAILABLE: 0,
   };
-  /** Requests that Audit mode let through although they would have been refused. */
+  /** Requests that Audit mode admitted although they would have been refused. */
   auditedRefusals = 0;
-  /** Requests decided on knowledge older than the policy's first bound. */
+  /** Requests decided on data staler than the policy's first bound. */
   departed = 0;
-  /** Open connections and streams that were ended because their key was no longer good. */
+  /** Open connections and streams that were ended because their key was no longer valid. */
   cut = 0;
   readonly counterFailures = { limits: 0, credits: 0 };
   readonly upstreamFailures = { unreachable: 0, unusable: 0, timeout: 0, busy: 0, stalled: 0 };
-  /** Errors that should not have been thrown: those that ended one exchange, and those that only the process itself caught. */
+  /** Unexpected errors: those that ended one exchange, and those that only the process itself caught. */
   readonly faults = { exchange: 0, stray: 0 };
   readonly latencyBuckets = new Float64Array(BUCKETS.length + 1);
   latencySumS = 0;
@@ -48,7 +48,7 @@ export class Metrics {
   }
 }
 
-/** Read when Prometheus asks. */
+/** Read when Prometheus scrapes. */
 export interface Readings {
   readonly stalenessS: () => number;
   readonly sourceUsable: () => boolean;
@@ -65,7 +65,7 @@ export interface Readings {
   readonly cacheSizes: () => Readonly<Record<string, number>>;
 }
 
-/** Returns what writes all metrics as text. No label names a key, an identity or a path. */
+/** Returns a function that writes all metrics as text. No label names a key, an identity or a path. */
 export function exposeMetrics(metrics: Metrics, readings: Readings): () => Promise<{ type: string; text: string }> {
   let registry: Promise<Registry> | undefined;
   return async () => {
@@ -141,7 +141,7 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   add("gauge", "postern_sidecar_source_usable", "0 when the last read of records from the store was not usable.", () =>
     Number(readings.sourceUsable()),
   );
-  add("counter", "postern_sidecar_refused_total", "What was read from the store and could not be believed.", () =>
+  add("counter", "postern_sidecar_refused_total", "What was read from the store and was refused as invalid.", () =>
     byLabel("what", readings.refused()),
   );
   add("gauge", "postern_sidecar_policy_version", "Version of the policy in force; 0 for none.", readings.policyVersion);

@@ -3,8 +3,8 @@ import type { SidecarConfig } from "./config.ts";
 import type { Knowledge } from "./knowledge.ts";
 
 /**
- * Says what this pod enforces every `everyMs`, and at once when that changes. A report that cannot be sent is not repeated: the
- * next one is newer. A line is logged when reporting starts to fail, and when it works again.
+ * Reports every `everyMs`, and at once after a change, what this pod enforces. A report that cannot be sent is not repeated, because the
+ * next one is newer. Logs when reporting starts to fail, and when it works again.
  */
 export function startPodReports(
   config: Pick<SidecarConfig, "edge" | "workspaceId" | "policyId" | "podId" | "logger">,
@@ -39,7 +39,7 @@ export function startPodReports(
   };
 }
 
-/** What is reported of this pod; undefined while it has met no policy. */
+/** Returns the report of this pod; undefined while it has seen no policy. */
 function describePod(
   pod: Pick<PodReport, "workspaceId" | "policyId" | "podId">,
   { projection, follower }: Pick<Knowledge, "projection" | "follower">,

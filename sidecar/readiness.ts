@@ -3,7 +3,7 @@ import type { Knowledge } from "./knowledge.ts";
 
 export interface Readiness {
   readonly ready: boolean;
-  /** Shown as it is; holds nothing secret. */
+  /** Shown unchanged, so it must contain nothing secret. */
   readonly detail: Readonly<Record<string, unknown>>;
 }
 

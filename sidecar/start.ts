@@ -19,15 +19,15 @@ import { judgeReadiness } from "./readiness.ts";
 export interface Sidecar {
   readonly url: string;
   readonly adminUrl: string;
-  /** Lets requests under way finish for a bounded time, then ends everything. The edge stays open: it is its opener's. */
+  /** Lets requests in flight finish for a limited time, then ends everything. The edge stays open, because the caller opened it. */
   close(): Promise<void>;
-  /** For errors that reach the process itself: counted and logged, like those that the gate catches. */
+  /** For errors that reach the process itself: counted and logged like those that the gate catches. */
   noteStrayFault(error: unknown): void;
 }
 
 /**
- * Starts the gate. It listens also when the shared store or the policy is not there yet: until then requests that need a
- * decision get 503, and `/readyz` says why. Throws when a port cannot be listened on.
+ * Starts the gate. It listens also before the shared store or the policy is available: until then requests that need a
+ * decision get 503, and `/readyz` says why. Throws when a port is not available.
  */
 export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const timeouts = { ...DEFAULT_TIMEOUTS, ...config.timeouts };
@@ -84,14 +84,14 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   }
 }
 
-/** Without checks everything goes straight to the app, but for upgrades. */
+/** Without checks everything is forwarded directly, except upgrades. */
 const withoutChecks = (exchange: ExchangeParts): RequestHandlers => ({
   ...createGate(exchange),
   request: forwardUnchecked(exchange.forwarding),
   expectant: undefined,
 });
 
-/** A check that fails says nothing about the key. */
+/** A check that failed proves nothing about the key, so the connection stays open. */
 const stayOpen =
   (logger: Logger) =>
   (error: unknown): true => {
@@ -99,7 +99,7 @@ const stayOpen =
     return true;
   };
 
-/** Ends what the sidecar has to do with the shared store. */
+/** Closes everything that the sidecar has opened on the shared store. */
 async function leave(config: SidecarConfig, { projection, counters }: Knowledge): Promise<void> {
   const { edge, workspaceId, policyId, podId, logger } = config;
   await Promise.all([

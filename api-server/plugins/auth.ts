@@ -76,7 +76,7 @@ export function createRootKeys({ db, projection }: Pick<Deps, "db" | "projection
     if (ref?.kind === "rootKey") {
       found.delete(ref.id);
       absent.delete(ref.id);
-      // A read that is under way may have seen the state before the change: its callers use it, nobody after them.
+      // A read in flight may have seen the state before the change: its callers use it, later ones do not.
       pending.delete(ref.id);
     } else if (ref === undefined || ref.kind === "workspace") {
       found.clear();

@@ -96,7 +96,7 @@ export function createConnections(parts: {
       (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
       server.prependListener("request", track);
       server.on("checkContinue", (request, response) => {
-        // Nobody has to send what is refused for its length.
+        // A client need not send a body that is refused because of its length.
         if (!(Number(request.headers["content-length"]) > BODY_BYTES_MAX)) response.writeContinue();
         server.emit("request", request, response);
       });

@@ -9,7 +9,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
  */
 
 /**
- * Scripts and styles come from files of ours alone, and calls go to this server alone: whoever types a root key into the page
+ * Scripts and styles come only from our own files, and calls go only to this server: a person who types a root key into the page
  * must be able to trust it with that. The images that the styles hold are data.
  */
 const POLICY = [

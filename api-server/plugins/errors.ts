@@ -43,7 +43,7 @@ export function errorBody(
 }
 
 /**
- * Problem details (RFC 9457) for whoever asks for them by name, or for any `application/` type. A client that takes
+ * Problem details (RFC 9457) for clients that accept them by name, or any `application/` type. A client that takes
  * anything at all gets plain JSON, which every client of ours can read.
  */
 const PROBLEM_TYPES = /application\/(?:problem\+json|\*)/i;
@@ -53,7 +53,7 @@ export type Observe = (request: FastifyRequest, status: number) => void;
 
 export type ErrorSender = (request: FastifyRequest, reply: FastifyReply, thrown: unknown) => void;
 
-/** Gives the function that answers a request with what was thrown, logging what only the operator may know. */
+/** Returns the function that answers a request with what was thrown, and logs what only the operator may know. */
 export function createErrorSender(deps: Pick<Deps, "rarely" | "docsUrl" | "log">, observe: Observe): ErrorSender {
   return (request, reply, thrown) => {
     const error = toPublicError(request, thrown);

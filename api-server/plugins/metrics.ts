@@ -20,7 +20,7 @@ export interface RequestMetrics {
 
 /**
  * Requests are counted in plain numbers, and given to the registry when it is read: the registry's own counters look up
- * their labels by a text that is built anew on each call, which would be a good part of the cost of a verification.
+ * their labels by a text that is built on each call, which would be a good part of the cost of a verification.
  */
 export function registerMetrics(app: FastifyInstance, registry: Registry): RequestMetrics {
   const stats = new Map<string, ProcedureStats>();

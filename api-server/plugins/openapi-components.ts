@@ -150,7 +150,7 @@ const SERVICES: Readonly<Record<string, string>> = {
   ratelimit: "Limits that do not belong to a key, and exceptions from them.",
 };
 
-/** The tags of these services. Throws for a service that nobody has described. */
+/** The tags of these services. Throws for a service without a description. */
 export const describeServices = (names: ReadonlySet<string>): JsonSchema[] =>
   [...names].sort().map((name) => {
     const description = SERVICES[name];

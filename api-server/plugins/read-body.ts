@@ -4,7 +4,7 @@ import type { FastifyRequest } from "fastify";
 import { PublicError } from "../../core/errors.ts";
 
 /*
- * Takes in the bytes of a body. A larger one is kept only if its sender has a root key: nobody else can make the server hold
+ * Reads the bytes of a body. A larger one is kept only if its sender has a root key: no one else can make the server hold
  * megabytes. What a stranger sends is counted all the same, for a body that is too large is refused before anything else
  * (api-v2.md section 2).
  */
@@ -13,7 +13,7 @@ export const BODY_BYTES_MAX = 10_485_760;
 
 /**
  * What is still read of a body that was refused for its length, and thrown away. A connection that is closed while its client
- * writes is reset, and whoever writes everything before it reads would lose the answer.
+ * writes is reset, and a client that writes everything before it reads would lose the response.
  */
 const DISCARDED_BYTES_MAX = 67_108_864;
 const DISCARDED_MS_MAX = 20_000;
@@ -27,7 +27,7 @@ export type Judge = (request: FastifyRequest) => Promise<void>;
 type Done = (error: Error | null, body?: Buffer) => void;
 
 /**
- * Makes a content type parser of fastify, which gives the whole body. Fails with PublicError 413, with what the judge said of
+ * Makes a content type parser of fastify, which returns the whole body. Fails with PublicError 413, with what the judge said of
  * the sender of a larger body, or with whatever broke the connection.
  */
 export function createBodyReader(judge: Judge) {

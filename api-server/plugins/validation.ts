@@ -15,7 +15,7 @@ const NAME_ALL_BYTES_MAX = 16_384;
 const COMMON: Options = {
   // Said to readers of the OpenAPI document alone.
   keywords: ["x-postern-addition"],
-  // Where zod names a format it gives the pattern beside it.
+  // Where zod names a format it adds the pattern.
   validateFormats: false,
   coerceTypes: false,
   removeAdditional: false,

@@ -18,7 +18,7 @@ afterAll(() => t.close());
 const MIB = 1_048_576;
 
 interface Upload {
-  /** Ends the body, and gives the status line of the answer. */
+  /** Ends the body, and returns the status line of the response. */
   end(): Promise<string>;
 }
 

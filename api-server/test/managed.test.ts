@@ -316,7 +316,7 @@ describe.each(CASES.filter(({ kind }) => kind !== "key"))("managed.findObject of
   test("finds what the manager has, and nothing once that is released or deleted", async () => {
     const manager = aManager();
     const made = await make(one, manager);
-    // Another manager's, and one that nobody manages, so that the first of the table will not do.
+    // Another manager's, and one without a manager, so that the first row of the table is not the right one.
     await make(one, aManager());
     await make(one);
     const reply = await find(manager);

@@ -10,7 +10,7 @@ export interface Expected {
   /** What more is needed, by the circumstance. The circumstances are those of `sample-calls.ts`. */
   readonly also?: Readonly<Record<string, readonly string[]>>;
   /**
-   * Fields of the body that are looked up before the permission is looked at: what they name is 404 for whoever may do
+   * Fields of the body that are looked up before the permission is checked: what they name is 404 for a root key that may do
    * nothing. All others say 403 first.
    */
   readonly lookedUpFirst?: readonly string[];

@@ -25,7 +25,7 @@ async function emptyWorkspace(): Promise<Things> {
   return makeThings(t.deps.db, { workspaceId: id, ask: (path, body) => t.data(path, body, { rootKey }) });
 }
 
-/** Grants nobody can make use of: only whole tuples count. */
+/** Grants without effect: only whole tuples count. */
 const TOO_WIDE = ["*", "*.*.*", "api.*", "api.*.*", "rbac.*.*", "identity.*.*", "ratelimit.*.*"];
 
 const ID = /<(\w+)>/;

@@ -6,7 +6,7 @@ import { buildTestApp, type TestApp, type Workspace } from "./app.ts";
 
 const HEADERS = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "retry-after"] as const;
 
-/** A workspace with this quota, which nobody has used yet. */
+/** A workspace with this quota, still unused. */
 async function withQuota(t: TestApp, quota: number): Promise<Workspace> {
   const workspace = await t.makeWorkspace();
   await t.deps.db.query("update workspaces set quota_per_minute = $2 where id = $1", [workspace.id, quota]);

@@ -14,7 +14,7 @@ export interface CounterCharge {
  * of those before it that passed. If one is refused, nothing is consumed, and those that pass report what is truly left:
  * without the cost of any charge of this call. `updates` holds the counts to store, and is empty when nothing is consumed.
  *
- * `retryAtMs` is reckoned from the stored counts, without the cost of the call's other charges: whoever remembers it per
+ * `retryAtMs` is computed from the stored counts, without the cost of the call's other charges: a cache that stores it per
  * counter and cost must not refuse a lone charge that would pass.
  */
 export function decideLimits(

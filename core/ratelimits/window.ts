@@ -65,7 +65,7 @@ export function decideLimit({ limit, durationMs, counts, cost, nowMs }: LimitQue
 }
 
 /**
- * The first millisecond, not before `nowMs`, at which the charge passes if nobody consumes in between; Infinity if it never
+ * The first millisecond, not before `nowMs`, at which the charge passes if no other caller consumes in between; Infinity if it never
  * can. What others consume only makes it later, so a refusal may be repeated without asking until then.
  *
  * What is used falls or stays with time, in a window and over its end, and two windows on it is nothing. So the moment is

@@ -5,7 +5,7 @@ import type { Closeable } from "../closeable.ts";
 import { REFERRED_KINDS, type RecordRef } from "../records.ts";
 
 /*
- * How what verification needs to know gets from Postgres to the place where it is decided.
+ * How the data for verification gets from Postgres to the place where a verification is decided.
  *
  *   relay ──► RecordWriter ──► (Redis or memory) ──► RecordSource ─┐
  *                    └────────► change feed ───────► ChangeFeed ───┴─► Projection (cache, staleness)
@@ -14,8 +14,8 @@ import { REFERRED_KINDS, type RecordRef } from "../records.ts";
  */
 
 /**
- * A record, the word that there is none any more (`gone`: a tombstone), that nothing is known of it (`missing`), or that
- * something is there that is no record (`unreadable`), which must not be taken for any of the others.
+ * The result of reading one record: the record; `gone`: deleted (a tombstone); `missing`: nothing is known about it; `unreadable`:
+ * the value is not a record, and must not be treated as any of the other three.
  */
 export type ReadRecord =
   | { readonly state: "found"; readonly version: number; readonly data: unknown }
@@ -24,21 +24,21 @@ export type ReadRecord =
   | { readonly state: "unreadable"; readonly problem: string };
 
 /**
- * `usable: false`: the store is unreachable, has gone back in time, or a record is missing in a projection that is not
- * complete, so that absence means nothing.
+ * `usable: false`: the store is unreachable or has gone back in time, or a record is missing in an incomplete projection, so that
+ * absence means nothing.
  */
 export type ReadBatch =
   | { readonly usable: true; readonly records: readonly ReadRecord[] }
   | {
       readonly usable: false;
       readonly reason: string;
-      /** In a projection that is not complete: what is there all the same, which is right; 'missing' here means nothing. */
+      /** In an incomplete projection: the records that exist and are correct; 'missing' here means nothing. */
       readonly partial?: readonly ReadRecord[];
-      /** The mark is there, and is none. */
+      /** The mark exists but is invalid. */
       readonly refused?: "mark";
     };
 
-/** Raw reads, in the order of the refs, all of one workspace. Never throws for an unreachable store: `usable: false`. */
+/** Raw reads, in the order of the refs, which are all of one workspace. Does not throw for an unreachable store: `usable: false`. */
 export interface RecordSource {
   read(refs: readonly RecordRef[]): Promise<ReadBatch>;
 }
@@ -46,43 +46,43 @@ export interface RecordSource {
 /** `central` is the feed of all workspaces, which api-server replicas follow. */
 export type FeedId = { readonly workspaceId: string } | "central";
 
-/** What can be read from a store that others write to, and not be believed. */
+/** What is read from a store that others can write to, and may be refused. */
 export type RefusedKind = "mark" | "record" | "entry" | "heartbeat";
 
 export interface FeedListener {
-  /** The record changed: forget what is cached of it. */
+  /** The record changed: the listener must forget its cached copy. */
   onChange(ref: RecordRef): void;
   /**
-   * Entries were missed, the projection was made anew, or the store has gone back in time: forget everything. While a store
-   * that went back is not projected anew no heartbeat is told, so that nothing which is read from it looks fresh. `forget`: what
-   * was missed is not told again, so that nothing of before may be used any more, not even while the store cannot be read.
+   * Entries were missed, a new projection began, or the store has gone back in time: the listener must forget everything. Until a store
+   * that went back has a new projection, no heartbeats are reported, so that data from it cannot look fresh. `forget`: the missed
+   * changes are not announced again, so that earlier data must not be used any more, not even while the store is unreadable.
    */
   onReset(reason: string, options?: { readonly forget: boolean }): void;
   /**
    * Everything committed before `asOfMs` (clock of the shared store) has been delivered on this feed, except for the
-   * workspaces in `lagging`: of these, everything committed before their own, earlier time. The feed of one workspace names
-   * none: its time is that workspace's own.
+   * workspaces in `lagging`: for these, everything committed before their own, earlier time. The feed of one workspace has no
+   * `lagging`: its `asOfMs` is that workspace's own.
    */
   onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void;
-  /** Something on the feed was not believed; what that led to was told before. */
+  /** Something on the feed was refused; a resulting change or reset was reported before this call. */
   onRefused?(what: RefusedKind, problem: string): void;
 }
 
 export interface ChangeFeed {
-  /** Starts following from now; entries that come while it starts are not lost. Reconnects by itself until closed. */
+  /** Starts to follow from now on; entries that arrive during the start are not lost. Reconnects until closed. */
   follow(feed: FeedId, listener: FeedListener): Promise<Closeable>;
   /**
-   * The shared store's clock, Unix ms with fractions, estimated from a monotonic one so that it never runs behind; undefined
-   * when not known yet. It goes back when that clock was set back.
+   * Estimate of the shared store's clock, Unix ms with fractions, from a monotonic clock; never behind the real one. undefined while
+   * unknown. Goes back when the store's clock was set back.
    */
   storeNowMs(): number | undefined;
 }
 
 export interface RecordWrite {
   readonly ref: RecordRef;
-  /** The record, as a value or as the text that Postgres made of it; undefined writes a tombstone. */
+  /** The record, as a value or as the JSON text from Postgres; undefined writes a tombstone. */
   readonly data: unknown;
-  /** Of a tombstone: nothing names it any more, so that it need not stay, whatever its kind. */
+  /** For a tombstone: nothing refers to it any more, so it need not be kept for ever, whatever its kind. */
   readonly isRemoved?: true;
 }
 
@@ -92,7 +92,7 @@ export const TOMBSTONE_KEPT_MS = 24 * 60 * 60 * 1000;
 /** Whether a tombstone is kept without an end instead. */
 export const staysForGood = ({ ref, isRemoved }: RecordWrite): boolean => REFERRED_KINDS.has(ref.kind) && !isRemoved;
 
-/** JSON that is passed on as it is: reading and writing it again would cost more than all else that is done with a record. */
+/** JSON that is passed on unchanged: parsing and serializing it again would cost more than all other work on a record. */
 export class JsonText {
   readonly text: string;
 
@@ -101,15 +101,15 @@ export class JsonText {
   }
 }
 
-/** The JSON of a record to be written; undefined for a tombstone. */
+/** Returns the JSON of a record to be written; undefined for a tombstone. */
 export function jsonOf({ data }: RecordWrite): string | undefined {
   if (data === undefined) return undefined;
   return data instanceof JsonText ? data.text : JSON.stringify(data);
 }
 
-/** What the relay learns of the store when it takes over: the relay decides from it whether all must be projected anew. */
+/** The state of the store when a relay takes over. From it the relay decides whether everything must be projected again. */
 export interface StoreState {
-  /** The projection that the store holds, undefined when it holds none. */
+  /** The projection in the store; undefined when there is none. */
   readonly projectionId: string | undefined;
   readonly complete: boolean;
   /** Entries written to the central feed so far in this projection. */
@@ -118,35 +118,35 @@ export interface StoreState {
   readonly version: number;
   /** Time of the last heartbeat, by the store's clock; 0 when there was none. */
   readonly asOfMs: number;
-  /** Changes when the store restarted, and so may have gone back in time. */
+  /** Changes when the store restarts, because it may then have gone back in time. */
   readonly runId: string;
 }
 
 export interface BeginOptions {
-  /** Readers do not go on using what they have until it is complete: changes that they may have missed are not announced again. */
+  /** Readers must not use what they have until the projection is complete: changes that they may have missed are not announced again. */
   readonly forget?: boolean;
   /**
-   * Where there is no record yet, that of the projection before this one may be used, if that was complete, from the first
-   * heartbeat on: what the store may have lost of it is written and announced again before that.
+   * Where a record is not written yet, readers may use that of the previous projection, if that one was complete, from the first
+   * heartbeat on. Before that heartbeat, everything that the store may have lost is written and announced again.
    */
   readonly usePrevious?: boolean;
 }
 
 /**
- * What became of single workspaces in a call that went well for all others. A workspace that has lost its mark, or whose part of
- * the store does not take what is written because somebody else wrote to it, is begun anew under a projection id of its own.
+ * What happened to single workspaces in a call that succeeded for all others. If a workspace has lost its mark, or its part of the
+ * store refuses writes because others wrote to it, it begins again under a projection id of its own.
  */
 export interface WorkspacesAnew {
-  /** Begun anew in this call: all that they have is to be written, and `completeWorkspace` called. */
+  /** Workspaces that began again in this call: write all of their records, then call `completeWorkspace`. */
   readonly begun: readonly string[];
 }
 
-/** The relay's side. All methods throw when the store cannot be reached; each is safe to repeat. */
+/** The relay's side. All methods throw when the store is unreachable; each is safe to repeat. */
 export interface RecordWriter {
   state(): Promise<StoreState>;
   /**
-   * Begins a new projection: readers drop what they have, and treat absence as 'not usable' until `complete`. When it has begun
-   * already, workspaces that it does not know join it.
+   * Begins a new projection: readers drop what they have, and until `complete` absence counts as 'not usable'. If the projection has
+   * already begun, workspaces that are not in it yet join it.
    */
   begin(projectionId: string, workspaceIds: readonly string[], options?: BeginOptions): Promise<void>;
   /**
@@ -161,18 +161,18 @@ export interface RecordWriter {
     announce?: boolean;
   }): Promise<WorkspacesAnew>;
   /**
-   * Marks the projection complete for these workspaces: from now on absence means 'there is none'. Those that were begun anew
-   * under an id of their own are left out. `version` is the highest one that was written without being announced.
+   * Marks the projection complete for these workspaces: from now on absence means that there is no such record. Workspaces that began
+   * again under an id of their own are left out. `version` is the highest version that was written without being announced.
    */
   complete(projectionId: string, workspaceIds: readonly string[], version?: number): Promise<void>;
-  /** Marks one workspace complete that was begun anew. */
+  /** Marks one workspace complete that began again. */
   completeWorkspace(workspaceId: string): Promise<void>;
-  /** The store's clock, to be read before the outbox is scanned. */
+  /** The store's clock. Must be read before the outbox is scanned. */
   nowMs(): Promise<number>;
   /**
-   * Tells the readers that everything committed before `asOfMs` has been delivered. `lagging` has the workspaces of which only an
-   * earlier time is true; 0: none that is known, so that nothing is said to their readers. `incomplete` are workspaces that are
-   * not complete yet, such as those that another writer began anew and did not finish.
+   * Tells the readers that everything committed before `asOfMs` has been delivered. `lagging` maps workspaces for which only an
+   * earlier time holds to that time; 0: none is known, so that their readers get no heartbeat. Returns in `incomplete` the workspaces
+   * that are not complete yet, such as those that another writer began again and did not finish.
    */
   heartbeat(
     projectionId: string,
@@ -182,16 +182,16 @@ export interface RecordWriter {
   ): Promise<WorkspacesAnew & { readonly incomplete: readonly string[] }>;
 }
 
-/** The store holds another projection than the writer thinks: it was flushed, or another relay took over. */
+/** The store holds another projection than the writer expects: it was flushed, or another relay took over. */
 export class ProjectionChanged extends Error {
   override name = "ProjectionChanged";
 }
 
 export type Lookup<T> =
-  /** `stale`: read before the last reset or gap, and given because the source is not usable now. */
+  /** `stale`: read before the last reset or gap, and returned because the source is not usable now. */
   | { readonly status: "found"; readonly value: T; readonly stale?: true }
   | { readonly status: "absent" }
-  /** `isRefused`: there is a record, and this release cannot make one of it. */
+  /** `isRefused`: a record exists, but this release cannot read it. */
   | { readonly status: "unusable"; readonly reason: string; readonly isRefused?: true };
 
 export type SourceState = { readonly usable: true } | { readonly usable: false; readonly reason: string };
@@ -205,26 +205,26 @@ export interface Projection extends Closeable {
   findOverride(workspaceId: string, namespaceId: string, identifier: string): Promise<Lookup<OverrideRecord>>;
   findNamespace(workspaceId: string, namespaceId: string): Promise<Lookup<NamespaceRecord>>;
   findNamespaceByName(workspaceId: string, name: string): Promise<Lookup<NamespaceRecord>>;
-  /** Forgets records at once (own writes); reads of them that are under way are used once and not kept. */
+  /** Forgets records at once (after own writes). Reads of them that are in flight are used once and not cached. */
   drop(refs: readonly RecordRef[]): void;
   /**
-   * Forgets everything, for a transaction that changed more records than are worth listing. Unlike after a reset of the feed,
-   * nothing of before is used again, also not while the source is not usable; reads under way are used once and not kept.
+   * Forgets everything, after a transaction that changed too many records to list. Unlike after a reset of the feed, earlier data is
+   * not used again, not even while the source is unusable. Reads in flight are used once and not cached.
    */
   forgetAll(): void;
   /**
-   * How old the newest knowledge of a workspace may be, ms; without one, of the workspace of which it is oldest. Everything
-   * committed longer ago has been processed. Infinity before the first heartbeat. Never smaller than it is.
+   * How stale the data of a workspace may be, ms; without an argument, the maximum over all workspaces. Every change that was committed
+   * longer ago has been processed. Infinity before the first heartbeat. May be too large, never too small.
    */
   stalenessMs(workspaceId?: string): number;
-  /** The same of every workspace but those that lag behind the others, and how many those are. */
+  /** The same over all workspaces except those that lag behind the others, and the number of lagging ones. */
   feedStaleness(): { readonly ms: number; readonly laggingWorkspaces: number };
-  /** Whether the last read from the source could be used. One that could not is repeated with each heartbeat. */
+  /** Whether the last read from the source was usable. After one that was not, the read is repeated with each heartbeat. */
   sourceState(): SourceState;
-  /** How much of what was read was not believed since the start, by what it was. */
+  /** How much of what was read since the start was refused, by kind. */
   refused(): Readonly<Record<RefusedKind, number>>;
   /** How many entries each cache holds, for the metrics. */
   cacheSizes(): { readonly keys: number; readonly records: number; readonly absences: number };
-  /** Called after a record was dropped because it changed, and with undefined after everything was dropped. */
+  /** Calls the listener after a record was dropped because it changed, and with undefined after everything was dropped. */
   onDropped(listener: (ref: RecordRef | undefined) => void): void;
 }

@@ -6,9 +6,9 @@ import type { Lookup } from "./contract.ts";
 import type { CachedRecord, Outcome, RecordCache } from "./record-cache.ts";
 
 /*
- * Keys put together with what they refer to. A view remembers the records that it was made of, and is good while all of
- * them are live: a change of a role marks one record, however many keys have it, and each view notices when it is used.
- * Whether anything changed at all since the last look is one comparison of numbers.
+ * Keys assembled with the records that they refer to. A view remembers the records that it was made from, and is valid while all of
+ * them are live. A change of a role marks one record, however many keys have the role; each view notices it when it is used.
+ * Whether anything changed at all since the last use is one comparison of numbers.
  */
 
 interface CachedView {
@@ -17,7 +17,7 @@ interface CachedView {
   readonly found: Lookup<KeyView> & { readonly status: "found" };
   readonly parts: readonly CachedRecord[];
   readonly generation: number;
-  /** The cache's count of changes at which all parts were last seen to be live. */
+  /** The cache's count of changes when all parts were last found live. */
   checkedAt: number;
 }
 
@@ -26,12 +26,12 @@ interface Loading {
   readonly lookup: Promise<Lookup<KeyView>>;
 }
 
-/** While the source is not usable, keys that can be served from the cache ask it only so often. */
+/** While the source is not usable, keys that the cache can serve retry it only at this interval. */
 const ASK_AGAIN_MS = 200;
 
 export class KeyViews {
   readonly #cache: RecordCache;
-  /** By hash alone: two workspaces never share a key, and a look with the wrong workspace finds nothing. */
+  /** By hash only: two workspaces never share a key, and a lookup with the wrong workspace finds nothing. */
   readonly #views: BoundedCache<string, CachedView>;
   readonly #loading = new Map<string, Loading>();
   #unusableAtMs = Number.NEGATIVE_INFINITY;
@@ -71,7 +71,7 @@ export class KeyViews {
     return true;
   }
 
-  /** Whoever asks while nothing has changed since joins the loading that is under way; after a change it is begun anew. */
+  /** If nothing has changed since, a caller joins the load in flight; after a change a new load starts. */
   #loadOnce(workspaceId: string, hash: string, bypass: boolean): Promise<Lookup<KeyView>> {
     const name = `${workspaceId}/${hash}`;
     const startedAt = this.#cache.changes;
@@ -117,7 +117,7 @@ export class KeyViews {
     });
     const parts = [keyOutcome.record, ...records];
     const stale = read.isStale || isStale;
-    // What changed or was reset while it was read is used this once: not all of its parts are live, or it is not fresh.
+    // If something changed or was reset during the read, the view is used once: not all parts are live, or it is not fresh.
     if (parts.every((part) => part.isLive)) {
       const madeIn = stale ? NEVER_FRESH : generation;
       const found = { status: "found", value: view } as const;
@@ -126,7 +126,7 @@ export class KeyViews {
     return stale ? { status: "found", value: view, stale } : { status: "found", value: view };
   }
 
-  /** What can be read; for what cannot, what was read before. */
+  /** Reads the records; for those that cannot be read, returns what was read before. */
   async #get(refs: readonly RecordRef[], bypass: boolean): Promise<{ outcomes: Outcome[]; isStale: boolean }> {
     const outcomes = await this.#cache.get(refs, bypass);
     let isStale = false;
@@ -145,7 +145,7 @@ export class KeyViews {
 const NEVER_FRESH = -1;
 const UNREAD: Outcome = { kind: "unusable", reason: "the key was not read" };
 
-/** Missing is not gone: a role that is not there yet must not be taken for one that grants nothing. */
+/** Missing is not gone: a role that is not projected yet must not count as a role without permissions. */
 function problemWith(ref: RecordRef, outcome: Outcome | undefined): string | undefined {
   if (outcome === undefined || outcome.kind === "missing") return `the key's ${ref.kind} is not projected`;
   if (outcome.kind === "unusable") return outcome.reason;

@@ -13,7 +13,7 @@ export function recordVerification({ events, decidedBy }: RecordingParts, view: 
   events.addLine(view.key.workspaceId, verificationLine(subjectOf(view), decidedBy, happening));
 }
 
-/** Kept with the key: writing the whole event anew costs more than the decision does. */
+/** Cached with the key, because serializing the whole event costs more than the decision. */
 const subjectOf = KeyView.remember(({ key, identity }) =>
   subjectJson({
     workspaceId: key.workspaceId,

@@ -99,7 +99,7 @@ async function send(ready: Ready, key: string | undefined): Promise<Reply> {
   return { status: response.status, retryAfter: response.headers.get("retry-after"), identity: body.identity ?? {} };
 }
 
-/** Makes the change, then asks until the sidecar gives the wanted status. The clock starts when the change is made. */
+/** Makes the change, then asks until the sidecar returns the wanted status. The clock starts when the change is made. */
 async function untilStatus(ready: Ready, key: string, wanted: number, change: () => Promise<unknown>) {
   await change();
   const madeAt = performance.now();
@@ -120,7 +120,7 @@ async function raiseLimit(manifests: string): Promise<void> {
   writeFileSync(file, after);
 }
 
-/** Windows are aligned to the clock: at the very end of an hour the count of ten would begin anew half-way. */
+/** Windows are aligned to the clock: at the very end of an hour the count of ten would start again half-way. */
 async function untilWindowHasRoom(): Promise<void> {
   const leftMs = WINDOW_MS - (Date.now() % WINDOW_MS);
   if (leftMs > 20_000) return;

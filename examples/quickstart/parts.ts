@@ -89,7 +89,7 @@ export class Api {
     this.#ready = ready;
   }
 
-  /** Calls a v2 procedure and gives its `data`. Throws with the detail of an error body. */
+  /** Calls a v2 procedure and returns its `data`. Throws with the detail of an error body. */
   async call<Data>(procedure: string, body: unknown): Promise<Data> {
     const response = await fetch(`${this.#ready.apiUrl}/v2/${procedure}`, {
       method: "POST",

@@ -95,7 +95,7 @@ export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS, signal: s
     return stop === undefined ? timeout : AbortSignal.any([timeout, stop]);
   };
   const client = createFetchClient<paths>({ baseUrl: url.replace(/\/+$/, "") });
-  // The path of a generic procedure is beyond what openapi-fetch can infer; `call` gives its callers the exact types back.
+  // The path of a generic procedure is beyond what openapi-fetch can infer; `call` restores the exact types for its callers.
   const post = client.POST as unknown as (path: string, init: object) => Promise<RawAnswer>;
 
   const send = (procedure: string, body: unknown, management: Management | undefined): Promise<RawAnswer> =>

@@ -62,7 +62,7 @@ test("ids that are not known any more leave the status", () => {
   expect(statusOf({ ...input(ready("done"), status), own: { roleId: undefined } }).status).not.toHaveProperty("roleId");
 });
 
-test("a status that is none is written anew", () => {
+test("an invalid status is written again", () => {
   expect(typesOf(statusOf(input(ready("done"), { conditions: "broken" })).status)).toEqual(["Ready"]);
 });
 

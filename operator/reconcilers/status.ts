@@ -99,7 +99,7 @@ export const conditionsOf = (object: ManifestObject): readonly Condition[] => pr
 
 function previousOf({ status }: ManifestObject): z.output<typeof Previous> {
   const parsed = Previous.safeParse(status ?? {});
-  // A status that another writer broke is written anew.
+  // A status that another writer broke is written again.
   return parsed.success ? parsed.data : { conditions: [] };
 }
 

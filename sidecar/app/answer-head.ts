@@ -3,18 +3,18 @@ import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-h
 import { HOP_BY_HOP, namedInConnection } from "../http/hop-by-hop.ts";
 
 /*
- * What of the head of an app's answer a client gets to see, in answer to a request and to an upgrade alike. The app is free to
- * answer as it likes; what cannot be written as HTTP/1.1 is put right where that loses nothing, and refused where it would.
+ * The part of an app's response head that a client gets, for requests and upgrades. The app may send any response. What cannot be
+ * written as HTTP/1.1 is corrected where that loses nothing, and refused otherwise.
  */
 
 export interface ReceivedHead {
   readonly status: number;
   readonly reason: string | undefined;
-  /** By names in lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<NodeJS.Dict<string | string[]>>;
 }
 
-/** What the gate says beside what the app says. */
+/** Headers that the gate adds to those of the app. */
 export interface Additions {
   readonly requestId: string | undefined;
   readonly shown: ShownLimit | undefined;
@@ -25,9 +25,9 @@ export type PassableHead =
       readonly kind: "passable";
       /** undefined: the standard phrase. */
       readonly reason: string | undefined;
-      /** Names and values by turns. */
+      /** Names and values alternating. */
       readonly headers: string[];
-      /** Fields that `Connection` took away, and takes from the trailers too. */
+      /** Fields that `Connection` removed; they are removed from the trailers too. */
       readonly named: ReadonlySet<string> | undefined;
     }
   | { readonly kind: "unusable"; readonly why: string };
@@ -36,7 +36,7 @@ const LIMIT_HEADERS: ReadonlySet<string> = new Set(["ratelimit-limit", "ratelimi
 const SWITCHING_PROTOCOLS = 101;
 const NO_CONTENT = 204;
 
-/** The head of a final answer as the client gets it; with `isSwitching`, the one of a 101, which ends HTTP on the connection. */
+/** Returns the head of a final response for the client; with `isSwitching`, that of a 101, which ends HTTP on the connection. */
 export function passableHead(
   { status, reason, headers }: ReceivedHead,
   { requestId, shown }: Additions,
@@ -45,7 +45,7 @@ export function passableHead(
   if (isSwitching ? status !== SWITCHING_PROTOCOLS : !isFinalStatus(status)) {
     return { kind: "unusable", why: `its status is ${status}` };
   }
-  // Decoding is a matter between neighbours. A client that did not ask for a coding could not undo it, and the gate does not.
+  // A transfer coding concerns one connection only. A client that did not ask for one could not decode it, and the gate does not.
   const codings = headers["transfer-encoding"];
   if (codings !== undefined && [codings].flat().join().trim().toLowerCase() !== "chunked") {
     return { kind: "unusable", why: "its transfer coding is another than `chunked`" };
@@ -56,7 +56,7 @@ export function passableHead(
     const value = headers[name];
     if (value === undefined || HOP_BY_HOP.has(name) || named?.has(name)) continue;
     if (shown !== undefined && LIMIT_HEADERS.has(name)) continue;
-    // RFC 9110, 8.6: a 204 has no content, and says nothing of its length.
+    // RFC 9110, 8.6: a 204 has no content, and no Content-Length.
     if (status === NO_CONTENT && name === "content-length") continue;
     if (typeof value === "string") out.push(name, value);
     else for (const one of value) out.push(name, one);
@@ -68,7 +68,7 @@ export function passableHead(
   return { kind: "passable", reason: writableReason(reason), headers: out, named };
 }
 
-/** An informational answer as the client gets it, whole. */
+/** Returns a whole informational response for the client. */
 export function interimText(status: number, headers: ReceivedHead["headers"]): string {
   const named = namedInConnection(headers.connection);
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
@@ -79,10 +79,10 @@ export function interimText(status: number, headers: ReceivedHead["headers"]): s
   return `${text}\r\n`;
 }
 
-/** RFC 9110, 6.5.1: these say how a message is read, and are not believed when they come after it. */
+/** RFC 9110, 6.5.1: these fields say how to read a message, so they are removed from trailers. */
 const NEVER_TRAILERS: ReadonlySet<string> = new Set(["content-length", "content-type", "host", "set-cookie"]);
 
-/** The trailers of an answer that a client gets to see. */
+/** Returns the trailers of a response that a client gets. */
 export function passableTrailers(
   trailers: Readonly<NodeJS.Dict<string | string[]>>,
   named: ReadonlySet<string> | undefined,
@@ -95,15 +95,15 @@ export function passableTrailers(
   return out;
 }
 
-/** Bytes beyond ASCII are allowed too (RFC 9112, 4), but client libraries disagree about which characters they are. */
+/** Bytes beyond ASCII are allowed too (RFC 9112, 4), but client libraries decode them differently. */
 const WRITABLE = /^[\t\x20-\x7e]+$/;
 
 /**
- * The reason phrase as it may be written; undefined where the standard one is to be written instead. Phrases have no meaning
- * (RFC 9110, 15.1), so that an answer is not refused for one that cannot be written.
+ * Returns the reason phrase if it can be written; undefined where the standard one is written instead. Phrases have no meaning
+ * (RFC 9110, 15.1), so a response is not refused because of one.
  */
 const writableReason = (reason: string | undefined): string | undefined =>
   reason !== undefined && WRITABLE.test(reason) ? reason : undefined;
 
-/** Three digits, and neither below 200, where an answer is not final, nor 0. Those past 599 are left to app and client. */
+/** Three digits from 200 on: below 200 a response is not final. Values above 599 are left to app and client. */
 const isFinalStatus = (status: number): boolean => status >= 200 && status <= 999;

@@ -6,8 +6,8 @@ import { guardSocket, type OnFault } from "../http/guard.ts";
 import { ContinueFilter } from "./continue-filter.ts";
 
 /*
- * Connections to the app, prepared for undici: its listeners cannot end the process, an unasked `100 Continue` does not end
- * the connection, and an answer that was broken off does not look whole.
+ * Connections to the app, prepared for undici: their listeners cannot end the process, an unrequested `100 Continue` does not end
+ * the connection, and a response that was cut off does not look complete.
  */
 
 export interface AppConnector {
@@ -15,7 +15,7 @@ export interface AppConnector {
   close(): void;
 }
 
-/** Says of each request on which connection it is sent, just before it is. */
+/** Published for each request with its connection, just before it is sent. */
 const SENDING = "undici:client:sendHeaders";
 
 export function openAppConnector({ timeoutMs, onFault }: { timeoutMs: number; onFault: OnFault }): AppConnector {
@@ -27,7 +27,7 @@ export function openAppConnector({ timeoutMs, onFault }: { timeoutMs: number; on
     connect: (options, callback) =>
       connect(options, (...outcome) => {
         const [, socket] = outcome;
-        // With an error there is none, whatever the types say of `null`.
+        // After an error there is no socket, although the types say `null`.
         if (socket) {
           guardSocket(socket, onFault);
           tellResets(socket);
@@ -40,8 +40,8 @@ export function openAppConnector({ timeoutMs, onFault }: { timeoutMs: number; on
 }
 
 /**
- * undici takes a reset for the end of an answer that lasts until the connection ends. A client would get a part of it as the
- * whole. By another name undici takes it for the failure that it is.
+ * undici treats a reset as the end of a response that lasts until the connection ends, so a client would get a part of it as the
+ * whole. With another error code undici treats it as a failure.
  */
 function tellResets(socket: Socket): void {
   socket.on("error", (error: NodeJS.ErrnoException) => {
@@ -53,8 +53,8 @@ function filterReads(socket: Socket): ContinueFilter {
   const filter = new ContinueFilter();
   const read = socket.read.bind(socket);
   socket.read = (size?: number) => {
-    // undici reads whole chunks, when told that there are some. A size is what the stream itself asks with, and then 0, to
-    // have more fetched: what came of such a call would be lost.
+    // undici reads whole chunks when there are some. The stream itself calls with a size, and then with 0 to fetch more: the result of
+    // such a call would be lost, so it is passed on unchanged.
     if (size !== undefined) return read(size);
     for (;;) {
       const chunk: Buffer | null = read();

@@ -1,15 +1,15 @@
 /*
- * Takes `100 Continue` out of what an app sends before its answer. The gate answers `Expect` itself and never asks an app to
- * continue, but an app may say so all the same (RFC 9110, 15.2.1), and undici closes the connection then.
+ * Removes `100 Continue` from what an app sends before its response. The gate answers `Expect` itself and never asks an app to
+ * continue, but an app may send it anyway (RFC 9110, 15.2.1), and undici then closes the connection.
  *
  *   idle ──request sent──► at a head ──1xx, whole──► at a head (without it, if it was a 100)
  *    ▲                         │
- *    └──── anything else ──────┘   and from there on all bytes pass as they are
+ *    └──── anything else ──────┘   and from there on all bytes pass unchanged
  */
 
-/** `HTTP/1.1 1xx`: enough to know what a head is. */
+/** `HTTP/1.1 1xx`: enough bytes to recognize a head. */
 const KNOWN_AT = 12;
-/** An interim head longer than this is left to the parser, which refuses it. */
+/** A longer interim head is left to the parser, which refuses it. */
 const HELD_BYTES_MAX = 16 * 1024;
 const INTERIM = /^HTTP\/1\.[01] 1(?!01)\d\d/;
 const INTERIM_BEGINNING = "HTTP/1.x 1";
@@ -19,13 +19,13 @@ export class ContinueFilter {
   #isAtHead = false;
   #held: Buffer | undefined;
 
-  /** A request was sent: the next byte from the app begins a head. */
+  /** A request was sent: the next byte from the app starts a head. */
   expectHead(): void {
     this.#isAtHead = true;
     this.#held = undefined;
   }
 
-  /** Returns what of the bytes so far the parser is to see now; undefined when that is nothing. */
+  /** Returns the bytes that the parser gets now; undefined when there are none. */
   pass(chunk: Buffer): Buffer | undefined {
     if (!this.#isAtHead) return chunk;
     let rest = this.#held === undefined ? chunk : Buffer.concat([this.#held, chunk]);
@@ -63,5 +63,5 @@ const mayBeInterim = (start: string): boolean => {
   return true;
 };
 
-/** The parser refuses such a head at once; waiting for another end of it would only be waiting. */
+/** The parser refuses such a head at once, so there is no reason to wait for another end of it. */
 const hasBareLineFeed = (bytes: Buffer): boolean => /(?<!\r)\n/.test(bytes.toString("latin1"));

@@ -4,22 +4,22 @@ import type { Problem } from "../http/answers.ts";
 import type { Additions } from "./answer-head.ts";
 import type { UpstreamFailure } from "./upstream.ts";
 
-/* What a client is told when the app did not answer. */
+/* The responses to a client when the app did not respond. */
 
 /** `stalled`: the client did not send the rest of its body. */
 export type Failure = UpstreamFailure | "stalled";
 
 export interface Failed {
   readonly failure: Failure;
-  /** For the log; quotes nothing of what was sent. */
+  /** For the log; contains nothing of what was sent. */
   readonly why: string;
 }
 
 export interface FailureParts {
   readonly answering: AnswerParts;
-  /** Requests that the app did not answer, by why; those that we gave up ourselves are not its fault. */
+  /** Requests without a response of the app, by reason, except those that the gate gave up. */
   readonly counts: Record<Exclude<Failure, "aborted">, number>;
-  /** Logs why an app's answer cannot be passed on. */
+  /** Logs why an app's response cannot be passed on. */
   readonly onUnusableAnswer: (why: string, requestId: string) => void;
 }
 
@@ -35,7 +35,7 @@ const PROBLEMS: Readonly<Record<Failure, Problem>> = {
   stalled: { kind: "request_timeout", detail: "The rest of the body did not come in time.", location: "body" },
 };
 
-/** Answers for an app that did not, and counts it. `close` ends the connection after it. */
+/** Responds in place of the app, and counts it. `close` ends the connection afterwards. */
 export function answerFailure(
   { answering, counts, onUnusableAnswer }: FailureParts,
   res: ServerResponse,

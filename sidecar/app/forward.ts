@@ -13,18 +13,18 @@ import { InterimAnswers } from "./interim-answers.ts";
 import type { AnswerReceiver, Sent, Upstream, UpstreamFailure, UpstreamRequest } from "./upstream.ts";
 
 /*
- * One request on its way to the app, and the answer on its way back, both streamed.
+ * One request on its way to the app, and the response on its way back, both streamed.
  *
  *   gathering ──a small body whole, or the first bytes of another──► sent
  *
  *   sent ──head──► answering ──end──► over
  *    │                 │
- *    │ failure         │ failure, stall, no longer valid: the client's connection is closed, because the answer that was
- *    ▼                 ▼ begun can neither be taken back nor be passed off as whole
+ *    │ failure         │ failure, stall, key no longer valid: the client's connection is closed, because a response that
+ *    ▼                 ▼ has begun can neither be taken back nor be presented as complete
  *   problem          over
  *
- * A client that goes away ends it from any state. Of the answer no more is kept than one write that the client has not taken,
- * and what came meanwhile up to a bound: then a client that does not read pauses the app.
+ * A client that disconnects ends it from any state. Of the response the gate keeps at most one write that the client has not taken,
+ * plus what arrived meanwhile, up to a bound; beyond it, the app is paused until the client reads.
  */
 
 export interface ForwardParts {
@@ -33,14 +33,14 @@ export interface ForwardParts {
   readonly bodies: BodyParts;
   readonly answering: AnswerParts;
   readonly failing: FailureParts;
-  /** For a client to take what was written to it of an answer. */
+  /** For a client to take what was written of a response. */
   readonly answerIdleMs: number;
-  /** For an answer to a client that has ended its own direction, without a byte of it. */
+  /** For a response to a client that has ended its own direction, while no byte of it can be sent. */
   readonly halfClosedMs: number;
   readonly onFault: OnFault;
 }
 
-/** What is set on the answer; `requestId` is undefined where nothing is checked. */
+/** Added to the response; `requestId` is undefined when checks are off. */
 export interface Extras extends Additions {
   readonly admission: Admission | undefined;
 }
@@ -51,12 +51,12 @@ export interface ForwardedRequest extends Pick<UpstreamRequest, "method" | "targ
 
 const UNKNOWN = -1;
 const JOINED_BYTES_MAX = 16 * 1024;
-/** From this size on, what was gathered does not wait for the end of the turn. */
+/** From this size on, gathered bytes are written without waiting for the end of the turn. */
 const WRITTEN_BYTES = 16 * 1024;
-/** With so much gathered behind a write that the client has not taken, the app is paused. */
+/** When this much is gathered while the client has not taken the last write, the app is paused. */
 const GATHERED_BYTES_MAX = 64 * 1024;
 
-/** Sends a request to the app and its answer to the client. `request.head.forwarded` are the headers. */
+/** Sends a request to the app and its response to the client. `request.head.forwarded` are the headers. */
 export function forward(
   parts: ForwardParts,
   req: IncomingMessage,
@@ -82,17 +82,17 @@ class Forwarding implements AnswerReceiver, Ongoing {
   #sent: Sent | undefined;
   #isOver = false;
   #answered = false;
-  /** What the app sent and is not with the connection yet. */
+  /** Received from the app and not written to the connection yet. */
   readonly #gathered = new Gathered();
   #isFlushDue = false;
   #isHeadSent = false;
-  /** Bytes of the answer still to come, as its Content-Length says. */
+  /** Bytes of the response that are still to come, by its Content-Length. */
   #left = UNKNOWN;
   #namedInConnection: ReadonlySet<string> | undefined;
   /** `performance.now()` when the write began that the client has not taken yet; 0 when there is none. */
   #writingMs = 0;
   #isPaused = false;
-  /** What was written to a client that has ended its direction, and when that was last seen to grow. */
+  /** Bytes written to a client that has ended its direction, and when that number last grew. */
   #halfClosed = { bytes: -1, sinceMs: 0 };
   readonly #interim: InterimAnswers;
 
@@ -107,7 +107,7 @@ class Forwarding implements AnswerReceiver, Ongoing {
     this.#interim = new InterimAnswers(res);
   }
 
-  /** With the app from when there is something to send: at once without a body. */
+  /** Sends it to the app as soon as there is something to send: at once without a body. */
   send(request: Omit<UpstreamRequest, "body">): void {
     const res = this.#res;
     if (res.destroyed) return;
@@ -140,7 +140,7 @@ class Forwarding implements AnswerReceiver, Ongoing {
     const hasContent = res.req.method !== "HEAD" && status !== 204 && status !== 304;
     const length = headers["content-length"];
     if (hasContent && typeof length === "string") this.#left = Number(length);
-    // Node sends trailers only with chunks, and insists on both when they are announced.
+    // Node sends trailers only with chunked coding, and requires that when they are announced.
     const announced = headers.trailer;
     if (hasContent && announced !== undefined && length === undefined && res.req.httpVersion === "1.1") {
       out.push("trailer", announced);
@@ -149,7 +149,7 @@ class Forwarding implements AnswerReceiver, Ongoing {
     this.#answered = true;
     if (reason === undefined) res.writeHead(status, out);
     else res.writeHead(status, reason, out);
-    // Node keeps the head back to send it with the first data. When none comes along with it, that may be a long time.
+    // Node holds the head back to send it with the first data, which may take a long time to come.
     if (hasContent && this.#left !== 0) this.#flushSoon();
   }
 
@@ -157,7 +157,7 @@ class Forwarding implements AnswerReceiver, Ongoing {
     if (this.#left !== UNKNOWN) {
       this.#left -= chunk.length;
       if (this.#left === 0) {
-        // The last byte goes out together with the end, which for a short answer means: with everything.
+        // The last byte is sent together with the end, so a short response goes out in one piece.
         this.#finish(chunk);
         return true;
       }
@@ -176,8 +176,8 @@ class Forwarding implements AnswerReceiver, Ongoing {
   }
 
   /**
-   * Writes what was gathered, or the head by itself. One write at a time is with the connection: what comes meanwhile is
-   * joined, so that a client that does not read costs no more for answers in small pieces than for others.
+   * Writes the gathered bytes, or only the head. One write at a time is in progress: bytes that arrive meanwhile are
+   * joined, so that for a client that does not read, many small pieces cost no more than a few large ones.
    */
   readonly #flush = (): void => {
     this.#isFlushDue = false;
@@ -194,7 +194,7 @@ class Forwarding implements AnswerReceiver, Ongoing {
 
   readonly #onWritten = (error?: Error | null): void => {
     this.#writingMs = 0;
-    // With an error the connection is being closed, which ends the exchange.
+    // After an error the connection is being closed, which ends the exchange.
     if (this.#isOver || error) return;
     if (this.#gathered.bytes > 0) this.#flush();
     if (!this.#isPaused) return;
@@ -230,8 +230,8 @@ class Forwarding implements AnswerReceiver, Ongoing {
   }
 
   /**
-   * A client that has ended its direction may have closed its socket, or wait for the answer: only writing tells. So it is
-   * taken for gone when nothing could be sent to it for a while.
+   * A client that has ended its direction may be gone, or may wait for the response: only writing can tell. So it
+   * counts as gone when nothing could be sent to it for a while.
    */
   #isClientGone(nowMs: number): boolean {
     const { socket } = this.#res;
@@ -254,16 +254,16 @@ class Forwarding implements AnswerReceiver, Ongoing {
     this.#leave();
     const lastChunk = this.#gathered.bytes === 0 ? chunk : this.#joinedWith(chunk);
     if (lastChunk === undefined) this.#res.end();
-    // Node joins the head with a string into one piece, where a buffer would be a second one for the kernel to gather.
+    // Node joins the head and a string into one piece; a buffer would be a second piece.
     else if (lastChunk.length <= JOINED_BYTES_MAX) this.#res.end(lastChunk.toString("latin1"), "latin1");
     else this.#res.end(lastChunk);
-    // The app is done with it; only the connection waits for a client that takes its time. The next request, or the time in
-    // which one may come, sets another timeout.
+    // The app is done; only the connection still waits for a slow client. The next request, or the keep-alive time, sets
+    // another timeout.
     const { socket } = this.#res;
     if (socket !== null && socket.writableLength > 0) socket.setTimeout(this.#parts.answerIdleMs);
     const { req } = this.#res;
     if (this.#body === null || req.complete) return;
-    // The app answered before it had read everything.
+    // The app responded before it had read everything.
     this.#body.drop();
     const { drainBytesMax: bytesMax, pieceTurns: turns } = this.#parts.answering;
     drainBody(req, { bytesMax, turns });
@@ -280,7 +280,7 @@ class Forwarding implements AnswerReceiver, Ongoing {
 
   #leave(): void {
     this.#isOver = true;
-    // Whatever ended the request, a body that is still to come no longer starts it.
+    // However the request ended, a body that is still to come must not start it.
     if (this.#sent === undefined) this.#body?.drop();
     this.#parts.ongoing.remove(this);
   }

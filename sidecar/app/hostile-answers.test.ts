@@ -93,7 +93,7 @@ describe.each([
     await isAlive();
   });
 
-  test("`100 Continue` that nobody asked for is dropped, `103 Early Hints` are passed on", async () => {
+  test("an unrequested `100 Continue` is dropped, `103 Early Hints` are passed on", async () => {
     const hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: X-Gone\r\nX-Gone: 1\r\n\r\n";
     const interim = `HTTP/1.1 100 Continue\r\n\r\n${hints}HTTP/1.1 100 Continue\r\nX-A: b\r\n\r\n`;
     await openTo(`${interim}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`);

@@ -1,16 +1,16 @@
 /*
- * The places at the app: how many requests may be with it at once, who gets the next one, and how long the others wait.
+ * The places at the app: how many requests it may have at once, which request gets the next place, and how long others wait.
  *
- * Places are shared by client address, because one address could otherwise hold all of them for as long as it likes. How many
- * an address may hold follows what is left: fewer than `ratio` times the free places. An address that is alone therefore gets
- * `share` of all places; the more the others hold, the fewer it gets; and one that holds none always finds a free one, unless
- * very many addresses hold places at once. Fixed portions would do neither: few of them waste places on a quiet day, many
- * let a few addresses take everything.
+ * Places are shared by client address, because otherwise one address could hold all of them for as long as it likes. The number that
+ * an address may hold depends on what is left: fewer than `ratio` times the free places. So a single address gets
+ * `share` of all places; the more the others hold, the fewer it gets; and an address that holds none finds a free one, unless
+ * very many addresses hold places at once. Fixed portions would be worse: few large ones waste places on a quiet day, many
+ * small ones let a few addresses take everything.
  */
 
-/** Who wants a place: told once, by one of the two. */
+/** Waits for a place. Exactly one of the two methods is called, once. */
 export interface PlaceSeeker {
-  /** Under which address places are counted; requests of the same address compete with one another first. */
+  /** The address for which places are counted; requests of the same address are queued in order. */
   readonly address: string;
   onPlace(): void;
   /** No place became free in time. */
@@ -19,7 +19,7 @@ export interface PlaceSeeker {
 
 export interface PlacesOptions {
   readonly max: number;
-  /** What one address alone may hold of all places, over 0 up to 1. At 1 addresses do not count. */
+  /** The part of all places that one address alone may hold, above 0 and up to 1. At 1 addresses are ignored. */
   readonly share: number;
   /** How long a seeker waits. */
   readonly waitMs: number;
@@ -31,11 +31,11 @@ export class Places {
   readonly #waitMs: number;
   #taken = 0;
   #isServing = false;
-  /** Places that each address holds; only those that hold some. */
+  /** Places by address; only addresses that hold some. */
   readonly #held = new Map<string, number>();
-  /** By address, and within it the oldest first. The addresses take turns: the one that got a place goes to the end. */
+  /** By address, oldest first. The addresses take turns: one that got a place moves to the end. */
   readonly #lines = new Map<string, Set<PlaceSeeker>>();
-  /** All who wait and since when, the oldest first. */
+  /** All waiting seekers with their start, oldest first. */
   readonly #waiting = new Map<PlaceSeeker, number>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -53,7 +53,7 @@ export class Places {
     return this.#waiting.size;
   }
 
-  /** Takes a place now. False when there is none for this address; nothing waits then. */
+  /** Takes a place now. Returns false when there is none for this address; it does not wait. */
   tryTake(address: string): boolean {
     const held = this.#held.get(address) ?? 0;
     if (!this.#mayTake(held)) return false;
@@ -65,7 +65,7 @@ export class Places {
   /** Takes a place now, in which case `onPlace` is called before this returns, or waits for one. */
   seek(seeker: PlaceSeeker): void {
     const { address } = seeker;
-    // Not past those of the same address that wait already.
+    // Not before waiting requests of the same address.
     if (!this.#lines.has(address) && this.tryTake(address)) {
       seeker.onPlace();
       return;
@@ -77,7 +77,7 @@ export class Places {
     this.#timer ??= setTimeout(this.#giveUpLate, this.#waitMs);
   }
 
-  /** Gives back a place that was taken for `address`; whoever waits and may have it gets it. */
+  /** Releases a place of `address`, and gives it to a waiting seeker that may have it. */
   release(address: string): void {
     this.#taken -= 1;
     const held = this.#held.get(address) ?? 0;
@@ -86,7 +86,7 @@ export class Places {
     if (this.#waiting.size > 0) this.#serve();
   }
 
-  /** False: it does not wait. It is told nothing any more. */
+  /** Stops waiting; no method of the seeker is called any more. Returns false when it was not waiting. */
   leave(seeker: PlaceSeeker): boolean {
     if (!this.#waiting.delete(seeker)) return false;
     const line = this.#lines.get(seeker.address);
@@ -95,7 +95,7 @@ export class Places {
     return true;
   }
 
-  /** Nobody waits any more: all who did are told that there is no place. */
+  /** Ends all waiting: every seeker is told that there is no place. */
   close(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -111,11 +111,11 @@ export class Places {
   }
 
   #serve(): void {
-    // A place that is given back while it is handed over is dealt with by the round that goes on.
+    // A place that is released while another is handed over is handled by the round in progress.
     if (this.#isServing) return;
     this.#isServing = true;
     try {
-      // An address that goes to the end comes up again in this round, but only after it took a place, so the round ends.
+      // An address that moved to the end is visited again in this round, but only after it took a place, so the round ends.
       for (const [address, line] of this.#lines) {
         if (this.#taken >= this.#max) return;
         const [seeker] = line;

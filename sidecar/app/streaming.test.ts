@@ -89,7 +89,7 @@ describe("answers", () => {
     const socket = connect(gate.port, "127.0.0.1");
     socket.pause();
     socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    // Blocked and still blocked: the buffers of three sockets are full, and nobody takes from them.
+    // Blocked and still blocked: the buffers of three sockets are full, and nothing is read from them.
     let last = -1;
     await waitFor(
       "the app to be paused",

@@ -5,7 +5,7 @@ import { type ForwardParts, forward } from "./forward.ts";
 const readAnyHead = compileHeadReader([]);
 const EXTRAS = { requestId: undefined, shown: undefined, admission: undefined };
 
-/** Everything goes straight to the app: what the benchmark measures the checks against. */
+/** Forwards everything directly: the baseline for the benchmark of the checks. */
 export const forwardUnchecked =
   (parts: ForwardParts): Begin =>
   (req, res) => {

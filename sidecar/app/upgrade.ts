@@ -14,15 +14,15 @@ import { Tunnel } from "./tunnel.ts";
 import { ANSWER_HEAD_BYTES_MAX, failureOf } from "./upstream.ts";
 
 /*
- * An upgrade (WebSocket) after it was let in: asked of the app, and from its 101 on two sockets joined in both directions.
+ * An upgrade (WebSocket) that was admitted: requested from the app, and after its 101 two sockets joined in both directions.
  *
  *   asked ──101──► joined ──both ends──► over
  *     │              │
- *     │ other answer │ error of either, key no longer good
+ *     │ other answer │ error of either, key no longer valid
  *     ▼              ▼
  *   passed back    both destroyed
  *
- * After the 101 nothing is read or changed: what the two speak is their affair. Either may end its direction alone.
+ * After the 101 nothing is parsed or changed. Either side may end its direction alone.
  */
 
 export interface UpgradeParts {
@@ -31,23 +31,23 @@ export interface UpgradeParts {
   readonly places: Places;
   readonly ongoing: OngoingSet;
   readonly failing: FailureParts;
-  /** From the whole request sent to the head of the app's answer. */
+  /** From the end of the request to the head of the app's response. */
   readonly headersMs: number;
   readonly onFault: OnFault;
 }
 
 interface Client {
   readonly req: IncomingMessage;
-  /** Has the socket, and answers for an app that declines. */
+  /** Owns the socket, and is used for the response when the app declines. */
   readonly res: ServerResponse;
   readonly socket: Duplex;
-  /** What came after the request's head. */
+  /** Bytes after the request's head. */
   readonly head: Buffer;
 }
 
 const EARLY_BYTES_MAX = 64 * 1024;
 
-/** Asks the app to upgrade, if there is a place for one more such connection. `request.head.forwarded` are the headers. */
+/** Requests the upgrade from the app, if there is a place for one more such connection. `request.head.forwarded` are the headers. */
 export function openUpgrade(
   parts: UpgradeParts,
   client: Client,
@@ -69,7 +69,7 @@ export function openUpgrade(
     method: req.method,
     path: request.target,
     headers: [...request.head.forwarded, "Connection", "Upgrade", "Upgrade", "websocket"],
-    // No agent pools it. Half open: the app ending its direction must not end the client's.
+    // Without an agent's pool. Half open, because the end of the app's direction must not end the client's.
     createConnection: () => {
       const { headersMs: timeout } = parts;
       const appSocket = connect({ host: hostOf(origin), port: portOf(origin), allowHalfOpen: true, timeout });
@@ -85,7 +85,7 @@ export function openUpgrade(
     socket.destroy();
   };
   guardEmits(asked, breakOff);
-  // As for the server: those beyond the limit would be dropped in silence.
+  // As for the server: headers beyond the limit would be dropped silently.
   asked.maxHeadersCount = 0;
   const ongoingAsk: Ongoing = {
     slot: -1,
@@ -99,10 +99,10 @@ export function openUpgrade(
     },
   };
   ongoing.add(ongoingAsk);
-  let isSettled = false;
+  let isAnswered = false;
   let hasTimedOut = false;
 
-  // Whether the client is still there is heard only by reading. What it says before it knows that it may is kept, in bounds.
+  // Only reading shows whether the client is still there. What it sends too early is kept, up to a bound.
   const early: Buffer[] = [head];
   let earlyBytes = head.length;
   const onEarly = (chunk: Buffer): void => {
@@ -111,12 +111,12 @@ export function openUpgrade(
     if (earlyBytes > EARLY_BYTES_MAX) socket.pause();
   };
   const onClientGone = (): void => {
-    settle();
+    stopWaiting();
     asked.destroy();
     socket.destroy();
   };
-  const settle = (): void => {
-    isSettled = true;
+  const stopWaiting = (): void => {
+    isAnswered = true;
     socket.off("data", onEarly).off("end", onClientGone).off("close", onClientGone);
     ongoing.remove(ongoingAsk);
   };
@@ -127,14 +127,14 @@ export function openUpgrade(
     asked.destroy(new Error("the app did not answer in time"));
   });
   asked.on("error", (error) => {
-    if (isSettled) return;
-    settle();
+    if (isAnswered) return;
+    stopWaiting();
     fail({ failure: hasTimedOut ? "timeout" : failureOf(error), why: error.message });
   });
   const interim = new InterimAnswers(res);
   asked.on("information", ({ statusCode, headers: received }) => interim.pass(statusCode, received));
   asked.on("response", (answer) => {
-    settle();
+    stopWaiting();
     guardEmits(answer, breakOff);
     const head = passableHead(receivedHead(answer), { requestId, shown });
     if (head.kind === "unusable") {
@@ -147,11 +147,11 @@ export function openUpgrade(
     answer.on("error", () => breakOffAnswer(res));
     res.on("close", () => answer.destroy());
     answer.pipe(res, { end: false });
-    // Node takes a reset for the end of an answer that lasts until its connection ends.
+    // Node treats a reset as the end of a response that lasts until the connection ends.
     answer.on("end", () => (answer.socket.errored === null ? res.end() : breakOffAnswer(res)));
   });
   asked.on("upgrade", (answer, appSocket, appHead) => {
-    settle();
+    stopWaiting();
     const head = passableHead(receivedHead(answer), { requestId, shown }, { isSwitching: true });
     const protocol = answer.headers.upgrade ?? "websocket";
     if (head.kind === "unusable" || protocol.trim().toLowerCase() !== "websocket") {

@@ -1,41 +1,41 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
-// The pool alone: the package's entry loads fetch, WebSocket and caches too, which costs each pod 50 ms and 6 MB (decision 0013).
+// Only the pool: the package's entry also loads fetch, WebSocket and caches, which costs each pod 50 ms and 6 MB (decision 0013).
 import Pool from "undici/lib/dispatcher/pool.js";
 import type { OnFault } from "../http/guard.ts";
 import { type AppConnector, openAppConnector } from "./app-connection.ts";
 import { type PlaceSeeker, Places } from "./places.ts";
 
 /*
- * The way to the app. Everything the rest of the sidecar knows of it is this interface, so that the client behind it can
- * be exchanged. A request is sent once; nothing is ever sent again.
+ * The connection to the app. The rest of the sidecar uses only this interface, so that the HTTP client behind it can
+ * be replaced. A request is sent once and never repeated.
  */
 
 export interface UpstreamRequest {
   readonly method: string;
   /** Path and query, in the bytes that were checked. */
   readonly target: string;
-  /** Names and values by turns. Content-Length as it is, no hop-by-hop headers. */
+  /** Names and values alternating. Content-Length unchanged, no hop-by-hop headers. */
   readonly headers: string[];
-  /** A whole body, or one that begins to come. Nothing to wait for should stand at its beginning: it is given a place. */
+  /** A whole body, or one that has begun to arrive, because a request takes a place even while its body does not. */
   readonly body: Buffer | Readable | null;
-  /** Among whose requests the places at the app are shared. */
+  /** The address for which places at the app are counted. */
   readonly address: string;
 }
 
 /**
- * `unreachable`: no connection, or it broke before the head of the answer. `timeout`: none came in time.
- * `unusable`: there is an answer, but not one that can be passed on. `busy`: no place at the app became free, and it was never
- * asked. `aborted`: we gave up ourselves.
+ * `unreachable`: no connection, or it broke before the head of the response. `timeout`: no response in time.
+ * `unusable`: there is a response, but it cannot be passed on. `busy`: no place at the app became free, and nothing was
+ * sent. `aborted`: the gate gave up.
  */
 export type UpstreamFailure = "unreachable" | "unusable" | "timeout" | "busy" | "aborted";
 
-/** Who takes the answer: `onInterim`, one `onHead`, then data, then one `onEnd`; or at any point one `onFailure`, and nothing after it. */
+/** Receives the response: `onInterim`, one `onHead`, then data, then one `onEnd`; or at any point one `onFailure`, and nothing after it. */
 export interface AnswerReceiver {
-  /** An informational answer (1xx), any number of which may come before the head. */
+  /** An informational response (1xx). There may be any number before the head. */
   onInterim(status: number, headers: IncomingHttpHeaders): void;
-  /** `status` is any that three digits can say; `headers` have lower-case names. */
+  /** `status` is any three-digit number; `headers` have lower-case names. */
   onHead(status: number, statusText: string | undefined, headers: IncomingHttpHeaders): void;
   /** false: pause, until `resume` is called. */
   onData(chunk: Buffer): boolean;
@@ -45,7 +45,7 @@ export interface AnswerReceiver {
 
 export interface Sent {
   resume(): void;
-  /** Gives up: the connection to the app is closed. Harmless when all is over. */
+  /** Gives up: the connection to the app is closed. Does nothing when the exchange is over. */
   abort(): void;
 }
 
@@ -53,23 +53,23 @@ export interface Upstream {
   readonly origin: URL;
   send(request: UpstreamRequest, receiver: AnswerReceiver): Sent;
   readonly places: Places;
-  /** Waits for nothing: what is under way is broken off. */
+  /** Does not wait: exchanges in flight are aborted. */
   close(): Promise<void>;
 }
 
-/** An app may say more in a head than a client: cookies are set one by one, policies are long. */
+/** Larger than for a client's head: an app may set many cookies, and policies are long. */
 export const ANSWER_HEAD_BYTES_MAX = 64 * 1024;
 
 export interface UpstreamOptions {
-  /** To reach the app; and to wait for a place at it. */
+  /** To connect to the app; and to wait for a place at it. */
   readonly connectMs: number;
-  /** From the whole request sent to the head of the app's answer. */
+  /** From the end of the request to the head of the app's response. */
   readonly headersMs: number;
-  /** Without a byte of the app's answer while the client waits for it. */
+  /** Without a byte of the app's response while the client waits for it. */
   readonly bodyIdleMs: number;
   readonly headBytesMax: number;
   readonly connectionsMax: number;
-  /** What one client address alone may hold of the connections. */
+  /** The part of the connections that one client address alone may hold. */
   readonly addressShare: number;
   readonly onFault: OnFault;
 }
@@ -79,8 +79,8 @@ export function openUpstream(origin: string, options: UpstreamOptions): Upstream
 }
 
 /**
- * At most `connectionsMax` requests are with the app; the others wait for a place of ours and not in the pool's line, in which
- * none has a deadline and those that were given up stay.
+ * The app has at most `connectionsMax` requests. The others wait in our own queue, not in the pool's, where
+ * they would have no deadline and could not be removed.
  */
 class PooledUpstream implements Upstream {
   readonly origin: URL;
@@ -96,14 +96,14 @@ class PooledUpstream implements Upstream {
     this.places = new Places({ max: connectionsMax, share: addressShare, waitMs: connectMs });
     this.#connector = openAppConnector({ timeoutMs: connectMs, onFault });
     this.pool = new Pool(origin.origin, {
-      // One request may begin a moment before the connection of the one that made room for it is free.
+      // One request may start a moment before the connection of the previous one is free.
       connections: connectionsMax,
       connect: this.#connector.connect,
       headersTimeout: options.headersMs,
       bodyTimeout: options.bodyIdleMs,
       maxHeaderSize: Math.max(headBytesMax, ANSWER_HEAD_BYTES_MAX),
       pipelining: 1,
-      // An app that closes idle connections after 5 s (the default of Node's server) must not do so under a request.
+      // An app that closes idle connections after 5 s (the default of Node's server) must not do so during a request.
       keepAliveTimeout: 4_000,
       keepAliveMaxTimeout: 600_000,
       keepAliveTimeoutThreshold: 1_000,
@@ -123,7 +123,7 @@ class PooledUpstream implements Upstream {
   }
 }
 
-/** Codes of undici. Whatever is not named here means that the app could not be reached or broke off. */
+/** Error codes of undici. Any other code means that the app was unreachable or broke off. */
 const FAILURES: Readonly<Record<string, UpstreamFailure>> = {
   UND_ERR_CONNECT_TIMEOUT: "timeout",
   UND_ERR_HEADERS_TIMEOUT: "timeout",
@@ -132,9 +132,9 @@ const FAILURES: Readonly<Record<string, UpstreamFailure>> = {
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "unusable",
 };
 
-/** What an error of a client library says about the app. */
+/** Returns what an error of a client library means. */
 export function failureOf(error: Error): UpstreamFailure {
-  // What is not HTTP is told by undici with a name alone, and by Node with a code of llhttp's.
+  // For invalid HTTP, undici sets only a name, and Node a code of llhttp.
   const { name, code = "" } = error as { name: string; code?: string };
   if (name === "HTTPParserError" || code.startsWith("HPE_")) return "unusable";
   return FAILURES[code] ?? "unreachable";
@@ -144,7 +144,7 @@ class PoolRequest implements Sent, PlaceSeeker, Dispatcher.DispatchHandler {
   readonly address: string;
   readonly #upstream: PooledUpstream;
   readonly #receiver: AnswerReceiver;
-  /** undefined from when it is with the app, which then holds what it needs of it. */
+  /** undefined once it is handed to undici, which then holds what it needs. */
   #request: UpstreamRequest | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #isAborted = false;
@@ -195,7 +195,7 @@ class PoolRequest implements Sent, PlaceSeeker, Dispatcher.DispatchHandler {
     headers: IncomingHttpHeaders,
     statusText?: string,
   ): void {
-    // To an upgrade that nobody asked for there is no final answer, nor another interim one.
+    // After a 101 that was not requested there is no final response, and no further interim one.
     if (status >= 100 && status < 200 && status !== 101) this.#guard(() => this.#receiver.onInterim(status, headers));
     else this.#guard(() => this.#receiver.onHead(status, statusText, headers));
   }
@@ -216,7 +216,7 @@ class PoolRequest implements Sent, PlaceSeeker, Dispatcher.DispatchHandler {
     this.fail(this.#isAborted ? "aborted" : failureOf(error), error);
   }
 
-  /** What the receiver throws is a fault of ours, and no news of the app: it ends this exchange. */
+  /** What the receiver throws is our own fault, not the app's: it ends this exchange. */
   #guard(receive: () => void): void {
     try {
       receive();

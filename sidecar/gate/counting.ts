@@ -13,7 +13,7 @@ export interface CountingOptions {
   readonly onFailure: (what: "limits" | "credits") => void;
 }
 
-/** How a gate counts: what it cannot count in the shared store it counts for itself alone, beside what was counted before. */
+/** How a gate counts: what the shared store cannot count is counted in this process, from zero. */
 export function createCounting(options: CountingOptions): CountingParts {
   const { projection, counters, nowMs, creditLoadMs, onFailure } = options;
   let localCounters: MemoryCounters | undefined;
@@ -32,7 +32,7 @@ export function createCounting(options: CountingOptions): CountingParts {
 const CREDIT_POLL_MS = 20;
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
-/** The call before asked for the load, which an api-server does; this one spends as soon as it is done. */
+/** The previous call requested the load, which an api-server does; this one spends as soon as it is done. */
 async function pollCredits(counters: Counters, credits: CreditCharge, waitMs: number): Promise<CreditOutcome> {
   const giveUpAt = performance.now() + waitMs;
   while (performance.now() < giveUpAt) {
@@ -41,7 +41,7 @@ async function pollCredits(counters: Counters, credits: CreditCharge, waitMs: nu
       const { credits: outcome } = await counters.consume({ limits: [], credits });
       if (outcome !== undefined && outcome.status !== "unknown") return outcome;
     } catch (error) {
-      // It may have been spent or not; a further try could spend a second time.
+      // It may have been spent or not; another try could spend twice.
       if (error instanceof CountersUnavailable) return UNKNOWN;
       throw error;
     }

@@ -269,7 +269,7 @@ describe("what is charged", () => {
     expect(await gate.edge.credits.read([{ workspaceId: WORKSPACE, keyId: "key_late" }])).toMatchObject([{ spent: 1 }]);
   });
 
-  test("credits that nobody loads: 503, because the policy does not allow them unknown", async () => {
+  test("credits that are not loaded: 503, because the policy does not allow them unknown", async () => {
     const key = await gate.records.putKey({ keyId: "key_unloaded", limited: true });
     const refused = await call(gate.port, withKey(key));
     expect([refused.status, refused.headers["retry-after"], kindOf(refused)]).toEqual([

@@ -24,8 +24,8 @@ import { internalProblem } from "./problems.ts";
 import { type VerifyParts, verify } from "./verify.ts";
 
 /*
- * The way of a request: its head is judged, its key is verified if it needs one, and then it goes to the app or gets an answer
- * of our own. What is to be done is decided in `judge.ts`; here it is done.
+ * One request: its head is judged, its key is verified if it needs one, and then it is forwarded to the app or gets a response
+ * of our own. `judge.ts` decides; this file acts.
  */
 
 export interface ExchangeParts {
@@ -36,7 +36,7 @@ export interface ExchangeParts {
   readonly forwarding: ForwardParts;
   readonly upgrading: UpgradeParts;
   readonly metrics: DecisionMetrics;
-  /** Counts and logs what should not have been thrown. Never throws itself. */
+  /** Counts and logs an unexpected error. Never throws. */
   readonly onFault: (error: unknown, requestId?: string) => void;
 }
 
@@ -45,7 +45,7 @@ export interface DecisionMetrics {
   auditedRefusals: number;
 }
 
-/** How a request came, and for an upgrade what follows it on its connection. */
+/** The kind of the request, and for an upgrade the rest of its connection. */
 export type Passage =
   | { readonly kind: Exclude<RequestKind, "upgrade"> }
   | { readonly kind: "upgrade"; readonly socket: Duplex; readonly head: Buffer };
@@ -61,7 +61,7 @@ export function createGate(parts: ExchangeParts): RequestHandlers {
   };
 }
 
-/** One request, from its head to the app or to an answer of our own. */
+/** One request, from its head to the app or to a response of our own. */
 export class Exchange {
   readonly requestId: string;
   readonly #parts: ExchangeParts;
@@ -83,7 +83,7 @@ export class Exchange {
     this.requestId = `req_${this.#idEnding}`;
   }
 
-  /** Never throws: what fails here fails this request alone. */
+  /** Never throws: a failure here affects only this request. */
   begin(): void {
     try {
       const judgment = judge(this.#req, this.#passage.kind, this.#parts.policy());
@@ -113,7 +113,7 @@ export class Exchange {
     else this.#refuse(judgment);
   }
 
-  /** To the centre by one event for each decision about a known key, whatever it was; to the app by headers if it is valid. */
+  /** Reports one event for each decision about a known key; tells the app by headers if the key is valid. */
   #tellWho({ head }: Verify, { code, counted }: Verdict & { kind: "decided" }, view: KeyView): void {
     const { recording, verifying } = this.#parts;
     recordVerification(recording, view, {
@@ -131,7 +131,7 @@ export class Exchange {
   #pass({ decision, isAudited }: Pass, onward: Onward): void {
     this.#observe(decision);
     if (isAudited) this.#parts.metrics.auditedRefusals += 1;
-    // Its body turned out to be malformed meanwhile, and that was the answer.
+    // Its body turned out to be malformed meanwhile, which was the response.
     if (this.#res.headersSent) return;
     const { requestId } = this;
     onward.head.forwarded.push("X-Postern-Request-Id", requestId);
@@ -149,7 +149,7 @@ export class Exchange {
   #refuse({ decision, problem, closes }: Refuse): void {
     this.#observe(decision);
     const { requestId } = this;
-    // It is not known whether a client that was told to wait will send its body all the same (RFC 9110, 10.1.1).
+    // A client that waits for 100 Continue may send its body or not (RFC 9110, 10.1.1).
     const close = closes || this.#passage.kind !== "request";
     answerProblem(this.#parts.answering, this.#res, problem, { requestId, shown: this.#shown, close });
   }
@@ -171,7 +171,7 @@ export class Exchange {
     this.#parts.metrics.observe(decision, this.#tookMs());
   }
 
-  /** How long the decision took. The event and the metrics tell of one moment, so the clock is read for the first. */
+  /** Returns how long the decision took. The clock is read once, so that event and metrics have the same value. */
   #tookMs(): number {
     if (this.#decidedMs === 0) this.#decidedMs = performance.now();
     return this.#decidedMs - this.#startedMs;

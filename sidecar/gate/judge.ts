@@ -12,21 +12,21 @@ import { duplicateKeyProblem, missingKeyProblem, refusalProblem, unavailableProb
 import type { Question } from "./verify.ts";
 
 /*
- * What is to be done with a request, in two steps: from its head alone, and from what the verification of its key said. Both are
- * pure functions of what they are given. `Exchange` does what they say.
+ * What to do with a request, in two steps: by its head alone, and by the verdict on its key. Both are
+ * pure functions. `Exchange` does what they say.
  *
  *   head ──judge──► refuse
  *              ├──► pass
  *              └──► verify ──judgeVerdict──► refuse or pass
  */
 
-/** What became of a request: a verification code, or why there was none. */
+/** The outcome of a request: a verification code, or why there was none. */
 export type Decision = Code | "ANONYMOUS" | "MISSING_KEY" | "MALFORMED" | "UNAVAILABLE";
 
-/** How a request came: an ordinary one, one that waits for `100 Continue` before its body, or one to switch protocols. */
+/** The kind of a request: an ordinary one, one that waits for `100 Continue` before its body, or one to switch protocols. */
 export type RequestKind = "request" | "expectant" | "upgrade";
 
-/** What is judged of a request; an `IncomingMessage` has it. */
+/** The judged part of a request; an `IncomingMessage` has it. */
 export interface ReceivedRequest {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
@@ -35,13 +35,13 @@ export interface ReceivedRequest {
   readonly socket: { readonly remoteAddress?: string | undefined };
 }
 
-/** A request as the app gets it, if it gets it. Also what a connection that stays open is checked again by. */
+/** A request as it is forwarded to the app. An open connection is checked again with it. */
 export interface Onward extends Admission {
-  /** Its `forwarded` headers are still to be added to. */
+  /** More headers are added to its `forwarded` later. */
   readonly head: Head;
   /** Path and query in the bytes that were checked, without credentials. */
   readonly target: string;
-  /** Among whose requests places are shared: the client's as the policy finds it, else the connection's. */
+  /** The address for which places are counted: the client's as the policy finds it, else the connection's. */
   readonly address: string;
 }
 
@@ -49,14 +49,14 @@ export interface Refuse {
   readonly kind: "refuse";
   readonly decision: Decision;
   readonly problem: Problem;
-  /** Where the request ends is not known beyond doubt, so the connection ends with it. */
+  /** The end of the request is uncertain, so the connection is closed after it. */
   readonly closes: boolean;
 }
 
 export interface Pass {
   readonly kind: "pass";
   readonly decision: Decision;
-  /** Audit mode lets it through; Enforce would have refused it. */
+  /** Audit mode admits it; Enforce would have refused it. */
   readonly isAudited: boolean;
 }
 
@@ -135,7 +135,7 @@ function judgeByPolicy(request: ReceivedRequest, head: Head, inForce: PolicyInFo
   return { kind: "verify", inForce, rule, hash, clientIp, head, method, path, target, address };
 }
 
-/** Audit mode passes such a target on as it came, but for the credentials in its query. */
+/** Audit mode forwards such a target unchanged, except for the credentials in its query. */
 function judgeRefusedTarget(
   inForce: PolicyInForce,
   reason: string,
@@ -143,7 +143,7 @@ function judgeRefusedTarget(
   request: Pick<Onward, "head" | "method" | "address">,
 ): Judgment {
   const problem = malformedProblem(`The request is refused because ${reason}.`, "path");
-  // Without a path there is nothing that even Audit mode could pass on.
+  // Without a path there is nothing that Audit mode could forward.
   if (!url.startsWith("/")) return { kind: "refuse", decision: "MALFORMED", problem, closes: false };
   const question = url.indexOf("?");
   const query = question === -1 ? undefined : inForce.readQuery?.(url.slice(question));
@@ -157,13 +157,13 @@ function judgeRefusedTarget(
   });
 }
 
-/** Audit mode lets through what it cannot or would not let through, without saying who it is. */
+/** Audit mode admits what Enforce refuses, without identity headers. */
 function refuseOrAudit(inForce: PolicyInForce, decision: Decision, problem: Problem, onward: Onward): Judgment {
   if (inForce.policy.mode === "Audit") return { kind: "pass", decision, isAudited: true, ...onward };
   return { kind: "refuse", decision, problem, closes: false };
 }
 
-/** Judges a request by what the verification of its key said. */
+/** Judges a request by the verdict on its key. */
 export function judgeVerdict({ policy }: PolicyInForce, verdict: Verdict): Refuse | Pass {
   const code = verdict.kind === "decided" ? verdict.code : undefined;
   if (code === "VALID") return PASS_VALID;
@@ -177,7 +177,7 @@ const UNCOUNTED = {
   credits: "The credits of the API key cannot be counted now.",
 } as const;
 
-/** What is answered to a request whose key was not found valid. */
+/** Returns the response to a request whose key is not valid. */
 function problemOf(verdict: Verdict): Problem {
   if (verdict.kind === "unknown") return unavailableProblem(verdict.reason);
   if (verdict.kind === "uncountable") return unavailableProblem(UNCOUNTED[verdict.what]);

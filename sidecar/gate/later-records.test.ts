@@ -64,7 +64,7 @@ describe("what was known before a reset", () => {
     const key = await openWithKey();
     const other = await gate.records.putKey();
     expect([await status(key), await status(other)]).toEqual([200, 200]);
-    // In a projection made anew nothing is announced: the old record counts as live still.
+    // A new projection announces nothing: the old record still counts as live.
     await gate.records.begin("projection-2");
     await gate.records.putAnyKey(key, { roleIds: [], identityId: undefined, ...LATER }, { announced: false });
     await gate.records.putKey({}, other);

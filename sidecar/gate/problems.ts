@@ -1,7 +1,7 @@
 import type { Code } from "../../core/verification/codes.ts";
 import type { Problem } from "../http/answers.ts";
 
-/* Why the gate lets a request not pass, as its client is told. */
+/* Why the gate refuses a request, as its client is told. */
 
 export const missingKeyProblem: Problem = {
   kind: "unauthorized",
@@ -40,7 +40,7 @@ export function refusalProblem(code: Exclude<Code, "VALID">, retryAfterS: number
   return retryAfterS === undefined ? problem : { ...problem, retryAfterS };
 }
 
-/** Not decidable now: 503, to be tried again in a second. */
+/** The request cannot be decided now: 503, with a retry after a second. */
 export const unavailableProblem = (detail: string): Problem => ({
   kind: "verification_unavailable",
   detail,

@@ -183,7 +183,7 @@ describe("when Redis is down", () => {
     process.kill(redis.pid, "SIGCONT");
   });
 
-  test("it comes back by itself: an empty Redis, projected anew, is used again", async () => {
+  test("it recovers by itself: an empty Redis is used again after a new projection", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: POLICY_CHANGES });
     const key = await gate.records.putKey();
     expect(await status(gate, key)).toBe(200);

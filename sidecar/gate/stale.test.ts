@@ -89,7 +89,7 @@ test("a change is acted on by the next request", async () => {
   expect(await status(key)).toBe(401);
 });
 
-test("while a projection is made anew, a key that is not there yet is 503, never 401", async () => {
+test("during a new projection, a key that is not there yet is 503, never 401", async () => {
   gate = await openGate({ ready: false });
   await gate.records.putPolicy(aPolicy());
   await waitFor("the policy", async () => (await gate.readyz()).status === 200);
@@ -203,7 +203,7 @@ describe("the policy", () => {
       expect(refusals()).toHaveLength(2);
     });
 
-    test("in a format that is not known is all there is: the gate lets nobody in, is not ready, and says why", async () => {
+    test("in an unknown format is the only one: the gate admits no request, is not ready, and says why", async () => {
       gate = await openGate({ ready: false, config: { logger } });
       const key = await gate.records.putKey();
       await gate.records.putStoredPolicy(later);

@@ -7,7 +7,7 @@ export interface StillValidParts {
   readonly verifying: VerifyParts;
 }
 
-/** Whether what let a request in would still let it in: asked of connections and streams that stay open. */
+/** Whether the request would still be admitted: checked for open connections and streams. */
 export async function isStillValid({ policy, verifying }: StillValidParts, admission: Admission): Promise<boolean> {
   const inForce = policy();
   if (inForce === undefined || inForce.policy.mode === "Audit") return true;

@@ -11,14 +11,14 @@ import * as edge from "../../edge/verification/verify.ts";
 import type { PolicyInForce } from "../policy/in-force.ts";
 
 /*
- * A rule of a policy as a caller of edge/verification: what the gate knows must be fresh enough for the policy, the key must be
- * of the policy's API, and the rule says which permissions are asked for and what is charged.
+ * Calls edge/verification for a rule of a policy: the gate's data must be fresh enough for the policy, the key must belong
+ * to the policy's API, and the rule defines the required permissions and the charges.
  */
 
 export interface VerifyParts extends edge.VerifyParts {
   readonly projection: Projection;
   readonly workspaceId: string;
-  /** Called when the policy lets a request be served although what the gate knows is older than promised. */
+  /** Called when the policy lets a request be served although the gate's data is stale. */
   readonly onDeparted: () => void;
 }
 
@@ -32,14 +32,14 @@ export interface Question {
 
 const TOO_OLD: edge.Verdict = { kind: "unknown", reason: "What the gate knows of API keys is too old." };
 
-/** At once for a cached key of which nothing is counted: that is most requests. */
+/** Returns at once for a cached key without counting, which is the case for most requests. */
 export function verify(parts: VerifyParts, question: Question): edge.Verdict | Promise<edge.Verdict> {
   return judgeStaleness(parts, question) ?? edge.verify(parts, new RuleVerification(parts, question));
 }
 
 /**
- * Whether a connection that stays open may go on: all of the above but the counters, which have been charged. A key that cannot
- * be looked up now is no reason to cut a connection, as long as what the gate knows is not too old for its policy.
+ * Whether an open connection may continue: all checks but the counters, which have been charged. A key that cannot
+ * be looked up now does not end a connection, as long as the gate's data is not too stale for its policy.
  */
 export async function mayGoOn(parts: VerifyParts, question: Question): Promise<boolean> {
   if (judgeStaleness(parts, question) !== undefined) return false;
@@ -47,7 +47,7 @@ export async function mayGoOn(parts: VerifyParts, question: Question): Promise<b
   return verdict.kind !== "decided" || verdict.code === "VALID";
 }
 
-/** The verdict when all that is known is too old to decide by. */
+/** The verdict when all data is too stale to decide. */
 function judgeStaleness(parts: VerifyParts, { inForce }: Question): edge.Verdict | undefined {
   const freshness = judgeFreshness(inForce.policy.onStale, parts.projection.stalenessMs());
   if (freshness === "Denied") return TOO_OLD;
@@ -92,7 +92,7 @@ class RuleVerification implements edge.Verification {
     return this.#question.inForce.policy;
   }
 
-  /** Absence is believed only while the gate is fresh: the key may have been made since. */
+  /** Absence is used only while the gate's data is fresh, because the key may have been created since. */
   #judgeAbsence(lookup: Lookup<KeyView>): Lookup<KeyView> {
     if (lookup.status === "found") return lookup;
     if (lookup.status === "unusable") return UNKNOWN;
@@ -103,11 +103,11 @@ class RuleVerification implements edge.Verification {
 
 interface KeptPlans {
   policy: PolicyInForce | undefined;
-  /** By the rule's index, from −1, plus one. */
+  /** By the rule's index plus one, because the implicit rule has −1. */
   byRule: (ChargePlan | undefined)[];
 }
 
-/** A view and a rule do not change, so the plan of both is made once. Those of one policy are kept: the one in force. */
+/** Views and rules do not change, so the plan for both is made once. Only plans of the policy in force are kept. */
 const keptPlans = KeyView.remember((): KeptPlans => ({ policy: undefined, byRule: [] }));
 
 function planFor(inForce: PolicyInForce, rule: CompiledRule, view: KeyView): ChargePlan {

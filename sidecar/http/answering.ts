@@ -6,19 +6,19 @@ import { type Problem, rawProblem, sendProblem } from "./answers.ts";
 import { drainBody, endReading, lingerAfterAnswer } from "./linger.ts";
 import type { PieceTurns } from "./piece-turns.ts";
 
-/* How a problem is answered so that the client gets to read it, whatever it is still sending. */
+/* Sends a problem so that the client can read it, even while it is still sending. */
 
 export interface AnswerParts {
-  /** What error types begin with. */
+  /** The base URL of error types. */
   readonly docsUrl: string;
-  /** Of a body that is refused, read to its end up to here. */
+  /** How much of the body of a refused request is read. */
   readonly drainBytesMax: number;
   readonly pieceTurns: PieceTurns;
   readonly nextId: () => string;
   readonly isClosing: () => boolean;
 }
 
-/** Answers a request with a problem. `close` ends the connection after it. */
+/** Answers a request with a problem. `close` ends the connection afterwards. */
 export function answerProblem(
   parts: AnswerParts,
   res: ServerResponse,
@@ -26,7 +26,7 @@ export function answerProblem(
   options: { requestId: string; shown?: ShownLimit | undefined; close: boolean },
 ): void {
   const { req } = res;
-  // Answered already: what came after a fault in the body, for one.
+  // Already answered, for example because of a fault in the body.
   if (res.destroyed || res.headersSent) return;
   const { requestId, shown } = options;
   const close = options.close || parts.isClosing();
@@ -35,7 +35,7 @@ export function answerProblem(
   if (!close) drainBody(req, { bytesMax: parts.drainBytesMax, turns: parts.pieceTurns });
 }
 
-/** Answers on a connection on which there is no request to answer; it ends with that. */
+/** Sends a problem on a connection without a request that could be answered, and ends the connection. */
 export function endWithProblem({ docsUrl, nextId }: AnswerParts, socket: Duplex, problem: Problem): void {
   socket.on("error", () => socket.destroy());
   if (!socket.writable) return;
@@ -45,11 +45,11 @@ export function endWithProblem({ docsUrl, nextId }: AnswerParts, socket: Duplex,
 
 export interface RefuseParts {
   readonly answering: AnswerParts;
-  /** Counts a malformed request that never becomes an exchange. */
+  /** Counts a malformed request that does not become an exchange. */
   readonly onMalformed: () => void;
 }
 
-/** Answers a request that never became an exchange; the connection ends with it. */
+/** Answers a request that did not become an exchange, and ends the connection. */
 export function refuse({ answering, onMalformed }: RefuseParts, res: ServerResponse, problem: Problem): void {
   onMalformed();
   answerProblem(answering, res, problem, { requestId: `req_${answering.nextId()}`, close: true });

@@ -4,14 +4,14 @@ import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-headers.ts";
 
 /*
- * What the sidecar answers itself: error bodies in the shape of the v2 API (api-v2.md section 4.1).
+ * The sidecar's own responses: error bodies in the form of the v2 API (api-v2.md section 4.1).
  */
 
 export interface Problem {
   readonly kind: ErrorKind;
   /** For a person; never a secret. */
   readonly detail: string;
-  /** Where the fault is, for the kinds with status 400 and 408. */
+  /** The location of the fault, for the kinds with status 400 and 408. */
   readonly location?: string;
   readonly authenticate?: string;
   /** Whole seconds, at least 1. */
@@ -24,13 +24,13 @@ export const malformedProblem = (detail: string, location = "header"): Problem =
   location,
 });
 
-/** The parser lets some other versions pass, and they would reach the app as 1.1. */
+/** The parser accepts some other versions, which would reach the app as 1.1. */
 export const versionProblem: Problem = {
   kind: "http_version_not_supported",
   detail: "The gate speaks HTTP/1.1 and HTTP/1.0.",
 };
 
-/** The problem as a whole answer, without what only the connection decides. */
+/** The problem as a whole response, without the headers that depend on the connection. */
 export function problemAnswer(
   problem: Problem,
   { requestId, docsUrl, accept }: { requestId: string; docsUrl: string; accept: string | undefined },
@@ -63,7 +63,7 @@ export function problemAnswer(
 const wantsProblemJson = (accept: string | undefined): boolean =>
   accept !== undefined && (accept.includes("application/problem+json") || accept.includes("application/*"));
 
-/** Sends a problem as the whole answer to a request. `close` ends the connection after it. */
+/** Sends a problem as the whole response to a request. `close` ends the connection afterwards. */
 export function sendProblem(
   res: ServerResponse,
   problem: Problem,

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { BodyPace } from "./body-pace.ts";
 
 const LIMITS = { idleMs: 10_000, bytesPerSecondMin: 240 };
-/** Looks once a second, as the gate does, and gives the second in which the body was found too slow. */
+/** Checks once a second, as the gate does, and returns the second in which the body was found too slow. */
 function firstTooSlow(pace: BodyPace, seconds: number, each: (s: number) => boolean): number | undefined {
   for (let s = 1; s <= seconds; s++) if (pace.isTooSlow(s * 1000, each(s))) return s;
   return undefined;
@@ -24,7 +24,7 @@ test.each([
   expect(found).toBe(until);
 });
 
-test("the time in which nobody waits does not count", () => {
+test("time in which the app does not wait does not count", () => {
   const pace = new BodyPace(LIMITS, 0);
   expect(firstTooSlow(pace, 300, () => false)).toBeUndefined();
   pace.waitFrom(300_000);

@@ -1,14 +1,14 @@
 export interface PaceLimits {
-  /** Without a byte; and the window over which `bytesPerSecondMin` counts. */
+  /** The longest time without a byte; and the window for `bytesPerSecondMin`. */
   readonly idleMs: number;
-  /** 0 sets no floor. */
+  /** 0 means no minimum. */
   readonly bytesPerSecondMin: number;
 }
 
 /**
- * Whether a body comes fast enough. Only the time counts in which somebody waits for more of it: a client is not to blame
- * for an app that does not read. A floor as well as an idle time, because a byte now and then is never idle. Over windows
- * and not over the whole body, because a fast beginning would pay for hours of dripping.
+ * Whether a body arrives fast enough. Only time in which the app waits for more counts, because a client is not responsible
+ * for an app that does not read. There is a minimum rate besides the idle time, because a byte now and then is never idle. It is
+ * checked per window and not over the whole body, because otherwise a fast beginning would allow hours of dripping.
  */
 export class BodyPace {
   readonly #limits: PaceLimits;
@@ -27,12 +27,12 @@ export class BodyPace {
     this.#windowBytes += bytes;
   }
 
-  /** Somebody waits for more, from now on: what was before says nothing about the client. */
+  /** The app waits for more from now on; the time before does not count. */
   waitFrom(nowMs: number): void {
     this.#movedMs = nowMs;
   }
 
-  /** To be asked about once a second, with whether somebody waits for more. */
+  /** Call it about once a second, with whether the app waits for more. */
   isTooSlow(nowMs: number, isWaiting: boolean): boolean {
     if (!isWaiting) {
       this.waitFrom(nowMs);

@@ -3,10 +3,10 @@ import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { readProxyBlock } from "../../core/policies/proxy-block.ts";
 import { canonicalIp, withoutPort } from "../../core/verification/ip-address.ts";
 
-/** Finds the client's address from the connection's and the X-Forwarded-For values, joined with commas if there were several. */
+/** Finds the client's address from that of the connection and the X-Forwarded-For values, joined with commas if there are several. */
 export type FindClientAddress = (connectionIp: string, forwardedFor: string | undefined) => string;
 
-/** How the policy finds the client's address; undefined when it does not say, and the API's IP list then does not count. */
+/** How the policy finds the client's address; undefined when it does not say, and then the API's IP list is not checked. */
 export function compileClientAddress(from: CompiledPolicy["clientAddress"]): FindClientAddress | undefined {
   if (from === undefined) return undefined;
   if (from.from === "connection") return (connectionIp) => withoutMapping(connectionIp);
@@ -17,8 +17,8 @@ export function compileClientAddress(from: CompiledPolicy["clientAddress"]): Fin
 }
 
 /**
- * From the end, because each proxy appends the address that it saw: the first one that is not a trusted proxy is the last
- * that a trusted proxy vouches for. What stands before it was written by the client, who may write anything.
+ * Reads from the end, because each proxy appends the address that it saw: the first one that is not a trusted proxy is the last
+ * that a trusted proxy reported. Everything before it was written by the client, which may write anything.
  */
 function lastUntrusted(trusted: BlockList, connectionIp: string, forwardedFor: string | undefined): string {
   if (!isTrusted(trusted, connectionIp) || forwardedFor === undefined) return connectionIp;
@@ -26,7 +26,7 @@ function lastUntrusted(trusted: BlockList, connectionIp: string, forwardedFor: s
   let nearest = connectionIp;
   for (let at = entries.length - 1; at >= 0; at--) {
     const address = withoutPort((entries[at] ?? "").trim());
-    // Something that is no address ends the chain: nobody vouches for what is before it. It is not on any list either.
+    // An entry that is not an address ends the chain, because nothing before it was reported by a trusted proxy. It matches no list.
     if (isIP(address) === 0) return at === entries.length - 1 && address === "" ? nearest : address;
     nearest = withoutMapping(address);
     if (!isTrusted(trusted, nearest)) return nearest;
@@ -44,8 +44,8 @@ function withoutMapping(address: string): string {
 }
 
 /**
- * The address by which clients are told apart when something scarce is shared: of IPv6 the first 64 bits, because whoever has
- * one address there has all that begin like it.
+ * The address by which clients are distinguished when something scarce is shared. For IPv6 the first 64 bits, because a client with
+ * one such address usually has all of them.
  */
 export function networkOf(address: string): string {
   if (!address.includes(":")) return address;
@@ -58,9 +58,9 @@ const isTrusted = (trusted: BlockList, address: string): boolean =>
   trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 
 /**
- * An entry that is no address or block is passed over: it cannot be anybody's address. The same goes for a spelling that `BlockList`
- * does not read, such as `::1%`. `BlockList` compares in native code, on every request; and for it `::/0` holds IPv4 too, which
- * policies may rely on and `isInRange` does not do.
+ * Skips an entry that is not an address or block, because it cannot match any address; also a form that `BlockList`
+ * does not read, such as `::1%`. `BlockList` is used because it compares in native code, on every request; and because its `::/0`
+ * includes IPv4, which policies may rely on and `isInRange` does not do.
  */
 function addProxy(trusted: BlockList, proxy: string): void {
   const block = readProxyBlock(proxy);

@@ -4,15 +4,15 @@ import { endWithProblem, type RefuseParts, refuse } from "./answering.ts";
 import { type Problem, versionProblem } from "./answers.ts";
 import { lastOwed, refuseInTurn } from "./turns.ts";
 
-/** Connections of which the parser will read no more: how each ends is decided. Sockets are Node's, so they are told apart here. */
+/** Connections whose input is not parsed any more, because their end is decided. Kept here because sockets are Node's objects. */
 const refused = new WeakSet<Duplex>();
 
 /**
- * What Node's parser refused. The answers to the requests before it come first: a client would take ours for the first of
- * them. An answer that is being sent cannot be followed by another when it is to the very request that is broken.
+ * Handles a parser error. The responses to earlier requests are sent first, because a client would take ours for the first of
+ * them. When the broken request's own response is being sent, no other response can follow it.
  */
 export function onClientError(parts: RefuseParts, error: NodeJS.ErrnoException, socket: Duplex): void {
-  // The parser goes on complaining while the answer to its first complaint is on its way.
+  // The parser reports more errors while the response to the first one is being sent.
   if (socket.writableEnded || refused.has(socket)) return;
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
@@ -21,7 +21,7 @@ export function onClientError(parts: RefuseParts, error: NodeJS.ErrnoException, 
   const isTooSlow = error.code === "ERR_HTTP_REQUEST_TIMEOUT";
   const owed = lastOwed(socket);
   if (isTooSlow && owed === undefined && (socket as Socket).bytesRead === 0) {
-    // It asked for nothing: an answer would be taken for one to whatever it sends next.
+    // It has sent no request: a response would be taken for one to its next request.
     socket.destroy();
     return;
   }
@@ -42,7 +42,7 @@ export function onClientError(parts: RefuseParts, error: NodeJS.ErrnoException, 
 
 const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of the request did not come in time." };
 
-/** The parser's reasons are about the format only, and quote nothing of what was sent. */
+/** The parser's reasons describe only the format, and quote nothing of what was sent. */
 function describeParserError(error: NodeJS.ErrnoException & { reason?: string }): Problem {
   if (error.code === "HPE_INVALID_VERSION") return versionProblem;
   const detail =

@@ -1,6 +1,6 @@
 /**
- * Pieces of a body, joined as they come. Chunks may be of a single byte, and each that is kept by itself costs a few hundred
- * bytes of memory and a call for each layer on its way; and a piece may be a view of a large buffer that lives as long as it.
+ * Pieces of a body, joined as they arrive. Chunks may be single bytes, and each separate piece costs a few hundred
+ * bytes of memory and a call per layer; also, a piece may be a view that keeps a large buffer alive.
  */
 export class Gathered {
   #bytes = 0;
@@ -14,16 +14,16 @@ export class Gathered {
     const from = this.#bytes;
     this.#bytes += piece.length;
     if (this.#joined === undefined) {
-      // Mostly there is one piece, and nothing is copied.
+      // Usually there is one piece, and nothing is copied.
       this.#joined = piece;
       return;
     }
-    // The first piece fills its buffer, so it is never written into.
+    // The first piece fills its buffer, so it is never written to.
     if (this.#joined.length < this.#bytes) this.#joined = grown(this.#joined, from, this.#bytes);
     piece.copy(this.#joined, from);
   }
 
-  /** All that was added since the last time, as one. */
+  /** Returns everything that was added since the last call, as one buffer. */
   take(): Buffer {
     const joined = this.#joined?.subarray(0, this.#bytes) ?? NOTHING;
     this.#joined = undefined;

@@ -2,9 +2,9 @@ import { IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 /*
- * No byte of a client or of the app may end the process. What bytes lead to is done by listeners, Node's and a library's as
- * well as ours, and all of them are called by their emitter's `emit`: there the guard stands, once for each kind of emitter,
- * so that a listener cannot be forgotten. What one throws is reported, and its connection is closed; all others go on.
+ * No byte of a client or of the app may end the process. Bytes are handled by listeners, Node's and a library's as
+ * well as ours, and all of them are called by their emitter's `emit`. The guard is there, once for each kind of emitter,
+ * so that no listener can be forgotten. What one throws is reported, and its connection is closed; all others continue.
  */
 
 /** Counts and logs what was thrown. Never throws. */
@@ -17,11 +17,11 @@ interface Emitter {
 interface Thrown<E> {
   readonly error: unknown;
   readonly emitter: E;
-  /** What the listeners were called with. */
+  /** The arguments of the listeners. */
   readonly args: readonly unknown[];
 }
 
-/** Makes an emitter survive its listeners, or all emitters that have this prototype. */
+/** Protects an emitter from its listeners, or all emitters with this prototype. */
 export function guardEmits<E extends object>(target: E, onThrown: (thrown: Thrown<E>) => void): void {
   const { emit } = target as Emitter;
   (target as Emitter).emit = function (this: Emitter, event, ...args) {
@@ -34,7 +34,7 @@ export function guardEmits<E extends object>(target: E, onThrown: (thrown: Throw
   };
 }
 
-/** Runs what no emitter calls: the work of a timer, or of the next tick. */
+/** Runs code that no emitter calls: of a timer, or of the next tick. */
 export function guardRun(run: () => void, onFault: OnFault): void {
   try {
     run();
@@ -43,7 +43,7 @@ export function guardRun(run: () => void, onFault: OnFault): void {
   }
 }
 
-/** A socket whose listeners throw is closed. */
+/** Closes a socket whose listeners throw. */
 export function guardSocket(socket: Socket, onFault: OnFault): void {
   guardEmits(socket, ({ error }) => {
     onFault(error);
@@ -51,7 +51,7 @@ export function guardSocket(socket: Socket, onFault: OnFault): void {
   });
 }
 
-/** For `createServer`: requests and answers whose listeners throw are closed, each with its connection. */
+/** For `createServer`: closes requests and responses whose listeners throw, with their connection. */
 export function guardedMessages(onFault: OnFault): {
   IncomingMessage: typeof IncomingMessage;
   ServerResponse: typeof ServerResponse;
@@ -69,11 +69,11 @@ export function guardedMessages(onFault: OnFault): {
   return { IncomingMessage: GuardedRequest, ServerResponse: GuardedAnswer };
 }
 
-/** The server's own events, and the connections that it accepts. */
+/** Protects the server's own events, and the connections that it accepts. */
 export function guardServer(server: Server, onFault: OnFault): void {
   guardEmits(server, ({ error, args }) => {
     onFault(error);
-    // A request and its answer, or a bare connection: whichever it is, destroying it closes the connection.
+    // A request and its response, or a bare connection: destroying either closes the connection.
     for (const arg of args) if (isDestroyable(arg)) arg.destroy();
   });
   server.on("connection", (socket: Socket) => guardSocket(socket, onFault));

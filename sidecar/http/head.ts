@@ -3,11 +3,11 @@ import type { CredentialLocation } from "../../core/policies/policy.ts";
 import { HOP_BY_HOP, namedInConnection } from "./hop-by-hop.ts";
 
 /*
- * One pass over the head of a request: is it framed beyond doubt, which credential does it carry, and which headers does
- * the app get to see. The names that clients send are few, so what each one means is looked up, not computed.
+ * One pass over the head of a request: is its framing unambiguous, which credential does it carry, and which headers does
+ * the app get. Clients send few different names, so the meaning of each is looked up and not computed.
  */
 
-/** What becomes of a header; from `CREDENTIAL` on, the number also says which header of the policy it is. */
+/** What happens to a header; from `CREDENTIAL` on, the number also identifies the policy's header. */
 const PASS = 0;
 const DROP = 1;
 const HOST = 2;
@@ -17,7 +17,7 @@ const CONNECTION = 5;
 const FORWARDED_FOR = 6;
 const CREDENTIAL = 16;
 
-/** `Expect` is answered here. Trailers of requests are not passed on, and neither is the word that they will come. */
+/** The gate answers `Expect` itself. Trailers of requests are not passed on, and so their announcement is not either. */
 const SPECIAL: ReadonlyMap<string, number> = new Map([
   ...[...HOP_BY_HOP].map((name) => [name, DROP] as const),
   ["expect", DROP],
@@ -30,36 +30,36 @@ const SPECIAL: ReadonlyMap<string, number> = new Map([
 
 const KNOWN_NAMES_MAX = 1024;
 /**
- * Node's own server, and others, drop headers beyond a thousand or two in silence. Those that the gate adds come last, and
- * must not be the ones.
+ * Node's own server, and others, silently drop headers beyond a thousand or two. The gate's own headers come last, and
+ * must not be dropped.
  */
 const HEADERS_MAX = 500;
 
 export interface Head {
-  /** Names and values by turns, for the app: without credentials, identity headers and hop-by-hop headers. */
+  /** Names and values alternating, for the app: without credentials, identity headers and hop-by-hop headers. */
   readonly forwarded: string[];
-  /** Why the framing cannot be trusted; the connection is closed then. */
+  /** Why the framing is ambiguous; then the connection is closed. */
   readonly malformed: string | undefined;
   readonly hasBody: boolean;
-  /** As Content-Length says; undefined without one. */
+  /** By Content-Length; undefined without one. */
   readonly bodyLength: number | undefined;
   /** From headers: that of the first location in the policy's order. */
   readonly credential: string | undefined;
   /** Place of `credential` in the policy's order. */
   readonly credentialAt: number;
-  /** A header that is a credential came twice: which one counts would be a matter of taste. */
+  /** A credential header was sent twice, so that it is ambiguous which one counts. */
   readonly duplicateCredential: boolean;
   readonly forwardedFor: string | undefined;
 }
 
-/** A header of the policy's locations, with the schemes looked for in it (lower case; undefined takes the whole value). */
+/** A header of the policy's locations, with its schemes (lower case; undefined takes the whole value). */
 interface CredentialHeader {
   readonly schemes: ReadonlyArray<{ readonly scheme: string | undefined; readonly at: number }>;
 }
 
 export type ReadHead = (rawHeaders: readonly string[], httpVersion: string) => Head;
 
-/** Makes the reader for a policy's credentials; with none, nothing is a credential. */
+/** Makes the reader for a policy's credentials. Without locations, nothing is a credential. */
 export function compileHeadReader(locations: readonly CredentialLocation[]): ReadHead {
   const headers: Array<{ schemes: Array<{ scheme: string | undefined; at: number }> }> = [];
   const credentialNames = new Map<string, number>();
@@ -138,19 +138,19 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
     else if (lengths > 1) malformed = "There is more than one Content-Length header.";
     else if (codings > 1) malformed = "There is more than one Transfer-Encoding header.";
     else if (codings > 0 && lengths > 0) malformed = "There are both Content-Length and Transfer-Encoding.";
-    // RFC 9112, 6.1: HTTP/1.0 knows no transfer codings, so whoever sent this frames messages in a way of its own.
+    // RFC 9112, 6.1: HTTP/1.0 has no transfer codings, so the sender's framing cannot be trusted.
     else if (codings > 0 && httpVersion === "1.0") malformed = "HTTP/1.0 has no transfer codings.";
 
     const named = namedInConnection(connection);
     if (named !== undefined) forwarded = withoutNamed(forwarded, named);
     const hasBody = codings > 0 || (lengths > 0 && length !== "0");
-    // The parser let only digits through.
+    // The parser accepts only digits.
     const bodyLength = lengths > 0 ? Number(length) : undefined;
     return { forwarded, malformed, hasBody, bodyLength, credential, credentialAt, duplicateCredential, forwardedFor };
   };
 }
 
-/** A header is the policy's credential only if it has the scheme; `Authorization: Basic …` may be the app's own affair. */
+/** A header is the policy's credential only with the right scheme; `Authorization: Basic …` may be for the app. */
 function findInHeader(
   header: CredentialHeader | undefined,
   value: string,
@@ -159,7 +159,7 @@ function findInHeader(
   for (const { scheme, at } of header.schemes) {
     if (scheme === undefined) return { credential: value, at };
     const { length } = scheme;
-    // The end of the value, a space or a tab: `Bearerx` is another scheme.
+    // Followed by the end of the value, a space or a tab: `Bearerx` is another scheme.
     const next = value.charCodeAt(length);
     if (value.length < length || !(Number.isNaN(next) || next === 32 || next === 9)) continue;
     if (value.slice(0, length).toLowerCase() === scheme) return { credential: value.slice(length).trim(), at };

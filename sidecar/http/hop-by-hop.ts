@@ -1,11 +1,11 @@
 /*
- * Which fields of a message go no further than this gate (RFC 9110, 7.6.1): in requests, answers, trailers and upgrades, in both
+ * The fields of a message that this gate does not forward (RFC 9110, 7.6.1): in requests, responses, trailers and upgrades, in both
  * directions. All names are in lower case.
  */
 
 /**
- * Those of the RFC, and the old or related ones that are treated as such everywhere. `TE` goes because of what it may ask for: a
- * coding that nobody here could undo. `HTTP2-Settings` belongs to an upgrade that is not made.
+ * Those of the RFC, and old or related ones that all proxies treat alike. `TE` is removed because it may request a
+ * coding that the gate cannot decode. `HTTP2-Settings` belongs to an upgrade that the gate does not make.
  */
 export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
@@ -22,8 +22,8 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * `Connection` cannot take these away: they say what a message is, who sent it and for whom, to all who read it. A client that names
- * `X-Forwarded-For` would hide where it comes from, when a proxy before the gate did not do what the RFC asks of it.
+ * `Connection` cannot remove these, because every receiver needs them: they say what a message is, who sent it and to whom. By naming
+ * `X-Forwarded-For` a client could hide its address if a proxy before the gate does not follow the RFC.
  */
 const END_TO_END: ReadonlySet<string> = new Set([
   "authorization",
@@ -40,10 +40,10 @@ const END_TO_END: ReadonlySet<string> = new Set([
 ]);
 const END_TO_END_PREFIXES = /^(?:content|x-forwarded|sec)-/;
 
-/** Options of `Connection` that name no field, which are nearly all that are sent. */
+/** Options of `Connection` that name no field, which are nearly all that occur. */
 const PLAIN = /^(?:close|keep-alive|upgrade|keep-alive, ?upgrade|upgrade, ?keep-alive)$/i;
 
-/** The fields that a `Connection` field takes away, beside those of `HOP_BY_HOP`. undefined where it names none. */
+/** Returns the fields that a `Connection` field removes, besides those of `HOP_BY_HOP`; undefined when it names none. */
 export function namedInConnection(connection: string | readonly string[] | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined) return undefined;
   const text = typeof connection === "string" ? connection : connection.join(",");

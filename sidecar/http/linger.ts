@@ -3,20 +3,20 @@ import type { Socket } from "node:net";
 import type { PieceTurns } from "./piece-turns.ts";
 
 /*
- * How a connection ends so that the client gets to read what it was answered. Closing a socket with unread bytes resets it,
- * and a reset takes from the client even what had reached it; and many clients look for an answer only when they have sent
- * everything. So what still comes is read and forgotten, for a bounded time and in bounded numbers.
+ * Ends a connection so that the client can read its response. Closing a socket with unread bytes resets it,
+ * and a reset discards even what has already reached the client; and many clients read the response only after they have sent
+ * everything. So what still arrives is read and discarded, for a limited time and amount.
  */
 
 const DRAIN_IDLE_MS = 10_000;
-/** The parser's work is by the chunk, whatever its size. */
+/** The parser's work is per chunk, whatever its size. */
 const DRAIN_PIECES_MAX = 10_000;
 const LINGER_MS = 5_000;
 const LINGER_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
- * Reads the rest of a body that nobody wants, after the answer, so that the connection can be used again. Past `bytesMax`, or
- * when nothing comes for ten seconds, the connection is ended.
+ * Reads and discards the rest of a body after the response, so that the connection can be reused. Beyond `bytesMax`, or
+ * when nothing arrives for ten seconds, the connection is closed.
  */
 export function drainBody(
   request: IncomingMessage,
@@ -27,7 +27,7 @@ export function drainBody(
   lingerForBody(request);
   let bytes = 0;
   let pieces = 0;
-  // Node closes a connection that is silent for so long; with the next request it sets the timeout anew.
+  // Node closes a connection that is silent for this long; the next request sets the timeout again.
   socket.setTimeout(DRAIN_IDLE_MS);
   request.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
@@ -40,8 +40,8 @@ export function drainBody(
 }
 
 /**
- * For an answer after which Node closes the connection, given before the request's body is there: the connection is closed
- * only when the body has come, or some seconds later. The body has to be read meanwhile.
+ * For a response after which Node closes the connection, sent before the request's body has arrived: delays closing until
+ * the body has arrived, or some seconds have passed. The body must be read meanwhile.
  */
 function lingerForBody(request: IncomingMessage): void {
   const { socket } = request;
@@ -61,20 +61,20 @@ function lingerForBody(request: IncomingMessage): void {
   };
 }
 
-/** For a connection that its answer ends, although the client may still be sending: Node would close it at once. */
+/** For a connection that ends with its response although the client may still be sending: Node would close it at once. */
 export function lingerAfterAnswer(socket: Socket): void {
   socket.destroySoon = () => endReading(socket);
 }
 
-/** Connections of which nothing is parsed any more. */
+/** Connections that are not parsed any more. */
 const lingering = new WeakSet<Socket>();
 
-/** Ends our direction, and takes no notice of what still comes until the client ends its own. Not for ever, though. */
+/** Ends our direction, and discards what still arrives until the client ends its own, for a limited time. */
 export function endReading(socket: Socket): void {
   if (socket.destroyed || lingering.has(socket)) return;
   lingering.add(socket);
   let bytes = 0;
-  // Not through the parser any more.
+  // Bypasses the parser from now on.
   socket.removeAllListeners("data");
   socket.on("data", (chunk: Buffer) => {
     bytes += chunk.length;

@@ -9,8 +9,8 @@ import { endReading } from "./linger.ts";
 import { type Begin, inTurn, owesAnswer } from "./turns.ts";
 
 /*
- * The listening side: HTTP/1.1 as Node's parser reads it, in its strict mode. What the parser refuses is answered here; what
- * it lets pass although it can be read in two ways is refused by `head.ts`.
+ * The listening side: HTTP/1.1 by Node's parser, in its strict mode. What the parser refuses is answered here; what
+ * it accepts although it is ambiguous is refused by `head.ts`.
  */
 
 export interface ListenerParts extends RefuseParts {
@@ -25,12 +25,12 @@ export interface ListenerLimits {
   readonly keepAliveMs: number;
 }
 
-/** Who gets the requests, one of a connection at a time. */
+/** Receives the requests, one at a time per connection. */
 export interface RequestHandlers {
   readonly request: Begin;
-  /** The client waits for `100 Continue` before it sends its body; undefined: it is told to continue, and `request` is called. */
+  /** The client waits for `100 Continue` before it sends its body. undefined: it is told to continue, and `request` is called. */
   readonly expectant: Begin | undefined;
-  /** For WebSocket. `res` answers on the connection, which is no longer the parser's; `socket` and `head` are what follows. */
+  /** For WebSocket. `res` responds on the connection, which is no longer parsed; `socket` and `head` are what follows. */
   readonly upgrade: (req: IncomingMessage, res: ServerResponse, socket: Duplex, head: Buffer) => void;
 }
 
@@ -41,23 +41,23 @@ export function createListener(parts: ListenerParts, limits: ListenerLimits, han
     maxHeaderSize: limits.headBytesMax,
     headersTimeout: limits.requestHeadMs,
     connectionsCheckingInterval: Math.min(CHECK_HEADS_MS, limits.requestHeadMs),
-    // A long upload is not a slow one; bodies that do not move are found by `watchOngoing`.
+    // A long upload is not a slow one; `watchOngoing` finds bodies that do not move.
     requestTimeout: 0,
     keepAliveTimeout: limits.keepAliveMs,
     insecureHTTPParser: false,
-    // Said here, in the shape of all other problems.
+    // Answered by us, in the form of all other problems.
     requireHostHeader: false,
     ...guardedMessages(onFault),
-    // Any other upgrade is not made, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate. Node before 24.9 has
+    // Other upgrades are ignored, as RFC 9110 (7.8) allows: `h2c` would carry requests past the gate. Node before 24.9 has
     // no such option; there, `onUpgrade` refuses them.
     ...{ shouldUpgradeCallback: isWebSocket },
   });
-  // Headers beyond this count would be dropped in silence, credentials and identity headers among them. Size is the bound.
+  // Headers beyond this count would be dropped silently, including credentials and identity headers. Size is the limit instead.
   server.maxHeadersCount = 0;
   guardServer(server, onFault);
   server.on("connection", (socket: Socket) => pieceTurns.watch(socket));
-  // A client that ends its direction after its request gets its answer; whether it is gone altogether is told by `Forwarding`.
-  // (Node names the property in no type.)
+  // A client that ends its direction after its request gets its response; `Forwarding` finds out whether it is gone.
+  // (Node has no type for this property.)
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
 
   const { request, expectant, upgrade } = handlers;
@@ -66,7 +66,7 @@ export function createListener(parts: ListenerParts, limits: ListenerLimits, han
   server.on("checkExpectation", (req, res) => inTurn(parts, req, res, refuseExpectation));
   server.on("upgrade", (req, socket, head) => {
     pieceTurns.leave(socket as Socket);
-    // The connection is no longer HTTP's, and an answer is still to be sent on it: the two cannot both be had.
+    // The connection is no longer HTTP's, but a response is still to be sent on it, which is impossible.
     if (owesAnswer(socket)) socket.destroy();
     else onUpgrade(req, socket, head);
   });
@@ -88,7 +88,7 @@ export function createListener(parts: ListenerParts, limits: ListenerLimits, han
   }
 }
 
-/** So that refusals and an app that declines are answered as any other request is. */
+/** A response on the socket, so that refusals and an app that declines are answered like other requests. */
 function answerOn(socket: Socket, req: IncomingMessage): ServerResponse {
   const res = new ServerResponse(req);
   res.assignSocket(socket);
@@ -99,7 +99,7 @@ function answerOn(socket: Socket, req: IncomingMessage): ServerResponse {
   return res;
 }
 
-/** Node's own 30 s would let a head take twice its time. */
+/** With Node's own 30 s a head could take twice its time. */
 const CHECK_HEADS_MS = 5_000;
 
 const isWebSocket = (req: IncomingMessage): boolean =>

@@ -2,11 +2,11 @@ import type { Slots, Slotted } from "../../edge/slots.ts";
 import { guardRun, type OnFault } from "./guard.ts";
 
 /*
- * Requests and connections that are under way, looked through once a second: which stay open so long that their key has
- * to be checked again, and which do not move any more. One look at all of them costs less than a timer for each.
+ * Requests and connections in flight, checked once a second: which ones are open so long that their key must
+ * be checked again, and which ones are stalled. One check of all costs less than a timer for each.
  */
 
-/** What let a request in, so that it can be asked again. */
+/** What admitted a request, so that it can be checked again. */
 export interface Admission {
   readonly method: string;
   readonly path: string;
@@ -16,15 +16,15 @@ export interface Admission {
 }
 
 export interface Ongoing extends Slotted {
-  /** `performance.now()` of the beginning. */
+  /** `performance.now()` at the start. */
   readonly startedMs: number;
   /** When it was last checked. */
   checkedMs: number;
   /** undefined: never checked again. */
   readonly admission: Admission | undefined;
-  /** Breaks it off when the client has not sent, or not taken, anything for too long. */
+  /** Breaks it off when the client has neither sent nor taken anything for too long. */
   breakIfStalled(nowMs: number): void;
-  /** Ends it at once: its key is no longer good, or the sidecar closes. */
+  /** Ends it at once: its key is no longer valid, or the sidecar closes. */
   cut(): void;
 }
 
@@ -32,7 +32,7 @@ export type OngoingSet = Slots<Ongoing>;
 
 const LOOK_MS = 1_000;
 
-/** Starts looking; returns what stops it. `isStillValid` never throws. */
+/** Starts the checks; returns the function that stops them. `isStillValid` never throws. */
 export function watchOngoing(options: {
   ongoing: OngoingSet;
   recheckMs: number;

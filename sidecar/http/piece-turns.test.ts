@@ -137,7 +137,7 @@ test("one in line that has nothing to read does not keep the others waiting; one
   expect([held(all), vi.getTimerCount()]).toEqual([[false, false, false], 0]);
 });
 
-test("whoever reads on while it is held is put off, and reads when it is let go", async () => {
+test("a reader that resumes a held connection is delayed, and reads when it is released", async () => {
   const [socket] = sockets(1) as [Socket];
   count(socket, 10_000);
   socket.resume();
@@ -148,7 +148,7 @@ test("whoever reads on while it is held is put off, and reads when it is let go"
   expect(socket.isPaused()).toBe(false);
 });
 
-test("one that nobody wanted to read from is not read from when it is let go", () => {
+test("a held connection that was paused by its reader stays paused when it is released", () => {
   const [socket] = sockets(1) as [Socket];
   socket.pause();
   count(socket, 10_000);

@@ -2,14 +2,14 @@ import type { Socket } from "node:net";
 import { guardRun, type OnFault } from "./guard.ts";
 
 /*
- * What clients send of bodies, turn by turn of the event loop. What comes of a body in one turn goes on as one piece. And since
- * it is the parser's work for each chunk that costs, and a packet may hold ten thousand chunks of one byte:
+ * Bodies of clients, by turns of the event loop. All bytes of a body in one turn are passed on as one piece. The
+ * parser's work is per chunk, and a packet may hold ten thousand chunks of one byte, therefore:
  *
- *   - After `TURN_PIECES_MAX` pieces, of all bodies together, no connection is read from any more in this turn. What one read
- *     brings cannot be stopped in its middle, but each connection may bring as much, and a thousand may be ready at once.
- *   - A connection that brought `HEAVY_PIECES` or more in a turn stands in line, and so does one that brought more than its share
- *     of a full turn. One at a time is read from, and between two there is a rest that leaves three quarters of the time to
- *     everybody else.
+ *   - After `TURN_PIECES_MAX` pieces, of all bodies together, no connection is read from any more in this turn. One read
+ *     cannot be stopped in the middle, but each connection may bring as much, and a thousand may be ready at once.
+ *   - A connection that brought `HEAVY_PIECES` or more in a turn is queued, and so is one that brought more than its share
+ *     of a full turn. Queued connections are read one at a time, with rests in between that leave three quarters of the time to
+ *     all others.
  */
 
 /** A client's connection. */
@@ -20,11 +20,11 @@ interface Inflow {
   isHeld: boolean;
   /** It would be read from if it were not held. */
   isWanted: boolean;
-  /** Puts off whoever reads on while it is held. */
+  /** Pauses again when something resumes it while it is held. */
   readonly onResume: () => void;
 }
 
-/** Is told when the turn is over in which it asked for it. */
+/** Called when the turn is over in which it was registered. */
 export interface TurnEnd {
   endTurn(): void;
 }
@@ -36,7 +36,7 @@ const HEAVY_PIECES = 1_024;
 const LIGHT_PIECES = 32;
 const REST_FACTOR = 3;
 const REST_MS_MAX = 1_000;
-/** For one in line that has nothing to read, the others do not wait for longer. */
+/** The most time that the queue waits for a connection that has nothing to read. */
 const LOOK_MS = 50;
 
 export class PieceTurns {
@@ -48,7 +48,7 @@ export class PieceTurns {
   #pieces = 0;
   #sinceMs = 0;
   #isEndDue = false;
-  /** Held after a turn with very many pieces, the one that waits longest first. */
+  /** Connections held after a turn with very many pieces, the longest waiting first. */
   readonly #line = new Set<Inflow>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -56,7 +56,7 @@ export class PieceTurns {
     this.#onFault = onFault;
   }
 
-  /** For each new connection; it is left alone again when it closes. */
+  /** Call it for each new connection; it is forgotten when it closes. */
   watch(socket: Socket): void {
     const inflow: Inflow = {
       socket,
@@ -66,7 +66,7 @@ export class PieceTurns {
       onResume: () => {
         inflow.isWanted = true;
         socket.pause();
-        // Asked to resume before it was held, it is paused already, but who reads has just begun again.
+        // If it was resumed before it was held, it is paused already, but its reader has just started again.
         socket.emit("pause");
       },
     };
@@ -75,7 +75,7 @@ export class PieceTurns {
     if (this.#isFull) hold(inflow);
   }
 
-  /** Its bytes are no bodies of requests any more. */
+  /** Its bytes are not request bodies any more. */
   leave(socket: Socket): void {
     const inflow = this.#inflows.get(socket);
     if (inflow === undefined) return;
@@ -84,13 +84,13 @@ export class PieceTurns {
     letGo(inflow);
   }
 
-  /** Whether it stands in line: that nothing comes is not the client's fault. */
+  /** Whether it is queued: then it is not the client's fault that nothing arrives. */
   isInLine(socket: Socket): boolean {
     const inflow = this.#inflows.get(socket);
     return inflow !== undefined && this.#line.has(inflow);
   }
 
-  /** A piece of a body came on this connection. */
+  /** A piece of a body arrived on this connection. */
   count(socket: Socket): void {
     this.#pieces += 1;
     const inflow = this.#inflows.get(socket);
@@ -102,7 +102,7 @@ export class PieceTurns {
     if (this.#pieces === TURN_PIECES_MAX) for (const one of this.#inflows.values()) hold(one);
   }
 
-  /** Calls back when this turn is over. */
+  /** Calls `end` when this turn is over. */
   whenOver(end: TurnEnd): void {
     this.#ends.push(end);
     this.#endSoon();
@@ -112,7 +112,7 @@ export class PieceTurns {
     if (this.#isEndDue) return;
     this.#isEndDue = true;
     this.#sinceMs = performance.now();
-    // Not the next tick: the parser lets ticks run between two chunks.
+    // Not the next tick, because the parser runs ticks between two chunks.
     setImmediate(this.#endTurn);
   }
 
@@ -130,7 +130,7 @@ export class PieceTurns {
       const { socket, pieces } = inflow;
       inflow.pieces = 0;
       if (!this.#inflows.delete(socket)) continue;
-      // Behind the others: those that were not read from in a full turn come first in the next.
+      // Moved to the end: those that were not read in a full turn come first in the next one.
       this.#inflows.set(socket, inflow);
       if (pieces < Math.min(share, HEAVY_PIECES)) continue;
       hold(inflow);
@@ -150,12 +150,12 @@ export class PieceTurns {
     if (inflow === undefined) return;
     this.#line.delete(inflow);
     guardRun(() => letGo(inflow), this.#onFault);
-    // Only a turn with many pieces puts this off.
+    // Only a turn with many pieces delays this.
     if (this.#line.size > 0) this.#timer = setTimeout(this.#next, LOOK_MS);
   };
 }
 
-/** The message's own `pause` would only be noticed when its buffer is full, after tens of thousands of small pieces. */
+/** The message's own `pause` would take effect only when its buffer is full, after tens of thousands of small pieces. */
 function hold(inflow: Inflow): void {
   if (inflow.isHeld) return;
   const { socket } = inflow;

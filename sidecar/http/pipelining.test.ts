@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { aRule, call, openGate, readAll, sendRaw, startApp, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
 /*
- * Clients that send the next request before they have the answer to the last (RFC 9112, 9.3.2). Nobody needs a key for
+ * Clients that send the next request before they have the response to the last (RFC 9112, 9.3.2). No key is needed for
  * that where a rule is Anonymous, so none of it may cost the gate or the app more than one request at a time would.
  */
 

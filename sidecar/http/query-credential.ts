@@ -1,17 +1,17 @@
 import type { CredentialLocation } from "../../core/policies/policy.ts";
 
 export interface QueryReading {
-  /** The query for the app, with its `?`, or empty: every parameter that is a location is gone, all other bytes are as they were. */
+  /** The query for the app, with its `?`, or empty: parameters that are locations are removed, all other bytes are unchanged. */
   readonly query: string;
   readonly credential: string | undefined;
-  /** Place in the policy's order. */
+  /** Position in the policy's order. */
   readonly credentialAt: number;
   readonly duplicate: boolean;
 }
 
 export type ReadQuery = (query: string) => QueryReading;
 
-/** Makes the reader for the policy's query parameters; undefined when it names none, which is the rule. */
+/** Makes the reader for the policy's query parameters; undefined when it names none, as usual. */
 export function compileQueryReader(locations: readonly CredentialLocation[]): ReadQuery | undefined {
   const places = new Map<string, number>();
   for (const [at, location] of locations.entries()) {
@@ -46,14 +46,14 @@ export function compileQueryReader(locations: readonly CredentialLocation[]): Re
   };
 }
 
-/** As an app would read it: a name written with escapes is the same name, and must not slip through. */
+/** Decodes as an app would: a name written with escapes is the same name, and must be recognized. */
 function decode(text: string): string {
   const spaced = text.replaceAll("+", " ");
   if (!spaced.includes("%")) return spaced;
   try {
     return decodeURIComponent(spaced);
   } catch {
-    // Not UTF-8: escapes are read one by one, so that the ASCII ones are seen all the same.
+    // Not UTF-8: escapes are decoded one by one, so that the ASCII ones are recognized anyway.
     return spaced.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   }
 }

@@ -11,8 +11,8 @@ import type { PieceTurns, TurnEnd } from "./piece-turns.ts";
  *       │
  *       └──first bytes of another───► handed over as a stream
  *
- * Nothing is handed over before there is something to send: a head that promises a body costs its sender nothing, and a
- * place at the app is taken with what is handed over.
+ * Nothing is handed over before there is something to send: a head that announces a body costs its sender nothing, and
+ * handing over takes a place at the app.
  */
 
 export interface BodyLimits extends PaceLimits {
@@ -31,13 +31,13 @@ export class RequestBody implements TurnEnd {
   readonly #isSmall: boolean;
   readonly #pace: BodyPace;
   #onThere: ((body: Buffer | Readable) => void) | undefined;
-  /** What came in this turn, or all that came of a small one. */
+  /** The bytes of this turn, or all bytes so far of a small body. */
   readonly #gathered = new Gathered();
   #stream: BodyStream | undefined;
-  /** Somebody waits for more than the client has sent. */
+  /** The app waits for more than the client has sent. */
   #isWanted = true;
 
-  /** `length` as Content-Length says; undefined with chunks. */
+  /** `length` is the Content-Length; undefined with chunked coding. */
   constructor({ bodyLimits, pieceTurns }: BodyParts, request: IncomingMessage, length: number | undefined) {
     this.#request = request;
     this.#turns = pieceTurns;
@@ -45,7 +45,7 @@ export class RequestBody implements TurnEnd {
     this.#pace = new BodyPace(bodyLimits, performance.now());
   }
 
-  /** Begins to read. `onThere` is called once, when there is something to send; never, when the client breaks off before. */
+  /** Starts to read. Calls `onThere` once, when there is something to send; never if the client breaks off before. */
   whenThere(onThere: (body: Buffer | Readable) => void): void {
     this.#onThere = onThere;
     const request = this.#request;
@@ -55,12 +55,12 @@ export class RequestBody implements TurnEnd {
     request.on("close", this.#onBroken);
   }
 
-  /** To be asked about once a second. */
+  /** Call it about once a second. */
   isTooSlow(nowMs: number): boolean {
     return this.#pace.isTooSlow(nowMs, this.#isWanted && !this.#turns.isInLine(this.#request.socket));
   }
 
-  /** Takes nothing any more. What the client still sends is for others to read. */
+  /** Accepts nothing any more. The rest of the body is for others to read. */
   drop(): void {
     this.#isWanted = false;
     this.#onThere = undefined;
@@ -102,7 +102,7 @@ export class RequestBody implements TurnEnd {
 
   readonly #onEnd = (): void => {
     if (this.#isSmall || this.#stream === undefined) {
-      // All of it is here before any of it went on.
+      // All of it is here before any of it was handed over.
       this.#isWanted = false;
       this.#handOver(this.#gathered.take());
       return;
@@ -126,8 +126,8 @@ export class RequestBody implements TurnEnd {
 }
 
 /**
- * Stands between the client's message and the app because a client library ends the stream it is given, and ending an
- * `IncomingMessage` closes the connection on which the answer has yet to be sent.
+ * A separate stream between the client's message and the app, because a client library destroys the stream it is given, and
+ * destroying an `IncomingMessage` closes the connection on which the response must still be sent.
  */
 class BodyStream extends Readable {
   readonly #body: RequestBody;
@@ -135,7 +135,7 @@ class BodyStream extends Readable {
   constructor(body: RequestBody) {
     super({ highWaterMark: 64 * 1024 });
     this.#body = body;
-    // Whoever sends the body may have gone by the time that the client breaks off.
+    // The app's client may be gone by the time the client breaks off.
     this.on("error", () => {});
   }
 

@@ -3,7 +3,7 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { OngoingSet } from "./ongoing.ts";
 
-/** Returns the URL that the server listens on. Port 0 lets the kernel choose. Throws when the port cannot be listened on. */
+/** Returns the URL of the listening server. Port 0 picks a free port. Throws when the port is not available. */
 export async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<string> {
   server.listen(port, host);
   // Rejects with the `error` event.
@@ -14,7 +14,7 @@ export async function listen(server: Server, { host, port }: { host: string; por
 
 const CLOSE_LOOK_MS = 20;
 
-/** Stops accepting, waits for what is under way for `graceMs`, then cuts it off. */
+/** Stops accepting, waits `graceMs` for requests in flight, then cuts them off. */
 export async function endServer(server: Server, ongoing: OngoingSet, graceMs: number): Promise<void> {
   if (!server.listening) return;
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -24,7 +24,7 @@ export async function endServer(server: Server, ongoing: OngoingSet, graceMs: nu
     server.closeIdleConnections();
   }
   for (const one of ongoing) one.cut();
-  // An answer of the last moment may still be on its way out of a connection that Node has not called idle yet.
+  // A last response may still be on its way on a connection that Node does not count as idle yet.
   const cutOff = setTimeout(() => server.closeAllConnections(), ongoing.size > 0 ? 0 : CLOSE_LOOK_MS * 5);
   await closed;
   clearTimeout(cutOff);

@@ -17,7 +17,7 @@ import { PieceTurns } from "./piece-turns.ts";
 
 const { count } = PieceTurns.prototype;
 
-/* Bodies in chunks of one byte, in both directions: they cost what their bytes cost, and nobody else notices. */
+/* Bodies in chunks of one byte, in both directions: they cost what their bytes cost, and do not affect other clients. */
 
 const UPLOAD = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 const PIECES = Buffer.from("1\r\nx\r\n".repeat(10_000));

@@ -4,27 +4,27 @@ import { type RefuseParts, refuse } from "./answering.ts";
 import type { Problem } from "./answers.ts";
 
 /*
- * One request of a connection at a time, as RFC 9112 (9.3.2) allows. Clients may send the next before they have the answer
- * to the last, thousands in one packet, and each would be a connection to the app.
+ * One request of a connection at a time, as RFC 9112 (9.3.2) allows. Clients may pipeline requests, thousands in one packet, and
+ * each would otherwise need a connection to the app.
  */
 
-/** So many requests of one connection may wait for the answers before theirs; a client that sends more is hung up on. */
+/** The most requests of one connection that may wait for earlier responses; beyond it the connection is closed. */
 const WAITING_MAX = 100;
 
 interface Waiting {
   readonly res: ServerResponse;
-  /** Its body turned out to be malformed; it is answered so in its turn. */
+  /** Its body turned out to be malformed, which is the response when its turn comes. */
   problem: Problem | undefined;
 }
 
-/** The oldest first. By the connection and not on it: sockets are Node's. Only those of clients that send ahead are here. */
+/** Oldest first. A map and not a property, because sockets are Node's objects. Has only connections with pipelined requests. */
 const waitingOn = new WeakMap<Duplex, Waiting[]>();
 
 export type Begin = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** Begins a request when the answers to all before it have been sent, which is at once for most. */
+/** Starts a request when all earlier responses have been sent, which is usually at once. */
 export function inTurn(parts: RefuseParts, req: IncomingMessage, res: ServerResponse, begin: Begin): void {
-  // Node gives a response the connection when all answers before it have been sent.
+  // Node assigns the connection to a response when all earlier responses have been sent.
   if (res.socket !== null) begin(req, res);
   else wait(parts, req, res, begin);
 }
@@ -41,7 +41,7 @@ function wait(parts: RefuseParts, req: IncomingMessage, res: ServerResponse, beg
   waitingOn.set(socket, line);
   res.once("socket", () => {
     line.shift();
-    // Not yet: Node is in the middle of handing the connection over.
+    // On the next tick, because Node is still handing the connection over.
     process.nextTick(() => {
       if (waiting.problem === undefined) begin(req, res);
       else refuse(parts, res, waiting.problem);
@@ -49,11 +49,11 @@ function wait(parts: RefuseParts, req: IncomingMessage, res: ServerResponse, beg
   });
 }
 
-/** The last of the answers that a connection still owes. */
+/** Returns the last response that a connection still owes. */
 export const lastOwed = (socket: Duplex): ServerResponse | undefined =>
   waitingOn.get(socket)?.at(-1)?.res ?? responseOn(socket);
 
-/** Has the last request of a connection refused when its turn comes; false when it is not waiting for it. */
+/** Makes the last request of a connection be refused when its turn comes; returns false when it is not waiting. */
 export function refuseInTurn(socket: Duplex, problem: Problem): boolean {
   const last = waitingOn.get(socket)?.at(-1);
   if (last === undefined) return false;
@@ -63,6 +63,6 @@ export function refuseInTurn(socket: Duplex, problem: Problem): boolean {
 
 export const owesAnswer = (socket: Duplex): boolean => responseOn(socket) !== undefined;
 
-/** Node keeps the response whose turn it is on the socket, and looks there itself before it answers a client error. */
+/** Node keeps the current response on the socket under this name, and uses it itself before it answers a client error. */
 const responseOn = (socket: Duplex): ServerResponse | undefined =>
   (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;

@@ -5,8 +5,8 @@ import type { RecordRef } from "../../edge/records.ts";
 import { type PolicyInForce, readPolicy } from "./in-force.ts";
 
 /*
- * Holds the policy in force. A new one replaces it whole, between two requests. One that cannot be read, or is gone,
- * replaces nothing: the gate keeps the last, says so, and never opens.
+ * Holds the policy in force. A new one replaces it as a whole, between two requests. If the new one cannot be read, or is gone,
+ * the gate keeps the last one and reports that; it never admits requests without a policy.
  *
  *   nothing held ──found──► held ──found──► held (the new one)
  *        │                  │ ▲ ▲
@@ -15,9 +15,9 @@ import { type PolicyInForce, readPolicy } from "./in-force.ts";
  *   nothing held,   held, marked as gone
  *   and why             held, and why a newer one is refused (from held, and back, likewise)
  *
- * Refused is a policy of a later release, in a format or with words that this one does not know. What it leaves out of a newer
- * policy it would not enforce, so it takes none of it. Asking again does not help: another policy will be announced. It is looked
- * at again now and then all the same, for a record that was only damaged.
+ * A policy of a later release is refused when its format or its terms are unknown to this one, because the gate would not enforce
+ * the parts that it does not know. A retry does not help, because another policy will be announced. It is still retried
+ * now and then, in case the record was only damaged.
  */
 
 const RETRY = { firstMs: 50, maxMs: 1_000 };
@@ -25,7 +25,7 @@ const REFUSED_RETRY_MS = 30_000;
 
 /** A stored policy that is newer than the one in force and cannot be enforced. */
 export interface PolicyRefusal {
-  /** undefined when not even that can be read. */
+  /** undefined when not even that is readable. */
   readonly generation: number | undefined;
   readonly version: number | undefined;
   readonly reason: string;
@@ -36,12 +36,12 @@ export interface PolicyFollower {
   /** The policy in force does not exist any more. */
   readonly isGone: boolean;
   readonly refused: PolicyRefusal | undefined;
-  /** Called when another policy is in force, and when one is refused or no longer is. */
+  /** Called when another policy comes into force, and when one is refused or no longer is. */
   onChange(listener: () => void): void;
   close(): void;
 }
 
-type Outcome = "settled" | "retry" | "refused";
+type Outcome = "done" | "retry" | "refused";
 
 export function followPolicy(options: {
   projection: Projection;
@@ -56,7 +56,7 @@ export function followPolicy(options: {
   let isGone = false;
   let isClosed = false;
   let isReading = false;
-  /** A change came while a read was under way, which may have seen what was before it. */
+  /** A change arrived during a read, which may have read the older state. */
   let readAgain = false;
   let retryMs = 0;
   let retry: NodeJS.Timeout | undefined;
@@ -65,7 +65,7 @@ export function followPolicy(options: {
     for (const listener of listeners) listener();
   };
 
-  /** Logged and reported once per refused policy, however often it is met. */
+  /** Logged and reported once per refused policy, however often it is read. */
   function refuse(refusal: PolicyRefusal): Outcome {
     isGone = false;
     const isKnown = refused?.version === refusal.version && refused?.reason === refusal.reason;
@@ -86,7 +86,7 @@ export function followPolicy(options: {
 
   async function readOnce(): Promise<Outcome> {
     const lookup = await projection.findPolicy(workspaceId, policyId);
-    if (isClosed) return "settled";
+    if (isClosed) return "done";
     if (lookup.status === "unusable") {
       if (lookup.isRefused !== true) return "retry";
       return refuse({ generation: undefined, version: undefined, reason: lookup.reason });
@@ -100,15 +100,15 @@ export function followPolicy(options: {
           "the policy is gone; its last version stays in force",
         );
       }
-      // The change stream tells of a new one; with none ever seen, there may be no word of it that would be new.
-      return current === undefined ? "retry" : "settled";
+      // The change stream will announce a new one. If none was ever seen, there may be no such announcement, so retry.
+      return current === undefined ? "retry" : "done";
     }
     const record = lookup.value;
     const { uid, generation, version } = record;
     if (current?.record.version === version && current.record.uid === uid) {
       isGone = false;
       accept();
-      return "settled";
+      return "done";
     }
     const read = readPolicy(record);
     if ("problem" in read) return refuse({ generation, version, reason: read.problem });
@@ -117,7 +117,7 @@ export function followPolicy(options: {
     refused = undefined;
     logger.info({ policyId, generation, version }, "policy in force");
     tell();
-    return "settled";
+    return "done";
   }
 
   async function read(): Promise<void> {
@@ -127,7 +127,7 @@ export function followPolicy(options: {
     }
     isReading = true;
     clearTimeout(retry);
-    let outcome: Outcome = "settled";
+    let outcome: Outcome = "done";
     do {
       readAgain = false;
       try {
@@ -140,7 +140,7 @@ export function followPolicy(options: {
     isReading = false;
     if (isClosed) return;
     retryMs = outcome === "retry" ? doubledMs(retryMs, RETRY) : 0;
-    if (outcome === "settled") return;
+    if (outcome === "done") return;
     retry = setTimeout(() => void read(), outcome === "refused" ? REFUSED_RETRY_MS : retryMs);
   }
 

@@ -6,7 +6,7 @@ import { compileClientAddress, type FindClientAddress } from "../http/client-add
 import { compileHeadReader, type ReadHead } from "../http/head.ts";
 import { compileQueryReader, type ReadQuery } from "../http/query-credential.ts";
 
-/** A policy with everything that requests need prepared. A request uses one from its beginning to its end. */
+/** A policy with everything prepared for requests. A request uses the same one from beginning to end. */
 export interface PolicyInForce {
   readonly record: PolicyRecord;
   readonly policy: CompiledPolicy;
@@ -22,14 +22,14 @@ export interface PolicyProblem {
   readonly problem: string;
 }
 
-/** Prepares a projected policy; one that another release wrote may be beyond this one. */
+/** Prepares a projected policy. One that another release wrote may not be readable. */
 export function readPolicy(record: PolicyRecord): PolicyInForce | PolicyProblem {
   const { policy, problem } = readStoredPolicy(record.policy);
   if (policy === undefined) return { problem };
   try {
     return compileInForce(record, policy);
   } catch (error) {
-    // A query in words of a later release: the api-server that stored it could read it.
+    // A query in the syntax of a later release: the api-server that stored it could parse it.
     return { problem: error instanceof Error ? error.message : String(error) };
   }
 }

@@ -10,7 +10,7 @@ import { Copy, type Omission, type Part, type Recipe, type Run, stepsOf, type Te
 
 /*
  * The recipes of CONTRIBUTING.md, followed on one copy of the working tree: the result is complete, breaks nothing, and what is
- * left out is noticed by a test. Whoever makes a recipe untrue learns it here; whoever finds one incomplete adds to both.
+ * left out is noticed by a test. A change that makes a recipe untrue fails here; if a recipe is incomplete, add to both.
  */
 
 const RECIPES: readonly Recipe[] = [addAProcedure, addAMigration, addAManifestField, addACommand];

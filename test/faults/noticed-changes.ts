@@ -282,7 +282,7 @@ export const NOTICED: Readonly<Record<string, Readonly<Record<string, MakeNotice
       const { name, roleId } = await things.role([SLUG]);
       return { key: { roles: [name] }, change: () => ({ roleId, permissions: ["documents.write"] }) };
     }),
-    "its keys have what it grants anew": gains(async ({ things }) => {
+    "its keys have what it newly grants": gains(async ({ things }) => {
       const { name, roleId } = await things.role();
       return { key: { roles: [name] }, change: () => ({ roleId, permissions: [SLUG] }) };
     }),

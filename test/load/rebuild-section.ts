@@ -65,7 +65,13 @@ function toFigures({ tookMs, stalestS, cached, uncached }: Seen): Figure[] {
   const refused = (cached.get(401) ?? 0) + (uncached.get(401) ?? 0);
   const answers = (statuses: Map<number, number>) => [...statuses].map(([code, n]) => `${n} × ${code}`).join(", ");
   return [
-    { name: `${KEYS} keys projected anew after a loss of Redis`, unit: "s", value: tookMs / 1000, max: 60, detail: "" },
+    {
+      name: `${KEYS} keys projected again after a loss of Redis`,
+      unit: "s",
+      value: tookMs / 1000,
+      max: 60,
+      detail: "",
+    },
     { name: "staleness of a pod meanwhile, at most", unit: "s", value: stalestS, max: 5, detail: "" },
     {
       name: "good keys that were refused meanwhile",

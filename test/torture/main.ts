@@ -9,7 +9,7 @@ const HELP = `npm run torture -- [options]
 Breaks a system of real processes while clients write and ask, and holds what they were answered against what is promised.
 Needs Postgres (from npm) and redis-server; everything runs on 127.0.0.1, in a folder of its own.
 
-  --seed N          what is broken and asked, and when; the time's when left out. The same seed gives the same plan;
+  --seed N          what is broken and asked, and when; the time's when left out. The same seed makes the same plan;
                     what the processes do meanwhile, and so the journal, differs
   --minutes M       how long the load lasts; 1
   --only LIST       kinds of faults, with commas between; all

@@ -3,7 +3,7 @@ import type { Queryable } from "../../store/queryable.ts";
 import type { Transacting } from "../../store/transaction.ts";
 
 /*
- * What the API has no procedures for is done on the database itself, by whoever may reach it. There is no root key, so nothing
+ * Commands without a procedure in the API work directly on the database; access to it is the only permission they need. There is no root key, so nothing
  * asks for permissions; the row triggers tell the running system of each change, as they do for every other writer.
  */
 export interface Administrator extends Transacting {

@@ -14,7 +14,7 @@ export const IP_ALLOW_LIST_MAX = 100;
 
 const DEFAULT_PREFIX = /^[a-zA-Z0-9_]{1,8}$/;
 
-/** What is wrong with a default prefix, in words for whoever typed it; undefined when nothing is. */
+/** What is wrong with a default prefix, as a text for the person who typed it; undefined when it is valid. */
 export const defaultPrefixProblem = (prefix: string): string | undefined =>
   DEFAULT_PREFIX.test(prefix) ? undefined : "a default prefix has 1 to 8 letters, digits and underscores";
 

@@ -7,7 +7,7 @@ import type { Administrator } from "./administrator.ts";
 
 /**
  * Deletes a namespace with its overrides. undefined when the workspace has none of this id or name.
- * @throws PublicError when a manifest manages it: that manifest would make it anew.
+ * @throws PublicError when a manifest manages it: that manifest would create it again.
  */
 export async function removeNamespace(
   administrator: Administrator,

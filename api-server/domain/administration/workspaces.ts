@@ -19,7 +19,7 @@ export const QUOTA_MAX = 1_000_000_000;
  */
 const NAME = /^(?!ws_)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 
-/** What is wrong with a workspace's name, in words for whoever typed it; undefined when nothing is. */
+/** What is wrong with a workspace's name, as a text for the person who typed it; undefined when it is valid. */
 export function workspaceNameProblem(name: string): string | undefined {
   if (NAME.test(name)) return undefined;
   return "a name has 1 to 63 letters, digits, dots, dashes and underscores, begins and ends with a letter or digit, and not with ws_";
@@ -39,7 +39,7 @@ export async function createWorkspace(
   });
 }
 
-/** Changes what is given; what is so already is left alone. Gives the workspace as it is then. Throws when there is none. */
+/** Changes the given settings and returns the workspace afterwards. Writes nothing when nothing changes. Throws when there is no such workspace. */
 export async function changeWorkspace(
   administrator: Administrator,
   { workspaceId, ...change }: { workspaceId: string; enabled?: boolean; quotaPerMinute?: number | null },

@@ -4,7 +4,7 @@ import type { CreditRow } from "../../credits/service.ts";
 import type { Deps } from "../../deps.ts";
 import { inTransaction } from "../../store/transaction.ts";
 
-/** Changes the number of credits: is given the true state, gives the one that is to be stored; undefined is unlimited. */
+/** Changes credits: gets the exact state and returns the one to be stored; undefined means unlimited. */
 export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditRow | undefined) => Promise<void>;
 
 /**

@@ -36,7 +36,7 @@ interface Prepared {
 }
 
 /**
- * Stores the keys whose hash nobody has yet, with the identities, permissions and roles that they name.
+ * Stores the keys whose hash is new, with the identities, permissions and roles that they name.
  * @param options.entries by the hash under which the key is to be stored.
  * @returns the ids of the keys that were stored, by their hash.
  */

@@ -16,7 +16,7 @@ test("a request may name more identities than a function call can have arguments
   const count = 135_000;
   const tx = await t.deps.db.connect();
   try {
-    // Without triggers, for nobody is to be told of these, and without the index that takes longest.
+    // Without triggers, because these rows need no marks, and without the index that takes longest.
     await tx.query("begin; set local session_replication_role = replica; drop index if exists identities_search");
     const caller = {
       workspaceId: t.workspace.id,
@@ -42,7 +42,7 @@ test("who makes the same role, and then the same permission, is waited for and n
   // As permissions.createRole does.
   const other = await t.deps.db.connect();
   try {
-    // Sooner than the database looks for whoever waits in a circle.
+    // Shorter than the database's deadlock check.
     await other.query("begin; set local lock_timeout = '500ms'");
     const role = { id: "role_order", name: "order.role", description: null, manager: null };
     await insertRole(other, { ...role, workspaceId, createdAt: 0 });

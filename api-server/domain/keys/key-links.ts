@@ -61,7 +61,7 @@ export interface Relinking<End> {
 }
 
 /**
- * Gives a locked key other links, and the audit log one row for each that comes or goes.
+ * Replaces the links of a locked key, and writes one audit row for each that is added or removed.
  * @returns what the key is linked with afterwards.
  * @throws PublicError 409 `managed_elsewhere` or `managed_exists`.
  */

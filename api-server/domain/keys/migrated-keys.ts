@@ -5,7 +5,7 @@ import { inTransaction } from "../../store/transaction.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
 
 /**
- * Takes a key over that a migration brought and that nobody has presented until now: from here on it is found by its own hash,
+ * Handles the first use of a key that was imported by a migration: from here on it is found by its own hash,
  * also by the pods. Of several who present it at once one does so, and all find it.
  * @param presented.hash of the whole key.
  * @returns whether there is a key to be found by that hash now.
@@ -36,7 +36,7 @@ export async function takeOverMigratedKey(
       throw error;
     }
   }
-  // Whoever was not the one to rewrite it has no marks of its own, and what is cached here is that there is no such key.
+  // If another transaction rewrote it, this one has no marks, and its absence is still cached here.
   deps.projection.drop([{ workspaceId, kind: "key", id: hash }]);
   return true;
 }

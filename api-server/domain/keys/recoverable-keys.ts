@@ -36,7 +36,7 @@ export interface Reencrypted {
 }
 
 /**
- * A batch of what other encryption keys sealed, sealed anew by the first of the configuration: the rotation's second step,
+ * Encrypts a batch of strings of other encryption keys again with the first one of the configuration: the rotation's second step,
  * after which the older ones may go. Safe to repeat, and to run beside everything else. The first batch is after `""`.
  */
 export async function reencryptKeys(

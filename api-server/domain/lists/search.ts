@@ -3,7 +3,7 @@ import type { Call } from "../../procedure.ts";
 import { inBoundedRead } from "../../store/bounded-read.ts";
 import type { Queryable } from "../../store/queryable.ts";
 
-/** A search may have to look at every row of a workspace; whoever runs many of them is not to keep others waiting. */
+/** A search may have to read every row of a workspace; many of them at once must not delay other requests. */
 const SEARCH_MS_MAX = 5000;
 
 /**

@@ -22,7 +22,7 @@ export async function namespacesToLimit<Needed extends NeededPermission>(
   const missing = names.filter((name) => !known.has(name));
   if (missing.length > 0) {
     call.require(permissions.createNamespace);
-    // Nobody can have been allowed one in particular that is not there yet.
+    // No root key can have a permission for the id of a namespace that does not exist yet.
     call.require(permissions.limit);
   }
   for (const { id } of known.values()) call.require(permissions.limit, id);
@@ -54,7 +54,7 @@ async function findNamespaces(call: Call<unknown>, names: readonly string[]): Pr
   return found;
 }
 
-/** All or none; and in one order, so that of two calls that make the same ones neither waits for the other in a circle. */
+/** All or none, and in a fixed order, so that two calls that create the same ones do not deadlock. */
 async function makeNamespaces(
   call: Call<unknown>,
   names: readonly string[],
@@ -74,7 +74,7 @@ async function makeNamespaces(
     await insertAudit(tx, call, allEvents);
     return namespaces;
   });
-  // Whoever found one made already changed nothing, but what is cached here is that there is none.
+  // If another transaction created one, this one has no marks, and its absence is still cached here.
   deps.projection.drop(names.map((id) => ({ workspaceId, kind: "namespaceName", id })));
   return made;
 }

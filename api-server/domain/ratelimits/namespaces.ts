@@ -64,11 +64,11 @@ async function ensureNamespace<Needed extends NeededPermission>(
   const existing = await findNamespaceEver(deps.db, { workspaceId, namespace: name });
   if (existing === undefined) {
     call.require(permissions.createNamespace);
-    // Nobody can have been allowed this namespace in particular. Asked here, lest one is made for a call that is refused.
+    // No root key can have a permission for its id. Checked here, so that a refused call does not create a namespace.
     call.require(permissions.limit);
   }
   const namespace = existing ?? (await makeNamespace(call, name));
-  // Whoever found it made already changed nothing, but what is cached here is that there is none.
+  // If another transaction created it, this one has no marks, and its absence is still cached here.
   deps.projection.drop([
     { workspaceId, kind: "namespaceName", id: name },
     { workspaceId, kind: "namespace", id: namespace.id },

@@ -13,7 +13,7 @@ const createApi = async (name = "payments"): Promise<string> => (await t.data("a
 const statusOf = async (...args: Parameters<TestApp["call"]>) => (await t.call(...args)).status;
 
 describe("apis.createApi", () => {
-  test("gives an id that can be read", async () => {
+  test("returns an id that can be read", async () => {
     const apiId = await createApi("payments");
     expect(apiId).toMatch(/^api_[a-zA-Z0-9]{16}$/);
     expect(await t.data("apis.getApi", { apiId })).toEqual({ id: apiId, name: "payments" });
@@ -187,7 +187,7 @@ describe("apis.listKeys", () => {
     expect(seen.toSorted()).toEqual(made.toSorted());
   });
 
-  test("gives each key as getKey does, disabled and expired ones too, deleted ones not", async () => {
+  test("returns each key as getKey does, disabled and expired ones too, deleted ones not", async () => {
     const apiId = await createApi();
     const full = {
       apiId,

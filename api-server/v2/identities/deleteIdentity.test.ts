@@ -10,7 +10,7 @@ afterAll(() => t.close());
 const HOUR_MS = 3_600_000;
 const limit = { name: "requests", limit: 1, duration: HOUR_MS, autoApply: true };
 
-test("its keys go on working without it, and its limits hold for nobody any more", async () => {
+test("its keys still work without it, and its limits no longer apply", async () => {
   const { identityId } = await t.data("identities.createIdentity", { externalId: "leaving", ratelimits: [limit] });
   const { apiId } = await t.data("apis.createApi", { name: "orders" });
   const { keyId, key } = await t.data("keys.createKey", { apiId, externalId: "leaving" });

@@ -12,7 +12,7 @@ const freshId = (): string => `user_${++made}`;
 const limit = { name: "requests", limit: 10, duration: 60_000, autoApply: true };
 
 describe("identities.createIdentity", () => {
-  test("gives an identity that can be read by its id and by its externalId", async () => {
+  test("returns an identity that can be read by its id and by its externalId", async () => {
     const externalId = freshId();
     const { identityId } = await t.data("identities.createIdentity", {
       externalId,

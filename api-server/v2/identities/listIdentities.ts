@@ -35,7 +35,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Page<IdentityOut
   const { body, caller, deps } = call;
   const { limit, cursor = "", search } = body;
   const { workspaceId } = caller;
-  // Whoever may read none at all is told so before anything is looked for: both forms that would do, and no id.
+  // A root key that may read none gets its 403 before anything is read: it names both possible permissions, and no id.
   if (!call.holdsForSome(needed.readIdentity)) call.require(needed.readIdentity, "<id>");
   // One id more than is shown: it tells that there is a next page, and where that begins.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };

@@ -125,7 +125,7 @@ test("writes identity.update each time, and of the limits what became of each", 
  * Any sequence of updates, against a plain model of what the API promises (api-v2.md section 16): what is omitted stays, a value
  * replaces; a limit is the same one as long as its name stays.
  */
-test("any sequence of updates gives what the merge rules say, and a name that survives keeps its id", async () => {
+test("any sequence of updates has the result that the merge rules say, and a name that survives keeps its id", async () => {
   const anUpdate = fc.record(
     {
       meta: fc.dictionary(fc.constantFrom("a", "b", "c"), fc.oneof(fc.integer(), fc.constant(null), fc.string()), {

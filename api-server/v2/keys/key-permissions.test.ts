@@ -30,7 +30,7 @@ const auditOf = async (reply: Reply) =>
 const isKnown = async (slug: string) =>
   (await t.deps.db.query("select from permissions where slug = $1", [slug])).rowCount === 1;
 
-describe("gives the direct permissions after it, by slug, and the next verification sees them", () => {
+describe("returns the resulting direct permissions, by slug, and the next verification uses them", () => {
   test.each([
     { name: "add", path: add, given: ["b.read", "a.read"], after: ["a.read", "b.read", "held.one", "held.two"] },
     { name: "add what is held", path: add, given: ["held.one", "HELD.ONE"], after: ["held.one", "held.two"] },

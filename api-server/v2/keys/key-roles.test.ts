@@ -32,7 +32,7 @@ const read = (keyId: string) => t.data("keys.getKey", { keyId });
 const auditOf = async (reply: Reply) =>
   (await t.audit()).filter(({ request_id }) => request_id === reply.body.meta.requestId);
 
-describe("gives the roles after it, by name, and the next verification sees them", () => {
+describe("returns the resulting roles, by name, and the next verification uses them", () => {
   test.each([
     { name: "add", path: add, given: ["Bare", "Admin"], after: ["Admin", "Bare", "Editor"] },
     { name: "add what is held", path: add, given: ["editor", "EDITOR"], after: ["Editor"] },

@@ -91,7 +91,7 @@ describe("keys.migrateKeys", () => {
     });
   });
 
-  test("with a hash alone gives a key with nothing", async () => {
+  test("with only a hash makes a key without optional parts", async () => {
     const { migrated } = await migrate([{ hash: hashKey(aSecret()) }]);
     const { keyId } = migrated[0];
     expect(await read(keyId)).toEqual({ keyId, start: "", enabled: true, createdAt: expect.any(Number) });

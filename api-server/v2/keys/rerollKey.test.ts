@@ -95,7 +95,7 @@ describe("the successor", () => {
     expect(rows).toEqual([{ last_refill_on: "2020-01-01" }]);
   });
 
-  test("begins its rate limits anew", async () => {
+  test("starts its rate limits from zero", async () => {
     const ratelimits = [{ name: "requests", limit: 1, duration: 3_600_000, autoApply: true }];
     const { keyId, key } = await create({ ratelimits });
     await verify(key);
@@ -128,7 +128,7 @@ describe("the successor", () => {
     expect((await reroll(own)).key).toMatch(/^my_own_[1-9A-HJ-NP-Za-km-z]{40,44}$/);
   });
 
-  test("of a managed key is nobody's, so that the manager's next call does not meet it", async () => {
+  test("of a managed key has no manager, so that the manager's next call does not find it", async () => {
     const headers = { "Postern-Manager": "prod/Key/shop/billing" };
     const { keyId } = await t.data("keys.createKey", { apiId, name: "managed" }, { headers });
     const made = await reroll(keyId);

@@ -102,7 +102,7 @@ async function checkGrants(
   return requireKeyEncryption(call, needed.encryptKey, { apiId, isEnabled });
 }
 
-/** What the old key truly has left at this moment: its counter is looked at while nobody spends, and stays as it is. */
+/** The exact credits that the old key has left: its counter is read while it is suspended, and is not changed. */
 async function readCredits(changeCredits: ChangeCredits): Promise<CreditRow | undefined> {
   let credits: CreditRow | undefined;
   await changeCredits((current) => {

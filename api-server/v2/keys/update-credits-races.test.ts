@@ -101,7 +101,7 @@ test("a key that becomes unlimited and limited again is verified all the while",
   expect(new Set(verified.map(({ body }) => body.data.code))).toEqual(new Set(["VALID"]));
 });
 
-test("whoever limits a key again waits until the counter of its former credits is gone, and its own one stays", async () => {
+test("a call that limits a key again waits until the counter of its former credits is gone, and its own counter stays", async () => {
   const { keyId, key } = await create(5);
   await t.data("keys.verifyKey", { key });
   const set = (value: number | null) => t.data("keys.updateCredits", { keyId, operation: "set", value });

@@ -487,7 +487,7 @@ describe("the client's address", () => {
     expect(await from("203.0.113.7:4711")).toBe("VALID");
     expect(await from("[2001:db8::1]:4711, 10.1.2.3")).toBe("VALID");
     expect(await from("203.0.113.7, nobody")).toBe("FORBIDDEN");
-    // Whoever is behind the last proxy that we trust could have written anything before its own address.
+    // A client behind the last trusted proxy could have written anything before its own address.
     expect(await from("203.0.113.7, 198.51.100.9")).toBe("FORBIDDEN");
     await proxied.close();
     const { apiId: direct } = await t.data("apis.createApi", { name: "abc" });

@@ -13,7 +13,7 @@ afterAll(() => t.close());
 const create = (body: object = {}) => t.data("keys.createKey", { apiId, ...body });
 const whoami = (key: string) => t.data("keys.whoami", { key });
 
-test("gives what getKey gives of the key behind the secret", async () => {
+test("returns what getKey returns for the key with this string", async () => {
   const { keyId, key } = await create({
     prefix: "prod",
     name: "named",
@@ -42,7 +42,7 @@ test("verifies nothing: neither limit nor credit is used, no event and no audit 
   expect(await whoami(key)).not.toHaveProperty("lastUsedAt");
 });
 
-test("gives a disabled key and an expired one", async () => {
+test("returns a disabled key and an expired one", async () => {
   const { key } = await create({ enabled: false, expires: 0 });
   expect(await whoami(key)).toMatchObject({ enabled: false, expires: 0 });
 });
@@ -56,7 +56,7 @@ describe("404, in the same words and without the secret,", () => {
     return body.error;
   };
 
-  test("for a secret that nobody has, a root key, a deleted key, one of a deleted API, and another workspace's", async () => {
+  test("for an unknown string, a root key, a deleted key, one of a deleted API, and another workspace's", async () => {
     const unknown = await refusalOf("nobody_has_this");
     expect(await refusalOf(t.workspace.rootKey)).toEqual(unknown);
     const deleted = await create();

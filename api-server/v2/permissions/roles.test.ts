@@ -165,7 +165,7 @@ describe("updateRole", () => {
 });
 
 describe("setRolePermissions", () => {
-  test("replaces all, gives them by slug, and writes what changed alone", async () => {
+  test("replaces all, returns them by slug, and writes only what changed", async () => {
     const roleId = await createRole({ name: "Set", permissions: ["keep", "drop"] });
     const reply = await api.call("permissions.setRolePermissions", { roleId, permissions: ["z.new", "KEEP", "keep"] });
     const { data, meta } = reply.body;

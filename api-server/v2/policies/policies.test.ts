@@ -36,7 +36,7 @@ const aBody = (change: object = {}) => ({
 });
 
 describe("setPolicy", () => {
-  test("stores a policy that getPolicy gives back whole, by id and by name", async () => {
+  test("stores a policy that getPolicy returns unchanged, by id and by name", async () => {
     const scopes = [
       { kind: "name", name: "writes" },
       { kind: "namespace", namespaceId: "rlns_1" },

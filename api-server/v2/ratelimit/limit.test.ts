@@ -81,7 +81,7 @@ describe("counting", () => {
     expect(await limit({ namespace: items[0].id })).toMatchObject({ remaining: 1 });
   });
 
-  test("raising the limit keeps the count, another duration begins anew", async () => {
+  test("raising the limit keeps the count, another duration has a new counter", async () => {
     await limit({ namespace: "raise", cost: 3 });
     expect(await limit({ namespace: "raise", limit: 5 })).toMatchObject({ success: true, limit: 5, remaining: 1 });
     expect(await limit({ namespace: "raise", duration: 2 * HOUR_MS })).toMatchObject({ remaining: 2 });

@@ -150,7 +150,7 @@ describe("an API by its id", () => {
     expect(planPolicy(observed({ spec: byId })).verdict).toMatchObject({ reason: "DependencyNotReady" });
   });
 
-  test("is used without being managed when nobody manages it", () => {
+  test("is used without being managed when it has no manager", () => {
     const plan = planPolicy(observed({ spec: byId, api: { ...api, manager: undefined } }));
     expect(plan.actions).toMatchObject([{ type: "setPolicy", apiId: api.apiId }]);
   });
@@ -231,13 +231,13 @@ describe("sidecars of an older release", () => {
     const before = { type: "Refused", status: "True", reason: "FormatNotKnown", message: "" } as const;
     const previous = [{ ...before, lastTransitionTime: "2026-01-01T00:00:00Z" }];
     expect(condition(planned(fine, previous), "Refused")).toMatchObject({ status: "False", alerts: true });
-    // Nobody can tell: what was last known stays.
+    // Unknown, so the last known value stays.
     expect(condition(planned(undefined, previous), "Refused")).toBeUndefined();
   });
 });
 
 test.each([
-  { name: "nobody reports", dataPlane: { pods: 0, current: 0, oldestLagMs: 0 }, status: "False", reason: "NoPods" },
+  { name: "no pod reports", dataPlane: { pods: 0, current: 0, oldestLagMs: 0 }, status: "False", reason: "NoPods" },
   { name: "some follow", dataPlane: { pods: 3, current: 2, oldestLagMs: 10 }, status: "False", reason: "Progressing" },
   { name: "all enforce it", dataPlane: { pods: 3, current: 3, oldestLagMs: 10 }, status: "True", reason: "Succeeded" },
   { name: "reports cannot be read", dataPlane: undefined, status: "Unknown", reason: "ReportsUnavailable" },

@@ -68,7 +68,7 @@ test("after its identifier changed the former one goes first: a manager has one 
   ]);
 });
 
-test("the override of another manager, of nobody, or of an older manifest is a conflict", () => {
+test("an override of another manager, without a manager, or of an older manifest is a conflict", () => {
   const elder = anObject("RatelimitOverride", spec, { name: "elder", creationTimestamp: "2025-01-01T00:00:00Z" });
   for (const more of [
     { stored: { ...own, manager: "x/RatelimitOverride/shop/it" } },

@@ -92,7 +92,7 @@ describe("a role that is not this object's own", () => {
     expect(plan.verdict.message).toContain("Role shop/elder");
   });
 
-  test("is not taken away from whoever has it, although an older manifest claims it by now", () => {
+  test("is not taken away from its owner, although an older manifest claims it by now", () => {
     expect(planRole(observed({ stored: aRole(), claimants: [elder, observed().object] })).verdict.state).toBe("Ready");
   });
 

@@ -120,7 +120,7 @@ async function createKey(options: ChangerOptions, id: string): Promise<void> {
   keys.noteChange(keys.add(made, applyChange(ABSENT, change)));
 }
 
-/** Gives a permission to all keys of a role, or removes it: one record, however many keys there are. */
+/** Grants a permission to all keys of a role, or removes it: one record, however many keys there are. */
 async function turnRole(options: ChangerOptions, id: string): Promise<void> {
   const { random, keys, workspace } = options;
   const free = keys.roles.filter((role) => role.workspace === workspace.name && !role.busy && !role.uncertain);
