@@ -1,5 +1,8 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import pg from "pg";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openLine } from "../../test/faults/line.ts";
 import { createEmptyDatabase } from "../../test/harness/postgres.ts";
 import { waitFor } from "../../test/harness/wait.ts";
@@ -24,6 +27,20 @@ test("an empty database gets every migration once, also when several processes s
   await migrate(database.url);
   const expected = (await listMigrations()).map(({ version }) => version);
   expect(await versionsOf(database.url)).toEqual(expected);
+  await database.drop();
+});
+
+test("the schema of a later release stays as it is: going back takes nothing from the database", async () => {
+  const database = await createEmptyDatabase();
+  const folder = await mkdtemp(join(tmpdir(), "postern-later-release-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, "9999-later.sql"), "create table later (id text)");
+  await migrate(database.url);
+  await migrate(database.url, { folder });
+  const versions = await versionsOf(database.url);
+  await migrate(database.url);
+  expect(await versionsOf(database.url)).toEqual(versions);
+  expect(versions.at(-1)).toBe(9999);
   await database.drop();
 });
 
