@@ -7,17 +7,36 @@ const PURE = pureTests(importsBelow(["api-server", "cli", "core", "edge", "opera
 
 // Tests that start whole processes of ours, kill parts or follow the documentation come last and one file at a time:
 // they measure time, and two of them side by side would measure one another.
-const WHOLE = [
+const TIMED = [
   "test/e2e/**/*.test.ts",
   "test/faults/**/*.test.ts",
   "test/torture/torture.test.ts",
   "test/docs/**/*.test.ts",
   "test/fuzz/gate/**/*.test.ts",
 ];
+// These start whole processes too, but wait for conditions alone, on parts of their own.
+const WHOLE = [
+  "test/e2e/administration.test.ts",
+  "test/e2e/dev-stores.test.ts",
+  "test/e2e/operator-references.test.ts",
+  "test/e2e/operator-releases.test.ts",
+  "test/faults/bulk-change.test.ts",
+  "test/faults/events-redis.test.ts",
+  "test/faults/in-flight.test.ts",
+  "test/faults/key-hash-races.test.ts",
+  "test/faults/migrated-keys.test.ts",
+  "test/faults/refill-spending.test.ts",
+  "test/faults/replicas.test.ts",
+  "test/faults/restored.test.ts",
+  "test/faults/secrets.test.ts",
+  "test/faults/store-lost.test.ts",
+  "test/faults/stray-errors.test.ts",
+];
 const NEVER = ["**/node_modules/**", "**/dist/**"];
 
 // Shared parts (Postgres, Redis, a Kubernetes API) start on the first request, in the process that runs this.
 const REAL = { globalSetup: "test/harness/global-setup.ts", pool: "forks" } as const;
+const LONG = { testTimeout: 180_000, hookTimeout: 180_000 };
 
 export default defineConfig({
   test: {
@@ -44,9 +63,11 @@ export default defineConfig({
         extends: true,
         test: {
           ...REAL,
-          name: "parts",
-          include: ["**/*.test.ts"],
-          exclude: [...NEVER, ...WHOLE, ...PURE],
+          name: "api-server",
+          include: ["api-server/**/*.test.ts"],
+          exclude: [...NEVER, ...PURE],
+          // Loading the server takes longer than most of its files. Each has its own database and closes what it opens.
+          isolate: false,
           sequence: { groupOrder: 1 },
         },
       },
@@ -54,13 +75,32 @@ export default defineConfig({
         extends: true,
         test: {
           ...REAL,
+          name: "parts",
+          include: ["**/*.test.ts"],
+          exclude: [...NEVER, "api-server/**", ...TIMED, ...WHOLE, ...PURE],
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...REAL,
+          ...LONG,
           name: "whole",
           include: WHOLE,
-          exclude: [...NEVER, ...PURE],
-          testTimeout: 180_000,
-          hookTimeout: 180_000,
+          sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...REAL,
+          ...LONG,
+          name: "timed",
+          include: TIMED,
+          exclude: [...NEVER, ...WHOLE, ...PURE],
           fileParallelism: false,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 4 },
         },
       },
     ],
