@@ -9,22 +9,22 @@ import { findRootKey, type RootKeyRow } from "../store/root-keys.ts";
 import { createGrants } from "./grants.ts";
 
 /*
- * Root keys (api-v2.md section 3). What is cached of one, its absence included, is dropped when the change stream says that it
- * or its workspace changed, and is not used while that stream is behind by more than the promised bound for its workspace.
+ * Root keys (api-v2.md section 3). A cached root key, or its cached absence, is dropped when the change stream reports a change of it
+ * or of its workspace, and is not used while that stream is staler than the promised bound for its workspace.
  */
 
 const ENTRIES_MAX = 10_000;
-/** Strangers decide how many absences there are, so these never push out what exists. */
+/** Strangers decide how many absences there are, so these have a cache of their own and never evict existing root keys. */
 const ABSENCES_MAX = 10_000;
 
-/** What a root key is known to be. Its state is judged on each request: expiry needs no propagation. */
+/** The cached data of a root key. Its state is judged on each request: expiry needs no propagation. */
 export interface RootKey {
   readonly caller: Caller;
   readonly grants: Grants<NeededPermission>;
   readonly enabled: boolean;
   readonly expiresMs: number | undefined;
   readonly workspaceEnabled: boolean;
-  /** Requests per minute of the workspace; undefined is unlimited. */
+  /** Requests per minute of the workspace; undefined means unlimited. */
   readonly quotaPerMinute: number | undefined;
 }
 
@@ -33,8 +33,8 @@ export type KnownRootKey = RootKey | "absent";
 
 export interface RootKeys {
   /**
-   * Returns what is cached and fresh enough without a promise or any I/O, else asks the database. Callers that ask for the same
-   * root key at the same time share the question.
+   * Returns what is cached and fresh without a promise or any I/O; otherwise reads the database. Concurrent callers with the same
+   * root key share one read.
    */
   find(hash: string): KnownRootKey | Promise<KnownRootKey>;
 }
@@ -51,8 +51,8 @@ export function readRootKeyHash(header: string | undefined): string {
 }
 
 /**
- * The root key, if it may be used now. One text for all that is wrong with a key itself, so that a caller cannot tell a
- * revoked root key or an ordinary API key from a key that never was.
+ * Returns the root key if it may be used now. All problems of a key have the same text, so that a caller cannot distinguish a
+ * revoked root key or an ordinary API key from a key that never existed.
  * @throws PublicError 401, or 403 when the workspace is disabled.
  */
 export function admit(known: KnownRootKey, nowMs: number): RootKey {
@@ -85,7 +85,7 @@ export function createRootKeys({ db, projection }: Pick<Deps, "db" | "projection
     }
   });
 
-  /** Asks, and keeps the answer unless the root key was dropped meanwhile. */
+  /** Reads it, and caches the result unless the root key was dropped meanwhile. */
   function ask(hash: string): Promise<KnownRootKey> {
     const asked = findRootKey(db, { hash })
       .then((row): KnownRootKey => {
@@ -106,7 +106,7 @@ export function createRootKeys({ db, projection }: Pick<Deps, "db" | "projection
   return {
     find(hash) {
       const known = found.get(hash);
-      // The workspace of an absent root key is unknown, so its absence is as old as the oldest knowledge.
+      // The workspace of an absent root key is unknown, so its absence counts as stale as the stalest workspace.
       const isFresh = projection.stalenessMs(known?.caller.workspaceId) <= PROPAGATION_BOUND_MS;
       const cached = isFresh ? (known ?? absent.get(hash)) : undefined;
       return cached ?? pending.get(hash) ?? ask(hash);

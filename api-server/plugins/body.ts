@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { type ErrorEntry, PublicError } from "../../core/errors.ts";
 import { nameStep } from "./validation.ts";
 
-/** Deeper bodies are refused: what reads them later (a serializer, the database) is recursive. */
+/** Deeper bodies are refused, because later readers (a serializer, the database) are recursive. */
 const DEPTH_MAX = 500;
 
 const MEDIA_TYPE = /^application\/json[ \t]*(?:;|$)/i;
@@ -16,7 +16,7 @@ export function checkContentType(contentType: string | undefined): void {
   });
 }
 
-/** Throws PublicError `invalid_input` when the body is announced as compressed: it is read as it comes. */
+/** Throws PublicError `invalid_input` when the body is announced as compressed, because it is never decompressed. */
 export function checkContentEncoding(contentEncoding: string | undefined): void {
   if (contentEncoding === undefined || contentEncoding.toLowerCase() === "identity") return;
   throw refusal("The body must not be encoded.", {
@@ -26,13 +26,13 @@ export function checkContentEncoding(contentEncoding: string | undefined): void 
 }
 
 /**
- * A number that is too large for a double has an exponent, or more than 308 digits. Whatever looks like one is looked at.
+ * A number that is too large for a double has an exponent, or more than 308 digits. Anything that looks like one is checked.
  */
 const MAYBE_TOO_LARGE = /\d[eE]\+?\d|\d{300}/;
 
 /**
- * Reads the bytes of a body. Throws PublicError: `request_body_unreadable` when they are not UTF-8, `invalid_input` when they
- * are not JSON or hold what cannot be stored.
+ * Parses the bytes of a body. Throws PublicError: `request_body_unreadable` when they are not UTF-8, `invalid_input` when they
+ * are not JSON or contain what cannot be stored.
  */
 export function parseBody(bytes: Buffer | undefined): unknown {
   if (bytes === undefined || bytes.length === 0) {
@@ -41,7 +41,7 @@ export function parseBody(bytes: Buffer | undefined): unknown {
   if (!isUtf8(bytes)) throw new PublicError("request_body_unreadable", "The body is not valid UTF-8.");
   const text = bytes.toString("utf8");
   const body = parseJson(text);
-  // In JSON that is valid UTF-8, U+0000 and lone surrogates can come by an escape alone; and a short text is not deep.
+  // In valid UTF-8, U+0000 and lone surrogates can only come from an escape; and a short text is not deep.
   if (text.length > DEPTH_MAX || text.includes("\\u") || MAYBE_TOO_LARGE.test(text)) checkStorable(body);
   return body;
 }
@@ -50,12 +50,12 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The parser's own words quote the body, which may hold a secret.
+    // The parser's own message quotes the body, which may contain a secret.
     throw refusal("The body is not valid JSON.", { location: "body", message: "expected valid JSON" });
   }
 }
 
-/** A value that is still to be looked at, linked to where it was found: paths are put together only for a fault. */
+/** A value that is still to be checked, linked to its parent: paths are built only for a fault. */
 interface Place {
   readonly value: unknown;
   readonly step: string;
@@ -63,7 +63,7 @@ interface Place {
   readonly depth: number;
 }
 
-/** Keeps its own stack: the nesting of a body is the caller's choice. */
+/** Keeps its own stack, because the caller decides the nesting of a body. */
 function checkStorable(body: unknown): void {
   const places: Place[] = [{ value: body, step: "", parent: undefined, depth: 0 }];
   for (let place = places.pop(); place !== undefined; place = places.pop()) {
@@ -71,7 +71,7 @@ function checkStorable(body: unknown): void {
     if (typeof value === "string") {
       if (!isStorable(value)) throw unstorable(place, "text");
     } else if (typeof value === "number") {
-      // The parser makes it infinite, which would be stored, and given back, as null.
+      // The parser makes it infinite, which would be stored and returned as null.
       if (!Number.isFinite(value)) {
         throw refusal("The body holds a number that cannot be stored.", {
           location: locate(place),

@@ -7,20 +7,20 @@ import { errorBody } from "./errors.ts";
 import { BODY_BYTES_MAX } from "./read-body.ts";
 
 /*
- * What Node would say by itself about a connection, said in our form: a bare `400 Bad Request` without a body is nothing that a
- * client of this API can read. And what is wrong with one request takes nothing from those before it on the connection.
+ * Sends Node's own connection errors in our form, because a client of this API cannot parse a bare `400 Bad Request` without a
+ * body. A problem with one request does not affect earlier ones on the connection.
  *
  *   open ──a parser error, or a request that came too late──► refused ──the answers before it are out──► told why ──► closed
  *
- * A client may end its side once it has asked; its answers are sent all the same. One that has gone for good looks alike until
+ * A client may end its direction after its requests; it still gets its responses. A client that is gone looks the same until
  * something is written to it.
  */
 
-/** What is still read of a refused connection, so that the client is not cut off before it has read why. */
+/** How much is still read of a refused connection, so that the client can read the response before the connection is closed. */
 const DISCARDED_BYTES_MAX = 16_777_216;
 const DISCARDED_MS_MAX = 2_000;
 
-/** A request that has arrived as far as its head, and what answers it. */
+/** A request whose head has arrived, and its response. */
 interface Unanswered {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -29,7 +29,7 @@ interface Unanswered {
 export interface Connections {
   /** For fastify's option of this name. */
   clientErrorHandler(error: ConnectionError, socket: Socket): void;
-  /** To be called before the server listens. */
+  /** Call it before the server listens. */
   guard(server: Server): void;
 }
 
@@ -40,7 +40,7 @@ interface ConnectionError extends Error {
 export function createConnections(parts: {
   nextRequestId: () => string;
   docsUrl: () => string;
-  /** Told of each answer that is sent past fastify. `startedMs` is of `performance.now()`. */
+  /** Called for each response that is sent without fastify. `startedMs` is of `performance.now()`. */
   observe: (status: number, startedMs: number) => void;
 }): Connections {
   const unanswered = new WeakMap<Socket, Set<Unanswered>>();
@@ -53,16 +53,16 @@ export function createConnections(parts: {
     response.once("close", () => own.delete(one));
   }
 
-  /** Says why on the bare socket, as soon as everything that was asked before has been answered. */
+  /** Sends the reason on the bare socket, as soon as all earlier requests have been answered. */
   async function refuse(socket: Socket, error: PublicError): Promise<void> {
     if (refused.has(socket)) return;
     refused.add(socket);
     socket.pause();
     const owed = [...(unanswered.get(socket) ?? [])];
-    // The last one may be the faulty one: its body broke off, so that nothing is to be waited for.
+    // The last one may be the faulty one: its body broke off, so its response is not awaited.
     const whole = owed.filter(({ request }) => request.complete);
     await Promise.all(whole.map(({ response }) => new Promise<void>((done) => response.once("close", done))));
-    // A client that asked to close the connection after its last whole request was not asking for more.
+    // A client that asked to close the connection after its last complete request expects no more.
     if (!socket.writable) return;
     const isBegun = owed.some(({ request, response }) => !request.complete && response.headersSent);
     if (isBegun) socket.destroySoon();
@@ -87,7 +87,7 @@ export function createConnections(parts: {
 
   return {
     clientErrorHandler(error, socket) {
-      // Who has sent nothing has asked nothing: an answer would be taken for that of the first request.
+      // A client that has sent nothing has no request: a response would be taken for that of its first one.
       const isSilent = error.code === LATE && socket.bytesRead === 0;
       if (isSilent || error.code === "ECONNRESET" || !socket.writable) socket.destroy();
       else void refuse(socket, toPublicError(error));
@@ -100,7 +100,7 @@ export function createConnections(parts: {
         if (!(Number(request.headers["content-length"]) > BODY_BYTES_MAX)) response.writeContinue();
         server.emit("request", request, response);
       });
-      // Refused like everything else that is wrong with a head, by `checkHead`.
+      // Refused by `checkHead`, like everything else that is wrong with a head.
       server.on("checkExpectation", (request, response) => void server.emit("request", request, response));
       server.on("connect", (_request, socket: Socket) => {
         socket.on("error", () => undefined);
@@ -123,7 +123,7 @@ function toPublicError({ code }: ConnectionError): PublicError {
   return new PublicError("request_body_unreadable", "The request is not valid HTTP.");
 }
 
-/** What closes a socket with unread bytes resets the connection, and the client may never see what was sent before. */
+/** Closing a socket with unread bytes resets the connection, and the client may not get what was sent before. */
 function discard(socket: Socket): void {
   let bytes = 0;
   const timer = setTimeout(() => socket.destroy(), DISCARDED_MS_MAX);
@@ -136,7 +136,7 @@ function discard(socket: Socket): void {
   socket.resume();
 }
 
-/** What HTTP/1.1 asks of a head, and Node would refuse by itself. Throws PublicError. */
+/** What HTTP/1.1 requires of a head, and Node would refuse by itself. Throws PublicError. */
 export function checkHead({ raw }: Pick<FastifyRequest, "raw">): void {
   if (raw.httpVersion !== "1.1") return;
   if (raw.headers.host === undefined) {

@@ -5,11 +5,11 @@ import { Slots, type Slotted } from "../../edge/slots.ts";
 import type { Deps } from "../deps.ts";
 import type { ErrorSender } from "./errors.ts";
 
-/** A request whose handler is at work. */
+/** A request whose handler is running. */
 export interface RunningRequest extends Slotted {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  /** Of `performance.now()`. */
+  /** By `performance.now()`. */
   readonly startedMs: number;
 }
 
@@ -19,12 +19,12 @@ const isGone = ({ reply }: RunningRequest): boolean => reply.raw.destroyed || re
 
 export interface Deadlines {
   begin(running: RunningRequest): void;
-  /** False when it had ended before: the deadline has answered, or the client is gone. */
+  /** Returns false when it had ended before: by its deadline, or because the client is gone. */
   end(running: RunningRequest): boolean;
 }
 
 /**
- * Answers 408 when a request has taken `timeoutMs`, and logs 499 when a client broke the connection before its answer. One sweep a
+ * Answers 408 when a request has taken `timeoutMs`, and logs 499 when a client disconnected before its response. One sweep a
  * second instead of a timer per request: a deadline of a minute may be a second late, and each request is cheaper.
  */
 export function createDeadlines(
@@ -35,7 +35,7 @@ export function createDeadlines(
   const all = new Slots<RunningRequest>();
 
   function end(running: RunningRequest): boolean {
-    // Answered already, or given up: what the handler still says is of no interest any more.
+    // Already answered, or given up: the handler's result is ignored.
     if (!all.remove(running)) return false;
     if (!isGone(running)) return true;
     const { request } = running;

@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
 /*
- * A page to browse the OpenAPI document, and to try the API out from the browser. It asks no other host for anything: the few
- * files that it needs of swagger-ui-dist are served from here, read when somebody first wants them.
+ * A page to browse the OpenAPI document, and to try the API from the browser. It loads nothing from other hosts: the few
+ * files that it needs of swagger-ui-dist are served from here, and read when they are first requested.
  */
 
 /**
@@ -36,7 +36,7 @@ const PAGE = `<!doctype html>
 </body></html>
 `;
 
-/** The validator of swagger.io stays out of it, and so does \`?url=\`: the document is this server's. */
+/** Without the validator of swagger.io, and without \`?url=\`, so that the document is always this server's. */
 const START = `SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#page",
@@ -52,7 +52,7 @@ const START = `SwaggerUIBundle({
 
 interface Asset {
   readonly type: string;
-  /** What is served; made or read when it is first asked for. */
+  /** The content, made or read at its first request. */
   readonly read: () => Promise<Buffer>;
 }
 
@@ -71,7 +71,7 @@ const ASSETS: Readonly<Record<string, Asset>> = {
   "/docs/favicon-32x32.png": { type: "image/png", read: packaged("favicon-32x32.png") },
 };
 
-/** Serves the page at `/docs`, and what it loads below that. */
+/** Serves the page at `/docs`, and its files below that. */
 export function registerDocsPage(app: FastifyInstance): void {
   for (const [path, asset] of Object.entries(ASSETS)) app.get(path, serve(asset));
 }
@@ -97,7 +97,7 @@ function serve({ type, read }: Asset) {
       .header("Content-Security-Policy", POLICY)
       .header("X-Content-Type-Options", "nosniff")
       .header("Referrer-Policy", "no-referrer")
-      // A browser keeps it and asks whether it is still the same: after an upgrade it is not.
+      // A browser caches it but revalidates, because it changes with an upgrade.
       .header("Cache-Control", "no-cache")
       .header("ETag", etag);
     if (matches(request.headers["if-none-match"], etag)) return reply.status(304).send();

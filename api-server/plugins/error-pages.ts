@@ -3,8 +3,8 @@ import { ERROR_KINDS, type ErrorKindRow, PublicError } from "../../core/errors.t
 import type { ErrorSender } from "./errors.ts";
 
 /*
- * The pages that `error.type` leads to by default: one per kind, and a list of all. Made from the table of kinds, so that a
- * kind without a page cannot be.
+ * The pages of `error.type` by default: one per kind, and a list of all. Made from the table of kinds, so that no
+ * kind lacks a page.
  */
 
 const STYLE = `body{font:16px/1.6 system-ui,sans-serif;max-width:42rem;margin:3rem auto;padding:0 1rem;color:#1c2330;background:#fff}
@@ -15,7 +15,7 @@ th,td{border-color:#333d4d}a{color:#8ab4f8}}`;
 
 const KINDS: ReadonlyMap<string, ErrorKindRow> = new Map(Object.entries(ERROR_KINDS));
 
-/** The pages need nothing but their own style; nothing else may run in them. */
+/** The pages need only their own style; nothing else may run in them. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
 const sendPage = (reply: FastifyReply, html: string): void => {

@@ -8,10 +8,10 @@ import { readRootKeyHash } from "./auth.ts";
 import { answerAhead } from "./read-body.ts";
 
 /*
- * The one place where what was thrown becomes an error body (api-v2.md section 4).
+ * The only place where a thrown error becomes an error body (api-v2.md section 4).
  */
 
-/** The statuses whose bodies have `errors`, maybe empty; all others have no such member. */
+/** The statuses whose bodies have `errors`, possibly empty; others have no such member. */
 const WITH_ENTRIES: ReadonlySet<number> = new Set([400, 408, 413]);
 
 interface ErrorBody {
@@ -79,7 +79,7 @@ export function createErrorSender(deps: Pick<Deps, "rarely" | "docsUrl" | "log">
   };
 }
 
-/** What fastify itself refuses, by its code. */
+/** What fastify itself refuses, by its error code. */
 const FRAMEWORK_KINDS: Readonly<Record<string, ErrorKind>> = {
   FST_ERR_BAD_URL: "not_found",
   FST_ERR_ASYNC_CONSTRAINT: "not_found",
@@ -91,7 +91,7 @@ const FRAMEWORK_DETAILS: Partial<Record<ErrorKind, string>> = {
 
 function toPublicError(request: FastifyRequest, thrown: unknown): PublicError {
   if (thrown instanceof PublicError) return thrown;
-  // A client that hung up; its connection fails with the code that one to the database fails with.
+  // The client disconnected; its connection fails with the same code as one to the database.
   if (thrown instanceof Error && thrown === request.raw.errored) {
     return new PublicError("request_body_unreadable", "The body could not be read to its end.", { cause: thrown });
   }
@@ -110,7 +110,7 @@ function toPublicError(request: FastifyRequest, thrown: unknown): PublicError {
   return new PublicError("unexpected_error", "Something failed that should not.", { cause: thrown });
 }
 
-/** A content type that fastify cannot even read is refused before the pipeline: the order of its steps holds all the same. */
+/** Fastify refuses an unreadable content type before the pipeline; the order of the checks is kept anyway. */
 function badContentType(request: FastifyRequest): PublicError {
   try {
     readRootKeyHash(request.headers.authorization);
@@ -123,7 +123,7 @@ function badContentType(request: FastifyRequest): PublicError {
   });
 }
 
-/** The chain of causes as text. Only names, codes and messages: other members of a database error hold values of rows. */
+/** The chain of causes as text. Only names, codes and messages, because other members of a database error contain row values. */
 function describeFailure(thrown: unknown): string {
   const parts: string[] = [];
   for (let at: unknown = thrown; at instanceof Error && parts.length < 5; at = at.cause) {
@@ -132,7 +132,7 @@ function describeFailure(thrown: unknown): string {
   return parts.length === 0 ? typeof thrown : parts.join("\ncaused by ");
 }
 
-/** Answers whatever is thrown before a handler is reached: unknown paths, wrong methods, and what fastify refuses itself. */
+/** Answers what is thrown before a handler is reached: unknown paths, wrong methods, and what fastify refuses itself. */
 export function registerRefusals(app: FastifyInstance, sendError: ErrorSender): void {
   const methodsByPath = new Map<string, Set<string>>();
   app.addHook("onRoute", ({ method, url }) => {
@@ -149,7 +149,7 @@ export function registerRefusals(app: FastifyInstance, sendError: ErrorSender): 
   };
   app.setNotFoundHandler((request, reply) => sendError(request, reply, refuse(request)));
   app.setErrorHandler<FastifyError>((error, request, reply) => {
-    // Of a QUERY fastify wants the content type before it finds that nothing takes that method.
+    // For QUERY, fastify checks the content type before it finds that no route has that method.
     const isUnroutable = error.code === "FST_ERR_ROUTE_MISSING_CONTENT_TYPE";
     sendError(request, reply, isUnroutable ? refuse(request) : error);
   });

@@ -2,7 +2,7 @@ import { PublicError } from "../../core/errors.ts";
 import { enoughFor, holdsForSome, holdsPermission } from "../../core/permissions/root-key.ts";
 import type { Grants, NeededPermission } from "../needed-permissions.ts";
 
-/** What a root key with these tuples allows. Made once for a root key that is cached, so that requests allocate nothing for it. */
+/** The permissions of a root key with these tuples. Made once per cached root key, so that requests allocate nothing. */
 export const createGrants = (held: ReadonlySet<string>): Grants<NeededPermission> => ({
   require: (needed, id) => {
     if (holdsPermission(needed, id, held)) return;

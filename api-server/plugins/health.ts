@@ -11,8 +11,8 @@ const LIVENESS_SCHEMA = {
 };
 
 /**
- * `/v2/liveness` is part of the API (api-v2.md section 19); `/livez` and `/readyz` are for the probes of the cluster. `?verbose` lists what is
- * wrong though the replica serves.
+ * `/v2/liveness` is part of the API (api-v2.md section 19); `/livez` and `/readyz` are for the probes of the cluster. `?verbose` lists
+ * degradations, which do not make the replica unready.
  */
 export function registerHealth(
   app: FastifyInstance,

@@ -2,7 +2,7 @@ import * as z from "zod";
 
 export type JsonSchema = Record<string, unknown>;
 
-/** Draft 7 is what ajv and fast-json-stringify speak, 2020-12 what OpenAPI 3.1 speaks. */
+/** ajv and fast-json-stringify use draft 7, OpenAPI 3.1 uses 2020-12. */
 export type Dialect = "draft-7" | "draft-2020-12";
 
 type Direction = "input" | "output";
@@ -17,13 +17,13 @@ export const responseSchema = (schema: z.ZodType, target: Dialect): JsonSchema =
 export interface DocumentSchemas {
   request(schema: z.ZodType): JsonSchema;
   response(schema: z.ZodType): JsonSchema;
-  /** The named ones that the others referred to so far, by their names. */
+  /** The named schemas that were referred to so far, by name. */
   components(): Record<string, JsonSchema>;
 }
 
 /**
- * Schemas that have a name stand once, under `components`, and are referred to elsewhere: generated clients then have
- * a type of that name. The names are of the document alone, so that validation has every schema in one piece.
+ * A named schema is written once, under `components`, and referred to elsewhere, so that generated clients have
+ * a type with that name. Only the document uses references; validation gets every schema in one piece.
  */
 export function createDocumentSchemas(names: ReadonlyMap<z.ZodType, string>): DocumentSchemas {
   const registry = new NamedSchemas(names);
@@ -47,7 +47,7 @@ export function createDocumentSchemas(names: ReadonlyMap<z.ZodType, string>): Do
   };
 }
 
-/** Says the same of a schema as zod's own registry, and which of them have a name. */
+/** Has the same metadata as zod's own registry, plus the names. */
 class NamedSchemas extends z.core.$ZodRegistry<Record<string, unknown>> {
   readonly #names: ReadonlyMap<unknown, string>;
 
@@ -80,8 +80,8 @@ function tidy(node: unknown): unknown {
 }
 
 /**
- * `anyOf: [X, null]` becomes X with two types. Validation then complains once and in plain words ("expected a string or
- * null"), and the serializer need not try alternatives. X's other keywords (lengths, members) mind only their own type.
+ * Turns `anyOf: [X, null]` into X with two types. Validation then reports one plain error ("expected a string or
+ * null"), and the serializer need not try alternatives. X's other keywords (lengths, members) apply only to their own type.
  */
 function joinNullable(schema: JsonSchema): JsonSchema {
   const { anyOf, ...rest } = schema;

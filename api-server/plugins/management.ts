@@ -3,7 +3,7 @@ import { PublicError } from "../../core/errors.ts";
 import { MANAGER, UNMANAGED } from "../domain/managed/rules.ts";
 import type { Management } from "../procedure.ts";
 
-/** Reads the headers of api-v2.md section 24.1. Throws PublicError `invalid_input` when one is not of its form. */
+/** Reads the headers of api-v2.md section 24.1. Throws PublicError `invalid_input` when one is malformed. */
 export function readManagement(headers: IncomingHttpHeaders): Management {
   const manager = headers["postern-manager"];
   const adopt = headers["postern-adopt"];

@@ -7,20 +7,20 @@ const BUCKETS_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_0
 
 interface ProcedureStats {
   readonly byStatus: Map<number, number>;
-  /** Requests per bucket, not cumulated; the last one is for what is slower than all bounds. */
+  /** Requests per bucket, not cumulative; the last bucket is for everything slower. */
   readonly buckets: number[];
   sumMs: number;
 }
 
-/** Counts answered requests. Labels are the procedure and the status: never a key, a workspace or a path of a stranger's. */
+/** Counts answered requests. Labels are the procedure and the status: never a key, a workspace or a path from a stranger. */
 export interface RequestMetrics {
   /** `startedMs` is of `performance.now()`. */
   observe(procedure: string, status: number, startedMs: number): void;
 }
 
 /**
- * Requests are counted in plain numbers, and given to the registry when it is read: the registry's own counters look up
- * their labels by a text that is built on each call, which would be a good part of the cost of a verification.
+ * Requests are counted in plain numbers, which the registry reads when it is scraped: the registry's own counters look up
+ * their labels by a text that is built on each call, which would be a large part of the cost of a verification.
  */
 export function registerMetrics(app: FastifyInstance, registry: Registry): RequestMetrics {
   const stats = new Map<string, ProcedureStats>();
@@ -37,7 +37,7 @@ export function registerMetrics(app: FastifyInstance, registry: Registry): Reque
       }
     },
   });
-  // The three series of a histogram, whose class takes single observations only.
+  // The three series of a histogram, because its class accepts only single observations.
   new Gauge({
     name: "postern_api_request_duration_seconds_bucket",
     help: "Requests answered within `le` seconds, by procedure.",

@@ -11,7 +11,7 @@ import type { JsonSchema } from "./json-schema.ts";
 import { Pagination, ResponseMeta } from "./pipeline.ts";
 
 /*
- * What the operations of the OpenAPI document share: named schemas, headers, and the failures that every procedure knows.
+ * What the operations of the OpenAPI document share: named schemas, headers, and the failures of every procedure.
  */
 
 export const ErrorResponse = z
@@ -103,7 +103,7 @@ export const HEADERS: Readonly<Record<string, JsonSchema>> = {
 
 const headerReference = (name: string): JsonSchema => ({ $ref: `#/components/headers/${name}` });
 
-/** Of every answer to a request that was counted against the workspace's quota. */
+/** On every response to a request that was counted against the workspace's quota. */
 export const QUOTA_HEADERS: JsonSchema = {
   "RateLimit-Limit": headerReference("RateLimitLimit"),
   "RateLimit-Remaining": headerReference("RateLimitRemaining"),
@@ -121,7 +121,7 @@ const flag = (name: string, description: string): JsonSchema => ({
   schema: { type: "string", enum: ["true", "false"], default: "false" },
 });
 
-/** The headers with which a client says that it manages what it changes. */
+/** The headers by which a client declares that it manages what it changes. */
 export const MANAGEMENT_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
   Manager: {
     name: "Postern-Manager",
@@ -158,7 +158,7 @@ export const describeServices = (names: ReadonlySet<string>): JsonSchema[] =>
     return { name, description };
   });
 
-/** A value of `error` as the server would send it. Which place or name is wrong depends on the call. */
+/** An example of `error` as the server would send it. The wrong field or name depends on the call. */
 export function errorExample(kind: ErrorKind): JsonSchema {
   const { status, title, explanation } = ERROR_KINDS[kind];
   const detail = explanation.replace(/\. .*$/s, ".");
@@ -173,12 +173,12 @@ export function errorExample(kind: ErrorKind): JsonSchema {
   };
 }
 
-/** An answer of one status: what its kinds mean, and how each looks. */
+/** A response with one status: the meaning of its kinds, and an example of each. */
 export function failure(status: number, kinds: readonly ErrorKind[]): JsonSchema {
   const examples = Object.fromEntries(kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]));
   const content = { schema: { $ref: "#/components/schemas/ErrorResponse" }, examples };
   const headers = {
-    // The others are said before the request is counted.
+    // Requests with the other statuses are refused before they are counted.
     ...([401, 408, 413].includes(status) ? {} : QUOTA_HEADERS),
     ...(status === 429 ? RETRY_HEADER : {}),
   };

@@ -1,14 +1,14 @@
 import type { JsonSchema } from "./json-schema.ts";
 
 /*
- * Examples of whole bodies, put together from the examples of their fields.
+ * Examples of whole bodies, assembled from the examples of their fields.
  */
 
 /** Which optional fields an example shows. */
 export type Extent = "required" | "all";
 
 /**
- * A value that fits the schema; undefined when some part of it has no example. `components` are what its references lead to.
+ * Returns a value that matches the schema; undefined when a part of it has no example. `components` resolves its references.
  */
 export function exampleOf(
   schema: JsonSchema,
@@ -51,7 +51,7 @@ function exampleOfObject(
   return example;
 }
 
-/** What a reference of the document leads to. Throws when that is not there. */
+/** Returns the target of a reference in the document. Throws when it does not exist. */
 export function resolve($ref: string, components: Readonly<Record<string, JsonSchema>>): JsonSchema {
   const schema = components[$ref.slice("#/components/schemas/".length)];
   if (schema === undefined) throw new Error(`the OpenAPI document refers to ${$ref}, which is not there`);

@@ -19,12 +19,12 @@ import { type Extent, exampleOf } from "./openapi-examples.ts";
 import { ResponseMeta, successBody } from "./pipeline.ts";
 
 /*
- * The OpenAPI 3.1 document, made from the schemas that the requests are checked with.
+ * The OpenAPI 3.1 document, made from the schemas that validate requests.
  */
 
 const API_VERSION = "2.0.0";
 
-/** What every procedure can answer with (api-v2.md section 4.2). */
+/** The error kinds of every procedure (api-v2.md section 4.2). */
 const COMMON_ERRORS: readonly ErrorKind[] = [
   "invalid_input",
   "request_body_unreadable",
@@ -119,7 +119,7 @@ function groupByStatus(kinds: readonly ErrorKind[]): KindsByStatus {
 
 const failuresOf = (procedure: AnyProcedure): KindsByStatus => groupByStatus([...COMMON_ERRORS, ...procedure.errors]);
 
-/** Those which most procedures answer in the same way; said once. */
+/** Failures that most procedures have in common, written once. */
 function commonFailures(procedures: readonly AnyProcedure[]): KindsByStatus {
   const common = groupByStatus(COMMON_ERRORS);
   const isUsed = ([status, kinds]: [number, readonly ErrorKind[]]) =>
@@ -127,7 +127,7 @@ function commonFailures(procedures: readonly AnyProcedure[]): KindsByStatus {
   return new Map([...common].filter(isUsed));
 }
 
-/** Of a shared answer, by any of its kinds. */
+/** The name of a shared response, by its first kind. */
 const nameOf = ([kind = "unexpected_error"]: readonly ErrorKind[]): string =>
   ERROR_KINDS[kind].title.replaceAll(" ", "");
 
@@ -185,7 +185,7 @@ const serviceOf = ({ path }: AnyProcedure): string => path.slice(0, path.indexOf
 
 const byPath = (a: AnyProcedure, b: AnyProcedure): number => (a.path < b.path ? -1 : 1);
 
-/** Built when first asked for: most processes never are. */
+/** Built when first requested, which most processes never see. */
 export function registerOpenApi(app: FastifyInstance, procedures: readonly AnyProcedure[]): void {
   let text: string | undefined;
   app.get("/openapi.json", (_request, reply) => {

@@ -18,12 +18,12 @@ import { createBodyReader, UNJUDGED_BYTES_MAX } from "./read-body.ts";
 import { compileBody } from "./validation.ts";
 
 /*
- * What stands before every handler, in the order of api-v2.md section 2; the first failure answers:
+ * The steps before every handler, in the order of api-v2.md section 2; the first failure answers:
  *
  *   1 deadline   2 size of the body   3 form of the Authorization header   4 body   5 root key, workspace   6 quota   7 handler
  *
- * The body has been read when `serve` begins, and was refused if it was too large. The way of a request whose root
- * key is known and whose workspace has no quota waits for nothing: no promise, no timer, no hook.
+ * The body has been read when `serve` begins, and was refused if it was too large. A request whose root
+ * key is cached and whose workspace has no quota waits for nothing: no promise, no timer, no hook.
  */
 
 export interface PipelineParts {
@@ -40,7 +40,7 @@ export function registerProcedures(
   procedures: readonly AnyProcedure[],
 ): void {
   const rootKeys = createRootKeys(parts.deps);
-  // The bytes as they are: what they say is looked at after the header, and by the rules of ours.
+  // The raw bytes: they are parsed after the header was checked, and by our own rules.
   app.removeAllContentTypeParsers();
   const readBytes = createBodyReader(async ({ headers }) => {
     const hash = readRootKeyHash(headers.authorization);
@@ -58,16 +58,16 @@ export function registerProcedures(
 
 type Answer = Promise<unknown> | DataJson;
 
-/** A request that got past the form of its header. */
+/** A request whose header has the right form. */
 interface Arrived {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly rootKeyHash: string;
-  /** Whose root key it came with; known when that was admitted. */
+  /** The workspace of its root key; set when that was admitted. */
   workspaceId: string | undefined;
 }
 
-/** What a request says besides who sends it. */
+/** The content of a request, without its sender. */
 interface Content {
   readonly body: unknown;
   readonly management: Management;
@@ -106,8 +106,8 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
   }
 
   /**
-   * Steps 4 to 7. Throws at once, or rejects later, with whatever the first failing step throws. What is wrong with the body is
-   * said before what is wrong with the root key; but a large body is read for those alone who have one.
+   * Steps 4 to 7. Throws synchronously, or rejects later, with the error of the first failing step. Problems of the body are
+   * reported before those of the root key; but a large body is read only for a sender with a valid root key.
    */
   function run(arrived: Arrived): Answer {
     const bytes = arrived.request.body as Buffer | undefined;
@@ -160,11 +160,11 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
   };
 }
 
-/** The body of an answer whose data are JSON already; a request id is of our own making and needs no escapes. */
+/** The body of a response whose data is JSON already. A request id is made by us and needs no escapes. */
 const toBodyText = ({ json }: DataJson, requestId: string): string =>
   `{"data":${json},"meta":{"requestId":"${requestId}"}}`;
 
-/** What fastify itself says of an object; a text is sent as it is. */
+/** The content type that fastify sets for an object; a text is sent unchanged. */
 const JSON_TYPE = "application/json; charset=utf-8";
 
 const toBody = (data: unknown, requestId: string) => ({ data, meta: { requestId } });
@@ -203,7 +203,7 @@ export function successBody(procedure: AnyProcedure): z.ZodType {
 
 const successSchema = (procedure: AnyProcedure): JsonSchema => responseSchema(successBody(procedure), "draft-7");
 
-/** When a request arrived, of `performance.now()`; and whether its head is one. */
+/** Records when a request arrived, by `performance.now()`, and checks its head. */
 export function registerArrival(app: FastifyInstance): void {
   app.decorateRequest("startedMs", 0);
   app.decorateRequest("discarded", undefined);

@@ -7,8 +7,8 @@ import { consumeQuota } from "../domain/ratelimits/counting.ts";
 const WINDOW_MS = 60_000;
 
 /**
- * Counts one request against the workspace's quota and tells the client where it stands (api-v2.md section 2.1). When the counter
- * cannot be read, the request is let through. Throws PublicError 429 for a request too many.
+ * Counts one request against the workspace's quota and sets the quota headers (api-v2.md section 2.1). When the counter
+ * cannot be read, the request is admitted. Throws PublicError 429 for a request beyond the quota.
  */
 export async function chargeQuota(
   deps: Deps,

@@ -4,31 +4,31 @@ import type { FastifyRequest } from "fastify";
 import { PublicError } from "../../core/errors.ts";
 
 /*
- * Reads the bytes of a body. A larger one is kept only if its sender has a root key: no one else can make the server hold
- * megabytes. What a stranger sends is counted all the same, for a body that is too large is refused before anything else
+ * Reads the bytes of a body. A larger one is kept only if its sender has a root key, so that no one else can make the server hold
+ * megabytes. A stranger's bytes are counted anyway, because a body that is too large is refused before anything else
  * (api-v2.md section 2).
  */
 
 export const BODY_BYTES_MAX = 10_485_760;
 
 /**
- * What is still read of a body that was refused for its length, and thrown away. A connection that is closed while its client
+ * How much of a refused body is read and discarded. A connection that is closed while its client
  * writes is reset, and a client that writes everything before it reads would lose the response.
  */
 const DISCARDED_BYTES_MAX = 67_108_864;
 const DISCARDED_MS_MAX = 20_000;
 
-/** So much is kept of anybody's body. One up to this size is also parsed before the root key is looked up. */
+/** A body up to this size is kept for every sender, and parsed before the root key is looked up. */
 export const UNJUDGED_BYTES_MAX = 262_144;
 
-/** Rejects when the sender has no root key that may be used now. */
+/** Rejects when the sender has no valid root key. */
 export type Judge = (request: FastifyRequest) => Promise<void>;
 
 type Done = (error: Error | null, body?: Buffer) => void;
 
 /**
- * Makes a content type parser of fastify, which returns the whole body. Fails with PublicError 413, with what the judge said of
- * the sender of a larger body, or with whatever broke the connection.
+ * Makes a content type parser for fastify, which returns the whole body. Fails with PublicError 413, with the judge's error for
+ * the sender of a larger body, or with the error of the connection.
  */
 export function createBodyReader(judge: Judge) {
   return (request: FastifyRequest, payload: IncomingMessage, done: Done): void => {
@@ -79,7 +79,7 @@ export function createBodyReader(judge: Judge) {
   };
 }
 
-/** Resolves when the body has ended, or as much of it as is worth waiting for. */
+/** Resolves when the body has ended, or the most that is discarded has been read. */
 function discard(payload: IncomingMessage): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let bytes = 0;
@@ -99,13 +99,13 @@ function discard(payload: IncomingMessage): Promise<void> {
   });
 }
 
-/** What follows on the connection is not looked at: the body may go on for longer than it is read. */
+/** Later requests on the connection are ignored, because the body may be longer than what is read of it. */
 const tooLarge = (): PublicError =>
   new PublicError("request_body_too_large", "The body is larger than 10,485,760 bytes.", {
     headers: { Connection: "close" },
   });
 
-/** Sends a whole answer at once, and ends it, with its connection, when the rest of the request has been read. */
+/** Sends a whole response at once, and ends it and its connection when the rest of the request has been read. */
 export function answerAhead(answer: string, discarded: Promise<void>): Readable {
   return Readable.from(
     (async function* () {
@@ -118,7 +118,7 @@ export function answerAhead(answer: string, discarded: Promise<void>): Readable 
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Set while the rest of a refused body is read: resolves when that is over. */
+    /** Set while the rest of a refused body is read; resolves when that is over. */
     discarded: Promise<void> | undefined;
   }
 }

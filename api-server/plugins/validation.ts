@@ -3,17 +3,17 @@ import type * as z from "zod";
 import { type ErrorEntry, PublicError } from "../../core/errors.ts";
 import { requestSchema } from "./json-schema.ts";
 
-/** At most so many entries are sent (api-v2.md section 4.1). */
+/** The most entries that are sent (api-v2.md section 4.1). */
 const ENTRIES_MAX = 50;
 
 /**
- * Above this only the first fault of a body is named: looking for all of them in an array of a hundred thousand wrong
- * items would cost a stranger nothing and us a lot.
+ * For larger bodies only the first fault is reported: finding all faults in an array of a hundred thousand wrong
+ * items would be cheap for a stranger and expensive for us.
  */
 const NAME_ALL_BYTES_MAX = 16_384;
 
 const COMMON: Options = {
-  // Said to readers of the OpenAPI document alone.
+  // Only for readers of the OpenAPI document.
   keywords: ["x-postern-addition"],
   // Where zod names a format it adds the pattern.
   validateFormats: false,
@@ -23,18 +23,18 @@ const COMMON: Options = {
   allowUnionTypes: true,
 };
 
-/** `verbose` puts the offending value beside each error: only its type or length is told, for it may be a secret. */
+/** `verbose` adds the wrong value to each error; only its type or length is reported, because it may be a secret. */
 const fast = new Ajv({ ...COMMON, allErrors: false, verbose: true });
 const thorough = new Ajv({ ...COMMON, allErrors: true, verbose: true });
 
-/** Fills in defaults in place. Throws PublicError `invalid_input` that names the faults. */
+/** Fills in defaults in place. Throws PublicError `invalid_input` with the faults. */
 export type BodyValidator = (body: unknown, bodyBytes: number) => void;
 
 /** Compiles the schema of a body. `path` is the procedure's, for the detail of the error. */
 export function compileBody(schema: z.ZodType, path: string): BodyValidator {
   const json: AnySchema = requestSchema(schema, "draft-7");
   const validate = fast.compile(json);
-  // Compiled when first needed, which for most procedures of most processes is never.
+  // Compiled when first needed, which most procedures in most processes never are.
   let validateAll: ValidateFunction | undefined;
   return (body, bodyBytes) => {
     if (validate(body)) return;
@@ -50,7 +50,7 @@ export function compileBody(schema: z.ZodType, path: string): BodyValidator {
   };
 }
 
-/** One entry per place, in the order found. */
+/** One entry per location, in the order found. */
 function toEntries(faults: readonly ErrorObject[]): ErrorEntry[] {
   const entries = new Map<string, ErrorEntry>();
   for (const fault of faults) {
@@ -61,7 +61,7 @@ function toEntries(faults: readonly ErrorObject[]): ErrorEntry[] {
   return [...entries.values()];
 }
 
-/** `/ratelimits/2/limit` becomes `body.ratelimits[2].limit`; a missing or unknown member is named as if it were there. */
+/** `/ratelimits/2/limit` becomes `body.ratelimits[2].limit`; a missing or unknown member is named as if it existed. */
 function locate({ instancePath, keyword, params }: ErrorObject): string {
   let location = "body";
   for (const step of instancePath.split("/").slice(1)) {

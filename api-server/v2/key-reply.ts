@@ -7,8 +7,8 @@ import type { RatelimitRow } from "../store/ratelimits.ts";
 import type { IdentityOut, KeyOut, RatelimitOut } from "./schemas.ts";
 
 /**
- * Keys as the API shows them (api-v2.md section 6.2), in the order given: one query for the parts of all of them. With a vault
- * also their strings, where they are recoverable.
+ * Returns keys in the form of the API (api-v2.md section 6.2), in the given order: one query for the parts of all. With a vault
+ * also their strings, if they are recoverable.
  */
 export async function describeKeys(
   deps: Deps,
@@ -32,7 +32,7 @@ export async function describeKeys(
   });
 }
 
-/** `trueRemaining` is what the shared counter says, which is ahead of what is stored. */
+/** `trueRemaining` comes from the shared counter, which is more recent than the row. */
 function toKeyOut(row: KeyRow, parts: KeyPartsRow | undefined, trueRemaining: number | undefined): KeyOut {
   const identity = toIdentity(row, parts?.identity_ratelimits ?? []);
   return {
@@ -86,6 +86,6 @@ export const toRatelimitOut = (row: RatelimitRow): RatelimitOut => ({
 const isEmpty = (meta: Readonly<Record<string, unknown>> | null): meta is null =>
   meta === null || Object.keys(meta).length === 0;
 
-/** Empty lists are left out of answers. */
+/** Empty lists are left out of responses. */
 const unlessEmpty = <Name extends string, Item>(name: Name, items: Item[]): { [name in Name]?: Item[] } =>
   items.length === 0 ? {} : ({ [name]: items } as { [name in Name]: Item[] });

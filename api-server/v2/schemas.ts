@@ -2,7 +2,7 @@ import * as z from "zod";
 import { EXPIRES_MAX_MS } from "../../core/keys/expires-max.ts";
 
 /*
- * The field types that procedures share (api-v2.md section 6). Bounds, descriptions and examples stand here once; validation and
+ * The field types that procedures share (api-v2.md section 6). Bounds, descriptions and examples are defined here once; validation and
  * the OpenAPI document are made from them.
  */
 
@@ -18,7 +18,7 @@ export const KeyId = z
   .describe("Id of the key, not its secret.")
   .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] });
 
-/** As apis.getApi and its like have it. */
+/** For apis.getApi and similar procedures. */
 export const ApiId = z
   .string()
   .min(8)
@@ -27,7 +27,7 @@ export const ApiId = z
   .describe("Id of the API.")
   .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] });
 
-/** As keys.createKey has it. */
+/** For keys.createKey. */
 export const ShortApiId = z
   .string()
   .min(3)
@@ -47,7 +47,7 @@ export const Slug = z
   .describe(SLUG_TEXT)
   .meta({ examples: ["documents.read"] });
 
-/** In keys.updateKey. */
+/** For keys.updateKey. */
 export const UpdateSlug = z
   .string()
   .min(3)
@@ -62,7 +62,7 @@ export const RoleName = z
   .max(128)
   .describe("Name of a role.")
   .meta({ examples: ["editor"] });
-/** In keys.updateKey. */
+/** For keys.updateKey. */
 export const UpdateRoleName = z
   .string()
   .min(1)
@@ -90,7 +90,7 @@ export const Expires = z
   .describe("When the key expires, Unix milliseconds. A past time makes it expired at once.")
   .meta({ examples: [1_893_456_000_000] });
 
-/** Members that are not known are ignored here. */
+/** Unknown members are ignored here. */
 export const RatelimitIn = z.object({
   name: z
     .string()
@@ -143,10 +143,10 @@ export const Credits = z.strictObject({
   refill: Refill.optional().describe("How credits come back. Not with unlimited ones."),
 });
 
-/** Procedures with nothing to tell answer with this. */
+/** The response data of procedures without a result. */
 export const Empty = z.strictObject({});
 
-/** A moment in an answer, Unix ms. */
+/** A time in a response, Unix ms. */
 export const unixMs = (description: string) =>
   z
     .int()
@@ -246,7 +246,7 @@ export const Cursor = z
   .describe("`pagination.cursor` of the page before.")
   .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] });
 
-/** What is trimmed of it, and that the empty text is none, is said in domain/search.ts. */
+/** See domain/lists/search.ts for trimming; the empty text means no search. */
 export const Search = z
   .string()
   .max(256)

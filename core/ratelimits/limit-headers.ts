@@ -1,8 +1,8 @@
 import type { Consumed, LimitCharge, LimitOutcome } from "../charges.ts";
 
 /*
- * What a client is told of a limit, by the gate and by the API alike: the `RateLimit-*` headers and the moment from which a
- * further try makes sense.
+ * What the gate and the API report about a limit: the `RateLimit-*` headers and the moment from which a retry
+ * makes sense.
  */
 
 /** One limit as the `RateLimit-*` headers show it. */
@@ -20,8 +20,8 @@ export const showLimit = (limit: number, { remaining, resetMs }: LimitOutcome, n
 });
 
 /**
- * Of several limits the one that headers show: one that refused before one that did not, then the one with the least left, then
- * the first. undefined when there is none.
+ * Returns the limit that the headers show: one that refused before one that passed, then the one with the least left, then
+ * the first. Returns undefined when there is none.
  */
 export function showTightest(
   limits: readonly LimitCharge[],
@@ -41,7 +41,7 @@ export function showTightest(
 const isTighter = (a: LimitOutcome, b: LimitOutcome): boolean =>
   a.passed === b.passed ? a.remaining < b.remaining : !a.passed;
 
-/** Adds the headers of a limit to a list of names and values by turns. */
+/** Adds the headers of a limit to a list of alternating names and values. */
 export function pushLimitHeaders(headers: string[], { limit, remaining, resetS }: ShownLimit): void {
   headers.push(
     "RateLimit-Limit",
@@ -54,8 +54,8 @@ export function pushLimitHeaders(headers: string[], { limit, remaining, resetS }
 }
 
 /**
- * When a refused charge is worth another try, Unix ms. A limit of 0, or a cost above the limit, never passes as things are; by
- * the next window the limit may have been changed.
+ * When a refused charge is worth a retry, Unix ms. A limit of 0, or a cost above the limit, never passes; but the limit may
+ * have been changed by the next window.
  */
 export const retryAtMs = ({ retryAtMs: atMs, resetMs }: LimitOutcome): number =>
   atMs === undefined || atMs === Number.POSITIVE_INFINITY ? resetMs : atMs;

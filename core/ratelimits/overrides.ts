@@ -10,8 +10,8 @@ const STAR = "*";
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
 
 /**
- * Matches by looking for each literal piece at its leftmost place. Leftmost is never worse than a later one (also with the
- * rule on line breaks: a later place can only work when the piece has none), so there is no backtracking.
+ * Searches for each literal piece at its leftmost place. Leftmost is never worse than a later one (also with the
+ * rule on line breaks: a later place can only work when the piece has none), so no backtracking is needed.
  */
 export function matchesPattern(pattern: string, identifier: string): boolean {
   let star = pattern.indexOf(STAR);
@@ -33,8 +33,8 @@ export function matchesPattern(pattern: string, identifier: string): boolean {
 }
 
 /**
- * The override that applies to the identifier: the one that is spelt exactly like it, else of the patterns that match the
- * one with the most literal characters, ties by the smaller id. Exact ones are usually found elsewhere, and not passed here.
+ * Returns the override that applies to the identifier: the exact one, otherwise the matching pattern
+ * with the most literal characters; ties are decided by the smaller id. Exact ones are usually looked up separately.
  */
 export function selectOverride(patterns: readonly OverrideRecord[], identifier: string): OverrideRecord | undefined {
   let best: OverrideRecord | undefined;

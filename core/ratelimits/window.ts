@@ -43,14 +43,14 @@ export function windowAt(nowMs: number, durationMs: number): { seq: number; star
   return { seq, startMs, resetMs: startMs + durationMs };
 }
 
-/** The counts as they stand in window `seq`, or as they are when they are of a later one. */
+/** Returns the counts rolled to window `seq`, or unchanged when they are of a later window. */
 export function rollCounts(counts: WindowCounts | undefined, seq: number): WindowCounts {
   if (counts === undefined) return { window: seq, current: 0, previous: 0 };
   if (counts.window >= seq) return counts;
   return { window: seq, current: 0, previous: counts.window === seq - 1 ? counts.current : 0 };
 }
 
-/** Decides one charge on one counter and says what the counter holds afterwards. */
+/** Decides one charge on one counter and returns the counts afterwards. */
 export function decideLimit({ limit, durationMs, counts, cost, nowMs }: LimitQuestion): LimitDecision {
   const rolled = rollCounts(counts, Math.floor(nowMs / durationMs));
   const effective = usedAt(rolled, { durationMs, nowMs }) + cost;
@@ -65,11 +65,11 @@ export function decideLimit({ limit, durationMs, counts, cost, nowMs }: LimitQue
 }
 
 /**
- * The first millisecond, not before `nowMs`, at which the charge passes if no other caller consumes in between; Infinity if it never
- * can. What others consume only makes it later, so a refusal may be repeated without asking until then.
+ * Returns the first millisecond, not before `nowMs`, at which the charge passes if no other caller consumes in between; Infinity if
+ * it never can. What others consume only makes it later, so a refusal may be repeated from a cache until then.
  *
- * What is used falls or stays with time, in a window and over its end, and two windows on it is nothing. So the moment is
- * found by halving, with the very function that decides: 32 steps for a window of a month, and no rounding of its own.
+ * The used amount never grows with time, within a window or over its end, and is 0 two windows later. So the moment is
+ * found by bisection, with the same function that decides: 32 steps for a window of a month, and no rounding of its own.
  */
 export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitQuestion): number {
   if (limit <= 0 || cost > limit) return Number.POSITIVE_INFINITY;
@@ -79,7 +79,7 @@ export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitQuesti
   let passesAt = (Math.max(counts.window, Math.floor(nowMs / durationMs)) + 2) * durationMs;
   while (passesAt - refusedAt > 1) {
     const between = refusedAt + Math.floor((passesAt - refusedAt) / 2);
-    // So far ahead that doubles are further than a millisecond apart, there is nothing in between.
+    // Far in the future doubles are more than a millisecond apart, and nothing is in between.
     if (between <= refusedAt || between >= passesAt) break;
     if (usedAt(counts, { durationMs, nowMs: between }) <= room) passesAt = between;
     else refusedAt = between;
@@ -87,7 +87,7 @@ export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitQuesti
   return passesAt;
 }
 
-/** What counts as used at a moment: `current` and the share of `previous` that the sliding window still covers. */
+/** Returns the used amount at a moment: `current` and the share of `previous` that the sliding window still covers. */
 export function usedAt(counts: WindowCounts, { durationMs, nowMs }: { durationMs: number; nowMs: number }): number {
   const seq = Math.floor(nowMs / durationMs);
   if (seq > counts.window + 1) return 0;
@@ -102,8 +102,8 @@ export function usedAt(counts: WindowCounts, { durationMs, nowMs }: { durationMs
 const SPLIT = 2 ** 16;
 
 /**
- * floor(amount × part / whole) for part ≤ whole. A product beyond 2^53 is not formed: it could round up, so that a full window
- * would count as one unit more than it holds. The division is done in steps then, as on paper, each of which a double holds.
+ * Returns floor(amount × part / whole) for part ≤ whole. A product beyond 2^53 is avoided: it could round up, so that a full window
+ * would count one unit too many. Then the division is done in steps, as on paper, each of which a double holds exactly.
  */
 function portionOf(amount: number, part: number, whole: number): number {
   const product = amount * part;

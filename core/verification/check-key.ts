@@ -6,14 +6,14 @@ import type { KeyView } from "./key-view.ts";
 export interface KeyCheck {
   readonly view: KeyView;
   readonly nowMs: number;
-  /** Without it the API's IP allow-list does not count: a pod whose policy does not say how the client's address is found. */
+  /** Without it the API's IP allow-list is not checked: for a pod whose policy does not say how to find the client's address. */
   readonly clientIp?: string | undefined;
   readonly query?: Query | undefined;
 }
 
 /**
- * Steps 7 to 11 of a verification (api-v2.md section 12), in their order: the first that refuses names the code. undefined: go
- * on to limits and credits. The caller has found the key, may see it, and has parsed the query.
+ * Steps 7 to 11 of a verification (api-v2.md section 12), in order: the first that refuses decides the code. undefined: continue
+ * with limits and credits. The caller has found the key, may see it, and has parsed the query.
  */
 export function checkKey({ view, nowMs, clientIp, query }: KeyCheck): Code | undefined {
   const { key, api } = view;
@@ -28,7 +28,7 @@ export function checkKey({ view, nowMs, clientIp, query }: KeyCheck): Code | und
   return undefined;
 }
 
-/** Lists are parts of cached records, so each is read once for as long as the record lives. */
+/** Lists are parts of cached records, so each is parsed once during the record's life. */
 const readLists = new WeakMap<readonly string[], AllowList>();
 
 interface AllowList {
@@ -38,8 +38,8 @@ interface AllowList {
 }
 
 /**
- * Whether the address is on the list, or in a range of it; an empty list allows all. An entry that cannot be read, such as one of a later
- * release, allows none.
+ * Whether the address is on the list, or in a range of it; an empty list allows all. An unreadable entry, such as one of a later
+ * release, matches nothing.
  */
 export function ipAllowed(list: readonly string[], clientIp: string): boolean {
   if (list.length === 0) return true;

@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-/** What a verification can end with (api-v2.md section 12). Which one is said first is decided by check-key.ts and conclude.ts. */
+/** The outcomes of a verification (api-v2.md section 12). check-key.ts and conclude.ts decide which one comes first. */
 export const Code = z.enum([
   "VALID",
   "NOT_FOUND",

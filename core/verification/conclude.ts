@@ -3,12 +3,12 @@ import { retryAtMs, wholeSecondsUntil } from "../ratelimits/limit-headers.ts";
 import { DAY_MS } from "../utc-date.ts";
 import type { Code } from "./codes.ts";
 
-/** What a verification can end with once the key itself has passed. */
+/** The outcomes of a verification whose key itself has passed. */
 export type CountedCode = Extract<Code, "VALID" | "RATE_LIMITED" | "USAGE_EXCEEDED">;
 
 /**
- * The code after counting: limits are judged first, then credits. Credits that cannot be read refuse; a caller whose policy lets
- * a request through without them passes none.
+ * The code after counting: limits come first, then credits. Unreadable credits refuse; a caller whose policy
+ * admits requests without them passes no credits.
  */
 export function codeAfterCounting({ passed, credits }: Pick<Consumed, "passed" | "credits">): CountedCode {
   if (!passed) return "RATE_LIMITED";
@@ -16,8 +16,8 @@ export function codeAfterCounting({ passed, credits }: Pick<Consumed, "passed" |
 }
 
 /**
- * Whole seconds, at least 1, until a refused request may pass: when the last of the refusing limits could. Credits come back by
- * themselves only with a refill, which is done after midnight UTC. undefined for what was not refused.
+ * Whole seconds, at least 1, until a refused request may pass: until the last of the refusing limits can. Credits increase by
+ * themselves only with a refill, after midnight UTC. Returns undefined for what was not refused.
  */
 export function retryAfterS(code: CountedCode, { limits, nowMs }: Consumed): number | undefined {
   if (code === "VALID") return undefined;

@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
 
-/* IP addresses, and ranges of them, as they are compared: whatever their spelling, and IPv4 within IPv6 as IPv4. */
+/* IP addresses and ranges in a form that can be compared: independent of spelling, and IPv4 mapped into IPv6 as IPv4. */
 
 export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;
 
@@ -11,8 +11,8 @@ export interface IpRange {
 }
 
 /**
- * The address that a text says; a zone is left out, and an IPv4 address mapped into IPv6 (a dual-stack socket reports its IPv4 peers
- * so) is that IPv4 address. undefined for anything else, also for the short and octal forms of IPv4, which have no one meaning.
+ * Parses an address. A zone is dropped, and an IPv4 address mapped into IPv6 (as a dual-stack socket reports IPv4 peers)
+ * becomes that IPv4 address. Returns undefined for anything else, also for the short and octal forms of IPv4, which are ambiguous.
  */
 export function parseIp(text: string): IpAddress | undefined {
   if (!text.includes(":")) return ipaddr.IPv4.isValidFourPartDecimal(text) ? ipaddr.IPv4.parse(text) : undefined;
@@ -23,12 +23,12 @@ export function parseIp(text: string): IpAddress | undefined {
 }
 
 /**
- * The canonical form of an address: dotted decimal for IPv4, eight groups of lower-case hexadecimal for IPv6. undefined for what is
- * no address.
+ * The canonical form of an address: dotted decimal for IPv4, eight groups of lower-case hexadecimal for IPv6. undefined if it is not
+ * an address.
  */
 export const canonicalIp = (text: string): string | undefined => parseIp(text)?.toNormalizedString();
 
-/** A range in CIDR notation (RFC 4632, 3.1; RFC 4291, 2.3), such as `10.0.0.0/8`; an address is the range of itself. */
+/** A range in CIDR notation (RFC 4632, 3.1; RFC 4291, 2.3), such as `10.0.0.0/8`; a single address is a range too. */
 export function parseIpRange(text: string): IpRange | undefined {
   const [addressText = "", bitsText, ...rest] = text.split("/");
   const address = parseIp(addressText);
@@ -36,7 +36,7 @@ export function parseIpRange(text: string): IpRange | undefined {
   const width = address.kind() === "ipv4" ? 32 : 128;
   if (bitsText === undefined) return { address, bits: width };
   if (!/^(?:0|[1-9]\d{0,2})$/.test(bitsText)) return undefined;
-  // Of IPv4 mapped into IPv6 the first 96 bits are the mapping.
+  // For IPv4 mapped into IPv6, the first 96 bits are the mapping.
   const bits = Number(bitsText) - (width === 32 && addressText.includes(":") ? 96 : 0);
   return bits >= 0 && bits <= width ? { address, bits } : undefined;
 }

@@ -6,11 +6,11 @@ export interface KeyParts {
   readonly workspace: WorkspaceRecord;
   readonly api: ApiRecord | undefined;
   readonly identity: IdentityRecord | undefined;
-  /** Roles that were deleted are left out. */
+  /** Without deleted roles. */
   readonly roles: readonly RoleRecord[];
 }
 
-/** A key with everything that its record refers to: all that a verification decides on. Built once, then cached. */
+/** A key with every record that it refers to: all data for the decision of a verification. Built once, then cached. */
 export class KeyView {
   readonly key: KeyRecord;
   readonly workspace: WorkspaceRecord;
@@ -23,7 +23,7 @@ export class KeyView {
   /** Names of the roles, sorted. */
   readonly roles: readonly string[];
   readonly grants: Grants;
-  /** What was made of this view, by the slot of its maker. */
+  /** Values derived from this view, by the slot of their maker. */
   readonly #made: unknown[] = [];
 
   constructor({ key, workspace, api, identity, roles }: KeyParts) {
@@ -39,8 +39,8 @@ export class KeyView {
   static #slots = 0;
 
   /**
-   * Returns a function that calls `make` once for each view and remembers what it returned, for as long as the view is cached:
-   * for what is the same in every answer or event of a key. To be called once per use, when a module loads.
+   * Returns a function that calls `make` once for each view and caches the result as long as the view:
+   * for what is the same in every response or event of a key. Call it once per use, at module load.
    */
   static remember<T extends object | string>(make: (view: KeyView) => T): (view: KeyView) => T {
     const slot = KeyView.#slots;

@@ -3,19 +3,19 @@ import type { KeyView } from "./key-view.ts";
 import { type LimitSelection, type RequestedLimit, type SelectedLimit, selectLimits } from "./select-limits.ts";
 
 /*
- * What a verification is charged: which limits are counted, with what cost, and how many credits are spent. A plan depends on
- * the key and on what is asked alone, so that it can be kept for as long as both live. Only the overrides of namespaces are
+ * The charges of a verification: which limits are counted, with what cost, and how many credits are spent. A plan depends only on
+ * the key and the request's parameters, so that it can be cached as long as both. Only the overrides of namespaces are
  * looked up for each request.
  */
 
 export interface ChargePlan {
-  /** What each of `limits` was made of, in the same order. */
+  /** The source of each entry of `limits`, in the same order. */
   readonly selected: readonly SelectedLimit[];
-  /** Limits by name: those of the key and its identity that apply by themselves, and those that were asked for; sorted by name. */
+  /** Limits by name: the automatic ones of the key and its identity, and the requested ones; sorted by name. */
   readonly limits: readonly LimitCharge[];
   /** Limits of namespaces, before their overrides. */
   readonly shared: readonly SharedLimit[];
-  /** undefined for a key with unlimited credits, and where nothing is spent. */
+  /** undefined for a key with unlimited credits, and when nothing is spent. */
   readonly credits: CreditCharge | undefined;
 }
 
@@ -24,14 +24,14 @@ export interface SharedLimit {
   readonly charge: LimitCharge;
 }
 
-/** Whether a plan charges anything; what charges nothing needs no counter. */
+/** Whether a plan charges anything; a plan that charges nothing needs no counters. */
 export const chargesAnything = ({ limits, shared, credits }: ChargePlan): boolean =>
   limits.length > 0 || shared.length > 0 || credits !== undefined;
 
-/** What a call of `keys.verifyKey` asks for. */
+/** The charges that a call of `keys.verifyKey` requests. */
 export interface CallCharges {
   readonly ratelimits: readonly RequestedLimit[];
-  /** 0 checks whether any are left. */
+  /** 0 checks whether any credits are left. */
   readonly creditCost: number;
 }
 

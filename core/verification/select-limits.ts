@@ -17,7 +17,7 @@ export interface SelectedLimit {
   readonly durationMs: number;
   readonly autoApply: boolean;
   readonly cost: number;
-  /** Whose counter: the identity's id for its limits, so that its keys share them, else the key's. */
+  /** The owner of the counter: the identity's id for its limits, so that its keys share them, otherwise the key's. */
   readonly identifier: string;
 }
 
@@ -72,7 +72,7 @@ export function selectLimits(view: KeyView, requested: readonly RequestedLimit[]
   return { limits: [...selected.values()].sort(byName) };
 }
 
-/** The identity's limits that hold for this key: those that no limit of the key itself shadows by its name. */
+/** The identity's limits that apply to this key: those whose name no limit of the key itself has. */
 export function effectiveIdentityLimits({ key, identity }: KeyView): RatelimitRecord[] {
   if (identity === undefined) return [];
   return identity.ratelimits.filter(({ name }) => !key.ratelimits.some((own) => own.name === name));

@@ -8,8 +8,8 @@ import type { Closeable } from "../closeable.ts";
 
 export interface ConsumeRequest {
   /**
-   * All or nothing. Two charges on one counter see each other's cost. The list is not changed afterwards: what was made of
-   * it is remembered.
+   * All or nothing. Two charges on one counter see each other's cost. The list must not be changed afterwards, because results
+   * derived from it are cached.
    */
   readonly limits: readonly LimitCharge[];
   /** Spent last, only when every limit passed; limits stay consumed when credits refuse. */
@@ -17,8 +17,8 @@ export interface ConsumeRequest {
 }
 
 /**
- * The shared store cannot be reached, or did not answer in time. What it comes to later is not counted; of what it had come to by
- * then, nothing is known.
+ * The shared store is unreachable, or did not answer in time. What it executes later is not counted; whether it had counted something
+ * by then is unknown.
  */
 export class CountersUnavailable extends Error {
   override name = "CountersUnavailable";

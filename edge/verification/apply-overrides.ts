@@ -6,11 +6,11 @@ import type { Projection } from "../projection/contract.ts";
 
 export interface AppliedLimit {
   readonly charge: LimitCharge;
-  /** undefined: the limit is charged as it was asked for. */
+  /** undefined: the limit is charged as requested. */
   readonly override: OverrideRecord | undefined;
 }
 
-/** The limits of namespaces with the overrides in force, in order; `unusable` when one of these cannot be known now. */
+/** Returns the limits of namespaces with the overrides in force, in order; `unusable` when one of these cannot be read now. */
 export async function applyOverrides(
   projection: Pick<Projection, "findOverride">,
   workspaceId: string,

@@ -7,7 +7,7 @@ import type { Projection } from "../projection/contract.ts";
 import { applyOverrides } from "./apply-overrides.ts";
 
 /*
- * Charges a plan in one round trip, and decides what is done when the shared counters cannot say. Limits that were counted stay
+ * Charges a plan in one round trip, and decides what to do when the shared counters are unreachable. Limits that were counted stay
  * counted when credits refuse.
  */
 
@@ -17,8 +17,8 @@ export interface CountingParts {
   /** Counts limits in this process, for `onCounterFailure: Local`. Does not need the shared store. */
   countLocally(limits: readonly LimitCharge[]): Promise<Consumed>;
   /**
-   * Has the credit counter of a key loaded and charges it. `unknown` when it is still not loaded; undefined when the key has
-   * unlimited credits by now, or is gone. May throw `CountersUnavailable`.
+   * Loads the credit counter of a key and charges it. `unknown` when it is still not loaded; undefined when the key is
+   * unlimited or deleted by now. May throw `CountersUnavailable`.
    */
   loadAndSpend(charge: CreditCharge): Promise<CreditOutcome | undefined>;
   /** Called each time that limits or credits could not be counted, with what is done instead. */
@@ -26,8 +26,8 @@ export interface CountingParts {
 }
 
 /**
- * `onCounterFailure` of limits: `Deny` refuses to decide, `Allow` lets through, `Local` counts in this process.
- * `onCreditFailure` of credits: `Deny` or `Allow`.
+ * `onCounterFailure` for limits: `Deny` does not decide, `Allow` admits, `Local` counts in this process.
+ * `onCreditFailure` for credits: `Deny` or `Allow`.
  */
 export type WithoutStore = Pick<CompiledPolicy, "onCounterFailure" | "onCreditFailure">;
 
@@ -42,23 +42,23 @@ export interface Counted {
   readonly code: CountedCode;
   /** The limits that were charged, with overrides: those of the plan by name, then those of namespaces. */
   readonly limits: readonly LimitCharge[];
-  /** undefined when the counters are away and the policy lets requests through uncounted. */
+  /** undefined when the counters are unreachable and the policy admits requests uncounted. */
   readonly consumed: Consumed | undefined;
   readonly spentCredits: number;
 }
 
-/** The counters cannot say, and the policy does not let the request through without them. */
+/** The counters are unreachable, and the policy does not admit the request without them. */
 export interface Uncountable {
   readonly kind: "uncountable";
   readonly what: "limits" | "credits";
-  /** What the store failed with; undefined when it answered and the credits are not loaded. */
+  /** The store's error; undefined when it answered and the credits are not loaded. */
   readonly cause: unknown;
 }
 
-/** Rejects only with faults of ours, and with what `loadAndSpend` throws. */
+/** Rejects only with our own faults, and with what `loadAndSpend` throws. */
 export function count(parts: CountingParts, counting: Counting): Promise<Counted | Uncountable> {
   const { workspaceId, plan } = counting;
-  // Most plans have no limits of namespaces; then nothing is looked up first.
+  // Most plans have no limits of namespaces, and then nothing is looked up first.
   if (plan.shared.length === 0) return consume(parts, counting, plan.limits);
   return applyOverrides(parts.projection, workspaceId, plan.shared).then((applied) =>
     "unusable" in applied
@@ -85,7 +85,7 @@ function consume(
   );
 }
 
-/** The limits have been charged; asking again for the credits alone charges nothing twice. */
+/** The limits have been charged; another call only for the credits charges nothing twice. */
 async function loadCredits(
   parts: CountingParts,
   { withoutStore }: Counting,
@@ -97,7 +97,7 @@ async function loadCredits(
     : conclude(limits, { ...consumed, credits }, charge);
 }
 
-/** Limits of namespaces count as the plan has them: their overrides may be unknown too. */
+/** Limits of namespaces are charged without overrides, because these may be unknown too. */
 async function countWithoutStore(
   parts: CountingParts,
   { plan, withoutStore }: Counting,

@@ -8,7 +8,7 @@ export interface RecordingParts {
   readonly decidedBy: string;
 }
 
-/** Queues the event of one verification of a known key, whatever was decided. */
+/** Queues the event of one verification of a known key, for every outcome. */
 export function recordVerification({ events, decidedBy }: RecordingParts, view: KeyView, happening: Happening): void {
   events.addLine(view.key.workspaceId, verificationLine(subjectOf(view), decidedBy, happening));
 }

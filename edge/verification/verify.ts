@@ -8,28 +8,28 @@ import type { Lookup } from "../projection/contract.ts";
 import { type Counted, type CountingParts, count, type Uncountable, type WithoutStore } from "./count.ts";
 
 /*
- * One verification of a key, for every caller: a rule of the gate, keys.verifyKey, and those that come after them. The steps
+ * One verification of a key, for every caller: a rule of the gate, keys.verifyKey, and later ones. The steps
  * and their order are here (api-v2.md section 12):
  *
- *   find the key   may the caller know of it   check the key   plan what is charged   count   the code
+ *   find the key   may the caller know of it   check the key   plan the charges   count   the code
  *
- * What differs between callers is a `Verification`, an adapter of six members. What a caller does with the verdict (an HTTP
+ * What differs between callers is a `Verification`, an adapter with six members. What a caller does with the verdict (an HTTP
  * status, a JSON body, an event) is its own.
  */
 
-/** One caller's question about one key. */
+/** One caller's verification of one key. */
 export interface Verification {
-  /** Without it the API's IP allow-list does not count. */
+  /** Without it the API's IP allow-list is not checked. */
   readonly clientIp: string | undefined;
-  /** Finds the key: at once when it is cached, so that most verifications wait for nothing. */
+  /** Finds the key: without a promise when it is cached, so that most verifications wait for nothing. */
   find(): Lookup<KeyView> | Promise<Lookup<KeyView>>;
-  /** Whether the caller may know that this key exists: another workspace's or API's is not found for most. */
+  /** Whether the caller may know that this key exists. For most callers a key of another workspace or API is not found. */
   maySee(key: KeyRecord): boolean;
-  /** The permissions that are asked for. Called only for a key that the caller may see; what it throws goes to the caller. */
+  /** The required permissions. Called only for a key that the caller may see; its errors go to the caller. */
   readQuery(): Query | undefined;
-  /** What is charged. Called only for a key that has passed every check; what it throws goes to the caller. */
+  /** The charges. Called only for a key that has passed every check; its errors go to the caller. */
   plan(view: KeyView): ChargePlan;
-  /** What is done with a plan when the shared counters are away. */
+  /** What happens to a plan when the shared counters are unreachable. */
   withoutStore(plan: ChargePlan): WithoutStore;
 }
 
@@ -42,20 +42,20 @@ export type Verdict =
   | {
       readonly kind: "decided";
       readonly code: Code;
-      /** undefined for a key that is not there, or that the caller may not know of. */
+      /** undefined for a key that does not exist, or that the caller may not know of. */
       readonly view: KeyView | undefined;
       /** undefined when nothing was counted: the key was refused before, or the plan was empty. */
       readonly counted: Counted | undefined;
     }
-  /** Nothing is known of the key now: neither that it exists nor that it does not. */
+  /** Nothing is known about the key now: neither that it exists nor that it does not. */
   | { readonly kind: "unknown"; readonly reason: string }
   | Uncountable;
 
 const NOT_FOUND: Verdict = { kind: "decided", code: "NOT_FOUND", view: undefined, counted: undefined };
 
 /**
- * Decides at once when the key is cached and nothing is counted, else later. Throws and rejects with what `verification` throws,
- * and with faults of ours; a store that is away is a verdict.
+ * Returns without a promise when the key is cached and nothing is counted. Throws and rejects with the errors of `verification`,
+ * and with our own faults; an unreachable store is a verdict.
  */
 export function verify(parts: VerifyParts, verification: Verification): Verdict | Promise<Verdict> {
   const found = verification.find();
@@ -64,7 +64,7 @@ export function verify(parts: VerifyParts, verification: Verification): Verdict 
     : decide(parts, verification, found);
 }
 
-/** All of a verification but the counting: what a connection that stays open is asked again. */
+/** A verification without the counting, for connections that stay open. */
 export async function verifyAgain(parts: Pick<VerifyParts, "nowMs">, verification: Verification): Promise<Verdict> {
   return check(parts, verification, await verification.find());
 }
@@ -82,14 +82,14 @@ function decide(parts: VerifyParts, verification: Verification, found: Lookup<Ke
   );
 }
 
-/** Everything that is not counted; `VALID` when the key passed. */
+/** All checks without the counting; `VALID` when the key passed. */
 function check({ nowMs }: Pick<VerifyParts, "nowMs">, verification: Verification, found: Lookup<KeyView>): Verdict {
   if (found.status === "absent") return NOT_FOUND;
   if (found.status === "unusable") return { kind: "unknown", reason: found.reason };
   const view = found.value;
-  // Another's key must not be told from one that does not exist, whatever else may be wrong with it.
+  // Another's key must look like one that does not exist, whatever else may be wrong with it.
   if (!verification.maySee(view.key)) return NOT_FOUND;
-  // A deleted API comes before what is wrong with the question.
+  // A deleted API comes before errors in the query.
   if (view.api === undefined) return NOT_FOUND;
   const query = verification.readQuery();
   const refusal = checkKey({ view, nowMs: nowMs(), clientIp: verification.clientIp, query });

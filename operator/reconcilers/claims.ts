@@ -4,20 +4,20 @@ import { stalled, type Verdict } from "./plan.ts";
 import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn } from "./raw-spec.ts";
 
 /*
- * Two manifests that claim one name in the store: which objects do, which of them has it, and whether it takes over what is there
- * already, is decided here for every kind.
+ * Two manifests that claim one name in the store: for every kind, this file decides which objects do, which of them owns it, and
+ * whether it takes over an existing object.
  *
- * Two others decide something else. core/manifests/check.ts looks at one manifest alone. source/directory/merge.ts chooses among
- * documents of one identity (kind, namespace, name): a cluster would have one object of them, and here they become one before anything
+ * Two other files decide other questions. core/manifests/check.ts checks a single manifest. source/directory/merge.ts chooses among
+ * documents of one identity (kind, namespace, name): a cluster would have one object of them, and they become one before anything
  * is claimed.
  */
 
 /**
- * What the objects of a kind want to be alone in having, read from a spec that need not be valid; undefined for an object that
- * claims nothing. Two objects of one kind are rivals when their texts are equal.
+ * The claim of an object, read from a spec that need not be valid; undefined for an object without a claim. Two objects of
+ * one kind are rivals when their claims are equal.
  */
 const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefined>> = {
-  // The store compares names of roles without regard to case.
+  // The store compares names of roles ignoring case.
   Role: (object) => roleNameIn(object)?.toLowerCase(),
   RatelimitNamespace: namespaceNameIn,
   RatelimitOverride: (object) => {
@@ -25,7 +25,7 @@ const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefin
     const identifier = identifierIn(object);
     return ref === undefined || identifier === undefined ? undefined : JSON.stringify([ref, identifier]);
   },
-  // Names of APIs need not be unique, but two policies of one team that make an API each under one name is a mistake.
+  // Names of APIs need not be unique, but two policies of one team that each make an API with one name are a mistake.
   ApiKeyPolicy: (object) => {
     const { name } = apiIn(object);
     return name === undefined ? undefined : JSON.stringify([object.metadata.namespace, name]);
@@ -34,7 +34,7 @@ const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefin
 
 export const claimOf = (object: ManifestObject): string | undefined => CLAIMS[object.kind](object);
 
-/** All objects of a kind that make one of these claims. */
+/** All objects of a kind with one of these claims. */
 export function claimantsOf(
   kind: Kind,
   claims: readonly (string | undefined)[],
@@ -47,13 +47,13 @@ export function claimantsOf(
   });
 }
 
-/** All objects that claim what this one claims, itself too; none when it claims nothing. */
+/** All objects with the same claim as this one, including itself; none when it has no claim. */
 export const rivalsOf = (object: ManifestObject, source: Pick<ManifestSource, "list">): readonly ManifestObject[] =>
   claimantsOf(object.kind, [claimOf(object)], source);
 
 /**
- * The claim is that of the object that was made first, and of two made at once that of the one with the smaller uid. Returns that
- * older rival of `object`, undefined when the claim is `object`'s own.
+ * The oldest object owns the claim; of two with the same age, the one with the smaller uid. Returns the older rival of
+ * `object`, or undefined when `object` owns the claim.
  */
 export function olderRival(object: ManifestObject, claimants: readonly ManifestObject[]): ManifestObject | undefined {
   let oldest = object;
@@ -67,14 +67,14 @@ function isOlder(a: ManifestObject, b: ManifestObject): boolean {
   return aMs === bMs ? a.metadata.uid < b.metadata.uid : aMs < bMs;
 }
 
-/** An object, and what the store and other objects have of what it claims. */
+/** An object, and what the store and other objects have for its claim. */
 export interface Claimed<Stored> {
   readonly object: ManifestObject;
-  /** Who the object is in the store. */
+  /** The object's manager name in the store. */
   readonly manager: string;
-  /** What the store has under the claim, or what the object has there. */
+  /** The store's object for the claim, or the one that this object manages. */
   readonly stored: Stored | undefined;
-  /** All objects that make the claim, this one too. */
+  /** All objects with the claim, including this one. */
   readonly claimants: readonly ManifestObject[];
 }
 
@@ -82,39 +82,39 @@ interface Managed {
   readonly manager: string | undefined;
 }
 
-/** What the object has under its claim; undefined when nothing, or when that is another's. */
+/** The store's object for the claim if this object manages it; otherwise undefined. */
 export const ownOf = <Stored extends Managed>({
   manager,
   stored,
 }: Pick<Claimed<Stored>, "manager" | "stored">): Stored | undefined =>
   stored?.manager === manager ? stored : undefined;
 
-/** Messages for the status, which say what to do about a conflict. A member that a kind leaves out is no conflict for that kind. */
+/** Messages for the status, which say how to resolve a conflict. A kind that leaves a member out does not have that conflict. */
 export interface ConflictTerms<Stored> {
   /** Another object is older and has the same claim; `rival` is its label. */
   readonly rival?: (rival: string) => string;
-  /** Another manager has it in the store. */
+  /** Another manager owns it in the store. */
   readonly managed?: (stored: Stored, manager: string) => string;
-  /** It is in the store, and no manifest manages it. */
+  /** It is in the store without a manager. */
   readonly unmanaged?: (stored: Stored) => Takeover;
 }
 
 export interface Takeover {
-  /** `spec.adopt`, of a kind that has it. */
+  /** `spec.adopt`, for kinds that have it. */
   readonly adopt: "match" | "override" | undefined;
-  /** The message when the spec does not ask for it. */
+  /** The message when the spec does not adopt it. */
   readonly unasked: string;
-  /** The message when only what equals the spec may be taken over, and this differs; undefined when it is equal. */
+  /** The message when only an equal object may be adopted, and this one differs; undefined when it is equal. */
   readonly differs?: string | undefined;
 }
 
-/** Pure. Why an object cannot have what it claims; undefined when it can, or has it already. */
+/** Returns why an object cannot have what it claims; undefined when it can, or has it already. Pure. */
 export function conflictOf<Stored extends Managed>(
   claimed: Claimed<Stored>,
   terms: ConflictTerms<Stored>,
 ): Verdict | undefined {
   const { object, stored, claimants } = claimed;
-  // An object keeps what it has in the store: a newcomer must not take away what is in force.
+  // An object keeps what it has in the store: a new manifest must not take over what is in force.
   if (ownOf(claimed) !== undefined) return undefined;
   const rival = olderRival(object, claimants);
   const message = rival === undefined ? heldBack(stored, terms) : terms.rival?.(labelOf(rival));

@@ -3,15 +3,15 @@ import { type Plan, progressing, released } from "./plan.ts";
 import { deletionPolicyOf } from "./spec.ts";
 
 export interface CleanUp<Stored, Action> {
-  /** What the object still has in the store, if anything. */
+  /** What the object still owns in the store, if anything. */
   readonly own: readonly (Stored | undefined)[];
-  /** What such a thing is called, for the status. */
+  /** The name of such a thing, for the status. */
   readonly noun: string;
   readonly status: object;
   readonly removal: (type: "delete" | "release", stored: Stored) => Action;
 }
 
-/** Pure. Of an object that is being deleted: what it has in the store goes with it, or is released, as `spec.deletionPolicy` says. */
+/** For an object that is being deleted: what it owns in the store is deleted or released, as `spec.deletionPolicy` says. Pure. */
 export function planCleanUp<Stored, Action>(
   object: ManifestObject,
   { own, noun, status, removal }: CleanUp<Stored, Action>,

@@ -8,14 +8,14 @@ import { mayRefer } from "./spec.ts";
 import { findOwned } from "./stored.ts";
 
 /*
- * References to a rate-limit namespace. The store says which one an object stands for: the one that it manages there. What the object
- * says of itself (its status, its annotations, a name that others have too) is not believed.
+ * References to a rate-limit namespace. The store decides which one an object stands for: the one that it manages there. What the
+ * object itself contains (its status, its annotations, a name that others have too) is not trusted.
  */
 
-/** What an object that refers to a RatelimitNamespace can know of it: the store's id, or why not yet. */
+/** The result of resolving a reference to a RatelimitNamespace: the store's id, or why there is none yet. */
 export type ResolvedNamespace = { readonly namespaceId: string } | { readonly verdict: Verdict };
 
-/** Of a RatelimitNamespace object; `from` is the Kubernetes namespace of the object that refers to it. */
+/** For a RatelimitNamespace object; `from` is the Kubernetes namespace of the referring object. */
 export async function resolveNamespace(
   target: ManifestObject,
   from: string,
@@ -28,14 +28,14 @@ export async function resolveNamespace(
   return { verdict: progressing("DependencyNotReady", `${labelOf(target)} is not ready yet.`) };
 }
 
-/** By its name in the store: of the object that manages it, which may not allow it, or one that was made through the API. */
+/** By its name in the store: one whose managing object may not allow it, or one that was made through the API. */
 export async function resolveNamespaceByName(
   name: string,
   from: string,
   ctx: Pick<Context, "api" | "cluster" | "source">,
 ): Promise<ResolvedNamespace> {
   const stored = await findNamespace(name, ctx);
-  // An id beats a name when one namespace's name is another's id.
+  // An id wins over a name when one namespace's name is another's id.
   if (stored === undefined || stored.name !== name) return { verdict: notThere(name, from, ctx) };
   const { namespaceId, manager } = stored;
   if (manager === undefined) return { namespaceId };
@@ -52,7 +52,7 @@ export async function resolveNamespaceByName(
 export const mayReferTo = (target: ManifestObject, from: string): boolean =>
   mayRefer(RatelimitNamespaceSpec, target, from);
 
-/** Pure. Why objects of the Kubernetes namespace `from` cannot use it now; undefined when they can. */
+/** Returns why objects of the Kubernetes namespace `from` cannot use it now; undefined when they can. Pure. */
 export function refusalOf(target: ManifestObject, from: string): Verdict | undefined {
   if (!mayReferTo(target, from)) {
     const message = `${labelOf(target)} does not allow objects of the namespace ${from} to refer to it. Add ${from} to its spec.allowedNamespaces.`;

@@ -1,10 +1,10 @@
 import type { WorkResult } from "../runtime/queue.ts";
 
 /*
- * What a planner concludes. The verdict is one of:
+ * The conclusion of a planner. The verdict is one of:
  *
- *   Ready        the store holds what the spec asks for
- *   Progressing  not yet; the operator tries again by itself
+ *   Ready        the store holds what the spec says
+ *   Progressing  not yet; the operator retries by itself
  *   Stalled      a person has to change the manifest, or to decide something
  */
 
@@ -31,11 +31,11 @@ export type Reason =
 export interface Verdict {
   readonly state: "Ready" | "Progressing" | "Stalled";
   readonly reason: Reason;
-  /** A sentence or two for the author of the manifest; says what to do. */
+  /** One or two sentences for the author of the manifest, which say what to do. */
   readonly message: string;
 }
 
-/** A condition beside those that every object has. */
+/** A condition in addition to those of every object. */
 export interface FurtherCondition {
   readonly type: "Accepted" | "Enforced" | "Refused" | "Bypassable" | "Stale";
   readonly status: "True" | "False" | "Unknown";

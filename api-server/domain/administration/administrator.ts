@@ -3,17 +3,17 @@ import type { Queryable } from "../../store/queryable.ts";
 import type { Transacting } from "../../store/transaction.ts";
 
 /*
- * Commands without a procedure in the API work directly on the database; access to it is the only permission they need. There is no root key, so nothing
- * asks for permissions; the row triggers tell the running system of each change, as they do for every other writer.
+ * Commands without a procedure in the API work directly on the database; access to it is the only permission they need. The row
+ * triggers announce each change to the running system, as for every other writer.
  */
 export interface Administrator extends Transacting {
-  /** Who it is, as the audit log will say. */
+  /** The actor in the audit log. */
   readonly actor: AuditActor;
   readonly nowMs: () => number;
   readonly randomBytes: (size: number) => Uint8Array;
 }
 
-/** Writes what an administrator did in the log of the workspace that it concerns, in the transaction that does it. */
+/** Writes an administrator's action to the audit log of its workspace, in the same transaction. */
 export function insertAdministration(
   tx: Queryable,
   { actor, nowMs, randomBytes }: Administrator,

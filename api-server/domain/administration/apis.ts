@@ -9,7 +9,7 @@ import {
 import { inTransaction } from "../../store/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** The list stands whole in the API's record, which every pod of the API keeps in memory. */
+/** The whole list is in the API's record, which every pod of the API keeps in memory. */
 export const IP_ALLOW_LIST_MAX = 100;
 
 const DEFAULT_PREFIX = /^[a-zA-Z0-9_]{1,8}$/;
@@ -18,7 +18,7 @@ const DEFAULT_PREFIX = /^[a-zA-Z0-9_]{1,8}$/;
 export const defaultPrefixProblem = (prefix: string): string | undefined =>
   DEFAULT_PREFIX.test(prefix) ? undefined : "a default prefix has 1 to 8 letters, digits and underscores";
 
-/** What is wrong with an IP allow-list; undefined when nothing is. An empty list lets every address through. */
+/** Returns what is wrong with an IP allow-list; undefined when it is valid. An empty list allows every address. */
 export function ipAllowListProblem(entries: readonly string[]): string | undefined {
   if (entries.length > IP_ALLOW_LIST_MAX) return `at most ${IP_ALLOW_LIST_MAX} addresses and ranges are possible`;
   const wrong = entries.find((entry) => parseIpRange(entry) === undefined);
@@ -27,8 +27,8 @@ export function ipAllowListProblem(entries: readonly string[]): string | undefin
 }
 
 /**
- * Changes what is given; what is so already is left alone. A manifest says nothing of these settings, so that a managed API is
- * no exception. undefined when the workspace has no such API.
+ * Changes the given settings; writes nothing when nothing changes. Manifests do not contain these settings, so a managed API can be
+ * changed too. Returns undefined when the workspace has no such API.
  */
 export async function changeApi(
   administrator: Administrator,

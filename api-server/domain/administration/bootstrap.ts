@@ -8,9 +8,9 @@ import { deleteRootKey, insertRootKey, upsertRootKey } from "../../store/root-ke
 import { findSetting, putSetting } from "../../store/settings.ts";
 import { findWorkspace, insertWorkspace } from "../../store/workspaces.ts";
 
-/* The first workspace and its root keys: what has to be there before anybody can call the API. */
+/* The first workspace and its root keys, without which the API cannot be called. */
 
-/** The workspace that is there from the beginning. */
+/** The workspace that exists from the beginning. */
 export const DEFAULT_WORKSPACE = "default";
 
 /** Shorter ones could be guessed: 22 characters of base 58 are 128 bits. */
@@ -20,7 +20,7 @@ const ID_BYTES = 24;
 const START_LENGTH = 4;
 const DEV_SETTING = "dev-root-key";
 
-/** The id of the workspace of this name, made when there is none. */
+/** Returns the id of the workspace with this name, and creates it if it is missing. */
 export async function ensureWorkspace(db: Pool, name: string): Promise<string> {
   await insertWorkspace(db, { id: makeId("workspace", randomBytes(ID_BYTES)), name, createdAt: Date.now() });
   const found = await findWorkspace(db, { workspace: name });
@@ -28,7 +28,7 @@ export async function ensureWorkspace(db: Pool, name: string): Promise<string> {
   return found.id;
 }
 
-/** Makes a root key. The secret is in the answer and nowhere else. */
+/** Creates a root key. Its string is only in the result. */
 export async function createRootKey(
   db: Queryable,
   options: { workspaceId: string; permissions: readonly string[]; name?: string; expiresAtMs?: number },
@@ -50,8 +50,8 @@ export async function createRootKey(
 }
 
 /**
- * Registers a root key whose secret comes from outside (POSTERN_ROOT_KEY), with every grant that this version knows.
- * Throws when it is too short to be a secret.
+ * Registers a configured root key (POSTERN_ROOT_KEY) with every grant of this version.
+ * Throws when it is too short to be secret.
  */
 export async function registerRootKey(db: Pool, options: { workspaceId: string; rootKey: string }): Promise<void> {
   const { workspaceId, rootKey } = options;
@@ -72,7 +72,7 @@ export async function registerRootKey(db: Pool, options: { workspaceId: string; 
   });
 }
 
-/** Makes the root key of this start of `postern dev`, and revokes the one that the last start made. */
+/** Creates the root key of this start of `postern dev`, and revokes that of the previous start. */
 export async function replaceDevRootKey(db: Pool, workspaceId: string): Promise<string> {
   const last = await findSetting<{ workspaceId: string; rootKeyId: string }>(db, DEV_SETTING);
   const { rootKeyId, rootKey } = await createRootKey(db, { workspaceId, permissions: ALL_GRANTS, name: "postern dev" });

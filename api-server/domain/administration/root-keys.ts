@@ -12,7 +12,7 @@ import { createRootKey } from "./bootstrap.ts";
 
 export const ROOT_KEY_NAME_LENGTH_MAX = 255;
 
-/** Makes a root key. The secret is in the answer and nowhere else. */
+/** Creates a root key. Its string is only in the result. */
 export async function issueRootKey(
   administrator: Administrator,
   options: { workspaceId: string; permissions: readonly string[]; name?: string; expiresAtMs?: number },
@@ -26,7 +26,7 @@ export async function issueRootKey(
   });
 }
 
-/** Changes what is given; what is so already is left alone. undefined when the workspace has no such root key. */
+/** Changes the given settings; writes nothing when nothing changes. Returns undefined when the workspace has no such root key. */
 export async function changeRootKey(
   administrator: Administrator,
   { workspaceId, rootKeyId, ...change }: RootKeyRef & { enabled?: boolean; expiresAt?: number | null },
@@ -48,7 +48,7 @@ export async function changeRootKey(
   });
 }
 
-/** Revokes a root key for good. undefined when the workspace has no such root key. */
+/** Revokes a root key permanently. Returns undefined when the workspace has no such root key. */
 export async function revokeRootKey(
   administrator: Administrator,
   ref: RootKeyRef,

@@ -10,12 +10,12 @@ import {
 } from "../../store/workspaces.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Requests per minute at most, far beyond what one installation serves. */
+/** The most requests per minute, far above what one installation serves. */
 export const QUOTA_MAX = 1_000_000_000;
 
 /**
- * The value of a label in Kubernetes, because manifests name workspaces by one. An underscore may stand within, but nothing that
- * begins like an id: where a name and an id are equal, the id wins.
+ * The form of a Kubernetes label value, because manifests name workspaces in a label. Underscores are allowed inside, but not a name
+ * that begins like an id, because an id wins over an equal name.
  */
 const NAME = /^(?!ws_)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 
@@ -25,7 +25,7 @@ export function workspaceNameProblem(name: string): string | undefined {
   return "a name has 1 to 63 letters, digits, dots, dashes and underscores, begins and ends with a letter or digit, and not with ws_";
 }
 
-/** Makes a workspace; undefined when there is one of this name already. */
+/** Creates a workspace. Returns undefined when one with this name exists. */
 export async function createWorkspace(
   administrator: Administrator,
   { name, quotaPerMinute }: { name: string; quotaPerMinute: number | null },

@@ -4,12 +4,12 @@ import type { Call } from "../../procedure.ts";
 import type { AuditEvent } from "../../store/audit.ts";
 import { findIdentityIdByExternalId, insertIdentity } from "../../store/identities.ts";
 
-/** As often as an identity may be deleted between being seen and being read before we give up. */
+/** How often an identity may be deleted between finding and reading it before we give up. */
 const ATTEMPTS_MAX = 5;
 
 /**
- * The id of the live identity with this external id, which is made when there is none; with the audit event of making it.
- * Callers who make the same one at the same time end on one.
+ * Returns the id of the live identity with this external id, and creates it if it is missing; with the audit event of creating it.
+ * Concurrent callers with the same external id get the same identity.
  */
 export async function ensureIdentity(
   tx: PoolClient,

@@ -2,15 +2,15 @@ import type { AuditEvent } from "../../store/audit.ts";
 import type { NewRatelimit, RatelimitRow } from "../../store/ratelimits.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 
-/** What happens to an identity's limits, each by its name. */
+/** The changes of an identity's limits, by name. */
 export interface LimitsPlan {
   readonly created: readonly NewRatelimit[];
-  /** With the ids that they have had. Those that stay as they are do not appear. */
+  /** With their former ids. Unchanged limits are not listed. */
   readonly updated: readonly NewRatelimit[];
   readonly deleted: readonly RatelimitRow[];
 }
 
-/** How to come from the limits that are there to those that are wanted: a name that stays keeps its id. */
+/** Returns the changes from the current limits to the wanted ones: a name that stays keeps its id. */
 export function planLimits(current: readonly RatelimitRow[], wanted: readonly NewRatelimit[]): LimitsPlan {
   const byName = new Map(current.map((one) => [one.name, one]));
   const created: NewRatelimit[] = [];
@@ -41,7 +41,7 @@ interface Named {
   readonly externalId: string;
 }
 
-/** The audit events of a plan that was carried out. */
+/** The audit events of an executed plan. */
 export const limitsChanged = (identity: Named, { created, updated, deleted }: Partial<LimitsPlan>): AuditEvent[] => [
   ...(created ?? []).map((limit) => limitChanged(identity, limit, { event: "ratelimit.create", done: "Created" })),
   ...(updated ?? []).map((limit) => limitChanged(identity, limit, { event: "ratelimit.update", done: "Updated" })),

@@ -8,9 +8,9 @@ import { inTransaction } from "../../store/transaction.ts";
 export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditRow | undefined) => Promise<void>;
 
 /**
- * A transaction that may change a key's credits, for which the shared counter is suspended; it is opened again when the
- * transaction has ended, either way. Should that fail, the next spender finds it suspended and has it loaded, so that the
- * caller is told how the transaction ended and not this.
+ * Runs a transaction that may change a key's credits, for which the shared counter is suspended; the counter is opened again after
+ * commit or rollback. If opening fails, the next spender finds it suspended and requests a load, so that the
+ * caller gets the result of the transaction and not this error.
  */
 export async function inCreditsTransaction<T>(
   deps: Deps,
@@ -21,13 +21,13 @@ export async function inCreditsTransaction<T>(
   try {
     return await inTransaction(deps, (tx) =>
       work(tx, async (change) => {
-        // Noted first: from here on the counter may be suspended, whatever else happens.
+        // Set first: from here on the counter may be suspended, even if the call fails.
         suspended = true;
         try {
           await deps.credits.change(tx, [key], change);
         } catch (error) {
-          // A store that does not answer now would keep the caller waiting a second time. A counter that it suspends later is
-          // opened when the next spender asks for it.
+          // Opening the counter would make the caller wait for the unreachable store a second time. If the store suspends the
+          // counter later, the next spender gets it opened.
           if (error instanceof CountersUnavailable) suspended = false;
           throw error;
         }

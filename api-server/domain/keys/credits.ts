@@ -1,7 +1,7 @@
 import type { CreditsState } from "../../../core/credits/credits.ts";
 import type { CreditRow } from "../../credits/service.ts";
 
-/** Credits as the rules of core/credits see them, from how they are stored: an amount without a day is daily. */
+/** Converts stored credits to the form of core/credits: an amount without a day is a daily refill. */
 export function toCreditsState(row: CreditRow | undefined): CreditsState {
   if (row === undefined) return { remaining: null };
   const { remaining, refillAmount, refillDay } = row;
@@ -15,7 +15,7 @@ export function toCreditsState(row: CreditRow | undefined): CreditsState {
   };
 }
 
-/** The other way round; undefined is unlimited. */
+/** The inverse; undefined means unlimited. */
 export function toCreditRow({ remaining, refill }: CreditsState): CreditRow | undefined {
   if (remaining === null) return undefined;
   return { remaining, refillAmount: refill?.amount ?? null, refillDay: refill?.refillDay ?? null };

@@ -12,10 +12,10 @@ import { toCreditRow } from "./credits.ts";
 import { ensureImportParts, type ImportParts, type NamedPart } from "./import-parts.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";
 
-/** So many keys to a statement: enough that the round trips do not count, and few enough that none takes long. */
+/** Keys per statement: enough to make round trips cheap, and few enough to keep each statement short. */
 const BATCH = 1000;
 
-/** As the request has it. */
+/** As in the request. */
 export interface KeyToImport {
   readonly name?: string | undefined;
   readonly externalId?: string | undefined;
@@ -28,7 +28,7 @@ export interface KeyToImport {
   readonly ratelimits?: readonly WantedRatelimit[] | undefined;
 }
 
-/** A row that is to be, and what the audit log says of it. */
+/** A row to be inserted, with its audit events. */
 interface Prepared {
   readonly row: ImportedKey;
   readonly permissions: readonly NamedPart[];
@@ -63,7 +63,7 @@ export async function importKeys(
     const ids = await insertImportedKeys(tx, { ...target, today: utcDate(createdAt), keys: rows });
     for (const id of ids) inserted.add(id);
   }
-  // Somebody else may have taken a hash since it was looked for: that key is theirs.
+  // Another transaction may have taken a hash meanwhile: that key is not ours.
   const ours = keys.filter(({ row }) => inserted.has(row.id));
   await insertAudit(tx, call, [...parts.events, ...ours.flatMap((key) => toEvents(key, api))]);
   return new Map(ours.map(({ row: { hash, id } }) => [hash, id]));
@@ -96,7 +96,7 @@ function prepare(
   return { row, permissions, roles };
 }
 
-/** Each once, however often and in whatever case it is named. */
+/** Returns each part once, however often and in whichever case it is named. */
 function pick(known: ReadonlyMap<string, NamedPart>, names: readonly string[]): NamedPart[] {
   const picked = new Map<string, NamedPart>();
   for (const name of names) {

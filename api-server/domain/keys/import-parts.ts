@@ -10,11 +10,11 @@ import { MANAGED } from "../managed/things.ts";
 import { ensurePermissions } from "../permissions/permission-links.ts";
 
 /*
- * What imported keys name, found for all of them at once. What the workspace does not have yet is made; callers who make the
- * same things at the same time end on the same rows.
+ * The parts that imported keys name, looked up for all of them at once. Missing ones are created; concurrent callers with the
+ * same names get the same rows.
  */
 
-/** As often as something may vanish between being made by another and being read before we give up. */
+/** How often a row may be deleted between being created by another transaction and being read before we give up. */
 const ATTEMPTS_MAX = 5;
 
 type Acting = Pick<Call<unknown>, "caller" | "deps" | "require">;
@@ -33,11 +33,11 @@ export interface NamedPart {
 export interface ImportParts {
   /** Ids by external id. */
   readonly identityIds: ReadonlyMap<string, string>;
-  /** By slug in lower case; the name is the slug as it is stored. */
+  /** By slug in lower case; the name is the slug as stored. */
   readonly permissions: ReadonlyMap<string, NamedPart>;
-  /** By name as it was asked for. */
+  /** By the name in the request. */
   readonly roles: ReadonlyMap<string, NamedPart>;
-  /** What was made. */
+  /** The audit events of what was created. */
   readonly events: readonly AuditEvent[];
 }
 
@@ -46,7 +46,7 @@ export async function ensureImportParts(tx: PoolClient, call: Acting, keys: read
   const roleNames = new Set(keys.flatMap((key) => key.roles ?? []));
   const slugs = keys.flatMap((key) => key.permissions ?? []);
   const externalIds = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
-  // Roles, permissions, identities: who makes several of them does so in this order, lest two wait for one another.
+  // Roles, permissions, identities: always created in this order, to avoid deadlock.
   const roles = await ensureRoles(tx, call, { names: [...roleNames], events });
   const { permissions, events: made } = await ensurePermissions(tx, call, slugs);
   for (const event of made) events.push(event);
@@ -72,7 +72,7 @@ async function ensureRoles(
     for (const row of asked) if (row.id !== null) roles.set(row.asked, { id: row.id, name: row.name });
     const unknown = missing.filter((name) => !roles.has(name));
     if (unknown.length === 0) return roles;
-    // Of names that differ in their case the database makes one; the next round finds it for all of them.
+    // Of names that differ only in case the database creates one; the next round finds it for all of them.
     const inserted = await insertRolesForNames(tx, {
       workspaceId,
       createdAt: deps.nowMs(),
@@ -101,7 +101,7 @@ async function ensureIdentities(
       createdAt: deps.nowMs(),
       identities: unknown.map((externalId) => ({ id: makeId("identity", deps.randomBytes(16)), externalId })),
     });
-    // One by one: they may be more than a call can have arguments.
+    // One by one, because there may be more than a call can have arguments.
     for (const { id, external_id: externalId } of inserted) {
       ids.set(externalId, id);
       events.push(identityCreated({ id, externalId }));

@@ -4,8 +4,8 @@ import type { Grants, NeededPermission } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 
 /**
- * What has to hold before a key is stored recoverably or given back, in the order in which it is said: the server has
- * encryption keys, the root key may, the API wants it.
+ * Checks what is needed to store or return a recoverable key, in this order: the server has encryption keys, the root key has the
+ * permission, the API has key encryption.
  * @throws PublicError 412, 403, 412.
  */
 export function requireKeyEncryption<Needed extends NeededPermission>(

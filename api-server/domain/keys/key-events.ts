@@ -14,14 +14,14 @@ export const keyCreated = (key: Named, api: Named): AuditEvent => ({
   ],
 });
 
-/** A permission, by its slug, or a role, by its name, was given to a key. */
+/** A permission (by its slug) or a role (by its name) was given to a key. */
 export const connectedToKey = (keyId: string, part: { type: "permission" | "role" } & Named): AuditEvent => ({
   event: `authorization.connect_${part.type}_and_key`,
   description: `Connected ${part.type} ${part.id} and key ${keyId}`,
   targets: [{ type: "key", id: keyId }, part],
 });
 
-/** The same link, taken away. */
+/** The same link was removed. */
 export const disconnectedFromKey = (keyId: string, part: { type: "permission" | "role" } & Named): AuditEvent => ({
   event: `authorization.disconnect_${part.type}_and_key`,
   description: `Disconnected ${part.type} ${part.id} and key ${keyId}`,

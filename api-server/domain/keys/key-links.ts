@@ -12,25 +12,25 @@ import { MANAGED } from "../managed/things.ts";
 import { connectedToKey, disconnectedFromKey } from "./key-events.ts";
 
 /*
- * The links of a key to its direct permissions and to its roles. Six procedures change them; each says which links the key is
- * to have, and what is here finds the difference and writes that alone, so that a call that is repeated changes nothing.
+ * The links of a key to its direct permissions and to its roles. Six procedures change them; each defines the wanted links, and
+ * this file writes only the difference, so that a repeated call changes nothing.
  */
 
-/** One sort of links: how they are read and written, and what the audit log calls what is at their end. */
+/** One kind of links: how they are read and written, and the audit log's name for what they lead to. */
 interface LinkSort<End extends { readonly id: string }> {
   readonly list: (tx: PoolClient, key: KeyRef) => Promise<End[]>;
   readonly replace: (tx: PoolClient, key: KeyRef, ids: readonly string[]) => Promise<void>;
   readonly toTarget: (end: End) => { readonly type: "permission" | "role"; readonly id: string; readonly name: string };
 }
 
-/** In the order of the slugs. */
+/** Sorted by slug. */
 export const permissionLinks: LinkSort<PermissionRow> = {
   list: listPermissionsOfKey,
   replace: (tx, key, permissionIds) => replaceKeyPermissions(tx, { ...key, permissionIds }),
   toTarget: ({ id, slug }) => ({ type: "permission", id, name: slug }),
 };
 
-/** In the order of the names. */
+/** Sorted by name. */
 export const roleLinks: LinkSort<RoleRow> = {
   list: listRolesOfKey,
   replace: (tx, key, roleIds) => replaceKeyRoles(tx, { ...key, roleIds }),
@@ -38,8 +38,8 @@ export const roleLinks: LinkSort<RoleRow> = {
 };
 
 /**
- * The key of the call, locked: calls for one key follow each other, so that each sees what the one before it left.
- * @param needs what the root key must be allowed, of the key's API where that matters.
+ * The key of the call, locked, so that concurrent calls for one key run one after another and see each other's result.
+ * @param needs the permissions that the root key needs, on the key's API where that applies.
  * @throws PublicError 404 `key_not_found`, then 403.
  */
 export async function lockKeyToLink<Needed extends NeededPermission>(
@@ -54,15 +54,15 @@ export async function lockKeyToLink<Needed extends NeededPermission>(
 }
 
 export interface Relinking<End> {
-  /** What the key is to be linked with, from what it is linked with now. The same one twice is meant once. */
+  /** The wanted links, given the current ones. Duplicates count once. */
   readonly wanted: (held: readonly End[]) => readonly End[];
-  /** Of what came into being for it, and stands between the links that go and those that come. */
+  /** Events of objects that were created for it; logged between the removed and the added links. */
   readonly events?: readonly AuditEvent[];
 }
 
 /**
  * Replaces the links of a locked key, and writes one audit row for each that is added or removed.
- * @returns what the key is linked with afterwards.
+ * @returns the links of the key afterwards.
  * @throws PublicError 409 `managed_elsewhere` or `managed_exists`.
  */
 export async function relinkKey<End extends { readonly id: string }>(

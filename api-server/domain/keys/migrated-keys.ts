@@ -6,9 +6,9 @@ import { isUniqueViolation } from "../../store/unique-violation.ts";
 
 /**
  * Handles the first use of a key that was imported by a migration: from here on it is found by its own hash,
- * also by the pods. Of several who present it at once one does so, and all find it.
+ * also by the pods. Of several concurrent uses one rewrites it, and all find it.
  * @param presented.hash of the whole key.
- * @returns whether there is a key to be found by that hash now.
+ * @returns whether a key can be found by that hash now.
  */
 export async function takeOverMigratedKey(
   deps: Pick<Deps, "db" | "projection" | "wakeRelay">,
@@ -17,7 +17,7 @@ export async function takeOverMigratedKey(
     readonly migrationId: string;
     readonly key: string;
     readonly hash: string;
-    /** Asked before anything is written. */
+    /** Called before anything is written. */
     readonly mayVerify: (apiId: string) => boolean;
   },
 ): Promise<boolean> {
@@ -31,7 +31,7 @@ export async function takeOverMigratedKey(
     try {
       await inTransaction(deps, (tx) => rewriteMigratedKey(tx, rewrite));
     } catch (error) {
-      // The whole key is some other one's already, which may not be seen from here: that of another workspace, or a deleted one.
+      // Another key has this hash, which is not visible here: one of another workspace, or a deleted one.
       if (isUniqueViolation(error, "keys_hash_key")) return false;
       throw error;
     }

@@ -7,13 +7,13 @@ const BYTE_LENGTH_DEFAULT = 16;
 
 export interface DrawnKey {
   readonly keyId: string;
-  /** The secret. */
+  /** The key string. */
   readonly key: string;
   readonly hash: string;
   readonly start: string;
 }
 
-/** A new id and secret; what is not said is as the API has it. */
+/** Returns a new id and key string; what is not given is taken from the API's defaults. */
 export function drawKey(
   { randomBytes }: Pick<Deps, "randomBytes">,
   api: Pick<ApiRow, "default_prefix" | "default_byte_length">,

@@ -9,8 +9,8 @@ import {
 } from "../../store/key-secrets.ts";
 
 /**
- * The strings of those keys that are recoverable, by key id. One that cannot be decrypted counts as none, which is logged:
- * its encryption key was taken away too early, or somebody changed the row.
+ * Returns the strings of those keys that are recoverable, by key id. One that cannot be decrypted is left out and logged:
+ * its encryption key was removed too early, or the row was changed by others.
  */
 export async function decryptKeys(
   deps: Pick<Deps, "db" | "rarely" | "log">,
@@ -29,9 +29,9 @@ export async function decryptKeys(
 
 export interface Reencrypted {
   readonly reencrypted: number;
-  /** Ids of keys whose string no configured encryption key opens. They are left as they are. */
+  /** Ids of keys whose string cannot be decrypted with any configured encryption key. They are not changed. */
   readonly undecipherable: readonly string[];
-  /** Where the next batch begins; undefined when this was the last one. */
+  /** The start of the next batch; undefined when this was the last one. */
   readonly cursor: string | undefined;
 }
 

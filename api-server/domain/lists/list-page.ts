@@ -1,14 +1,14 @@
 import type { Placed } from "../../store/fitting.ts";
 
 /**
- * What the items of one page are together at most, bytes, where their makers decide how large each is. A page holds one item in any
- * case; the others begin the next page.
+ * The most bytes of all items of one page, for items whose size callers decide. A page holds at least one item; the others begin the
+ * next page.
  */
 export const PAGE_BYTES_MAX = 4_194_304;
 
 /**
- * Where the page after these rows begins; undefined when there is none. `ids` are those of the page and the next one's first, of
- * which the rows up to some place were read. An id that was deleted meanwhile is a good place to begin at.
+ * Returns the cursor of the page after these rows; undefined when there is none. `ids` are those of the page plus the first of the
+ * next; the rows cover a part of them. A cursor may be the id of a row that was deleted meanwhile.
  */
 export function nextCursor(ids: readonly string[], rows: readonly Placed[], limit: number): string | undefined {
   const place = rows.at(-1)?.place ?? 0;

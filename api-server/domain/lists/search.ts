@@ -7,8 +7,8 @@ import type { Queryable } from "../../store/queryable.ts";
 const SEARCH_MS_MAX = 5000;
 
 /**
- * The rows of a page of a list: all that there are from its beginning on when `search` is left out or blank, else those that
- * fit it.
+ * Reads a page of a list: all rows from its start on when `search` is left out or blank, otherwise those that
+ * match it.
  * @throws PublicError 408 `request_timeout` when the search takes too long.
  */
 export async function readPage<Row>(

@@ -8,10 +8,10 @@ import type { Holdable, ManagedRow, ManagedThing, NamedObject } from "../managed
 const HOLDERS_PER_TRANSACTION = 2000;
 
 /**
- * Takes something that is about to be deleted from the keys that hold it, when these are too many for the transaction that deletes
- * it: one over a million links would hold its locks and its snapshot for most of a minute. Should the caller not get to the end,
- * the keys that have lost it by then go without it, and the next call goes on from there.
- * @throws PublicError the 404 of its kind, or 409 `managed_elsewhere`, before anything is taken.
+ * Removes an object that will be deleted from the keys that hold it, when these are too many for the deleting
+ * transaction: one with a million links would hold its locks and its snapshot for most of a minute. If the call is interrupted,
+ * the keys processed so far have lost it, and the next call continues.
+ * @throws PublicError the 404 of its kind, or 409 `managed_elsewhere`, before anything is removed.
  */
 export async function takeFromManyHolders<Row extends ManagedRow>(
   call: Call<unknown>,

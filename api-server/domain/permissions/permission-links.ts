@@ -10,22 +10,22 @@ import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/things.ts";
 import { roleNotFound } from "../refusals/not-found.ts";
 
-/** As often as a permission may vanish between being seen and being read before we give up. */
+/** How often a permission may be deleted between finding and reading it before we give up. */
 const ATTEMPTS_MAX = 5;
 
 type Acting<Needed extends NeededPermission> = Pick<Call<unknown>, "caller" | "deps"> & Pick<Grants<Needed>, "require">;
 
 export interface EnsuredPermissions {
-  /** All that were asked for, in the order of their slugs; spelt as they are stored. */
+  /** All requested permissions, sorted by slug, spelt as stored. */
   readonly permissions: readonly PermissionRow[];
-  /** `permission.create` for each that was made by this call. */
+  /** `permission.create` for each that this call created. */
   readonly events: readonly AuditEvent[];
 }
 
-/** Slugs are ASCII, so that this folds them as the database does. */
+/** Slugs are ASCII, so this ignores case exactly as the database does. */
 const foldCase = (slug: string): string => slug.toLowerCase();
 
-/** A slug that is repeated, also in another case, is meant once: in its first spelling. */
+/** Duplicate slugs, also in another case, count once, in their first spelling. */
 function distinctSlugs(slugs: readonly string[]): string[] {
   const byFolded = new Map<string, string>();
   for (const slug of slugs) {
@@ -41,8 +41,8 @@ const missingSlugs = (wanted: readonly string[], permissions: readonly Permissio
 };
 
 /**
- * For procedures that have to say 403 before they look at anything else.
- * @throws PublicError 403 when one of the slugs is new to the workspace and the root key lacks what new ones need.
+ * For procedures that must check permissions before anything else.
+ * @throws PublicError 403 when one of the slugs is new to the workspace and the root key lacks the permission to create it.
  */
 export async function requireForNewSlugs<Needed extends NeededPermission>(
   db: Queryable,
@@ -57,9 +57,9 @@ export async function requireForNewSlugs<Needed extends NeededPermission>(
 }
 
 /**
- * The permissions with these slugs; those that the workspace does not have yet are made, named by their slug. Callers
- * who make the same ones at the same time end on the same rows.
- * @param options.newSlugsNeed what the root key must be allowed when a slug is new; not asked for when left out.
+ * Returns the permissions with these slugs. Missing ones are created, named by their slug. Concurrent callers
+ * with the same slugs get the same rows.
+ * @param options.newSlugsNeed the permission that a new slug needs; not checked when left out.
  * @throws PublicError 403 before anything is written.
  */
 export async function ensurePermissions<Needed extends NeededPermission>(
@@ -92,8 +92,8 @@ export async function ensurePermissions<Needed extends NeededPermission>(
 }
 
 /**
- * The roles of these names, whose case does not count, in the order of their names. Roles are never made on the way.
- * @throws PublicError 404 when the workspace has no role of one of the names.
+ * Returns the roles with these names, ignoring case, sorted by name. Roles are never created implicitly.
+ * @throws PublicError 404 when the workspace has no role with one of the names.
  */
 export async function getRolesByName(db: Queryable, workspaceId: string, names: readonly string[]): Promise<RoleRow[]> {
   if (names.length === 0) return [];

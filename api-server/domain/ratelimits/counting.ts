@@ -7,11 +7,11 @@ import { noteRarely } from "../../note-rarely.ts";
 type CountingDeps = Pick<Deps, "projection" | "counters" | "credits" | "log" | "rarely" | "nowMs">;
 
 /**
- * While the shared store is lost, each process decides limits by what it knows itself (api-v2.md section 9.1), so that several may
+ * While the shared store is unreachable, each process decides limits by its own counts (api-v2.md section 9.1), so that several may
  * together admit more than the limit.
  */
 export const LIMITS_ALONE: WithoutStore = { onCounterFailure: "Local", onCreditFailure: "Deny" };
-/** Credits are never given without the store, and limits are not counted for a call that cannot be decided. */
+/** Credits are never granted without the store, and no limits are counted for a call that cannot be decided. */
 export const WITH_CREDITS: WithoutStore = { onCounterFailure: "Deny", onCreditFailure: "Deny" };
 const QUOTA: WithoutStore = { onCounterFailure: "Allow", onCreditFailure: "Deny" };
 
@@ -20,7 +20,7 @@ const UNCOUNTED = {
   Allow: "quotas not counted: the shared counters are away",
 } as const;
 
-/** How an api-server counts. One is made for each call that counts; it holds nothing but the server's parts. */
+/** How an api-server counts. Created for each call that counts; it holds only the server's parts. */
 export class ServerCounting implements VerifyParts {
   readonly projection: Deps["projection"];
   readonly counters: Deps["counters"];
@@ -38,7 +38,7 @@ export class ServerCounting implements VerifyParts {
     return this.counters.consume({ limits: limits.map((charge) => ({ ...charge, accuracy: "local" })) });
   }
 
-  /** A key whose credits are changed all the time is charged in between. */
+  /** Charges between two changes, for a key whose credits change all the time. */
   async loadAndSpend(charge: CreditCharge): Promise<CreditOutcome | undefined> {
     const { counters, credits } = this.#deps;
     const spent = await credits.loadAndSpend(charge, () => counters.consume({ limits: [], credits: charge }));
@@ -46,7 +46,7 @@ export class ServerCounting implements VerifyParts {
   }
 
   onUncounted(_what: "limits" | "credits", done: WithoutStore["onCounterFailure"], cause: unknown): void {
-    // A refusal is an error of its own, which is logged where it is answered.
+    // A refusal throws its own error, which is logged where it is answered.
     if (done === "Deny") return;
     noteRarely(this.#deps, {
       reason: cause instanceof Error ? cause.message : String(cause),
@@ -57,7 +57,7 @@ export class ServerCounting implements VerifyParts {
 
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
-/** Consumes limits, all or none; while the shared store is away by what this process knows itself. */
+/** Consumes limits, all or none; by this process's own counts while the shared store is unreachable. */
 export async function consumeLimits(
   deps: CountingDeps,
   workspaceId: string,
@@ -68,7 +68,7 @@ export async function consumeLimits(
   return consumed;
 }
 
-/** Counts against a workspace's quota; undefined when the shared store is away, because a quota is not worth an outage. */
+/** Counts against a workspace's quota. Returns undefined when the store is unreachable: a quota must not cause an outage. */
 export const consumeQuota = (
   deps: CountingDeps,
   workspaceId: string,

@@ -6,9 +6,9 @@ import { type AppliedLimit, applyOverrides } from "../../../edge/verification/ap
 import type { Call } from "../../procedure.ts";
 import { notKnown } from "../refusals/lookups.ts";
 
-/* What the procedures that limit by namespace have in common: which limit applies, and what is recorded of it. */
+/* Shared by the procedures that limit by namespace: which limit applies, and the event of it. */
 
-/** As requests have it; the duration is in ms. */
+/** As in requests; the duration is in ms. */
 export interface LimitRequest {
   readonly identifier: string;
   readonly limit: number;
@@ -16,7 +16,7 @@ export interface LimitRequest {
   readonly cost: number;
 }
 
-/** What the counters are asked for, in order, with the overrides in force. Throws PublicError 500 when these cannot be known now. */
+/** Returns the charges, in order, with the overrides in force. Throws PublicError 500 when an override cannot be read now. */
 export async function applyLimits(
   { caller, deps }: Call<unknown>,
   requests: readonly { readonly namespaceId: string; readonly request: LimitRequest }[],
@@ -40,7 +40,7 @@ export async function applyLimits(
   return applied.limits;
 }
 
-/** What came of a charge, to be recorded. `id` is unique; `startedMs` is of `performance.now()`, `timeMs` of the wall. */
+/** The event of a charge. `id` is unique; `startedMs` is of `performance.now()`, `timeMs` of the wall clock. */
 export function toLimitEvent(
   { origin }: Call<unknown>,
   { charge, override }: AppliedLimit,

@@ -7,10 +7,10 @@ import { inTransaction } from "../../store/transaction.ts";
 import { type LimitPermissions, namespaceGone, obtainNamespace, recallNamespace } from "./namespaces.ts";
 
 /**
- * The live namespaces that a call for several limits means, each by what the call names it, from what is cached wherever
- * possible. Those that the workspace does not have yet are made together, and only when nothing else stands in the way.
- * @throws PublicError 403 when a new one may not be made, or one of them not be limited with; then 410 when one was deleted
- * and has no successor of its name.
+ * The live namespaces of a call for several limits, by the names in the call, from the cache wherever
+ * possible. Missing ones are created together, and only when nothing else is refused.
+ * @throws PublicError 403 when one may not be created, or not be limited with; then 410 when one was deleted
+ * and has no successor with its name.
  */
 export async function namespacesToLimit<Needed extends NeededPermission>(
   call: CallNeeding<unknown, Needed>,
@@ -31,7 +31,7 @@ export async function namespacesToLimit<Needed extends NeededPermission>(
   return new Map([...known, ...(await makeNamespaces(call, missing))]);
 }
 
-/** What is cached may be a moment behind another replica, so the database is asked for what is not known here. */
+/** The cache may be a moment behind another replica, so unknown names are looked up in the database. */
 async function findNamespaces(call: Call<unknown>, names: readonly string[]): Promise<Map<string, NamespaceRecord>> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
@@ -66,7 +66,7 @@ async function makeNamespaces(
     const allEvents: AuditEvent[] = [];
     for (const name of names.toSorted()) {
       const { namespace, events } = await obtainNamespace(tx, call, name);
-      // Somebody was quicker, and has deleted it again: what was made so far is undone.
+      // Another transaction created and deleted it meanwhile: this transaction is rolled back.
       if (namespace.deleted) throw namespaceGone(name);
       namespaces.set(name, namespace);
       allEvents.push(...events);

@@ -11,22 +11,22 @@ import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/things.ts";
 import { knownValue } from "../refusals/lookups.ts";
 
-/** As often as a namespace may be made and deleted by others while we look at it before we give up. */
+/** How often a namespace may be created and deleted by others while we read it before we give up. */
 const ATTEMPTS_MAX = 5;
 
-/** Every id of a namespace begins so; a name may as well. */
+/** Every id of a namespace begins like this; a name may too. */
 const ID_START = "rlns_";
 
-/** What a procedure that limits by namespace declares. */
+/** The permissions that a procedure which limits by namespace declares. */
 export interface LimitPermissions<Needed extends NeededPermission> {
   readonly limit: Needed;
   readonly createNamespace: Needed;
 }
 
 /**
- * The live namespace that a limit call means, by id or name, from what is cached wherever possible. One that the workspace
- * does not have yet is made, if the root key may.
- * @throws PublicError 410 when it was deleted and has no successor of its name; 403 when it is new and may not be made.
+ * The live namespace of a limit call, by id or name, from the cache wherever possible. A missing one
+ * is created, if the root key may do so.
+ * @throws PublicError 410 when it was deleted and has no successor with its name; 403 when it is new and may not be created.
  */
 export async function namespaceToLimit<Needed extends NeededPermission>(
   call: CallNeeding<unknown, Needed>,
@@ -39,7 +39,7 @@ export async function namespaceToLimit<Needed extends NeededPermission>(
   return known;
 }
 
-/** What is cached of it. A live one wins over a deleted one, then the id over a name (api-v2.md section 9.4). */
+/** Returns the cached namespace. A live one wins over a deleted one, then the id over a name (api-v2.md section 9.4). */
 export async function recallNamespace(
   { caller, deps }: Call<unknown>,
   namespace: string,
@@ -53,7 +53,7 @@ export async function recallNamespace(
   return byName?.deleted === false ? byName : (byId ?? byName);
 }
 
-/** What is cached may be a moment behind another replica, so the database is asked before anybody is refused. */
+/** The cache may be a moment behind another replica, so the database is read before a call is refused. */
 async function ensureNamespace<Needed extends NeededPermission>(
   call: CallNeeding<unknown, Needed>,
   permissions: LimitPermissions<Needed>,
@@ -86,8 +86,8 @@ async function makeNamespace(call: Call<unknown>, name: string): Promise<Namespa
 }
 
 /**
- * The namespace of this name, which is made when there never was one; with the audit event of making it. Callers who make the
- * same one at the same time end on one.
+ * Returns the namespace with this name, and creates it if there never was one; with the audit event of creating it. Concurrent
+ * callers get the same one.
  */
 export async function obtainNamespace(
   tx: Queryable,

@@ -2,7 +2,7 @@ import { makeId } from "../../../core/ids.ts";
 import type { Deps } from "../../deps.ts";
 import type { NewRatelimit } from "../../store/ratelimits.ts";
 
-/** As requests have it; the duration is in ms. */
+/** As in requests; the duration is in ms. */
 export interface WantedRatelimit {
   readonly name: string;
   readonly limit: number;
@@ -10,7 +10,7 @@ export interface WantedRatelimit {
   readonly autoApply: boolean;
 }
 
-/** Limits with ids, ready to be stored. Of entries that share a name the last one counts. */
+/** Limits with ids, ready to be stored. Of entries with the same name the last one counts. */
 export function newRatelimits(
   { randomBytes }: Pick<Deps, "randomBytes">,
   ratelimits: readonly WantedRatelimit[],

@@ -1,7 +1,7 @@
 import { PublicError } from "../../../core/errors.ts";
 
 /*
- * The same words whether the thing never was, was deleted, or belongs to another workspace (api-v2.md section 4.3).
+ * The same text whether an object never existed, was deleted, or belongs to another workspace (api-v2.md section 4.3).
  */
 
 export const apiNotFound = (apiId: string): PublicError =>
@@ -10,7 +10,7 @@ export const apiNotFound = (apiId: string): PublicError =>
 export const keyNotFound = (keyId: string): PublicError =>
   new PublicError("key_not_found", `There is no key ${keyId} in the workspace.`);
 
-/** For callers who name a key by its secret, which no answer repeats. */
+/** For callers who name a key by its string, which no response repeats. */
 export const keyOfSecretNotFound = (): PublicError =>
   new PublicError("key_not_found", "There is no key with this secret in the workspace.");
 

@@ -13,7 +13,7 @@ import { insertIdentityRatelimits } from "../../store/ratelimits.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { ExternalId, Meta, RatelimitsIn } from "../schemas.ts";
 
-/** Members that are not known are ignored here. */
+/** Unknown members are ignored here. */
 const Body = z.object({
   externalId: ExternalId,
   meta: Meta.optional(),

@@ -37,7 +37,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Page<IdentityOut
   const { workspaceId } = caller;
   // A root key that may read none gets its 403 before anything is read: it names both possible permissions, and no id.
   if (!call.holdsForSome(needed.readIdentity)) call.require(needed.readIdentity, "<id>");
-  // One id more than is shown: it tells that there is a next page, and where that begins.
+  // Reads one id more than the page: it shows that there is a next page, and is its cursor.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };
   const ids = await readPage(call, search, {
     all: (db) => listIdentityIds(db, page),

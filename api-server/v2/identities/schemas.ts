@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-/** As procedures that are about one identity have it. Neither an id nor an externalId is longer. */
+/** For procedures about one identity. Neither an id nor an externalId is longer. */
 export const IdentityName = z
   .string()
   .min(1)

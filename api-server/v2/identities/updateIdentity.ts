@@ -45,7 +45,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<IdentityOut> {
   checkDistinctNames(body.ratelimits ?? []);
   checkMeta(body.meta);
   return inTransaction(deps, async (tx) => {
-    // The lock comes before anything is read, so that of two calls at once the later one replaces what the other left.
+    // Locked before anything is read, so that of two concurrent calls the later one sees the result of the other.
     const row = await lockIdentity(tx, { workspaceId, identity: body.identity });
     if (row === undefined) throw identityNotFound(body.identity);
     const { id: identityId, external_id: externalId } = row;

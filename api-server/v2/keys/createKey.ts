@@ -96,7 +96,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<NewKey> {
   try {
     return await inTransaction(deps, (tx) => insertEverything(tx, call, { api, vault }));
   } catch (error) {
-    // The same manager made a key of this name at the same time; now it can be found and named.
+    // The same manager created a key with this name concurrently; now it can be found and named.
     if (!isUniqueViolation(error, "keys_manager")) throw error;
     await refuseSecondOfManager(deps.db, call);
     throw error;
@@ -138,7 +138,7 @@ async function insertEverything(
             granted: credits.remaining,
             refillAmount: credits.refillAmount,
             refillDay: credits.refillDay,
-            // A refill set today waits for the next due date, also when today is one.
+            // A refill that is set today starts with the next due date, even if today is one.
             lastRefillOn: utcDate(createdAt),
           },
     permissionIds: permissions.permissions.map(({ id }) => id),
@@ -160,8 +160,8 @@ async function insertEverything(
 }
 
 /**
- * A manager's keys are told apart by their names. A second one of the same name cannot be answered with the first, whose
- * secret is gone. Throws PublicError 409 `managed_exists`.
+ * A manager's keys are distinguished by name. A second one with the same name cannot be answered with the first, whose
+ * string is not stored. Throws PublicError 409 `managed_exists`.
  */
 async function refuseSecondOfManager(db: Pick<PoolClient, "query">, call: Call<Body>): Promise<void> {
   const manager = creatingManager(call);

@@ -43,7 +43,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
     const removable = {
       ...MANAGED.key,
       remove: async () => {
-        // The shared counter goes in either case: what it says is left is kept in the row of a key that is only marked.
+        // The shared counter is removed in either case; a key that is only marked keeps its remaining credits in its row.
         if (key.remaining !== null) await changeCredits((current) => (body.permanent ? undefined : current));
         if (body.permanent) await purgeKey(tx, ref);
         else await deleteKeyRow(tx, { ...ref, deletedAt: deps.nowMs() });

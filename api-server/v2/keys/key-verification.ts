@@ -15,12 +15,12 @@ import { onApi } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
 import type { Body } from "./verify-schemas.ts";
 
-/** On the API of the key: of another API's key the caller learns nothing. */
+/** On the API of the key: the caller learns nothing about a key of another API. */
 export const VERIFY_KEY = onApi("verify_key");
 
 type VerifyCall = CallNeeding<Body, typeof VERIFY_KEY>;
 
-/** A call of `keys.verifyKey` as a caller of edge/verification: its root key says whose keys may be seen, its body what is asked. */
+/** A call of `keys.verifyKey` for edge/verification: its root key decides which keys it may see, its body what is verified. */
 export class KeyVerification implements Verification {
   readonly clientIp: string;
   readonly #workspaceId: string;
@@ -33,7 +33,7 @@ export class KeyVerification implements Verification {
     this.#call = call;
   }
 
-  /** What the limits that were counted were made of, in their order. */
+  /** The sources of the counted limits, in their order. */
   get selected(): readonly SelectedLimit[] {
     return this.#selected;
   }
@@ -71,7 +71,7 @@ export class KeyVerification implements Verification {
     return this.#call.holds(VERIFY_KEY, apiId);
   }
 
-  /** A key that a migration brought is stored as one of ours when it is first presented (api-v2.md section 12.4). */
+  /** An imported key is rewritten as one of ours at its first use (api-v2.md section 12.4). */
   async #orMigrated(lookup: Lookup<KeyView>, hash: string): Promise<Lookup<KeyView>> {
     const { body, deps } = this.#call;
     const { key, migrationId } = body;
@@ -95,7 +95,7 @@ function readQuery(text: string): Query {
 
 const DEFAULT_CREDIT_COST = 1;
 
-/** Most calls name no limit and no cost: what is then charged depends on the key alone. */
+/** Most calls name no limit and no cost: then the charges depend only on the key. */
 const defaultPlan = KeyView.remember((view) => planOf(view, {}));
 
 function planOf(view: KeyView, { ratelimits = [], credits }: Pick<Body, "ratelimits" | "credits">): ChargePlan {

@@ -12,7 +12,7 @@ import { findMigration } from "../../store/migrations-of-keys.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Credits, Expires, KeyId, Meta, RatelimitsIn, RoleName, Slug } from "../schemas.ts";
 
-/** Over all keys of a request: each is a row that the pods have to hear of. */
+/** The most parts of all keys in a request, because each is a row that must be projected. */
 const PARTS_MAX = 100_000;
 
 const Hash = z
@@ -127,7 +127,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   return { migrated, failed };
 }
 
-/** Throws PublicError 400 for the first entry that contradicts itself, or when the keys have too much to them in all. */
+/** Throws PublicError 400 for the first entry that contradicts itself, or when the keys have too many parts in total. */
 function checkKeys(keys: Body["keys"]): void {
   let parts = 0;
   for (const [index, { credits, meta, permissions = [], roles = [], ratelimits = [] }] of keys.entries()) {

@@ -21,7 +21,7 @@ import { type KeyRow, listKeyParts, lockKey } from "../../store/keys.ts";
 import { KeyId } from "../schemas.ts";
 import { NewKey } from "./new-key-reply.ts";
 
-/** Members that are not known are ignored here. */
+/** Unknown members are ignored here. */
 const Body = z.object({
   keyId: KeyId,
   expiration: z
@@ -62,7 +62,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<NewKey> {
     if (old === undefined) throw keyNotFound(body.keyId);
     const vault = await checkGrants(tx, call, old);
     const api = await findApi(tx, { workspaceId, apiId: old.api_id });
-    // Deleted while the key was waited for: with its API the key is gone as well.
+    // The API was deleted while this call waited for the key, and so was the key.
     if (api === undefined) throw keyNotFound(body.keyId);
     const credits = old.remaining === null ? undefined : await readCredits(changeCredits);
     const successor = await insertSuccessor(tx, call, { old, api, credits, vault });
@@ -88,7 +88,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<NewKey> {
   });
 }
 
-/** Throws PublicError 403 for any permission that is missing, then 412. Returns the vault when the key is recoverable. */
+/** Throws PublicError 403 for any missing permission, then 412. Returns the vault when the key is recoverable. */
 async function checkGrants(
   tx: PoolClient,
   call: Call<Body, typeof needed>,
@@ -134,19 +134,19 @@ async function insertSuccessor(
     hash,
     start,
     name: old.name,
-    // One that was deleted has let go of its keys.
+    // A deleted identity no longer has keys.
     identityId: old.external_id === null ? null : old.identity_id,
     meta: old.meta,
     enabled: old.enabled,
     expiresAt: old.expires_at,
-    // Whose manifest names the old key does not know this one.
+    // The manifest that manages the old key does not know the new one.
     manager: null,
     createdAt,
     credits: credits && {
       granted: credits.remaining,
       refillAmount: credits.refillAmount,
       refillDay: credits.refillDay,
-      // A refill that the old key still had to get is due to this one as well.
+      // A refill that the old key had not received yet is due for the new one too.
       lastRefillOn: (await findLastRefill(tx, { workspaceId, keyId: old.id })) ?? utcDate(createdAt),
     },
     permissionIds: [],

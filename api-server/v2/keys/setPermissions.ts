@@ -41,7 +41,7 @@ export const setPermissions = defineProcedure({
 async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]> {
   const { body, deps } = call;
   return inTransaction(deps, async (tx) => {
-    // Both are needed whatever the difference turns out to be, so that what is held tells nothing about the key.
+    // Both are required whatever the difference is, so that the result reveals nothing about the key.
     const { updateKey, addPermissionToKey, removePermissionFromKey } = needed;
     const key = await lockKeyToLink(tx, call, [updateKey, addPermissionToKey, removePermissionFromKey]);
     const { permissions, events } = await ensurePermissions(tx, call, body.permissions, {

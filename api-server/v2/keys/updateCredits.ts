@@ -54,7 +54,7 @@ export const updateCredits = defineProcedure({
   handle,
 });
 
-/** Credits are no part of what a manifest says, so that a managed key's may be changed by anybody. */
+/** Manifests do not contain credits, so any caller may change those of a managed key. */
 async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const { body, caller, deps } = call;
   const ref = { workspaceId: caller.workspaceId, keyId: body.keyId };
@@ -72,7 +72,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   });
 }
 
-/** Throws PublicError 400 when the operation has no meaning for this key or without a value. */
+/** Throws PublicError 400 when the operation is not possible for this key or lacks a value. */
 function creditsAfter(current: CreditsState, { operation, value }: Body): CreditsState {
   const next = applyCreditsUpdate(current, { operation, value });
   if (!("error" in next)) return next;

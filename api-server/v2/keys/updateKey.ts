@@ -97,11 +97,11 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
   return {};
 }
 
-/** `{}` says nothing about credits. */
+/** `{}` does not change credits. */
 const changesCredits = ({ credits }: Body): boolean =>
   credits !== undefined && (credits === null || credits.remaining !== undefined || credits.refill !== undefined);
 
-/** The rules of refill, judged before anything is written on what is stored; whether a key is limited is never behind. */
+/** Checks the rules of refill on the row before anything is written; whether a key is limited is always current there. */
 function checkCredits(body: Body, key: KeyRow): void {
   const stored =
     key.remaining === null
@@ -110,14 +110,14 @@ function checkCredits(body: Body, key: KeyRow): void {
   creditsAfter(toCreditsState(stored), body);
 }
 
-/** Throws PublicError 400 when the key would end in a state that contradicts itself. */
+/** Throws PublicError 400 when the resulting state would contradict itself. */
 function creditsAfter(current: CreditsState, { credits }: Body): CreditsState {
   const next = applyCreditsUpdate(current, credits);
   if ("error" in next) throw invalidField("body.credits.refill", next.error);
   return next;
 }
 
-/** Everything but the credits. Returns the audit events of all of it. */
+/** Updates everything except the credits. Returns the audit events. */
 async function updateParts(
   tx: PoolClient,
   call: Call<Body>,

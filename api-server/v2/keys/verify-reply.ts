@@ -5,18 +5,18 @@ import { effectiveIdentityLimits, type SelectedLimit } from "../../../core/verif
 import { DataJson } from "../../procedure.ts";
 import type { Data } from "./verify-schemas.ts";
 
-/** What an answer says of the key itself, whatever the outcome. Made once for as long as the key's record is cached. */
+/** The part of a response that describes the key and is the same for every outcome. Cached as long as the key's record. */
 type KeyPart = Omit<Data, "valid" | "code" | "credits" | "ratelimits">;
 
 /** The members of the key's part as JSON, without its braces; never none. */
 const keyPartOf = KeyView.remember((view) => JSON.stringify(toKeyPart(view)).slice(1, -1));
 
-/** The answer when there is no such key, or none that the caller may know of. */
+/** The response when the key does not exist, or the caller may not know of it. */
 export const NOT_FOUND = new DataJson(JSON.stringify({ valid: false, code: "NOT_FOUND" } satisfies Data));
 
 /**
- * The answer of a verification of a key that was found (api-v2.md section 12.1), as the JSON that its schema would give: what is
- * the same in each answer of a key is written once.
+ * The response to a verification of a key that was found (api-v2.md section 12.1), as the JSON that its schema would produce: what is
+ * the same in each response for a key is serialized once.
  */
 export function toDataJson(
   view: KeyView,
@@ -48,7 +48,7 @@ function checkedJson(
   return `{${which},"exceeded":${!passed},"remaining":${remaining},"reset":${resetMs},"autoApply":${autoApply}}`;
 }
 
-/** Members are in the order of the schema, which is the order of the answer. */
+/** Members are in the order of the schema, which is the order in the response. */
 function toKeyPart(view: KeyView): KeyPart {
   const { key, identity, permissions, roles } = view;
   return {

@@ -14,10 +14,10 @@ import {
 } from "../schemas.ts";
 
 /*
- * The request and the answer of keys.verifyKey (api-v2.md sections 13.4 and 12.1).
+ * Request and response of keys.verifyKey (api-v2.md sections 13.4 and 12.1).
  */
 
-/** Members that are not known are ignored here. */
+/** Unknown members are ignored here. */
 const RequestedRatelimit = z.object({
   name: z
     .string()

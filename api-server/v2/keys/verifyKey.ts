@@ -27,10 +27,10 @@ export const verifyKey = defineProcedure({
   handle,
 });
 
-/** A key that is cached, has no limits and no credits is answered without a promise: the call that every request may make. */
+/** For a cached key without limits and credits it returns without a promise, because customers call it with every request. */
 function handle(call: Call<Body, typeof needed>): DataJson | Promise<DataJson> {
   const startedMs = performance.now();
-  // Before the lookup, so that the refusal tells nothing about the key.
+  // Before the lookup, so that the refusal reveals nothing about the key.
   if (!call.holdsForSome(needed.verifyKey)) call.require(needed.verifyKey);
   const verification = new KeyVerification(call);
   const verdict = verify(new ServerCounting(call.deps), verification);
@@ -58,7 +58,7 @@ function answer(
   return remaining instanceof Promise ? remaining.then(finish) : finish(remaining);
 }
 
-/** What remains of the key's credits, which the answer shows whatever was decided; undefined when they are unlimited. */
+/** The remaining credits of the key, which every response shows; undefined when they are unlimited. */
 function findRemaining(
   { deps }: Call<Body>,
   { key: { limited, workspaceId, keyId } }: KeyView,
@@ -66,7 +66,7 @@ function findRemaining(
 ): number | undefined | Promise<number | undefined> {
   if (!limited) return undefined;
   if (counted === undefined) {
-    // Refused before credits were reached. The decision stands without the database; what it would only have added is left out.
+    // Refused before credits were reached. The decision needs no database; the credits, which are only information, are left out.
     return deps.credits.readRemaining({ workspaceId, keyId }).catch((error: unknown) => {
       if (isDatabaseUnavailable(error)) return undefined;
       throw error;

@@ -63,7 +63,7 @@ async function handle(call: Call<Body, typeof CLAIMED_NEEDED>): Promise<Data> {
   if (own === undefined) throw notFound();
   const { id } = own;
   const found = await findManagedObject(deps.db, kind, { workspaceId, id });
-  // Deleted, or taken over, between the two statements.
+  // Deleted or taken over between the two statements.
   if (found?.manager !== manager) throw notFound();
   call.require(TO_LEARN_OF[kind], found.permissionId);
   const { async, namespaceId } = found;

@@ -5,12 +5,12 @@ import { onApi, onNamespace, onRbac } from "../../needed-permissions.ts";
 import { findManager, MANAGED_KINDS, type ManagerRows, type ObjectRef } from "../../store/managed-objects.ts";
 import type { Queryable } from "../../store/queryable.ts";
 
-/* What the procedures of managed.* know of each kind of object: how it is read, who may read it, and the 404 of it. */
+/* What managed.* needs for each kind of object: how to read it, who may read it, and its 404. */
 
 export const ManagedKind = z.enum(MANAGED_KINDS);
 export type ManagedKind = z.output<typeof ManagedKind>;
 
-/** The kinds of which a manager has one object at most. */
+/** The kinds of which a manager has at most one object. */
 export const ClaimedKind = ManagedKind.exclude(["key"]);
 export type ClaimedKind = z.output<typeof ClaimedKind>;
 
@@ -23,7 +23,7 @@ export const CLAIMED_NEEDED = {
 };
 export const KEY_NEEDED = { readKey: onApi("read_key", "for kind `key`") };
 
-/** What the caller must be allowed in order to learn of an object: to read the object itself. */
+/** The permission that is needed to learn of an object: that for reading it. */
 export const TO_LEARN_OF = {
   api: CLAIMED_NEEDED.readApi,
   role: CLAIMED_NEEDED.readRole,
@@ -45,14 +45,14 @@ export const CLAIMED_ERRORS = [
 
 export interface ManagedObject {
   readonly manager: string | null;
-  /** The id with which the permission to read it may be held; undefined where that has no form with an id. */
+  /** The id for the permission to read it; undefined where the permission has no form with an id. */
   readonly permissionId: string | undefined;
-  /** Of an override. */
+  /** Only for an override. */
   readonly async?: boolean;
   readonly namespaceId?: string;
 }
 
-/** By its id; undefined when there is no live one. */
+/** By its id; undefined when no live object has it. */
 export async function findManagedObject<Kind extends ManagedKind>(
   db: Queryable,
   kind: Kind,
@@ -77,5 +77,5 @@ const PERMISSION_ID: { readonly [Kind in ManagedKind]: (row: ManagerRows[Kind], 
   policy: ({ api_id }) => api_id,
 };
 
-/** `which` is how the caller named it. */
+/** `which` is the id or name in the request. */
 export const managedNotFound = (kind: ManagedKind, which: string): PublicError => MANAGED[kind].notFound(which);

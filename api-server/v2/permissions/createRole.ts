@@ -64,7 +64,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
     await requireForNewSlugs(tx, call, slugs, needed.createPermission);
     const roleId = makeId("role", deps.randomBytes(16));
     const description = toStoredDescription(body.description);
-    // The role comes before its permissions: of several callers who make it, the others then leave none behind.
+    // The role is created before its permissions, so that a concurrent caller that fails leaves none behind.
     const creation = await createOnce(tx, call, "role", () =>
       insertRole(tx, { workspaceId, id: roleId, name, description, manager, createdAt: deps.nowMs() }),
     );

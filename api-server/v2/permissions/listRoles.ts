@@ -37,7 +37,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Page<RoleOut>> {
   const { limit, cursor = "", search } = body;
   const { workspaceId } = caller;
   call.require(needed.readRole);
-  // One row more than is shown: it tells that there is a next page, and where that begins.
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {
     all: (db) => listRoleRows(db, page),

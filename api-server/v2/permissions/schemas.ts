@@ -30,15 +30,15 @@ export const PermissionName = z
   .describe("A name for people; need not be unique.")
   .meta({ examples: ["Read documents"] });
 
-/** Ids are of the same characters as slugs, so that one pattern serves both. */
+/** Ids use the same characters as slugs, so one pattern is enough. */
 export const Permission = Slug.describe(
   "Id or slug of the permission. When a text is the id of one and the slug of another, the id wins.",
 ).meta({ examples: ["documents.read"] });
 
-/** So many permissions can be named in one call; wildcards are there for more. */
+/** The most permissions in one call; wildcards are the way to grant more. */
 export const SLUGS_MAX = 1000;
 
-/** As the lists of permissions.* have it. */
+/** For the lists of permissions.*. */
 export const ShortCursor = Cursor.max(1024);
 
 export const Role = z
@@ -93,6 +93,6 @@ export const toRoleOut = ({ id, name, description }: RoleRow, permissions: reado
   ...(permissions.length === 0 ? {} : { permissions: permissions.map(toPermissionOut) }),
 });
 
-/** The empty text is stored as none, so that answers need not tell the two apart. */
+/** An empty text is stored as null, so that responses need not distinguish the two. */
 export const toStoredDescription = (description: string | null | undefined): string | null =>
   description === undefined || description === "" ? null : description;

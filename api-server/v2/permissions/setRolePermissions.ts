@@ -58,7 +58,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]>
   call.require(needed.removePermissionFromRole);
   const newSlugsNeed = needed.createPermission;
   return inTransaction(deps, async (tx) => {
-    // The lock makes calls for one role follow each other, so that the result is what one of them asked for.
+    // The lock serializes calls for one role, so that the result is exactly that of one of them.
     const role = await lockRoleById(tx, { workspaceId, roleId });
     if (role === undefined) throw roleNotFound(roleId);
     await requireForNewSlugs(tx, call, slugs, newSlugsNeed);

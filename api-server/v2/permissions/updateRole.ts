@@ -58,7 +58,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
   });
 }
 
-/** Throws PublicError 409 instead of the database's complaint. */
+/** Throws PublicError 409 instead of the database's error. */
 async function refusingTakenName<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

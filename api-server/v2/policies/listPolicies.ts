@@ -39,7 +39,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Page<PolicyHead>
     if ((await findApi(deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
     call.require(needed.readApi, apiId);
   }
-  // One row more than is shown: it tells that there is a next page, and where that begins.
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const rows = await listPolicyRows(deps.db, { workspaceId, apiId, cursor, rowsMax: limit + 1 });
   const shown = rows.slice(0, limit);
   for (const row of shown) call.require(needed.readApi, row.api_id);

@@ -80,7 +80,7 @@ export async function describePolicy(deps: Deps, workspaceId: string, row: Polic
   };
 }
 
-/** undefined when nothing is known: changing policies must go on while the shared store is away. */
+/** Returns undefined when the shared store is unreachable, because policies must be changeable then too. */
 async function findDataPlane(
   { pods, rarely, log }: Deps,
   workspaceId: string,
@@ -90,12 +90,12 @@ async function findDataPlane(
   try {
     reports = await pods.list({ workspaceId, policyId: id });
   } catch (error) {
-    // The operator asks for every policy, again and again.
+    // The operator reads every policy repeatedly.
     const reason = error instanceof Error ? error.message : String(error);
     noteRarely({ rarely, log }, { reason, message: "reports of sidecars cannot be read" });
     return undefined;
   }
-  // One that cannot even tell the version can enforce none.
+  // A report without a readable version still counts as a refusal.
   const refusals = reports.flatMap(({ refused }) =>
     refused !== undefined && (refused.version === version || refused.version === 0) ? [refused.reason] : [],
   );
@@ -108,5 +108,5 @@ async function findDataPlane(
   };
 }
 
-/** A sidecar that has heard nothing yet lags infinitely, which JSON cannot say. */
+/** A sidecar without a heartbeat lags infinitely, which JSON cannot express. */
 const toJsonInteger = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);

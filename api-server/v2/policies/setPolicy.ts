@@ -26,7 +26,7 @@ import { inTransaction } from "../../store/transaction.ts";
 import { ApiId } from "../schemas.ts";
 import { PolicyId, PolicyName } from "./schemas.ts";
 
-/** As often as a policy may be set and deleted by others while we look at it before we give up. */
+/** How often a policy may be set and deleted by others while we read it before we give up. */
 const ATTEMPTS_MAX = 5;
 
 const POLICY_BYTES_MAX = 262_144;
@@ -94,7 +94,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   });
 }
 
-/** What the schema cannot say. Throws PublicError `invalid_input`; a sidecar could not make anything of such a policy. */
+/** Checks what the schema cannot. Throws PublicError `invalid_input`, because a sidecar could not use such a policy. */
 function checkPolicy({ apiId, policy }: Body): void {
   const bytes = Buffer.byteLength(JSON.stringify(policy));
   if (bytes > POLICY_BYTES_MAX) {
@@ -112,13 +112,13 @@ function checkPolicy({ apiId, policy }: Body): void {
   }
 }
 
-/** undefined when somebody else has just made one of the name. */
+/** Returns undefined when another transaction has just created one with the name. */
 async function create(tx: PoolClient, call: Call<Body>): Promise<Data | undefined> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { apiId, name, uid, generation, policy } = body;
   const manager = creatingManager(call);
-  // A manager has one policy. Creating is safe to repeat, so the answer names the one that it has.
+  // A manager has one policy. Creating is safe to repeat, so the response names the existing one.
   const own = await findCreated(tx, call, "policy");
   if (own !== undefined) return { policyId: own.id, version: own.version };
   const id = makeId("policy", deps.randomBytes(16));

@@ -64,7 +64,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   });
 }
 
-/** Takes over the live namespace of the name. Throws PublicError 409 when that was not asked for, or somebody has it. */
+/** Adopts the live namespace with the name. Throws PublicError 409 when that was not requested, or it has a manager. */
 async function adopt(tx: PoolClient, call: Call<Body>): Promise<string> {
   const { name } = call.body;
   const { workspaceId } = call.caller;

@@ -34,7 +34,7 @@ export const listNamespaces = defineListProcedure({
 async function handle(call: Call<Body, typeof needed>): Promise<Page<NamespaceOut>> {
   const { limit, cursor = "", search } = call.body;
   call.require(needed.readNamespace);
-  // One row more than is shown: it tells that there is a next page, and where that begins.
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const page = { workspaceId: call.caller.workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {
     all: (db) => listNamespaceRows(db, { ...page, search: "" }),

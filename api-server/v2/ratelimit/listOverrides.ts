@@ -42,7 +42,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Page<OverrideOut
   const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
   if (namespace === undefined) throw namespaceNotFound(body.namespace);
   call.require(needed.readOverride, namespace.id);
-  // One row more than is shown: it tells that there is a next page, and where that begins.
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
   const rows = await listOverrideRows(deps.db, {
     workspaceId,
     namespaceId: namespace.id,

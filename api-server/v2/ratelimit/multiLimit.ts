@@ -61,10 +61,10 @@ export const multiLimit = defineProcedure({
 });
 
 /**
- * On one Redis all entries are decided and consumed in one step. On a Redis Cluster their counters lie in different slots: each is
- * asked by itself, and what was consumed is given back when another refuses. Never is more admitted than a limit allows; but
- * for a moment another caller may be refused who soon would not be, and should the connection be lost just then, what was
- * not given back stays consumed until its window has passed.
+ * On one Redis all entries are decided and consumed in one step. On a Redis Cluster their counters are in different slots: each is
+ * called separately, and what was consumed is given back when another refuses. A limit is never exceeded; but
+ * for a moment another caller may be refused unnecessarily, and if the connection is lost just then, what was
+ * not given back stays consumed until its window is over.
  */
 async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const startedMs = performance.now();
@@ -91,7 +91,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
     const outcome = consumed.limits[i];
     const request = body[i];
     if (outcome === undefined || request === undefined) throw new Error(`limit ${i} was asked about and not answered`);
-    // The id of the request stands for its first limit, as for that of a single one.
+    // The first limit gets the request's id, as a single limit does.
     const id = i === 0 ? origin.requestId : `${origin.requestId}_${i}`;
     deps.events.add(toLimitEvent(call, one, outcome, { id, timeMs: consumed.nowMs, startedMs }));
     return {

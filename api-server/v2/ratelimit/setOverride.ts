@@ -14,7 +14,7 @@ import { insertOverride, lockOverride, type OverrideRow, updateOverride } from "
 import { inTransaction } from "../../store/transaction.ts";
 import { Namespace, OverrideIdentifier } from "./schemas.ts";
 
-/** As often as an override may be set and deleted by others while we look at it before we give up. */
+/** How often an override may be set and deleted by others while we read it before we give up. */
 const ATTEMPTS_MAX = 5;
 
 const Body = z.strictObject({
@@ -79,12 +79,12 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   });
 }
 
-/** undefined when somebody else has just made one for the identifier. */
+/** Returns undefined when another transaction has just created one for the identifier. */
 async function create(tx: PoolClient, call: Call<Body>, namespace: NamespaceRow): Promise<string | undefined> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const manager = creatingManager(call);
-  // A manager has one override. Creating is safe to repeat, so the answer names the one that it has.
+  // A manager has one override. Creating is safe to repeat, so the response names the existing one.
   const own = await findCreated(tx, call, "override");
   if (own !== undefined) return own.id;
   const id = makeId("override", deps.randomBytes(16));

@@ -15,7 +15,7 @@ export async function applyPolicy(action: PolicyAction, object: ManifestObject, 
     }
     case "setPolicy": {
       const { type: _, policy, ...body } = action;
-      // Its name says that it is this object's, so that one without a manager can only be left over from it.
+      // The policy's name belongs to this object, so one without a manager can only be a remainder of it.
       return await api.call("policies.setPolicy", { ...body, policy }, { ...management, adopt: true });
     }
     case "deletePolicy":

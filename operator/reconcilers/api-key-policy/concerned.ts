@@ -2,7 +2,7 @@ import { namespacesOf } from "../../../core/manifests/compile-policy.ts";
 import { type ManifestChange, type ManifestObject, type ManifestSource, versionsOf } from "../../source/contract.ts";
 import { apiIn, namespaceNameIn } from "../raw-spec.ts";
 
-/** Policies that limit in a namespace that changed, or that may use the API of a maker that changed. */
+/** Policies with limits in a namespace that changed, or that may use the API of an object that changed. */
 export function policiesConcernedBy(
   change: ManifestChange,
   source: Pick<ManifestSource, "list">,
@@ -17,14 +17,14 @@ export function policiesConcernedBy(
   return isGrant ? policies.filter(usesForeignApi) : [];
 }
 
-/** Which object made the API that a policy names by its id only the store knows, so all such policies are looked at. */
+/** Only the store knows which object made an API that a policy names by its id, so all such policies are reconciled. */
 const usesForeignApi = (policy: ManifestObject): boolean => apiIn(policy).id !== undefined;
 
 const grantsOf = (maker: ManifestObject | undefined): unknown =>
   (maker?.spec as { allowedNamespaces?: unknown } | undefined)?.allowedNamespaces;
 const text = (value: unknown): string => JSON.stringify(value ?? null);
 
-/** Also of a spec that does not parse: too many hints do no harm. */
+/** Also for a spec that does not parse, because too many reconciles do no harm. */
 function namespaceNamesOf({ spec }: ManifestObject): string[] {
   const { rules } = (spec ?? {}) as { rules?: unknown };
   if (!Array.isArray(rules)) return [];

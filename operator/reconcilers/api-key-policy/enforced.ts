@@ -4,7 +4,7 @@ import type { FurtherCondition } from "../plan.ts";
 import type { DataPlane } from "./gather.ts";
 import { NEVER_HEARD_MS } from "./stale.ts";
 
-/** Whether the sidecars have the policy of now: what they report themselves, not what we hope. */
+/** Whether the sidecars have the current policy, according to their own reports. */
 export function enforced(dataPlane: DataPlane | undefined): FurtherCondition {
   if (dataPlane === undefined) {
     return {
@@ -44,8 +44,8 @@ const refusalMessage = ({ pods: refusing, reason }: NonNullable<DataPlane["refus
   `${refusing} of ${pods} sidecars cannot enforce this generation and keep the last that they could: ${reason}. Upgrade the sidecars, or take back what their release does not know.`;
 
 /**
- * Whether sidecars of an older release refuse the stored policy. undefined when that is not known, and as long as none ever did: most
- * policies never have this condition.
+ * Whether sidecars of an older release refuse the stored policy. Returns undefined when that is unknown, and as long as none ever
+ * did, so that most policies never have this condition.
  */
 export function refused(
   dataPlane: DataPlane | undefined,
@@ -64,8 +64,8 @@ export function refused(
 const LAG_STEP_MS = 5_000;
 
 /**
- * For the status: the lag is rounded up to five seconds, so that its normal wavering is not a change to be written, and left
- * out when it has no bound.
+ * For the status: the lag is rounded up to five seconds, so that its normal variation does not cause writes, and left
+ * out when it is infinite.
  */
 export function toDataPlaneStatus(dataPlane: DataPlane | undefined): ApiKeyPolicyStatus["dataPlane"] {
   if (dataPlane === undefined) return undefined;
@@ -78,12 +78,12 @@ export function toDataPlaneStatus(dataPlane: DataPlane | undefined): ApiKeyPolic
 const REST_MS = 15_000;
 const SOON_MS = 2_000;
 const FOLLOWING_MS = 1_000;
-/** The longer something lasts, the less often it is looked at: every 2 s in the first minute, every 15 s after 450 s. */
+/** The longer something lasts, the less often it is checked: every 2 s in the first minute, every 15 s after 450 s. */
 const LOOKS_PER_AGE = 30;
 
 /**
- * Soon while pods are expected to come or to follow, but not for ever: no pods at all may be what is wanted, and a sidecar that
- * cannot follow would be looked at each second. `previous` is the condition of the status so far.
+ * Soon while pods are expected to start or to catch up, but with growing intervals, because having no pods may be intended, and a
+ * sidecar may never catch up. `previous` is the condition in the status so far.
  */
 export function refreshMs(
   { type, status, reason }: FurtherCondition,

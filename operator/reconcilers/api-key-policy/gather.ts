@@ -33,7 +33,7 @@ export interface StoredPolicy {
   /** undefined when a later release set it, in a format that the API does not know. */
   readonly policy: CompiledPolicy | undefined;
   readonly manager: string | undefined;
-  /** undefined while the store that sidecars report to is away. */
+  /** undefined while the store with the sidecars' reports is unreachable. */
   readonly dataPlane: DataPlane | undefined;
 }
 
@@ -43,16 +43,16 @@ export interface ObservedPolicy {
   readonly manager: string;
   /** `<cluster>/<namespace>/<name>` */
   readonly policyName: string;
-  /** The API that this object made or has its policy in, by the store's word; else the one that the spec names by its id. */
+  /** The API that this object made or has its policy in, according to the store; otherwise the one that the spec names by its id. */
   readonly api: StoredApi | undefined;
-  /** Of an API that another object of this source made: that object. */
+  /** The object of this source that made the API, if it is another object. */
   readonly apiOwner: ManifestObject | undefined;
   readonly stored: StoredPolicy | undefined;
   /** The rate-limit namespaces of the rules, by their name in the store. */
   readonly namespaces: ReadonlyMap<string, ResolvedNamespace>;
   /** ApiKeyPolicy objects of the same Kubernetes namespace that make an API of the same name, this one too. */
   readonly claimants: readonly ManifestObject[];
-  /** Whether the API has keys; asked for only where it decides about a deletion. */
+  /** Whether the API has keys; read only when a deletion depends on it. */
   readonly hasKeys: boolean;
   /** The conditions of the status so far. */
   readonly previous: readonly Condition[];
@@ -115,7 +115,7 @@ async function findPolicy(
     uid,
     generation,
     version,
-    // The types are read out of the OpenAPI document, where an optional field is never said to be absent rather than undefined.
+    // The types come from the OpenAPI document, where an optional field is never absent but undefined.
     policy: policy as CompiledPolicy | undefined,
     manager: managed.manager,
     dataPlane,

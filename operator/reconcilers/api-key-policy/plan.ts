@@ -33,7 +33,7 @@ export type PolicyAction =
   | { readonly type: "deletePolicy"; readonly policyId: string }
   | { readonly type: "deleteApi" | "releaseApi"; readonly apiId: string };
 
-/** What is to be done so that the store holds the API and the compiled policy as the manifest says. */
+/** The actions after which the store has the API and the compiled policy as in the manifest. */
 export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   const { object, api, stored } = observed;
   if (object.metadata.deletionTimestamp !== undefined) return planDeletion(observed);
@@ -63,7 +63,7 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   };
 }
 
-/** What keeps a policy from being set, the first that holds. What was in force before then stays in force. */
+/** Checks that prevent a policy from being set; the first that fails is reported. The former policy stays in force. */
 const CHECKS = [
   ({ parsed }: ObservedPolicy): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
@@ -71,13 +71,13 @@ const CHECKS = [
   (observed: ObservedPolicy): Verdict | undefined => {
     const { parsed, namespaces } = observed;
     if (parsed.spec === undefined) return undefined;
-    // Names count as resolved here: what the manifest itself has wrong is said before what it waits for.
+    // Names count as resolved here, so that faults of the manifest are reported before what it waits for.
     const namespaceIds = new Map([...namespaces.keys()].map((name) => [name, name]));
     const compiled = compilePolicy(parsed.spec, { apiId: "unknown", namespaceIds });
     return Array.isArray(compiled) ? invalid(compiled) : undefined;
   },
 
-  // The API server forbids it; a directory can do it.
+  // The Kubernetes API server forbids it, but a directory may contain it.
   ({ parsed: { spec }, api, manager }: ObservedPolicy): Verdict | undefined => {
     const isMoved =
       spec?.api.id === undefined
@@ -105,7 +105,7 @@ const CHECKS = [
     return stalled("NotAllowed", message);
   },
 
-  // Of the API. Another manager's is no conflict: the check before this one has asked whether it may be used.
+  // For the API. Another manager's API is no conflict, because the check before this one decided whether it may be used.
   ({ api, ...claimed }: ObservedPolicy): Verdict | undefined =>
     conflictOf(
       { ...claimed, stored: api },
@@ -120,7 +120,7 @@ const CHECKS = [
     return undefined;
   },
 
-  // Of the policy, whose name is this object's alone.
+  // For the policy, whose name belongs only to this object.
   (observed: ObservedPolicy): Verdict | undefined =>
     conflictOf(
       { ...observed, claimants: [] },
@@ -132,7 +132,7 @@ function actionsFor({ object, parsed, api, policyName, stored, namespaces, manag
   const { spec } = parsed;
   if (spec === undefined) throw new Error("a spec that does not parse passed the checks");
   const { name } = spec.api;
-  // The policy needs its id, which the next look has.
+  // The policy needs the id of the API, which the next reconcile has.
   if (api === undefined) return [{ type: "createApi", name: name ?? "" }];
   const { apiId } = api;
   const policy = compile(spec, apiId, namespaces);
@@ -155,7 +155,7 @@ function compile(spec: ApiKeyPolicySpec, apiId: string, namespaces: ObservedPoli
     if ("namespaceId" in resolved) namespaceIds.set(name, resolved.namespaceId);
   const compiled = compilePolicy(spec, { apiId, namespaceIds });
   if (Array.isArray(compiled)) throw new Error("a policy that does not compile passed the checks");
-  // As it comes back from the store: without members that are undefined.
+  // As the store returns it: without members that are undefined.
   return JSON.parse(JSON.stringify(compiled)) as CompiledPolicy;
 }
 
@@ -167,7 +167,7 @@ const ACCEPTED: FurtherCondition = {
 };
 
 /**
- * A client that reaches the pods without passing the sidecar is not checked, and the status has to say so.
+ * Clients that reach the pods without passing the sidecar are not checked, and the status must say so.
  * Always true for now: no NetworkPolicy is written before the sidecar's ports are known, which is the webhook's part.
  */
 const bypassable = ({ parsed: { spec } }: ObservedPolicy): FurtherCondition => ({
@@ -185,7 +185,7 @@ const bypassable = ({ parsed: { spec } }: ObservedPolicy): FurtherCondition => (
       }),
 });
 
-/** By the policy that is in force, which need not be that of the manifest. */
+/** According to the policy in force, which may differ from that of the manifest. */
 function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
   const stored = ownOf(observed);
   const onStale = stored?.policy?.onStale;
@@ -211,8 +211,8 @@ function enforcedInSpiteOf({ reason }: Verdict, stored: StoredPolicy | undefined
 }
 
 /**
- * The compiled policy goes with its manifest. The API that was made for it goes only when the spec says so, and not while it
- * has keys: a pruned manifest must not revoke customers' keys.
+ * The compiled policy is deleted with its manifest. The API that was made for it is deleted only if the spec says so, and not while
+ * it has keys: pruning a manifest must not revoke customers' keys.
  */
 function planDeletion(observed: ObservedPolicy): Plan<PolicyAction> {
   const { object, api, manager, hasKeys } = observed;

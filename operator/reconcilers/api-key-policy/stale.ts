@@ -3,12 +3,12 @@ import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import type { FurtherCondition } from "../plan.ts";
 import type { DataPlane } from "./gather.ts";
 
-/** What the API says of a sidecar that has heard nothing yet: as a number, it has no bound. */
+/** The lag that the API returns for a sidecar before its first heartbeat, because JSON has no infinity. */
 export const NEVER_HEARD_MS = Number.MAX_SAFE_INTEGER;
 
 /**
- * Whether a sidecar serves by older knowledge than the policy in force allows (`onStale.after`). undefined when that is not
- * known: what was last known then stays in the status, and no Event is made twice of it.
+ * Whether a sidecar serves with staler data than the policy in force allows (`onStale.after`). Returns undefined when that is
+ * unknown: then the status keeps the last known value, and no second Event is made of it.
  */
 export function stale(
   dataPlane: DataPlane | undefined,
@@ -28,7 +28,7 @@ export function stale(
   }
   const known = previous.find(({ type }) => type === "Stale");
   const waitedMs = known?.status === "Unknown" ? nowMs - Date.parse(known.lastTransitionTime) : 0;
-  // Every sidecar begins so, and hears of the last change within a second or two.
+  // Every sidecar starts like this, and gets its first heartbeat within a second or two.
   if (oldestLagMs >= NEVER_HEARD_MS && known?.status !== "True" && waitedMs <= onStale.afterMs) {
     const message = "A sidecar has not heard yet how current what it knows is.";
     return { type: "Stale", status: "Unknown", reason: "Progressing", message, alerts: true };
