@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { join, relative, resolve } from "node:path";
+import { join, resolve } from "node:path";
 
 /** The imports of our sources, parsed from their text. Paths are relative to the project's folder. */
 
@@ -34,5 +34,5 @@ export function importsBelow(folders: readonly string[]): Map<string, Import[]> 
 /** The path of the file that a relative import leads to; undefined for a library. */
 export function importedFile(importer: string, specifier: string): string | undefined {
   if (!specifier.startsWith(".")) return undefined;
-  return relative(ROOT, resolve(ROOT, importer, "..", specifier));
+  return join(importer, "..", specifier);
 }
