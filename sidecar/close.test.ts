@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { call, OPEN, openGate, startApp } from "../test/harness/gate.ts";
 
-test("closing lets requests under way finish, and takes no new ones", async () => {
+test("closing lets requests in flight finish, and accepts no new ones", async () => {
   const asked = Promise.withResolvers<ServerResponse>();
   const app = await startApp((_req, res) => asked.resolve(res));
   const gate = await openGate({ ...OPEN, app });
@@ -19,7 +19,7 @@ test("closing lets requests under way finish, and takes no new ones", async () =
   await gate.close();
 });
 
-test("what does not finish in time is cut off", async () => {
+test("requests that do not finish in time are cut off", async () => {
   const asked = Promise.withResolvers<void>();
   const app = await startApp(() => asked.resolve());
   const gate = await openGate({ ...OPEN, app, timeouts: { closeMs: 100 } });
@@ -32,7 +32,7 @@ test("what does not finish in time is cut off", async () => {
   await gate.close();
 });
 
-test("idle connections do not hold the end up", async () => {
+test("idle connections do not delay the end", async () => {
   const gate = await openGate(OPEN);
   const agent = new Agent({ keepAlive: true });
   const req = request({ port: gate.port, host: "127.0.0.1", agent }).end();
@@ -50,7 +50,7 @@ test("idle connections do not hold the end up", async () => {
   await gate.close();
 });
 
-test("closing twice is closing once", async () => {
+test("closing twice has no further effect", async () => {
   const gate = await openGate(OPEN);
   await Promise.all([gate.sidecar.close(), gate.sidecar.close()]);
   await gate.close();

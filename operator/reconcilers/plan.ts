@@ -77,7 +77,7 @@ export const heldUp = (verdict: Verdict, status: object): Plan<never> => ({
   ...(verdict.reason === "Conflict" ? { requeueAfterMs: CONFLICT_REQUEUE_MS } : {}),
 });
 
-/** The first check that finds something decides; the list of checks reads as the specification. */
+/** Returns the result of the first check that finds something, so that the list of checks reads as the specification. */
 export function firstOf<T>(
   observed: T,
   checks: ReadonlyArray<(observed: T) => Verdict | undefined>,
@@ -89,5 +89,5 @@ export function firstOf<T>(
   return undefined;
 }
 
-/** Objects that others may release, in this or another cluster, are looked at again before the next resync. */
+/** Other writers, in this or another cluster, may release an object, so a conflict is checked again before the next resync. */
 export const CONFLICT_REQUEUE_MS = 30_000;

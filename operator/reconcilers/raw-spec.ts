@@ -2,13 +2,13 @@ import type { ObjectKey } from "../runtime/object-key.ts";
 import type { ManifestObject } from "../source/contract.ts";
 
 /*
- * What can be told of a spec that need not be valid: an object that is invalid otherwise keeps its claim, and must be deletable.
+ * Reads parts of a spec that need not be valid: an object that is otherwise invalid keeps its claim, and must be deletable.
  */
 
 const fieldsOf = ({ spec }: ManifestObject): Readonly<Record<string, unknown>> =>
   (spec ?? {}) as Readonly<Record<string, unknown>>;
 
-/** undefined unless it is a text that the API takes as a name: it refuses to look for another. */
+/** undefined unless it is a text that the API accepts as a name; with another one a lookup would be refused. */
 const textIn = (value: unknown, lengthMax: number): string | undefined =>
   typeof value === "string" && value.length > 0 && value.length <= lengthMax ? value : undefined;
 
@@ -19,7 +19,7 @@ export const namespaceNameIn = (object: ManifestObject): string | undefined => t
 /** `spec.identifier` of a RatelimitOverride. */
 export const identifierIn = (object: ManifestObject): string | undefined => textIn(fieldsOf(object).identifier, 512);
 
-/** `spec.namespaceRef` of a RatelimitOverride: of its own Kubernetes namespace unless it names another one. */
+/** `spec.namespaceRef` of a RatelimitOverride: in its own Kubernetes namespace unless it names another one. */
 export function namespaceRefOf(object: ManifestObject): ObjectKey | undefined {
   const { namespaceRef } = fieldsOf(object) as { namespaceRef?: { name?: unknown; namespace?: unknown } };
   if (typeof namespaceRef?.name !== "string") return undefined;

@@ -9,12 +9,12 @@ import { CONFLICT_REQUEUE_MS, type Plan, stalled, type Verdict } from "./plan.ts
 import { statusOf, wasReady, whileUnavailable, withReconciling } from "./status.ts";
 
 /*
- * The way of one reconcile, the same for all kinds: look at the world, plan, act, and look again, until there is nothing left
- * to do. What "look", "plan" and "act" are is the kind's own. An object gets our finalizer before anything is made for it,
+ * One reconcile, the same for all kinds: gather, plan, apply, and repeat until there is nothing left
+ * to do. Each kind brings its own gather, plan and apply. An object gets our finalizer before anything is created for it,
  * and loses it when nothing of it is left.
  */
 
-/** What the store's answer means to the reconcile. What was made is not learned from it: the next look finds it in the store. */
+/** What a reply of the store means for the reconcile. Created objects are found by the next gather, not from the reply. */
 export interface Applied {
   readonly refusal?: Refusal;
 }
@@ -23,11 +23,11 @@ export interface KindSteps<Observed, Action> {
   readonly gather: (object: ManifestObject, ctx: Context) => Promise<Observed>;
   readonly plan: (observed: Observed) => Plan<Action>;
   readonly apply: (action: Action, object: ManifestObject, ctx: Context) => Promise<Applied>;
-  /** For the Event that tells of drift: what the action sets right. */
+  /** For the Event about drift: what the action corrects. */
   readonly describe: (action: Action) => string;
 }
 
-/** Creating, changing and checking take three looks; more means that another writer is at work. */
+/** Creating, changing and checking take three passes; more means that another writer is active. */
 const PASSES_MAX = 6;
 const BUSY_REQUEUE_MS = 1_000;
 
@@ -49,7 +49,7 @@ export async function reconcileObject<Observed, Action>(
       const plan = steps.plan(await steps.gather(object, ctx));
       if (plan.released) return await letGo(object, ctx);
       const hasCounterpart = plan.actions.length > 0 || plan.verdict.state === "Ready";
-      // Before anything is made for it. What was planned holds still; only the object in hand is an old one now.
+      // Before anything is created for it. The plan is still valid; only the object at hand is outdated now.
       if (!isOurs && hasCounterpart) await ctx.source.setFinalizers(object, [...object.metadata.finalizers, FINALIZER]);
       if (plan.actions.length === 0) return await conclude(object, plan, ctx, drift);
       if (pass === 1 && !isDeleting && wasReady(object)) drift = plan.actions.map(steps.describe).join("; ");
@@ -65,7 +65,7 @@ export async function reconcileObject<Observed, Action>(
   return { requeueAfterMs: BUSY_REQUEUE_MS };
 }
 
-/** Until one is refused for good: then what that means for the object. */
+/** Applies actions until one is refused permanently, and then returns what that means for the object. */
 async function applyAll<Observed, Action>(
   steps: KindSteps<Observed, Action>,
   actions: readonly Action[],
@@ -76,7 +76,7 @@ async function applyAll<Observed, Action>(
     const applied = await steps.apply(action, object, ctx);
     if (applied.refusal !== undefined) {
       const verdict = verdictOn(applied.refusal);
-      // Such as something that is gone since we looked: the next look tells what to do instead.
+      // For example, something was deleted after gathering: the next pass plans something else.
       if (verdict === undefined) throw new Error(`${steps.describe(action)}: ${applied.refusal.detail}`);
       return verdict;
     }
@@ -85,7 +85,7 @@ async function applyAll<Observed, Action>(
   return undefined;
 }
 
-/** Refusals that trying again does not mend, by their kind. */
+/** Refusals that a retry does not fix, by their kind. */
 function verdictOn({ kind, detail, faults = [] }: Refusal): Verdict | undefined {
   switch (kind) {
     case "managed_elsewhere":
@@ -104,7 +104,7 @@ function verdictOn({ kind, detail, faults = [] }: Refusal): Verdict | undefined 
 
 const FAULTS_SHOWN_MAX = 5;
 
-/** The faults with their places; and what to do when they are those of an api-server that is older than this operator. */
+/** Describes faults with their locations, and what to do when the api-server is older than this operator. */
 function describeFaults(faults: readonly Fault[]): string {
   if (faults.length === 0) return "";
   const shown = faults.slice(0, FAULTS_SHOWN_MAX).map(({ location, message }) => `${location} ${message}`);
@@ -124,7 +124,7 @@ async function conclude<Action>(
   ctx: Context,
   drift?: string,
 ): Promise<WorkResult> {
-  // The object may have been changed since: its status must speak of the generation that was looked at, and of no other.
+  // The object may have changed since: its status must describe exactly the generation that was reconciled.
   const { status, events } = statusOf({
     object: current(object, ctx),
     verdict: plan.verdict,
@@ -142,7 +142,7 @@ async function conclude<Action>(
   return { requeueAfterMs: plan.requeueAfterMs };
 }
 
-/** The generation that was reconciled, with the newest status and finalizers. */
+/** The reconciled generation, with the newest status and finalizers. */
 function current(object: ManifestObject, { source }: Context): ManifestObject {
   const now = source.get(object.kind, object.metadata);
   return now?.metadata.uid === object.metadata.uid ? { ...object, status: now.status } : object;
@@ -178,7 +178,7 @@ async function reportUnavailable(object: ManifestObject, error: ApiUnavailable, 
   if (status !== undefined) await ctx.source.updateStatus(object, status);
 }
 
-/** What the kind keeps in its status, ids above all: not to be forgotten while the API is away. */
+/** The kind's own members of its status, above all ids, which must be kept while the API is unreachable. */
 function ownStatus({ status }: ManifestObject): object {
   const {
     conditions: _,

@@ -27,13 +27,13 @@ import { gatherRole } from "./role/gather.ts";
 import { planRole } from "./role/plan.ts";
 
 /*
- * What is done for each kind of manifest. All go the way of reconcile-object.ts; what they look at, plan and do on it is said here.
+ * The steps for each kind of manifest. All kinds use reconcile-object.ts; how each gathers, plans and applies is listed here.
  */
 
 export interface Reconciler<K extends Kind = Kind> {
   readonly kind: K;
   readonly reconcile: (key: ObjectKey, ctx: Context) => Promise<WorkResult>;
-  /** Objects of this kind, other than the changed one itself, whose state may follow from a change. */
+  /** Objects of this kind, other than the changed one itself, whose state may depend on a change. */
   readonly concernedBy: (change: ManifestChange, ctx: Pick<Context, "source">) => readonly ObjectKey[];
 }
 
@@ -69,7 +69,7 @@ const REGISTRY: { readonly [K in Kind]: Reconciler<K> } = {
 export const RECONCILERS: readonly Reconciler[] = Object.values(REGISTRY);
 
 interface Registered<Observed, Action> extends KindSteps<Observed, Action> {
-  /** Objects that a change concerns besides those whose claim is won or lost by it. */
+  /** Objects that a change concerns, besides those that win or lose a claim by it. */
   readonly concernedBy?: (change: ManifestChange, source: Pick<ManifestSource, "list">) => readonly ManifestObject[];
 }
 
@@ -84,7 +84,7 @@ function register<K extends Kind, Observed, Action>(kind: K, steps: Registered<O
   };
 }
 
-/** False when nothing changed but what we write ourselves: a status, or our finalizer. */
+/** Returns false when only what we write ourselves has changed: a status, or our finalizer. */
 export function concernsItself({ before, after }: ManifestChange): boolean {
   if (before === undefined || after === undefined) return true;
   return text(before) !== text(after);

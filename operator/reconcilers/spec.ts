@@ -8,7 +8,7 @@ export type ParsedSpec<Spec> =
   | { readonly spec: Spec; readonly problems?: never }
   | { readonly spec?: never; readonly problems: readonly ManifestProblem[] };
 
-/** The API server has checked the spec, but by the CRD that it had then: an older or newer one lets other specs through. */
+/** The Kubernetes API server checked the spec with the CRD of that time: an older or newer CRD accepts other specs. */
 export function parseSpec<Schema extends z.ZodType>(
   schema: Schema,
   object: ManifestObject,
@@ -23,7 +23,7 @@ const inSpec = ({ location, message }: ManifestProblem): ManifestProblem => ({
 });
 
 /**
- * Whether objects of the Kubernetes namespace `from` may refer to an object: those of its own always may, others when its
+ * Whether objects of the Kubernetes namespace `from` may refer to an object: those of its own namespace always may, others if its
  * `spec.allowedNamespaces` lists theirs. A spec that does not parse allows nothing.
  */
 export function mayRefer(
@@ -36,7 +36,7 @@ export function mayRefer(
   return parsed.success && parsed.data.allowedNamespaces.includes(from);
 }
 
-/** Also of a spec that does not parse otherwise: an object must be deletable whatever state it is in. */
+/** Works also for a spec that is otherwise invalid, because an object must always be deletable. */
 export function deletionPolicyOf(object: ManifestObject, byDefault: DeletionPolicy): DeletionPolicy {
   const { deletionPolicy } = (object.spec ?? {}) as { deletionPolicy?: unknown };
   return deletionPolicy === "Delete" || deletionPolicy === "Orphan" ? deletionPolicy : byDefault;

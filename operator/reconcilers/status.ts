@@ -22,18 +22,18 @@ export interface StatusInput {
   readonly conditions: readonly FurtherCondition[];
   readonly own: object;
   readonly nowMs: number;
-  /** A time of the last sync that is younger than this is not worth a write of its own. */
+  /** A time of the last sync that is younger than this is not updated on its own. */
   readonly resyncMs: number;
 }
 
 export interface NewStatus {
-  /** undefined when nothing changed that is worth a write. */
+  /** undefined when nothing changed that should be written. */
   readonly status?: object;
-  /** For transitions of Ready, and of conditions that alert: once, not at each look. */
+  /** For transitions of Ready, and of conditions with alerts: one per transition, not per reconcile. */
   readonly events: readonly ManifestEvent[];
 }
 
-/** The status that the verdict makes of the previous one, by the conventions of kstatus. */
+/** The new status from the verdict and the previous status, by the conventions of kstatus. */
 export function statusOf({ object, verdict, conditions: further, own, nowMs, resyncMs }: StatusInput): NewStatus {
   const previous = previousOf(object);
   const observedGeneration = object.metadata.generation;
@@ -68,7 +68,7 @@ export function statusOf({ object, verdict, conditions: further, own, nowMs, res
   return { status, events: events.filter((event) => event !== undefined) };
 }
 
-/** While nothing is known to be wrong with what is in force, an API that is away does not make an object unready. */
+/** An unreachable API does not make an object unready, unless something is known to be wrong with what is in force. */
 export function whileUnavailable(object: ManifestObject, message: string): { verdict: Verdict; keepReady: boolean } {
   return {
     verdict: { state: "Progressing", reason: "ApiUnavailable", message },
@@ -76,7 +76,7 @@ export function whileUnavailable(object: ManifestObject, message: string): { ver
   };
 }
 
-/** True when the object was found or made equal to the store at this very generation. */
+/** Whether the object was found or made equal to the store at this generation. */
 export function wasReady(object: ManifestObject): boolean {
   return previousOf(object).conditions.some(
     ({ type, status, observedGeneration }) =>
@@ -84,7 +84,7 @@ export function wasReady(object: ManifestObject): boolean {
   );
 }
 
-/** The status with Reconciling added and Ready left as it is. */
+/** The status with Reconciling added and Ready unchanged. */
 export function withReconciling(object: ManifestObject, verdict: Verdict, nowMs: number): object | undefined {
   const { conditions } = previousOf(object);
   const { reason, message } = verdict;
@@ -94,7 +94,7 @@ export function withReconciling(object: ManifestObject, verdict: Verdict, nowMs:
   return changed === conditions ? undefined : { ...(object.status as object), conditions: changed };
 }
 
-/** The conditions that the object's own status had so far: for what is told of a transition, and for nothing that decides. */
+/** The previous conditions of the object's own status. Used only for reporting transitions, never for decisions. */
 export const conditionsOf = (object: ManifestObject): readonly Condition[] => previousOf(object).conditions;
 
 function previousOf({ status }: ManifestObject): z.output<typeof Previous> {

@@ -1,38 +1,38 @@
 import type { Answer, Input, StoreApi } from "../api/client.ts";
 
-/** The data, or undefined for a 404. Throws for any other refusal: a read has no business with those. */
+/** Returns the data, or undefined for a 404. Throws for any other refusal, which a read does not expect. */
 export function foundOr404<T>(answer: Answer<T>): T | undefined {
   if (answer.refusal === undefined) return answer.data;
   if (answer.refusal.status === 404) return undefined;
   throw new Error(`${answer.refusal.kind}: ${answer.refusal.detail}`);
 }
 
-/** The kinds of which a manager has one object at most, as the API names them. */
+/** The kinds of which a manager has at most one object, by their names in the API. */
 type ManagedKind = Input<"managed.findObject">["kind"];
 
 export interface Managed {
-  /** undefined for an object that no manifest manages. */
+  /** undefined for an object without a manager. */
   readonly manager: string | undefined;
   readonly async: boolean | undefined;
 }
 
-/** Who manages the object with this id; undefined when there is none. */
+/** Returns the manager of the object with this id; undefined when there is no such object. */
 export async function findManaged(api: StoreApi, kind: ManagedKind, id: string): Promise<Managed | undefined> {
   const found = foundOr404(await api.call("managed.getObject", { kind, id }));
   return found === undefined ? undefined : { manager: found.manager, async: found.async };
 }
 
-/** What a manager has in the store. */
+/** An object that a manager has in the store. */
 export interface Owned {
   readonly id: string;
-  /** Of an override. */
+  /** Only for an override. */
   readonly namespaceId: string | undefined;
   readonly async: boolean | undefined;
 }
 
 /**
- * The one object of the kind that this manager has; undefined when it has none. What an object has in the store is asked of the
- * store, never read from its status: everybody who may write a status could name any id there.
+ * Returns the one object of the kind with this manager; undefined when there is none. It is always read from the
+ * store and never from a status, because anyone who may write a status could name any id there.
  */
 export async function findOwned(api: StoreApi, kind: ManagedKind, manager: string): Promise<Owned | undefined> {
   const found = foundOr404(await api.call("managed.findObject", { kind, manager }));
@@ -40,9 +40,9 @@ export async function findOwned(api: StoreApi, kind: ManagedKind, manager: strin
 }
 
 /**
- * What a manager has in the store, if it has something of the kind; else what has the name that it wants there, which may be
- * managed by another or not at all.
- * @param find by id or name; an id beats a name when one thing's name is another's id, so that `isNamed` looks at what was found.
+ * Returns the manager's object of the kind, if it has one; otherwise the object with the wanted name, which may have another
+ * manager or none.
+ * @param find by id or name; an id wins over a name when one thing's name is another's id, so `isNamed` checks the result.
  */
 export async function findOwnOrNamed<Stored extends { readonly manager: string | undefined }>(
   api: StoreApi,

@@ -22,7 +22,7 @@ test.each([
   { name: "one before the answer", text: CONTINUE + ANSWER, passes: ANSWER },
   { name: "several, and other interim answers", text: CONTINUE + HINTS + CONTINUE + ANSWER, passes: HINTS + ANSWER },
   { name: "one of HTTP/1.0", text: `HTTP/1.0 100 \r\n\r\n${ANSWER}`, passes: ANSWER },
-  { name: "what is no HTTP", text: "HTTX", passes: "HTTX" },
+  { name: "bytes that are not HTTP", text: "HTTX", passes: "HTTX" },
   { name: "a status that only begins so", text: "HTTP/1.1 1000 No\r\n\r\n", passes: "" },
   {
     name: "an upgrade",
@@ -34,11 +34,11 @@ test.each([
     text: "HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\n\n",
     passes: "HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\n\n",
   },
-])("of $name the parser gets what is not `100 Continue`, however it is cut up", ({ text, passes }) => {
+])("from $name the parser gets everything but `100 Continue`, however it is split", ({ text, passes }) => {
   for (let length = 1; length <= text.length; length++) expect(passed(text, length)).toBe(passes);
 });
 
-test("behind an answer nothing is taken away until the next request is sent", () => {
+test("after a response nothing is removed until the next request is sent", () => {
   const filter = new ContinueFilter();
   filter.expectHead();
   filter.pass(Buffer.from(ANSWER));
@@ -47,7 +47,7 @@ test("behind an answer nothing is taken away until the next request is sent", ()
   expect(filter.pass(Buffer.from(CONTINUE))).toBeUndefined();
 });
 
-test("no more is held back than a head may have", () => {
+test("at most the size of a head is held back", () => {
   const filter = new ContinueFilter();
   filter.expectHead();
   const begin = Buffer.from("HTTP/1.1 100 Continue\r\nX-Long: ");

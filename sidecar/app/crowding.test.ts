@@ -16,8 +16,8 @@ import {
 } from "../../test/harness/gate.ts";
 
 /*
- * One client without a key that wants all the places at the app: by bodies that are promised and never come, by bodies that
- * drip, by requests and connections that stay. The others must not notice.
+ * One client without a key tries to take all places at the app: by bodies that are announced and never arrive, by bodies that
+ * drip, by requests and connections that stay open. Other clients must not be affected.
  */
 
 const PLACES = 10;
@@ -51,12 +51,12 @@ const places = async (state: string): Promise<number> => {
   return Number(line?.split(" ").at(-1));
 };
 
-describe("bodies that were promised", () => {
+describe("announced bodies", () => {
   test.each([
     { name: "small ones with a length", head: post("Content-Length: 10"), begun: "nine byte" },
     { name: "large ones with a length", head: post("Content-Length: 1000000"), begun: "" },
     { name: "chunks", head: post("Transfer-Encoding: chunked"), begun: "5\r\n" },
-  ])("and do not come take no place: $name", async ({ head, begun }) => {
+  ])("that do not arrive take no place: $name", async ({ head, begun }) => {
     gate = await openGate({ ...OPEN, config: { limits: { upstreamConnectionsMax: PLACES, addressShare: 1 } } });
     for (let i = 0; i < 5 * PLACES; i++) send(head + begun);
     await waitFor("all of them to have been taken in", async () =>
@@ -67,7 +67,7 @@ describe("bodies that were promised", () => {
     expect(gate.app.seen.map(({ url }) => url)).toEqual(["/other"]);
   });
 
-  test("go on to the app when they have come: a small one whole, with its length", async () => {
+  test("are sent to the app when they have arrived: a small one whole, with its length", async () => {
     gate = await openGate(OPEN);
     const { socket, read } = send(`${post("Content-Length: 10")}first`);
     await waitFor("the head to be taken in", async () => (await gate.metrics()).includes("postern_sidecar_ongoing 1"));
@@ -77,7 +77,7 @@ describe("bodies that were promised", () => {
     expect([seen?.body, seen?.headers["content-length"]]).toEqual(["firstafter", "10"]);
   });
 
-  test("and do not come are answered 408 in seconds, with our body, and the app hears nothing", async () => {
+  test("that do not arrive get 408 in seconds, with our body, and nothing is sent to the app", async () => {
     gate = await openGate({ ...OPEN, timeouts: { requestBodyIdleMs: 200 } });
     const { status, text } = await sendRaw(gate.port, `${post("Content-Length: 10")}half`);
     expect(status).toBe(408);
@@ -104,7 +104,7 @@ describe("bodies that were promised", () => {
     },
   );
 
-  test("and are slow only because the app does not read are left alone", async () => {
+  test("that are slow only because the app does not read are not ended", async () => {
     const held = Promise.withResolvers<IncomingMessage>();
     const app = await startApp((req, res) => {
       req.pause();
@@ -143,7 +143,7 @@ describe("places are shared by client address", () => {
     return res.statusCode ?? 0;
   };
 
-  test("one that holds its share gets no more, is told so, and the others are served", async () => {
+  test("one that holds its share gets 503 for more, and the others are served", async () => {
     await openStaying();
     for (let i = 0; i < 3 * PLACES; i++) send(get("/stay"));
     await waitFor("the share to be taken", async () => (await places("taken")) === PLACES / 2);
@@ -153,7 +153,7 @@ describe("places are shared by client address", () => {
     expect(await gate.metrics()).toMatch(/postern_sidecar_upstream_failures_total\{why="busy"\} [1-9]/);
   });
 
-  test("as the policy finds it behind a proxy", async () => {
+  test("the address behind a proxy is found as the policy says", async () => {
     const clientAddress = { from: "forwardedFor" as const, trustedProxies: ["127.0.0.1"] };
     await openStaying({ policy: { ...OPEN.policy, clientAddress } });
     const from = (ip: string, path: string) => get(path, `X-Forwarded-For: ${ip}`);
@@ -171,7 +171,7 @@ describe("places are shared by client address", () => {
 describe("upgraded connections", () => {
   const upgrade = get("/ws", "Connection: Upgrade", "Upgrade: websocket");
 
-  test("have places of their own, shared by client address, and give them back when they end", async () => {
+  test("have separate places, shared by client address, and release them when they end", async () => {
     const app = await startApp((_req, res: ServerResponse) => void res.end("ok"));
     app.server.on("upgrade", (_req, socket: Socket) => {
       socket.on("error", () => {});
@@ -193,7 +193,7 @@ describe("upgraded connections", () => {
     await waitFor("the later upgrade", () => later.read().startsWith("HTTP/1.1 101"));
   });
 
-  test("that the app declines give their place back", async () => {
+  test("that the app declines release their place", async () => {
     const app = await startApp((_req, res) => void res.writeHead(404).end());
     gate = await openGate({ ...OPEN, app });
     const { read } = send(upgrade);

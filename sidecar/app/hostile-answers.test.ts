@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { aRule, call, openGate, sendRaw, startApp, type TestGate } from "../../test/harness/gate.ts";
 
-/* Answers of an app that a client must not get as they are, or that Node refuses to write. */
+/* Responses of an app that a client must not get unchanged, or that Node refuses to write. */
 
 let gate: TestGate;
 afterEach(() => gate.close());
@@ -66,7 +66,7 @@ describe.each([
     ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
     ["Transfer-Encoding: gzip", "Transfer-Encoding: chunked"],
     ["Transfer-Encoding: chunked", "Content-Length: 5"],
-  ])("a coding that nobody asked for, or framing of two kinds: 502 (%s %s)", async (...fields) => {
+  ])("an unrequested coding, or framing of two kinds: 502 (%s %s)", async (...fields) => {
     await openTo(`HTTP/1.1 200 OK\r\n${fields.join("\r\n")}\r\n\r\n2\r\nok\r\n0\r\n\r\n`);
     const { status, text } = await sendRaw(gate.port, request);
     expect(status).toBe(502);

@@ -32,11 +32,11 @@ test.each([
   { share: 0.75, alone: 75 },
   { share: 0.1, alone: 10 },
   { share: 1, alone: 100 },
-])("an address that is alone gets a share of $share: $alone of 100", ({ share, alone }) => {
+])("a single address gets a share of $share: $alone of 100", ({ share, alone }) => {
   expect(takeAll(new Places({ ...OPTIONS, share }), "a")).toBe(alone);
 });
 
-test.each([1, 2, 3])("of %i places one can be had", (max) => {
+test.each([1, 2, 3])("of %i places one can be taken", (max) => {
   expect(takeAll(new Places({ ...OPTIONS, max }), "a")).toBeGreaterThanOrEqual(1);
 });
 
@@ -47,7 +47,7 @@ test("the more the others hold, the fewer an address gets, and a new one always 
   expect(places.tryTake("new")).toBe(true);
 });
 
-test("never more than all are taken, and a place given back can be taken again", () => {
+test("never more than all places are taken, and a released one can be taken again", () => {
   const places = new Places({ ...OPTIONS, max: 3, share: 1 });
   expect(takeAll(places, "a")).toBe(3);
   expect(places.tryTake("b")).toBe(false);
@@ -55,7 +55,7 @@ test("never more than all are taken, and a place given back can be taken again",
   expect([places.tryTake("b"), places.tryTake("b"), places.taken]).toEqual([true, false, 3]);
 });
 
-test("who waits is served in turns by address, and within one by age", () => {
+test("waiting seekers are served in turns by address, and oldest first within one", () => {
   const places = new Places({ ...OPTIONS, max: 1 });
   places.tryTake("x");
   const order: string[] = [];
@@ -89,7 +89,7 @@ test("an address over its share waits while places are free, and gets one when e
   expect(late.state).toBe("has a place");
 });
 
-test("one that left is passed over", () => {
+test("a seeker that left is skipped", () => {
   const places = new Places({ ...OPTIONS, max: 1 });
   places.tryTake("x");
   const [gone, next] = [seek(places, "a"), seek(places, "a")];
@@ -99,7 +99,7 @@ test("one that left is passed over", () => {
   expect(places.leave(next)).toBe(false);
 });
 
-test("a place that is given back at once, ten thousand times, serves all who wait", () => {
+test("a place that is released at once, ten thousand times, serves all waiting seekers", () => {
   const places = new Places({ ...OPTIONS, max: 1 });
   places.tryTake("x");
   let served = 0;
@@ -112,7 +112,7 @@ test("a place that is given back at once, ten thousand times, serves all who wai
   expect([served, places.taken, places.waiting]).toEqual([10_000, 0, 0]);
 });
 
-test("who waits too long is told, the oldest first; at the end everybody is", () => {
+test("seekers that wait too long are notified, oldest first; at the end all are", () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   try {
     const places = new Places({ max: 1, share: 0.5, waitMs: 1_000 });

@@ -16,7 +16,7 @@ import {
 } from "../../test/harness/gate.ts";
 import { freePort } from "../../test/harness/ports.ts";
 
-/* Requests and answers as streams: nothing is held back, nothing piles up, and each end hears of the other's end. */
+/* Requests and responses as streams: nothing is held back, nothing piles up, and each side learns of the other's end. */
 
 const MiB = 1024 * 1024;
 const CHUNK = Buffer.alloc(64 * 1024, "x");
@@ -106,7 +106,7 @@ describe("answers", () => {
     await once(socket, "close");
   });
 
-  test("of HEAD, 204 and 304 have no body, and the connection goes on", async () => {
+  test("of HEAD, 204 and 304 have no body, and the connection stays open", async () => {
     await openTo((req, res) => {
       if (req.url === "/204") res.writeHead(204).end();
       else if (req.url === "/304") res.writeHead(304, { ETag: '"a"' }).end();
@@ -170,7 +170,7 @@ describe("answers", () => {
     });
   });
 
-  test("that break off close the client's connection, so that they are not taken for whole", async () => {
+  test("that break off close the client's connection, so that they do not look complete", async () => {
     await openTo((_req, res) => {
       res.writeHead(200, { "Content-Length": 100 });
       res.write("half");
@@ -309,7 +309,7 @@ describe("Expect: 100-continue", () => {
 });
 
 describe("ends", () => {
-  test("a client that goes away ends the request at the app", async () => {
+  test("a client that disconnects ends the request at the app", async () => {
     const arrived = Promise.withResolvers<IncomingMessage>();
     await openTo((req) => arrived.resolve(req), { timeouts: { halfClosedMs: 100 } });
     const req = request({ port: gate.port, host: "127.0.0.1", agent: false });
@@ -322,7 +322,7 @@ describe("ends", () => {
     await waitFor("nothing to be under way", async () => (await gate.metrics()).includes("postern_sidecar_ongoing 0"));
   });
 
-  test("a client that goes away in the middle of its body ends it too", async () => {
+  test("a client that disconnects in the middle of its body ends it too", async () => {
     const broken = Promise.withResolvers<void>();
     await openTo((req) => {
       req.on("error", () => broken.resolve());
@@ -343,7 +343,7 @@ describe("ends", () => {
     expect([answer.status, kindOf(answer)]).toEqual([502, "upstream_unreachable"]);
   });
 
-  test("an app that breaks off before it answers: 502, and it is not asked again", async () => {
+  test("an app that breaks off before it answers: 502, and the request is not repeated", async () => {
     let asked = 0;
     await openTo((req) => {
       asked += 1;

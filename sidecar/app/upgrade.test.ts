@@ -68,7 +68,7 @@ describe("a WebSocket", () => {
   test.each([
     { name: "without a key: 401", key: async () => "unknown", status: 401 },
     { name: "with a disabled key: 401", key: () => gate.records.putKey({ enabled: false }), status: 401 },
-  ])("$name, and the app hears nothing of it", async ({ key, status }) => {
+  ])("$name, and nothing is sent to the app", async ({ key, status }) => {
     gate = await openGate({ app: await startEcho() });
     const socket = open(await key());
     const [, answer] = await once(socket, "unexpected-response");
@@ -78,7 +78,7 @@ describe("a WebSocket", () => {
     answer.destroy();
   });
 
-  test("bytes that come right behind the handshake are not lost, on either side", async () => {
+  test("bytes directly after the handshake are not lost, on either side", async () => {
     const app = await startApp();
     const got: string[] = [];
     app.server.on("upgrade", (_req, socket: Socket, head: Buffer) => {
@@ -139,7 +139,7 @@ describe("a WebSocket", () => {
 });
 
 describe("while it is open, it is checked again", () => {
-  test("and closed when its key is no longer good", async () => {
+  test("and closed when its key is no longer valid", async () => {
     gate = await openGate({ app: await startEcho(), timeouts: { recheckMs: 50 } });
     const key = await gate.records.putKey();
     const stays = open(await gate.records.putKey());
@@ -154,7 +154,7 @@ describe("while it is open, it is checked again", () => {
     await once(stays, "close");
   });
 
-  test("as are answers that stream on", async () => {
+  test("and so are streaming responses", async () => {
     const app = await startApp((_req, res) => void res.write("more to come"));
     gate = await openGate({ app, timeouts: { recheckMs: 50 } });
     const key = await gate.records.putKey();
@@ -169,7 +169,7 @@ describe("while it is open, it is checked again", () => {
 });
 
 describe("other upgrades", () => {
-  test("h2c is not made, and the request is served as it is", async () => {
+  test("h2c is ignored, and the request is served normally", async () => {
     gate = await openGate();
     const key = await gate.records.putKey();
     const request = `GET /a HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQ\r\nX-API-Key: ${key}\r\n\r\n`;

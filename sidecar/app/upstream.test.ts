@@ -11,7 +11,7 @@ import {
   waitFor,
 } from "../../test/harness/gate.ts";
 
-/* The bound on connections to the app: a burst waits in the sidecar instead of overwhelming what is behind it. */
+/* The limit on connections to the app: a burst waits in the sidecar instead of overwhelming the app. */
 
 let gate: TestGate;
 afterEach(() => gate.close());
@@ -43,7 +43,7 @@ test("a burst opens no more connections to the app than allowed, and all of it i
   expect(sockets.size).toBeLessThanOrEqual(5);
 });
 
-test("who gets no place in the time to connect is told so, and never reaches the app", async () => {
+test("a request without a place in the time to connect fails, and never reaches the app", async () => {
   const { held, paths } = await openToHolding({
     config: { limits: { upstreamConnectionsMax: 1 } },
     timeouts: { connectMs: 200 },
@@ -65,7 +65,7 @@ test("who gets no place in the time to connect is told so, and never reaches the
   expect(paths).toEqual(["/first", "/later"]);
 });
 
-test("who leaves while waiting for a connection leaves the line", async () => {
+test("a request that is aborted while it waits leaves the queue", async () => {
   const { held, paths } = await openToHolding({ config: { limits: { upstreamConnectionsMax: 1 } } });
   const first = call(gate.port, { path: "/first" });
   await waitFor("the first to arrive", () => held.length === 1);

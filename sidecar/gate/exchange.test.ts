@@ -50,8 +50,8 @@ beforeEach(() => {
   gate.app.seen.length = 0;
 });
 
-describe("a key that is good", () => {
-  test("reaches the app, which learns who it is and does not see the key", async () => {
+describe("a valid key", () => {
+  test("reaches the app, which gets the identity headers and not the key", async () => {
     await gate.records.putIdentity({ id: "id_1", externalId: "cust omer", ratelimits: [] });
     await gate.records.putRole({ id: "role_1", name: "editor", permissions: ["orders.write"] });
     const key = await gate.records.putKey({
@@ -201,7 +201,7 @@ describe("each code has its status", () => {
     }
   });
 
-  test("a limit of nothing: 429 that is tried again in the next window", async () => {
+  test("a limit of 0: 429 with a retry in the next window", async () => {
     const refused = await call(gate.port, { path: "/closed", ...withKey(await gate.records.putKey()) });
     expect(refused.status).toBe(429);
     expect(refused.headers["retry-after"]).toBe(refused.headers["ratelimit-reset"]);
@@ -287,7 +287,7 @@ const waitForLoadRequest = ({ edge }: TestGate) =>
   });
 
 describe("Anonymous rules", () => {
-  test("let through without a key, but not forged identity headers or the key itself", async () => {
+  test("admit without a key, but do not forward forged identity headers or the key itself", async () => {
     const headers = { "X-Postern-Key-Id": "forged", X_Postern_Roles: "admin", "X-API-Key": "k1", Cookie: "a=1" };
     const answer = await call(gate.port, { path: "/healthz/live", headers });
     expect(answer.status).toBe(200);
@@ -357,7 +357,7 @@ describe("Audit mode", () => {
     expect(audited.app.seen[0]?.headers.authorization).toBeUndefined();
   });
 
-  test("says who it is when the key is good, and consumes nothing", async () => {
+  test("sends identity headers when the key is valid, and consumes nothing", async () => {
     audited.app.seen.length = 0;
     const key = await audited.records.putKey({ keyId: "key_audited", limited: true });
     for (let i = 0; i < 3; i++)
@@ -380,7 +380,7 @@ describe("Audit mode", () => {
   });
 });
 
-describe("a policy with other ways", () => {
+describe("a policy with other settings", () => {
   test("a query parameter is a credential by opt-in only, and goes no further", async () => {
     const other = await openGate({ policy: { credentials: [{ in: "query", name: "api_key" }] } });
     try {

@@ -3,8 +3,8 @@ import type { RecordKind } from "../../edge/records.ts";
 import { API, call, kindOf, openGate, type TestGate, WORKSPACE, waitFor, withKey } from "../../test/harness/gate.ts";
 
 /*
- * Records of a later release. Members that are not known mean nothing; a record whose meaning an older reader would miss (a key
- * that is for some addresses alone, say) has a format that it does not know, and is not usable then: 503, and never VALID.
+ * Records of a later release. Unknown members are ignored; a record whose meaning an older reader would miss (for example a key
+ * that is valid only from some addresses) has a later format, and is not usable here: 503, and never VALID.
  */
 
 let gate: TestGate;
@@ -31,7 +31,7 @@ const REFERRED: ReadonlyArray<{ kind: RecordKind; id: string; data: object }> = 
   { kind: "role", id: "role_1", data: { id: "role_1", name: "editor", permissions: ["a"] } },
 ];
 
-test("a key of a later format is 503, until it is one of a format that is known", async () => {
+test("a key of a later format is 503, until its format is known", async () => {
   const key = await openWithKey();
   expect(await status(key)).toBe(200);
   await gate.records.putAnyKey(key, LATER);
@@ -59,8 +59,8 @@ test.each(REFERRED)("a key whose $kind is of a later format is 503", async ({ ki
   await waitFor("the gate to know", async () => (await status(key)) === 200);
 });
 
-describe("what was known before a reset", () => {
-  test("is not fallen back on when the record is of a later format now", async () => {
+describe("what was cached before a reset", () => {
+  test("is not used as a fallback when the record is of a later format now", async () => {
     const key = await openWithKey();
     const other = await gate.records.putKey();
     expect([await status(key), await status(other)]).toEqual([200, 200]);

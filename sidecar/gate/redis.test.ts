@@ -48,7 +48,7 @@ describe("over a shared Redis", () => {
   });
   afterEach(() => redis.close());
 
-  test("two pods count together, act on a change at once, and their events arrive", async () => {
+  test("two pods count together, enforce a change at once, and their events arrive", async () => {
     const [here, there] = [await openEdge(redis.url, redis.prefix), await openEdge(redis.url, redis.prefix)];
     const gate = await openGate({ edge: here, policy: POLICY_CHANGES });
     const other = await openGate({ edge: there, policy: POLICY_CHANGES, config: { podId: "pod-2" } });
@@ -135,7 +135,7 @@ describe("when Redis is down", () => {
     });
   });
 
-  test("Local counts in each pod from nothing: two pods admit three times the limit in one window, and no more", async () => {
+  test("Local counts in each pod from zero: two pods admit three times the limit in one window, and no more", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: POLICY_CHANGES });
     const other = await openGate({
       edge: await openEdge(redis.url, "f:"),
@@ -151,14 +151,14 @@ describe("when Redis is down", () => {
     };
     expect(await admitted()).toBe(3);
     await redis.kill();
-    // A denial that a pod remembers holds on.
+    // A refusal that a pod has cached stays in force.
     expect((await admitted()) + (await admitted())).toBeLessThanOrEqual(6);
     const another = await ask(gate, key, "/limited");
     expect(another.status).toBe(429);
     await other.close();
   });
 
-  test("credits are let through where the policy allows it", async () => {
+  test("requests without readable credits are admitted where the policy allows it", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: { onCreditFailure: "Allow" } });
     const key = await gate.records.putKey({ keyId: "key_rich", limited: true });
     await gate.edge.credits.load([
@@ -172,7 +172,7 @@ describe("when Redis is down", () => {
     });
   });
 
-  test("a Redis that is only slow does not hold requests up for long", async () => {
+  test("a slow Redis does not delay requests for long", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: POLICY_CHANGES });
     const key = await gate.records.putKey();
     expect(await status(gate, key, "/limited")).toBe(200);
@@ -203,7 +203,7 @@ describe("when Redis is down", () => {
   });
 });
 
-test("a gate that starts before Redis is ready as soon as it is there", async () => {
+test("a gate that starts before Redis is ready as soon as Redis is there", async () => {
   const redis = await startOwnRedis();
   const prefix = "f:";
   const writer = await openEdge(redis.url, prefix);

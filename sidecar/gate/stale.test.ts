@@ -14,7 +14,7 @@ import {
   withKey,
 } from "../../test/harness/gate.ts";
 
-/* What a gate does with knowledge that is old, missing or gone: the table "When something is down" of docs/architecture.md. */
+/* What a gate does with data that is stale, missing or gone: the table "When something is down" of docs/architecture.md. */
 
 let gate: TestGate;
 afterEach(() => gate.close());
@@ -43,7 +43,7 @@ async function openAged(onStale: { action: "Serve" | "Deny" }) {
 }
 
 describe("past the first bound", () => {
-  test("Serve: known keys are served on, counted and shown; unknown ones are 503, because absence proves nothing now", async () => {
+  test("Serve: known keys are still served, counted and reported; unknown ones are 503, because absence proves nothing now", async () => {
     const { key, move } = await openAged({ action: "Serve" });
     move(31_000);
     expect(await status(key)).toBe(200);
@@ -62,7 +62,7 @@ describe("past the first bound", () => {
     expect(await status("unknown")).toBe(401);
   });
 
-  test("Deny: 503 with Retry-After for everybody with a key, and not ready", async () => {
+  test("Deny: 503 with Retry-After for every request with a key, and not ready", async () => {
     const { key, move } = await openAged({ action: "Deny" });
     move(31_000);
     const refused = await call(gate.port, withKey(key));
@@ -73,7 +73,7 @@ describe("past the first bound", () => {
   });
 });
 
-test("past the last bound everybody is denied, and the gate is not ready", async () => {
+test("beyond the last bound every request is denied, and the gate is not ready", async () => {
   const { key, move } = await openAged({ action: "Serve" });
   move(901_000);
   expect(await status(key)).toBe(503);
@@ -81,7 +81,7 @@ test("past the last bound everybody is denied, and the gate is not ready", async
   expect([ready.status, JSON.parse(ready.body).freshness]).toEqual([503, "Denied"]);
 });
 
-test("a change is acted on by the next request", async () => {
+test("a change is enforced for the next request", async () => {
   gate = await openGate();
   const key = await gate.records.putKey();
   expect(await status(key)).toBe(200);
@@ -114,7 +114,7 @@ describe("the policy", () => {
     expect((await gate.readyz()).status).toBe(200);
   });
 
-  test("is swapped whole: each request meets one version or the other", async () => {
+  test("is replaced as a whole: each request uses one version or the other", async () => {
     gate = await openGate({ policy: { rules: [aRule({ path: { prefix: "/a" }, access: "Anonymous" })] } });
     const both = async () => [
       (await call(gate.port, { path: "/a" })).status,
@@ -160,7 +160,7 @@ describe("the policy", () => {
     });
     const refused = async () => JSON.parse((await gate.readyz()).body).refused;
 
-    test("with members that are not known, and without ones that have a default, is enforced", async () => {
+    test("with unknown members, and without ones that have a default, is enforced", async () => {
       gate = await openGate();
       const key = await gate.records.putKey();
       const rule = { access: "Anonymous", path: { prefix: "/open", later: 1 }, ratelimits: [], later: { deep: true } };
@@ -172,7 +172,7 @@ describe("the policy", () => {
       expect(await gate.metrics()).toContain("postern_sidecar_policy_refused 0");
     });
 
-    test("in a format that is not known replaces nothing, and that is said: once in the log, in metrics and probes", async () => {
+    test("in an unknown format replaces nothing, which is reported once in the log, in metrics and in probes", async () => {
       gate = await openGate({ config: { logger } });
       const key = await gate.records.putKey();
       await gate.records.putStoredPolicy(later);

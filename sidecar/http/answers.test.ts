@@ -35,7 +35,7 @@ test.each([
   { accept: "*/*", type: "application/json" },
   { accept: "text/html, application/problem+json", type: "application/problem+json" },
   { accept: "application/*", type: "application/problem+json" },
-])("who accepts $accept gets $type", ({ accept, type }) => {
+])("a client that accepts $accept gets $type", ({ accept, type }) => {
   expect(answer(unavailable, accept).headers["Content-Type"]).toBe(type);
 });
 

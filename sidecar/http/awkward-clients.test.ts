@@ -14,7 +14,7 @@ import {
   waitFor,
 } from "../../test/harness/gate.ts";
 
-/* Clients that are within their rights, or nearly, and get the answers that are due to them: each one, once, in order. */
+/* Unusual clients that follow the standard, or nearly, and must get their responses: each one, once, in order. */
 
 const MiB = 1024 * 1024;
 
@@ -55,7 +55,7 @@ function expectOurs(text: string, kind: string): void {
   expect(text.toLowerCase()).toContain("connection: close");
 }
 
-describe("versions other than HTTP/1.x that there are", () => {
+describe("well-formed versions other than HTTP/1.x", () => {
   test.each(["HTTP/0.9", "HTTP/1.2", "HTTP/2.0", "HTTP/2.7", "HTTP/3.0", "HTTP/9.9"])(
     "%s: 505, and the app is not asked",
     async (version) => {
@@ -85,7 +85,7 @@ describe("versions other than HTTP/1.x that there are", () => {
   });
 });
 
-describe("a malformed request behind good ones", () => {
+describe("a malformed request after valid ones", () => {
   test.each([1, 3])("waits for the answers to %i before it, and then gets its own", async (good) => {
     const asked = await openSlowly();
     const { socket, read } = open();
@@ -164,7 +164,7 @@ describe("a client that ends its direction after its request", () => {
     expect(read()).toContain("last");
   });
 
-  test("is taken for gone when nothing could be sent to it for a while", async () => {
+  test("counts as gone when nothing could be sent to it for a while", async () => {
     const asked = await openSlowly({ timeouts: { halfClosedMs: 300 } });
     open().socket.end(get("/never"));
     await waitFor("the app to be asked", () => asked.length === 1);
@@ -182,7 +182,7 @@ test("an expectation that is not understood: 417 with our body, and the app is n
 });
 
 describe("a connection on which no head comes in time", () => {
-  test("is closed without a word when nothing was sent on it", async () => {
+  test("is closed without a response when nothing was sent on it", async () => {
     gate = await openGate({ ...OPEN, timeouts: { requestHeadMs: 200 } });
     const { text } = await sendRaw(gate.port);
     expect(text).toBe("");
@@ -196,7 +196,7 @@ describe("a connection on which no head comes in time", () => {
   });
 });
 
-describe("a client that looks for its answer only when it has sent everything", () => {
+describe("a client that reads its response only when it has sent everything", () => {
   /** Reads nothing before all is written. */
   async function sendThenRead(head: string, bytes: number): Promise<string> {
     const { socket, read } = open();
@@ -232,7 +232,7 @@ describe("a client that looks for its answer only when it has sent everything", 
     expect(text).toContain("too large");
   });
 
-  test("and the gate goes on afterwards", async () => {
+  test("and the gate still works afterwards", async () => {
     gate = await openGate(OPEN);
     await sendThenRead(`POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\n`, MiB);
     expect((await call(gate.port)).status).toBe(200);

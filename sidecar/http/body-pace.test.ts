@@ -9,12 +9,12 @@ function firstTooSlow(pace: BodyPace, seconds: number, each: (s: number) => bool
 }
 
 test.each([
-  { name: "nothing at all ends it when the idle time is over", bytes: () => 0, until: 10 },
+  { name: "no byte ends it after the idle time", bytes: () => 0, until: 10 },
   { name: "a byte a second ends it at the end of a window", bytes: () => 1, until: 10 },
-  { name: "just under the floor ends it", bytes: () => 239, until: 10 },
-  { name: "the floor is enough", bytes: () => 240, until: undefined },
+  { name: "just below the minimum ends it", bytes: () => 239, until: 10 },
+  { name: "the minimum is enough", bytes: () => 240, until: undefined },
   { name: "a burst in every window is enough", bytes: (s: number) => (s % 10 === 5 ? 2_400 : 0), until: undefined },
-  { name: "a fast beginning pays for one window only", bytes: (s: number) => (s === 1 ? 1e9 : 1), until: 20 },
+  { name: "a fast beginning counts only for its own window", bytes: (s: number) => (s === 1 ? 1e9 : 1), until: 20 },
 ])("$name", ({ bytes, until }) => {
   const pace = new BodyPace(LIMITS, 0);
   const found = firstTooSlow(pace, 120, (s) => {
@@ -32,7 +32,7 @@ test("time in which the app does not wait does not count", () => {
   expect(pace.isTooSlow(310_000, true)).toBe(true);
 });
 
-test("without a floor only silence counts", () => {
+test("without a minimum only silence counts", () => {
   const pace = new BodyPace({ ...LIMITS, bytesPerSecondMin: 0 }, 0);
   const drip = (s: number) => {
     if (s % 9 === 0) pace.moved(1, s * 1000);

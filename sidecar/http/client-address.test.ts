@@ -8,14 +8,14 @@ const behindProxies = compileClientAddress({
 
 test.each([
   {
-    name: "a connection that is no proxy speaks for itself",
+    name: "without a proxy it is the address of the connection",
     connection: "192.0.2.7",
     header: "203.0.113.9",
     ip: "192.0.2.7",
   },
   { name: "a trusted proxy names the client", connection: "10.1.1.1", header: "203.0.113.9", ip: "203.0.113.9" },
   {
-    name: "what the client wrote before is not believed",
+    name: "earlier entries, which the client may have written, are ignored",
     connection: "10.1.1.1",
     header: "1.1.1.1, 203.0.113.9",
     ip: "203.0.113.9",
@@ -37,13 +37,13 @@ test.each([
   { name: "brackets too", connection: "10.1.1.1", header: "[2001:db8::99]:4711", ip: "2001:db8::99" },
   { name: "without the header it is the proxy", connection: "10.1.1.1", header: undefined, ip: "10.1.1.1" },
   {
-    name: "proxies all the way down: the furthest",
+    name: "only trusted proxies: the first entry",
     connection: "10.1.1.1",
     header: "10.9.9.9, 10.2.2.2",
     ip: "10.9.9.9",
   },
   {
-    name: "no address is on no list, and what is before it is not believed",
+    name: "an entry that is not an address is returned, and earlier ones are ignored",
     connection: "10.1.1.1",
     header: "203.0.113.9, unknown",
     ip: "unknown",
@@ -71,16 +71,16 @@ test.each([
   { proxy: "10.0.0.0/", connection: "192.0.2.1", isTrusted: false },
   { proxy: "10.0.0.0/8/8", connection: "10.9.9.9", isTrusted: false },
   { proxy: "10.0.0.0/1e1", connection: "10.0.0.1", isTrusted: false },
-])("the proxy $proxy vouches for what $connection says: $isTrusted", ({ proxy, connection, isTrusted }) => {
+])("the proxy list $proxy trusts $connection: $isTrusted", ({ proxy, connection, isTrusted }) => {
   const find = compileClientAddress({ from: "forwardedFor", trustedProxies: [proxy] });
   expect(find?.(connection, "203.0.113.9")).toBe(isTrusted ? "203.0.113.9" : connection);
 });
 
-test("from the connection the header does not count", () => {
+test("with `connection` the header is ignored", () => {
   expect(compileClientAddress({ from: "connection" })?.("::ffff:192.0.2.7", "203.0.113.9")).toBe("192.0.2.7");
 });
 
-test("a policy that does not say has no client address", () => {
+test("a policy without the setting has no client address", () => {
   expect(compileClientAddress(undefined)).toBeUndefined();
 });
 
@@ -93,6 +93,6 @@ test.each([
   ["unknown", "unknown"],
   ["un:known", "un:known"],
   ["", ""],
-])("clients at %s are told apart as %s", (address, network) => {
+])("clients at %s are distinguished by %s", (address, network) => {
   expect(networkOf(address)).toBe(network);
 });

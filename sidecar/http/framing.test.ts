@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { aRule, openGate, readAll, sendRaw, type TestGate, waitFor } from "../../test/harness/gate.ts";
 
 /*
- * Framing over raw sockets: a request that can be read in two ways is refused, and its connection is closed, so that nothing
+ * Framing over raw sockets: an ambiguous request is refused, and its connection is closed, so that nothing
  * that follows can be taken for a request.
  */
 
@@ -24,7 +24,7 @@ beforeEach(() => {
 
 const lines = (...all: string[]): string => `${all.join("\r\n")}\r\n\r\n`;
 
-describe("framing that can be read in two ways: 400, and the connection is closed", () => {
+describe("ambiguous framing: 400, and the connection is closed", () => {
   const smuggled = "GET /open/smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
   test.each([
     {
@@ -94,7 +94,7 @@ describe("framing that can be read in two ways: 400, and the connection is close
     { name: "a chunk size that is no number", body: "zz\r\nab\r\n0\r\n\r\n" },
     { name: "a chunk without its end of line", body: "2\r\nabcd\r\n0\r\n\r\n" },
     { name: "a bare line feed after a chunk size", body: "2\nab\r\n0\r\n\r\n" },
-  ])("$name, although the request was let through by then", async ({ body }) => {
+  ])("$name, after the request has been admitted", async ({ body }) => {
     const head = lines("POST /open HTTP/1.1", "Host: a", "Transfer-Encoding: chunked");
     const { status, text } = await sendRaw(gate.port, head, body + smuggled);
     expect([0, 400]).toContain(status);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Gathered } from "./gathered.ts";
 
-test("pieces of all sizes come out as one, in their order, and then nothing is left", () => {
+test("pieces of all sizes are joined in order, and then nothing is left", () => {
   const gathered = new Gathered();
   for (let round = 0; round < 3; round++) {
     const pieces = Array.from({ length: 500 }, (_, i) => Buffer.alloc((i * 37) % (i % 50 === 0 ? 9_001 : 7), i));
@@ -24,7 +24,7 @@ test("a piece alone is not copied; with another, the first one's own buffer is l
   expect(String(large)).toBe("abcdef");
 });
 
-test("what was taken is not written over by what comes next", () => {
+test("taken bytes are not overwritten by later ones", () => {
   const gathered = new Gathered();
   for (const text of ["a", "b"]) gathered.add(Buffer.from(text));
   const first = gathered.take();

@@ -73,7 +73,7 @@ test("an error event that has no listener is a fault like any other", () => {
   expect(faults.map(String)).toEqual(["Error: unheard"]);
 });
 
-test("what listeners get, and what `emit` returns, stay as they are", () => {
+test("the arguments of listeners, and the result of `emit`, do not change", () => {
   const emitter = new EventEmitter();
   guardEmits(emitter, ({ error }) => onFault(error));
   const got: unknown[] = [];

@@ -36,7 +36,7 @@ test.each([
   expect(read().startsWith(says)).toBe(true);
 });
 
-test("a body that never ends does not keep the connection", async () => {
+test("an endless body does not keep the connection open", async () => {
   gate = await openGate();
   const client = connect(gate.port, "127.0.0.1");
   const read = readAll(client);

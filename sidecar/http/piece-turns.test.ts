@@ -28,7 +28,7 @@ const count = (socket: Socket | undefined, pieces: number): void => {
 const endTurn = (): void => void vi.advanceTimersByTime(0);
 const held = (all: readonly Socket[]): boolean[] => all.map((socket) => socket.isPaused());
 
-test("who asks is told once that its turn is over, however many pieces came", () => {
+test("a registered callback is called once at the end of its turn, however many pieces came", () => {
   const [a, b] = sockets(2);
   const told: string[] = [];
   turns.whenOver({ endTurn: () => void told.push("a") });
@@ -44,7 +44,7 @@ test("who asks is told once that its turn is over, however many pieces came", ()
   expect(told).toEqual(["a", "b"]);
 });
 
-test("what one that is told throws is noted, and the others are told all the same", () => {
+test("an error in one callback is reported, and the others are still called", () => {
   const told = vi.fn();
   turns.whenOver({
     endTurn: () => {
@@ -56,7 +56,7 @@ test("what one that is told throws is noted, and the others are told all the sam
   expect([told.mock.calls.length, faults.splice(0).length]).toEqual([1, 1]);
 });
 
-test("after very many pieces nothing more is read in that turn; the light ones go on after it", () => {
+test("after very many pieces nothing more is read in that turn; light connections continue after it", () => {
   const all = sockets(3);
   const [heavy, light] = all;
   count(light, 10);
@@ -74,7 +74,7 @@ test("a connection that is made in a full turn is not read from in it either", (
   expect(late.isPaused()).toBe(false);
 });
 
-test("many that fill a turn together stand in line, but for those that brought little", () => {
+test("connections that fill a turn together are queued, except those that brought little", () => {
   const all = sockets(10);
   for (const socket of all.slice(0, 5)) count(socket, 500);
   count(all[5], 31);
@@ -82,7 +82,7 @@ test("many that fill a turn together stand in line, but for those that brought l
   expect(held(all)).toEqual([true, true, true, true, true, false, false, false, false, false]);
 });
 
-test("of more than could each have a share, those with large pieces go on", () => {
+test("with too many connections for fair shares, those with large pieces continue", () => {
   const all = sockets(200);
   for (const socket of all) count(socket, 20);
   expect(all.every((socket) => socket.isPaused())).toBe(true);
@@ -90,7 +90,7 @@ test("of more than could each have a share, those with large pieces go on", () =
   expect(all.some((socket) => socket.isPaused())).toBe(false);
 });
 
-test("heavy ones are read from one at a time, in turn, with rests", () => {
+test("heavy connections are read one at a time, in turn, with rests", () => {
   const all = sockets(4);
   for (const socket of all) count(socket, 10_000);
   endTurn();
@@ -109,7 +109,7 @@ test("heavy ones are read from one at a time, in turn, with rests", () => {
   expect(order).toEqual([0, 1, 2, 3, 0, 1, 2, 3]);
 });
 
-test("the rest is three times as long as the turn, though one in line with nothing to read is passed over sooner", () => {
+test("the rest is three times as long as the turn, but a queued connection with nothing to read is skipped sooner", () => {
   const all = sockets(3);
   for (const socket of all) count(socket, 10_000);
   endTurn();
@@ -128,7 +128,7 @@ test("the rest is three times as long as the turn, though one in line with nothi
   expect(held(all).filter((is) => !is)).toHaveLength(2);
 });
 
-test("one in line that has nothing to read does not keep the others waiting; one that is gone is passed over", () => {
+test("a queued connection with nothing to read does not delay the others; a closed one is skipped", () => {
   const all = sockets(3);
   for (const socket of all) count(socket, 10_000);
   endTurn();

@@ -22,8 +22,8 @@ async function openSlowly(): Promise<ServerResponse[]> {
 const get = (path: string, ...headers: string[]): string =>
   `${[`GET ${path} HTTP/1.1`, "Host: a", ...headers].join("\r\n")}\r\n\r\n`;
 
-describe("requests that do not wait for the answers before theirs", () => {
-  test("reach the app one after the other, and are answered in their order", async () => {
+describe("pipelined requests", () => {
+  test("reach the app one after another, and are answered in order", async () => {
     const asked = await openSlowly();
     const client = connect({ host: "127.0.0.1", port: gate.port });
     const read = readAll(client);
@@ -37,7 +37,7 @@ describe("requests that do not wait for the answers before theirs", () => {
     client.destroy();
   });
 
-  test("are not taken in without end", async () => {
+  test("are limited in number", async () => {
     const asked = await openSlowly();
     const { text } = await sendRaw(gate.port, get("/flood").repeat(5_000));
     expect(text).toBe("");
@@ -47,7 +47,7 @@ describe("requests that do not wait for the answers before theirs", () => {
   test.each([
     { name: "an upgrade", next: get("/", "Connection: Upgrade", "Upgrade: websocket") },
     { name: "a CONNECT", next: "CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n" },
-  ])("may not end in $name: the connection is closed, and the gate goes on", async ({ next }) => {
+  ])("may not end in $name: the connection is closed, and the gate still works", async ({ next }) => {
     const asked = await openSlowly();
     const { text } = await sendRaw(gate.port, get("/slow"), next);
     expect(text).toBe("");

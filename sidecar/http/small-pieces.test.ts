@@ -207,7 +207,7 @@ describe("chunks of one byte", () => {
     );
   });
 
-  test("of uploads keep no connection for good that was between two requests", async () => {
+  test("of uploads do not hold a connection that was between two requests for ever", async () => {
     const app = await startApp((req, res) => {
       if (req.url === "/upload") req.resume();
       else res.end("ok");
@@ -238,7 +238,7 @@ describe("chunks of one byte", () => {
     for (const times of [2, 3, 4]) await askAll(times);
   }, 90_000);
 
-  test("of many uploads, each in too few pieces to stand in line: all of them get on", async () => {
+  test("of many uploads, each with too few pieces to be queued: all make progress", async () => {
     const bytes = new Map<string, number>();
     const app = await startApp((req, res) => {
       const id = String(req.headers["x-id"]);

@@ -16,9 +16,9 @@ export interface ObservedNamespace {
   readonly object: ManifestObject;
   readonly parsed: ParsedSpec<RatelimitNamespaceSpec>;
   readonly manager: string;
-  /** The namespace that this object manages, by the store's word, if it has one; else the live one of the wanted name. */
+  /** The namespace that this object manages in the store, if it has one; otherwise the live one with the wanted name. */
   readonly stored: StoredNamespace | undefined;
-  /** All RatelimitNamespace objects that claim the same name, this one too. */
+  /** All RatelimitNamespace objects that claim the same name, including this one. */
   readonly claimants: readonly ManifestObject[];
 }
 

@@ -8,7 +8,7 @@ export type NamespaceAction =
   | { readonly type: "create" | "adopt"; readonly name: string }
   | { readonly type: "delete" | "release"; readonly namespaceId: string };
 
-/** What is to be done so that the store holds the rate-limit namespace. */
+/** The actions after which the store has the rate-limit namespace. */
 export function planNamespace(observed: ObservedNamespace): Plan<NamespaceAction> {
   const { object, parsed, stored } = observed;
   const own = ownOf(observed);
@@ -39,7 +39,7 @@ const CHECKS = [
   ({ parsed }: ObservedNamespace): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
 
-  // The API server forbids it; a directory can do it.
+  // The Kubernetes API server forbids it, but a directory may contain it.
   (observed: ObservedNamespace): Verdict | undefined => {
     const own = ownOf(observed);
     if (own === undefined || own.name === observed.parsed.spec?.name) return undefined;
@@ -53,7 +53,7 @@ const CHECKS = [
         `${rival} is older and has the same spec.name. Remove one of the two; others may share it through its allowedNamespaces.`,
       managed: ({ name }, manager) =>
         `The rate-limit namespace ${name} is managed by ${manager}. Use that one, or choose another spec.name.`,
-      // It has nothing that could differ from the spec, so that both ways of adopting come to the same.
+      // It has no settings that could differ from the spec, so both ways of adopting have the same result.
       unmanaged: ({ name }) => ({
         adopt: spec?.adopt,
         unasked: `The rate-limit namespace ${name} was made elsewhere. Set spec.adopt to match to take it over, or choose another spec.name.`,

@@ -2,7 +2,7 @@ import { formatKey } from "../../runtime/object-key.ts";
 import { keyOf, type ManifestChange, type ManifestObject, type ManifestSource } from "../../source/contract.ts";
 import { namespaceRefOf } from "../raw-spec.ts";
 
-/** Overrides of a RatelimitNamespace that came, went or changed. */
+/** Overrides of a RatelimitNamespace that was created, deleted or changed. */
 export function overridesConcernedBy(
   change: ManifestChange,
   source: Pick<ManifestSource, "list">,

@@ -23,11 +23,11 @@ export interface ObservedOverride {
   readonly parsed: ParsedSpec<RatelimitOverrideSpec>;
   readonly manager: string;
   readonly namespace: ResolvedNamespace;
-  /** The override for this very identifier in the namespace. */
+  /** The override with exactly this identifier in the namespace. */
   readonly stored: StoredOverride | undefined;
-  /** Another one that this object manages, by the store's word: of before its identifier or namespace changed. */
+  /** Another override that this object manages in the store: from before its identifier or namespace changed. */
   readonly former: StoredOverride | undefined;
-  /** All RatelimitOverride objects that are for the same identifier of the same namespace and may be, this one too. */
+  /** All RatelimitOverride objects for the same identifier of the same namespace that are allowed there, including this one. */
   readonly claimants: readonly ManifestObject[];
 }
 
@@ -45,7 +45,7 @@ export async function gatherOverride(object: ManifestObject, ctx: Context): Prom
   const former =
     owned === undefined || owned.id === stored?.overrideId ? undefined : await readOwned(owned, manager, ctx);
   const claimants = rivalsOf(object, ctx.source)
-    // One that may not be there has no claim: it would keep out those that may.
+    // An object that is not allowed has no claim: it would block those that are.
     .filter(({ metadata }) => target === undefined || mayReferTo(target, metadata.namespace));
   return { object, parsed, manager, namespace, stored, former, claimants };
 }
@@ -72,7 +72,7 @@ async function findOverride(
   { api }: Context,
 ): Promise<StoredOverride | undefined> {
   const found = foundOr404(await api.call("ratelimit.getOverride", { namespace: namespaceId, identifier }));
-  // The answer is the override in force, which may be a pattern that fits.
+  // The reply is the override in force, which may be a matching pattern.
   if (found === undefined || found.identifier !== identifier) return undefined;
   return await withManager(found, namespaceId, api);
 }
@@ -90,7 +90,7 @@ async function withManager(
   return { overrideId, namespaceId, identifier, limit, durationMs: duration, async, manager };
 }
 
-/** What the store says that the manager has, with all that it holds. */
+/** Reads the object that the manager has in the store, with all its settings. */
 async function readOwned(
   { id, namespaceId, async = false }: Owned,
   manager: string,

@@ -16,7 +16,7 @@ export type OverrideAction =
     }
   | { readonly type: "delete" | "release"; readonly namespaceId: string; readonly identifier: string };
 
-/** What is to be done so that the namespace has the override as the manifest says. */
+/** The actions after which the namespace has the override as in the manifest. */
 export function planOverride(observed: ObservedOverride): Plan<OverrideAction> {
   const { object, parsed, namespace, stored, former } = observed;
   const own = ownOf(observed);

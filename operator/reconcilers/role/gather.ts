@@ -19,9 +19,9 @@ export interface ObservedRole {
   readonly object: ManifestObject;
   readonly parsed: ParsedSpec<RoleSpec>;
   readonly manager: string;
-  /** The role that this object manages, by the store's word, if it has one; else the one of the wanted name. */
+  /** The role that this object manages in the store, if it has one; otherwise the one with the wanted name. */
   readonly stored: StoredRole | undefined;
-  /** All Role objects that claim the same name, this one too. */
+  /** All Role objects that claim the same name, including this one. */
   readonly claimants: readonly ManifestObject[];
 }
 

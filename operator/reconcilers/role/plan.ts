@@ -23,7 +23,7 @@ export type RoleAction =
   | { readonly type: "setPermissions"; readonly roleId: string; readonly permissions: readonly string[] }
   | { readonly type: "delete" | "release"; readonly roleId: string };
 
-/** What is to be done so that the store holds the role as the manifest says. */
+/** The actions after which the store has the role as in the manifest. */
 export function planRole(observed: ObservedRole): Plan<RoleAction> {
   const { object, parsed, stored } = observed;
   const own = ownOf(observed);
@@ -45,7 +45,7 @@ export function planRole(observed: ObservedRole): Plan<RoleAction> {
   return { actions, verdict: ready(`The role is in the store as ${stored?.roleId ?? ""}.`), status };
 }
 
-/** What keeps a role from being set, the first that holds. */
+/** Checks that prevent a role from being set; the first that fails is reported. */
 const CHECKS = [
   ({ parsed }: ObservedRole): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
@@ -73,7 +73,7 @@ function creation({ name, description, permissions }: RoleSpec): RoleAction {
 
 function changes(spec: RoleSpec, stored: StoredRole, adopt: boolean): RoleAction[] {
   const { roleId } = stored;
-  // An empty description is stored as none.
+  // An empty description is stored as null.
   const description = spec.description || null;
   const isSame = spec.name === stored.name && description === (stored.description ?? null);
   const { permissions } = spec;
@@ -85,7 +85,7 @@ function changes(spec: RoleSpec, stored: StoredRole, adopt: boolean): RoleAction
   ];
 }
 
-/** Slugs are unique in the store without regard to case, so another spelling is no difference. */
+/** Slugs are unique in the store ignoring case, so another spelling is not a difference. */
 function areSameSlugs(a: readonly string[], b: readonly string[]): boolean {
   const fold = (slugs: readonly string[]) => new Set(slugs.map((slug) => slug.toLowerCase()));
   return isDeepStrictEqual(fold(a), fold(b));
