@@ -58,7 +58,7 @@ export interface Recipe {
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 /** What no checkout has, and what is only linked. */
-const NOT_COPIED = new Set(["node_modules", ".git", ".postern"]);
+const NOT_COPIED = new Set(["node_modules", ".git", ".postern", "coverage", "bench-results"]);
 
 export interface Run {
   readonly code: number | null;
