@@ -18,8 +18,8 @@ export const addAMigration: Recipe = {
     },
   ],
   notTaken: {},
-  tests: { files: [RULES, "api-server/store/migrate.test.ts"], names: /migration/ },
-  held: [],
+  lists: [RULES, "api-server/store/migrate.test.ts"],
+  about: { words: [], files: [] },
   omissions: [
     {
       what: "making an index beside the traffic",

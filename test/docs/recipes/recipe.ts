@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -43,16 +44,13 @@ export interface Recipe {
   readonly parts: readonly Part[];
   /** Steps that nothing is written for, and why. */
   readonly notTaken: Readonly<Record<number, string>>;
-  readonly tests: {
-    readonly files: readonly string[];
-    /** Of the tests in these files, those whose names match. */
-    readonly names: RegExp;
-  };
+  /** Run as they are: they look at lists of everything. */
+  readonly lists: readonly string[];
   /**
-   * Tests that the run must have had, each by a part of its full name. Those that look at lists of everything are held by the
-   * omissions.
+   * Files of which only some tests are run: those whose names have one of these words. Each has to have one, which passes. Words
+   * that the recipe itself brings, because names of other tests change.
    */
-  readonly held: readonly string[];
+  readonly about: { readonly words: readonly string[]; readonly files: readonly string[] };
   readonly omissions: readonly Omission[];
 }
 
@@ -81,7 +79,8 @@ interface Report {
 export interface TestRun {
   /** As a person reads it. */
   readonly output: string;
-  readonly passed: readonly string[];
+  /** Files from the root, in which a test passed. */
+  readonly passed: ReadonlySet<string>;
   /** By file from the root: everything that was said of what failed in it. */
   readonly failures: ReadonlyMap<string, string>;
 }
@@ -141,34 +140,32 @@ export class Copy {
     return join(this.root, "node_modules", ".bin", name);
   }
 
-  /** Runs tests on the parts of the outer run. Without a second try, because some are to fail. */
-  async test(files: readonly string[], names: RegExp): Promise<TestRun> {
-    const report = join(this.root, ".postern", "recipe.json");
-    const args = [
-      "run",
-      "--reporter=default",
-      "--reporter=json",
-      `--outputFile.json=${report}`,
-      "-t",
-      names.source,
-      ...files,
-    ];
+  /**
+   * Runs tests on the parts of the outer run: all of the files, or those whose names have one of the words. Without a second
+   * try, because some are to fail.
+   */
+  async test(files: readonly string[], words: readonly string[] = []): Promise<TestRun> {
+    const report = join(this.root, ".postern", `${randomUUID()}.json`);
+    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+    const named = words.length === 0 ? [] : ["-t", words.join("|")];
+    const args = ["run", ...reporters, ...named, ...files];
     const { output } = await this.run(this.program("vitest"), args, { CI: "", NO_COLOR: "1" });
     const written = await readFile(report, "utf8").catch(() => {
       throw new Error(`no test has run:\n${output}`);
     });
     await rm(report);
     const { testResults } = JSON.parse(written) as Report;
-    const failures = testResults.map(({ name, message, assertionResults }) => {
+    const results = testResults.map((one) => ({ ...one, file: one.name.slice(this.root.length + 1) }));
+    const failures = results.map(({ file, message, assertionResults }) => {
       const failed = assertionResults.filter(({ status }) => status === "failed");
       const said = failed.map((one) => [one.fullName, ...one.failureMessages].join("\n"));
-      return [name.slice(this.root.length + 1), [message, ...said].filter((one) => one !== "").join("\n")] as const;
+      return [file, [message, ...said].filter((one) => one !== "").join("\n")] as const;
     });
+    const hasPassed = ({ assertionResults }: (typeof results)[number]) =>
+      assertionResults.some(({ status }) => status === "passed");
     return {
       output,
-      passed: testResults.flatMap(({ assertionResults }) =>
-        assertionResults.filter(({ status }) => status === "passed").map(({ fullName }) => fullName),
-      ),
+      passed: new Set(results.filter(hasPassed).map(({ file }) => file)),
       failures: new Map(failures.filter(([, said]) => said !== "")),
     };
   }
