@@ -19,10 +19,8 @@ export function exportGauges(
     });
   // An alert should fire for the first workspace for which the promise is broken. The feed's staleness next to it shows whether
   // the cause is one workspace's bulk change or the relay.
-  gauge(
-    "postern_projection_staleness_seconds",
-    "Age of the knowledge of the workspace where it is oldest; -1 unknown",
-    () => toSeconds(projection.stalenessMs()),
+  gauge("postern_projection_staleness_seconds", "Staleness of the stalest workspace; -1 unknown", () =>
+    toSeconds(projection.stalenessMs()),
   );
   gauge("postern_projection_feed_staleness_seconds", "The same of all workspaces that do not lag; -1 unknown", () =>
     toSeconds(projection.feedStaleness().ms),

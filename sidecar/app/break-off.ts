@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 
 /**
- * Closes the connection of an answer that was begun and will not be whole. The client tells by its framing, but for HTTP/1.0,
- * where the end of the connection is the end of the answer: there only a reset says that it is not.
+ * Closes the connection of a response that has begun and will not be complete. The client notices by the framing, except with HTTP/1.0,
+ * where the end of the connection ends the response: there only a reset shows the failure.
  */
 export function breakOff(res: ServerResponse): void {
   if (res.req.httpVersion === "1.0") res.socket?.resetAndDestroy();

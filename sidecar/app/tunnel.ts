@@ -22,7 +22,7 @@ export class Tunnel implements Ongoing {
       from_.on("error", () => to.destroy());
       from_.on("close", () => {
         ongoing.remove(this);
-        // Ended in order, its end was passed on by the pipe; closed in any other way, the other side cannot go on.
+        // A normal end was passed on by the pipe; after any other end the other side cannot continue.
         if (!from_.readableEnded) to.destroy();
       });
       from_.pipe(to);
@@ -40,7 +40,7 @@ export class Tunnel implements Ongoing {
 
 const KEEP_ALIVE_PROBE_MS = 30_000;
 
-/** No timeout of HTTP applies any more; a peer that vanished is found by TCP's own probes. */
+/** HTTP timeouts no longer apply; TCP's own probes find a peer that vanished. */
 function setQuiet(socket: Socket): void {
   socket.setTimeout(0);
   socket.setNoDelay(true);

@@ -66,7 +66,7 @@ export function createListener(parts: ListenerParts, limits: ListenerLimits, han
   server.on("checkExpectation", (req, res) => inTurn(parts, req, res, refuseExpectation));
   server.on("upgrade", (req, socket, head) => {
     pieceTurns.leave(socket as Socket);
-    // The connection is no longer HTTP's, but a response is still to be sent on it, which is impossible.
+    // The connection is no longer HTTP's, so a response that is still owed cannot be sent on it.
     if (owesAnswer(socket)) socket.destroy();
     else onUpgrade(req, socket, head);
   });

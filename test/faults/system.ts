@@ -41,7 +41,7 @@ export interface SystemOptions {
   /** A Redis that the test may flush, kill and restart. */
   readonly ownRedis?: boolean;
   readonly log?: Logger;
-  /** Is given what closes everything; when left out, the end of the test that calls. */
+  /** Called with the function that closes everything; when left out, everything is closed at the end of the calling test. */
   readonly whenDone?: (close: () => Promise<void>) => void;
 }
 
