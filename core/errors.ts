@@ -149,7 +149,11 @@ export const ERROR_KINDS = {
     "Gateway Timeout",
     "The gate let the request through, but the app behind it did not answer in time.",
   ),
-  unexpected_error: row(500, INTERNAL, "The server failed. Search its logs for the request id."),
+  unexpected_error: row(
+    500,
+    INTERNAL,
+    "Something failed that should not. Search the logs of the server for the request id.",
+  ),
   service_unavailable: row(500, INTERNAL, "A store that the request needs is not reachable. Try again."),
 } as const satisfies Record<string, ErrorKindRow>;
 

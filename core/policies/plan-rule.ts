@@ -31,7 +31,9 @@ export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonl
     const { namespaceId } = limit.scope;
     const scope = { kind: "namespace", value: namespaceId } as const;
     const { limit: max, durationMs } = limit;
-    return [{ namespaceId, charge: { workspaceId, scope, limit: max, durationMs, ...ruleParts(limit, view, audit) } }];
+    const { identifier, cost, accuracy } = ruleParts(limit, view, audit);
+    // Members in the order of all charges: the counters then meet objects of one shape.
+    return [{ namespaceId, charge: { workspaceId, scope, identifier, limit: max, durationMs, cost, accuracy } }];
   });
   const spends = limited && rule.creditCost > 0 && !audit;
   return {

@@ -185,8 +185,8 @@ for i = 1, #KEYS do
   local of, amount = tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
   local window, current, previous = read_counter(KEYS[i], duration, now)
   if amount ~= 0 and of >= window - 1 then
-    -- A process whose clock is ahead counts in a window that has not begun here. Negative amounts take something back. The sum
-    -- stops at 2^53 − 1, the largest exact number.
+    -- A process whose clock is ahead has counted in a window that has not begun here. Negative: it took something back.
+    -- Of what all processes together admitted beyond 2^53 − 1, no more can be told.
     local function plus(count) return math.min(9007199254740991, math.max(0, count + amount)) end
     if of >= window then current = plus(current) else previous = plus(previous) end
     write_counter(KEYS[i], duration, window, current, previous)

@@ -23,7 +23,7 @@ if not room then
   redis.call('SET', KEYS[2], ARGV[1])
 end
 local cost = math.ceil(#ARGV[4] * tonumber(ARGV[3])) + tonumber(ARGV[2])
--- Written with "not", because a comparison with NaN is always false.
+-- Not a number is not less either.
 if not (room >= cost) then return 0 end
 redis.call('XADD', KEYS[1], '*', 'e', ARGV[4])
 redis.call('DECRBY', KEYS[2], string.format('%.0f', cost))

@@ -74,10 +74,13 @@ function consume(
 ): Promise<Counted | Uncountable> {
   const { credits } = counting.plan;
   return parts.counters.consume({ limits, credits }).then(
-    (consumed) =>
-      credits !== undefined && consumed.credits?.status === "unknown"
+    (consumed) => {
+      if (credits === undefined) return conclude(limits, consumed, undefined);
+      if (consumed.credits === undefined) throw new Error("credits were charged, and the counters say nothing of them");
+      return consumed.credits.status === "unknown"
         ? loadCredits(parts, counting, { limits, consumed, charge: credits })
-        : conclude(limits, consumed, credits),
+        : conclude(limits, consumed, credits);
+    },
     (error: unknown) => {
       if (!(error instanceof CountersUnavailable)) throw error;
       return countWithoutStore(parts, counting, error);

@@ -256,6 +256,11 @@ test("credits that are loaded are spent in the same call as the limits", async (
   expect(requests).toMatchObject([{ credits: { keyId: "key_7", cost: 3 } }]);
 });
 
+test("counters that say nothing of credits that were charged are a fault, and let nobody in", async () => {
+  const { parts } = partsOf({ counters: { consume: async () => ({ nowMs: NOW_MS, limits: [], passed: true }) } });
+  await expect(verify(parts, new AnyCaller(withCredits()))).rejects.toThrow("credits");
+});
+
 describe("while the shared counters are away", () => {
   const caller = (
     view: KeyView,

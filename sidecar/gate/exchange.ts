@@ -135,13 +135,17 @@ export class Exchange {
     if (this.#res.headersSent) return;
     const { requestId } = this;
     onward.head.forwarded.push("X-Postern-Request-Id", requestId);
-    const additions = { requestId, shown: this.#shown, admission: onward };
+    const shown = this.#shown;
     const passage = this.#passage;
     if (passage.kind === "upgrade") {
+      // An upgraded connection may stay for days. It must not keep the policy that let it in.
+      const { method, path, hash, clientIp } = onward;
+      const additions = { requestId, shown, admission: { method, path, hash, clientIp } };
       const client = { req: this.#req, res: this.#res, socket: passage.socket, head: passage.head };
       openUpgrade(this.#parts.upgrading, client, onward, additions, this.#startedMs);
       return;
     }
+    const additions = { requestId, shown, admission: onward };
     if (passage.kind === "expectant") this.#res.writeContinue();
     forward(this.#parts.forwarding, this.#req, this.#res, onward, additions, this.#startedMs);
   }

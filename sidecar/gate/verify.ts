@@ -102,18 +102,19 @@ class RuleVerification implements edge.Verification {
 }
 
 interface KeptPlans {
-  policy: PolicyInForce | undefined;
-  /** By the rule's index plus one, because the implicit rule has −1. */
+  /** The serial number of the policy that the plans are for; 0 before the first. */
+  policy: number;
+  /** By the rule's index, from −1, plus one. */
   byRule: (ChargePlan | undefined)[];
 }
 
-/** Views and rules do not change, so the plan for both is made once. Only plans of the policy in force are kept. */
-const keptPlans = KeyView.remember((): KeptPlans => ({ policy: undefined, byRule: [] }));
+/** A view and a rule do not change, so the plan of both is made once. Kept are those of one policy: the one in force. */
+const keptPlans = KeyView.remember((): KeptPlans => ({ policy: 0, byRule: [] }));
 
 function planFor(inForce: PolicyInForce, rule: CompiledRule, view: KeyView): ChargePlan {
   const kept = keptPlans(view);
-  if (kept.policy !== inForce) {
-    kept.policy = inForce;
+  if (kept.policy !== inForce.serial) {
+    kept.policy = inForce.serial;
     kept.byRule = [];
   }
   const at = rule.index + 1;

@@ -8,6 +8,8 @@ import { compileQueryReader, type ReadQuery } from "../http/query-credential.ts"
 
 /** A policy with everything prepared for requests. A request uses the same one from beginning to end. */
 export interface PolicyInForce {
+  /** Another one for each policy that was prepared: what is kept for a policy need not keep the policy. */
+  readonly serial: number;
   readonly record: PolicyRecord;
   readonly policy: CompiledPolicy;
   readonly rules: RuleMatcher;
@@ -34,10 +36,14 @@ export function readPolicy(record: PolicyRecord): PolicyInForce | PolicyProblem 
   }
 }
 
+let prepared = 0;
+
 /** Throws when a permission query does not parse. */
 function compileInForce(record: PolicyRecord, policy: CompiledPolicy): PolicyInForce {
   const rules = compileRules(policy);
+  prepared += 1;
   return {
+    serial: prepared,
     record,
     policy,
     rules,

@@ -57,8 +57,8 @@ export class KeyVerification implements Verification {
   /** Throws PublicError: 412 for a limit that is not attached, 400 for a window that is too short. */
   plan(view: KeyView): ChargePlan {
     const { ratelimits, credits } = this.#call.body;
-    const names = ratelimits !== undefined && ratelimits.length > 0;
-    const plan = names || credits !== undefined ? planOf(view, this.#call.body) : defaultPlan(view);
+    const namesLimits = ratelimits !== undefined && ratelimits.length > 0;
+    const plan = namesLimits ? planOf(view, this.#call.body) : withCost(defaultPlan(view), credits?.cost);
     this.#selected = plan.selected;
     return plan;
   }
@@ -97,6 +97,10 @@ const DEFAULT_CREDIT_COST = 1;
 
 /** Most calls name no limit and no cost: then the charges depend only on the key. */
 const defaultPlan = KeyView.remember((view) => planOf(view, {}));
+
+/** The limits stay the same list, by which the counters remember what they made of it. */
+const withCost = (plan: ChargePlan, cost: number | undefined): ChargePlan =>
+  cost === undefined || plan.credits === undefined ? plan : { ...plan, credits: { ...plan.credits, cost } };
 
 function planOf(view: KeyView, { ratelimits = [], credits }: Pick<Body, "ratelimits" | "credits">): ChargePlan {
   const plan = planCall(view, {

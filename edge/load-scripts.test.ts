@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { CONSUME, CONSUME_MANY, GIVE_BACK, SPEND_CREDITS, SYNC_COUNTS } from "./counters/scripts.ts";
+import { APPEND } from "./events/redis-sink.ts";
+import { REPORT } from "./pods/redis.ts";
+import { POSITION } from "./projection/scripts.ts";
+
+/*
+ * A pod's user may run the scripts that an api-server has loaded, and load none. So while pods and api-servers are of two releases, a
+ * pod can do what both have a script of the same text for, comments included (docs/upgrades.md). A change of one of these
+ * texts changes what works during an upgrade: make it on purpose, say so in CHANGELOG.md, and write the new hash here.
+ */
+test.each([
+  { name: "CONSUME", script: CONSUME, sha: "4dfd24e10dd157a8836c554a0a1588f261aad319" },
+  { name: "CONSUME_MANY", script: CONSUME_MANY, sha: "a69198cfcba37fbc885e7b988ce24470c685d03b" },
+  { name: "GIVE_BACK", script: GIVE_BACK, sha: "8e82c74b795a0f22d061e5774e0aa9844ec2e31f" },
+  { name: "SPEND_CREDITS", script: SPEND_CREDITS, sha: "10d1425f7e606f1243b8a2f5941185da01bc5afe" },
+  { name: "SYNC_COUNTS", script: SYNC_COUNTS, sha: "6bfcd635b458853783d6214d08d4b9e969c1691b" },
+  { name: "POSITION", script: POSITION, sha: "f2a138f1b705b69dd7664dc7255ae15cd175e7bc" },
+  { name: "REPORT", script: REPORT, sha: "6a566070e42886bf7fda858fa4e4f64fec6408cf" },
+  { name: "APPEND", script: APPEND, sha: "b9950b4c234070b4f81c2c71d8f63a5c55a89ec4" },
+])("the script $name of pods is the one that the release before has", ({ script, sha }) => {
+  expect(script.sha).toBe(sha);
+});
