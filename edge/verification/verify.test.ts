@@ -256,7 +256,7 @@ test("credits that are loaded are spent in the same call as the limits", async (
   expect(requests).toMatchObject([{ credits: { keyId: "key_7", cost: 3 } }]);
 });
 
-test("counters that say nothing of credits that were charged are a fault, and let nobody in", async () => {
+test("counters that say nothing of credits that were charged are a fault, and no pass", async () => {
   const { parts } = partsOf({ counters: { consume: async () => ({ nowMs: NOW_MS, limits: [], passed: true }) } });
   await expect(verify(parts, new AnyCaller(withCredits()))).rejects.toThrow("credits");
 });
