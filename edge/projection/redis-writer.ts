@@ -32,6 +32,8 @@ const LAGGING_NAMED_MAX = 2000;
 /** A script call that belongs to one workspace, or to the central feed. */
 interface OwnedCall extends ScriptCall {
   readonly owner: string;
+  /** Of a script that replies with the number of the feed's last entry: the projection that the feed belongs to. */
+  readonly feedOf?: string;
 }
 
 export class RedisRecordWriter implements RecordWriter {
@@ -193,18 +195,17 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   /** Returns why a reply means that this owner's part of the store is damaged. Throws errors that concern the store as a whole. */
-  #problemWith({ owner, script, args }: OwnedCall, reply: unknown): string | undefined {
+  #problemWith({ owner, feedOf }: OwnedCall, reply: unknown): string | undefined {
     if (reply instanceof Error) {
       // Wrong types and invalid numbers were written by others. All other errors are not about one workspace.
       if (owner !== CENTRAL && /^(WRONGTYPE|ERR) /.test(reply.message)) return reply.message;
       throw reply;
     }
     if (reply === -1) return "the store holds another one, or has gone back in time";
-    if (script !== HEARTBEAT && script !== ANNOUNCE) return undefined;
+    if (feedOf === undefined) return undefined;
     const head = Number(Array.isArray(reply) ? reply[0] : reply);
-    const projectionId = String(args[0]);
-    const before = this.#headOf(owner, projectionId);
-    this.#heads.set(owner, { projectionId, head });
+    const before = this.#headOf(owner, feedOf);
+    this.#heads.set(owner, { projectionId: feedOf, head });
     return head <= before ? "the feed has gone back in time" : undefined;
   }
 
@@ -303,6 +304,7 @@ export class RedisRecordWriter implements RecordWriter {
       const triples = changes.flatMap(({ ref }) => [ref.kind, ref.workspaceId, ref.id]);
       calls.push({
         owner: feed,
+        feedOf: projectionId,
         script: ANNOUNCE,
         keys: [this.#keys.mark(feed), this.#keys.changes(feed)],
         args: [projectionId, this.#changesMax, version, ...triples],
@@ -315,6 +317,7 @@ export class RedisRecordWriter implements RecordWriter {
     const keys = [this.#keys.mark(feed), this.#keys.changes(feed)];
     return {
       owner: feed,
+      feedOf: projectionId,
       script: HEARTBEAT,
       keys,
       args: [projectionId, asOfMs, lagging, this.#headOf(feed, projectionId)],
