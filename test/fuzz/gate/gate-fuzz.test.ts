@@ -14,6 +14,8 @@ import { type OpenGate, openWorld, type World } from "./world.ts";
 
 const CORPUS = join(import.meta.dirname, "corpus");
 const SEED = 8;
+/** Its first findings are answers that end. Others of this gate leave a connection open for 30 s each time they are played. */
+const LEAKY_SEED = 2;
 const SECONDS = 30;
 /** Starting three processes, and making a finding small, takes minutes on a busy machine. */
 const TIMEOUT_MS = 600_000;
@@ -50,7 +52,7 @@ test("a gate that lets everything through is detected, with a case that reproduc
     const { port, adminPort } = JSON.parse(child.stdout());
     return { process: child, port, adminPort, metrics: async () => "", close: async () => void (await child.stop()) };
   };
-  const { findings } = await fuzzGate({ seed: SEED, seconds: SECONDS, openGate });
+  const { findings } = await fuzzGate({ seed: LEAKY_SEED, seconds: SECONDS, openGate });
   expect(findings).toMatchObject([{ isReproduced: true }]);
 });
 
