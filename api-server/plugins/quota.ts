@@ -15,7 +15,7 @@ export async function chargeQuota(
   { workspaceId, quotaPerMinute }: { workspaceId: string; quotaPerMinute: number },
   reply: FastifyReply,
 ): Promise<void> {
-  const consumed = await consumeQuota(deps, workspaceId, {
+  const consumed = await consumeQuota(deps, {
     workspaceId,
     scope: { kind: "quota", value: workspaceId },
     identifier: workspaceId,

@@ -1,4 +1,4 @@
-import type { CompiledPolicy } from "../../core/policies/policy.ts";
+import type { CompiledPolicy } from "./policy.ts";
 
 /**
  * `Fresh`: within the promised time. `Departed`: past it, served all the same because the policy says so, and counted.

@@ -65,10 +65,7 @@ describe("what a request is charged", () => {
     const { limits, shared } = plan(view, aRule({ ratelimits }));
     expect(limits).toMatchObject([{ identifier }]);
     expect(shared).toMatchObject([
-      {
-        namespaceId: "rlns_1",
-        charge: { scope: { kind: "namespace", value: "rlns_1" }, identifier, accuracy: "local" },
-      },
+      { workspaceId: "ws_2", scope: { kind: "namespace", value: "rlns_1" }, identifier, accuracy: "local" },
     ]);
   });
 

@@ -1,6 +1,6 @@
 import type { LimitCharge } from "../charges.ts";
 import type { KeyView } from "../verification/key-view.ts";
-import { type ChargePlan, chargeOf, type SharedLimit } from "../verification/plan-charges.ts";
+import { type ChargePlan, chargeOf } from "../verification/plan-charges.ts";
 import { selectLimits } from "../verification/select-limits.ts";
 import type { CompiledRule } from "./match-rule.ts";
 import type { RuleRatelimit } from "./policy.ts";
@@ -26,14 +26,13 @@ export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonl
     if (own !== undefined) return { ...charge, ...ruleParts(own, view, audit) };
     return audit ? { ...charge, cost: 0 } : charge;
   });
-  const shared = rule.ratelimits.flatMap((limit): SharedLimit[] => {
+  const shared = rule.ratelimits.flatMap((limit): LimitCharge[] => {
     if (limit.scope.kind !== "namespace") return [];
-    const { namespaceId } = limit.scope;
-    const scope = { kind: "namespace", value: namespaceId } as const;
+    const scope = { kind: "namespace", value: limit.scope.namespaceId } as const;
     const { limit: max, durationMs } = limit;
     const { identifier, cost, accuracy } = ruleParts(limit, view, audit);
     // Members in the order of all charges: the counters then meet objects of one shape.
-    return [{ namespaceId, charge: { workspaceId, scope, identifier, limit: max, durationMs, cost, accuracy } }];
+    return [{ workspaceId, scope, identifier, limit: max, durationMs, cost, accuracy }];
   });
   const spends = limited && rule.creditCost > 0 && !audit;
   return {

@@ -14,14 +14,9 @@ export interface ChargePlan {
   /** Limits by name: the automatic ones of the key and its identity, and the requested ones; sorted by name. */
   readonly limits: readonly LimitCharge[];
   /** Limits of namespaces, before their overrides. */
-  readonly shared: readonly SharedLimit[];
+  readonly shared: readonly LimitCharge[];
   /** undefined for a key with unlimited credits, and when nothing is spent. */
   readonly credits: CreditCharge | undefined;
-}
-
-export interface SharedLimit {
-  readonly namespaceId: string;
-  readonly charge: LimitCharge;
 }
 
 /** Whether a plan charges anything; a plan that charges nothing needs no counters. */

@@ -32,7 +32,6 @@ export interface CountingParts {
 export type WithoutStore = Pick<CompiledPolicy, "onCounterFailure" | "onCreditFailure">;
 
 export interface Counting {
-  readonly workspaceId: string;
   readonly plan: Pick<ChargePlan, "limits" | "shared" | "credits">;
   readonly withoutStore: WithoutStore;
 }
@@ -57,10 +56,10 @@ export interface Uncountable {
 
 /** Rejects only with our own faults, and with what `loadAndSpend` throws. */
 export function count(parts: CountingParts, counting: Counting): Promise<Counted | Uncountable> {
-  const { workspaceId, plan } = counting;
+  const { plan } = counting;
   // Most plans have no limits of namespaces, and then nothing is looked up first.
   if (plan.shared.length === 0) return consume(parts, counting, plan.limits);
-  return applyOverrides(parts.projection, workspaceId, plan.shared).then((applied) =>
+  return applyOverrides(parts.projection, plan.shared).then((applied) =>
     "unusable" in applied
       ? countWithoutStore(parts, counting, new Error(applied.unusable))
       : consume(parts, counting, [...plan.limits, ...applied.limits.map(({ charge }) => charge)]),
@@ -107,7 +106,7 @@ async function countWithoutStore(
   cause: unknown,
 ): Promise<Counted | Uncountable> {
   const { onCounterFailure } = withoutStore;
-  const limits = [...plan.limits, ...plan.shared.map(({ charge }) => charge)];
+  const limits = [...plan.limits, ...plan.shared];
   let consumed: Consumed | undefined;
   if (limits.length > 0) {
     parts.onUncounted("limits", onCounterFailure, cause);

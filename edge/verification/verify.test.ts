@@ -70,7 +70,12 @@ function partsOf({ overrides = {}, ...given }: Given = {}) {
   const parts: VerifyParts = {
     nowMs: () => NOW_MS,
     counters,
-    projection: { findOverride: async (_ws, _ns, identifier) => overrides[identifier] ?? { status: "absent" } },
+    projection: {
+      findOverride: async (workspaceId, namespaceId, identifier) =>
+        (workspaceId === "ws_2" && namespaceId === "rlns_6" ? overrides[identifier] : undefined) ?? {
+          status: "absent",
+        },
+    },
     countLocally: (limits) => local.consume({ limits }),
     loadAndSpend: () => Promise.reject(new Error("nothing is to be loaded")),
     onUncounted: (what, done) => void uncounted.push(`${what}: ${done}`),
@@ -164,7 +169,7 @@ describe("what is counted", () => {
     });
     const plan = (view: KeyView): ChargePlan => ({
       ...ownPlan(view),
-      shared: ["bob", "alice"].map((identifier) => ({ namespaceId: "rlns_6", charge: shared(identifier) })),
+      shared: ["bob", "alice"].map(shared),
     });
     expect(await verify(parts, new AnyCaller(limited(), { plan }))).toMatchObject({
       code: "VALID",
@@ -324,16 +329,13 @@ describe("while the shared counters are away", () => {
       ...ownPlan(view),
       shared: [
         {
-          namespaceId: "rlns_6",
-          charge: {
-            workspaceId: "ws_2",
-            scope: { kind: "namespace", value: "rlns_6" },
-            identifier: "alice",
-            limit: 1,
-            durationMs: 60_000,
-            cost: 1,
-            accuracy: "strict",
-          },
+          workspaceId: "ws_2",
+          scope: { kind: "namespace", value: "rlns_6" },
+          identifier: "alice",
+          limit: 1,
+          durationMs: 60_000,
+          cost: 1,
+          accuracy: "strict",
         },
       ],
     });

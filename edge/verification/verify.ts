@@ -75,8 +75,7 @@ function decide(parts: VerifyParts, verification: Verification, found: Lookup<Ke
   const { view } = checked;
   const plan = verification.plan(view);
   if (!chargesAnything(plan)) return checked;
-  const { workspaceId } = view.key;
-  return count(parts, { workspaceId, plan, withoutStore: verification.withoutStore(plan) }).then(
+  return count(parts, { plan, withoutStore: verification.withoutStore(plan) }).then(
     (counted): Verdict =>
       counted.kind === "counted" ? { kind: "decided", code: counted.code, view, counted } : counted,
   );

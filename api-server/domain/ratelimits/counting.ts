@@ -58,37 +58,28 @@ export class ServerCounting implements VerifyParts {
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
 /** Consumes limits, all or none; by this process's own counts while the shared store is unreachable. */
-export async function consumeLimits(
-  deps: CountingDeps,
-  workspaceId: string,
-  limits: readonly LimitCharge[],
-): Promise<Consumed> {
-  const consumed = await consume(deps, { workspaceId, limits, withoutStore: LIMITS_ALONE });
+export async function consumeLimits(deps: CountingDeps, limits: readonly LimitCharge[]): Promise<Consumed> {
+  const consumed = await consume(deps, { limits, withoutStore: LIMITS_ALONE });
   if (consumed === undefined) throw new Error("limits are counted in this process when nothing else can be");
   return consumed;
 }
 
 /** Counts against a workspace's quota. Returns undefined when the store is unreachable: a quota must not cause an outage. */
-export const consumeQuota = (
-  deps: CountingDeps,
-  workspaceId: string,
-  quota: LimitCharge,
-): Promise<Consumed | undefined> => consume(deps, { workspaceId, limits: [quota], withoutStore: QUOTA });
+export const consumeQuota = (deps: CountingDeps, quota: LimitCharge): Promise<Consumed | undefined> =>
+  consume(deps, { limits: [quota], withoutStore: QUOTA });
 
 async function consume(
   deps: CountingDeps,
   {
-    workspaceId,
     limits,
     withoutStore,
   }: {
-    readonly workspaceId: string;
     readonly limits: readonly LimitCharge[];
     readonly withoutStore: WithoutStore;
   },
 ): Promise<Consumed | undefined> {
   const plan = { limits, shared: [], credits: undefined };
-  const counted = await count(new ServerCounting(deps), { workspaceId, plan, withoutStore });
+  const counted = await count(new ServerCounting(deps), { plan, withoutStore });
   if (counted.kind === "uncountable") throw counted.cause;
   return counted.consumed;
 }

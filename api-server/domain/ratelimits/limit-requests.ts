@@ -1,6 +1,5 @@
 import { performance } from "node:perf_hooks";
 import type { LimitCharge, LimitOutcome } from "../../../core/charges.ts";
-import type { SharedLimit } from "../../../core/verification/plan-charges.ts";
 import type { RatelimitEvent } from "../../../edge/events/contract.ts";
 import { type AppliedLimit, applyOverrides } from "../../../edge/verification/apply-overrides.ts";
 import type { Call } from "../../procedure.ts";
@@ -22,20 +21,18 @@ export async function applyLimits(
   requests: readonly { readonly namespaceId: string; readonly request: LimitRequest }[],
 ): Promise<readonly AppliedLimit[]> {
   const { workspaceId } = caller;
-  const shared = requests.map(({ namespaceId, request: { identifier, limit, duration, cost } }): SharedLimit => {
-    const scope = { kind: "namespace", value: namespaceId } as const;
-    const charge: LimitCharge = {
+  const charges = requests.map(
+    ({ namespaceId, request: { identifier, limit, duration, cost } }): LimitCharge => ({
       workspaceId,
-      scope,
+      scope: { kind: "namespace", value: namespaceId },
       identifier,
       limit,
       durationMs: duration,
       cost,
       accuracy: "strict",
-    };
-    return { namespaceId, charge };
-  });
-  const applied = await applyOverrides(deps.projection, workspaceId, shared);
+    }),
+  );
+  const applied = await applyOverrides(deps.projection, charges);
   if ("unusable" in applied) throw notKnown();
   return applied.limits;
 }

@@ -39,14 +39,14 @@ export const limit = defineProcedure({
 
 async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const startedMs = performance.now();
-  const { body, caller, deps, origin } = call;
+  const { body, deps, origin } = call;
   const namespace = await namespaceToLimit(call, needed, body.namespace);
   call.require(needed.limit, namespace.id);
   const [applied] = await applyLimits(call, [{ namespaceId: namespace.id, request: body }]);
   if (applied === undefined) throw new Error("one limit was asked about and none was found");
   const { charge, override } = applied;
 
-  const consumed = await consumeLimits(deps, caller.workspaceId, [charge]);
+  const consumed = await consumeLimits(deps, [charge]);
   const [outcome] = consumed.limits;
   if (outcome === undefined) throw new Error("one limit was asked about and none was answered");
 

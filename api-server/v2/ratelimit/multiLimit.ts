@@ -68,7 +68,7 @@ export const multiLimit = defineProcedure({
  */
 async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const startedMs = performance.now();
-  const { body, caller, deps, origin } = call;
+  const { body, deps, origin } = call;
   const namespaces = await namespacesToLimit(
     call,
     needed,
@@ -84,7 +84,6 @@ async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   );
   const consumed = await consumeLimits(
     deps,
-    caller.workspaceId,
     applied.map(({ charge }) => charge),
   );
   const limits = applied.map((one, i): Data["limits"][number] => {
