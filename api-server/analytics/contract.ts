@@ -1,0 +1,94 @@
+import type { Closeable } from "../../edge/closeable.ts";
+import type { TakenEvents } from "../../edge/events/contract.ts";
+import type { ColumnType } from "./tables.ts";
+
+/*
+ * What usage events are kept in and asked from. There are two such stores, Postgres and ClickHouse; one contract suite
+ * (test/contracts/analytics) runs on both.
+ */
+
+/** What a store makes of one workspace's portion of the event stream. */
+export interface Ingested {
+  /** Events that were new; those that were stored before are not among them. */
+  readonly stored: number;
+  /** Events that cannot be stored: not valid, or of a day that is not kept or lies ahead. */
+  readonly leftOut: number;
+}
+
+/** Whose rows a query sees. The store adds these bounds below the caller's SELECT, never beside its conditions. */
+export interface QueryScope {
+  readonly workspaceId: string;
+  /** Key spaces for verifications, or namespaces for rate limits, that the root key may read; undefined for all. */
+  readonly within: readonly string[] | undefined;
+  /** Unix ms, read once for a query: `now()` and every bound of time. */
+  readonly nowMs: number;
+  /** Unix ms: raw events from here on, and each bucket of which a part lies from here on, are visible. */
+  readonly visibleFromMs: number;
+}
+
+export interface QueryLimits {
+  readonly rowsMax: number;
+  readonly timeoutMs: number;
+  readonly memoryBytesMax: number;
+  /** Of the JSON of all rows. */
+  readonly answerBytesMax: number;
+}
+
+/** A query that a store can run: what the dialect has made of the caller's text for this store. */
+export interface StoreQuery {
+  readonly text: string;
+  /** Bound to the parameters of the text in order. */
+  readonly values: readonly unknown[];
+  /** The columns of a row, in order. */
+  readonly columns: readonly ResultColumn[];
+}
+
+export interface ResultColumn {
+  /** As the caller's alias says, or as ClickHouse names the expression. Any text: also one that no store allows as a name. */
+  readonly name: string;
+  readonly type: ResultType;
+}
+
+/** A column's type, those that only expressions have, and `Nullable(…)`: any of them may be null. */
+export type ResultType =
+  | ColumnType
+  | "UInt8"
+  | "Int32"
+  | "DateTime64(3)"
+  | "Array(Int64)"
+  | "Array(Float64)"
+  | "Nothing";
+
+export interface QueryAnswer {
+  /** A JSON array of objects, exactly as the answer to the caller has it. */
+  readonly rowsJson: string;
+  readonly rows: number;
+  /** How long the store worked on it. */
+  readonly tookMs: number;
+}
+
+/** Why a store did not answer a query. `detail` concerns the query alone: no host, user, table of the store or workspace id. */
+export class QueryRefused extends Error {
+  override name = "QueryRefused";
+  readonly reason: "rows" | "timeout" | "memory" | "query" | "unavailable";
+
+  constructor(reason: QueryRefused["reason"], detail: string, options?: ErrorOptions) {
+    super(detail, options);
+    this.reason = reason;
+  }
+}
+
+export interface AnalyticsStore extends Closeable {
+  readonly kind: "postgres" | "clickhouse";
+  /**
+   * Stores the events of a portion, each exactly once however often it is delivered. Throws when the events are not the
+   * cause of a failure: the store is unreachable, or too slow. The portion is then delivered again.
+   */
+  ingest(portion: TakenEvents, nowMs: number): Promise<Ingested>;
+  /** Brings the aggregated tables up to date with what was ingested. Returns whether there is more to do at once. */
+  rollUp(): Promise<boolean>;
+  /** Makes room for the days to come and drops what is beyond the retention. Returns whether there is more to do soon. */
+  maintain(nowMs: number): Promise<boolean>;
+  /** @throws QueryRefused. */
+  query(query: StoreQuery, run: { readonly scope: QueryScope; readonly limits: QueryLimits }): Promise<QueryAnswer>;
+}
