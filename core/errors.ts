@@ -13,6 +13,7 @@ const BAD_REQUEST = "Bad Request";
 const NOT_FOUND = "Not Found";
 const CONFLICT = "Conflicting Resource";
 const INTERNAL = "Internal Server Error";
+const UNPROCESSABLE = "Unprocessable Entity";
 
 const row = (status: number, title: string, explanation: string): ErrorKindRow => ({ status, title, explanation });
 
@@ -31,6 +32,23 @@ export const ERROR_KINDS = {
     400,
     BAD_REQUEST,
     "The permission query does not parse. The detail names the position (counted from 0) and what was expected there.",
+  ),
+  invalid_analytics_query: row(
+    400,
+    BAD_REQUEST,
+    "The query is too long or too complex, does not parse, or cannot be answered as it is written: an unknown column, types that do not go together, something that the dialect does not have. The detail names the part and its place.",
+  ),
+  invalid_analytics_query_type: row(400, BAD_REQUEST, "The statement is not a SELECT. Nothing else can be run."),
+  invalid_analytics_table: row(
+    400,
+    BAD_REQUEST,
+    "The query names a table that this procedure does not offer, a database, or a common table expression with the name of a table.",
+  ),
+  invalid_analytics_function: row(400, BAD_REQUEST, "The query calls a function that is not offered."),
+  query_range_exceeds_retention: row(
+    400,
+    BAD_REQUEST,
+    "The query asks for usage from before the retention of the workspace. Begin later.",
   ),
   unauthorized: row(
     401,
@@ -92,8 +110,28 @@ export const ERROR_KINDS = {
     "Precondition Failed",
     "Something that the request relies on is missing: key encryption is not available, or a named rate limit is not attached to the key.",
   ),
+  analytics_not_configured: row(
+    412,
+    "Precondition Failed",
+    "Usage analytics are switched off for the workspace. An administrator can switch them on.",
+  ),
   protected_resource: row(412, "Resource is protected", "Delete protection is on for this API. Switch it off first."),
   request_body_too_large: row(413, "Request Entity Too Large", "The body is larger than 10 MiB."),
+  query_rows_limit_exceeded: row(
+    422,
+    UNPROCESSABLE,
+    "The query makes more rows than the workspace may have read. Group or filter, or read a table of a coarser unit.",
+  ),
+  query_execution_timeout: row(
+    422,
+    UNPROCESSABLE,
+    "The query ran for longer than the workspace allows. Read less time, or a table of a coarser unit.",
+  ),
+  query_memory_limit_exceeded: row(
+    422,
+    UNPROCESSABLE,
+    "The query needs more memory than the workspace allows, or its answer is too large. Read less time or fewer columns, or use LIMIT.",
+  ),
   expectation_failed: row(
     417,
     "Expectation Failed",
@@ -108,6 +146,11 @@ export const ERROR_KINDS = {
     429,
     "Too Many Requests",
     "The workspace has used up its quota of API requests. Wait for as long as `Retry-After` says.",
+  ),
+  query_quota_exceeded: row(
+    429,
+    "Too Many Requests",
+    "The workspace has used up the analytics queries of the hour, or the time that they may run. Wait for as long as `Retry-After` says.",
   ),
   rate_limited: row(
     429,
@@ -133,6 +176,11 @@ export const ERROR_KINDS = {
     503,
     "Service Unavailable",
     "The gate in front of the app cannot decide about the request now: its policy is not loaded yet, or what it knows of keys, limits or credits is missing or too old. Nothing is said about the key. Try again.",
+  ),
+  analytics_connection_failed: row(
+    503,
+    "Service Unavailable",
+    "The store of usage analytics is not reachable. Keys are verified all the same. Try again.",
   ),
   http_version_not_supported: row(
     505,

@@ -48,6 +48,8 @@ export function errorBody(
  */
 const PROBLEM_TYPES = /application\/(?:problem\+json|\*)/i;
 
+const OUTAGES: ReadonlySet<ErrorKind> = new Set(["service_unavailable", "analytics_connection_failed"]);
+
 /** Called once per failed request, with the status that was sent. */
 export type Observe = (request: FastifyRequest, status: number) => void;
 
@@ -59,9 +61,9 @@ export function createErrorSender(deps: Pick<Deps, "rarely" | "docsUrl" | "log">
     const error = toPublicError(request, thrown);
     const { status } = ERROR_KINDS[error.kind];
     const requestId = request.id;
-    if (error.kind === "service_unavailable") {
+    if (OUTAGES.has(error.kind)) {
       // In an outage every request ends here, for the same reason.
-      const message = `service_unavailable at ${request.routeOptions.url}`;
+      const message = `${error.kind} at ${request.routeOptions.url}`;
       noteRarely(deps, { reason: describeFailure(thrown), message });
     } else if (status >= 500) {
       deps.log.error(
