@@ -2,7 +2,7 @@ import type { PoolClient } from "pg";
 import { makeId } from "../../../core/ids.ts";
 import type { Call } from "../../procedure.ts";
 import type { AuditEvent } from "../../store/audit.ts";
-import { findIdentityIdByExternalId, insertIdentity } from "../../store/identities.ts";
+import { findIdentityIdByExternalId, insertIdentity, type Json } from "../../store/identities.ts";
 
 /** How often an identity may be deleted between finding and reading it before we give up. */
 const ATTEMPTS_MAX = 5;
@@ -44,3 +44,6 @@ export const identityDeleted = ({ id, externalId }: { id: string; externalId: st
   description: `Deleted identity ${id}`,
   targets: [{ type: "identity", id, name: externalId }],
 });
+
+/** An empty meta is stored as none, so that responses need not distinguish the two. */
+export const storedMeta = (meta: Json): Json | null => (Object.keys(meta).length === 0 ? null : meta);

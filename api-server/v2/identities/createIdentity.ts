@@ -1,16 +1,7 @@
 import * as z from "zod";
-import { PublicError } from "../../../core/errors.ts";
-import { makeId } from "../../../core/ids.ts";
-import { identityCreated } from "../../domain/identities/identities.ts";
-import { checkDistinctNames, limitsChanged } from "../../domain/identities/identity-limits.ts";
-import { newRatelimits } from "../../domain/ratelimits/new-ratelimits.ts";
-import { checkMeta } from "../../domain/refusals/check-meta.ts";
+import { createIdentity as createNew } from "../../domain/identities/create-identity.ts";
 import { onIdentities } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { insertIdentity } from "../../store/identities.ts";
-import { insertIdentityRatelimits } from "../../store/ratelimits.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { ExternalId, Meta, RatelimitsIn } from "../schemas.ts";
 
 /** Unknown members are ignored here. */
@@ -43,28 +34,7 @@ export const createIdentity = defineProcedure({
 });
 
 async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Data>> {
-  const { body, caller, deps } = call;
-  const { externalId, meta, ratelimits = [] } = body;
-  const { workspaceId } = caller;
+  const { externalId, meta, ratelimits = [] } = call.body;
   call.require(needed.createIdentity);
-  checkMeta(meta);
-  checkDistinctNames(ratelimits);
-  return inTransaction(deps, async (tx) => {
-    const identityId = makeId("identity", deps.randomBytes(16));
-    const createdAt = deps.nowMs();
-    const stored = meta === undefined || Object.keys(meta).length === 0 ? null : meta;
-    if (!(await insertIdentity(tx, { id: identityId, workspaceId, externalId, meta: stored, createdAt }))) {
-      throw new PublicError(
-        "identity_already_exists",
-        `There is an identity with the externalId ${externalId} already.`,
-      );
-    }
-    const limits = newRatelimits(deps, ratelimits);
-    if (limits.length > 0) await insertIdentityRatelimits(tx, { workspaceId, identityId, createdAt }, limits);
-    await insertAudit(tx, call, [
-      identityCreated({ id: identityId, externalId }),
-      ...limitsChanged({ id: identityId, externalId }, { created: limits }),
-    ]);
-    return { identityId };
-  });
+  return { identityId: await createNew(call, { externalId, meta, ratelimits }) };
 }

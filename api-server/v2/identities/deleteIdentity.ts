@@ -1,13 +1,7 @@
 import * as z from "zod";
-import { identityDeleted } from "../../domain/identities/identities.ts";
-import { limitsChanged } from "../../domain/identities/identity-limits.ts";
-import { identityNotFound } from "../../domain/refusals/not-found.ts";
+import { deleteIdentity as remove } from "../../domain/identities/delete-identity.ts";
 import { onIdentities } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { deleteIdentity as deleteIdentityRow, lockIdentity } from "../../store/identities.ts";
-import { listRatelimitsOfIdentity, replaceIdentityRatelimits } from "../../store/ratelimits.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
 import { IdentityName } from "./schemas.ts";
 
@@ -30,19 +24,7 @@ export const deleteIdentity = defineProcedure({
 });
 
 async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
-  const { body, caller, deps } = call;
-  const { workspaceId } = caller;
   call.require(needed.deleteIdentity);
-  return inTransaction(deps, async (tx) => {
-    const row = await lockIdentity(tx, { workspaceId, identity: body.identity });
-    if (row === undefined) throw identityNotFound(body.identity);
-    const { id: identityId, external_id: externalId } = row;
-    const deletedAt = deps.nowMs();
-    const deleted = await listRatelimitsOfIdentity(tx, { workspaceId, identityId });
-    await replaceIdentityRatelimits(tx, { workspaceId, identityId, createdAt: deletedAt }, []);
-    await deleteIdentityRow(tx, { workspaceId, identityId, deletedAt });
-    const identity = { id: identityId, externalId };
-    await insertAudit(tx, call, [identityDeleted(identity), ...limitsChanged(identity, { deleted })]);
-    return {};
-  });
+  await remove(call, call.body.identity);
+  return {};
 }

@@ -1,0 +1,47 @@
+import { PublicError } from "../../../core/errors.ts";
+import { makeId } from "../../../core/ids.ts";
+import type { Call } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { insertIdentity, type Json } from "../../store/identities.ts";
+import { insertIdentityRatelimits } from "../../store/ratelimits.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { newRatelimits, type WantedRatelimit } from "../ratelimits/new-ratelimits.ts";
+import { checkMeta } from "../refusals/check-meta.ts";
+import { identityCreated, storedMeta } from "./identities.ts";
+import { checkDistinctNames, limitsChanged } from "./identity-limits.ts";
+
+export interface WantedIdentity {
+  readonly externalId: string;
+  readonly meta: Json | undefined;
+  readonly ratelimits: readonly WantedRatelimit[];
+}
+
+/**
+ * Creates an identity with its limits and returns its id.
+ * @throws PublicError 400 when its meta is too large or two limits have one name; 409 when its external id is taken.
+ */
+export async function createIdentity(
+  call: Call<unknown>,
+  { externalId, meta, ratelimits }: WantedIdentity,
+): Promise<string> {
+  const { caller, deps } = call;
+  const { workspaceId } = caller;
+  checkMeta(meta);
+  checkDistinctNames(ratelimits);
+  return inTransaction(deps, async (tx) => {
+    const identityId = makeId("identity", deps.randomBytes(16));
+    const createdAt = deps.nowMs();
+    const stored = meta === undefined ? null : storedMeta(meta);
+    if (!(await insertIdentity(tx, { id: identityId, workspaceId, externalId, meta: stored, createdAt }))) {
+      throw new PublicError(
+        "identity_already_exists",
+        `There is an identity with the externalId ${externalId} already.`,
+      );
+    }
+    const limits = newRatelimits(deps, ratelimits);
+    if (limits.length > 0) await insertIdentityRatelimits(tx, { workspaceId, identityId, createdAt }, limits);
+    const identity = { id: identityId, externalId };
+    await insertAudit(tx, call, [identityCreated(identity), ...limitsChanged(identity, { created: limits })]);
+    return identityId;
+  });
+}

@@ -1,0 +1,29 @@
+import type { Call } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { deleteIdentity as deleteRow, lockIdentity } from "../../store/identities.ts";
+import { listRatelimitsOfIdentity, replaceIdentityRatelimits } from "../../store/ratelimits.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { identityNotFound } from "../refusals/not-found.ts";
+import { identityDeleted } from "./identities.ts";
+import { limitsChanged } from "./identity-limits.ts";
+
+/**
+ * Deletes an identity and its limits; its keys go on without them.
+ * @param identity id or external id; the id wins.
+ * @throws PublicError 404.
+ */
+export async function deleteIdentity(call: Call<unknown>, identity: string): Promise<void> {
+  const { caller, deps } = call;
+  const { workspaceId } = caller;
+  await inTransaction(deps, async (tx) => {
+    const row = await lockIdentity(tx, { workspaceId, identity });
+    if (row === undefined) throw identityNotFound(identity);
+    const { id: identityId, external_id: externalId } = row;
+    const deletedAt = deps.nowMs();
+    const deleted = await listRatelimitsOfIdentity(tx, { workspaceId, identityId });
+    await replaceIdentityRatelimits(tx, { workspaceId, identityId, createdAt: deletedAt }, []);
+    await deleteRow(tx, { workspaceId, identityId, deletedAt });
+    const named = { id: identityId, externalId };
+    await insertAudit(tx, call, [identityDeleted(named), ...limitsChanged(named, { deleted })]);
+  });
+}
