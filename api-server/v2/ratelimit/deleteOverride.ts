@@ -1,11 +1,7 @@
 import * as z from "zod";
-import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
-import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
+import { deleteOverride as remove } from "../../domain/ratelimits/delete-override.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { holdNamespace } from "../../store/namespaces.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
 import { Namespace, OverrideIdentifier } from "./schemas.ts";
 
@@ -27,15 +23,6 @@ export const deleteOverride = defineProcedure({
 });
 
 async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
-  const { body, caller, deps } = call;
-  const { identifier } = body;
-  const { workspaceId } = caller;
-  await inTransaction(deps, async (tx) => {
-    const namespace = await holdNamespace(tx, { workspaceId, namespace: body.namespace });
-    if (namespace === undefined) throw namespaceNotFound(body.namespace);
-    call.require(needed.deleteOverride, namespace.id);
-    const override = await lockManaged(tx, MANAGED.override, { workspaceId, which: identifier, namespace });
-    await deleteManaged(tx, call, MANAGED.override, override);
-  });
+  await remove(call, needed.deleteOverride, call.body);
   return {};
 }

@@ -1,8 +1,5 @@
-import { performance } from "node:perf_hooks";
 import * as z from "zod";
-import { consumeLimits } from "../../domain/ratelimits/counting.ts";
-import { applyLimits, toLimitEvent } from "../../domain/ratelimits/limit-requests.ts";
-import { namespaceToLimit } from "../../domain/ratelimits/namespaces.ts";
+import { limitOnce } from "../../domain/ratelimits/limit-once.ts";
 import { onNamespace, onNamespaces } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { AppliedLimitOut, AppliedOverrideOut, LimitFields, RemainingOut, WindowEndOut } from "./schemas.ts";
@@ -38,20 +35,7 @@ export const limit = defineProcedure({
 });
 
 async function handle(call: Call<Body, typeof needed>): Promise<Data> {
-  const startedMs = performance.now();
-  const { body, deps, origin } = call;
-  const namespace = await namespaceToLimit(call, needed, body.namespace);
-  call.require(needed.limit, namespace.id);
-  const [applied] = await applyLimits(call, [{ namespaceId: namespace.id, request: body }]);
-  if (applied === undefined) throw new Error("one limit was asked about and none was found");
-  const { charge, override } = applied;
-
-  const consumed = await consumeLimits(deps, [charge]);
-  const [outcome] = consumed.limits;
-  if (outcome === undefined) throw new Error("one limit was asked about and none was answered");
-
-  // One limit per request: its id is as unique as an event's must be.
-  deps.events.add(toLimitEvent(call, applied, outcome, { id: origin.requestId, timeMs: consumed.nowMs, startedMs }));
+  const { charge, override, outcome } = await limitOnce(call, needed, call.body);
   return {
     success: outcome.passed,
     limit: charge.limit,

@@ -1,21 +1,8 @@
-import type { PoolClient } from "pg";
 import * as z from "zod";
-import { makeId } from "../../../core/ids.ts";
-import { auditEvent } from "../../domain/managed/changes.ts";
-import { findCreated } from "../../domain/managed/create-once.ts";
-import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
-import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
+import { setOverride as set } from "../../domain/ratelimits/set-override.ts";
 import { onNamespace } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { holdNamespace, type NamespaceRow } from "../../store/namespaces.ts";
-import { insertOverride, lockOverride, type OverrideRow, updateOverride } from "../../store/overrides.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { Namespace, OverrideIdentifier } from "./schemas.ts";
-
-/** How often an override may be set and deleted by others while we read it before we give up. */
-const ATTEMPTS_MAX = 5;
 
 const Body = z.strictObject({
   namespace: Namespace,
@@ -62,84 +49,5 @@ export const setOverride = defineProcedure({
 });
 
 async function handle(call: Call<Body, typeof needed>): Promise<Data> {
-  const { body, caller, deps } = call;
-  const { workspaceId } = caller;
-  return inTransaction(deps, async (tx) => {
-    const namespace = await holdNamespace(tx, { workspaceId, namespace: body.namespace });
-    if (namespace === undefined) throw namespaceNotFound(body.namespace);
-    call.require(needed.setOverride, namespace.id);
-    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-      const { identifier } = body;
-      const existing = await lockOverride(tx, { workspaceId, namespaceId: namespace.id, identifier });
-      const overrideId =
-        existing === undefined ? await create(tx, call, namespace) : await change(tx, call, namespace, existing);
-      if (overrideId !== undefined) return { overrideId };
-    }
-    throw new Error(`an override could not be set in ${ATTEMPTS_MAX} attempts`);
-  });
+  return { overrideId: await set(call, needed.setOverride, call.body) };
 }
-
-/** Returns undefined when another transaction has just created one for the identifier. */
-async function create(tx: PoolClient, call: Call<Body>, namespace: NamespaceRow): Promise<string | undefined> {
-  const { body, caller, deps } = call;
-  const { workspaceId } = caller;
-  const manager = creatingManager(call);
-  // A manager has one override. Creating is safe to repeat, so the response names the existing one.
-  const own = await findCreated(tx, call, "override");
-  if (own !== undefined) return own.id;
-  const id = makeId("override", deps.randomBytes(16));
-  const created = await insertOverride(tx, {
-    id,
-    workspaceId,
-    namespaceId: namespace.id,
-    identifier: body.identifier,
-    limit: body.limit,
-    durationMs: body.duration,
-    async: body.async,
-    manager,
-    createdAt: deps.nowMs(),
-  });
-  if (!created) return undefined;
-  await record(tx, call, namespace, id);
-  return id;
-}
-
-async function change(
-  tx: PoolClient,
-  call: Call<Body>,
-  namespace: NamespaceRow,
-  existing: OverrideRow,
-): Promise<string> {
-  const { body, caller, deps } = call;
-  const { id } = existing;
-  const manager = guardManaged(call, MANAGED.override, existing);
-  const isSame =
-    existing.max_count === body.limit &&
-    existing.duration_ms === body.duration &&
-    existing.async === body.async &&
-    existing.manager === manager;
-  if (isSame) return id;
-  await adopting(call, MANAGED.override, () =>
-    updateOverride(tx, {
-      workspaceId: caller.workspaceId,
-      id,
-      limit: body.limit,
-      durationMs: body.duration,
-      async: body.async,
-      manager,
-      updatedAt: deps.nowMs(),
-    }),
-  );
-  await record(tx, call, namespace, id);
-  return id;
-}
-
-const record = (tx: PoolClient, call: Call<Body>, namespace: NamespaceRow, id: string): Promise<void> =>
-  insertAudit(tx, call, [
-    auditEvent(
-      MANAGED.override,
-      { id, identifier: call.body.identifier, namespace },
-      "Updated",
-      `Set override ${id} in rate-limit namespace ${namespace.id}`,
-    ),
-  ]);
