@@ -1,8 +1,9 @@
 import type { Call } from "../../procedure.ts";
 import { countHolders, deleteSomeHoldings } from "../../store/holders.ts";
 import { inTransaction } from "../../store/transaction.ts";
+import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import { guardManaged, isRemoval } from "../managed/rules.ts";
-import type { Holdable, ManagedRow, ManagedThing, NamedObject } from "../managed/things.ts";
+import type { Holdable, ManagedRow, ManagedThing, NamedObject, Removable } from "../managed/things.ts";
 
 /** Links that are deleted in one transaction. */
 const HOLDERS_PER_TRANSACTION = 2000;
@@ -13,7 +14,7 @@ const HOLDERS_PER_TRANSACTION = 2000;
  * the keys processed so far have lost it, and the next call continues.
  * @throws PublicError the 404 of its kind, or 409 `managed_elsewhere`, before anything is removed.
  */
-export async function takeFromManyHolders<Row extends ManagedRow>(
+async function takeFromManyHolders<Row extends ManagedRow>(
   call: Call<unknown>,
   thing: Pick<ManagedThing, "noun" | "notFound"> & Holdable<Row>,
   ref: NamedObject,
@@ -27,4 +28,19 @@ export async function takeFromManyHolders<Row extends ManagedRow>(
   const max = HOLDERS_PER_TRANSACTION;
   if ((await countHolders(deps.db, { ...held, max: max + 1 })) <= max) return;
   while ((await inTransaction(deps, (tx) => deleteSomeHoldings(tx, { ...held, max }))) === max);
+}
+
+/**
+ * Deletes a permission or a role: every key and role that has it loses it.
+ * @throws PublicError the 404 of its kind, or 409 `managed_elsewhere`.
+ */
+export async function deleteHeld<Row extends ManagedRow>(
+  call: Call<unknown>,
+  thing: ManagedThing<Row, NamedObject, Row> & Holdable<Row> & Removable<Row>,
+  ref: NamedObject,
+): Promise<void> {
+  await takeFromManyHolders(call, thing, ref);
+  await inTransaction(call.deps, async (tx) => {
+    await deleteManaged(tx, call, thing, await lockManaged(tx, thing, ref));
+  });
 }

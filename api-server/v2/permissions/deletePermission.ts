@@ -1,10 +1,8 @@
 import * as z from "zod";
-import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/things.ts";
-import { takeFromManyHolders } from "../../domain/permissions/many-holders.ts";
+import { deleteHeld } from "../../domain/permissions/many-holders.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
 import { Permission } from "./schemas.ts";
 
@@ -26,12 +24,8 @@ export const deletePermission = defineProcedure({
 });
 
 async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
-  const { body, caller, deps } = call;
+  const { body, caller } = call;
   call.require(needed.deletePermission);
-  const ref = { workspaceId: caller.workspaceId, which: body.permission };
-  await takeFromManyHolders(call, MANAGED.permission, ref);
-  await inTransaction(deps, async (tx) => {
-    await deleteManaged(tx, call, MANAGED.permission, await lockManaged(tx, MANAGED.permission, ref));
-  });
+  await deleteHeld(call, MANAGED.permission, { workspaceId: caller.workspaceId, which: body.permission });
   return {};
 }

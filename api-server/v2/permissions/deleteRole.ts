@@ -1,10 +1,8 @@
 import * as z from "zod";
-import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/things.ts";
-import { takeFromManyHolders } from "../../domain/permissions/many-holders.ts";
+import { deleteHeld } from "../../domain/permissions/many-holders.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
 import { Role } from "./schemas.ts";
 
@@ -26,12 +24,8 @@ export const deleteRole = defineProcedure({
 });
 
 async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
-  const { body, caller, deps } = call;
+  const { body, caller } = call;
   call.require(needed.deleteRole);
-  const ref = { workspaceId: caller.workspaceId, which: body.role };
-  await takeFromManyHolders(call, MANAGED.role, ref);
-  await inTransaction(deps, async (tx) => {
-    await deleteManaged(tx, call, MANAGED.role, await lockManaged(tx, MANAGED.role, ref));
-  });
+  await deleteHeld(call, MANAGED.role, { workspaceId: caller.workspaceId, which: body.role });
   return {};
 }

@@ -92,7 +92,3 @@ export const toRoleOut = ({ id, name, description }: RoleRow, permissions: reado
   ...(description === null ? {} : { description }),
   ...(permissions.length === 0 ? {} : { permissions: permissions.map(toPermissionOut) }),
 });
-
-/** An empty text is stored as null, so that responses need not distinguish the two. */
-export const toStoredDescription = (description: string | null | undefined): string | null =>
-  description === undefined || description === "" ? null : description;

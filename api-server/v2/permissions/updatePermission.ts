@@ -2,13 +2,14 @@ import * as z from "zod";
 import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
 import { MANAGED } from "../../domain/managed/things.ts";
+import { toStoredDescription } from "../../domain/permissions/stored-description.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { type PermissionRow, updatePermission as updatePermissionRow } from "../../store/permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
-import { Description, Permission, PermissionName, toStoredDescription } from "./schemas.ts";
+import { Description, Permission, PermissionName } from "./schemas.ts";
 
 const Body = z.strictObject({
   permission: Permission,

@@ -3,6 +3,7 @@ import { PublicError } from "../../../core/errors.ts";
 import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
 import { MANAGED } from "../../domain/managed/things.ts";
+import { toStoredDescription } from "../../domain/permissions/stored-description.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
@@ -10,7 +11,7 @@ import { type RoleRow, updateRole as updateRoleRow } from "../../store/roles.ts"
 import { inTransaction } from "../../store/transaction.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
 import { Empty } from "../schemas.ts";
-import { Description, NewRoleName, Role, toStoredDescription } from "./schemas.ts";
+import { Description, NewRoleName, Role } from "./schemas.ts";
 
 const Body = z.strictObject({
   role: Role,

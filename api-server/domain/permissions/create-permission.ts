@@ -1,0 +1,38 @@
+import { PublicError } from "../../../core/errors.ts";
+import { makeId } from "../../../core/ids.ts";
+import type { Call } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { insertPermission } from "../../store/permissions.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { auditEvent } from "../managed/changes.ts";
+import { createOnce } from "../managed/create-once.ts";
+import { creatingManager } from "../managed/rules.ts";
+import { MANAGED } from "../managed/things.ts";
+import { toStoredDescription } from "./stored-description.ts";
+
+/**
+ * Creates a permission and returns its id; that of the existing one when the call's manager has one already.
+ * @throws PublicError 409 when the slug is taken.
+ */
+export async function createPermission(
+  call: Call<unknown>,
+  wanted: { readonly name: string; readonly slug: string; readonly description: string | undefined },
+): Promise<string> {
+  const { caller, deps } = call;
+  const { workspaceId } = caller;
+  const { name, slug } = wanted;
+  const manager = creatingManager(call);
+  return inTransaction(deps, async (tx) => {
+    const id = makeId("permission", deps.randomBytes(16));
+    const description = toStoredDescription(wanted.description);
+    const creation = await createOnce(tx, call, "permission", () =>
+      insertPermission(tx, { workspaceId, id, name, slug, description, manager, createdAt: deps.nowMs() }),
+    );
+    if (creation.outcome === "own") return creation.id;
+    if (creation.outcome === "taken") {
+      throw new PublicError("permission_already_exists", `There is a permission with the slug ${slug} already.`);
+    }
+    await insertAudit(tx, call, [auditEvent(MANAGED.permission, { id, slug }, "Created")]);
+    return id;
+  });
+}
