@@ -1,3 +1,4 @@
+import { startClickhousePart } from "./clickhouse.ts";
 import { startKubernetesPart } from "./kubernetes.ts";
 import { startPostgresPart } from "./postgres.ts";
 import { startRedisPart } from "./redis.ts";
@@ -9,6 +10,7 @@ const starters = {
   postgres: startPostgresPart,
   redis: startRedisPart,
   kubernetes: startKubernetesPart,
+  clickhouse: startClickhousePart,
 };
 export type Part = keyof typeof starters;
 

@@ -1,0 +1,69 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { partAddress } from "./broker.ts";
+import { CLICKHOUSE_PREFIX, clickhouseCommand, startEngine } from "./parts/clickhouse.ts";
+
+export type TestClickhouse = {
+  /** With user, password and the database of this caller: an ANALYTICS_URL. */
+  url: string;
+  /** Drops the database. May be called twice. */
+  drop(): Promise<void>;
+};
+
+/** Creates an empty database on the ClickHouse that all files of a run share. */
+export async function createTestClickhouse(): Promise<TestClickhouse> {
+  const { url = "" } = await partAddress("clickhouse");
+  return await createDatabaseAt(url);
+}
+
+async function createDatabaseAt(url: string): Promise<TestClickhouse> {
+  const name = `${CLICKHOUSE_PREFIX}${randomBytes(6).toString("hex")}`;
+  await clickhouseCommand(url, `create database ${name}`);
+  const own = new URL(url);
+  own.pathname = `/${name}`;
+  return { url: own.href, drop: () => clickhouseCommand(url, `drop database if exists ${name}`) };
+}
+
+export type OwnClickhouse = {
+  /** With user, password and an empty database. */
+  url: string;
+  port: number;
+  /** Of the current process: `process.kill(clickhouse.pid, "SIGSTOP")` makes it hang instead of disappear. */
+  readonly pid: number;
+  /** Ends only the process, so that clients lose their connections; `restart` starts it again. */
+  kill(): Promise<void>;
+  /** Kills the process if it still runs, and starts it again on the same port and data. */
+  restart(): Promise<void>;
+  /** Ends it and removes its data. May be called twice. */
+  stop(): Promise<void>;
+};
+
+/** Starts a separate ClickHouse on a free port of 127.0.0.1, for tests that stop it. Always the engine, also where a server is given. */
+export async function startOwnClickhouse(): Promise<OwnClickhouse> {
+  const dir = await mkdtemp(join(tmpdir(), "postern-own-clickhouse-"));
+  let engine = await startEngine({ dir, port: 0 });
+  const { port } = engine;
+  const { url } = await createDatabaseAt(engine.url);
+  const kill = async () => {
+    engine.server.kill("SIGKILL");
+    await engine.server.stop();
+  };
+  return {
+    url,
+    port,
+    get pid() {
+      return engine.server.pid;
+    },
+    kill,
+    restart: async () => {
+      await kill();
+      engine = await startEngine({ dir, port });
+    },
+    stop: async () => {
+      await kill();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}

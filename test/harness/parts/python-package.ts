@@ -1,0 +1,53 @@
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { findBinary, isExecutable, MissingPart } from "./find.ts";
+import { cacheFolder } from "./kubernetes-build.ts";
+
+const run = promisify(execFile);
+
+export interface PythonPackage {
+  /** As pip knows it. */
+  readonly name: string;
+  readonly version: string;
+  /** For the message when it cannot be had. */
+  readonly title: string;
+  /** Without what it says that it needs, for a package of which the tests use a part. */
+  readonly alone?: boolean;
+}
+
+const ADVICE = "install python3 (3.11 or newer) with its venv module";
+
+/**
+ * Returns the Python of a virtual environment that has the package. The first call makes it in the user's cache. Call a module with
+ * `-m`: the programs in its `bin` name the folder in which they were installed. Throws `MissingPart` with what to install.
+ */
+export async function pythonWith(wanted: PythonPackage): Promise<string> {
+  const folder = join(cacheFolder(), `${wanted.name}-${wanted.version}`);
+  const python = join(folder, "bin", "python");
+  if (!(await isExecutable(python))) await install(folder, wanted);
+  return python;
+}
+
+/** Installs into a temporary folder and renames at the end: it appears complete or not at all, also with concurrent installs. */
+async function install(folder: string, { name, version, title, alone = false }: PythonPackage): Promise<void> {
+  const python = await findBinary(["python3"]);
+  if (python === undefined) throw new MissingPart(`${title} is missing: ${ADVICE}`);
+  process.stderr.write(`harness: installing ${name} ${version} into ${folder}, once\n`);
+  await mkdir(cacheFolder(), { recursive: true });
+  const work = await mkdtemp(`${folder}.`);
+  try {
+    const options = { maxBuffer: 16 * 1024 * 1024 };
+    await run(python, ["-m", "venv", work], options);
+    const pip = ["-m", "pip", "install", "--quiet", ...(alone ? ["--no-deps"] : []), `${name}==${version}`];
+    await run(join(work, "bin", "python"), pip, options);
+    await rename(work, folder);
+  } catch (error) {
+    await rm(work, { recursive: true, force: true });
+    // Another process was faster.
+    if (["ENOTEMPTY", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) return;
+    const said = error instanceof Error ? error.message.trim().replaceAll(/\s*\n\s*/g, " | ") : String(error);
+    throw new MissingPart(`${title} is missing (${said.slice(0, 300)}): ${ADVICE}, and let pip reach its index`);
+  }
+}
