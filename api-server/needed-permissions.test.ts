@@ -32,6 +32,8 @@ test("a handler requires what its procedure declares, and nothing else compiles"
     call.holds(onNamespace("limit"), "rlns_1");
     // @ts-expect-error: ... nor for some object.
     call.holdsForSome(onRbac("read_role"));
+    // @ts-expect-error: nor for which ones.
+    call.idsHeld(onRbac("read_role"));
     return {};
   };
   expect(defineProcedure({ ...procedure, permissions: needed, handle }).permissions).toBe(needed);

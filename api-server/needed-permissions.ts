@@ -29,6 +29,8 @@ export interface Grants<Needed extends NeededPermission> {
   readonly holds: (needed: Needed, id?: string) => boolean;
   /** Whether it is held for any object. */
   readonly holdsForSome: (needed: Needed) => boolean;
+  /** The ids for which it is held one by one; "all" when it is held for every object. */
+  readonly idsHeld: (needed: Needed) => "all" | readonly string[];
 }
 
 /** Literal types throughout: two permissions have the same type only when they are the same permission. */

@@ -7,7 +7,7 @@ const updateKey = onApi("update_key");
 const encryptKey = onApi("encrypt_key");
 
 test("what is missing is named, what is held is not", () => {
-  const { require, holds, holdsForSome } = createGrants(new Set(["api.api_1.update_key", "rbac.*.read_role"]));
+  const { require, holds, holdsForSome, idsHeld } = createGrants(new Set(["api.api_1.update_key", "rbac.*.read_role"]));
   const refusalOf = (run: () => void): PublicError => {
     try {
       run();
@@ -26,4 +26,5 @@ test("what is missing is named, what is held is not", () => {
   expect(refusalOf(() => require(updateKey)).detail).toBe("The root key lacks the permission api.*.update_key.");
   expect([holds(updateKey, "api_1"), holds(updateKey, "api_2"), holds(updateKey)]).toEqual([true, false, false]);
   expect([holdsForSome(updateKey), holdsForSome(encryptKey)]).toEqual([true, false]);
+  expect([idsHeld(updateKey), idsHeld(encryptKey), idsHeld(onRbac("read_role"))]).toEqual([["api_1"], [], "all"]);
 });

@@ -1,5 +1,5 @@
 import { PublicError } from "../../core/errors.ts";
-import { enoughFor, holdsForSome, holdsPermission } from "../../core/permissions/root-key.ts";
+import { enoughFor, holdsForSome, holdsPermission, idsHeld } from "../../core/permissions/root-key.ts";
 import type { Grants, NeededPermission } from "../needed-permissions.ts";
 
 /** The permissions of a root key with these tuples. Made once per cached root key, so that requests allocate nothing. */
@@ -10,4 +10,5 @@ export const createGrants = (held: ReadonlySet<string>): Grants<NeededPermission
   },
   holds: (needed, id) => holdsPermission(needed, id, held),
   holdsForSome: (needed) => holdsForSome(needed, held),
+  idsHeld: (needed) => idsHeld(needed, held),
 });

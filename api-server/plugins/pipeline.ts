@@ -101,6 +101,7 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, procedure: AnyProcedure
       require: grants.require,
       holds: grants.holds,
       holdsForSome: grants.holdsForSome,
+      idsHeld: grants.idsHeld,
     };
     return procedure.handle(call as Call<never, NeededPermissions>);
   }

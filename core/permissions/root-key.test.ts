@@ -4,6 +4,7 @@ import {
   enoughFor,
   holdsForSome,
   holdsPermission,
+  idsHeld,
   type RootKeyPermission,
   rootKeyPermissionProblem,
 } from "./root-key.ts";
@@ -57,6 +58,17 @@ test.each([
 ])("$held holds verify_key for some API: $holds", ({ held, holds }) => {
   const verifyKey: RootKeyPermission = { type: "api", action: "verify_key", tuple: "api.*.verify_key" };
   expect(holdsForSome(verifyKey, new Set(held))).toBe(holds);
+});
+
+test.each([
+  { held: ["api.a1.read_analytics", "api.*.read_analytics"], ids: "all" },
+  { held: ["api.b2.read_analytics", "x.y.z", "api.A1.read_analytics"], ids: ["b2", "A1"] },
+  { held: ["api.*.read_key", "api.a1.read_key", "ratelimit.*.read_analytics", "ratelimit.n1.read_analytics"], ids: [] },
+  { held: ["*", "api.*", "api.*.*", "api..read_analytics", "api.a.b.read_analytics", "api.read_analytics"], ids: [] },
+  { held: [], ids: [] },
+])("$held holds read_analytics for these APIs: $ids", ({ held, ids }) => {
+  const readAnalytics: RootKeyPermission = { type: "api", action: "read_analytics", tuple: "api.*.read_analytics" };
+  expect(idsHeld(readAnalytics, new Set(held))).toEqual(ids);
 });
 
 test("ALL_GRANTS holds the `*` tuple of each action once", () => {

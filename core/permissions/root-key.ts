@@ -85,17 +85,26 @@ export const enoughFor = (permission: RootKeyPermission, id: string | undefined)
     : `${permission.tuple} or ${tupleFor(permission, id)}`;
 
 /** Whether the permission is held for anything of its type: `api.*.verify_key`, or the same with any one id. */
-export function holdsForSome({ type, action, tuple }: RootKeyPermission, held: ReadonlySet<string>): boolean {
-  if (held.has(tuple)) return true;
+export function holdsForSome(permission: RootKeyPermission, held: ReadonlySet<string>): boolean {
+  if (held.has(permission.tuple)) return true;
+  for (const one of held) if (idIn(permission, one) !== undefined) return true;
+  return false;
+}
+
+/** The ids for which the permission is held one by one, in no order; "all" with the tuple that is enough for every object. */
+export function idsHeld(permission: RootKeyPermission, held: ReadonlySet<string>): "all" | readonly string[] {
+  if (held.has(permission.tuple)) return "all";
+  return [...held].map((one) => idIn(permission, one)).filter((id) => id !== undefined);
+}
+
+/** The id of a tuple of this type and action; undefined for any other tuple, and for one with `*`. */
+function idIn({ type, action }: RootKeyPermission, tuple: string): string | undefined {
   const head = `${type}.`;
   const tail = `.${action}`;
-  for (const one of held) {
-    if (!one.startsWith(head) || !one.endsWith(tail)) continue;
-    // The id between them is one non-empty segment: `api..verify_key` and `api.a.b.verify_key` are not valid tuples.
-    const id = one.slice(head.length, one.length - tail.length);
-    if (/^[A-Za-z0-9_]+$/.test(id)) return true;
-  }
-  return false;
+  if (!tuple.startsWith(head) || !tuple.endsWith(tail)) return undefined;
+  // The id between them is one non-empty segment: `api..verify_key` and `api.a.b.verify_key` are not valid tuples.
+  const id = tuple.slice(head.length, tuple.length - tail.length);
+  return /^[A-Za-z0-9_]+$/.test(id) ? id : undefined;
 }
 
 /** Every `*` tuple of this version, including those that no procedure requires yet. A bootstrap root key holds them all. */
