@@ -24,6 +24,20 @@ export async function findApi(db: Queryable, { workspaceId, apiId }: ApiRef): Pr
   return rows[0];
 }
 
+/** The key spaces of those of these APIs that are live and of the workspace, in no order. */
+export async function listKeySpaces(
+  db: Queryable,
+  { workspaceId, apiIds }: { workspaceId: string; apiIds: readonly string[] },
+): Promise<string[]> {
+  const text = "select key_space_id from apis where workspace_id = $1 and id = any($2) and deleted_at is null";
+  const { rows } = await db.query<{ key_space_id: string }>({
+    name: "list-key-spaces",
+    text,
+    values: [workspaceId, apiIds],
+  });
+  return rows.map((row) => row.key_space_id);
+}
+
 /** Like `findApi`, with a lock: no other transaction can change the row until this one ends. */
 export async function lockApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Promise<ApiRow | undefined> {
   const text = `select id, key_space_id, name, delete_protection, default_prefix, default_byte_length, key_encryption, manager

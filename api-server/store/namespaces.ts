@@ -27,6 +27,16 @@ export async function findNamespace(
   return rows[0];
 }
 
+/** Those of these ids that name live namespaces of the workspace, in no order. */
+export async function listNamespaceIds(
+  db: Queryable,
+  { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
+): Promise<string[]> {
+  const text = "select id from ratelimit_namespaces where workspace_id = $1 and id = any($2) and deleted_at is null";
+  const { rows } = await db.query<{ id: string }>({ name: "list-namespace-ids", text, values: [workspaceId, ids] });
+  return rows.map((row) => row.id);
+}
+
 /** Like `findNamespace`, with a lock: it cannot be deleted until the transaction ends. */
 export async function holdNamespace(
   tx: Queryable,
