@@ -2,7 +2,8 @@ import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import { type EventSource, EventsUnavailable, type TakenEvents } from "../../edge/events/contract.ts";
-import { isAwayForAll, storeTaken } from "./ingest.ts";
+import { storeTaken } from "../analytics/postgres/ingest.ts";
+import { isAwayForAll } from "../store/failures.ts";
 import { IngestMetrics } from "./ingest-metrics.ts";
 import { IngestTurns } from "./turns.ts";
 

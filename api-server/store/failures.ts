@@ -53,3 +53,6 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   if (code !== undefined) return NETWORK_CODES.has(code) || UNAVAILABLE_CLASSES.has(code.slice(0, 2));
   return error instanceof Error && UNAVAILABLE_MESSAGE.test(error.message);
 }
+
+/** Whether the database is unreachable for all workspaces, as opposed to slow or refusing for one. */
+export const isAwayForAll = (error: unknown): boolean => isDatabaseUnavailable(error) && !isWaitOver(error);

@@ -10,7 +10,8 @@ const files = readdirSync(API_SERVER, { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".ts") && !/\.test\.ts$|(^|\/)test\//.test(name))
   .map((name) => ({ name, text: readFileSync(join(API_SERVER, name), "utf8") }));
 
-const STORE = /^store\//;
+/** The second has the SQL of usage events. */
+const STORE = /^(store|analytics\/postgres)\//;
 const TABLES =
   "root_keys|apis|identities|keys|key_credits|key_secrets|ratelimits|permissions|roles|role_permissions|key_permissions|key_roles|ratelimit_namespaces|ratelimit_overrides|policies|audit_log|migrations|verification_events|ratelimit_events|outbox";
 /** A table name that is computed may be any of them. */

@@ -1,4 +1,4 @@
-import type { Queryable } from "./queryable.ts";
+import type { Queryable } from "../../store/queryable.ts";
 
 /** Events of one workspace, one line of JSON each. */
 export interface WrittenEvents {

@@ -1,13 +1,13 @@
 import type { Pool, PoolClient } from "pg";
-import { DAY_MS, utcDate } from "../../core/utc-date.ts";
-import type { TakenEvents, UsageEvent, VerificationEvent } from "../../edge/events/contract.ts";
-import { insertEventLines } from "../store/event-lines.ts";
-import { insertRatelimitEvents, insertVerificationEvents } from "../store/events.ts";
-import { isDatabaseUnavailable, isRetryable, isWaitOver } from "../store/failures.ts";
-import { raiseLastUsed } from "../store/key-usage.ts";
-import { dropPartitionsBefore, ensurePartitions } from "../store/partitions.ts";
-import { inUnmarkedTransaction } from "../store/unmarked-transaction.ts";
-import { limitWaiting } from "../store/waiting.ts";
+import { DAY_MS, utcDate } from "../../../core/utc-date.ts";
+import type { TakenEvents, UsageEvent, VerificationEvent } from "../../../edge/events/contract.ts";
+import { isDatabaseUnavailable, isRetryable, isWaitOver } from "../../store/failures.ts";
+import { raiseLastUsed } from "../../store/key-usage.ts";
+import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
+import { limitWaiting } from "../../store/waiting.ts";
+import { insertEventLines } from "./event-lines.ts";
+import { insertRatelimitEvents, insertVerificationEvents } from "./events.ts";
+import { dropPartitionsBefore, ensurePartitions } from "./partitions.ts";
 
 /*
  * Stores usage events from the shared store in Postgres. They are delivered at least once; the primary key makes that exactly once.
@@ -62,9 +62,6 @@ async function storeWhatCan(
 /** A timeout is caused by locked rows or by the database. */
 const isOfTheEvents = (error: unknown): boolean =>
   !isDatabaseUnavailable(error) && !isRetryable(error) && !isWaitOver(error);
-
-/** Whether the database is unreachable for all workspaces, as opposed to slow or refusing for one. */
-export const isAwayForAll = (error: unknown): boolean => isDatabaseUnavailable(error) && !isWaitOver(error);
 
 const keptTimes = (nowMs: number) => ({
   afterMs: nowMs - RETENTION_DAYS * DAY_MS,

@@ -1,11 +1,11 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { MemoryEventStream } from "../../edge/events/memory.ts";
-import { anEvent } from "../../test/contracts/edge/an-event.ts";
-import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
-import { keepPartitions, storeTaken } from "../ingest/ingest.ts";
+import { MemoryEventStream } from "../../../edge/events/memory.ts";
+import { anEvent } from "../../../test/contracts/edge/an-event.ts";
+import { createTestDatabase, type TestDatabase } from "../../../test/harness/postgres.ts";
+import { createPool } from "../../store/pool.ts";
 import { insertEventLines } from "./event-lines.ts";
-import { createPool } from "./pool.ts";
+import { keepPartitions, storeTaken } from "./ingest.ts";
 
 const NOW_MS = Date.UTC(2042, 5, 15, 12, 34, 56, 789);
 const times = { afterMs: NOW_MS - 86_400_000, beforeMs: NOW_MS + 86_400_000 };

@@ -1,9 +1,9 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { RatelimitEvent, UsageEvent, VerificationEvent } from "../../edge/events/contract.ts";
-import { MemoryEventStream } from "../../edge/events/memory.ts";
-import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
-import { createPool } from "../store/pool.ts";
+import type { RatelimitEvent, UsageEvent, VerificationEvent } from "../../../edge/events/contract.ts";
+import { MemoryEventStream } from "../../../edge/events/memory.ts";
+import { createTestDatabase, type TestDatabase } from "../../../test/harness/postgres.ts";
+import { createPool } from "../../store/pool.ts";
 import { keepPartitions, storeEvents, storeTaken } from "./ingest.ts";
 
 const NOW_MS = Date.UTC(2042, 5, 15, 12, 34, 56, 789);

@@ -1,5 +1,5 @@
-import { DAY_MS, utcDate } from "../../core/utc-date.ts";
-import type { Queryable } from "./queryable.ts";
+import { DAY_MS, utcDate } from "../../../core/utc-date.ts";
+import type { Queryable } from "../../store/queryable.ts";
 
 /* One partition per UTC day for each table of events, so that old events are dropped with their partition, at once. */
 

@@ -1,5 +1,5 @@
-import type { RatelimitEvent, VerificationEvent } from "../../edge/events/contract.ts";
-import type { Queryable } from "./queryable.ts";
+import type { RatelimitEvent, VerificationEvent } from "../../../edge/events/contract.ts";
+import type { Queryable } from "../../store/queryable.ts";
 
 /*
  * Usage events. An event that is stored already is not changed, and is not in the result: the caller aggregates only new events, so
