@@ -33,6 +33,9 @@ export const KeyRecord = z.object({
   enabled: z.boolean(),
   name: z.string().optional(),
   meta: Meta.optional(),
+  /** The owner and the environment as v1 was given them. Like `meta`, no decision needs them, and pods are not sent them. */
+  ownerId: z.string().optional(),
+  environment: z.string().optional(),
   /** Unix milliseconds. The key still lives in the very millisecond of its expiry. */
   expiresMs: z.number().optional(),
   identityId: z.string().optional(),

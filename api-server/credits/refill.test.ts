@@ -129,6 +129,18 @@ test("disabled and expired keys are refilled, deleted and unlimited ones and tho
   await db.query("delete from keys where id = any($1)", [[disabled, expired, deleted, plain]]);
 });
 
+test("says when it was, and a run that finds nothing due says nothing", async () => {
+  const lastRefillAt = async (keyId: string) =>
+    (await db.query("select last_refill_at, updated_at from keys where id = $1", [keyId])).rows[0];
+  const [due, idle] = [await aKey({ last: "2042-06-10" }), await aKey({ day: 15, last: "2042-06-10" })];
+  await api.refill("2042-06-11");
+  const { last_refill_at, updated_at } = await lastRefillAt(due);
+  expect(last_refill_at).toBeGreaterThan(Date.now() - 60_000);
+  expect(last_refill_at).toBe(updated_at);
+  expect(await lastRefillAt(idle)).toEqual({ last_refill_at: null, updated_at: null });
+  await db.query("delete from keys where id = any($1)", [[due, idle]]);
+});
+
 test("what remains stops at 2^53 − 1", async () => {
   const keyId = await aKey({ remaining: 5, amount: Number.MAX_SAFE_INTEGER, last: "2042-07-01" });
   await api.refill("2042-07-03");

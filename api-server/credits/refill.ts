@@ -7,7 +7,7 @@ import { tryLock, unlock } from "../store/advisory-locks.ts";
 import { insertAuditEvents, SYSTEM_ACTOR } from "../store/audit.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
 import { listRefillCandidates, lockRefills, type RefillRow, setLastRefill } from "../store/key-credits.ts";
-import { raiseUpdatedAt } from "../store/key-usage.ts";
+import { noteRefill } from "../store/key-usage.ts";
 import { countOutbox } from "../store/outbox.ts";
 import { inTransaction, type Transacting } from "../store/transaction.ts";
 import type { CreditKey, CreditService } from "./service.ts";
@@ -133,10 +133,10 @@ async function refillAll(deps: RefillDeps, rows: readonly RefillRow[], today: st
   let closed: readonly CreditKey[] = [];
   try {
     return await inTransaction(deps, async (tx) => {
-      const updatedAt = deps.nowMs();
+      const refilledAt = deps.nowMs();
       // Locked first, because a change of a key locks its row before its credits: the other order would deadlock. A key that another
-      // process has just refilled was changed at about this time anyway.
-      await raiseUpdatedAt(tx, { keys: rows.map(toKey), updatedAt });
+      // process has just refilled gets about the same time.
+      await noteRefill(tx, { keys: rows.map(toKey), refilledAt });
       const last = new Map((await lockRefills(tx, rows.map(toKey))).map((row) => [row.key_id, row.last_refill_on]));
       const mine = rows.filter((row) => last.get(row.key_id) === row.last_refill_on);
       if (mine.length === 0) return 0;
@@ -148,7 +148,7 @@ async function refillAll(deps: RefillDeps, rows: readonly RefillRow[], today: st
         return { ...current, remaining: refilledAmount({ remaining, amount, times }) };
       });
       await setLastRefill(tx, { keyIds: mine.map((row) => row.key_id), today });
-      await writeAudit(tx, deps, mine, updatedAt);
+      await writeAudit(tx, deps, mine, refilledAt);
       return mine.length;
     });
   } finally {

@@ -16,6 +16,8 @@ export interface NewKey {
   readonly start: string;
   readonly name: string | null;
   readonly identityId: string | null;
+  readonly ownerId: string | null;
+  readonly environment: string | null;
   readonly meta: Json | null;
   readonly enabled: boolean;
   readonly expiresAt: number | null;
@@ -23,7 +25,14 @@ export interface NewKey {
   readonly createdAt: number;
   /** undefined means unlimited. `lastRefillOn` (YYYY-MM-DD): refills due up to that day are skipped. */
   readonly credits:
-    | { granted: number; refillAmount: number | null; refillDay: number | null; lastRefillOn: string }
+    | {
+        granted: number;
+        refillAmount: number | null;
+        refillDay: number | null;
+        lastRefillOn: string;
+        /** Unix ms; null without a refill. */
+        lastRefillAt: number | null;
+      }
     | undefined;
   readonly permissionIds: readonly string[];
   readonly roleIds: readonly string[];
@@ -34,8 +43,8 @@ export interface NewKey {
 export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
   const text = `with new_key as (
                   insert into keys (id, workspace_id, api_id, hash, start, name, identity_id, meta, enabled, expires_at, manager,
-                                    created_at)
-                  values ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10, $11, $12)
+                                    created_at, owner_id, environment, last_refill_at)
+                  values ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10, $11, $12, $24, $25, $26)
                 ), new_credits as (
                   insert into key_credits (key_id, workspace_id, granted, refill_amount, refill_day, last_refill_on)
                   select $1, $2, $13::bigint, $14::bigint, $15::smallint, $16::date
@@ -77,6 +86,9 @@ export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
       key.permissionIds,
       key.roleIds,
       ...ratelimitColumns(key.ratelimits),
+      key.ownerId,
+      key.environment,
+      credits?.lastRefillAt ?? null,
     ],
   });
 }
@@ -84,9 +96,11 @@ export async function insertKey(tx: Queryable, key: NewKey): Promise<void> {
 export interface KeySettings {
   readonly name: string | null;
   readonly identityId: string | null;
+  readonly ownerId: string | null;
   readonly meta: Json | null;
   readonly enabled: boolean;
   readonly expiresAt: number | null;
+  readonly lastRefillAt: number | null;
   readonly manager: string | null;
   readonly updatedAt: number;
 }
@@ -95,13 +109,25 @@ export interface KeySettings {
 export async function updateKey(tx: Queryable, { workspaceId, keyId }: KeyRef, settings: KeySettings): Promise<void> {
   const text = `update keys
                    set name = $3, identity_id = $4, meta = $5::jsonb, enabled = $6, expires_at = $7, manager = $8,
-                       updated_at = $9
+                       updated_at = $9, owner_id = $10, last_refill_at = $11
                  where workspace_id = $1 and id = $2`;
-  const { name, identityId, meta, enabled, expiresAt, manager, updatedAt } = settings;
+  const { name, identityId, ownerId, meta, enabled, expiresAt, lastRefillAt, manager, updatedAt } = settings;
   await tx.query({
     name: "update-key",
     text,
-    values: [workspaceId, keyId, name, identityId, toJson(meta), enabled, expiresAt, manager, updatedAt],
+    values: [
+      workspaceId,
+      keyId,
+      name,
+      identityId,
+      toJson(meta),
+      enabled,
+      expiresAt,
+      manager,
+      updatedAt,
+      ownerId,
+      lastRefillAt,
+    ],
   });
 }
 

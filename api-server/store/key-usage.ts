@@ -29,12 +29,12 @@ export async function raiseLastUsed(
 }
 
 /**
- * Sets when the keys were changed; their manager stays the same. The rows are locked in the order of their ids, until the
+ * Sets when keys were changed by a refill, Unix ms; their manager stays the same. The rows are locked in the order of their ids, until the
  * transaction ends.
  */
-export async function raiseUpdatedAt(
+export async function noteRefill(
   tx: Queryable,
-  { keys, updatedAt }: { keys: ReadonlyArray<{ workspaceId: string; keyId: string }>; updatedAt: number },
+  { keys, refilledAt }: { keys: ReadonlyArray<{ workspaceId: string; keyId: string }>; refilledAt: number },
 ): Promise<void> {
   const text = `with locked as materialized (
                   select k.id
@@ -44,9 +44,9 @@ export async function raiseUpdatedAt(
                      for no key update of k
                 )
                 update keys k
-                   set updated_at = $3
+                   set updated_at = $3, last_refill_at = $3
                   from locked l
                  where k.id = l.id`;
-  const values = [keys.map(({ workspaceId }) => workspaceId), keys.map(({ keyId }) => keyId), updatedAt];
-  await tx.query({ name: "raise-updated-at", text, values });
+  const values = [keys.map(({ workspaceId }) => workspaceId), keys.map(({ keyId }) => keyId), refilledAt];
+  await tx.query({ name: "note-refill", text, values });
 }

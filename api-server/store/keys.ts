@@ -24,6 +24,11 @@ export interface KeyRow {
   readonly enabled: boolean;
   readonly expires_at: number | null;
   readonly last_used_at: number | null;
+  /** The owner as it was given through v1; kept when the identity is deleted. */
+  readonly owner_id: string | null;
+  readonly environment: string | null;
+  /** null: never, or not known because the refill is older than the column. */
+  readonly last_refill_at: number | null;
   readonly manager: string | null;
   readonly created_at: number;
   readonly updated_at: number | null;
@@ -40,7 +45,7 @@ export interface KeyRow {
 
 export async function findKey(db: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
   const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
-                       k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
+                       k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
                        c.granted - c.spent as remaining, c.refill_amount, c.refill_day
                   from keys k
                   join apis a on a.id = k.api_id and a.deleted_at is null
@@ -57,7 +62,7 @@ export async function findKeyByHash(
   { workspaceId, hash }: { workspaceId: string; hash: string },
 ): Promise<KeyRow | undefined> {
   const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
-                       k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
+                       k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
                        c.granted - c.spent as remaining, c.refill_amount, c.refill_day
                   from keys k
                   join apis a on a.id = k.api_id and a.deleted_at is null
@@ -71,7 +76,7 @@ export async function findKeyByHash(
 /** Like `findKey`, with a lock: no other transaction can change the key until this one ends. */
 export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
   const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
-                       k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
+                       k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
                        c.granted - c.spent as remaining, c.refill_amount, c.refill_day
                   from keys k
                   join apis a on a.id = k.api_id and a.deleted_at is null
@@ -119,6 +124,41 @@ export async function listKeyIdsOfIdentity(
 }
 
 /**
+ * The ids of live keys of an owner, sorted: of those that v1 was told it is the owner of, and of those of the live identity with this
+ * externalId. Each of the two is found by its own index. Without an API, of all APIs of the workspace.
+ */
+export async function listKeyIdsOfOwner(
+  db: Queryable,
+  { workspaceId, apiId, cursor, rowsMax, ownerId }: Omit<KeyPage, "apiId"> & { apiId?: string; ownerId: string },
+): Promise<string[]> {
+  const text = `with told as (
+                  select k.id
+                    from keys k
+                    join apis a on a.id = k.api_id and a.deleted_at is null
+                   where k.workspace_id = $1 and ($2::text is null or k.api_id = $2) and k.owner_id = $5 and k.id >= $3
+                     and k.deleted_at is null
+                   order by k.id
+                   limit $4
+                ), linked as (
+                  select k.id
+                    from identities i
+                    join keys k on k.identity_id = i.id
+                    join apis a on a.id = k.api_id and a.deleted_at is null
+                   where i.workspace_id = $1 and i.external_id = $5 and i.deleted_at is null
+                     and ($2::text is null or k.api_id = $2) and k.id >= $3 and k.deleted_at is null
+                   order by k.id
+                   limit $4
+                )
+                select o.id
+                  from (select t.id from told t union select l.id from linked l) as o
+                 order by o.id
+                 limit $4`;
+  const values = [workspaceId, apiId ?? null, cursor, rowsMax, ownerId];
+  const { rows } = await db.query<{ id: string }>({ name: "list-key-ids-of-owner", text, values });
+  return rows.map(({ id }) => id);
+}
+
+/**
  * Returns those of the keys that are still live, in the given order, as many as fit into `bytesMax` with their permissions, roles and
  * limits; at least the first. `place` is the position of a key in the request, from 1.
  */
@@ -141,7 +181,7 @@ export async function listKeysThatFit(
                   where k.workspace_id = $1 and k.id = next.id`;
   const text = `${fitting(bytesOfNext)}
                 select f.place, k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
-                       k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
+                       k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
                        c.granted - c.spent as remaining, c.refill_amount, c.refill_day
                   from fitting f
                   join keys k on k.workspace_id = $1 and k.id = f.id and k.deleted_at is null

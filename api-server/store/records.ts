@@ -6,7 +6,7 @@ import type { Queryable } from "./queryable.ts";
 /*
  * The records of core/records.ts as they are in Postgres now. The relay writes them to the shared store, and the
  * api-server uses them for its own verifications. Both read them here, with one statement per kind, for any number of records. They
- * differ only in `meta`, which only the api-server's responses contain.
+ * differ only in what the api-server's responses alone contain: `meta`, and the owner and environment of v1.
  */
 
 /** A row of any of the statements below: its ref, and the record as JSON. */
@@ -29,11 +29,14 @@ export interface Asked {
 
 type Statements = Readonly<Record<Exclude<RecordKind, "rootKey">, string>>;
 
+/** What v1 answers of a key. */
+const OWNER = ", 'ownerId', k.owner_id, 'environment', k.environment";
+
 const metaOf = (table: string): string =>
   `|| case when ${table}.meta is null then '{}'::jsonb else jsonb_build_object('meta', ${table}.meta) end`;
 
 /** The statement that reads the records of each kind. */
-export const writeStatements = ({ workspaces, ids }: Asked, { withMeta }: { withMeta: boolean }): Statements => ({
+export const writeStatements = ({ workspaces, ids }: Asked, { isWhole }: { isWhole: boolean }): Statements => ({
   key: `select k.workspace_id, k.hash as id,
                jsonb_strip_nulls(jsonb_build_object(
                  'keyId', k.id, 'workspaceId', k.workspace_id, 'apiId', k.api_id, 'keySpaceId', a.key_space_id,
@@ -44,15 +47,15 @@ export const writeStatements = ({ workspaces, ids }: Asked, { withMeta }: { with
                                             join permissions p on p.id = kp.permission_id
                                            where kp.key_id = k.id), '[]'),
                  'ratelimits', coalesce((${RATELIMITS} where l.key_id = k.id), '[]'),
-                 'limited', exists (select from key_credits c where c.key_id = k.id)))
-               ${withMeta ? metaOf("k") : ""} as data
+                 'limited', exists (select from key_credits c where c.key_id = k.id)${isWhole ? OWNER : ""}))
+               ${isWhole ? metaOf("k") : ""} as data
           from keys k
           join apis a on a.id = k.api_id
          where k.workspace_id = any(${workspaces}) and k.hash = any(${ids}) and k.deleted_at is null`,
   identity: `select i.workspace_id, i.id,
                     jsonb_build_object('id', i.id, 'externalId', i.external_id,
                                        'ratelimits', coalesce((${RATELIMITS} where l.identity_id = i.id), '[]'))
-                    ${withMeta ? metaOf("i") : ""} as data
+                    ${isWhole ? metaOf("i") : ""} as data
                from identities i
               where i.workspace_id = any(${workspaces}) and i.id = any(${ids}) and i.deleted_at is null`,
   role: `select r.workspace_id, r.id,
@@ -119,16 +122,16 @@ interface Reading {
   readonly many: Statements;
 }
 
-const reading = (name: string, options: { withMeta: boolean }): Reading => ({
+const reading = (name: string, options: { isWhole: boolean }): Reading => ({
   name,
   one: writeStatements(ONE, options),
   many: writeStatements(MANY, options),
 });
 
-/** For pods, which do not use `meta` in decisions. It may be as large as a mebibyte, and is not their data. */
-const PROJECTED = reading("read-projected", { withMeta: false });
+/** For pods, which decide nothing by the rest. `meta` may be as large as a mebibyte, and is not their data. */
+const PROJECTED = reading("read-projected", { isWhole: false });
 /** For the api-server, whose responses contain it. */
-const WHOLE = reading("read-whole", { withMeta: true });
+const WHOLE = reading("read-whole", { isWhole: true });
 
 /** All refs are of this kind. */
 function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: readonly RecordRef[]) {

@@ -126,6 +126,8 @@ async function insertEverything(
     start,
     name: body.name ?? null,
     identityId: identity?.identityId ?? null,
+    ownerId: null,
+    environment: null,
     meta: body.meta === undefined || Object.keys(body.meta).length === 0 ? null : body.meta,
     enabled: body.enabled,
     expiresAt: body.expires ?? null,
@@ -140,6 +142,7 @@ async function insertEverything(
             refillDay: credits.refillDay,
             // A refill that is set today starts with the next due date, even if today is one.
             lastRefillOn: utcDate(createdAt),
+            lastRefillAt: credits.refillAmount === null ? null : createdAt,
           },
     permissionIds: permissions.permissions.map(({ id }) => id),
     roleIds: roles.map(({ id }) => id),

@@ -136,6 +136,8 @@ async function insertSuccessor(
     name: old.name,
     // A deleted identity no longer has keys.
     identityId: old.external_id === null ? null : old.identity_id,
+    ownerId: old.owner_id,
+    environment: old.environment,
     meta: old.meta,
     enabled: old.enabled,
     expiresAt: old.expires_at,
@@ -148,6 +150,7 @@ async function insertSuccessor(
       refillDay: credits.refillDay,
       // A refill that the old key had not received yet is due for the new one too.
       lastRefillOn: (await findLastRefill(tx, { workspaceId, keyId: old.id })) ?? utcDate(createdAt),
+      lastRefillAt: old.last_refill_at,
     },
     permissionIds: [],
     roleIds: [],

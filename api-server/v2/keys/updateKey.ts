@@ -14,7 +14,12 @@ import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
-import { replaceKeyPermissions, replaceKeyRoles, updateKey as updateKeyRow } from "../../store/key-changes.ts";
+import {
+  type KeySettings,
+  replaceKeyPermissions,
+  replaceKeyRoles,
+  updateKey as updateKeyRow,
+} from "../../store/key-changes.ts";
 import type { KeyRow } from "../../store/keys.ts";
 import { replaceKeyRatelimits } from "../../store/ratelimits.ts";
 import {
@@ -86,9 +91,9 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
     const key = await lockManaged(tx, MANAGED.key, { workspaceId: caller.workspaceId, which: body.keyId });
     call.require(needed.updateKey, key.api_id);
     const manager = guardManaged(call, MANAGED.key, key);
-    checkCredits(body, key);
+    const lastRefillAt = lastRefillAfter(key, checkCredits(body, key), deps.nowMs());
     checkMeta(body.meta);
-    const events = await updateParts(tx, call, key, manager);
+    const events = await updateParts(tx, call, key, { manager, lastRefillAt });
     if (changesCredits(body)) {
       await changeCredits((current) => toCreditRow(creditsAfter(toCreditsState(current), body)));
     }
@@ -101,13 +106,23 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
 const changesCredits = ({ credits }: Body): boolean =>
   credits !== undefined && (credits === null || credits.remaining !== undefined || credits.refill !== undefined);
 
-/** Checks the rules of refill on the row before anything is written; whether a key is limited is always current there. */
-function checkCredits(body: Body, key: KeyRow): void {
+/**
+ * Checks the rules of refill on the row before anything is written: whether a key is limited, and its refill, are always current
+ * there. Returns the refill that the key will have.
+ */
+function checkCredits(body: Body, key: KeyRow): CreditsState["refill"] {
   const stored =
     key.remaining === null
       ? undefined
       : { remaining: key.remaining, refillAmount: key.refill_amount, refillDay: key.refill_day };
-  creditsAfter(toCreditsState(stored), body);
+  return creditsAfter(toCreditsState(stored), body).refill;
+}
+
+/** A refill that is newly set, or moved to another day, counts from now on: as `putKeyCredits` has it for the next due date. */
+function lastRefillAfter(key: KeyRow, refill: CreditsState["refill"], nowMs: number): number | null {
+  if (refill === undefined) return null;
+  const isNew = key.refill_amount === null || key.refill_day !== (refill.refillDay ?? null);
+  return isNew ? nowMs : key.last_refill_at;
 }
 
 /** Throws PublicError 400 when the resulting state would contradict itself. */
@@ -122,7 +137,7 @@ async function updateParts(
   tx: PoolClient,
   call: Call<Body>,
   key: KeyRow,
-  manager: string | null,
+  { manager, lastRefillAt }: Pick<KeySettings, "manager" | "lastRefillAt">,
 ): Promise<AuditEvent[]> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
@@ -154,9 +169,12 @@ async function updateParts(
     updateKeyRow(tx, ref, {
       name,
       identityId,
+      // The owner that v1 was told is another one now.
+      ownerId: body.externalId === undefined || body.externalId === key.owner_id ? key.owner_id : null,
       meta: meta === null || Object.keys(meta).length === 0 ? null : meta,
       enabled: body.enabled ?? key.enabled,
       expiresAt: body.expires === undefined ? key.expires_at : body.expires,
+      lastRefillAt,
       manager,
       updatedAt: deps.nowMs(),
     }),
