@@ -1,6 +1,6 @@
 import type { Closeable } from "../../edge/closeable.ts";
 import type { TakenEvents } from "../../edge/events/contract.ts";
-import type { ColumnType } from "./tables.ts";
+import type { Bucket, ColumnType } from "./tables.ts";
 
 /*
  * What usage events are kept in and asked from. There are two such stores, Postgres and ClickHouse; one contract suite
@@ -22,9 +22,14 @@ export interface QueryScope {
   readonly within: readonly string[] | undefined;
   /** Unix ms, read once for a query: `now()` and every bound of time. */
   readonly nowMs: number;
-  /** Unix ms: raw events from here on, and each bucket of which a part lies from here on, are visible. */
-  readonly visibleFromMs: number;
+  readonly visibleFrom: VisibleFrom;
 }
+
+/**
+ * Unix ms, for the table of raw events and that of each bucket: events from then on, and buckets of which a part lies from then on, are visible. The
+ * tables of verifications have one retention; those of rate limits have one each.
+ */
+export type VisibleFrom = Readonly<Record<Bucket | "raw", number>>;
 
 export interface QueryLimits {
   readonly rowsMax: number;
