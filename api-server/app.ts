@@ -12,6 +12,7 @@ import { registerMetrics } from "./plugins/metrics.ts";
 import { registerOpenApi } from "./plugins/openapi.ts";
 import { registerArrival, registerProcedures } from "./plugins/pipeline.ts";
 import { createRequestIds } from "./plugins/request-ids.ts";
+import { serveV2 } from "./plugins/serve-v2.ts";
 import { procedures } from "./v2/index.ts";
 
 export interface AppOptions {
@@ -72,7 +73,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   registerErrorPages(app, sendError);
   registerOpenApi(app, procedures);
   registerDocsPage(app);
-  registerProcedures(app, { deps, deadlines, sendError, observe }, procedures);
+  registerProcedures(app, { deps, deadlines, sendError, observe }, procedures.map(serveV2));
   await app.ready();
   return app;
 }

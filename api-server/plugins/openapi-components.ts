@@ -8,7 +8,7 @@ import { DataPlane, PolicyHead } from "../v2/policies/schemas.ts";
 import { NamespaceOut, OverrideOut } from "../v2/ratelimit/schemas.ts";
 import { Credits, CreditsOut, IdentityOut, KeyOut, RatelimitIn, RatelimitOut, Refill } from "../v2/schemas.ts";
 import type { JsonSchema } from "./json-schema.ts";
-import { Pagination, ResponseMeta } from "./pipeline.ts";
+import { Pagination, ResponseMeta } from "./serve-v2.ts";
 
 /*
  * What the operations of the OpenAPI document share: named schemas, headers, and the failures of every procedure.

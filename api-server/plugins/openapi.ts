@@ -16,7 +16,7 @@ import {
   SCHEMA_NAMES,
 } from "./openapi-components.ts";
 import { type Extent, exampleOf } from "./openapi-examples.ts";
-import { ResponseMeta, successBody } from "./pipeline.ts";
+import { ResponseMeta, successBody } from "./serve-v2.ts";
 
 /*
  * The OpenAPI 3.1 document, made from the schemas that validate requests.

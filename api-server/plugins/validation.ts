@@ -30,8 +30,8 @@ const thorough = new Ajv({ ...COMMON, allErrors: true, verbose: true });
 /** Fills in defaults in place. Throws PublicError `invalid_input` with the faults. */
 export type BodyValidator = (body: unknown, bodyBytes: number) => void;
 
-/** Compiles the schema of a body. `path` is the procedure's, for the detail of the error. */
-export function compileBody(schema: z.ZodType, path: string): BodyValidator {
+/** Compiles the schema of a body. `url` is the procedure's, for the detail of the error. */
+export function compileBody(schema: z.ZodType, url: string): BodyValidator {
   const json: AnySchema = requestSchema(schema, "draft-7");
   const validate = fast.compile(json);
   // Compiled when first needed, which most procedures in most processes never are.
@@ -44,7 +44,7 @@ export function compileBody(schema: z.ZodType, path: string): BodyValidator {
       validateAll(body);
       faults = validateAll.errors ?? faults;
     }
-    throw new PublicError("invalid_input", `The body of /v2/${path} does not fit its schema.`, {
+    throw new PublicError("invalid_input", `The body of ${url} does not fit its schema.`, {
       errors: toEntries(faults),
     });
   };

@@ -1,0 +1,38 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { NeededPermissions } from "../needed-permissions.ts";
+import type { Call, DataJson, Management } from "../procedure.ts";
+import type { JsonSchema } from "./json-schema.ts";
+
+/*
+ * A procedure as the pipeline serves it. What differs between the generations of the API is prepared here, once, when the
+ * procedure is registered; a request then only follows it.
+ */
+
+/** The content of a request, without its sender. */
+export interface Content {
+  /** The body; of a GET, what its query says. */
+  readonly body: unknown;
+  readonly management: Management;
+}
+
+/** What a handler returns: JSON at once, or anything later. */
+export type Answer = Promise<unknown> | DataJson;
+
+export interface Served {
+  readonly method: "GET" | "POST";
+  /** `/v2/keys.createKey`: where it is served, and its name in metrics and logs. */
+  readonly url: string;
+  readonly effect: "read" | "change";
+  /** By status, for the serializer. */
+  readonly responses: Readonly<Record<number, JsonSchema>>;
+  /** Throws PublicError 400 for content that does not fit. */
+  readonly readContent: (request: FastifyRequest) => Content;
+  /** `first`: the form of the Authorization header is checked before the content is read, as v2 does; `second`: after it. */
+  readonly rootKey: "first" | "second";
+  readonly handle: (call: Call<never, NeededPermissions>) => Answer;
+  /** Sends what the handler returned, and returns the status that was sent. */
+  readonly send: (reply: FastifyReply, data: unknown, requestId: string) => number;
+}
+
+/** The content type that fastify sets for an object; a text is sent unchanged. */
+export const JSON_TYPE = "application/json; charset=utf-8";
