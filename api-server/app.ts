@@ -12,7 +12,9 @@ import { registerMetrics } from "./plugins/metrics.ts";
 import { registerOpenApi } from "./plugins/openapi.ts";
 import { registerArrival, registerProcedures } from "./plugins/pipeline.ts";
 import { createRequestIds } from "./plugins/request-ids.ts";
+import { serveV1 } from "./plugins/serve-v1.ts";
 import { serveV2 } from "./plugins/serve-v2.ts";
+import { v1Procedures } from "./v1/index.ts";
 import { procedures } from "./v2/index.ts";
 
 export interface AppOptions {
@@ -73,7 +75,8 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   registerErrorPages(app, sendError);
   registerOpenApi(app, procedures);
   registerDocsPage(app);
-  registerProcedures(app, { deps, deadlines, sendError, observe }, procedures.map(serveV2));
+  const served = [...procedures.map(serveV2), ...v1Procedures.map(serveV1)];
+  registerProcedures(app, { deps, deadlines, sendError, observe }, served);
   await app.ready();
   return app;
 }

@@ -1,4 +1,5 @@
-import type { ActionOf, PermissionType, RootKeyPermission } from "../core/permissions/root-key.ts";
+import { PublicError } from "../core/errors.ts";
+import { type ActionOf, enoughFor, type PermissionType, type RootKeyPermission } from "../core/permissions/root-key.ts";
 
 /*
  * What a procedure requires of a root key is declared once: its handler may require nothing else (`Call` in procedure.ts), the
@@ -10,6 +11,8 @@ export interface NeededPermission<Type extends PermissionType = PermissionType, 
   readonly orFor?: "apiId" | "namespaceId" | "identityId";
   /** When it is needed at all, in words such as "with `recoverable`"; absent when always. */
   readonly when?: string;
+  /** The code with which v1 refuses a call that lacks it, where that is not INSUFFICIENT_PERMISSIONS (api-v1.md section 4). */
+  readonly refusedAs?: "UNAUTHORIZED";
 }
 
 /** Each under a name by which the handler requires it, in the order in which the OpenAPI document lists them. */
@@ -22,7 +25,7 @@ export type NeededPermissions = Readonly<Record<string, NeededPermission>>;
 export interface Grants<Needed extends NeededPermission> {
   /**
    * @param id of the object of the call; without one only the form with `*` is enough.
-   * @throws PublicError 403 `forbidden`, which names what would have been enough and never what is held.
+   * @throws MissingPermission, which names what would have been enough and never what is held.
    */
   readonly require: (needed: Needed, id?: string) => void;
   /** The same check without an error. */
@@ -31,6 +34,16 @@ export interface Grants<Needed extends NeededPermission> {
   readonly holdsForSome: (needed: Needed) => boolean;
   /** The ids for which it is held one by one; "all" when it is held for every object. */
   readonly idsHeld: (needed: Needed) => "all" | readonly string[];
+}
+
+/** 403 `forbidden`: the root key lacks a permission. */
+export class MissingPermission extends PublicError {
+  readonly needed: NeededPermission;
+
+  constructor(needed: NeededPermission, id: string | undefined) {
+    super("forbidden", `The root key lacks the permission ${enoughFor(needed, id)}.`);
+    this.needed = needed;
+  }
 }
 
 /** Literal types throughout: two permissions have the same type only when they are the same permission. */
@@ -58,6 +71,12 @@ export const onIdentity = declare("identity", "identityId");
 export const onIdentities = declare("identity");
 /** For roles and permissions, which have no tuples with ids: `R(x)` of api-v2.md section 1. */
 export const onRbac = declare("rbac");
+
+/** The same permission; v1 refuses a call that lacks it with 403 UNAUTHORIZED. */
+export const refusedAsUnauthorized = <Needed extends NeededPermission>(needed: Needed): Needed => ({
+  ...needed,
+  refusedAs: "UNAUTHORIZED",
+});
 
 /** In Markdown: "`api.*.read_key` or `api.<apiId>.read_key`". */
 export function describeNeeded({ tuple, orFor, when }: NeededPermission): string {

@@ -4,7 +4,7 @@ import type { Deps } from "./deps.ts";
 import type { Grants, NeededPermission, NeededPermissions } from "./needed-permissions.ts";
 
 /*
- * The type of a procedure. One file per procedure, named after its path, exports one of these: its schemas, the permissions
+ * The type of a procedure of v2; procedure-v1.ts has that of v1. One file per procedure, named after its path, exports one of these: its schemas, the permissions
  * that the root key needs, and its handler. Everything before a handler (size, header, body, root key, quota)
  * and everything after it (envelope, error body, request id) is in plugins/.
  */
@@ -32,13 +32,18 @@ export interface Origin {
   readonly userAgent: string | undefined;
 }
 
-/** A call whose procedure declares `Needed`: the parameter of a helper that requires a permission. */
-export interface CallNeeding<Body, Needed extends NeededPermission> extends Grants<Needed> {
+/** A call without a root key, which some procedures of v1 serve. */
+export interface OpenCall<Body> {
+  /** The body; of a GET, which v1 has, what its query says. */
   readonly body: Body;
-  readonly caller: Caller;
-  readonly management: Management;
   readonly origin: Origin;
   readonly deps: Deps;
+}
+
+/** A call whose procedure declares `Needed`: the parameter of a helper that requires a permission. */
+export interface CallNeeding<Body, Needed extends NeededPermission> extends OpenCall<Body>, Grants<Needed> {
+  readonly caller: Caller;
+  readonly management: Management;
 }
 
 /** `Permissions` are those that the procedure declares: its handler can require no others. */

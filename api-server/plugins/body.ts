@@ -7,9 +7,13 @@ const DEPTH_MAX = 500;
 
 const MEDIA_TYPE = /^application\/json[ \t]*(?:;|$)/i;
 
-/** Throws PublicError `invalid_input` unless the body is announced as JSON; parameters are allowed. */
+/** Whether a body is announced as JSON; parameters are allowed. */
+export const isJsonType = (contentType: string | undefined): boolean =>
+  contentType === "application/json" || (contentType !== undefined && MEDIA_TYPE.test(contentType));
+
+/** Throws PublicError `invalid_input` unless the body is announced as JSON. */
 export function checkContentType(contentType: string | undefined): void {
-  if (contentType === "application/json" || (contentType !== undefined && MEDIA_TYPE.test(contentType))) return;
+  if (isJsonType(contentType)) return;
   throw refusal("The body must be JSON, announced as such.", {
     location: "header.Content-Type",
     message: `expected application/json, got ${contentType === undefined ? "nothing" : "another type"}`,
@@ -63,8 +67,11 @@ interface Place {
   readonly depth: number;
 }
 
-/** Keeps its own stack, because the caller decides the nesting of a body. */
-function checkStorable(body: unknown): void {
+/**
+ * Throws PublicError `invalid_input` for what cannot be stored: U+0000, half surrogate pairs, numbers beyond a double, deep nesting.
+ * Keeps its own stack, because the caller decides the nesting of a body.
+ */
+export function checkStorable(body: unknown): void {
   const places: Place[] = [{ value: body, step: "", parent: undefined, depth: 0 }];
   for (let place = places.pop(); place !== undefined; place = places.pop()) {
     const { value, depth } = place;

@@ -5,10 +5,11 @@ import type { Deps } from "../deps.ts";
 import { noteRarely } from "../note-rarely.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
 import { readRootKeyHash } from "./auth.ts";
+import { v1Error } from "./errors-v1.ts";
 import { answerAhead } from "./read-body.ts";
 
 /*
- * The only place where a thrown error becomes an error body (api-v2.md section 4).
+ * The only place where a thrown error becomes an error body: that of v2 (api-v2.md section 4), and below /v1/ that of v1.
  */
 
 /** The statuses whose bodies have `errors`, possibly empty; others have no such member. */
@@ -50,6 +51,8 @@ const PROBLEM_TYPES = /application\/(?:problem\+json|\*)/i;
 
 const OUTAGES: ReadonlySet<ErrorKind> = new Set(["service_unavailable", "analytics_connection_failed"]);
 
+const isV1 = ({ url }: FastifyRequest): boolean => url.startsWith("/v1/");
+
 /** Called once per failed request, with the status that was sent. */
 export type Observe = (request: FastifyRequest, status: number) => void;
 
@@ -59,8 +62,12 @@ export type ErrorSender = (request: FastifyRequest, reply: FastifyReply, thrown:
 export function createErrorSender(deps: Pick<Deps, "rarely" | "docsUrl" | "log">, observe: Observe): ErrorSender {
   return (request, reply, thrown) => {
     const error = toPublicError(request, thrown);
-    const { status } = ERROR_KINDS[error.kind];
     const requestId = request.id;
+    const about = { requestId, docsUrl: deps.docsUrl };
+    const isOfV1 = isV1(request);
+    const { status, body } = isOfV1
+      ? v1Error(error, about)
+      : { status: ERROR_KINDS[error.kind].status, body: errorBody(error, about) };
     if (OUTAGES.has(error.kind)) {
       // In an outage every request ends here, for the same reason.
       const message = `${error.kind} at ${request.routeOptions.url}`;
@@ -73,8 +80,8 @@ export function createErrorSender(deps: Pick<Deps, "rarely" | "docsUrl" | "log">
     }
     observe(request, status);
     for (const [name, value] of Object.entries(error.headers)) reply.header(name, value);
-    const problem = PROBLEM_TYPES.test(request.headers.accept ?? "");
-    const text = JSON.stringify(errorBody(error, { requestId, docsUrl: deps.docsUrl }));
+    const problem = !isOfV1 && PROBLEM_TYPES.test(request.headers.accept ?? "");
+    const text = JSON.stringify(body);
     reply.status(status).type(problem ? "application/problem+json" : "application/json");
     if (request.discarded === undefined) reply.send(text);
     else reply.header("content-length", Buffer.byteLength(text)).send(answerAhead(text, request.discarded));

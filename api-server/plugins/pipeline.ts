@@ -3,13 +3,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { withoutPort } from "../../core/verification/ip-address.ts";
 import type { Deps } from "../deps.ts";
 import type { NeededPermissions } from "../needed-permissions.ts";
-import { type Call, DataJson } from "../procedure.ts";
+import { type Call, DataJson, type OpenCall, type Origin } from "../procedure.ts";
 import { admit, createRootKeys, type KnownRootKey, type RootKey, type RootKeys, readRootKeyHash } from "./auth.ts";
 import { checkHead } from "./connections.ts";
 import type { Deadlines, RunningRequest } from "./deadline.ts";
 import type { ErrorSender } from "./errors.ts";
 import { chargeQuota } from "./quota.ts";
-import { createBodyReader, UNJUDGED_BYTES_MAX } from "./read-body.ts";
+import { createBodyReader, tooLarge, UNJUDGED_BYTES_MAX } from "./read-body.ts";
 import type { Answer, Content, Served } from "./served.ts";
 
 /*
@@ -34,14 +34,17 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineParts, p
   const rootKeys = createRootKeys(parts.deps);
   // The raw bytes: they are parsed after the header was checked, and by our own rules.
   app.removeAllContentTypeParsers();
-  const readBytes = createBodyReader(async ({ headers }) => {
+  const readBytes = createBodyReader(async ({ headers, routeOptions }) => {
+    if (routeOptions.config.isOpen === true) throw tooLarge(UNJUDGED_BYTES_MAX);
     const hash = readRootKeyHash(headers.authorization);
     admit(await rootKeys.find(hash), parts.deps.nowMs());
   });
   for (const contentType of ["application/json", "*"]) app.addContentTypeParser(contentType, readBytes);
   for (const served of procedures) {
-    const { method, url, responses } = served;
-    app.route({ method, url, schema: { response: responses }, handler: serve(parts, rootKeys, served) });
+    const { method, url, responses, rootKey } = served;
+    const schema = { response: responses };
+    const config = { isOpen: rootKey === "none" };
+    app.route({ method, url, schema, config, exposeHeadRoute: false, handler: serve(parts, rootKeys, served) });
   }
 }
 
@@ -55,21 +58,36 @@ interface Arrived {
   workspaceId: string | undefined;
 }
 
-function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
-  const { deps, deadlines, sendError, observe } = parts;
-  const { readContent, handle, send } = served;
-  const changes = served.effect === "change";
-  const headerFirst = served.rootKey === "first";
+/** Steps 4 to 7. Throws synchronously, or rejects later, with the error of the first failing step. */
+type Run = (arrived: Arrived) => Answer;
 
+const originOf = (request: FastifyRequest): Origin => ({
+  requestId: request.id,
+  clientIp: withoutPort(request.ip),
+  userAgent: request.headers["user-agent"],
+});
+
+function runWithoutRootKey(deps: Deps, { readContent, handle }: Served & { rootKey: "none" }): Run {
+  return ({ request }) => {
+    const { body } = readContent(request);
+    const call: OpenCall<unknown> = { body, origin: originOf(request), deps };
+    return handle(call as OpenCall<never>);
+  };
+}
+
+function runWithRootKey(
+  deps: Deps,
+  rootKeys: RootKeys,
+  { readContent, handle }: Exclude<Served, { rootKey: "none" }>,
+): Run {
   function callHandler(arrived: Arrived, rootKey: RootKey, { body, management }: Content): Answer {
-    const { request } = arrived;
     const { caller, grants } = rootKey;
     arrived.workspaceId = caller.workspaceId;
     const call: Call<unknown, NeededPermissions> = {
       body,
       caller,
       management,
-      origin: { requestId: request.id, clientIp: withoutPort(request.ip), userAgent: request.headers["user-agent"] },
+      origin: originOf(arrived.request),
       deps,
       require: grants.require,
       holds: grants.holds,
@@ -77,21 +95,6 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
       idsHeld: grants.idsHeld,
     };
     return handle(call as Call<never, NeededPermissions>);
-  }
-
-  /**
-   * Steps 4 to 7. Throws synchronously, or rejects later, with the error of the first failing step. Problems of the body are
-   * reported before those of the root key; but a large body is read only for a sender with a valid root key.
-   */
-  function run(arrived: Arrived): Answer {
-    const { request, rootKeyHash } = arrived;
-    const bytes = request.body as Buffer | undefined;
-    const isLarge = bytes !== undefined && bytes.length > UNJUDGED_BYTES_MAX;
-    const content = isLarge ? undefined : readContent(request);
-    const known = rootKeys.find(rootKeyHash ?? readRootKeyHash(request.headers.authorization));
-    return known instanceof Promise
-      ? known.then((late) => runKnown(arrived, late, content))
-      : runKnown(arrived, known, content);
   }
 
   function runKnown(arrived: Arrived, known: KnownRootKey, read: Content | undefined): Answer {
@@ -102,6 +105,26 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
     const charged = chargeQuota(deps, { workspaceId: caller.workspaceId, quotaPerMinute }, arrived.reply);
     return charged.then(() => callHandler(arrived, rootKey, content));
   }
+
+  // Problems of the body are reported before those of the root key; but a large body is read only for a sender with a valid one.
+  return (arrived) => {
+    const { request, rootKeyHash } = arrived;
+    const bytes = request.body as Buffer | undefined;
+    const isLarge = bytes !== undefined && bytes.length > UNJUDGED_BYTES_MAX;
+    const content = isLarge ? undefined : readContent(request);
+    const known = rootKeys.find(rootKeyHash ?? readRootKeyHash(request.headers.authorization));
+    return known instanceof Promise
+      ? known.then((late) => runKnown(arrived, late, content))
+      : runKnown(arrived, known, content);
+  };
+}
+
+function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
+  const { deps, deadlines, sendError, observe } = parts;
+  const { send } = served;
+  const changes = served.effect === "change";
+  const headerFirst = served.rootKey === "first";
+  const run = served.rootKey === "none" ? runWithoutRootKey(deps, served) : runWithRootKey(deps, rootKeys, served);
 
   return (request: FastifyRequest, reply: FastifyReply): void => {
     const running: RunningRequest = { request, reply, startedMs: request.startedMs, slot: -1 };
@@ -146,5 +169,9 @@ export function registerArrival(app: FastifyInstance): void {
 declare module "fastify" {
   interface FastifyRequest {
     startedMs: number;
+  }
+  interface FastifyContextConfig {
+    /** Needs no root key. */
+    isOpen?: boolean;
   }
 }

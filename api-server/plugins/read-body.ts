@@ -51,7 +51,7 @@ export function createBodyReader(judge: Judge) {
 
     function refuseLength(): void {
       request.discarded = discard(payload);
-      end(tooLarge());
+      end(tooLarge(BODY_BYTES_MAX));
     }
 
     function onData(chunk: Buffer): void {
@@ -100,8 +100,8 @@ function discard(payload: IncomingMessage): Promise<void> {
 }
 
 /** Later requests on the connection are ignored, because the body may be longer than what is read of it. */
-const tooLarge = (): PublicError =>
-  new PublicError("request_body_too_large", "The body is larger than 10,485,760 bytes.", {
+export const tooLarge = (bytesMax: number): PublicError =>
+  new PublicError("request_body_too_large", `The body is larger than ${bytesMax.toLocaleString("en")} bytes.`, {
     headers: { Connection: "close" },
   });
 

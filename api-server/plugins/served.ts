@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { NeededPermissions } from "../needed-permissions.ts";
-import type { Call, DataJson, Management } from "../procedure.ts";
+import type { Call, DataJson, Management, OpenCall } from "../procedure.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
 /*
@@ -18,7 +18,7 @@ export interface Content {
 /** What a handler returns: JSON at once, or anything later. */
 export type Answer = Promise<unknown> | DataJson;
 
-export interface Served {
+interface Prepared {
   readonly method: "GET" | "POST";
   /** `/v2/keys.createKey`: where it is served, and its name in metrics and logs. */
   readonly url: string;
@@ -27,12 +27,22 @@ export interface Served {
   readonly responses: Readonly<Record<number, JsonSchema>>;
   /** Throws PublicError 400 for content that does not fit. */
   readonly readContent: (request: FastifyRequest) => Content;
-  /** `first`: the form of the Authorization header is checked before the content is read, as v2 does; `second`: after it. */
-  readonly rootKey: "first" | "second";
-  readonly handle: (call: Call<never, NeededPermissions>) => Answer;
   /** Sends what the handler returned, and returns the status that was sent. */
   readonly send: (reply: FastifyReply, data: unknown, requestId: string) => number;
 }
+
+interface WithRootKey extends Prepared {
+  /** `first`: the form of the Authorization header is checked before the content is read, as v2 does; `second`: after it. */
+  readonly rootKey: "first" | "second";
+  readonly handle: (call: Call<never, NeededPermissions>) => Answer;
+}
+
+interface WithoutRootKey extends Prepared {
+  readonly rootKey: "none";
+  readonly handle: (call: OpenCall<never>) => Answer;
+}
+
+export type Served = WithRootKey | WithoutRootKey;
 
 /** The content type that fastify sets for an object; a text is sent unchanged. */
 export const JSON_TYPE = "application/json; charset=utf-8";

@@ -17,6 +17,7 @@ import { createPool } from "../store/pool.ts";
 import { createPostgresSource } from "../store/records.ts";
 import { insertRootKey } from "../store/root-keys.ts";
 import { insertWorkspace } from "../store/workspaces.ts";
+import { isOfV1, requestOf } from "./request.ts";
 
 export interface Workspace {
   readonly id: string;
@@ -47,9 +48,12 @@ export interface TestApp {
   readonly logs: string[];
   /** Moves the clock of all parts. */
   advance(ms: number): void;
-  /** `POST /v2/<path>` with a JSON body; a text is sent unchanged. */
+  /**
+   * `POST /v2/<path>` with a JSON body; a text is sent unchanged. A path such as `v1/apis.getApi` is one of v1: with its method, so that
+   * a GET has the members in its query.
+   */
   call(path: string, body: unknown, options?: CallOptions): Promise<Reply>;
-  /** The same for a success: throws when the status is not 200, else returns `data`. */
+  /** The same for a success: throws when the status is not 200 or 202, else returns `data`; of v1 the whole body. */
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   data(path: string, body: unknown, options?: CallOptions): Promise<any>;
   /** A root key with these permissions, in the first workspace unless another one is named. */
@@ -149,15 +153,16 @@ export async function buildTestApp(
 
   async function call(path: string, body: unknown, { rootKey, headers }: CallOptions = {}): Promise<Reply> {
     const key = rootKey === undefined ? workspace.rootKey : rootKey;
+    const { method, url, payload } = requestOf(path, body);
     const response = await app.inject({
-      method: "POST",
-      url: `/v2/${path}`,
+      method,
+      url,
       headers: {
-        "content-type": "application/json",
+        ...(payload === undefined ? {} : { "content-type": "application/json" }),
         ...(key === null ? {} : { authorization: `Bearer ${key}` }),
         ...headers,
       },
-      payload: typeof body === "string" ? body : JSON.stringify(body),
+      ...(payload === undefined ? {} : { payload }),
     });
     const isJson = /json/.test(String(response.headers["content-type"]));
     return {
@@ -169,8 +174,9 @@ export async function buildTestApp(
 
   async function data(path: string, body: unknown, of?: CallOptions) {
     const reply = await call(path, body, of);
-    if (reply.status !== 200) throw new Error(`${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`);
-    return reply.body.data;
+    if (reply.status !== 200 && reply.status !== 202)
+      throw new Error(`${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`);
+    return isOfV1(path) ? reply.body : reply.body.data;
   }
 
   async function audit(workspaceId = workspace.id): Promise<AuditRow[]> {

@@ -11,7 +11,7 @@ import { readReference } from "./reference.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 /** The documents that may be cited. One more is one more entry. */
-const REFERENCES = new Map(["api-v2.md"].map((name) => [name, readReference(name)]));
+const REFERENCES = new Map(["api-v1.md", "api-v2.md"].map((name) => [name, readReference(name)]));
 
 const FOLDERS = [
   "core",

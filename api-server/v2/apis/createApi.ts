@@ -1,14 +1,7 @@
 import * as z from "zod";
-import { makeId } from "../../../core/ids.ts";
-import { auditEvent } from "../../domain/managed/changes.ts";
-import { createOnce } from "../../domain/managed/create-once.ts";
-import { creatingManager } from "../../domain/managed/rules.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
+import { createApi as createApiOfCall } from "../../domain/apis/create-api.ts";
 import { onApis } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { insertApi } from "../../store/apis.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { inTransaction } from "../../store/transaction.ts";
 
 const Body = z.strictObject({
   name: z
@@ -42,18 +35,6 @@ export const createApi = defineProcedure({
 });
 
 async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Data>> {
-  const { body, caller, deps } = call;
   call.require(needed.createApi);
-  const { workspaceId } = caller;
-  const manager = creatingManager(call);
-  return inTransaction(deps, async (tx) => {
-    const apiId = makeId("api", deps.randomBytes(16));
-    const keySpaceId = makeId("keySpace", deps.randomBytes(16));
-    const api = { id: apiId, workspaceId, keySpaceId, name: body.name, manager, createdAt: deps.nowMs() };
-    const creation = await createOnce(tx, call, "api", () => insertApi(tx, api));
-    if (creation.outcome === "own") return { apiId: creation.id };
-    if (creation.outcome === "taken") throw new Error("an API was neither made nor found");
-    await insertAudit(tx, call, [auditEvent(MANAGED.api, api, "Created")]);
-    return { apiId };
-  });
+  return { apiId: await createApiOfCall(call, call.body.name) };
 }

@@ -1,0 +1,26 @@
+import { makeId } from "../../../core/ids.ts";
+import type { Call } from "../../procedure.ts";
+import { insertApi } from "../../store/apis.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { auditEvent } from "../managed/changes.ts";
+import { createOnce } from "../managed/create-once.ts";
+import { creatingManager } from "../managed/rules.ts";
+import { MANAGED } from "../managed/things.ts";
+
+/** Creates an API with a key space of its own, and returns its id. With a manager that has an API already, returns that one's. */
+export async function createApi(call: Call<unknown>, name: string): Promise<string> {
+  const { caller, deps } = call;
+  const { workspaceId } = caller;
+  const manager = creatingManager(call);
+  return inTransaction(deps, async (tx) => {
+    const apiId = makeId("api", deps.randomBytes(16));
+    const keySpaceId = makeId("keySpace", deps.randomBytes(16));
+    const api = { id: apiId, workspaceId, keySpaceId, name, manager, createdAt: deps.nowMs() };
+    const creation = await createOnce(tx, call, "api", () => insertApi(tx, api));
+    if (creation.outcome === "own") return creation.id;
+    if (creation.outcome === "taken") throw new Error("an API was neither made nor found");
+    await insertAudit(tx, call, [auditEvent(MANAGED.api, api, "Created")]);
+    return apiId;
+  });
+}

@@ -1,0 +1,94 @@
+import { ERROR_KINDS, type ErrorKind, type PublicError } from "../../core/errors.ts";
+import { MissingPermission } from "../needed-permissions.ts";
+
+/*
+ * Errors as v1 says them (api-v1.md section 4): the same kinds as those of v2, under fewer codes.
+ */
+
+/** The codes of v1 that are sent, with what they mean and the statuses that they come with. */
+export const V1_CODES = {
+  BAD_REQUEST:
+    "The request does not fit the procedure, or could not be read. The message names the first place that is wrong.",
+  UNAUTHORIZED:
+    "401: the request carries no root key that is valid. 403: the root key lacks the permission to decrypt, or to create what the call names.",
+  FORBIDDEN: "The workspace is disabled.",
+  INSUFFICIENT_PERMISSIONS: "The root key lacks a permission. The message names what would have been enough.",
+  NOT_FOUND: "There is no such thing in the workspace, or nothing at this path.",
+  METHOD_NOT_ALLOWED: "The path exists, but not for this method.",
+  CONFLICT: "A unique value is taken, or a manifest manages the object: then the message names the manifest.",
+  GONE: "The first generation of the API is switched off. The message names the procedure that takes its place.",
+  PRECONDITION_FAILED: "Something that the request relies on is missing.",
+  DELETE_PROTECTED: "Delete protection is on for this API.",
+  RATE_LIMITED: "The workspace has used up its quota of API requests. Wait for as long as `Retry-After` says.",
+  INTERNAL_SERVER_ERROR:
+    "Something failed that should not, or a store cannot be reached. The logs have the request id.",
+} as const satisfies Record<string, string>;
+
+export type V1Code = keyof typeof V1_CODES;
+
+const BY_STATUS: Readonly<Record<number, V1Code>> = {
+  400: "BAD_REQUEST",
+  401: "UNAUTHORIZED",
+  403: "FORBIDDEN",
+  404: "NOT_FOUND",
+  405: "METHOD_NOT_ALLOWED",
+  408: "BAD_REQUEST",
+  409: "CONFLICT",
+  410: "GONE",
+  412: "PRECONDITION_FAILED",
+  413: "BAD_REQUEST",
+  417: "BAD_REQUEST",
+  429: "RATE_LIMITED",
+  431: "BAD_REQUEST",
+};
+
+interface Failure {
+  readonly status: number;
+  readonly code: V1Code;
+}
+
+/** Kinds whose status or code is not that of the others with their status. */
+const BY_KIND: Partial<Record<ErrorKind, Failure>> = {
+  protected_resource: { status: 412, code: "DELETE_PROTECTED" },
+  // v1 knows no difference between what was deleted and what never was.
+  ratelimit_namespace_gone: { status: 404, code: "NOT_FOUND" },
+};
+
+/** The status and the code of a kind. */
+export function v1FailureOf(kind: ErrorKind): Failure {
+  const { status } = ERROR_KINDS[kind];
+  return BY_KIND[kind] ?? { status, code: BY_STATUS[status] ?? "INTERNAL_SERVER_ERROR" };
+}
+
+function failureOf(error: PublicError): Failure {
+  if (!(error instanceof MissingPermission)) return v1FailureOf(error.kind);
+  return { status: 403, code: error.needed.refusedAs ?? "INSUFFICIENT_PERMISSIONS" };
+}
+
+export interface V1ErrorBody {
+  readonly error: {
+    readonly code: V1Code;
+    readonly docs: string;
+    readonly message: string;
+    readonly requestId: string;
+  };
+}
+
+/** The status and the body of an answer to a call of v1. */
+export function v1Error(
+  error: PublicError,
+  { requestId, docsUrl }: { requestId: string; docsUrl: string },
+): { status: number; body: V1ErrorBody } {
+  const { status, code } = failureOf(error);
+  const docs = `${docsUrl}/api-reference/errors/code/${code}`;
+  return { status, body: { error: { code, docs, message: messageOf(error), requestId } } };
+}
+
+/** `<dotted.path>: <reason>` of the first field that is wrong, else what happened. */
+function messageOf({ detail, errors }: PublicError): string {
+  const [first] = errors ?? [];
+  if (first === undefined) return detail;
+  const { location, message } = first;
+  const path = /^body\.?(.*)$/.exec(location.replaceAll(/\[(\d+)\]/g, ".$1"))?.[1];
+  return path === undefined || path === "" ? `${detail.replace(/\.$/, "")}: ${message}` : `${path}: ${message}`;
+}

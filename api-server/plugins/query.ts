@@ -1,0 +1,69 @@
+import type { FastifyRequest } from "fastify";
+import type * as z from "zod";
+import { type JsonSchema, requestSchema } from "./json-schema.ts";
+
+/*
+ * Reads the query of a GET (api-v1.md section 2) as its schema says, because a query has nothing but texts. What does not fit
+ * stays a text, so that validation refuses it with the type that was expected.
+ */
+
+/** The members of a query that the schema knows. Parameters of the path are members, too. */
+export type QueryReader = (request: FastifyRequest) => Record<string, unknown>;
+
+type ReadText = (text: string) => unknown;
+
+/** `schema` is an object of texts, numbers, booleans and lists of these. Throws for anything else, when the server starts. */
+export function compileQuery(schema: z.ZodType, url: string): QueryReader {
+  const { properties = {} } = requestSchema(schema, "draft-7") as { properties?: Record<string, JsonSchema> };
+  const readers = Object.entries(properties).map(
+    ([name, property]) => [name, readerOf(property, `${url}?${name}`)] as const,
+  );
+  return ({ query, params }) => {
+    const texts = { ...(query as object), ...(params as object) } as Record<string, string | string[] | undefined>;
+    const read: Record<string, unknown> = {};
+    for (const [name, readValue] of readers) {
+      const value = texts[name];
+      if (value !== undefined) read[name] = readValue(value);
+    }
+    return read;
+  };
+}
+
+function readerOf({ type, items }: JsonSchema, place: string): (value: string | string[]) => unknown {
+  if (type === "array") {
+    const readItem = textReader((items as JsonSchema).type, place);
+    // One occurrence is a list of one.
+    return (value) => (typeof value === "string" ? [readItem(value)] : value.map(readItem));
+  }
+  const readText = textReader(type, place);
+  return (value) => (typeof value === "string" ? readText(value) : value);
+}
+
+function textReader(type: unknown, place: string): ReadText {
+  const types = [type].flat();
+  const [of, ...others] = types.filter((one) => one !== "null");
+  const read = READERS[String(of)];
+  if (read === undefined || others.length > 0) throw new Error(`a query cannot hold what ${place} is`);
+  if (!types.includes("null")) return read;
+  return (text) => (text === "" || text === "null" ? null : read(text));
+}
+
+const READERS: Readonly<Record<string, ReadText>> = {
+  string: (text) => text,
+  integer: readNumber,
+  number: readNumber,
+  boolean: readBoolean,
+};
+
+/** As JSON writes numbers. */
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+function readNumber(text: string): unknown {
+  const value = NUMBER.test(text) ? Number(text) : Number.NaN;
+  return Number.isFinite(value) ? value : text;
+}
+
+function readBoolean(text: string): unknown {
+  if (text === "true" || text === "1") return true;
+  return text === "false" || text === "0" || text === "" ? false : text;
+}

@@ -1,0 +1,74 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type * as z from "zod";
+import { UNMANAGED } from "../domain/managed/rules.ts";
+import { DataJson } from "../procedure.ts";
+import { type AnyV1Procedure, isOpen, OtherAnswer } from "../procedure-v1.ts";
+import { checkContentEncoding, checkStorable, isJsonType, parseBody } from "./body.ts";
+import { type JsonSchema, responseSchema } from "./json-schema.ts";
+import { compileQuery } from "./query.ts";
+import { JSON_TYPE, type Served } from "./served.ts";
+import { compileBody } from "./validation.ts";
+
+/*
+ * The first generation of the API (api-v1.md section 2): a GET with a query or a POST with a body, judged before the root key,
+ * and answers without an envelope. What manifests manage is changed by no call of v1, because it has no headers for that.
+ */
+
+export function serveV1(procedure: AnyV1Procedure): Served {
+  const { method, effect, check } = procedure;
+  const url = `/v1/${procedure.path}`;
+  const read = method === "GET" ? compileGet(procedure.input, url) : readBody;
+  const validate = compileBody(procedure.input, url);
+  const prepared = {
+    method,
+    url,
+    effect,
+    responses: responsesOf(procedure),
+    readContent: (request: FastifyRequest) => {
+      const body = read(request);
+      validate(body, TELL_THE_FIRST_FAULT);
+      check?.(body as never);
+      return { body, management: UNMANAGED };
+    },
+    send: sendBare(procedure.status ?? 200),
+  };
+  return isOpen(procedure)
+    ? { ...prepared, rootKey: "none", handle: procedure.handle }
+    : { ...prepared, rootKey: "second", handle: procedure.handle };
+}
+
+/** The size from which validation stops at the first fault; v1 reports no others. */
+const TELL_THE_FIRST_FAULT = Number.POSITIVE_INFINITY;
+
+function compileGet(input: z.ZodType, url: string) {
+  const readQuery = compileQuery(input, url);
+  return (request: FastifyRequest): unknown => {
+    const query = readQuery(request);
+    checkStorable(query);
+    return query;
+  };
+}
+
+/** A body that is not announced as JSON counts as an empty object. */
+function readBody({ headers, body }: FastifyRequest): unknown {
+  if (!isJsonType(headers["content-type"])) return {};
+  checkContentEncoding(headers["content-encoding"]);
+  return parseBody(body as Buffer | undefined);
+}
+
+function responsesOf({ status, answer, otherAnswers = {} }: AnyV1Procedure): Record<number, JsonSchema> {
+  const schemas = Object.entries({ ...otherAnswers, [status ?? 200]: answer });
+  return Object.fromEntries(schemas.map(([code, schema]) => [code, responseSchema(schema, "draft-7")]));
+}
+
+const sendBare =
+  (usual: number) =>
+  (reply: FastifyReply, answer: unknown): number => {
+    if (answer instanceof DataJson) {
+      reply.status(usual).header("content-type", JSON_TYPE).send(answer.json);
+      return usual;
+    }
+    const { status, body } = answer instanceof OtherAnswer ? answer : { status: usual, body: answer };
+    reply.status(status).send(body);
+    return status;
+  };

@@ -1,0 +1,37 @@
+import * as z from "zod";
+import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { findApi } from "../../store/apis.ts";
+import { ApiId, NameOut, WorkspaceId } from "../schemas.ts";
+
+const Query = z.object({ apiId: ApiId });
+type Query = z.output<typeof Query>;
+
+const Answer = z.object({ id: ApiId, workspaceId: WorkspaceId, name: NameOut.optional() });
+
+const needed = { readApi: onApi("read_api") };
+
+export const getApi = defineV1Procedure({
+  path: "apis.getApi",
+  method: "GET",
+  successor: "apis.getApi",
+  effect: "read",
+  summary: "Read an API",
+  description: "Returns the API's id, its workspace and its name.",
+  permissions: needed,
+  errors: ["api_not_found"],
+  input: Query,
+  answer: Answer,
+  handle,
+});
+
+async function handle({ body, caller, deps, require }: Call<Query, typeof needed>): Promise<z.input<typeof Answer>> {
+  const { apiId } = body;
+  const { workspaceId } = caller;
+  require(needed.readApi, apiId);
+  const api = await findApi(deps.db, { workspaceId, apiId });
+  if (api === undefined) throw apiNotFound(apiId);
+  return { id: api.id, workspaceId, name: api.name };
+}

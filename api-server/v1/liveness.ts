@@ -1,0 +1,42 @@
+import * as z from "zod";
+import { DataJson } from "../procedure.ts";
+import { defineOpenV1Procedure } from "../procedure-v1.ts";
+
+const service = (description: string, example: string) =>
+  z
+    .string()
+    .describe(description)
+    .meta({ examples: [example] });
+
+const Answer = z.object({
+  status: service("`ok`.", "ok"),
+  services: z
+    .object({
+      metrics: service("What counts requests.", "prometheus"),
+      logger: service("What writes logs.", "pino"),
+      ratelimit: service("What counts limits.", "sliding-window"),
+      usagelimit: service("What counts credits.", "shared-counter"),
+    })
+    .describe("Which implementation does what."),
+});
+
+export const liveness = defineOpenV1Procedure({
+  path: "liveness",
+  method: "GET",
+  successor: "liveness",
+  effect: "read",
+  summary: "Check that the server is alive",
+  description: "Needs no root key and uses no store. It does not say whether the server is ready for traffic.",
+  permissions: "none",
+  errors: [],
+  input: z.object({}),
+  answer: Answer,
+  handle: () => ALIVE,
+});
+
+const ALIVE = new DataJson(
+  JSON.stringify({
+    status: "ok",
+    services: { metrics: "prometheus", logger: "pino", ratelimit: "sliding-window", usagelimit: "shared-counter" },
+  } satisfies z.input<typeof Answer>),
+);

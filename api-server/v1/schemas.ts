@@ -1,0 +1,45 @@
+import * as z from "zod";
+
+/*
+ * The field types that procedures of v1 share (api-v1.md section 5). None is strict: unknown members are ignored.
+ */
+
+export const ApiId = z
+  .string()
+  .min(1)
+  .max(255)
+  .describe("Id of the API.")
+  .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] });
+
+export const KeyId = z
+  .string()
+  .min(1)
+  .max(255)
+  .describe("Id of the key, not its secret.")
+  .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] });
+
+export const WorkspaceId = z
+  .string()
+  .describe("Id of the workspace.")
+  .meta({ examples: ["ws_5Ty8Uv2Wx4Zb7Cd9"] });
+
+export const Name = z
+  .string()
+  .max(255)
+  .describe("A name for people; need not be unique.")
+  .meta({ examples: ["payments"] });
+
+export const NameOut = z
+  .string()
+  .describe("A name for people.")
+  .meta({ examples: ["payments"] });
+
+/** The answer of procedures without a result. */
+export const Empty = z.object({});
+
+/** A time in an answer, Unix ms. */
+export const unixMs = (description: string) =>
+  z
+    .int()
+    .describe(description)
+    .meta({ examples: [1_767_225_600_000] });
