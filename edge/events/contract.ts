@@ -66,6 +66,8 @@ export interface LineSink extends EventSink {
  */
 export interface TakenEvents extends Iterable<UsageEvent> {
   readonly workspaceId: string;
+  /** The same for the same events in the same order: a portion that is delivered again has the id that it had. */
+  readonly portionId: string;
   /** Expected to be the JSON of one event per line, without a line feed at the end. Not validated yet. */
   readonly lines: string;
 }
@@ -88,6 +90,11 @@ export interface StreamsSeen {
   readonly setAside: readonly { readonly workspaceId: string; readonly type: string }[];
   /** Streams that the store could not read, and why. */
   readonly failed: readonly { readonly workspaceId: string; readonly error: Error }[];
+}
+
+export interface PortionBounds {
+  /** A portion ends with the entry that reaches this size. Half a megabyte when left out. */
+  readonly bytesEnough?: number | undefined;
 }
 
 export interface Portion {
@@ -113,10 +120,11 @@ export interface EventSource {
   look(workspaceIds: readonly string[]): Promise<StreamsSeen>;
   /**
    * Passes a portion of bounded size to `handle`, which no other reader has taken (or which a dead reader left), and acknowledges it
-   * when `handle` returns. When `handle` throws, `take` throws the same, and the next call returns the portion again. Throws
-   * `StreamRefused` when the store answers that this workspace's stream cannot be read, and `EventsUnavailable`.
+   * when `handle` returns. When `handle` throws, `take` throws the same, and the next call returns the portion again: exactly that
+   * one, also when a dead reader's is taken over by another one. Throws `StreamRefused` when the store answers that this workspace's
+   * stream cannot be read, and `EventsUnavailable`.
    */
-  take(workspaceId: string, handle: (events: TakenEvents) => Promise<void>): Promise<Portion>;
+  take(workspaceId: string, handle: (events: TakenEvents) => Promise<void>, bounds?: PortionBounds): Promise<Portion>;
   /**
    * Shares out the memory for all streams: `bytesMax`, or less if the store has less for them. Returns undefined when another process
    * does so. Throws when the store is unreachable.

@@ -1,9 +1,19 @@
 import type { EventBatch, Sent } from "./buffer.ts";
-import type { EventSource, KeptBudget, Portion, StreamDepth, StreamsSeen, TakenEvents } from "./contract.ts";
+import type {
+  EventSource,
+  KeptBudget,
+  Portion,
+  PortionBounds,
+  StreamDepth,
+  StreamsSeen,
+  TakenEvents,
+} from "./contract.ts";
 import { EventLines } from "./schema.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
-const PORTION_MAX = 2_000;
+const PORTION_BYTES = 512 * 1024;
+/** However short the events are. */
+const PORTION_LINES_MAX = 20_000;
 
 interface Line {
   readonly line: string;
@@ -11,21 +21,27 @@ interface Line {
   readonly atMs: number;
 }
 
+interface Stream {
+  readonly lines: Line[];
+  /** Portions whose handler has failed, which are delivered again as they were. */
+  readonly failed: Line[][];
+}
+
 /** The stream between the sink and the ingester of one process. Refuses events beyond a workspace's part. */
 export class MemoryEventStream implements EventSource {
-  readonly #kept = new Map<string, Line[]>();
+  readonly #streams = new Map<string, Stream>();
   #bytesMax = KEPT_BYTES_MAX;
 
   append({ workspaceId, lines }: EventBatch): Sent {
-    const kept = this.#kept.get(workspaceId) ?? [];
-    this.#kept.set(workspaceId, kept);
+    const stream = this.#streams.get(workspaceId) ?? { lines: [], failed: [] };
+    this.#streams.set(workspaceId, stream);
     // Half of the total is reserved in equal parts, one per workspace; the other half goes to workspaces that need more.
-    const wanted = bytesOf(kept) + lines.length;
-    const own = this.#bytesMax / 2 / this.#kept.size;
-    const total = [...this.#kept.values()].reduce((sum, each) => sum + bytesOf(each), lines.length);
+    const wanted = bytesOf(waitingIn(stream)) + lines.length;
+    const own = this.#bytesMax / 2 / this.#streams.size;
+    const total = [...this.#streams.values()].reduce((sum, each) => sum + bytesOf(waitingIn(each)), lines.length);
     if (wanted > own && total > this.#bytesMax / 2) return "refused";
     const atMs = performance.now();
-    for (const line of lines.toString().split("\n")) if (line !== "") kept.push({ line, atMs });
+    for (const line of lines.toString().split("\n")) if (line !== "") stream.lines.push({ line, atMs });
     return "stored";
   }
 
@@ -37,31 +53,51 @@ export class MemoryEventStream implements EventSource {
   async look(workspaceIds: readonly string[]): Promise<StreamsSeen> {
     const depths: StreamDepth[] = [];
     for (const workspaceId of workspaceIds) {
-      const kept = this.#kept.get(workspaceId);
-      if (kept === undefined || kept.length === 0) continue;
+      const stream = this.#streams.get(workspaceId);
+      const waiting = stream === undefined ? [] : waitingIn(stream);
+      if (waiting.length === 0) continue;
       depths.push({
         workspaceId,
-        entries: kept.length,
-        bytes: bytesOf(kept),
-        ageMs: performance.now() - (kept[0]?.atMs ?? 0),
+        entries: waiting.length,
+        bytes: bytesOf(waiting),
+        ageMs: performance.now() - (waiting[0]?.atMs ?? 0),
       });
     }
     return { depths, setAside: [], failed: [] };
   }
 
-  async take(workspaceId: string, handle: (events: TakenEvents) => Promise<void>): Promise<Portion> {
-    const taken = this.#kept.get(workspaceId)?.splice(0, PORTION_MAX) ?? [];
-    if (taken.length === 0) return { entries: 0, unreadable: 0 };
+  async take(
+    workspaceId: string,
+    handle: (events: TakenEvents) => Promise<void>,
+    { bytesEnough = PORTION_BYTES }: PortionBounds = {},
+  ): Promise<Portion> {
+    const stream = this.#streams.get(workspaceId);
+    const portion = stream?.failed.shift() ?? stream?.lines.splice(0, linesOf(stream.lines, bytesEnough)) ?? [];
+    if (portion.length === 0) return { entries: 0, unreadable: 0 };
     try {
-      await handle(new EventLines(workspaceId, taken.map(({ line }) => line).join("\n")));
+      await handle(new EventLines(workspaceId, portion.map(({ line }) => line).join("\n")));
     } catch (error) {
-      this.#kept.set(workspaceId, [...taken, ...(this.#kept.get(workspaceId) ?? [])]);
+      stream?.failed.unshift(portion);
       throw error;
     }
-    return { entries: taken.length, unreadable: 0 };
+    return { entries: portion.length, unreadable: 0 };
   }
 
   async close(): Promise<void> {}
 }
 
+const waitingIn = ({ failed, lines }: Stream): readonly Line[] =>
+  failed.length === 0 ? lines : [...failed.flat(), ...lines];
+
 const bytesOf = (lines: readonly Line[]): number => lines.reduce((sum, { line }) => sum + line.length, 0);
+
+/** How many of the first lines make a portion. */
+function linesOf(lines: readonly Line[], bytesEnough: number): number {
+  let [count, bytes] = [0, 0];
+  for (const { line } of lines) {
+    if (bytes >= bytesEnough || count >= PORTION_LINES_MAX) break;
+    count += 1;
+    bytes += line.length;
+  }
+  return count;
+}

@@ -7,6 +7,7 @@ import {
   EventsUnavailable,
   type KeptBudget,
   type Portion,
+  type PortionBounds,
   type StreamDepth,
   StreamRefused,
   type StreamsSeen,
@@ -20,6 +21,10 @@ import { EventLines } from "./schema.ts";
  * Reads the event streams as a member of the consumer group `ingest`. Entries are acknowledged and removed after the handler
  * has returned. If the handler throws, this reader reads them again at its next turn; another reader claims what a dead one left,
  * after a minute. A reader leaves its groups when it closes; others remove one that was killed.
+ *
+ * A reader holds the entries of one portion at a time and reads nothing else until they are acknowledged, and a dead reader's are
+ * claimed all together by a reader that holds none. So a portion has the same entries however often and to whom it is delivered, and
+ * a store may recognize it by its content.
  *
  * Pods write these streams, and a compromised pod can write anything: a key of another type, entries that are not events, of any size
  * and id, no group. So a script reads one entry at a time until the portion is full, which bounds the cost of one call. Each call is
@@ -104,13 +109,19 @@ return {#ids, unreadable, table.concat(ids, ' '), table.concat(events, '\\n'), b
 `);
 
 /**
- * Claims what dead readers left, without the content, which this reader then reads as entries that it holds.
+ * Claims all that one dead reader holds, which is one portion, without the content: this reader then reads it as entries that it holds.
  * KEYS: the stream. ARGV: the group, the reader, the minimum idle time in ms, how many at most. Reply: how many.
  */
 const CLAIM = defineScript(`
-local claimed = redis.pcall('XAUTOCLAIM', KEYS[1], ARGV[1], ARGV[2], ARGV[3], '0', 'COUNT', ARGV[4], 'JUSTID')
-if claimed.err then return claimed end
-return #claimed[2]
+local idle = redis.pcall('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[3], '-', '+', '1')
+if idle.err then return idle end
+if #idle == 0 then return 0 end
+local ids = {}
+for _, entry in ipairs(redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', ARGV[4], idle[1][2])) do
+  ids[#ids + 1] = entry[1]
+end
+redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], '0', unpack(ids))
+return #ids
 `);
 
 /**
@@ -169,7 +180,7 @@ export interface RedisEventSourceOptions {
 
 /** State of this reader for one workspace's stream. */
 interface Reading {
-  /** Entries were read or claimed that are not acknowledged yet. */
+  /** Entries may have been read or claimed that are not acknowledged yet. */
   holds: boolean;
   /** By `performance.now()`. */
   claimedAtMs: number;
@@ -207,16 +218,19 @@ export class RedisEventSource implements EventSource {
     };
   }
 
-  async take(workspaceId: string, handle: (events: TakenEvents) => Promise<void>): Promise<Portion> {
+  async take(
+    workspaceId: string,
+    handle: (events: TakenEvents) => Promise<void>,
+    { bytesEnough = PORTION_BYTES }: PortionBounds = {},
+  ): Promise<Portion> {
     const reading = this.#readingOf(workspaceId);
     const stream = this.#keys.events(workspaceId);
-    await this.#claim(stream, reading);
-    const taken = await this.#read(stream, reading);
+    const taken = await this.#read(stream, reading, bytesEnough);
     if (taken === undefined) return { entries: 0, unreadable: 0 };
-    reading.holds = true;
     if (taken.events !== "") await handle(new EventLines(workspaceId, taken.events));
     const madeRoom = Math.ceil(taken.bytes * COST_PER_BYTE) + taken.entries * ENTRY_COST_BYTES;
     await this.#ask(FINISH, stream, [GROUP, taken.ids, madeRoom], [this.#keys.eventsRoom(workspaceId)]);
+    reading.holds = false;
     return { entries: taken.entries, unreadable: taken.unreadable };
   }
 
@@ -268,25 +282,30 @@ export class RedisEventSource implements EventSource {
     return reading;
   }
 
-  /** Reads what this reader already holds, and only then new entries. Returns undefined when there is neither. */
-  async #read(stream: string, reading: Reading): Promise<Taken | undefined> {
+  /** Reads what this reader already holds, else what it can claim, and only then new entries. Returns undefined when there are none. */
+  async #read(stream: string, reading: Reading, bytesEnough: number): Promise<Taken | undefined> {
+    if (!reading.holds) await this.#claim(stream, reading);
     if (reading.holds) {
-      const held = await this.#readFrom(stream, "0");
+      // Whole, however large the portions of its first reader are.
+      const held = await this.#readFrom(stream, "0", Number.MAX_SAFE_INTEGER);
       if (held !== undefined) return held;
-      reading.holds = false;
     }
-    return this.#readFrom(stream, ">");
+    // Also when the reply is lost: the entries are then read again before any others.
+    reading.holds = true;
+    const fresh = await this.#readFrom(stream, ">", bytesEnough);
+    reading.holds = fresh !== undefined;
+    return fresh;
   }
 
-  async #readFrom(stream: string, from: "0" | ">"): Promise<Taken | undefined> {
-    const args = [GROUP, this.#consumer, from, PORTION_BYTES, ENTRY_BYTES_MAX, ENTRIES_MAX];
+  async #readFrom(stream: string, from: "0" | ">", bytesEnough: number): Promise<Taken | undefined> {
+    const args = [GROUP, this.#consumer, from, bytesEnough, ENTRY_BYTES_MAX, ENTRIES_MAX];
     const reply = await this.#ask(TAKE, stream, args);
     if (reply === null) return undefined;
     const [entries, unreadable, ids, events, bytes] = reply as [number, number, string, string, number];
     return { entries, unreadable, ids, events, bytes };
   }
 
-  /** Claims what dead readers left, at half the interval after which an entry counts as left. */
+  /** Claims what a dead reader left, at half the interval after which an entry counts as left. */
   async #claim(stream: string, reading: Reading): Promise<void> {
     const nowMs = performance.now();
     if (nowMs - reading.claimedAtMs < this.#claimAfterMs / 2) return;

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { TakenEvents, UsageEvent } from "./contract.ts";
 
@@ -62,6 +63,11 @@ export class EventLines implements TakenEvents {
   constructor(workspaceId: string, lines: string) {
     this.workspaceId = workspaceId;
     this.lines = lines;
+  }
+
+  /** A hash of the content alone: ids of entries may come back after their stream was deleted. */
+  get portionId(): string {
+    return createHash("sha256").update(`${this.workspaceId}\n${this.lines}`).digest("hex").slice(0, 32);
   }
 
   *[Symbol.iterator](): Iterator<UsageEvent> {

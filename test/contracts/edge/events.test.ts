@@ -98,6 +98,42 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(await takeAll(edge.events, [refused])).toEqual([...events, later]);
   });
 
+  test("a portion that failed is delivered again as it was: the same events, the same id, and no others", async () => {
+    const workspaceId = aName("ws");
+    await edge.events.keepWithin([workspaceId], 64 * 1024 * 1024);
+    const add = async (count: number) => {
+      const events = Array.from({ length: count }, () => anEvent({ workspaceId }));
+      for (const event of events) edge.sink.add(event);
+      await edge.sink.flush();
+      return events.map(({ id }) => id);
+    };
+    const early = await add(1_500);
+    const deliveries: { portionId: string; ids: string[] }[] = [];
+    const take = (fails: boolean, bytesEnough?: number) =>
+      edge.events.take(
+        workspaceId,
+        async (events) => {
+          deliveries.push({ portionId: events.portionId, ids: [...events].map(({ id }) => id) });
+          if (fails) throw new Error("no");
+        },
+        { bytesEnough },
+      );
+    await expect(take(true, 100_000)).rejects.toThrow("no");
+    const late = await add(300);
+    // The next delivery has another bound, as after a change of the store.
+    await expect(take(true, 1_000)).rejects.toThrow("no");
+    await take(false);
+    const [first, second, third] = deliveries;
+    expect(first?.ids.length).toBeGreaterThan(100);
+    expect(first?.ids.length).toBeLessThan(1_500);
+    expect(second).toEqual(first);
+    expect(third).toEqual(first);
+    while ((await take(false)).entries > 0);
+    const rest = deliveries.slice(3).flatMap(({ ids }) => ids);
+    expect([...(first?.ids ?? []), ...rest].sort()).toEqual([...early, ...late].sort());
+    expect(new Set(deliveries.map(({ portionId }) => portionId)).size).toBe(deliveries.length - 2);
+  });
+
   test("events without room in their workspace are refused and counted, and those of another workspace are stored", async () => {
     const [flooding, quiet] = [aName("ws"), aName("ws")];
     await edge.events.keepWithin([flooding, quiet], 1024 * 1024);

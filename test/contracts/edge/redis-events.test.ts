@@ -1,4 +1,6 @@
+import type { Command } from "ioredis";
 import { describe, expect, test } from "vitest";
+import { EventsUnavailable } from "../../../edge/events/contract.ts";
 import { RedisEventSource } from "../../../edge/events/redis-source.ts";
 import { openRedisEdge } from "../../../edge/open.ts";
 import { connectRedis, keySlot } from "../../../edge/redis/connect.ts";
@@ -26,6 +28,70 @@ describe("events over a Redis that others write to, and that becomes unreachable
     await waitFor("the event", async () => (await take()).entries > 0);
     expect(taken).toEqual([event]);
     expect(await own.raw.xlen(own.keys.events(workspaceId))).toBe(0);
+    client.disconnect();
+  });
+
+  test("what dead readers left is claimed portion by portion, and never mixed with another's or with new events", async () => {
+    const workspaceId = aName("ws");
+    const client = connectRedis({ url: own.redis.url, clientName: "other" });
+    await waitFor("the connection", () => client.status === "ready");
+    const open = (consumer: string) => new RedisEventSource(client, { keys: own.keys, consumer, claimAfterMs: 200 });
+    const deliveries = new Map<string, string[][]>();
+    const take = async (reader: RedisEventSource, fails: boolean) => {
+      const { entries } = await reader
+        .take(workspaceId, async (events) => {
+          const ids = [...events].map(({ id }) => id);
+          deliveries.set(events.portionId, [...(deliveries.get(events.portionId) ?? []), ids]);
+          if (fails) throw new Error("dies");
+        })
+        .catch(() => ({ entries: 1 }));
+      return entries > 0;
+    };
+    // Each of three readers takes two entries and dies with them; two more are read by none.
+    const stream = own.keys.events(workspaceId);
+    const add = () => own.raw.xadd(stream, "*", "e", JSON.stringify(anEvent({ workspaceId })));
+    for (const name of ["a", "b", "c"]) {
+      for (let i = 0; i < 2; i++) await add();
+      await take(open(name), true);
+    }
+    expect(deliveries.size).toBe(3);
+    const heir = open("heir");
+    for (let i = 0; i < 2; i++) await add();
+    await waitFor("all of it", async () => {
+      await take(heir, false);
+      return (await own.raw.xlen(stream)) === 0;
+    });
+    expect(deliveries.size).toBe(4);
+    const seen = [...deliveries.values()];
+    for (const times of seen) expect(new Set(times.map(String)).size).toBe(1);
+    expect(seen.map((times) => times[0]?.length)).toEqual([2, 2, 2, 2]);
+    expect(seen.map((times) => times.length).sort()).toEqual([1, 2, 2, 2]);
+    client.disconnect();
+  });
+
+  test("a portion whose reply was lost on the way is read again before any other", async () => {
+    const workspaceId = aName("ws");
+    const stream = own.keys.events(workspaceId);
+    const client = connectRedis({ url: own.redis.url, clientName: "lossy" });
+    await waitFor("the connection", () => client.status === "ready");
+    const reader = new RedisEventSource(client, { keys: own.keys, consumer: "lossy", claimAfterMs: 60_000 });
+    const add = async (id: string) => {
+      await own.raw.xadd(stream, "*", "e", JSON.stringify(anEvent({ workspaceId, id })));
+    };
+    await add("ev_before");
+    await takeAll(reader, [workspaceId]);
+    await add("ev_lost");
+    // The script runs and its reply never arrives.
+    const sendCommand = client.sendCommand.bind(client);
+    client.sendCommand = (command: Command) =>
+      Promise.resolve(sendCommand(command)).then(() => Promise.reject(new Error("Connection is closed.")));
+    await expect(takeAll(reader, [workspaceId])).rejects.toThrow(EventsUnavailable);
+    client.sendCommand = sendCommand;
+    await add("ev_later");
+    const portions: string[][] = [];
+    const take = () => reader.take(workspaceId, async (events) => void portions.push([...events].map(({ id }) => id)));
+    while ((await take()).entries > 0);
+    expect(portions).toEqual([["ev_lost"], ["ev_later"]]);
     client.disconnect();
   });
 
