@@ -1,0 +1,139 @@
+import type { PoolClient } from "pg";
+import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
+import type { NeededPermission } from "../../needed-permissions.ts";
+import type { Call, CallNeeding } from "../../procedure.ts";
+import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import { type KeySettings, updateKey } from "../../store/key-changes.ts";
+import type { KeyRow } from "../../store/keys.ts";
+import { replaceKeyRatelimits } from "../../store/ratelimits.ts";
+import { ensureIdentity } from "../identities/identities.ts";
+import { auditEvent, lockManaged } from "../managed/changes.ts";
+import { adopting, guardManaged } from "../managed/rules.ts";
+import { MANAGED } from "../managed/things.ts";
+import { newRatelimits, type WantedRatelimit } from "../ratelimits/new-ratelimits.ts";
+import { checkMeta } from "../refusals/check-meta.ts";
+import { invalidField } from "../refusals/invalid-field.ts";
+import { toCreditRow, toCreditsState } from "./credits.ts";
+import { inCreditsTransaction } from "./credits-transaction.ts";
+
+type Refill = CreditsState["refill"];
+
+/** What is left out stays; null removes. */
+export interface KeyChanges {
+  readonly name?: string | null | undefined;
+  readonly externalId?: string | null | undefined;
+  readonly meta?: Readonly<Record<string, unknown>> | null | undefined;
+  /** Unix ms. */
+  readonly expires?: number | null | undefined;
+  /** null: unlimited, without a refill. */
+  readonly credits?:
+    | { readonly remaining?: number | null | undefined; readonly refill?: Refill | null | undefined }
+    | null
+    | undefined;
+  /** All limits that the key will have. */
+  readonly ratelimits?: readonly WantedRatelimit[] | null | undefined;
+  readonly enabled?: boolean | undefined;
+}
+
+export interface KeyChange<Needed extends NeededPermission> {
+  readonly keyId: string;
+  readonly changes: KeyChanges;
+  /** What the root key needs on the key's API. */
+  readonly needed: Needed;
+  /** Replaces the roles and permissions of the locked key; returns the audit events. */
+  readonly relink: (tx: PoolClient, key: KeyRow) => Promise<readonly AuditEvent[]>;
+}
+
+/**
+ * Changes a key; all or nothing.
+ * @throws PublicError 404, 403, 409 `managed_elsewhere`, 400, what `relink` throws, 409 `managed_exists`, in this order.
+ */
+export async function changeKey<Needed extends NeededPermission>(
+  call: CallNeeding<unknown, Needed>,
+  { keyId, changes, needed, relink }: KeyChange<Needed>,
+): Promise<void> {
+  const { caller, deps } = call;
+  const ref = { workspaceId: caller.workspaceId, keyId };
+  await inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
+    const key = await lockManaged(tx, MANAGED.key, { workspaceId: caller.workspaceId, which: keyId });
+    call.require(needed, key.api_id);
+    const manager = guardManaged(call, MANAGED.key, key);
+    const lastRefillAt = lastRefillAfter(key, checkCredits(changes, key), deps.nowMs());
+    checkMeta(changes.meta);
+    const linked = await relink(tx, key);
+    const events = await changeParts(tx, call, key, { changes, manager, lastRefillAt });
+    if (changesCredits(changes)) {
+      await changeCredits((current) => toCreditRow(creditsAfter(toCreditsState(current), changes)));
+    }
+    await insertAudit(tx, call, [...linked, ...events]);
+  });
+}
+
+/** `{}` does not change credits. */
+const changesCredits = ({ credits }: KeyChanges): boolean =>
+  credits !== undefined && (credits === null || credits.remaining !== undefined || credits.refill !== undefined);
+
+/**
+ * Checks the rules of refill on the row before anything is written: whether a key is limited, and its refill, are always current
+ * there. Returns the refill that the key will have.
+ */
+function checkCredits(changes: KeyChanges, key: KeyRow): Refill {
+  const stored =
+    key.remaining === null
+      ? undefined
+      : { remaining: key.remaining, refillAmount: key.refill_amount, refillDay: key.refill_day };
+  return creditsAfter(toCreditsState(stored), changes).refill;
+}
+
+/** A refill that is newly set, or moved to another day, counts from now on: as `putKeyCredits` has it for the next due date. */
+function lastRefillAfter(key: KeyRow, refill: Refill, nowMs: number): number | null {
+  if (refill === undefined) return null;
+  const isNew = key.refill_amount === null || key.refill_day !== (refill.refillDay ?? null);
+  return isNew ? nowMs : key.last_refill_at;
+}
+
+/** Throws PublicError 400 when the resulting state would contradict itself. */
+function creditsAfter(current: CreditsState, { credits }: KeyChanges): CreditsState {
+  const next = applyCreditsUpdate(current, credits);
+  if ("error" in next) throw invalidField("body.credits.refill", next.error);
+  return next;
+}
+
+/** Changes everything except links and credits. Returns the audit events. */
+async function changeParts(
+  tx: PoolClient,
+  call: Call<unknown>,
+  key: KeyRow,
+  { changes, manager, lastRefillAt }: { readonly changes: KeyChanges } & Pick<KeySettings, "manager" | "lastRefillAt">,
+): Promise<AuditEvent[]> {
+  const { caller, deps } = call;
+  const ref = { workspaceId: caller.workspaceId, keyId: key.id };
+  const events: AuditEvent[] = [];
+  if (changes.ratelimits !== undefined) {
+    const owner = { ...ref, createdAt: deps.nowMs() };
+    await replaceKeyRatelimits(tx, owner, newRatelimits(deps, changes.ratelimits ?? []));
+  }
+  let identityId = changes.externalId === null ? null : key.identity_id;
+  if (typeof changes.externalId === "string") {
+    const ensured = await ensureIdentity(tx, call, changes.externalId);
+    events.push(...ensured.events);
+    identityId = ensured.identityId;
+  }
+  const meta = changes.meta === undefined ? key.meta : changes.meta;
+  const name = changes.name === undefined ? key.name : changes.name;
+  await adopting(call, MANAGED.key, () =>
+    updateKey(tx, ref, {
+      name,
+      identityId,
+      // The owner that v1 was told is another one now.
+      ownerId: changes.externalId === undefined || changes.externalId === key.owner_id ? key.owner_id : null,
+      meta: meta === null || Object.keys(meta).length === 0 ? null : meta,
+      enabled: changes.enabled ?? key.enabled,
+      expiresAt: changes.expires === undefined ? key.expires_at : changes.expires,
+      lastRefillAt,
+      manager,
+      updatedAt: deps.nowMs(),
+    }),
+  );
+  return [...events, auditEvent(MANAGED.key, { ...key, name }, "Updated")];
+}
