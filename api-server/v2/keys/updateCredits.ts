@@ -1,14 +1,7 @@
 import * as z from "zod";
-import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
-import { toCreditRow, toCreditsState } from "../../domain/keys/credits.ts";
-import { inCreditsTransaction } from "../../domain/keys/credits-transaction.ts";
-import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { changeCreditsOfKey } from "../../domain/keys/change-credits.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { touchKey } from "../../store/key-changes.ts";
 import { KeyId, Refill } from "../schemas.ts";
 
 const Body = z.strictObject({
@@ -54,28 +47,8 @@ export const updateCredits = defineProcedure({
   handle,
 });
 
-/** Manifests do not contain credits, so any caller may change those of a managed key. */
 async function handle(call: Call<Body, typeof needed>): Promise<Data> {
-  const { body, caller, deps } = call;
-  const ref = { workspaceId: caller.workspaceId, keyId: body.keyId };
-  return inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
-    const key = await lockManaged(tx, MANAGED.key, { workspaceId: caller.workspaceId, which: body.keyId });
-    call.require(needed.updateKey, key.api_id);
-    let next: CreditsState = { remaining: null };
-    await changeCredits((current) => {
-      next = creditsAfter(toCreditsState(current), body);
-      return toCreditRow(next);
-    });
-    await touchKey(tx, { ...ref, manager: key.manager, updatedAt: deps.nowMs() });
-    await insertAudit(tx, call, [auditEvent(MANAGED.key, key, "Updated")]);
-    return next;
-  });
-}
-
-/** Throws PublicError 400 when the operation is not possible for this key or lacks a value. */
-function creditsAfter(current: CreditsState, { operation, value }: Body): CreditsState {
-  const next = applyCreditsUpdate(current, { operation, value });
-  if (!("error" in next)) return next;
-  const isValueAtFault = value === undefined || value === null || current.remaining !== null;
-  throw invalidField(isValueAtFault ? "body.value" : "body.operation", next.error);
+  const { keyId, operation, value } = call.body;
+  const change = { keyId, operation, value, needed: needed.updateKey, operationField: "body.operation" };
+  return changeCreditsOfKey(call, change);
 }

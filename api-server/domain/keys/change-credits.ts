@@ -1,0 +1,57 @@
+import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
+import type { NeededPermission } from "../../needed-permissions.ts";
+import type { CallNeeding } from "../../procedure.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { touchKey } from "../../store/key-changes.ts";
+import { auditEvent, lockManaged } from "../managed/changes.ts";
+import { MANAGED } from "../managed/things.ts";
+import { invalidField } from "../refusals/invalid-field.ts";
+import { toCreditRow, toCreditsState } from "./credits.ts";
+import { inCreditsTransaction } from "./credits-transaction.ts";
+
+export interface CreditsChange<Needed extends NeededPermission> {
+  readonly keyId: string;
+  readonly operation: "set" | "increment" | "decrement";
+  /** With `set`, null makes the key unlimited. */
+  readonly value: number | null | undefined;
+  /** What the root key needs on the key's API. */
+  readonly needed: Needed;
+  /** What the operation is called in the request, for the location of an error. */
+  readonly operationField: string;
+}
+
+/**
+ * Sets, adds or takes credits, by the number that is left at that moment. Manifests do not contain credits, so any caller may change
+ * those of a managed key.
+ * @returns the credits after the change.
+ * @throws PublicError 404, 403, and 400 when the operation is not possible for this key or lacks a value.
+ */
+export async function changeCreditsOfKey<Needed extends NeededPermission>(
+  call: CallNeeding<unknown, Needed>,
+  change: CreditsChange<Needed>,
+): Promise<CreditsState> {
+  const { caller, deps } = call;
+  const ref = { workspaceId: caller.workspaceId, keyId: change.keyId };
+  return inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
+    const key = await lockManaged(tx, MANAGED.key, { workspaceId: caller.workspaceId, which: change.keyId });
+    call.require(change.needed, key.api_id);
+    let next: CreditsState = { remaining: null };
+    await changeCredits((current) => {
+      next = creditsAfter(toCreditsState(current), change);
+      return toCreditRow(next);
+    });
+    await touchKey(tx, { ...ref, manager: key.manager, updatedAt: deps.nowMs() });
+    await insertAudit(tx, call, [auditEvent(MANAGED.key, key, "Updated")]);
+    return next;
+  });
+}
+
+function creditsAfter(
+  current: CreditsState,
+  { operation, value, operationField }: Pick<CreditsChange<never>, "operation" | "value" | "operationField">,
+): CreditsState {
+  const next = applyCreditsUpdate(current, { operation, value });
+  if (!("error" in next)) return next;
+  const isValueAtFault = value === undefined || value === null || current.remaining !== null;
+  throw invalidField(isValueAtFault ? "body.value" : operationField, next.error);
+}
