@@ -1,40 +1,23 @@
 import type { Deps } from "../deps.ts";
 import { toCreditsState } from "../domain/keys/credits.ts";
-import { decryptKeys } from "../domain/keys/recoverable-keys.ts";
+import { readWholeKeys, type WholeKey } from "../domain/keys/whole-keys.ts";
 import type { KeyVault } from "../key-vault.ts";
-import { type KeyPartsRow, type KeyRow, listKeyParts } from "../store/keys.ts";
+import type { KeyRow } from "../store/keys.ts";
 import type { RatelimitRow } from "../store/ratelimits.ts";
 import type { IdentityOut, KeyOut, RatelimitOut } from "./schemas.ts";
 
-/**
- * Returns keys in the form of the API (api-v2.md section 6.2), in the given order: one query for the parts of all. With a vault
- * also their strings, if they are recoverable.
- */
+/** Returns keys in the form of the API (api-v2.md section 6.2), in the given order; with a vault also the strings of recoverable ones. */
 export async function describeKeys(
   deps: Deps,
   workspaceId: string,
   rows: readonly KeyRow[],
   vault?: KeyVault,
 ): Promise<KeyOut[]> {
-  if (rows.length === 0) return [];
-  const keyIds = rows.map(({ id }) => id);
-  const limited = rows.filter(({ remaining }) => remaining !== null).map(({ id }) => id);
-  const [parts, remaining, plaintexts] = await Promise.all([
-    listKeyParts(deps.db, { workspaceId, keyIds }),
-    limited.length === 0 ? new Map<string, number>() : deps.credits.readManyRemaining(workspaceId, limited),
-    vault === undefined ? new Map<string, string>() : decryptKeys(deps, vault, { workspaceId, keyIds }),
-  ]);
-  const partsByKey = new Map(parts.map((one) => [one.key_id, one]));
-  return rows.map((row) => {
-    const key = toKeyOut(row, partsByKey.get(row.id), remaining.get(row.id));
-    const plaintext = plaintexts.get(row.id);
-    return plaintext === undefined ? key : { ...key, plaintext };
-  });
+  return (await readWholeKeys(deps, workspaceId, rows, vault)).map(toKeyOut);
 }
 
-/** `trueRemaining` comes from the shared counter, which is more recent than the row. */
-function toKeyOut(row: KeyRow, parts: KeyPartsRow | undefined, trueRemaining: number | undefined): KeyOut {
-  const identity = toIdentity(row, parts?.identity_ratelimits ?? []);
+function toKeyOut({ row, parts, remaining, plaintext }: WholeKey): KeyOut {
+  const identity = toIdentity(row, parts.identity_ratelimits);
   return {
     keyId: row.id,
     start: row.start,
@@ -45,11 +28,12 @@ function toKeyOut(row: KeyRow, parts: KeyPartsRow | undefined, trueRemaining: nu
     ...(row.updated_at === null ? {} : { updatedAt: row.updated_at }),
     ...(row.last_used_at === null ? {} : { lastUsedAt: row.last_used_at }),
     ...(row.expires_at === null ? {} : { expires: row.expires_at }),
-    ...unlessEmpty("permissions", (parts?.permissions ?? []).sort()),
-    ...unlessEmpty("roles", (parts?.roles ?? []).sort()),
-    ...(row.remaining === null ? {} : { credits: toCredits(row, trueRemaining ?? row.remaining) }),
+    ...unlessEmpty("permissions", parts.permissions),
+    ...unlessEmpty("roles", parts.roles),
+    ...(remaining === undefined ? {} : { credits: toCredits(row, remaining) }),
     ...(identity === undefined ? {} : { identity }),
-    ...unlessEmpty("ratelimits", (parts?.ratelimits ?? []).map(toRatelimitOut)),
+    ...unlessEmpty("ratelimits", parts.ratelimits.map(toRatelimitOut)),
+    ...(plaintext === undefined ? {} : { plaintext }),
   };
 }
 

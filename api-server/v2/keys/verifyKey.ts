@@ -1,10 +1,7 @@
 import { performance } from "node:perf_hooks";
-import { PublicError } from "../../../core/errors.ts";
-import type { Code } from "../../../core/verification/codes.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
-import type { Uncountable } from "../../../edge/verification/count.ts";
-import { recordVerification } from "../../../edge/verification/record.ts";
 import { type Verdict, verify } from "../../../edge/verification/verify.ts";
+import { recordCall, remainingAfter, undecided } from "../../domain/keys/verified.ts";
 import { ServerCounting } from "../../domain/ratelimits/counting.ts";
 import { type Call, type DataJson, defineProcedure } from "../../procedure.ts";
 import { isDatabaseUnavailable } from "../../store/failures.ts";
@@ -50,8 +47,9 @@ function answer(
   if (view === undefined) return NOT_FOUND;
   const outcomes = counted?.consumed?.limits;
   const limits = outcomes === undefined ? undefined : selected;
+  const { body, deps, origin } = call;
   const finish = (credits: number | undefined): DataJson => {
-    record(call, view, { code, spentCredits: counted?.spentCredits ?? 0, startedMs });
+    recordCall(deps, view, { requestId: origin.requestId, code, tags: body.tags, counted, startedMs });
     return toDataJson(view, { code, limits, outcomes, credits });
   };
   const remaining = findRemaining(call, view, verdict);
@@ -61,45 +59,15 @@ function answer(
 /** The remaining credits of the key, which every response shows; undefined when they are unlimited. */
 function findRemaining(
   { deps }: Call<Body>,
-  { key: { limited, workspaceId, keyId } }: KeyView,
+  view: KeyView,
   { counted }: Verdict & { kind: "decided" },
 ): number | undefined | Promise<number | undefined> {
+  if (counted !== undefined) return remainingAfter(deps, view, counted);
+  const { limited, workspaceId, keyId } = view.key;
   if (!limited) return undefined;
-  if (counted === undefined) {
-    // Refused before credits were reached. The decision needs no database; the credits, which are only information, are left out.
-    return deps.credits.readRemaining({ workspaceId, keyId }).catch((error: unknown) => {
-      if (isDatabaseUnavailable(error)) return undefined;
-      throw error;
-    });
-  }
-  const credits = counted.consumed?.credits;
-  if (credits === undefined || credits.status === "unknown") return undefined;
-  return credits.remaining ?? deps.credits.readRemaining({ workspaceId, keyId });
-}
-
-const NO_TAGS: readonly string[] = [];
-
-function record(
-  { body, deps, origin }: Call<Body>,
-  view: KeyView,
-  { code, spentCredits, startedMs }: { readonly code: Code; readonly spentCredits: number; readonly startedMs: number },
-): void {
-  recordVerification(deps, view, {
-    // One verification per request: its id is as unique as an event's must be.
-    id: origin.requestId,
-    requestId: origin.requestId,
-    timeMs: deps.nowMs(),
-    outcome: code,
-    tags: body.tags ?? NO_TAGS,
-    spentCredits,
-    latencyMs: Math.round((performance.now() - startedMs) * 1000) / 1000,
+  // Refused before credits were reached. The decision needs no database; the credits, which are only information, are left out.
+  return deps.credits.readRemaining({ workspaceId, keyId }).catch((error: unknown) => {
+    if (isDatabaseUnavailable(error)) return undefined;
+    throw error;
   });
-}
-
-function undecided(verdict: Uncountable | (Verdict & { kind: "unknown" })): unknown {
-  if (verdict.kind === "unknown") {
-    const cause = new Error(verdict.reason);
-    return new PublicError("service_unavailable", "The key cannot be looked up now.", { cause });
-  }
-  return verdict.cause ?? new PublicError("service_unavailable", "The credits of the key cannot be counted now.");
 }

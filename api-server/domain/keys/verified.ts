@@ -1,0 +1,62 @@
+import { performance } from "node:perf_hooks";
+import { PublicError } from "../../../core/errors.ts";
+import type { Code } from "../../../core/verification/codes.ts";
+import type { KeyView } from "../../../core/verification/key-view.ts";
+import type { Counted, Uncountable } from "../../../edge/verification/count.ts";
+import { recordVerification } from "../../../edge/verification/record.ts";
+import type { Verdict } from "../../../edge/verification/verify.ts";
+import type { Deps } from "../../deps.ts";
+
+/*
+ * What follows a verdict of edge/verification in each generation's `keys.verifyKey`: the event, the credits that are left, and the error
+ * when nothing could be decided.
+ */
+
+const NO_TAGS: readonly string[] = [];
+
+export interface VerifiedCall {
+  readonly requestId: string;
+  readonly code: Code;
+  readonly tags: readonly string[] | undefined;
+  readonly counted: Counted | undefined;
+  /** By `performance.now()`. */
+  readonly startedMs: number;
+}
+
+/** Queues the event of a call that found a key, whatever its code. */
+export function recordCall(
+  deps: Pick<Deps, "events" | "decidedBy" | "nowMs">,
+  view: KeyView,
+  { requestId, code, tags = NO_TAGS, counted, startedMs }: VerifiedCall,
+): void {
+  recordVerification(deps, view, {
+    // One verification per request: its id is as unique as an event's must be.
+    id: requestId,
+    requestId,
+    timeMs: deps.nowMs(),
+    outcome: code,
+    tags,
+    spentCredits: counted?.spentCredits ?? 0,
+    latencyMs: Math.round((performance.now() - startedMs) * 1000) / 1000,
+  });
+}
+
+/** The credits that are left after they were charged; undefined when they are unlimited, or were not reached. */
+export function remainingAfter(
+  { credits: service }: Pick<Deps, "credits">,
+  { key: { limited, workspaceId, keyId } }: KeyView,
+  { consumed }: Counted,
+): number | undefined | Promise<number | undefined> {
+  const credits = consumed?.credits;
+  if (!limited || credits === undefined || credits.status === "unknown") return undefined;
+  return credits.remaining ?? service.readRemaining({ workspaceId, keyId });
+}
+
+/** The error for a verdict that decides nothing: 500 `service_unavailable`, or the store's own error. */
+export function undecided(verdict: Uncountable | (Verdict & { kind: "unknown" })): unknown {
+  if (verdict.kind === "unknown") {
+    const cause = new Error(verdict.reason);
+    return new PublicError("service_unavailable", "The key cannot be looked up now.", { cause });
+  }
+  return verdict.cause ?? new PublicError("service_unavailable", "The credits of the key cannot be counted now.");
+}
