@@ -1,0 +1,158 @@
+import { describe, expect, test } from "vitest";
+import { Code } from "../../../core/verification/codes.ts";
+import type { CountQuestion, UsageCount } from "../../analytics/counts.ts";
+import { COUNTED_MAX, countUsage, FILLED_MAX, fillSlices, inOrder, type UsageQuestion } from "./usage.ts";
+
+const HOUR_MS = 3_600_000;
+const NOW_MS = Date.parse("2026-03-04T12:34:56.789Z");
+const CLOCK = { nowMs: NOW_MS, visibleFromMs: NOW_MS - 30 * 24 * HOUR_MS };
+const at = (text: string): number => Date.parse(`${text}Z`);
+
+const aRow = ({ total = 0, valid = 0, ...row }: Partial<UsageCount> & { valid?: number }): UsageCount => ({
+  timeMs: undefined,
+  keyId: undefined,
+  identity: undefined,
+  tags: undefined,
+  tag: undefined,
+  byCode: { ...(Object.fromEntries(Code.options.map((code) => [code, 0])) as Record<Code, number>), VALID: valid },
+  total,
+  ...row,
+});
+
+const aQuestion = (question: Partial<UsageQuestion> = {}): UsageQuestion => ({
+  workspaceId: "ws_1",
+  keySpaceId: "ks_1",
+  keyIds: undefined,
+  identityId: undefined,
+  tags: [],
+  startMs: at("2026-03-03T09:05"),
+  endMs: at("2026-03-03T11:05"),
+  slice: undefined,
+  by: [],
+  order: undefined,
+  limit: undefined,
+  ...question,
+});
+
+/** Asks, and returns what was answered beside what the store was asked. */
+async function ask(question: UsageQuestion, rows: readonly UsageCount[] = []) {
+  const asked: CountQuestion[] = [];
+  const usage = await countUsage(
+    async (one) => {
+      asked.push(one);
+      return rows;
+    },
+    question,
+    CLOCK,
+  );
+  return { usage, asked };
+}
+
+describe("what the store is asked", () => {
+  test.each([
+    {
+      name: "the whole hours of both ends",
+      start: "2026-03-03T09:05",
+      end: "2026-03-03T11:05",
+      from: "2026-03-03T09:00",
+      to: "2026-03-03T12:00",
+    },
+    {
+      name: "nothing from before the retention",
+      start: "2020-01-01T00:00",
+      end: "2026-03-03T11:00",
+      from: "2026-02-02T12:00",
+      to: "2026-03-03T12:00",
+    },
+    {
+      name: "nothing of a time that no event has yet",
+      start: "2026-03-04T00:00",
+      end: "2150-01-01T00:00",
+      from: "2026-03-04T00:00",
+      to: "2026-03-05T13:00",
+    },
+  ])("$name", async ({ start, end, from, to }) => {
+    const { asked } = await ask(aQuestion({ startMs: at(start), endMs: at(end) }));
+    expect(asked).toMatchObject([{ fromMs: at(from), toMs: at(to), workspaceId: "ws_1", keySpaceId: "ks_1" }]);
+  });
+
+  test.each([
+    { start: "2020-01-01T00:00", end: "2020-02-01T00:00" },
+    { start: "2030-01-01T00:00", end: "2030-02-01T00:00" },
+  ])("nothing at all about $start to $end, which no event can have", async ({ start, end }) => {
+    const { asked, usage } = await ask(aQuestion({ startMs: at(start), endMs: at(end), by: ["key"] }));
+    expect([asked, usage]).toEqual([[], { kind: "counted", rows: [] }]);
+  });
+
+  test.each([
+    { question: {}, order: { by: "total", descending: true } },
+    { question: { by: ["key"] }, order: { by: "total", descending: true } },
+    { question: { by: ["key"], slice: "day" }, order: { by: "time", descending: false } },
+    { question: { by: ["key"], order: { by: "VALID", descending: false } }, order: { by: "VALID", descending: false } },
+  ] as const)("$question is asked for in the order $order", async ({ question, order }) => {
+    const { asked } = await ask(aQuestion(question));
+    expect(asked[0]?.order).toEqual(order);
+  });
+
+  test("no more rows than the limit", async () => {
+    expect((await ask(aQuestion({ by: ["key"], limit: 10 }))).asked[0]?.rowsMax).toBe(10);
+    expect((await ask(aQuestion({ by: ["key"], limit: COUNTED_MAX + 5 }))).asked[0]?.rowsMax).toBe(COUNTED_MAX + 1);
+  });
+});
+
+describe("the answer", () => {
+  test("is one row of zeros when nothing was counted, and what was counted else", async () => {
+    const { usage } = await ask(aQuestion());
+    expect(usage).toEqual({ kind: "counted", rows: [aRow({})] });
+    const counted = aRow({ total: 3, valid: 2 });
+    expect((await ask(aQuestion(), [counted])).usage).toEqual({ kind: "counted", rows: [counted] });
+  });
+
+  test("has each hour from that of the start to that of the end, with data or without", async () => {
+    const end = at("2026-03-04T15:05");
+    const { usage } = await ask(aQuestion({ slice: "hour", endMs: end }), [
+      aRow({ timeMs: at("2026-03-04T10:00"), total: 4 }),
+    ]);
+    const rows = usage.kind === "counted" ? usage.rows : [];
+    expect(rows).toHaveLength(31);
+    expect([rows[0]?.timeMs, rows.at(-1)?.timeMs]).toEqual([at("2026-03-03T09:00"), at("2026-03-04T15:00")]);
+    expect(rows.filter(({ total }) => total > 0)).toEqual([aRow({ timeMs: at("2026-03-04T10:00"), total: 4 })]);
+  });
+
+  test("is ordered after it is filled, and cut after it is ordered", async () => {
+    const most = aRow({ timeMs: at("2026-03-03T10:00"), total: 4, valid: 4 });
+    const order = { by: "VALID", descending: true } as const;
+    const { usage } = await ask(aQuestion({ slice: "hour", order, limit: 2 }), [most]);
+    expect(usage).toEqual({ kind: "counted", rows: [most, aRow({ timeMs: at("2026-03-03T09:00") })] });
+  });
+
+  test("with as many slices as are allowed is given, with one more it is not", async () => {
+    const startMs = at("2026-03-03T09:05");
+    const { usage } = await ask(aQuestion({ slice: "hour", startMs, endMs: startMs + (FILLED_MAX - 1) * HOUR_MS }));
+    expect(usage.kind === "counted" && usage.rows.length).toBe(FILLED_MAX);
+    const more = await ask(aQuestion({ slice: "hour", startMs, endMs: startMs + FILLED_MAX * HOUR_MS, limit: 1 }));
+    expect(more).toEqual({ asked: [], usage: { kind: "tooMany", rowsMax: FILLED_MAX } });
+    expect((await ask(aQuestion({ slice: "hour", startMs: 0, endMs: 8.64e15 }))).usage.kind).toBe("tooMany");
+  });
+
+  test("with more targets than are allowed is not given", async () => {
+    const rows = Array.from({ length: COUNTED_MAX + 1 }, (_, index) => aRow({ keyId: `key_${index}` }));
+    expect((await ask(aQuestion({ by: ["key"] }), rows)).usage).toEqual({ kind: "tooMany", rowsMax: COUNTED_MAX });
+    expect((await ask(aQuestion({ by: ["key"] }), rows.slice(1))).usage.kind).toBe("counted");
+  });
+});
+
+test("slices without data are filled, and no others", () => {
+  const counted = [aRow({ timeMs: 20, total: 1 }), aRow({ timeMs: 15, total: 9 })];
+  expect(fillSlices([10, 20], counted)).toEqual([aRow({ timeMs: 10 }), aRow({ timeMs: 20, total: 1 })]);
+});
+
+test("equal rows are in the order of time, whatever the direction", () => {
+  const rows = [aRow({ timeMs: 3, total: 1 }), aRow({ timeMs: 1, total: 1 }), aRow({ timeMs: 2, total: 2 })];
+  const times = (descending: boolean) => inOrder(rows, { by: "total", descending }).map(({ timeMs }) => timeMs);
+  expect([times(false), times(true)]).toEqual([
+    [1, 3, 2],
+    [2, 1, 3],
+  ]);
+  expect(inOrder(rows, { by: "time", descending: true }).map(({ timeMs }) => timeMs)).toEqual([3, 2, 1]);
+});
