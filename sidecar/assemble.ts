@@ -56,7 +56,7 @@ export function assembleExchange(given: Given): ExchangeParts {
     verifying: assembleVerification(given),
     recording: {
       events: config.edge.sink,
-      decidedBy: deciderJson({ region: config.region, source: "sidecar" }),
+      decidedBy: deciderJson({ region: config.region, source: "sidecar", appId: config.policyId }),
     },
     answering,
     forwarding: { upstream, ongoing, bodies, answering, failing, answerIdleMs, halfClosedMs, onFault },

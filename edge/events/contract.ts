@@ -18,6 +18,8 @@ export interface VerificationEvent {
   readonly tags: readonly string[];
   readonly region: string;
   readonly source: "api" | "sidecar";
+  /** Of the policy whose gate decided. The API has none, and sidecars of the release before do not say it. */
+  readonly appId?: string | undefined;
   readonly spentCredits: number;
   readonly latencyMs: number;
 }

@@ -25,6 +25,7 @@ const VerificationSchema = z.object({
   tags: z.array(Text).max(100),
   region: Text,
   source: z.enum(["api", "sidecar"]),
+  appId: Text.optional(),
   spentCredits: Count,
 });
 

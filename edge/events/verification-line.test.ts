@@ -14,7 +14,11 @@ const subject = fc.record({
   identityId: fc.option(ourId, { nil: undefined }),
   externalId: fc.option(text, { nil: undefined }),
 });
-const decider = fc.record({ region: text, source: fc.constantFrom("api" as const, "sidecar" as const) });
+const decider = fc.record({
+  region: text,
+  source: fc.constantFrom("api" as const, "sidecar" as const),
+  appId: fc.option(ourId, { nil: undefined }),
+});
 const happening = fc.record({
   id: ourId,
   requestId: ourId,

@@ -7,7 +7,7 @@ export type Subject = Pick<
 >;
 
 /** The part that describes the process that decided. */
-export type Decider = Pick<VerificationEvent, "region" | "source">;
+export type Decider = Pick<VerificationEvent, "region" | "source" | "appId">;
 
 /** The part that belongs to one verification. */
 export type Happening = Omit<VerificationEvent, "type" | keyof Subject | keyof Decider>;
@@ -17,7 +17,8 @@ export const subjectJson = (subject: Subject): string =>
   JSON.stringify({ type: "verification", ...subject }).slice(0, -1);
 
 /** The JSON of what all events of a process share, without its braces. */
-export const deciderJson = ({ region, source }: Decider): string => JSON.stringify({ region, source }).slice(1, -1);
+export const deciderJson = ({ region, source, appId }: Decider): string =>
+  JSON.stringify({ region, source, appId }).slice(1, -1);
 
 /**
  * Returns the line of an event, without the line feed: the same members as `JSON.stringify` of the whole event, for a third of its
