@@ -11,7 +11,9 @@ import type { Bucket, ColumnType } from "./tables.ts";
 export interface Ingested {
   /** Events that were new; those that were stored before are not among them. */
   readonly stored: number;
-  /** Events that cannot be stored: not valid, or of a day that is not kept or lies ahead. */
+  /** Events that came too late to be counted (`accepted-times.ts`). */
+  readonly late: number;
+  /** Events that cannot be stored: not valid, or of a time that lies ahead. */
   readonly leftOut: number;
 }
 
@@ -90,8 +92,11 @@ export interface AnalyticsStore extends Closeable {
    * cause of a failure: the store is unreachable, or too slow. The portion is then delivered again.
    */
   ingest(portion: TakenEvents, nowMs: number): Promise<Ingested>;
-  /** Brings the aggregated tables up to date with what was ingested. Returns whether there is more to do at once. */
-  rollUp(): Promise<boolean>;
+  /**
+   * Brings the aggregated tables up to date with what was ingested. Returns whether there is more to do at once. With `patient`, waits
+   * under load until more events can share a write, up to half a minute.
+   */
+  rollUp(how?: { readonly patient?: boolean }): Promise<boolean>;
   /** Makes room for the days to come and drops what is beyond the retention. Returns whether there is more to do soon. */
   maintain(nowMs: number): Promise<boolean>;
   /** @throws QueryRefused. */
