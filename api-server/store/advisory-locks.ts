@@ -1,7 +1,13 @@
 import type { Queryable } from "./queryable.ts";
 
-/** Jobs that only one api-server at a time may do. The numbers name the locks in Postgres and are never reused. */
-export const ADVISORY_LOCKS = { relay: 7_053_001, refill: 7_053_002 } as const;
+/** Jobs that only one process at a time may do. The numbers name the locks in Postgres and are never reused. */
+export const ADVISORY_LOCKS = {
+  relay: 7_053_001,
+  refill: 7_053_002,
+  partitions: 7_053_003,
+  rollUp: 7_053_004,
+  dropPartitions: 7_053_005,
+} as const;
 
 /** Takes the lock for the session of this connection, which must not be a pool. Returns false when another session holds it. */
 export async function tryLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<boolean> {
@@ -14,4 +20,16 @@ export async function tryLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS):
 /** Releases the lock at once; closing the connection releases it too, but a moment later. */
 export async function unlock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<void> {
   await db.query("select pg_advisory_unlock($1)", [ADVISORY_LOCKS[lock]]);
+}
+
+/** Takes the lock until the transaction ends, and waits for it. */
+export async function takeLock(tx: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<void> {
+  await tx.query("select pg_advisory_xact_lock($1)", [ADVISORY_LOCKS[lock]]);
+}
+
+/** Takes the lock until the transaction ends. Returns false when another session holds it. */
+export async function tryLockInTransaction(tx: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<boolean> {
+  const text = "select pg_try_advisory_xact_lock($1) as taken";
+  const { rows } = await tx.query<{ taken: boolean }>(text, [ADVISORY_LOCKS[lock]]);
+  return rows[0]?.taken === true;
 }
