@@ -2,7 +2,7 @@ import { Counter, type Registry } from "prom-client";
 import { utcDate } from "../core/utc-date.ts";
 import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
-import { keepPartitions } from "./analytics/postgres/ingest.ts";
+import type { AnalyticsStore } from "./analytics/contract.ts";
 import { createLoopFailures, startLoop } from "./background.ts";
 import { loadRequested, writeSpentBehind } from "./credits/loops.ts";
 import { runRefill } from "./credits/refill.ts";
@@ -25,13 +25,16 @@ const RETENTION_TURN_MS = 30_000;
 /** Pause between two rounds of a run, so that a long run does not occupy the database. */
 const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
-const PARTITIONS_EVERY_MS = 3_600_000;
+/** How often is asked whether a roll-up is due. */
+const ROLL_UP_EVERY_MS = 500;
+const MAINTAIN_EVERY_MS = 600_000;
 
 /** Everything that an api-server does in the background except relaying. `drain` writes what is left at shutdown. */
 export function startBackgroundWork(parts: {
   deps: Deps;
   edge: Edge;
   metrics: Registry;
+  analytics: Pick<AnalyticsStore, "ingest" | "rollUp" | "maintain">;
   /** Memory that all event streams together may use. */
   eventsBytesMax: number;
   retentionDays: RetentionDays;
@@ -40,7 +43,7 @@ export function startBackgroundWork(parts: {
   loops: Closeable[];
   drain: () => Promise<void>;
 } {
-  const { deps, edge, metrics } = parts;
+  const { deps, edge, metrics, analytics } = parts;
   const { db, credits, nowMs, log } = deps;
   let { workspaceIds } = parts;
   let isClosing = false;
@@ -51,7 +54,14 @@ export function startBackgroundWork(parts: {
     registers: [metrics],
   });
   const common = { log, failures: createLoopFailures(metrics) };
-  const ingester = new Ingester({ db, source: edge.events, bytesMax: parts.eventsBytesMax, nowMs, log, metrics });
+  const ingester = new Ingester({
+    store: analytics,
+    source: edge.events,
+    bytesMax: parts.eventsBytesMax,
+    nowMs,
+    log,
+    metrics,
+  });
   const retentionTurns = createTurns({ loop: "retention", ...common, turnMsMax: RETENTION_TURN_MS });
   const retention = new Retention({ db, nowMs, days: parts.retentionDays, runTurns: retentionTurns, metrics });
   const noteRefused = createRefusals({ log, registry: metrics });
@@ -90,10 +100,8 @@ export function startBackgroundWork(parts: {
       await edge.loadScripts();
       return false;
     }),
-    loop("partitions", PARTITIONS_EVERY_MS, async () => {
-      await keepPartitions(db, nowMs());
-      return false;
-    }),
+    loop("roll-up", ROLL_UP_EVERY_MS, () => analytics.rollUp({ patient: true })),
+    loop("analytics", MAINTAIN_EVERY_MS, () => analytics.maintain(nowMs())),
     loop("retention", RETENTION_EVERY_MS, async () => {
       await retention.round();
       return false;

@@ -12,7 +12,7 @@ import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
 import { Rarely } from "../edge/rarely.ts";
-import { keepPartitions } from "./analytics/postgres/ingest.ts";
+import { PostgresAnalytics } from "./analytics/postgres/store.ts";
 import { buildApp } from "./app.ts";
 import { startBackgroundWork } from "./background-work.ts";
 import { createCreditService } from "./credits/postgres-credits.ts";
@@ -170,7 +170,8 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
   });
   running.app = app;
   running.drainRequests = prepareDrain(app.server);
-  await keepPartitions(db, nowMs());
+  const analytics = new PostgresAnalytics({ db, nowMs, log, metrics });
+  await analytics.maintain(nowMs());
   // If the store is unreachable, the loop for scripts loads them later.
   await atMost(SCRIPTS_WAIT_MS, edge.loadScripts());
 
@@ -187,6 +188,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     deps,
     edge,
     metrics,
+    analytics,
     eventsBytesMax: config.eventsBytesMax ?? EVENTS_BYTES_MAX,
     retentionDays: config.retentionDays ?? DEFAULT_RETENTION_DAYS,
     workspaceIds: await listWorkspaceIds(db),

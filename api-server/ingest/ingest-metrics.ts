@@ -1,5 +1,6 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { KeptBudget, StreamDepth } from "../../edge/events/contract.ts";
+import type { Ingested } from "../analytics/contract.ts";
 
 interface Seen {
   readonly entries: number;
@@ -12,6 +13,8 @@ interface Seen {
 export class IngestMetrics {
   readonly #seen = new Map<string, Seen>();
   readonly #failures: Counter;
+  readonly #stored: Counter;
+  readonly #late: Counter;
   readonly #leftOut: Counter;
   readonly #setAside: Counter;
   readonly #trimmed: Counter;
@@ -24,9 +27,14 @@ export class IngestMetrics {
       "postern_events_failed_turns_total",
       "Turns of a workspace in which no event could be stored",
     );
+    this.#stored = counter("postern_events_stored_total", "Events that were stored, each once");
+    this.#late = counter(
+      "postern_events_late_total",
+      "Events that came more than a day after they had happened, and were left out",
+    );
     this.#leftOut = counter(
       "postern_events_unreadable_total",
-      "Entries and events that could not be understood, and were left out",
+      "Entries and events that could not be understood, or lie ahead, and were left out",
     );
     this.#setAside = counter(
       "postern_events_set_aside_total",
@@ -67,6 +75,12 @@ export class IngestMetrics {
 
   leftOut(count: number): void {
     this.#leftOut.inc(count);
+  }
+
+  ingested({ stored, late, leftOut }: Ingested): void {
+    this.#stored.inc(stored);
+    this.#late.inc(late);
+    this.#leftOut.inc(leftOut);
   }
 
   setAside(): void {

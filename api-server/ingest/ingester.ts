@@ -1,20 +1,19 @@
-import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import { type EventSource, EventsUnavailable, type TakenEvents } from "../../edge/events/contract.ts";
-import { storeTaken } from "../analytics/postgres/ingest.ts";
+import type { AnalyticsStore } from "../analytics/contract.ts";
 import { isAwayForAll } from "../store/failures.ts";
 import { IngestMetrics } from "./ingest-metrics.ts";
 import { IngestTurns } from "./turns.ts";
 
 /*
- * Moves events from the streams into Postgres, in rounds: one `look` at all streams that are due, then for each with entries one
+ * Moves events from the streams into the store of usage, in rounds: one `look` at all streams that are due, then for each with entries one
  * turn, which stores one portion. A failure affects only its own workspace: it is counted, logged now and then, and delays that
  * workspace's next turn. A round ends early only when a store is unreachable for all.
  */
 
 export interface IngesterOptions {
-  readonly db: Pool;
+  readonly store: Pick<AnalyticsStore, "ingest">;
   readonly source: EventSource;
   /** Memory that all event streams together may use. */
   readonly bytesMax: number;
@@ -36,7 +35,7 @@ export class Ingester {
 
   /**
    * One round. Returns whether a workspace has more to store at once. With `all`, workspaces whose turn has not come yet are
-   * included. Throws when Postgres or the store of events is unreachable.
+   * included. Throws when a store is unreachable.
    */
   async round(workspaceIds: readonly string[], { all = false }: { all?: boolean } = {}): Promise<boolean> {
     const due = all ? [...workspaceIds] : this.#turns.due(workspaceIds, performance.now());
@@ -79,8 +78,8 @@ export class Ingester {
   }
 
   async #store(events: TakenEvents): Promise<void> {
-    const { db, nowMs } = this.#options;
-    this.#metrics.leftOut(await storeTaken(db, events, nowMs()));
+    const { store, nowMs } = this.#options;
+    this.#metrics.ingested(await store.ingest(events, nowMs()));
   }
 
   #noteFailure(workspaceId: string, error: unknown): void {

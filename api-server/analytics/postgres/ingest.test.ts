@@ -2,12 +2,16 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RatelimitEvent, UsageEvent, VerificationEvent } from "../../../edge/events/contract.ts";
 import { MemoryEventStream } from "../../../edge/events/memory.ts";
+import { EventLines } from "../../../edge/events/schema.ts";
 import { createTestDatabase, type TestDatabase } from "../../../test/harness/postgres.ts";
 import { createPool } from "../../store/pool.ts";
-import { keepPartitions, storeEvents, storeTaken } from "./ingest.ts";
+import type { Ingested } from "../contract.ts";
+import { ingestPortion } from "./ingest.ts";
+import { keepPartitions } from "./maintain.ts";
 
 const NOW_MS = Date.UTC(2042, 5, 15, 12, 34, 56, 789);
 const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
 
 let database: TestDatabase;
 let db: Pool;
@@ -16,6 +20,7 @@ let ids = 0;
 beforeAll(async () => {
   database = await createTestDatabase();
   db = createPool(database.url);
+  await keepPartitions(db, NOW_MS);
   for (const ws of ["ws_a", "ws_b"]) {
     await db.query("insert into workspaces (id, name, created_at) values ($1, $1, 1)", [ws]);
     await db.query(
@@ -85,7 +90,17 @@ async function lastUsed(keyId: string): Promise<number | null> {
 }
 
 const take = (stream: MemoryEventStream) =>
-  stream.take("ws_a", async (events) => void (await storeTaken(db, events, NOW_MS)));
+  stream.take("ws_a", async (events) => void (await ingestPortion(db, events, NOW_MS)));
+
+/** One portion of each workspace. */
+async function ingest(events: readonly UsageEvent[]): Promise<Ingested[]> {
+  const ingested: Ingested[] = [];
+  for (const workspaceId of new Set(events.map((event) => event.workspaceId))) {
+    const lines = events.filter((event) => event.workspaceId === workspaceId).map((event) => JSON.stringify(event));
+    ingested.push(await ingestPortion(db, new EventLines(workspaceId, lines.join("\n")), NOW_MS));
+  }
+  return ingested;
+}
 
 describe("an event", () => {
   test("is stored with all its members", async () => {
@@ -95,10 +110,11 @@ describe("an event", () => {
       outcome: "RATE_LIMITED",
       tags: ["path=/orders", "b"],
       region: "eu",
+      appId: "pol_1",
       spentCredits: 7,
       latencyMs: 1.25,
     });
-    await storeEvents(db, [event], NOW_MS);
+    await ingest([event]);
     const { rows } = await db.query("select * from verification_events where id = $1", [event.id]);
     expect(rows).toEqual([
       {
@@ -115,13 +131,14 @@ describe("an event", () => {
         outcome: "RATE_LIMITED",
         tags: ["path=/orders", "b"],
         source: "sidecar",
+        app_id: "pol_1",
         region: "eu",
         spent_credits: 7,
         latency_ms: 1.25,
       },
     ]);
     const limited = aRatelimit({ overrideId: "rlor_1", passed: false, remaining: 0, cost: 3 });
-    await storeEvents(db, [limited], NOW_MS);
+    await ingest([limited]);
     const limits = await db.query("select * from ratelimit_events where id = $1", [limited.id]);
     expect(limits.rows).toMatchObject([
       { day: "2042-06-15", override_id: "rlor_1", passed: false, max_count: 10, remaining: 0, cost: 3 },
@@ -130,8 +147,8 @@ describe("an event", () => {
 
   test("that comes twice, in one batch or in two, counts once", async () => {
     const events = [aVerification(), aRatelimit()];
-    await storeEvents(db, [...events, ...events], NOW_MS);
-    await storeEvents(db, events, NOW_MS);
+    await ingest([...events, ...events]);
+    await ingest(events);
     expect(await stored(events)).toHaveLength(2);
   });
 
@@ -141,7 +158,7 @@ describe("an event", () => {
     const lines = Buffer.from(events.map((event) => `${JSON.stringify(event)}\n`).join(""));
     stream.append({ workspaceId: "ws_a", lines, count: events.length });
     const dying = stream.take("ws_a", async (taken) => {
-      await storeEvents(db, taken, NOW_MS);
+      await ingestPortion(db, taken, NOW_MS);
       throw new Error("died before it could acknowledge");
     });
     await expect(dying).rejects.toThrow("died");
@@ -151,14 +168,64 @@ describe("an event", () => {
     expect((await take(stream)).entries).toBe(0);
   });
 
-  test("of a day without a partition creates one; one older than the retention, or of next week, is left out", async () => {
-    const [old, recent] = [
-      aVerification({ timeMs: NOW_MS - 36 * DAY_MS }),
-      aVerification({ timeMs: NOW_MS - 30 * DAY_MS }),
-    ];
-    const future = aRatelimit({ timeMs: NOW_MS + 7 * DAY_MS });
-    await storeEvents(db, [old, recent, future], NOW_MS);
-    expect(await stored([old, recent, future])).toEqual([recent.id]);
+  test("of up to a day ago is stored; an older one is late, and one from more than an hour ahead is left out", async () => {
+    const edges = {
+      oldest: NOW_MS - DAY_MS + 1,
+      late: NOW_MS - DAY_MS,
+      newest: NOW_MS + HOUR_MS - 1,
+      ahead: NOW_MS + HOUR_MS,
+    };
+    const of = (make: (given: { timeMs: number }) => UsageEvent) => ({
+      kept: [make({ timeMs: edges.oldest }), make({ timeMs: edges.newest })],
+      late: make({ timeMs: edges.late }),
+      ahead: [make({ timeMs: edges.ahead }), make({ timeMs: 9e15 })],
+    });
+    const ofOtherKey = (given: { timeMs: number }) => aVerification({ ...given, keyId: "key_other" });
+    const [verifications, ratelimits] = [of(ofOtherKey), of(aRatelimit)];
+    const kept = [...verifications.kept, ...ratelimits.kept];
+    const others = [verifications.late, ratelimits.late, ...verifications.ahead, ...ratelimits.ahead];
+    expect(await ingest([...others, ...kept])).toEqual([{ stored: 4, late: 2, leftOut: 4 }]);
+    expect(await stored([...others, ...kept])).toEqual(kept.map(({ id }) => id).sort());
+    expect(await ingest([...others, ...kept])).toEqual([{ stored: 0, late: 2, leftOut: 4 }]);
+  });
+
+  test("finds its partition when the job that makes them has not run for long", async () => {
+    await keepPartitions(db, NOW_MS + 90 * DAY_MS);
+    const event = aVerification();
+    expect(await ingest([event])).toEqual([{ stored: 1, late: 0, leftOut: 0 }]);
+    expect(await stored([event])).toEqual([event.id]);
+  });
+
+  test.each<[string, object]>([
+    ["of another type", { type: "other" }],
+    ["of no type", { type: undefined }],
+    ["of another workspace", { workspaceId: "ws_b" }],
+    ["without an id", { id: undefined }],
+    ["with an empty id", { id: "" }],
+    ["with a long id", { id: "i".repeat(257) }],
+    ["without a time", { timeMs: null }],
+    ["with a long key id", { keyId: "k".repeat(257) }],
+    ["with a long key space", { keySpaceId: "k".repeat(257) }],
+    ["with a long outcome", { outcome: "V".repeat(65) }],
+    ["of another source", { source: "app" }],
+    ["without a source", { source: null }],
+    ["without tags", { tags: null }],
+    ["with a tag that is nothing", { tags: ["a", null] }],
+    ["with tags in tags", { tags: [["a"], ["b"]] }],
+    ["with negative credits", { spentCredits: -1 }],
+    ["with too many credits", { spentCredits: 2 ** 53 }],
+    ["without a latency", { latencyMs: null }],
+    ["with a negative latency", { latencyMs: -1 }],
+    ["that is an empty object", Object.fromEntries(Object.keys(aVerification()).map((member) => [member, undefined]))],
+  ])("%s is left out, in one statement with the others", async (_, changes) => {
+    const [strange, good] = [{ ...aVerification(), ...changes }, aVerification()];
+    const lines = [strange, good].map((event) => JSON.stringify(event)).join("\n");
+    expect(await ingestPortion(db, new EventLines("ws_a", lines), NOW_MS)).toEqual({ stored: 1, late: 0, leftOut: 1 });
+  });
+
+  test.each(["limit", "remaining", "resetMs", "cost"])("of a limit with a negative %s is left out", async (member) => {
+    const lines = JSON.stringify({ ...aRatelimit(), [member]: -1 });
+    expect(await ingestPortion(db, new EventLines("ws_a", lines), NOW_MS)).toEqual({ stored: 0, late: 0, leftOut: 1 });
   });
 });
 
@@ -172,41 +239,26 @@ test("events that cannot be stored do not affect the others", async () => {
     aRatelimit({ remaining: 0.1 }),
     aRatelimit({ resetMs: 1e300 }),
   ];
-  await storeEvents(db, [...strange, ...good], NOW_MS);
+  await ingest([...strange, ...good]);
   expect(await stored(good)).toHaveLength(2);
 });
 
 describe("lastUsedAt", () => {
   test("follows the newest event, to the minute, and never goes back", async () => {
     const minute = NOW_MS - (NOW_MS % 60_000);
-    await storeEvents(db, [aVerification({ timeMs: NOW_MS - DAY_MS }), aVerification()], NOW_MS);
+    await ingest([aVerification({ timeMs: NOW_MS - DAY_MS / 2 }), aVerification()]);
     expect(await lastUsed("key_ws_a")).toBe(minute);
-    await storeEvents(db, [aVerification({ timeMs: NOW_MS - DAY_MS })], NOW_MS);
+    await ingest([aVerification({ timeMs: NOW_MS - DAY_MS / 2 })]);
     expect(await lastUsed("key_ws_a")).toBe(minute);
   });
 
   test("is not changed by another workspace's event, and leaves no marks for the pods", async () => {
     await db.query("delete from outbox");
     const before = await lastUsed("key_ws_a");
-    const event = aVerification({ workspaceId: "ws_b", keyId: "key_ws_a", timeMs: NOW_MS + 3_600_000 });
-    await storeEvents(db, [event], NOW_MS);
+    const event = aVerification({ workspaceId: "ws_b", keyId: "key_ws_a", timeMs: NOW_MS + HOUR_MS - 1 });
+    await ingest([event]);
     expect(await lastUsed("key_ws_a")).toBe(before);
     const { rows } = await db.query("select from outbox");
     expect(rows).toEqual([]);
   });
-});
-
-test("partitions exist for today and the next two days, and those past the retention are dropped", async () => {
-  const partitions = async () =>
-    (
-      await db.query<{ name: string }>(
-        "select relname as name from pg_class where relname ~ '^verification_events_[0-9]{8}$' order by 1",
-      )
-    ).rows.map(({ name }) => name.slice(-8));
-  await keepPartitions(db, NOW_MS);
-  expect(await partitions()).toEqual(expect.arrayContaining(["20420615", "20420616", "20420617"]));
-  await keepPartitions(db, NOW_MS + 36 * DAY_MS);
-  expect(await partitions()).toEqual(expect.not.arrayContaining(["20420615"]));
-  await Promise.all([keepPartitions(db, NOW_MS + 90 * DAY_MS), keepPartitions(db, NOW_MS + 90 * DAY_MS)]);
-  expect(await partitions()).toEqual(["20420913", "20420914", "20420915"]);
 });

@@ -1,23 +1,19 @@
 import type { Pool, PoolClient } from "pg";
-import { DAY_MS, utcDate } from "../../../core/utc-date.ts";
-import type { TakenEvents, UsageEvent, VerificationEvent } from "../../../edge/events/contract.ts";
-import { isDatabaseUnavailable, isRetryable, isWaitOver } from "../../store/failures.ts";
-import { raiseLastUsed } from "../../store/key-usage.ts";
+import type { TakenEvents } from "../../../edge/events/contract.ts";
+import { failureCode, isDatabaseUnavailable, isRetryable, isWaitOver } from "../../store/failures.ts";
 import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
 import { limitWaiting } from "../../store/waiting.ts";
-import { insertEventLines } from "./event-lines.ts";
-import { insertRatelimitEvents, insertVerificationEvents } from "./events.ts";
-import { dropPartitionsBefore, ensurePartitions } from "./partitions.ts";
+import { acceptedTimes } from "../accepted-times.ts";
+import type { Ingested } from "../contract.ts";
+import { cleanLine } from "./clean-events.ts";
+import { type InsertedLines, insertEventLines } from "./event-lines.ts";
+import { keepPartitions } from "./maintain.ts";
 
 /*
- * Stores usage events from the shared store in Postgres. They are delivered at least once; the primary key makes that exactly once.
- * They are acknowledged only after the commit.
+ * Stores a portion of one workspace's events. They are delivered at least once; the primary key makes that exactly once. The new ones
+ * are queued for the rollups in the same transaction.
  */
 
-const MINUTE_MS = 60_000;
-/** Days for which raw events are kept. */
-export const RETENTION_DAYS = 35;
-const DAYS_AHEAD = 2;
 const ATTEMPTS_MAX = 3;
 /** Transactions that one portion may spend on events that the database refuses. */
 const ATTEMPTS_AT_POISON = 30;
@@ -25,104 +21,76 @@ const ATTEMPTS_AT_POISON = 30;
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000 };
 
 /**
- * Stores the events of one workspace as a whole; if the database refuses that, checks each. Returns how many
- * could not be stored. Throws when the events are not the cause: the database is unreachable, or rows are locked.
+ * Stores the events as a whole; if the database refuses that, cleans each, and finds those that it still refuses. Throws when the
+ * events are not the cause: the database is unreachable, or rows are locked.
  */
-export async function storeTaken(db: Pool, events: TakenEvents, nowMs: number): Promise<number> {
+export async function ingestPortion(db: Pool, events: TakenEvents, nowMs: number): Promise<Ingested> {
   const { workspaceId, lines } = events;
+  const insert = (some: string) =>
+    inPlainTransaction(db, nowMs, (tx) => insertEventLines(tx, { workspaceId, lines: some, ...acceptedTimes(nowMs) }));
   try {
-    await inPlainTransaction(db, (tx) => insertEventLines(tx, { workspaceId, lines, ...keptTimes(nowMs) }));
-    return 0;
+    return toIngested(await insert(lines));
   } catch (error) {
     if (!isOfTheEvents(error)) throw error;
-    return storeWhatCan(db, [...events], nowMs, { attempts: ATTEMPTS_AT_POISON });
+    const cleaned = [...events].map(cleanLine);
+    const ingested = await insertWhatCan(insert, cleaned, { attempts: ATTEMPTS_AT_POISON });
+    const unreadable = lines.split("\n").length - cleaned.length;
+    return { ...ingested, leftOut: ingested.leftOut + unreadable };
   }
 }
 
+type Insert = (lines: string) => Promise<InsertedLines>;
+
 /** Halves a refused batch until it is one event, which is left out. After too many refusals, every refused batch is left out. */
-async function storeWhatCan(
-  db: Pool,
-  events: readonly UsageEvent[],
-  nowMs: number,
-  left: { attempts: number },
-): Promise<number> {
+async function insertWhatCan(insert: Insert, lines: readonly string[], left: { attempts: number }): Promise<Ingested> {
+  if (lines.length === 0) return NONE;
   try {
-    await storeEvents(db, events, nowMs);
-    return 0;
+    return toIngested(await insert(lines.join("\n")));
   } catch (error) {
     left.attempts -= 1;
     if (!isOfTheEvents(error)) throw error;
-    if (events.length === 1 || left.attempts <= 0) return events.length;
-    const half = Math.ceil(events.length / 2);
-    const first = await storeWhatCan(db, events.slice(0, half), nowMs, left);
-    return first + (await storeWhatCan(db, events.slice(half), nowMs, left));
+    if (lines.length === 1 || left.attempts <= 0) return { ...NONE, leftOut: lines.length };
+    const half = Math.ceil(lines.length / 2);
+    const first = await insertWhatCan(insert, lines.slice(0, half), left);
+    const second = await insertWhatCan(insert, lines.slice(half), left);
+    return {
+      stored: first.stored + second.stored,
+      late: first.late + second.late,
+      leftOut: first.leftOut + second.leftOut,
+    };
   }
 }
+
+const NONE: Ingested = { stored: 0, late: 0, leftOut: 0 };
+
+const toIngested = ({ lines, stored, late, accepted }: InsertedLines): Ingested => ({
+  stored,
+  late,
+  leftOut: lines - late - accepted,
+});
 
 /** A timeout is caused by locked rows or by the database. */
 const isOfTheEvents = (error: unknown): boolean =>
   !isDatabaseUnavailable(error) && !isRetryable(error) && !isWaitOver(error);
 
-const keptTimes = (nowMs: number) => ({
-  afterMs: nowMs - RETENTION_DAYS * DAY_MS,
-  beforeMs: nowMs + DAYS_AHEAD * DAY_MS,
-});
-
-/** Stores events in one transaction. Leaves out those whose day has no partition any more, or is in the future. */
-export async function storeEvents(db: Pool, events: Iterable<UsageEvent>, nowMs: number): Promise<void> {
-  const { afterMs, beforeMs } = keptTimes(nowMs);
-  const kept = [...events].filter(({ timeMs }) => timeMs > afterMs && timeMs < beforeMs);
-  const verifications = kept.filter((event) => event.type === "verification");
-  const ratelimits = kept.filter((event) => event.type === "ratelimit");
-  await inPlainTransaction(db, async (tx) => {
-    await ensurePartitions(tx, [...new Set(kept.map(({ timeMs }) => utcDate(timeMs)))].sort());
-    const fresh = await insertVerificationEvents(tx, verifications);
-    await insertRatelimitEvents(tx, ratelimits);
-    await raiseLastUsed(tx, lastUses(verifications.filter(({ id }) => fresh.has(id))));
-  });
-}
-
-/** Creates partitions for today and the next days, and drops those of days that are not kept any more. */
-export async function keepPartitions(db: Pool, nowMs: number): Promise<void> {
-  await inPlainTransaction(db, async (tx) => {
-    const dates = Array.from({ length: DAYS_AHEAD + 1 }, (_, days) => utcDate(nowMs + days * DAY_MS));
-    await ensurePartitions(tx, dates);
-    await dropPartitionsBefore(tx, utcDate(nowMs - RETENTION_DAYS * DAY_MS));
-  });
-}
-
-/** To the minute, which is exact enough for `lastUsedAt` and avoids most updates of the row. Sorted by key id. */
-function lastUses(events: readonly VerificationEvent[]): LastUse[] {
-  const latest = new Map<string, LastUse>();
-  for (const { workspaceId, keyId, timeMs } of events) {
-    const minute = timeMs - (timeMs % MINUTE_MS);
-    // An event may concern only a key of its own workspace, because a pod can write any id.
-    const place = `${keyId} ${workspaceId}`;
-    if (minute > (latest.get(place)?.lastUsedAt ?? 0)) latest.set(place, { workspaceId, keyId, lastUsedAt: minute });
-  }
-  // Two ingesters that lock rows in the same order wait for each other and do not deadlock.
-  return [...latest].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, use]) => use);
-}
-
-interface LastUse {
-  readonly workspaceId: string;
-  readonly keyId: string;
-  readonly lastUsedAt: number;
-}
+/** Of a table without a partition for a row. No table of events has a check that could fail with the same code. */
+const CHECK_VIOLATION = "23514";
 
 /**
  * These rows leave no marks in the outbox, and are not cached. A transaction that lost against another one is retried here,
- * because the store would deliver its events again only a minute later.
+ * because the stream would deliver its events again only a minute later.
  */
-async function inPlainTransaction(db: Pool, work: (tx: PoolClient) => Promise<void>): Promise<void> {
+async function inPlainTransaction<T>(db: Pool, nowMs: number, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await inUnmarkedTransaction(db, async (tx) => {
         await limitWaiting(tx, BOUNDS);
-        await work(tx);
+        return work(tx);
       });
     } catch (error) {
-      if (attempt === ATTEMPTS_MAX || !isRetryable(error)) throw error;
+      const lacksPartition = failureCode(error) === CHECK_VIOLATION;
+      if (attempt === ATTEMPTS_MAX || !(lacksPartition || isRetryable(error))) throw error;
+      if (lacksPartition) await keepPartitions(db, nowMs);
     }
   }
 }

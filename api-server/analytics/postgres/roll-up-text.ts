@@ -1,0 +1,94 @@
+import type { AnalyticsOf, Bucket } from "../tables.ts";
+import { COUNT_MAX } from "./event-lines.ts";
+import { countsTable } from "./tables.ts";
+
+/*
+ * The statement that adds queued counts to all rollups: each level is grouped from the one below, so that what was queued is read and
+ * grouped once. Rows are written in the order of their keys.
+ */
+
+interface Counted {
+  readonly of: AnalyticsOf;
+  /** The columns of the queued groups, in their type's order, without `time`. */
+  readonly sums: readonly string[];
+  readonly dims: readonly string[];
+}
+
+const COUNTED: readonly Counted[] = [
+  {
+    of: "verifications",
+    sums: ["spent_credits", "count"],
+    dims: ["key_space_id", "key_id", "identity_id", "external_id", "outcome", "source", "app_id", "tags"],
+  },
+  {
+    of: "ratelimits",
+    sums: ["passed", "total", "passed_tokens", "total_tokens"],
+    dims: ["namespace_id", "identifier"],
+  },
+];
+
+/** From the finest. Each is grouped from the one before it. */
+const LEVELS: readonly { bucket: Bucket; type: "timestamp" | "date" }[] = [
+  { bucket: "minute", type: "timestamp" },
+  { bucket: "hour", type: "timestamp" },
+  { bucket: "day", type: "date" },
+  { bucket: "month", type: "date" },
+];
+
+const summed = (columns: readonly string[]): string =>
+  columns.map((column) => `least(sum(${column}), ${COUNT_MAX})::bigint as ${column}`).join(", ");
+
+/** Adds to what is there. No sum exceeds COUNT_MAX, so that two of them cannot overflow. */
+const added = (table: string, columns: readonly string[]): string =>
+  columns.map((column) => `${column} = least(${table}.${column} + excluded.${column}, ${COUNT_MAX})`).join(", ");
+
+/** The levels of one kind, as parts of a `with`. */
+function levelsOf({ of, sums, dims }: Counted, firstParameter: number): string[] {
+  const columns = ["dims", ...dims].join(", ");
+  return LEVELS.flatMap(({ bucket, type }, at) => {
+    const table = countsTable(of, bucket);
+    const name = `${of}_${bucket}`;
+    const below = LEVELS[at - 1];
+    const source =
+      below === undefined
+        ? `select time, ${summed(sums)}, workspace_id, ${dims.join(", ")},
+                  substring(sha256(record_send(row(${dims.join(", ")}))) for 16) as dims
+             from (select taken.workspace_id, g.* from taken, unnest(taken.${of}) g) queued
+            group by time, workspace_id, ${dims.join(", ")}`
+        : `select date_trunc('${bucket}', time)::${type} as time, ${summed(sums)}, workspace_id, ${columns}
+             from ${of}_${below.bucket}
+            group by 1, workspace_id, ${columns}`;
+    return [
+      `${name} as materialized (${source})`,
+      `add_${name} as (
+         insert into ${table} (time, ${sums.join(", ")}, workspace_id, ${columns})
+         select time, ${sums.join(", ")}, workspace_id, ${columns}
+           from ${name}
+          where time >= $${firstParameter + at}
+          order by workspace_id, time, dims
+             on conflict (workspace_id, time, dims) do update set ${added(table, sums)})`,
+    ];
+  });
+}
+
+const TOTALS = ["spent_credits", "count"];
+
+/**
+ * $1: the ids of the queue's rows. Then, for each kind and level, from which time on there are partitions. Returns how many events and
+ * groups were added.
+ */
+export const ROLL_UP = `
+  with taken as materialized (
+    delete from rollup_queue where id = any($1)
+    returning workspace_id, events, groups, verifications, ratelimits
+  ), ${COUNTED.flatMap((counted, at) => levelsOf(counted, 2 + at * LEVELS.length)).join(", ")}, totals as (
+    insert into verification_totals_hour (time, ${TOTALS.join(", ")}, workspace_id, key_space_id, outcome)
+    select time, ${summed(TOTALS)}, workspace_id, key_space_id, outcome
+      from verifications_hour
+     where time >= $3
+     group by time, workspace_id, key_space_id, outcome
+     order by workspace_id, key_space_id, time, outcome
+        on conflict (workspace_id, key_space_id, time, outcome)
+           do update set ${added("verification_totals_hour", TOTALS)}
+  )
+  select coalesce(sum(events), 0)::integer as events from taken`;

@@ -1,0 +1,76 @@
+import type { Pool } from "pg";
+import { utcDate } from "../../../core/utc-date.ts";
+import { tryLockInTransaction } from "../../store/advisory-locks.ts";
+import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
+import { limitWaiting } from "../../store/waiting.ts";
+import { type AnalyticsRetention, daysKept, keptFromMs } from "../retention.ts";
+import { type AnalyticsOf, BUCKETS } from "../tables.ts";
+import { ROLL_UP } from "./roll-up-text.ts";
+import { listQueued, type QueueChoice } from "./rollup-queue.ts";
+
+/** Locks are held by other roll-ups only while one that lost its lock ends. */
+const BOUNDS = { lockMsMax: 2_000, statementMsMax: 30_000 };
+/** Enough for the groups of a batch; more goes to files. */
+const WORK_MEMORY = "32MB";
+const KINDS: readonly AnalyticsOf[] = ["verifications", "ratelimits"];
+
+export interface RolledUp {
+  readonly workspaceIds: readonly string[];
+  readonly events: number;
+  /** Whether portions of the queue are left. */
+  readonly isMore: boolean;
+}
+
+const NOTHING: RolledUp = { workspaceIds: [], events: 0, isMore: false };
+
+/** What the roll-up of one batch failed for: of one workspace, this is its own failure. */
+export class RollUpFailed extends Error {
+  override name = "RollUpFailed";
+  readonly workspaceIds: readonly string[];
+
+  constructor(workspaceIds: readonly string[], options: ErrorOptions) {
+    super("rolling up usage events", options);
+    this.workspaceIds = workspaceIds;
+  }
+}
+
+/**
+ * Adds one batch of what is queued to all rollups, in one transaction that also takes it out of the queue. Does nothing while another
+ * process does so. What is older than the retention has no partition any more and is not added. Throws `RollUpFailed`.
+ */
+export async function rollUpBatch(
+  db: Pool,
+  choice: QueueChoice,
+  kept: { nowMs: number; retention: AnalyticsRetention },
+): Promise<RolledUp> {
+  let workspaceIds: string[] = [];
+  try {
+    return await inUnmarkedTransaction(db, async (tx) => {
+      await limitWaiting(tx, BOUNDS);
+      // Compiling a statement that runs for a second costs more than it saves. A process that stands still must not hold the lock.
+      await tx.query(
+        `select set_config('jit', 'off', true), set_config('work_mem', $1, true),
+                set_config('idle_in_transaction_session_timeout', $2, true)`,
+        [WORK_MEMORY, `${BOUNDS.statementMsMax}ms`],
+      );
+      if (!(await tryLockInTransaction(tx, "rollUp"))) return NOTHING;
+      const { portions, isMore } = await listQueued(tx, choice);
+      if (portions.length === 0) return NOTHING;
+      workspaceIds = [...new Set(portions.map(({ workspaceId }) => workspaceId))];
+      const values = [portions.map(({ id }) => id), ...partitionsFrom(kept)];
+      const { rows } = await tx.query<{ events: number }>({ name: "roll-up", text: ROLL_UP, values });
+      return { workspaceIds, events: rows[0]?.events ?? 0, isMore };
+    });
+  } catch (cause) {
+    throw new RollUpFailed(workspaceIds, { cause });
+  }
+}
+
+/** The parameters of `ROLL_UP` that say from which time on each level has partitions. */
+const partitionsFrom = ({ nowMs, retention }: { nowMs: number; retention: AnalyticsRetention }): string[] =>
+  KINDS.flatMap((of) =>
+    BUCKETS.map((bucket) => {
+      const date = utcDate(keptFromMs(daysKept(retention, of, bucket), nowMs));
+      return bucket === "month" ? `${date.slice(0, 7)}-01` : date;
+    }),
+  );

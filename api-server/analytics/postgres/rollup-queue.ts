@@ -1,0 +1,51 @@
+import type { Queryable } from "../../store/queryable.ts";
+
+/** What waits to be added to the rollups. */
+export interface QueueDepth {
+  /** Events, at most about. */
+  readonly events: number;
+  /** Of the oldest, ms; 0 when nothing waits. */
+  readonly ageMs: number;
+}
+
+export async function findQueueDepth(db: Queryable): Promise<QueueDepth> {
+  const text = `select coalesce(sum(q.events), 0)::integer as events,
+                       coalesce(greatest(0, extract(epoch from clock_timestamp() - min(q.queued_at)) * 1000), 0)::float as "ageMs"
+                  from rollup_queue q`;
+  const { rows } = await db.query<QueueDepth>({ name: "find-queue-depth", text });
+  return rows[0] ?? { events: 0, ageMs: 0 };
+}
+
+export interface QueuedPortion {
+  readonly id: number;
+  readonly workspaceId: string;
+}
+
+/** Which portions are taken: of all workspaces but some that failed, or of one alone. */
+export interface QueueChoice {
+  readonly groupsMax: number;
+  readonly except: readonly string[];
+  readonly only?: string | undefined;
+}
+
+/**
+ * The portions that are added next: workspaces take turns, the oldest portion of each first, until there are `groupsMax` groups;
+ * at least one. `isMore` when others are left.
+ */
+export async function listQueued(
+  db: Queryable,
+  { groupsMax, except, only }: QueueChoice,
+): Promise<{ portions: QueuedPortion[]; isMore: boolean }> {
+  const text = `select q.id, q.workspace_id as "workspaceId", q.portions
+                  from (select t.*, sum(t.groups) over (order by t.turn, t.id) - t.groups as before,
+                               (count(*) over ())::integer as portions
+                          from (select w.id, w.workspace_id, w.groups,
+                                       row_number() over (partition by w.workspace_id order by w.id) as turn
+                                  from rollup_queue w
+                                 where w.workspace_id <> all($2) and ($3::text is null or w.workspace_id = $3)) t) q
+                 where q.before < $1
+                 order by q.turn, q.id`;
+  const values = [groupsMax, except, only ?? null];
+  const { rows } = await db.query<QueuedPortion & { portions: number }>({ name: "list-queued", text, values });
+  return { portions: rows, isMore: (rows[0]?.portions ?? 0) > rows.length };
+}

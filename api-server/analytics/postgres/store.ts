@@ -1,0 +1,124 @@
+import type { Pool } from "pg";
+import type { Logger } from "pino";
+import type { Registry } from "prom-client";
+import { doubledMs } from "../../../core/backoff.ts";
+import type { TakenEvents } from "../../../edge/events/contract.ts";
+import { isAwayForAll } from "../../store/failures.ts";
+import type { AnalyticsStore, Ingested } from "../contract.ts";
+import { longestRetention } from "../retention-of.ts";
+import { ingestPortion } from "./ingest.ts";
+import { keepPartitions } from "./maintain.ts";
+import { RollUpMetrics } from "./metrics.ts";
+import { RollUpFailed, rollUpBatch } from "./roll-up.ts";
+import { waitAfter } from "./roll-up-pace.ts";
+import { findQueueDepth } from "./rollup-queue.ts";
+
+/** Groups of one roll-up: some ten megabytes, and seconds at most. */
+const GROUPS_MAX = 40_000;
+/** A workspace whose roll-up failed. */
+const RETRY = { firstMs: 1_000, maxMs: 60_000 };
+
+export interface PostgresAnalyticsOptions {
+  readonly db: Pool;
+  /** Unix ms; decides what is kept. */
+  readonly nowMs: () => number;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
+
+/** A workspace that the next roll-ups leave out. */
+interface PutOff {
+  readonly delayMs: number;
+  /** By `performance.now()`. */
+  readonly untilMs: number;
+}
+
+/** Usage events in the database of everything else. */
+export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
+  readonly kind = "postgres";
+  readonly #options: PostgresAnalyticsOptions;
+  readonly #metrics: RollUpMetrics;
+  readonly #putOff = new Map<string, PutOff>();
+  /** How long the last roll-up took, with all the batches that it needed. */
+  #ranMs = 0;
+  /** The last batch left some. */
+  #isMore = false;
+
+  constructor(options: PostgresAnalyticsOptions) {
+    this.#options = options;
+    this.#metrics = new RollUpMetrics(options.metrics);
+  }
+
+  ingest(portion: TakenEvents, nowMs: number): Promise<Ingested> {
+    return ingestPortion(this.#options.db, portion, nowMs);
+  }
+
+  async rollUp({ patient = false }: { patient?: boolean } = {}): Promise<boolean> {
+    const { db } = this.#options;
+    if (patient && !this.#isMore) {
+      const depth = await findQueueDepth(db);
+      this.#metrics.looked(depth);
+      if (depth.events === 0 || depth.ageMs < waitAfter(this.#ranMs)) return false;
+    }
+    const startedMs = performance.now();
+    const beforeMs = this.#isMore ? this.#ranMs : 0;
+    this.#isMore = false;
+    this.#isMore = await this.#rollUpSome();
+    this.#ranMs = beforeMs + performance.now() - startedMs;
+    return this.#isMore;
+  }
+
+  async maintain(nowMs: number): Promise<boolean> {
+    await keepPartitions(this.#options.db, nowMs);
+    return false;
+  }
+
+  async close(): Promise<void> {}
+
+  /** One batch of all workspaces; when that fails, one of each of them alone, so that a workspace fails by itself. */
+  async #rollUpSome(): Promise<boolean> {
+    const except = this.#exceptions();
+    try {
+      return await this.#batch({ except });
+    } catch (error) {
+      if (!(error instanceof RollUpFailed) || isAwayForAll(error.cause) || error.workspaceIds.length === 0) throw error;
+      let isMore = false;
+      for (const workspaceId of error.workspaceIds) isMore = (await this.#alone(workspaceId)) || isMore;
+      return isMore;
+    }
+  }
+
+  async #alone(workspaceId: string): Promise<boolean> {
+    try {
+      const isMore = await this.#batch({ except: [], only: workspaceId });
+      this.#putOff.delete(workspaceId);
+      return isMore;
+    } catch (error) {
+      if (error instanceof RollUpFailed && isAwayForAll(error.cause)) throw error;
+      const delayMs = doubledMs(this.#putOff.get(workspaceId)?.delayMs ?? 0, RETRY);
+      this.#putOff.set(workspaceId, { delayMs, untilMs: performance.now() + delayMs });
+      this.#metrics.failed();
+      this.#options.log.error(
+        { err: error, workspaceId, delayMs },
+        "a workspace's events could not be rolled up; retrying",
+      );
+      return false;
+    }
+  }
+
+  async #batch(choice: { except: readonly string[]; only?: string }): Promise<boolean> {
+    const { db, nowMs } = this.#options;
+    const startedMs = performance.now();
+    const kept = { nowMs: nowMs(), retention: await longestRetention(db) };
+    const { events, isMore, workspaceIds } = await rollUpBatch(db, { groupsMax: GROUPS_MAX, ...choice }, kept);
+    for (const id of workspaceIds) this.#putOff.delete(id);
+    this.#metrics.ran({ events, ms: performance.now() - startedMs });
+    return isMore;
+  }
+
+  /** Workspaces whose time has not come. */
+  #exceptions(): string[] {
+    const nowMs = performance.now();
+    return [...this.#putOff].filter(([, { untilMs }]) => untilMs > nowMs).map(([id]) => id);
+  }
+}
