@@ -74,10 +74,13 @@ export interface QueryAnswer {
   readonly tookMs: number;
 }
 
-/** Why a store did not answer a query. `detail` concerns the query alone: no host, user, table of the store or workspace id. */
+/**
+ * Why a store did not answer a query. `detail` concerns the query alone: no host, user, table of the store or workspace id. `notConfigured`: the
+ * store lacks what only its administrator can give, which `detail` names.
+ */
 export class QueryRefused extends Error {
   override name = "QueryRefused";
-  readonly reason: "rows" | "timeout" | "memory" | "query" | "unavailable";
+  readonly reason: "rows" | "timeout" | "memory" | "query" | "unavailable" | "notConfigured";
 
   constructor(reason: QueryRefused["reason"], detail: string, options?: ErrorOptions) {
     super(detail, options);
@@ -99,6 +102,13 @@ export interface AnalyticsStore extends Closeable {
   rollUp(how?: { readonly patient?: boolean }): Promise<boolean>;
   /** Makes room for the days to come and drops what is beyond the retention. Returns whether there is more to do soon. */
   maintain(nowMs: number): Promise<boolean>;
-  /** @throws QueryRefused. */
-  query(query: StoreQuery, run: { readonly scope: QueryScope; readonly limits: QueryLimits }): Promise<QueryAnswer>;
+  /** @throws QueryRefused, and the signal's reason when it is aborted. */
+  query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer>;
+}
+
+export interface QueryRun {
+  readonly scope: QueryScope;
+  readonly limits: QueryLimits;
+  /** Aborted when the caller has gone: the query is then given up. */
+  readonly signal?: AbortSignal | undefined;
 }

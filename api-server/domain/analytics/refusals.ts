@@ -21,6 +21,7 @@ const KINDS: Readonly<Record<Exclude<QueryRefused["reason"], "unavailable">, Err
   timeout: "query_execution_timeout",
   memory: "query_memory_limit_exceeded",
   query: "invalid_analytics_query",
+  notConfigured: "analytics_not_configured",
 };
 
 /** The error for a query that the store did not answer. An unreachable store has one text, which says nothing about it. */
