@@ -7,6 +7,7 @@ export const ADVISORY_LOCKS = {
   partitions: 7_053_003,
   rollUp: 7_053_004,
   dropPartitions: 7_053_005,
+  analyticsRole: 7_053_006,
 } as const;
 
 /** Takes the lock for the session of this connection, which must not be a pool. Returns false when another session holds it. */

@@ -1,0 +1,38 @@
+import { ANALYTICS_ROLE } from "./analytics-role.ts";
+import type { Queryable } from "./queryable.ts";
+
+/** What the current transaction may see. Instants are Unix ms, by table; `within` undefined stands for all. */
+export interface BoundScope {
+  readonly workspaceId: string;
+  readonly within: readonly string[] | undefined;
+  readonly visibleFrom: Readonly<Record<"raw" | "minute" | "hour" | "day" | "month", number>>;
+}
+
+/** Returns the names of those settings that the database's user may set; some belong to superusers alone. */
+export async function settableSettings(db: Queryable, names: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await db.query<{ name: string }>(
+    `select lower(s.name) as name from pg_settings s
+      where lower(s.name) = any($1) and (s.context = 'user' or has_parameter_privilege(current_user, s.name, 'SET'))`,
+    [names],
+  );
+  return new Set(rows.map(({ name }) => name));
+}
+
+/**
+ * Begins a read-only transaction with these settings, binds it to the scope, and gives up the user's own rights for those of the role that reads the
+ * views. All of it ends with the transaction.
+ */
+export async function beginReading(
+  tx: Queryable,
+  scope: BoundScope,
+  settings: ReadonlyMap<string, string>,
+): Promise<void> {
+  await tx.query("begin read only");
+  await tx.query({
+    name: "bind-analytics-scope",
+    text: `select analytics.bind_scope($1, $2, $3),
+                  (select count(set_config(s.name, s.value, true)) from unnest($4::text[], $5::text[]) as s(name, value))`,
+    values: [scope.workspaceId, scope.within ?? null, scope.visibleFrom, [...settings.keys()], [...settings.values()]],
+  });
+  await tx.query(`set local role ${ANALYTICS_ROLE}`);
+}

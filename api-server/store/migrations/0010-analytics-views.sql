@@ -1,0 +1,111 @@
+-- What callers of the analytics procedures read: a view per public table, with its names and columns. The views hold the bounds of
+-- a query (workspace, key spaces or namespaces, retention), so that nothing in the caller's SELECT stands beside them.
+
+create schema analytics;
+
+-- Any role may set a setting of ours, so the scope of a query travels in a sealed one. The key of the seal is read by this schema's
+-- functions alone.
+create table analytics.seal_key (key bytea not null);
+insert into analytics.seal_key
+  select sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8'));
+
+-- HMAC's construction. The transaction's time is part of it, so that a sealed scope is worth nothing in another transaction.
+create function analytics.seal(scope text) returns text
+  language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+  select encode(sha256(k.key || sha256(k.key || convert_to(extract(epoch from now())::text || ' ' || scope, 'UTF8'))), 'hex')
+    from analytics.seal_key k
+$$;
+
+-- Binds the current transaction to a workspace, to the key spaces or namespaces in `within` (null: all), and to what is visible
+-- from an instant on: Unix ms by `raw`, `minute`, `hour`, `day` and `month`.
+create function analytics.bind_scope(workspace_id text, within text[], visible_from jsonb) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  scope text := jsonb_build_object('workspaceId', workspace_id, 'within', to_jsonb(within), 'visibleFrom', visible_from)::text;
+begin
+  perform set_config('postern.analytics_scope', analytics.seal(scope) || scope, true);
+end $$;
+
+-- Returns null when nothing was bound in this transaction, or the seal is not ours: then no row is visible.
+create function analytics.scope() returns jsonb
+  language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  sealed text := current_setting('postern.analytics_scope', true);
+begin
+  if left(sealed, 64) = analytics.seal(substr(sealed, 65)) then
+    return substr(sealed, 65)::jsonb;
+  end if;
+  return null;
+end $$;
+
+create function analytics.workspace_id() returns text
+  language sql stable parallel safe as $$ select analytics.scope() ->> 'workspaceId' $$;
+create function analytics.visible_from_ms(bucket text) returns bigint
+  language sql stable parallel safe as $$ select (analytics.scope() -> 'visibleFrom' ->> $1)::bigint $$;
+create function analytics.visible_from_day() returns date
+  language sql stable parallel safe as $$ select (to_timestamp(analytics.visible_from_ms('raw') / 1000.0) at time zone 'UTC')::date $$;
+-- The start of the first bucket of which a part is visible.
+create function analytics.visible_from_bucket(bucket text) returns timestamp
+  language sql stable parallel safe as $$
+  select date_trunc($1, to_timestamp(analytics.visible_from_ms($1) / 1000.0) at time zone 'UTC')
+$$;
+-- Null for all.
+create function analytics.within() returns text[]
+  language sql stable parallel safe as $$
+  select case when s.scope -> 'within' = 'null' then null else array(select jsonb_array_elements_text(s.scope -> 'within')) end
+    from (select analytics.scope() as scope) s
+$$;
+
+revoke execute on all functions in schema analytics from public;
+
+-- Each bound is a subquery of its own, so that it is computed once for a query and not for each row.
+create view analytics.key_verifications_v1 with (security_barrier, security_invoker) as
+  select e.time, e.request_id collate "C" as request_id, e.workspace_id collate "C" as workspace_id,
+         e.key_space_id collate "C" as key_space_id, e.key_id collate "C" as key_id, e.external_id collate "C" as external_id,
+         e.outcome collate "C" as outcome, e.tags collate "C" as tags, e.source collate "C" as source,
+         e.app_id collate "C" as app_id, e.region collate "C" as region, e.spent_credits
+    from verification_events e
+   where e.workspace_id = (select analytics.workspace_id())
+     and e.day >= (select analytics.visible_from_day())
+     and e.time >= (select analytics.visible_from_ms('raw'))
+     and ((select analytics.within()) is null or e.key_space_id = any ((select analytics.within())::text[]));
+
+create view analytics.ratelimits_v1 with (security_barrier, security_invoker) as
+  select e.time, e.request_id collate "C" as request_id, e.workspace_id collate "C" as workspace_id,
+         e.namespace_id collate "C" as namespace_id, e.identifier collate "C" as identifier, e.passed, e.latency_ms as latency,
+         e.override_id collate "C" as override_id, e.max_count as "limit", e.remaining, e.reset_at, e.cost as tokens
+    from ratelimit_events e
+   where e.workspace_id = (select analytics.workspace_id())
+     and e.day >= (select analytics.visible_from_day())
+     and e.time >= (select analytics.visible_from_ms('raw'))
+     and ((select analytics.within()) is null or e.namespace_id = any ((select analytics.within())::text[]));
+
+-- The counts, per minute, hour, day and month. A bucket is seen when any part of it lies in the retention.
+do $$
+declare
+  bucket text;
+  kind text;
+begin
+  foreach bucket in array array['minute', 'hour', 'day', 'month'] loop
+    kind := case when bucket in ('minute', 'hour') then 'timestamp' else 'date' end;
+    execute format($view$
+      create view analytics.key_verifications_per_%1$s_v1 with (security_barrier, security_invoker) as
+        select c.time, c.workspace_id collate "C" as workspace_id, c.key_space_id collate "C" as key_space_id,
+               c.key_id collate "C" as key_id, c.external_id collate "C" as external_id, c.outcome collate "C" as outcome,
+               c.tags collate "C" as tags, c.source collate "C" as source, c.app_id collate "C" as app_id, c.spent_credits, c.count
+          from verification_counts_%1$s c
+         where c.workspace_id = (select analytics.workspace_id())
+           and c.time >= (select analytics.visible_from_bucket('%1$s')::%2$s)
+           and ((select analytics.within()) is null or c.key_space_id = any ((select analytics.within())::text[]))
+    $view$, bucket, kind);
+    execute format($view$
+      create view analytics.ratelimits_per_%1$s_v1 with (security_barrier, security_invoker) as
+        select c.time, c.workspace_id collate "C" as workspace_id, c.namespace_id collate "C" as namespace_id,
+               c.identifier collate "C" as identifier, c.passed, c.total, c.total_tokens, c.passed_tokens
+          from ratelimit_counts_%1$s c
+         where c.workspace_id = (select analytics.workspace_id())
+           and c.time >= (select analytics.visible_from_bucket('%1$s')::%2$s)
+           and ((select analytics.within()) is null or c.namespace_id = any ((select analytics.within())::text[]))
+    $view$, bucket, kind);
+  end loop;
+end $$;
