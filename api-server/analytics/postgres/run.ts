@@ -1,0 +1,220 @@
+import pg, { type Pool, type PoolClient } from "pg";
+import type { Closeable } from "../../../edge/closeable.ts";
+import { ANALYTICS_ROLE, prepareAnalyticsRole } from "../../store/analytics-role.ts";
+import { beginReading, settableSettings } from "../../store/analytics-scope.ts";
+import { createPool } from "../../store/pool.ts";
+import { type QueryAnswer, type QueryLimits, QueryRefused, type QueryRun, type StoreQuery } from "../contract.ts";
+import { QueryPlaces } from "../query-places.ts";
+import { type RowEncoder, rowEncoder } from "../row-json.ts";
+import { readingSettings, SETTING_NAMES } from "./reading-settings.ts";
+import { refusalOf } from "./refusals.ts";
+import { postgresEncoder } from "./value-json.ts";
+
+/*
+ * Queries of callers have connections of their own, so that slow ones take none from the API. Each runs as a role that sees nothing but
+ * the rows it is bound to, in a read-only transaction with limits.
+ */
+
+const CONNECTIONS_MAX = 4;
+/** Half of them, so that one workspace's slow queries leave room for the others. */
+const PER_WORKSPACE_MAX = 2;
+const WAIT_MS_MAX = 5_000;
+/** After the statement's own limit: a Postgres that does not cancel hangs, or is gone. */
+const ANSWER_GRACE_MS = 5_000;
+const TIMEOUT_MS_MAX = 30_000;
+/** Looked at this often, because one row can be larger than any answer and is not seen before it has arrived whole. */
+const LOOK_AT_BYTES_MS = 20;
+/** Postgres's text of a row may be longer than its JSON, such as that of arrays of numbers. */
+const WIRE_BYTES_PER_ANSWER_BYTE = 2;
+const WIRE_BYTES_SPARE = 64 * 1024;
+
+export interface ReaderOptions {
+  readonly databaseUrl: string;
+  /** Only of what concerns an operator: the query's own mistakes are for its caller. */
+  readonly log: { warn(about: object, message: string): void };
+  readonly waitMsMax?: number;
+}
+
+/** Runs queries over the views of schema `analytics`. */
+export interface PostgresReader extends Closeable {
+  /** @throws QueryRefused, and the signal's reason when it is aborted. */
+  query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer>;
+}
+
+/** Opens a reader with connections of its own. Connects on first use. */
+export function openPostgresReader({ databaseUrl, log, waitMsMax = WAIT_MS_MAX }: ReaderOptions): PostgresReader {
+  const pool = createPool(databaseUrl, {
+    applicationName: "postern-analytics",
+    connectionsMax: CONNECTIONS_MAX,
+    answerMsMax: TIMEOUT_MS_MAX + ANSWER_GRACE_MS,
+    onIdleError: (error) => log.warn({ err: error }, "lost an idle connection to Postgres"),
+  });
+  const places = new QueryPlaces({ total: CONNECTIONS_MAX, perWorkspace: PER_WORKSPACE_MAX, waitMsMax });
+  let preparing: Promise<ReadonlySet<string>> | undefined;
+
+  /** Once for the process, and again after a failure. */
+  const prepared = async (): Promise<ReadonlySet<string>> => {
+    preparing ??= prepare(pool, log);
+    try {
+      return await preparing;
+    } catch (error) {
+      preparing = undefined;
+      throw error;
+    }
+  };
+
+  return {
+    query: (query, run) =>
+      places.run(run.scope.workspaceId, run.signal, async () => {
+        const startMs = performance.now();
+        try {
+          const read = await readRows(pool, await prepared(), query, run);
+          return { ...read, tookMs: performance.now() - startMs };
+        } catch (error) {
+          run.signal?.throwIfAborted();
+          if (error instanceof QueryRefused) throw error;
+          const { refused, isFault } = refusalOf(error);
+          if (isFault) log.warn({ err: error }, "a query of analytics could not be run");
+          throw refused;
+        }
+      }),
+    close: () => pool.end(),
+  };
+}
+
+/** Returns the settings that can be set. */
+async function prepare(pool: Pool, log: ReaderOptions["log"]): Promise<ReadonlySet<string>> {
+  if (!(await prepareAnalyticsRole(pool))) {
+    throw new QueryRefused(
+      "notConfigured",
+      `The database's user may not create roles. Its administrator runs: CREATE ROLE ${ANALYTICS_ROLE} NOLOGIN; GRANT ${ANALYTICS_ROLE} TO the user of DATABASE_URL.`,
+    );
+  }
+  const settable = await settableSettings(pool, SETTING_NAMES);
+  const missing = SETTING_NAMES.filter((name) => !settable.has(name));
+  if (missing.length > 0) {
+    log.warn(
+      { settings: missing },
+      "these limits of analytics queries cannot be set: Postgres is too old, or its user may not",
+    );
+  }
+  return settable;
+}
+
+async function readRows(
+  pool: Pool,
+  settable: ReadonlySet<string>,
+  query: StoreQuery,
+  { scope, limits, signal }: QueryRun,
+): Promise<Omit<QueryAnswer, "tookMs">> {
+  const client = await pool.connect();
+  let broken = true;
+  try {
+    const settings = readingSettings(limits, settable);
+    await beginReading(client, scope, settings);
+    const rows = await collect(client, query, limits, signal);
+    await client.query("rollback");
+    broken = false;
+    return rows;
+  } catch (error) {
+    // A query that ended with an answer of Postgres leaves the connection usable.
+    broken = !(error instanceof pg.DatabaseError) || !(await rolledBack(client));
+    throw error;
+  } finally {
+    // The pool closes a broken one at once, also in the middle of an answer, and Postgres then gives up the query.
+    client.release(broken);
+  }
+}
+
+async function rolledBack(client: PoolClient): Promise<boolean> {
+  try {
+    await client.query("rollback");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Encodes rows as they arrive, and ends early when there are too many or they are too large, or the signal says so. */
+function collect(
+  client: PoolClient,
+  { text, values, columns }: StoreQuery,
+  limits: QueryLimits,
+  signal: AbortSignal | undefined,
+): Promise<Omit<QueryAnswer, "tookMs">> {
+  const rows = new Rows(rowEncoder(columns, postgresEncoder), limits);
+  const wireBytesMax = limits.answerBytesMax * WIRE_BYTES_PER_ANSWER_BYTE + WIRE_BYTES_SPARE;
+  const bytesBefore = bytesRead(client);
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void) => {
+      clearInterval(watch);
+      signal?.removeEventListener("abort", aborted);
+      settle();
+    };
+    const aborted = () => end(() => reject(signal?.reason));
+    const watch = setInterval(() => {
+      if (bytesRead(client) - bytesBefore > wireBytesMax) end(() => reject(tooLarge()));
+    }, LOOK_AT_BYTES_MS);
+    signal?.addEventListener("abort", aborted, { once: true });
+    const config = {
+      text,
+      values: [...values],
+      rowMode: "array",
+      // Also without values: the simple protocol takes several statements.
+      queryMode: "extended",
+      // All values stay texts: what they are the columns of the query say.
+      types: { getTypeParser: () => (value: string) => value },
+      // A query with a time limit, which the pool's have, tells only its callback of an error.
+      callback: (error: Error | null) => end(() => (error === null ? resolve(rows.answer()) : reject(error))),
+    };
+    const submitted = new pg.Query<(string | null)[]>(config as unknown as pg.QueryArrayConfig);
+    submitted.on("row", (row: (string | null)[], result) => {
+      // Otherwise all rows would be held twice.
+      if (result !== undefined) result.rows.length = 0;
+      try {
+        rows.add(row);
+      } catch (error) {
+        end(() => reject(error));
+      }
+    });
+    client.query(submitted);
+  });
+}
+
+const bytesRead = (client: PoolClient): number => {
+  const stream = (client as unknown as pg.Client).connection.stream as { readonly bytesRead?: number };
+  return stream.bytesRead ?? 0;
+};
+
+const tooLarge = (): QueryRefused => new QueryRefused("memory", "The answer is larger than its limit.");
+
+const BRACKETS = 2;
+const COMMA = 1;
+
+/** The JSON of the rows so far. */
+class Rows {
+  readonly #encode: RowEncoder;
+  readonly #limits: QueryLimits;
+  readonly #parts: string[] = [];
+  #bytes = BRACKETS;
+
+  constructor(encode: RowEncoder, limits: QueryLimits) {
+    this.#encode = encode;
+    this.#limits = limits;
+  }
+
+  /** @throws QueryRefused when it is one too many. */
+  add(row: readonly (string | null)[]): void {
+    if (this.#parts.length === this.#limits.rowsMax) {
+      throw new QueryRefused("rows", `The answer has more than ${this.#limits.rowsMax} rows.`);
+    }
+    const json = this.#encode(row);
+    this.#bytes += Buffer.byteLength(json) + (this.#parts.length === 0 ? 0 : COMMA);
+    if (this.#bytes > this.#limits.answerBytesMax) throw tooLarge();
+    this.#parts.push(json);
+  }
+
+  answer(): Omit<QueryAnswer, "tookMs"> {
+    return { rowsJson: `[${this.#parts.join(",")}]`, rows: this.#parts.length };
+  }
+}

@@ -1,0 +1,53 @@
+import type { ResultType } from "../contract.ts";
+import { floatJson, type ValueEncoder } from "../row-json.ts";
+
+/** Whole numbers stay text: a bigint does not fit into a JavaScript number. */
+const same: ValueEncoder = (text) => text;
+const quoted: ValueEncoder = (text) => JSON.stringify(text);
+const truth: ValueEncoder = (text) => (text === "t" ? "true" : "false");
+
+const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
+  String: quoted,
+  Int64: same,
+  Int32: same,
+  // A comparison, which is the number 1 or 0, may come as a boolean.
+  UInt8: (text) => (text === "t" ? "1" : text === "f" ? "0" : text),
+  Float64: floatJson,
+  Bool: truth,
+  Date: (text) => `"${text}T00:00:00Z"`,
+  DateTime: (text) => `"${text.slice(0, 19).replace(" ", "T")}Z"`,
+  "DateTime64(3)": (text) => `"${withMilliseconds(text).replace(" ", "T")}Z"`,
+  "Array(String)": arrayOf(quoted),
+  "Array(Int64)": arrayOf(same),
+  "Array(Float64)": arrayOf(floatJson),
+  Nothing: () => "null",
+};
+
+/** How Postgres's text of a value of the type becomes JSON. Expects `datestyle` ISO, and times in UTC. */
+export const postgresEncoder = (type: ResultType): ValueEncoder => ENCODERS[type];
+
+const withMilliseconds = (text: string): string => {
+  const [seconds, fraction = ""] = text.split(".");
+  return `${seconds}.${fraction.padEnd(3, "0").slice(0, 3)}`;
+};
+
+function arrayOf(encode: ValueEncoder): ValueEncoder {
+  return (text) =>
+    `[${elementsOf(text)
+      .map((element) => (element === null ? "null" : encode(element)))
+      .join(",")}]`;
+}
+
+/** One element of Postgres's `{a,"b c",NULL}`: quoted, with backslashes before what they protect, or bare. */
+const ELEMENT = /"([^"\\]*(?:\\[\s\S][^"\\]*)*)"|([^,{}]+)/g;
+
+/** Reads an array of one dimension. Only a bare NULL is null; the text `NULL` is quoted. */
+function elementsOf(text: string): (string | null)[] {
+  return Array.from(text.matchAll(ELEMENT), ([, quotedText, bare]) =>
+    quotedText === undefined
+      ? bare === "NULL" || bare === undefined
+        ? null
+        : bare
+      : quotedText.replace(/\\([\s\S])/g, "$1"),
+  );
+}
