@@ -8,7 +8,7 @@ import { type ActionOf, enoughFor, type PermissionType, type RootKeyPermission }
 
 export interface NeededPermission<Type extends PermissionType = PermissionType, Action extends string = string>
   extends RootKeyPermission<Type, Action> {
-  readonly orFor?: "apiId" | "namespaceId" | "identityId";
+  readonly orFor?: "apiId" | "namespaceId" | "identityId" | "environment";
   /** When it is needed at all, in words such as "with `recoverable`"; absent when always. */
   readonly when?: string;
   /** The code with which v1 refuses a call that lacks it, where that is not INSUFFICIENT_PERMISSIONS (api-v1.md section 4). */
@@ -65,8 +65,10 @@ export const onApis = declare("api");
 export const onNamespace = declare("ratelimit", "namespaceId");
 /** On no rate-limit namespace in particular. */
 export const onNamespaces = declare("ratelimit");
-/** On the identity of the call: `I(x)` of api-v2.md section 1. Only reading has a form with an id. */
+/** On the identity of the call: `I(x)` of api-v2.md section 1. In v2 only reading has a form with an id, in v1 deleting too. */
 export const onIdentity = declare("identity", "identityId");
+/** On the identities of an environment, which v1 lists (api-v1.md section 9). */
+export const onIdentitiesOfEnvironment = declare("identity", "environment");
 /** On no identity in particular. */
 export const onIdentities = declare("identity");
 /** For roles and permissions, which have no tuples with ids: `R(x)` of api-v2.md section 1. */

@@ -64,6 +64,13 @@ export async function listIdentityIds(
   return rows.map(({ id }) => id);
 }
 
+/** How many live identities the workspace has. */
+export async function countIdentities(db: Queryable, workspaceId: string): Promise<number> {
+  const text = "select count(*)::int as count from identities where workspace_id = $1 and deleted_at is null";
+  const { rows } = await db.query<{ count: number }>({ name: "count-identities", text, values: [workspaceId] });
+  return rows[0]?.count ?? 0;
+}
+
 /**
  * Identities whose id or external id contains `search`, ignoring case. Not a prepared statement, so that it is planned for each
  * text: a rare one is found by its trigrams, a common one by scanning the ids.

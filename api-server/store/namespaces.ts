@@ -37,6 +37,18 @@ export async function listNamespaceIds(
   return rows.map((row) => row.id);
 }
 
+/** A live namespace by its name only, even if another has this text as its id. */
+export async function findNamespaceByName(
+  db: Queryable,
+  { workspaceId, name }: { workspaceId: string; name: string },
+): Promise<NamespaceRow | undefined> {
+  const text = `select id, name, manager, created_at
+                  from ratelimit_namespaces
+                 where workspace_id = $1 and name = $2 and deleted_at is null`;
+  const { rows } = await db.query<NamespaceRow>({ name: "find-namespace-by-name", text, values: [workspaceId, name] });
+  return rows[0];
+}
+
 /** Like `findNamespace`, with a lock: it cannot be deleted until the transaction ends. */
 export async function holdNamespace(
   tx: Queryable,

@@ -85,6 +85,21 @@ export async function listOverrides(
   return rows;
 }
 
+export async function countOverrides(
+  db: Queryable,
+  { workspaceId, namespaceId }: { workspaceId: string; namespaceId: string },
+): Promise<number> {
+  const text = `select count(*)::int as count
+                  from ratelimit_overrides
+                 where workspace_id = $1 and namespace_id = $2 and deleted_at is null`;
+  const { rows } = await db.query<{ count: number }>({
+    name: "count-overrides",
+    text,
+    values: [workspaceId, namespaceId],
+  });
+  return rows[0]?.count ?? 0;
+}
+
 export interface OverrideValues {
   readonly limit: number;
   readonly durationMs: number;

@@ -2,6 +2,11 @@ import type { AnyV1Procedure } from "../procedure-v1.ts";
 import { createApi } from "./apis/createApi.ts";
 import { getApi } from "./apis/getApi.ts";
 import { liveness } from "./liveness.ts";
+import { deleteOverride } from "./ratelimits/deleteOverride.ts";
+import { getOverride } from "./ratelimits/getOverride.ts";
+import { limit } from "./ratelimits/limit.ts";
+import { listOverrides } from "./ratelimits/listOverrides.ts";
+import { setOverride } from "./ratelimits/setOverride.ts";
 
 /** Every procedure that is served under `/v1/`. */
 export const v1Procedures: readonly AnyV1Procedure[] = [
@@ -14,6 +19,11 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
   // keys
 
   // ratelimits
+  limit,
+  setOverride,
+  getOverride,
+  listOverrides,
+  deleteOverride,
 
   // identities
 

@@ -43,3 +43,27 @@ export const unixMs = (description: string) =>
     .int()
     .describe(description)
     .meta({ examples: [1_767_225_600_000] });
+
+export const Meta = z
+  .record(z.string(), z.unknown())
+  .describe("Your own data: a JSON object of at most 1 MiB; keep it under 10 KB.")
+  .meta({ examples: [{ plan: "pro" }] });
+
+export const PageLimit = z
+  .int()
+  .min(1)
+  .max(100)
+  .default(100)
+  .describe("Items per page.")
+  .meta({ examples: [100] });
+
+export const Cursor = z
+  .string()
+  .max(1024)
+  .describe("Where the next page begins; an answer has it only when there is one.")
+  .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] });
+
+export const Total = z
+  .int()
+  .describe("How many there are on all pages together.")
+  .meta({ examples: [250] });

@@ -60,7 +60,7 @@ export interface RootKeyPermission<Type extends PermissionType = PermissionType,
   /** `<type>.*.<action>`, which is enough for every object. Made once, because requests look it up. */
   readonly tuple: `${Type}.*.${Action}`;
   /** What the id that may stand for the `*` is called; absent where nothing but `*` is enough. */
-  readonly orFor?: `${string}Id`;
+  readonly orFor?: `${string}Id` | "environment";
 }
 
 const tupleFor = ({ type, action }: RootKeyPermission, id: string): string => `${type}.${id}.${action}`;

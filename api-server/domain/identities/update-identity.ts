@@ -16,8 +16,11 @@ export interface IdentityChange {
   /** Replaces all of it; an empty object removes it. */
   readonly meta: Json | undefined;
   /** Replaces all of them; a limit whose name stays keeps its id. */
-  readonly ratelimits: readonly WantedRatelimit[] | undefined;
+  readonly ratelimits: readonly ChangedRatelimit[] | undefined;
 }
+
+/** A caller that cannot say whether a limit applies by itself leaves that as it is; a new limit then does not. */
+export type ChangedRatelimit = Omit<WantedRatelimit, "autoApply"> & { readonly autoApply?: boolean };
 
 /**
  * Changes an identity and returns it, changed, with its limits.
@@ -46,10 +49,15 @@ export async function updateIdentity(
       await insertAudit(tx, call, events);
       return { row: { ...row, meta }, ratelimits: current };
     }
-    const wanted = newRatelimits(deps, change.ratelimits);
+    const wanted = newRatelimits(deps, change.ratelimits.map(keepingAutoApply(current)));
     await replaceIdentityRatelimits(tx, { workspaceId, identityId, createdAt: updatedAt }, wanted);
     events.push(...limitsChanged({ id: identityId, externalId }, planLimits(current, wanted)));
     await insertAudit(tx, call, events);
     return { row: { ...row, meta }, ratelimits: await listRatelimitsOfIdentity(tx, { workspaceId, identityId }) };
   });
+}
+
+function keepingAutoApply(current: readonly RatelimitRow[]): (changed: ChangedRatelimit) => WantedRatelimit {
+  const applied = new Map(current.map(({ name, auto_apply }) => [name, auto_apply]));
+  return (changed) => ({ ...changed, autoApply: changed.autoApply ?? applied.get(changed.name) ?? false });
 }

@@ -13,6 +13,8 @@ export interface LimitRequest {
   readonly limit: number;
   readonly duration: number;
   readonly cost: number;
+  /** `strict` when left out. */
+  readonly accuracy?: LimitCharge["accuracy"];
 }
 
 /** Returns the charges, in order, with the overrides in force. Throws PublicError 500 when an override cannot be read now. */
@@ -22,14 +24,14 @@ export async function applyLimits(
 ): Promise<readonly AppliedLimit[]> {
   const { workspaceId } = caller;
   const charges = requests.map(
-    ({ namespaceId, request: { identifier, limit, duration, cost } }): LimitCharge => ({
+    ({ namespaceId, request: { identifier, limit, duration, cost, accuracy = "strict" } }): LimitCharge => ({
       workspaceId,
       scope: { kind: "namespace", value: namespaceId },
       identifier,
       limit,
       durationMs: duration,
       cost,
-      accuracy: "strict",
+      accuracy,
     }),
   );
   const applied = await applyOverrides(deps.projection, charges);

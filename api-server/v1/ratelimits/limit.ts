@@ -1,0 +1,127 @@
+import * as z from "zod";
+import { type Limited, limitOnce } from "../../domain/ratelimits/limit-once.ts";
+import { onNamespace, onNamespaces } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { Duration, NamespaceName } from "./schemas.ts";
+
+const THIRTY_DAYS_MS = 2_592_000_000;
+const RESOURCES_MAX = 20;
+const MEMBERS_MAX = 100;
+
+const Facts = z
+  .record(z.string().max(256), z.union([z.string().max(1024), z.boolean(), z.number(), z.null()]))
+  .meta({ maxProperties: MEMBERS_MAX, examples: [{ plan: "pro" }] });
+
+const Resource = z.object({
+  type: z
+    .string()
+    .min(1)
+    .max(256)
+    .describe("Kind of thing.")
+    .meta({ examples: ["project"] }),
+  id: z
+    .string()
+    .min(1)
+    .max(256)
+    .describe("Id of the thing.")
+    .meta({ examples: ["p_123"] }),
+  name: z
+    .string()
+    .max(256)
+    .optional()
+    .describe("Its name.")
+    .meta({ examples: ["dub"] }),
+  meta: Facts.optional().describe("More about it."),
+});
+
+const Body = z.object({
+  namespace: NamespaceName.min(1).default("default").describe("Name of the namespace."),
+  identifier: z
+    .string()
+    .min(1)
+    .max(512)
+    .describe("Who or what is limited: a user id, an address, or another text that tells callers apart.")
+    .meta({ examples: ["user_123"] }),
+  limit: z
+    .int()
+    .min(1)
+    .describe("Units per window, unless an override says otherwise.")
+    .meta({ examples: [10] }),
+  duration: Duration.max(THIRTY_DAYS_MS),
+  cost: z
+    .int()
+    .min(0)
+    .default(1)
+    .describe("Units to consume; 0 only checks.")
+    .meta({ examples: [1] }),
+  async: z
+    .boolean()
+    .default(false)
+    .describe("Counted in this process and synced in the background: faster, and less exact."),
+  meta: Facts.optional().describe("Accepted, and not stored."),
+  resources: z
+    .array(Resource)
+    .max(RESOURCES_MAX)
+    .optional()
+    .describe("What the call is about: written to the audit log with the decision."),
+});
+type Body = z.output<typeof Body>;
+
+const Answer = z.object({
+  success: z.boolean().describe("false: over the limit. The status is 200 also then."),
+  limit: z
+    .int()
+    .describe("The limit that was applied.")
+    .meta({ examples: [10] }),
+  remaining: z
+    .int()
+    .describe("Units left in this window.")
+    .meta({ examples: [9] }),
+  reset: z
+    .int()
+    .describe("When the window ends, Unix milliseconds.")
+    .meta({ examples: [1_767_225_600_000] }),
+});
+
+const needed = {
+  limit: onNamespace("limit"),
+  createNamespace: onNamespaces("create_namespace", "when the namespace is new"),
+};
+
+export const limit = defineV1Procedure({
+  path: "ratelimits.limit",
+  method: "POST",
+  successor: "ratelimit.limit",
+  effect: "read",
+  summary: "Check and consume a rate limit",
+  description:
+    "Counts the identifier within the namespace, in a sliding window that is aligned to the clock. A refused call consumes nothing. A namespace is created when it is first used.",
+  permissions: needed,
+  errors: ["ratelimit_namespace_not_found", "ratelimit_namespace_gone"],
+  input: Body,
+  answer: Answer,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+  const { async, resources, ...request } = call.body;
+  const limited = await limitOnce(call, needed, { ...request, accuracy: async ? "local" : "strict" });
+  if (resources !== undefined && resources.length > 0) await recordDecision(call, limited, resources);
+  const { charge, outcome } = limited;
+  return { success: outcome.passed, limit: charge.limit, remaining: outcome.remaining, reset: outcome.resetMs };
+}
+
+const recordDecision = (
+  call: Call<Body>,
+  { namespaceId, outcome }: Limited,
+  resources: readonly z.output<typeof Resource>[],
+): Promise<void> =>
+  insertAudit(call.deps.db, call, [
+    {
+      event: outcome.passed ? "ratelimit.success" : "ratelimit.denied",
+      description: `${outcome.passed ? "Passed" : "Denied"} a call in rate-limit namespace ${namespaceId}`,
+      targets: [{ type: "ratelimitNamespace", id: namespaceId, name: call.body.namespace, meta: { resources } }],
+    },
+  ]);

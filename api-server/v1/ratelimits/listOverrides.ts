@@ -1,0 +1,52 @@
+import * as z from "zod";
+import { onNamespace } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { countOverrides, listOverrides as listRows } from "../../store/overrides.ts";
+import { Cursor, PageLimit, Total } from "../schemas.ts";
+import { NamespaceId, NamespaceName, OverrideAnswer, toOverrideAnswer } from "./schemas.ts";
+import { checkNamespaceSelector, selectNamespace } from "./select-namespace.ts";
+
+const Query = z.object({
+  namespaceId: NamespaceId.optional(),
+  namespaceName: NamespaceName.optional(),
+  limit: PageLimit,
+  cursor: Cursor.optional(),
+});
+type Query = z.output<typeof Query>;
+
+const Answer = z.object({ overrides: z.array(OverrideAnswer), total: Total, cursor: Cursor.optional() });
+type Answer = z.input<typeof Answer>;
+
+const needed = { readOverride: onNamespace("read_override") };
+
+export const listOverrides = defineV1Procedure({
+  path: "ratelimits.listOverrides",
+  method: "GET",
+  successor: "ratelimit.listOverrides",
+  effect: "read",
+  summary: "List the overrides of a namespace",
+  description: "In the order of their ids. `cursor` is there only when more follow.",
+  permissions: needed,
+  errors: ["ratelimit_namespace_not_found"],
+  input: Query,
+  check: checkNamespaceSelector,
+  answer: Answer,
+  handle,
+});
+
+async function handle(call: Call<Query, typeof needed>): Promise<Answer> {
+  const { body, caller, deps } = call;
+  const { limit, cursor = "" } = body;
+  const { workspaceId } = caller;
+  const namespaceId = await selectNamespace(call, body);
+  call.require(needed.readOverride, namespaceId);
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  const [rows, total] = await Promise.all([
+    listRows(deps.db, { workspaceId, namespaceId, cursor, rowsMax: limit + 1 }),
+    countOverrides(deps.db, { workspaceId, namespaceId }),
+  ]);
+  const next = rows[limit]?.id;
+  const overrides = rows.slice(0, limit).map(toOverrideAnswer);
+  return { overrides, total, ...(next === undefined ? {} : { cursor: next }) };
+}

@@ -1,0 +1,209 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildTestApp, type TestApp } from "../../test/app.ts";
+
+let t: TestApp;
+beforeAll(async () => {
+  t = await buildTestApp();
+});
+afterAll(() => t.close());
+
+const HOUR_MS = 3_600_000;
+const call = (namespace: string, more: object = {}) => ({
+  namespace,
+  identifier: "user_1",
+  limit: 3,
+  duration: HOUR_MS,
+  ...more,
+});
+const namespaceIdOf = async (namespace: string): Promise<string> =>
+  (await t.data("ratelimit.getNamespace", { namespace })).id;
+
+describe("ratelimits.limit", () => {
+  test("counts what v2 counts: a limit that is used up through one generation is through the other", async () => {
+    const path = (at: number) => (at % 2 === 0 ? "v1/ratelimits.limit" : "ratelimit.limit");
+    const answers = [];
+    for (let at = 0; at < 4; at++) answers.push(await t.data(path(at), call("both")));
+    expect(answers.map(({ success }) => success)).toEqual([true, true, true, false]);
+    expect(answers.map(({ remaining }) => remaining)).toEqual([2, 1, 0, 0]);
+    expect(Object.keys(await t.data("v1/ratelimits.limit", call("both")))).toEqual([
+      "success",
+      "limit",
+      "remaining",
+      "reset",
+    ]);
+  });
+
+  test("the namespace is `default` when it is left out", async () => {
+    const { namespace: _, ...rest } = call("");
+    await t.data("v1/ratelimits.limit", { ...rest, identifier: "of default" });
+    expect((await t.data("ratelimit.limit", { ...call("default"), identifier: "of default" })).remaining).toBe(1);
+  });
+
+  test("a cost of 0 looks and takes nothing", async () => {
+    await t.data("v1/ratelimits.limit", call("looks"));
+    for (let at = 0; at < 3; at++) {
+      const looked = await t.data("v1/ratelimits.limit", call("looks", { cost: 0 }));
+      expect([looked.success, looked.remaining]).toEqual([true, 2]);
+    }
+  });
+
+  test("an override replaces the limit, and the answer says the limit that was applied", async () => {
+    await t.data("v1/ratelimits.limit", call("overridden"));
+    const set = { namespaceName: "overridden", identifier: "user_*", limit: 100, duration: HOUR_MS };
+    await t.data("v1/ratelimits.setOverride", set);
+    expect(await t.data("v1/ratelimits.limit", call("overridden"))).toMatchObject({ success: true, limit: 100 });
+  });
+
+  test("a new namespace needs both permissions, and a refused call makes none", async () => {
+    const refused = async (permissions: string[]) =>
+      (await t.call("v1/ratelimits.limit", call("forbidden"), { rootKey: await t.rootKey(permissions) })).status;
+    expect(await refused(["ratelimit.*.limit"])).toBe(403);
+    expect(await refused(["ratelimit.*.create_namespace"])).toBe(403);
+    expect((await t.call("ratelimit.getNamespace", { namespace: "forbidden" })).status).toBe(404);
+    expect(await refused(["ratelimit.*.limit", "ratelimit.*.create_namespace"])).toBe(200);
+  });
+
+  test("a namespace that was deleted is 404, and is not made again", async () => {
+    await t.data("v1/ratelimits.limit", call("deleted"));
+    await t.data("ratelimit.deleteNamespace", { namespace: "deleted" });
+    const reply = await t.call("v1/ratelimits.limit", call("deleted"));
+    expect([reply.status, reply.body.error.code]).toEqual([404, "NOT_FOUND"]);
+  });
+
+  test("resources are in the audit log with the decision; without them nothing is", async () => {
+    const { id: workspaceId, rootKey } = await t.makeWorkspace();
+    const resources = [{ type: "project", id: "p_1", name: "dub", meta: { plan: "pro", seats: 3, trial: null } }];
+    const asked = call("audited", { limit: 1, meta: { secret: "not stored" } });
+    await t.data("v1/ratelimits.limit", asked, { rootKey });
+    await t.data("v1/ratelimits.limit", { ...asked, resources }, { rootKey });
+    await t.data("v1/ratelimits.limit", { ...asked, identifier: "user_2", resources }, { rootKey });
+    const rows = (await t.audit(workspaceId)).filter(({ event }) => event.startsWith("ratelimit."));
+    expect(rows.map(({ event }) => event).toSorted()).toEqual(["ratelimit.denied", "ratelimit.success"]);
+    expect(rows[0]?.targets[0]).toMatchObject({ type: "ratelimitNamespace", name: "audited", meta: { resources } });
+    expect(JSON.stringify(rows)).not.toContain("not stored");
+  });
+
+  test.each([
+    { more: { identifier: "" }, path: "identifier" },
+    { more: { identifier: "x".repeat(513) }, path: "identifier" },
+    { more: { limit: 0 }, path: "limit" },
+    { more: { limit: 1.5 }, path: "limit" },
+    { more: { duration: 999 }, path: "duration" },
+    { more: { duration: 2_592_000_001 }, path: "duration" },
+    { more: { cost: -1 }, path: "cost" },
+    { more: { namespace: "" }, path: "namespace" },
+    { more: { async: "yes" }, path: "async" },
+    { more: { meta: { deep: {} } }, path: "meta" },
+    { more: { resources: Array.from({ length: 21 }, () => ({ type: "t", id: "i" })) }, path: "resources" },
+    { more: { resources: [{ type: "t" }] }, path: "resources.0" },
+  ])("$path out of its bounds is 400, which says where", async ({ more, path }) => {
+    const reply = await t.call("v1/ratelimits.limit", call("bounds", more));
+    expect(reply.status).toBe(400);
+    expect(reply.body.error.message.startsWith(path)).toBe(true);
+  });
+
+  test("`async` counts in this process", async () => {
+    const answers = [];
+    for (let at = 0; at < 4; at++) answers.push(await t.data("v1/ratelimits.limit", call("async", { async: true })));
+    expect(answers.map(({ success }) => success)).toEqual([true, true, true, false]);
+  });
+});
+
+describe("overrides", () => {
+  test("one is set, read, changed in place, listed and deleted; v2 sees the same", async () => {
+    await t.data("v1/ratelimits.limit", call("story"));
+    const namespaceId = await namespaceIdOf("story");
+    const set = { namespaceId, identifier: "vip_*", limit: 50, duration: 60_000 };
+    const { overrideId } = await t.data("v1/ratelimits.setOverride", set);
+    const shown = { id: overrideId, identifier: "vip_*", limit: 50, duration: 60_000, async: false };
+    expect(await t.data("v1/ratelimits.getOverride", { namespaceName: "story", identifier: "vip_*" })).toEqual(shown);
+    expect((await t.data("ratelimit.getOverride", { namespace: "story", identifier: "vip_1" })).overrideId).toBe(
+      overrideId,
+    );
+    // Literally, as v1 reads it.
+    const resolved = await t.call("v1/ratelimits.getOverride", { namespaceName: "story", identifier: "vip_1" });
+    expect([resolved.status, resolved.body.error.code]).toEqual([404, "NOT_FOUND"]);
+
+    const changed = { namespaceName: "story", identifier: "vip_*", limit: 0, duration: 1000, async: true };
+    expect(await t.data("v1/ratelimits.setOverride", changed)).toEqual({ overrideId });
+    expect(await t.data("v1/ratelimits.listOverrides", { namespaceId })).toEqual({
+      overrides: [{ ...shown, limit: 0, duration: 1000, async: true }],
+      total: 1,
+    });
+    expect(await t.data("v1/ratelimits.deleteOverride", { namespaceId, identifier: "vip_*" })).toEqual({});
+    expect((await t.call("v1/ratelimits.deleteOverride", { namespaceId, identifier: "vip_*" })).status).toBe(404);
+    expect(await t.data("v1/ratelimits.listOverrides", { namespaceId })).toEqual({ overrides: [], total: 0 });
+  });
+
+  test("are listed in pages, each once; `cursor` is left out on the last", async () => {
+    await t.data("v1/ratelimits.limit", call("pages"));
+    const made: string[] = [];
+    for (let at = 0; at < 5; at++) {
+      const set = { namespaceName: "pages", identifier: `u${at}`, limit: 1, duration: 1000 };
+      made.push((await t.data("v1/ratelimits.setOverride", set)).overrideId);
+    }
+    const first = await t.data("v1/ratelimits.listOverrides", { namespaceName: "pages", limit: 3 });
+    const { cursor } = first;
+    const second = await t.data("v1/ratelimits.listOverrides", { namespaceName: "pages", limit: 3, cursor });
+    expect([first.total, second.total, "cursor" in second]).toEqual([5, 5, false]);
+    const ids = [...first.overrides, ...second.overrides].map(({ id }: { id: string }) => id);
+    expect(ids).toEqual(made.toSorted());
+  });
+
+  test("a namespace is named by one of two fields; the id wins; an empty text is none", async () => {
+    await t.data("v1/ratelimits.limit", call("selected"));
+    const namespaceId = await namespaceIdOf("selected");
+    // A namespace whose name is the id of another.
+    await t.data("ratelimit.createNamespace", { name: namespaceId });
+    const set = (selector: object) =>
+      t.call("v1/ratelimits.setOverride", { ...selector, identifier: "u", limit: 1, duration: 1000 });
+    const byId = (await set({ namespaceId, namespaceName: "no such" })).body.overrideId;
+    const byName = (await set({ namespaceName: namespaceId, namespaceId: "" })).body.overrideId;
+    expect(byId).not.toBe(byName);
+    expect((await set({ namespaceName: "selected" })).body.overrideId).toBe(byId);
+    for (const selector of [{}, { namespaceId: "" }, { namespaceId: "", namespaceName: "" }]) {
+      const reply = await set(selector);
+      expect([reply.status, reply.body.error.code]).toEqual([400, "BAD_REQUEST"]);
+    }
+    // A name is no id.
+    expect((await set({ namespaceId: "selected" })).status).toBe(404);
+  });
+
+  test("of another workspace's namespace: 404", async () => {
+    const { rootKey } = await t.makeWorkspace();
+    await t.data("v1/ratelimits.limit", call("foreign"));
+    const namespaceId = await namespaceIdOf("foreign");
+    const set = { identifier: "u", limit: 1, duration: 1000 };
+    for (const selector of [{ namespaceId }, { namespaceName: "foreign" }]) {
+      for (const [path, body] of [
+        ["setOverride", { ...selector, ...set }],
+        ["getOverride", { ...selector, identifier: "u" }],
+        ["listOverrides", selector],
+        ["deleteOverride", { ...selector, identifier: "u" }],
+      ] as const) {
+        const reply = await t.call(`v1/ratelimits.${path}`, body, { rootKey });
+        expect([path, reply.status, reply.body.error.code]).toEqual([path, 404, "NOT_FOUND"]);
+      }
+    }
+  });
+
+  test.each(["set_override", "read_override", "delete_override"])(
+    "ratelimit.<namespaceId>.%s is enough, and another namespace's is not",
+    async (action) => {
+      const name = `granted ${action}`;
+      await t.data("v1/ratelimits.limit", call(name));
+      const namespaceId = await namespaceIdOf(name);
+      const set = { namespaceId, identifier: "u", limit: 1, duration: 1000 };
+      await t.data("v1/ratelimits.setOverride", set);
+      const [path, body] = {
+        set_override: ["v1/ratelimits.setOverride", set],
+        read_override: ["v1/ratelimits.getOverride", { namespaceId, identifier: "u" }],
+        delete_override: ["v1/ratelimits.deleteOverride", { namespaceId, identifier: "u" }],
+      }[action] as [string, object];
+      const other = await t.rootKey([`ratelimit.rlns_other.${action}`]);
+      expect((await t.call(path, body, { rootKey: other })).status).toBe(403);
+      const own = await t.rootKey([`ratelimit.${namespaceId}.${action}`]);
+      expect((await t.call(path, body, { rootKey: own })).status).toBe(200);
+    },
+  );
+});

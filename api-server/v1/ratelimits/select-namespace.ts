@@ -1,0 +1,35 @@
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
+import type { Call } from "../../procedure.ts";
+import { findNamespace, findNamespaceByName } from "../../store/namespaces.ts";
+
+/** v1 names a namespace by one of two fields; the id wins. An empty text counts as left out. */
+export interface NamespaceSelector {
+  readonly namespaceId?: string | undefined;
+  readonly namespaceName?: string | undefined;
+}
+
+/** Throws PublicError 400 when neither field is there. */
+export function checkNamespaceSelector({ namespaceId = "", namespaceName = "" }: NamespaceSelector): void {
+  if (namespaceId !== "" || namespaceName !== "") return;
+  throw invalidField("body.namespaceId", "namespaceId or namespaceName is required");
+}
+
+/**
+ * The id of the live namespace that the selector names. A name that looks like an id is not one.
+ * @throws PublicError 404.
+ */
+export async function selectNamespace(
+  { caller, deps }: Pick<Call<unknown>, "caller" | "deps">,
+  { namespaceId = "", namespaceName = "" }: NamespaceSelector,
+): Promise<string> {
+  const { workspaceId } = caller;
+  if (namespaceId === "") {
+    const found = await findNamespaceByName(deps.db, { workspaceId, name: namespaceName });
+    if (found === undefined) throw namespaceNotFound(namespaceName);
+    return found.id;
+  }
+  const found = await findNamespace(deps.db, { workspaceId, namespace: namespaceId });
+  if (found?.id !== namespaceId) throw namespaceNotFound(namespaceId);
+  return namespaceId;
+}
