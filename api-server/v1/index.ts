@@ -1,6 +1,11 @@
 import type { AnyV1Procedure } from "../procedure-v1.ts";
 import { createApi } from "./apis/createApi.ts";
 import { getApi } from "./apis/getApi.ts";
+import { createIdentity } from "./identities/createIdentity.ts";
+import { deleteIdentity } from "./identities/deleteIdentity.ts";
+import { getIdentity } from "./identities/getIdentity.ts";
+import { listIdentities } from "./identities/listIdentities.ts";
+import { updateIdentity } from "./identities/updateIdentity.ts";
 import { liveness } from "./liveness.ts";
 import { deleteOverride } from "./ratelimits/deleteOverride.ts";
 import { getOverride } from "./ratelimits/getOverride.ts";
@@ -26,6 +31,11 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
   deleteOverride,
 
   // identities
+  createIdentity,
+  getIdentity,
+  listIdentities,
+  updateIdentity,
+  deleteIdentity,
 
   // permissions
 

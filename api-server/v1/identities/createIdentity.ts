@@ -1,0 +1,41 @@
+import * as z from "zod";
+import { createIdentity as create } from "../../domain/identities/create-identity.ts";
+import { onIdentities } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { Meta } from "../schemas.ts";
+import { checkRepeatedNames } from "./repeated-names.ts";
+import { ExternalId, IdentityId, RatelimitItems } from "./schemas.ts";
+
+const Body = z.object({
+  externalId: ExternalId,
+  meta: Meta.optional(),
+  ratelimits: RatelimitItems.optional().describe("Limits that all keys of the identity share; names are distinct."),
+});
+type Body = z.output<typeof Body>;
+
+const Answer = z.object({ identityId: IdentityId });
+
+const needed = { createIdentity: onIdentities("create_identity") };
+
+export const createIdentity = defineV1Procedure({
+  path: "identities.createIdentity",
+  method: "POST",
+  successor: "identities.createIdentity",
+  effect: "change",
+  summary: "Create an identity",
+  description: "An identity is the owner of keys: a user, an organisation or a machine. Its keys share its limits.",
+  permissions: needed,
+  errors: ["identity_already_exists", "ratelimit_name_repeated"],
+  input: Body,
+  answer: Answer,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+  const { externalId, meta, ratelimits = [] } = call.body;
+  call.require(needed.createIdentity);
+  checkRepeatedNames(ratelimits);
+  const limits = ratelimits.map((one) => ({ ...one, autoApply: false }));
+  return { identityId: await create(call, { externalId, meta, ratelimits: limits }) };
+}

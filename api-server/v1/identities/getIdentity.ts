@@ -1,0 +1,39 @@
+import * as z from "zod";
+import { identityNotFound } from "../../domain/refusals/not-found.ts";
+import { onIdentity } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { findIdentity } from "../../store/identities.ts";
+import { listRatelimitsOfIdentity } from "../../store/ratelimits.ts";
+import { ExternalId, IdentityAnswer, IdentityId, toIdentityAnswer } from "./schemas.ts";
+import { checkIdentitySelector, selectIdentity } from "./select-identity.ts";
+
+const Query = z.object({ identityId: IdentityId.optional(), externalId: ExternalId.optional() });
+type Query = z.output<typeof Query>;
+
+const needed = { readIdentity: onIdentity("read_identity") };
+
+export const getIdentity = defineV1Procedure({
+  path: "identities.getIdentity",
+  method: "GET",
+  successor: "identities.getIdentity",
+  effect: "read",
+  summary: "Read an identity",
+  description: "By `identityId` or `externalId`; the id wins.",
+  permissions: needed,
+  errors: ["identity_not_found"],
+  input: Query,
+  check: checkIdentitySelector,
+  answer: IdentityAnswer,
+  handle,
+});
+
+async function handle(call: Call<Query, typeof needed>): Promise<IdentityAnswer> {
+  const { caller, deps } = call;
+  const { workspaceId } = caller;
+  const identityId = await selectIdentity(call, call.body);
+  call.require(needed.readIdentity, identityId);
+  const row = await findIdentity(deps.db, { workspaceId, identity: identityId });
+  if (row === undefined) throw identityNotFound(identityId);
+  return toIdentityAnswer(row, await listRatelimitsOfIdentity(deps.db, { workspaceId, identityId }));
+}

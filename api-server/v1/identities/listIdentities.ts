@@ -1,0 +1,65 @@
+import * as z from "zod";
+import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
+import { onIdentitiesOfEnvironment } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { countIdentities, listIdentitiesThatFit, listIdentityIds } from "../../store/identities.ts";
+import { listRatelimitsOfIdentities } from "../../store/ratelimits.ts";
+import { Cursor, PageLimit, Total } from "../schemas.ts";
+import { Environment, IdentityAnswer, toRatelimitItem } from "./schemas.ts";
+
+const Query = z.object({
+  environment: Environment.describe("Every identity is in `default`; any other environment is empty."),
+  limit: PageLimit,
+  cursor: Cursor.optional(),
+});
+type Query = z.output<typeof Query>;
+
+const Answer = z.object({
+  identities: z.array(IdentityAnswer.omit({ meta: true })),
+  cursor: Cursor.optional(),
+  total: Total,
+});
+type Answer = z.input<typeof Answer>;
+
+const needed = { readIdentity: onIdentitiesOfEnvironment("read_identity") };
+
+export const listIdentities = defineV1Procedure({
+  path: "identities.listIdentities",
+  method: "GET",
+  successor: "identities.listIdentities",
+  effect: "read",
+  summary: "List the identities",
+  description: "In the order of their ids, without their meta.",
+  permissions: needed,
+  errors: [],
+  input: Query,
+  answer: Answer,
+  handle,
+});
+
+const THE_ENVIRONMENT = "default";
+
+async function handle(call: Call<Query, typeof needed>): Promise<Answer> {
+  const { body, caller, deps } = call;
+  const { environment, limit, cursor = "" } = body;
+  const { workspaceId } = caller;
+  call.require(needed.readIdentity, environment);
+  if (environment !== THE_ENVIRONMENT) return { identities: [], total: 0 };
+  // Reads one id more than the page: it shows that there is a next page, and is its cursor.
+  const ids = await listIdentityIds(deps.db, { workspaceId, cursor, rowsMax: limit + 1 });
+  const asked = { workspaceId, identityIds: ids.slice(0, limit), bytesMax: PAGE_BYTES_MAX };
+  const shown = ids.length === 0 ? [] : await listIdentitiesThatFit(deps.db, asked);
+  const limits = await listRatelimitsOfIdentities(deps.db, { workspaceId, identityIds: shown.map(({ id }) => id) });
+  const limitsById = Map.groupBy(limits, (one) => one.identity_id);
+  const next = nextCursor(ids, shown, limit);
+  return {
+    identities: shown.map(({ id, external_id }) => ({
+      id,
+      externalId: external_id,
+      ratelimits: (limitsById.get(id) ?? []).map(toRatelimitItem),
+    })),
+    ...(next === undefined ? {} : { cursor: next }),
+    total: await countIdentities(deps.db, workspaceId),
+  };
+}

@@ -1,0 +1,70 @@
+import * as z from "zod";
+import type { IdentityRow } from "../../store/identities.ts";
+import type { RatelimitRow } from "../../store/ratelimits.ts";
+import { Meta } from "../schemas.ts";
+
+/* The fields that the procedures of identities.* share (api-v1.md section 9). */
+
+export const IdentityId = z
+  .string()
+  .min(1)
+  .max(255)
+  .describe("Id of the identity.")
+  .meta({ examples: ["id_7nPq0Rs3Tu6Vw9Xy"] });
+
+export const ExternalId = z
+  .string()
+  .min(1)
+  .max(255)
+  .describe("Your own id of the owner of keys; case-sensitive.")
+  .meta({ examples: ["user_123"] });
+
+export const Environment = z
+  .string()
+  .max(256)
+  .default("default")
+  .meta({ examples: ["default"] });
+
+const RATELIMITS_MAX = 50;
+
+export const RatelimitItem = z.object({
+  name: z
+    .string()
+    .min(1)
+    .max(128)
+    .describe("Name of the limit; verifyKey refers to it.")
+    .meta({ examples: ["requests"] }),
+  limit: z
+    .int()
+    .min(1)
+    .describe("Units per window.")
+    .meta({ examples: [100] }),
+  duration: z
+    .int()
+    .min(1000)
+    .describe("Length of the window, ms.")
+    .meta({ examples: [60_000] }),
+});
+
+export const RatelimitItems = z.array(RatelimitItem).max(RATELIMITS_MAX);
+
+export const IdentityAnswer = z.object({
+  id: IdentityId,
+  externalId: ExternalId,
+  meta: Meta,
+  ratelimits: z.array(RatelimitItem).describe("Limits that all of its keys share."),
+});
+export type IdentityAnswer = z.output<typeof IdentityAnswer>;
+
+export const toRatelimitItem = ({ name, max_count, duration_ms }: RatelimitRow): z.output<typeof RatelimitItem> => ({
+  name,
+  limit: max_count,
+  duration: duration_ms,
+});
+
+export const toIdentityAnswer = (row: IdentityRow, ratelimits: readonly RatelimitRow[]): IdentityAnswer => ({
+  id: row.id,
+  externalId: row.external_id,
+  meta: { ...row.meta },
+  ratelimits: ratelimits.map(toRatelimitItem),
+});

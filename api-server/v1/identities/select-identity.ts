@@ -1,0 +1,35 @@
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { identityNotFound } from "../../domain/refusals/not-found.ts";
+import type { Call } from "../../procedure.ts";
+import { findIdentity, findIdentityIdByExternalId } from "../../store/identities.ts";
+
+/** v1 names an identity by one of two fields; the id wins. */
+export interface IdentitySelector {
+  readonly identityId?: string | undefined;
+  readonly externalId?: string | undefined;
+}
+
+/** Throws PublicError 400 when neither field is there. */
+export function checkIdentitySelector({ identityId, externalId }: IdentitySelector): void {
+  if (identityId !== undefined || externalId !== undefined) return;
+  throw invalidField("body.identityId", "identityId or externalId is required");
+}
+
+/**
+ * The id of the live identity that the selector names. An external id that looks like an id is not one.
+ * @throws PublicError 404.
+ */
+export async function selectIdentity(
+  { caller, deps }: Pick<Call<unknown>, "caller" | "deps">,
+  { identityId, externalId = "" }: IdentitySelector,
+): Promise<string> {
+  const { workspaceId } = caller;
+  if (identityId === undefined) {
+    const id = await findIdentityIdByExternalId(deps.db, { workspaceId, externalId });
+    if (id === undefined) throw identityNotFound(externalId);
+    return id;
+  }
+  const found = await findIdentity(deps.db, { workspaceId, identity: identityId });
+  if (found?.id !== identityId) throw identityNotFound(identityId);
+  return identityId;
+}

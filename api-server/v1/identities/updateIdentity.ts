@@ -1,0 +1,47 @@
+import * as z from "zod";
+import { updateIdentity as update } from "../../domain/identities/update-identity.ts";
+import { onIdentities } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { Meta } from "../schemas.ts";
+import { checkRepeatedNames } from "./repeated-names.ts";
+import { Environment, ExternalId, IdentityAnswer, IdentityId, RatelimitItems, toIdentityAnswer } from "./schemas.ts";
+import { checkIdentitySelector, selectIdentity } from "./select-identity.ts";
+
+const Body = z.object({
+  identityId: IdentityId.optional(),
+  externalId: ExternalId.optional(),
+  environment: Environment.describe("Without effect."),
+  meta: Meta.optional().describe("Replaces all of it; `{}` removes it; omitted: it stays."),
+  ratelimits: RatelimitItems.optional().describe(
+    "Replaces all of them; a limit whose name stays keeps its id; `[]` removes all; omitted: they stay.",
+  ),
+});
+type Body = z.output<typeof Body>;
+
+const needed = { updateIdentity: onIdentities("update_identity") };
+
+export const updateIdentity = defineV1Procedure({
+  path: "identities.updateIdentity",
+  method: "POST",
+  successor: "identities.updateIdentity",
+  effect: "change",
+  summary: "Change an identity",
+  description:
+    "Replaces its meta, its limits, or both, and returns the changed identity. The `externalId` names the identity and cannot be changed.",
+  permissions: needed,
+  errors: ["identity_not_found", "ratelimit_name_repeated"],
+  input: Body,
+  check: checkIdentitySelector,
+  answer: IdentityAnswer,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<IdentityAnswer> {
+  const { meta, ratelimits } = call.body;
+  call.require(needed.updateIdentity);
+  checkRepeatedNames(ratelimits ?? []);
+  const identity = await selectIdentity(call, call.body);
+  const updated = await update(call, { identity, meta, ratelimits });
+  return toIdentityAnswer(updated.row, updated.ratelimits);
+}
