@@ -7,6 +7,14 @@ import { getIdentity } from "./identities/getIdentity.ts";
 import { listIdentities } from "./identities/listIdentities.ts";
 import { updateIdentity } from "./identities/updateIdentity.ts";
 import { liveness } from "./liveness.ts";
+import { createPermission } from "./permissions/createPermission.ts";
+import { createRole } from "./permissions/createRole.ts";
+import { deletePermission } from "./permissions/deletePermission.ts";
+import { deleteRole } from "./permissions/deleteRole.ts";
+import { getPermission } from "./permissions/getPermission.ts";
+import { getRole } from "./permissions/getRole.ts";
+import { listPermissions } from "./permissions/listPermissions.ts";
+import { listRoles } from "./permissions/listRoles.ts";
 import { deleteOverride } from "./ratelimits/deleteOverride.ts";
 import { getOverride } from "./ratelimits/getOverride.ts";
 import { limit } from "./ratelimits/limit.ts";
@@ -38,6 +46,14 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
   deleteIdentity,
 
   // permissions
+  createPermission,
+  getPermission,
+  listPermissions,
+  deletePermission,
+  createRole,
+  getRole,
+  listRoles,
+  deleteRole,
 
   // analytics
 

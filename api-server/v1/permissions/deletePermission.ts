@@ -1,0 +1,41 @@
+import * as z from "zod";
+import { MANAGED } from "../../domain/managed/things.ts";
+import { deleteHeld } from "../../domain/permissions/many-holders.ts";
+import { permissionNotFound } from "../../domain/refusals/not-found.ts";
+import { onRbac } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { findPermission } from "../../store/permissions.ts";
+import { Empty } from "../schemas.ts";
+import { PermissionId } from "./schemas.ts";
+
+const Body = z.object({ permissionId: PermissionId });
+type Body = z.output<typeof Body>;
+
+const needed = { deletePermission: onRbac("delete_permission") };
+
+export const deletePermission = defineV1Procedure({
+  path: "permissions.deletePermission",
+  method: "POST",
+  successor: "permissions.deletePermission",
+  effect: "change",
+  summary: "Delete a permission",
+  description: "Every key and every role that has it loses it, and its slug is free again. This cannot be undone.",
+  permissions: needed,
+  errors: ["permission_not_found", "managed_elsewhere"],
+  input: Body,
+  answer: Empty,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+  const { body, caller, deps } = call;
+  call.require(needed.deletePermission);
+  const { permissionId } = body;
+  const { workspaceId } = caller;
+  const row = await findPermission(deps.db, { workspaceId, permission: permissionId });
+  // A slug is found too, which is no id here.
+  if (row?.id !== permissionId) throw permissionNotFound(permissionId);
+  await deleteHeld(call, MANAGED.permission, { workspaceId, which: permissionId });
+  return {};
+}

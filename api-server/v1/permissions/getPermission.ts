@@ -1,0 +1,35 @@
+import * as z from "zod";
+import { permissionNotFound } from "../../domain/refusals/not-found.ts";
+import { onRbac } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { findPermission } from "../../store/permissions.ts";
+import { PermissionAnswer, PermissionId, toPermissionAnswer } from "./schemas.ts";
+
+const Query = z.object({ permissionId: PermissionId });
+type Query = z.output<typeof Query>;
+
+const needed = { readPermission: onRbac("read_permission") };
+
+export const getPermission = defineV1Procedure({
+  path: "permissions.getPermission",
+  method: "GET",
+  successor: "permissions.getPermission",
+  effect: "read",
+  summary: "Read a permission",
+  description: "By its id.",
+  permissions: needed,
+  errors: ["permission_not_found"],
+  input: Query,
+  answer: PermissionAnswer,
+  handle,
+});
+
+async function handle({ body, caller, deps, require }: Call<Query, typeof needed>): Promise<PermissionAnswer> {
+  require(needed.readPermission);
+  const { permissionId } = body;
+  const row = await findPermission(deps.db, { workspaceId: caller.workspaceId, permission: permissionId });
+  // A slug is found too, which is no id here.
+  if (row?.id !== permissionId) throw permissionNotFound(permissionId);
+  return toPermissionAnswer(row);
+}

@@ -1,0 +1,30 @@
+import * as z from "zod";
+import { onRbac } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { listPermissions as listRows } from "../../store/permissions.ts";
+import { PermissionAnswer, ROWS_MAX, tooManyRows, toPermissionAnswer } from "./schemas.ts";
+
+const needed = { readPermission: onRbac("read_permission") };
+
+export const listPermissions = defineV1Procedure({
+  path: "permissions.listPermissions",
+  method: "GET",
+  successor: "permissions.listPermissions",
+  effect: "read",
+  summary: "List the permissions",
+  description: "All of them, in the order of their ids. A workspace with more than 10,000 is refused: v2 has pages.",
+  permissions: needed,
+  errors: ["precondition_failed"],
+  input: z.object({}),
+  answer: z.array(PermissionAnswer),
+  handle,
+});
+
+async function handle({ caller, deps, require }: Call<unknown, typeof needed>): Promise<PermissionAnswer[]> {
+  require(needed.readPermission);
+  const page = { workspaceId: caller.workspaceId, cursor: "", rowsMax: ROWS_MAX + 1 };
+  const rows = await listRows(deps.db, page);
+  if (rows.length > ROWS_MAX) throw tooManyRows("permissions", "permissions.listPermissions");
+  return rows.map(toPermissionAnswer);
+}

@@ -1,0 +1,99 @@
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import type { PermissionRow } from "../../store/permissions.ts";
+import type { RoleRow } from "../../store/roles.ts";
+
+/* The fields that the procedures of permissions.* share (api-v1.md section 10). */
+
+/** A name or a slug. */
+export const PermissionIdentifier = z
+  .string()
+  .min(3)
+  .max(256)
+  .regex(/^[A-Za-z0-9_.:-]+$/)
+  .meta({ examples: ["documents.read"] });
+
+const SLUG_MAX = 128;
+
+export const PermissionSlug = PermissionIdentifier.max(SLUG_MAX).describe(
+  "What keys are asked for; unique in the workspace, case-insensitive.",
+);
+
+export const RoleName = z
+  .string()
+  .min(3)
+  .max(128)
+  .describe("Unique in the workspace, case-insensitive.")
+  .meta({ examples: ["editor"] });
+
+export const Description = z
+  .string()
+  .max(256)
+  .regex(/^(?:[\s\S]{3,})?$/)
+  .describe("What it is for: no text, or at least three characters.")
+  .meta({ examples: ["May read every document."] });
+
+const DescriptionAnswer = z
+  .string()
+  .describe("What it is for, in words.")
+  .meta({ examples: ["May read every document."] });
+
+export const PermissionId = z
+  .string()
+  .min(1)
+  .max(255)
+  .describe("Id of the permission.")
+  .meta({ examples: ["perm_4jKm6Np8Qr1St3Uv"] });
+
+export const RoleId = z
+  .string()
+  .min(1)
+  .max(255)
+  .describe("Id of the role.")
+  .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] });
+
+export const PermissionAnswer = z.object({
+  id: PermissionId,
+  name: z
+    .string()
+    .describe("Its name.")
+    .meta({ examples: ["documents.read"] }),
+  slug: z
+    .string()
+    .describe("What keys are asked for.")
+    .meta({ examples: ["documents.read"] }),
+  description: DescriptionAnswer.optional(),
+});
+export type PermissionAnswer = z.output<typeof PermissionAnswer>;
+
+export const RoleAnswer = z.object({
+  id: RoleId,
+  name: z
+    .string()
+    .describe("Its name.")
+    .meta({ examples: ["editor"] }),
+  description: DescriptionAnswer.optional(),
+});
+export type RoleAnswer = z.output<typeof RoleAnswer>;
+
+export const toPermissionAnswer = ({ id, name, slug, description }: PermissionRow): PermissionAnswer => ({
+  id,
+  name,
+  slug,
+  ...(description === null ? {} : { description }),
+});
+
+export const toRoleAnswer = ({ id, name, description }: RoleRow): RoleAnswer => ({
+  id,
+  name,
+  ...(description === null ? {} : { description }),
+});
+
+/** The lists of v1 have no pages. What is longer is refused rather than cut, because a caller could not see the cut. */
+export const ROWS_MAX = 10_000;
+
+export const tooManyRows = (noun: string, successor: string): PublicError =>
+  new PublicError(
+    "precondition_failed",
+    `The workspace has more than ${ROWS_MAX} ${noun}, and this list has no pages. Use ${successor} of v2.`,
+  );
