@@ -63,6 +63,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/workspace/enable.ts")).workspaceEnable,
   },
   {
+    name: "workspace update",
+    summary: "change what a workspace may use of the analytics procedures, and how long its usage can be asked for",
+    load: async () => (await import("./commands/workspace/update.ts")).workspaceUpdate,
+  },
+  {
     name: "workspace quota",
     summary: "limit the requests per minute that a workspace may send to the API",
     load: async () => (await import("./commands/workspace/quota.ts")).workspaceQuota,

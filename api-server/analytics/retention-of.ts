@@ -4,12 +4,12 @@ import { type AnalyticsRetention, DEFAULT_RETENTION } from "./retention.ts";
 
 /** For how long this workspace's usage can be asked for. */
 export async function retentionOf(db: Queryable, workspaceId: string): Promise<AnalyticsRetention> {
-  return withDefaults(await findRetention(db, { workspaceId }));
+  return completeRetention(await findRetention(db, { workspaceId }));
 }
 
 /** What has to be kept of all workspaces together: of each kind, the longest that any of them has, and at least the default. */
 export async function longestRetention(db: Queryable): Promise<AnalyticsRetention> {
-  const longest = withDefaults(await findLongestRetention(db));
+  const longest = completeRetention(await findLongestRetention(db));
   const { ratelimits } = DEFAULT_RETENTION;
   return {
     verifications: Math.max(longest.verifications, DEFAULT_RETENTION.verifications),
@@ -23,7 +23,8 @@ export async function longestRetention(db: Queryable): Promise<AnalyticsRetentio
   };
 }
 
-function withDefaults(row: RetentionRow | undefined): AnalyticsRetention {
+/** What is null has its default. */
+export function completeRetention(row: RetentionRow | undefined): AnalyticsRetention {
   const { verifications, ratelimits } = DEFAULT_RETENTION;
   return {
     verifications: row?.verifications_days ?? verifications,

@@ -119,3 +119,80 @@ describe("workspace disable, enable and quota", () => {
     );
   });
 });
+
+describe("workspace update", () => {
+  const DEFAULTS = {
+    analytics: true,
+    queryRows: 10_000,
+    querySeconds: 10,
+    queryMemoryMb: 1000,
+    answerMib: 4,
+    queriesPerHour: 1000,
+    querySecondsPerHour: 1800,
+    verificationsDays: 30,
+    ratelimitsDays: 30,
+    ratelimitsMinuteDays: 7,
+    ratelimitsHourDays: 30,
+    ratelimitsDayDays: 100,
+    ratelimitsMonthDays: 1095,
+  };
+
+  test("shows what is in force, changes what is given, and nothing when repeated", async () => {
+    const { workspaceId } = await cli.json("workspace create --name measured");
+    const named = { workspaceId, name: "measured" };
+    expect(await cli.json("workspace update --workspace measured")).toEqual({ ...named, ...DEFAULTS });
+    const change = "--analytics off --query-rows 5 --query-memory-mb 2000 --queries-per-hour 0 --verifications-days 90";
+    const changed = {
+      ...named,
+      ...DEFAULTS,
+      analytics: false,
+      queryRows: 5,
+      queryMemoryMb: 2000,
+      queriesPerHour: 0,
+      verificationsDays: 90,
+    };
+    expect(await cli.json(`workspace update --workspace measured ${change}`)).toEqual(changed);
+    expect(await cli.json(`workspace update --workspace ${workspaceId} ${change}`)).toEqual(changed);
+    const back = "--analytics on --query-rows default --query-memory-mb default --queries-per-hour default";
+    expect(await cli.json(`workspace update --workspace measured ${back}`)).toEqual({
+      ...named,
+      ...DEFAULTS,
+      verificationsDays: 90,
+    });
+    expect(await eventsOf("measured")).toEqual([
+      `Updated workspace ${workspaceId}: analytics enabled true, analytics rows_max default, analytics memory_bytes_max default, analytics queries_per_hour default`,
+      `Updated workspace ${workspaceId}: analytics enabled false, analytics rows_max 5, analytics memory_bytes_max 2000000000, analytics queries_per_hour 0, analytics verifications_days 90`,
+      `Created workspace ${workspaceId}`,
+    ]);
+  });
+
+  test("shows a person one setting a line", async () => {
+    const { out } = await cli.run("workspace update --workspace acme --ratelimits-day-days 10");
+    expect(out).toContain("analytics               on");
+    expect(out).toContain("ratelimits-day-days     10");
+  });
+
+  test.each([
+    ["query-rows", "0", "1 to 100000"],
+    ["query-rows", "100001", "1 to 100000"],
+    ["query-seconds", "31", "1 to 30"],
+    ["query-seconds", "0.5", "1 to 30"],
+    ["query-memory-mb", "15", "16 to 64000"],
+    ["answer-mib", "65", "1 to 64"],
+    ["queries-per-hour", "-1", "0 to 1000000000"],
+    ["query-seconds-per-hour", "many", "0 to 1000000000"],
+    ["verifications-days", "0", "1 to 3650"],
+    ["ratelimits-month-days", "3651", "1 to 3650"],
+  ])("--%s %s is refused", async (option, text, range) => {
+    const [from, to] = range.split(" to ");
+    expect(await cli.failure(`workspace update --workspace acme --${option}=${text}`, 2)).toContain(
+      `--${option} wants a whole number from ${from} to ${to}, or default, got "${text}"`,
+    );
+  });
+
+  test("needs an existing workspace", async () => {
+    expect(await cli.failure("workspace update", 2)).toContain("--workspace is missing");
+    expect(await cli.failure("workspace update --workspace nobody", 1)).toContain("there is no workspace nobody");
+    expect(await cli.failure("workspace update --workspace acme --analytics maybe", 2)).toContain("wants on or off");
+  });
+});

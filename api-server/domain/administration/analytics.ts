@@ -1,0 +1,42 @@
+import {
+  type AnalyticsSettingsRow,
+  findAnalyticsSettings,
+  putAnalyticsSettings,
+} from "../../store/analytics-limits.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { lockWorkspace } from "../../store/workspaces.ts";
+import { type AnalyticsSettings, completeSettings, NOTHING_SET } from "../analytics/settings.ts";
+import { type Administrator, insertAdministration } from "./administrator.ts";
+
+/** The longest that usage can be kept, days: more than the months that are kept by default. */
+export const RETENTION_DAYS_MAX = 3_650;
+
+/** null sets the default again. */
+export type AnalyticsChange = Partial<AnalyticsSettingsRow>;
+
+/**
+ * Changes what a workspace may use of the analytics procedures, and returns what is then in force. Writes nothing when nothing changes. Throws when
+ * there is no such workspace.
+ */
+export async function changeAnalytics(
+  administrator: Administrator,
+  { workspaceId, change }: { workspaceId: string; change: AnalyticsChange },
+): Promise<AnalyticsSettings> {
+  return inTransaction(administrator, async (tx) => {
+    const workspace = await lockWorkspace(tx, { workspaceId });
+    if (workspace === undefined) throw new Error(`workspace ${workspaceId} was deleted meanwhile`);
+    const before = (await findAnalyticsSettings(tx, { workspaceId })) ?? NOTHING_SET;
+    const row = { ...before, ...change };
+    const changed = (Object.keys(row) as (keyof AnalyticsSettingsRow)[]).filter((name) => row[name] !== before[name]);
+    if (changed.length === 0) return completeSettings(before);
+    await putAnalyticsSettings(tx, { workspaceId, row });
+    await insertAdministration(tx, administrator, workspaceId, [
+      {
+        event: "workspace.update",
+        description: `Updated workspace ${workspaceId}: ${changed.map((name) => `analytics ${name} ${row[name] ?? "default"}`).join(", ")}`,
+        targets: [{ type: "workspace", id: workspaceId, name: workspace.name }],
+      },
+    ]);
+    return completeSettings(row);
+  });
+}

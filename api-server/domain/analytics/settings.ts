@@ -1,0 +1,54 @@
+import type { VisibleFrom } from "../../analytics/contract.ts";
+import { type AnalyticsRetention, daysKept, keptFromMs } from "../../analytics/retention.ts";
+import { completeRetention } from "../../analytics/retention-of.ts";
+import type { AnalyticsOf, Bucket } from "../../analytics/tables.ts";
+import { type AnalyticsSettingsRow, findAnalyticsSettings } from "../../store/analytics-limits.ts";
+import type { Queryable } from "../../store/queryable.ts";
+import { type AnalyticsLimits, completeLimits } from "./limits.ts";
+
+/** What holds for the analytics of a workspace. */
+export interface AnalyticsSettings {
+  /** false: its queries are refused; events are kept all the same. */
+  readonly enabled: boolean;
+  readonly limits: AnalyticsLimits;
+  readonly retention: AnalyticsRetention;
+}
+
+/** Read for each query, so that a change is in force at once in every replica. */
+export const analyticsSettingsOf = async (db: Queryable, workspaceId: string): Promise<AnalyticsSettings> =>
+  completeSettings((await findAnalyticsSettings(db, { workspaceId })) ?? NOTHING_SET);
+
+export const NOTHING_SET: AnalyticsSettingsRow = {
+  enabled: true,
+  rows_max: null,
+  timeout_ms: null,
+  memory_bytes_max: null,
+  answer_bytes_max: null,
+  queries_per_hour: null,
+  run_ms_per_hour: null,
+  verifications_days: null,
+  ratelimits_days: null,
+  ratelimits_minute_days: null,
+  ratelimits_hour_days: null,
+  ratelimits_day_days: null,
+  ratelimits_month_days: null,
+};
+
+export const completeSettings = (row: AnalyticsSettingsRow): AnalyticsSettings => ({
+  enabled: row.enabled,
+  limits: completeLimits({
+    rowsMax: row.rows_max,
+    timeoutMs: row.timeout_ms,
+    memoryBytesMax: row.memory_bytes_max,
+    answerBytesMax: row.answer_bytes_max,
+    queriesPerHour: row.queries_per_hour,
+    runMsPerHour: row.run_ms_per_hour,
+  }),
+  retention: completeRetention(row),
+});
+
+/** From which instant on a workspace sees the rows of each table. */
+export function visibleFrom(retention: AnalyticsRetention, of: AnalyticsOf, nowMs: number): VisibleFrom {
+  const from = (bucket: Bucket | undefined): number => keptFromMs(daysKept(retention, of, bucket), nowMs);
+  return { raw: from(undefined), minute: from("minute"), hour: from("hour"), day: from("day"), month: from("month") };
+}

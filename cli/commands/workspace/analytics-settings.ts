@@ -1,0 +1,101 @@
+import { type AnalyticsRetention, DEFAULT_RETENTION, daysKept } from "../../../api-server/analytics/retention.ts";
+import type { AnalyticsOf, Bucket } from "../../../api-server/analytics/tables.ts";
+import { type AnalyticsChange, RETENTION_DAYS_MAX } from "../../../api-server/domain/administration/analytics.ts";
+import { ANALYTICS_LIMITS, type AnalyticsLimits } from "../../../api-server/domain/analytics/limits.ts";
+import type { AnalyticsSettings } from "../../../api-server/domain/analytics/settings.ts";
+import { parseWhole } from "../../values.ts";
+
+/*
+ * What an administrator can set of a workspace's analytics: each setting is one row of a table, and the options, what they hold and what is printed
+ * are made from it.
+ */
+
+export interface AnalyticsSetting {
+  /** Of the option, without its dashes, and in camel case of the machine form. */
+  readonly option: string;
+  readonly help: string;
+  readonly column: keyof AnalyticsChange;
+  /** Of the option's number. */
+  readonly min: number;
+  readonly max: number;
+  readonly byDefault: number;
+  /** How much of what is stored the option's 1 is. */
+  readonly unit: number;
+  /** What is in force, as stored. */
+  readonly value: (settings: AnalyticsSettings) => number;
+}
+
+const limit = (
+  option: string,
+  help: string,
+  { column, of, unit = 1 }: { column: keyof AnalyticsChange; of: keyof AnalyticsLimits; unit?: number },
+): AnalyticsSetting => {
+  const { byDefault, min, max } = ANALYTICS_LIMITS[of];
+  const bounds = { byDefault: byDefault / unit, min: Math.ceil(min / unit), max: Math.floor(max / unit) };
+  return { option, help, column, unit, ...bounds, value: ({ limits }) => limits[of] };
+};
+
+const retention = (
+  option: string,
+  help: string,
+  { column, of, bucket }: { column: keyof AnalyticsChange; of: AnalyticsOf; bucket?: Bucket },
+): AnalyticsSetting => {
+  const days = (kept: AnalyticsRetention): number => daysKept(kept, of, bucket);
+  const bounds = { byDefault: days(DEFAULT_RETENTION), min: 1, max: RETENTION_DAYS_MAX };
+  return { option, help, column, unit: 1, ...bounds, value: (settings) => days(settings.retention) };
+};
+
+const MIB = 1024 * 1024;
+
+export const ANALYTICS_SETTINGS: readonly AnalyticsSetting[] = [
+  limit("query-rows", "rows of a query's answer", { column: "rows_max", of: "rowsMax" }),
+  limit("query-seconds", "how long a query may run", { column: "timeout_ms", of: "timeoutMs", unit: 1000 }),
+  limit("query-memory-mb", "memory of a query, MB", {
+    column: "memory_bytes_max",
+    of: "memoryBytesMax",
+    unit: 1_000_000,
+  }),
+  limit("answer-mib", "size of a query's answer, MiB", { column: "answer_bytes_max", of: "answerBytesMax", unit: MIB }),
+  limit("queries-per-hour", "queries in an hour, 0 refuses every one", {
+    column: "queries_per_hour",
+    of: "queriesPerHour",
+  }),
+  limit("query-seconds-per-hour", "how long all queries of an hour may run together", {
+    column: "run_ms_per_hour",
+    of: "runMsPerHour",
+    unit: 1000,
+  }),
+  retention("verifications-days", "days that verifications can be asked for", {
+    column: "verifications_days",
+    of: "verifications",
+  }),
+  retention("ratelimits-days", "days that single decisions of rate limits can be asked for", {
+    column: "ratelimits_days",
+    of: "ratelimits",
+  }),
+  retention("ratelimits-minute-days", "the same for their counts per minute", {
+    column: "ratelimits_minute_days",
+    of: "ratelimits",
+    bucket: "minute",
+  }),
+  retention("ratelimits-hour-days", "the same for their counts per hour", {
+    column: "ratelimits_hour_days",
+    of: "ratelimits",
+    bucket: "hour",
+  }),
+  retention("ratelimits-day-days", "the same for their counts per day", {
+    column: "ratelimits_day_days",
+    of: "ratelimits",
+    bucket: "day",
+  }),
+  retention("ratelimits-month-days", "the same for their counts per month", {
+    column: "ratelimits_month_days",
+    of: "ratelimits",
+    bucket: "month",
+  }),
+];
+
+/** Reads the text of an option: a number of its unit, or `default`, which is stored as null. */
+export function readAnalyticsSetting({ option, min, max, unit }: AnalyticsSetting, text: string): number | null {
+  return text === "default" ? null : parseWhole(option, text, { min, max, or: "default" }) * unit;
+}

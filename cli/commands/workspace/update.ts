@@ -1,0 +1,77 @@
+import { type AnalyticsChange, changeAnalytics } from "../../../api-server/domain/administration/analytics.ts";
+import type { AnalyticsSettings } from "../../../api-server/domain/analytics/settings.ts";
+import type { WorkspaceRow } from "../../../api-server/store/workspaces.ts";
+import { withWorkspace } from "../../administration.ts";
+import { defineCommand, type OptionRow } from "../../command.ts";
+import { type Fields, objectShape } from "../../fields.ts";
+import { database, json, namedWorkspace } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { parseSwitch } from "../../values.ts";
+import { ANALYTICS_SETTINGS, readAnalyticsSetting } from "./analytics-settings.ts";
+
+interface Shown extends Pick<WorkspaceRow, "id" | "name"> {
+  readonly settings: AnalyticsSettings;
+}
+
+const camelCase = (option: string): string => option.replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
+
+const fields: Fields<Shown> = [
+  { name: "workspaceId", title: "id", value: (row) => row.id },
+  { name: "name", title: "name", value: (row) => row.name },
+  {
+    name: "analytics",
+    title: "analytics",
+    value: ({ settings }) => settings.enabled,
+    text: ({ settings }) => (settings.enabled ? "on" : "off"),
+  },
+  ...ANALYTICS_SETTINGS.map(({ option, unit, value }) => ({
+    name: camelCase(option),
+    title: option,
+    value: ({ settings }: Shown) => value(settings) / unit,
+  })),
+];
+
+/** An option for each setting. */
+const settingOptions: Readonly<Record<string, OptionRow>> = Object.fromEntries(
+  ANALYTICS_SETTINGS.map(({ option, help, byDefault, min, max }): [string, OptionRow] => [
+    option,
+    { type: "string", placeholder: "N|default", help: `${help}; ${min} to ${max}, ${byDefault} by default` },
+  ]),
+);
+
+export const workspaceUpdate = defineCommand({
+  name: "workspace update",
+  summary: "change what a workspace may use of the analytics procedures, and how long its usage can be asked for",
+  description:
+    "Options that are left out keep their value; without any, the command shows what is in force. A change is in force for the next query. Usage that was dropped does not come back with a longer retention.",
+  options: {
+    workspace: namedWorkspace,
+    analytics: {
+      type: "string",
+      placeholder: "on|off",
+      help: "whether usage can be queried; it is counted in either case",
+    },
+    ...settingOptions,
+    ...database,
+    json,
+  },
+  answer: objectShape(fields),
+  run: async (options, io) => {
+    const given: Readonly<Record<string, string | boolean | undefined>> = options;
+    const change: AnalyticsChange = Object.assign(
+      {},
+      options.analytics === undefined ? {} : { enabled: parseSwitch("analytics", options.analytics) },
+      ...ANALYTICS_SETTINGS.map((setting) => {
+        const text = given[setting.option];
+        return typeof text === "string" ? { [setting.column]: readAnalyticsSetting(setting, text) } : {};
+      }),
+    );
+    const row = await withWorkspace(options, async (administrator, { id, name }) => ({
+      id,
+      name,
+      settings: await changeAnalytics(administrator, { workspaceId: id, change }),
+    }));
+    printOne(io, options, { fields, row });
+    return 0;
+  },
+});
