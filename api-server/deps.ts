@@ -5,6 +5,7 @@ import type { LineSink } from "../edge/events/contract.ts";
 import type { PodReports } from "../edge/pods/contract.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import type { Rarely } from "../edge/rarely.ts";
+import type { AnalyticsStore } from "./analytics/contract.ts";
 import type { CreditService } from "./credits/service.ts";
 import type { KeyVault } from "./key-vault.ts";
 
@@ -18,6 +19,8 @@ export interface Deps {
   readonly credits: CreditService;
   readonly events: LineSink;
   readonly pods: PodReports;
+  /** What is asked about usage. */
+  readonly analytics: Pick<AnalyticsStore, "countVerifications">;
   /** undefined without encryption keys: then no key is recoverable. */
   readonly keyVault: KeyVault | undefined;
   readonly log: Logger;

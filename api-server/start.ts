@@ -137,6 +137,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
 
   const nowMs = Date.now;
   const credits = createCreditService({ db, store: edge.credits, nowMs, log });
+  const analytics = new PostgresAnalytics({ db, nowMs, log, metrics });
   let url = "";
   const deps: Deps = {
     db,
@@ -146,6 +147,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     credits,
     events: edge.sink,
     pods: edge.pods,
+    analytics,
     keyVault: config.encryptionKeys && createKeyVault(config.encryptionKeys, { randomBytes }),
     log,
     rarely: new Rarely(),
@@ -170,7 +172,6 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
   });
   running.app = app;
   running.drainRequests = prepareDrain(app.server);
-  const analytics = new PostgresAnalytics({ db, nowMs, log, metrics });
   await analytics.maintain(nowMs());
   // If the store is unreachable, the loop for scripts loads them later.
   await atMost(SCRIPTS_WAIT_MS, edge.loadScripts());

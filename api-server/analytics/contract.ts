@@ -1,5 +1,6 @@
 import type { Closeable } from "../../edge/closeable.ts";
 import type { TakenEvents } from "../../edge/events/contract.ts";
+import type { CountQuestion, UsageCount } from "./counts.ts";
 import type { Bucket, ColumnType } from "./tables.ts";
 
 /*
@@ -104,6 +105,8 @@ export interface AnalyticsStore extends Closeable {
   maintain(nowMs: number): Promise<boolean>;
   /** @throws QueryRefused, and the signal's reason when it is aborted. */
   query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer>;
+  /** Rows in the order of the question, at most `rowsMax` of them. @throws QueryRefused, for no other reason than `timeout` and `unavailable`. */
+  countVerifications(question: CountQuestion): Promise<readonly UsageCount[]>;
 }
 
 export interface QueryRun {

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import { pino } from "pino";
+import { Registry } from "prom-client";
 import { makeId } from "../../core/ids.ts";
 import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
 import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
@@ -9,6 +10,7 @@ import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
 import { Rarely } from "../../edge/rarely.ts";
 import { createTestDatabase } from "../../test/harness/postgres.ts";
+import { PostgresAnalytics } from "../analytics/postgres/store.ts";
 import { type AppOptions, buildApp } from "../app.ts";
 import { createCreditService } from "../credits/postgres-credits.ts";
 import type { Deps } from "../deps.ts";
@@ -16,7 +18,7 @@ import { createKeyVault } from "../key-vault.ts";
 import { createPool } from "../store/pool.ts";
 import { createPostgresSource } from "../store/records.ts";
 import { insertRootKey } from "../store/root-keys.ts";
-import { insertWorkspace } from "../store/workspaces.ts";
+import { insertWorkspace, listWorkspaceIds } from "../store/workspaces.ts";
 import { isOfV1, requestOf } from "./request.ts";
 
 export interface Workspace {
@@ -58,6 +60,8 @@ export interface TestApp {
   data(path: string, body: unknown, options?: CallOptions): Promise<any>;
   /** A root key with these permissions, in the first workspace unless another one is named. */
   rootKey(permissions: readonly string[], options?: RootKeyOptions): Promise<string>;
+  /** Stores the events of everything that was called so far, and brings the aggregated tables up to date. */
+  ingest(): Promise<void>;
   /** Another workspace. */
   makeWorkspace(): Promise<Workspace>;
   /** Events of the audit log of a workspace, oldest first. */
@@ -110,6 +114,7 @@ export async function buildTestApp(
   await beat();
   const heart = setInterval(() => void beat(), HEARTBEAT_MS);
 
+  const analytics = new PostgresAnalytics({ db, nowMs, log, metrics: new Registry() });
   const base: Deps = {
     db,
     projection,
@@ -118,6 +123,7 @@ export async function buildTestApp(
     credits: createCreditService({ db, store: edge.credits, nowMs, log }),
     events: edge.sink,
     pods: edge.pods,
+    analytics,
     keyVault: createKeyVault([{ id: "test", secret: randomBytes(32) }], { randomBytes }),
     log,
     rarely: new Rarely(),
@@ -143,6 +149,17 @@ export async function buildTestApp(
       createdAt: nowMs(),
     });
     return key;
+  }
+
+  async function ingest(): Promise<void> {
+    await edge.sink.flush();
+    await analytics.maintain(nowMs());
+    for (const workspaceId of await listWorkspaceIds(db)) {
+      const take = () =>
+        edge.events.take(workspaceId, async (events) => void (await analytics.ingest(events, nowMs())));
+      while ((await take()).entries > 0);
+    }
+    while (await analytics.rollUp());
   }
 
   async function makeWorkspace(): Promise<Workspace> {
@@ -212,6 +229,7 @@ export async function buildTestApp(
     call,
     data,
     rootKey,
+    ingest,
     makeWorkspace,
     audit,
     stopHeartbeats: () => clearInterval(heart),

@@ -5,7 +5,9 @@ import { doubledMs } from "../../../core/backoff.ts";
 import type { TakenEvents } from "../../../edge/events/contract.ts";
 import { isAwayForAll } from "../../store/failures.ts";
 import type { AnalyticsStore, Ingested } from "../contract.ts";
+import type { CountQuestion, UsageCount } from "../counts.ts";
 import { longestRetention } from "../retention-of.ts";
+import { countVerifications } from "./count-verifications.ts";
 import { ingestPortion } from "./ingest.ts";
 import { keepPartitions } from "./maintain.ts";
 import { RollUpMetrics } from "./metrics.ts";
@@ -71,6 +73,10 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
   async maintain(nowMs: number): Promise<boolean> {
     await keepPartitions(this.#options.db, nowMs);
     return false;
+  }
+
+  countVerifications(question: CountQuestion): Promise<readonly UsageCount[]> {
+    return countVerifications(this.#options.db, question);
   }
 
   async close(): Promise<void> {}
