@@ -9,7 +9,8 @@ import { registerErrorPages } from "./plugins/error-pages.ts";
 import { createErrorSender, registerRefusals } from "./plugins/errors.ts";
 import { registerHealth } from "./plugins/health.ts";
 import { registerMetrics } from "./plugins/metrics.ts";
-import { registerOpenApi } from "./plugins/openapi.ts";
+import { buildOpenApi, registerOpenApi } from "./plugins/openapi.ts";
+import { buildV1OpenApi } from "./plugins/openapi-v1.ts";
 import { registerArrival, registerProcedures } from "./plugins/pipeline.ts";
 import { createRequestIds } from "./plugins/request-ids.ts";
 import { serveV1 } from "./plugins/serve-v1.ts";
@@ -73,7 +74,10 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   registerRefusals(app, sendError);
   registerHealth(app, options.health ?? (() => HEALTHY), observe);
   registerErrorPages(app, sendError);
-  registerOpenApi(app, procedures);
+  registerOpenApi(app, {
+    "/openapi.json": () => buildOpenApi(procedures),
+    "/v1/openapi.json": () => buildV1OpenApi(v1Procedures),
+  });
   registerDocsPage(app);
   const served = [...procedures.map(serveV2), ...v1Procedures.map(serveV1)];
   registerProcedures(app, { deps, deadlines, sendError, observe }, served);

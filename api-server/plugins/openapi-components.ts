@@ -145,8 +145,10 @@ const SERVICES: Readonly<Record<string, string>> = {
   keys: "Creating, changing and deleting keys, and deciding whether a key may be used now.",
   liveness: "Whether the server lives.",
   managed: "Which manifest manages an object.",
+  migrations: "Keys of another system that become keys of an API.",
   permissions: "Permissions and roles that keys hold.",
   policies: "What the sidecars in front of apps enforce.",
+  ratelimits: "Limits that do not belong to a key, and exceptions from them.",
   ratelimit: "Limits that do not belong to a key, and exceptions from them.",
 };
 

@@ -5,7 +5,7 @@ import type { JsonSchema } from "./json-schema.ts";
  */
 
 /** Which optional fields an example shows. */
-export type Extent = "required" | "all";
+type Extent = "required" | "all";
 
 /**
  * Returns a value that matches the schema; undefined when a part of it has no example. `components` resolves its references.
@@ -35,6 +35,16 @@ export function exampleOf(
     default:
       return undefined;
   }
+}
+
+/** The examples of a request: with every field, and, where that is less, with only what is required. */
+export function requestExamples(schema: JsonSchema, components: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  const [least, full] = [exampleOf(schema, components, "required"), exampleOf(schema, components, "all")];
+  if (JSON.stringify(least) === JSON.stringify(full)) return { full: { summary: "Whole", value: full } };
+  return {
+    full: { summary: "With every field", value: full },
+    least: { summary: "Only what is required", value: least },
+  };
 }
 
 function exampleOfObject(

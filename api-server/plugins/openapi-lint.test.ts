@@ -4,8 +4,10 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
+import { v1Procedures } from "../v1/index.ts";
 import { procedures } from "../v2/index.ts";
 import { buildOpenApi } from "./openapi.ts";
+import { buildV1OpenApi } from "./openapi-v1.ts";
 
 const run = promisify(execFile);
 
@@ -35,8 +37,11 @@ async function lint(document: object): Promise<Findings> {
   return JSON.parse(stdout) as Findings;
 }
 
-test("the linter of OpenAPI documents has nothing to say about ours", async () => {
-  const { totals, problems } = await lint(buildOpenApi(procedures));
+test.each([
+  { generation: "v2", document: buildOpenApi(procedures) },
+  { generation: "v1", document: buildV1OpenApi(v1Procedures) },
+])("the linter of OpenAPI documents has nothing to say about that of $generation", async ({ document }) => {
+  const { totals, problems } = await lint(document);
   expect(problems.map(({ ruleId, message, location }) => ({ ruleId, message, location }))).toEqual([]);
   expect(totals).toEqual({ errors: 0, warnings: 0, ignored: 0 });
 });

@@ -1,10 +1,9 @@
-import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
+import { gapFinder, schemaValidator } from "../test/openapi-checks.ts";
 import { procedures } from "../v2/index.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import { buildOpenApi } from "./openapi.ts";
-import { resolve } from "./openapi-examples.ts";
 
 interface Media {
   readonly schema: JsonSchema;
@@ -39,6 +38,7 @@ interface Document {
 // As a reader gets it.
 const document: Document = JSON.parse(JSON.stringify(buildOpenApi(procedures)));
 const { schemas } = document.components;
+const findGaps = gapFinder(schemas);
 
 const operations = procedures.map(({ path, errors }) => {
   const operation = document.paths[`/v2/${path}`]?.post;
@@ -54,35 +54,6 @@ const answerOf = ({ responses }: (typeof operations)[number]["operation"], statu
   if (shared === undefined) throw new Error(`${answer.$ref} is not there`);
   return shared;
 };
-
-/** Fields without a description and scalars without an example, below a schema. What is referred to is looked at by itself. */
-function findGaps(
-  schema: JsonSchema,
-  place: string,
-  { described = true, shown = false }: { described?: boolean; shown?: boolean } = {},
-): string[] {
-  const gaps: string[] = [];
-  const target = typeof schema.$ref === "string" ? resolve(schema.$ref, schemas) : schema;
-  if (!described && (schema.description ?? target.description) === undefined) gaps.push(`${place}: no description`);
-  if (target !== schema) return gaps;
-  // The example of a list or of an object serves for its parts too.
-  const parts = { shown: shown || schema.examples !== undefined };
-  if (isScalar(schema) && !parts.shown) gaps.push(`${place}: no example`);
-  for (const [name, member] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {
-    gaps.push(...findGaps(member, `${place}.${name}`, { ...parts, described: false }));
-  }
-  if (typeof schema.items === "object") gaps.push(...findGaps(schema.items as JsonSchema, `${place}[]`, parts));
-  for (const alternative of [schema.anyOf ?? schema.oneOf ?? []].flat() as JsonSchema[]) {
-    gaps.push(...findGaps(alternative, place, parts));
-  }
-  return gaps;
-}
-
-/** Texts and numbers; a schema that lists its values, or a boolean, says by itself what they look like. */
-function isScalar({ type, enum: values, const: value }: JsonSchema): boolean {
-  if (values !== undefined || value !== undefined) return false;
-  return [type].flat().some((one) => ["string", "integer", "number"].includes(String(one)));
-}
 
 describe("every field is described, and every scalar has an example", () => {
   test.each(operations)("of $path", ({ request, operation }) => {
@@ -101,11 +72,7 @@ describe("every field is described, and every scalar has an example", () => {
 });
 
 describe("examples", () => {
-  const ajv = new Ajv2020({ strict: false, validateFormats: false });
-  ajv.addSchema({ $id: "document", components: { schemas } });
-  /** References of the document lead out of the schema that is checked. */
-  const validator = (schema: JsonSchema) =>
-    ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"document#/components/')));
+  const validator = schemaValidator(schemas);
 
   test.each(operations)("of $path fit its schemas", ({ request, operation }) => {
     const isRequest = validator(request.schema);

@@ -15,7 +15,7 @@ import {
   QUOTA_HEADERS,
   SCHEMA_NAMES,
 } from "./openapi-components.ts";
-import { type Extent, exampleOf } from "./openapi-examples.ts";
+import { exampleOf, requestExamples } from "./openapi-examples.ts";
 import { ResponseMeta, successBody } from "./serve-v2.ts";
 
 /*
@@ -159,16 +159,7 @@ function operation(procedure: AnyProcedure, schemas: DocumentSchemas, common: Ki
 
 function requestContent({ body }: AnyProcedure, schemas: DocumentSchemas): JsonSchema {
   const schema = schemas.request(body);
-  const example = (extent: Extent) => exampleOf(schema, schemas.components(), extent);
-  const [least, full] = [example("required"), example("all")];
-  const examples =
-    JSON.stringify(least) === JSON.stringify(full)
-      ? { full: { summary: "Whole", value: full } }
-      : {
-          full: { summary: "With every field", value: full },
-          least: { summary: "Only what is required", value: least },
-        };
-  return { schema, examples };
+  return { schema, examples: requestExamples(schema, schemas.components()) };
 }
 
 function success(body: z.ZodType, schemas: DocumentSchemas, headers: JsonSchema): JsonSchema {
@@ -185,11 +176,13 @@ const serviceOf = ({ path }: AnyProcedure): string => path.slice(0, path.indexOf
 
 const byPath = (a: AnyProcedure, b: AnyProcedure): number => (a.path < b.path ? -1 : 1);
 
-/** Built when first requested, which most processes never see. */
-export function registerOpenApi(app: FastifyInstance, procedures: readonly AnyProcedure[]): void {
-  let text: string | undefined;
-  app.get("/openapi.json", (_request, reply) => {
-    text ??= JSON.stringify(buildOpenApi(procedures));
-    reply.type("application/json").send(text);
-  });
+/** Each document is built when it is first requested, which most processes never see. */
+export function registerOpenApi(app: FastifyInstance, documents: Readonly<Record<string, () => JsonSchema>>): void {
+  for (const [path, build] of Object.entries(documents)) {
+    let text: string | undefined;
+    app.get(path, (_request, reply) => {
+      text ??= JSON.stringify(build());
+      reply.type("application/json").send(text);
+    });
+  }
 }

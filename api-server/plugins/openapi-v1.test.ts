@@ -1,0 +1,109 @@
+import { describe, expect, test } from "vitest";
+import { gapFinder, schemaValidator } from "../test/openapi-checks.ts";
+import { v1Procedures } from "../v1/index.ts";
+import { V1_CODES, v1FailureOf } from "./errors-v1.ts";
+import type { JsonSchema } from "./json-schema.ts";
+import { buildV1OpenApi, operationIdOf } from "./openapi-v1.ts";
+
+interface Media {
+  readonly schema: JsonSchema;
+  readonly example?: unknown;
+  readonly examples?: Record<string, { value?: unknown; $ref?: string }>;
+}
+
+interface Answer {
+  readonly headers: Record<string, unknown>;
+  readonly content: { "application/json": Media };
+}
+
+interface Operation {
+  readonly operationId: string;
+  readonly deprecated: boolean;
+  readonly requestBody?: { content: { "application/json": Media } };
+  readonly parameters?: readonly {
+    name: string;
+    in: string;
+    required: boolean;
+    schema: JsonSchema;
+    description: string;
+  }[];
+  readonly responses: Record<string, Answer>;
+}
+
+// As a reader gets it.
+const document: {
+  readonly paths: Record<string, { get?: Operation; post?: Operation }>;
+  readonly components: { schemas: Record<string, JsonSchema>; examples: Record<string, { value: unknown }> };
+} = JSON.parse(JSON.stringify(buildV1OpenApi(v1Procedures)));
+
+const findGaps = gapFinder(document.components.schemas);
+const validator = schemaValidator(document.components.schemas);
+
+const operations = v1Procedures.map((procedure) => {
+  const url = `/v1/${procedure.path.replaceAll(/:(\w+)/g, "{$1}")}`;
+  const operation = document.paths[url]?.[procedure.method === "GET" ? "get" : "post"];
+  if (operation === undefined) throw new Error(`${procedure.path} is not in the document`);
+  return { path: procedure.path, procedure, operation };
+});
+
+describe.each(operations)("$path", ({ procedure, operation }) => {
+  const { path, method, errors, status = 200 } = procedure;
+  const request = operation.requestBody?.content["application/json"];
+  const success = operation.responses[status]?.content["application/json"];
+
+  test("is deprecated, and has an id by which clients can call it", () => {
+    expect(operation.deprecated).toBe(true);
+    expect(operation.operationId).toBe(operationIdOf(path));
+    expect(operation.operationId).toMatch(/^[a-zA-Z.]+$/);
+  });
+
+  test("takes a body or a query, and describes each field", () => {
+    expect(request !== undefined).toBe(method === "POST");
+    expect(operation.parameters !== undefined).toBe(method === "GET");
+    const gaps = (operation.parameters ?? []).flatMap(({ name, description, schema }) =>
+      findGaps({ properties: { [name]: { ...schema, description } } }, "query"),
+    );
+    expect([...gaps, ...findGaps(request?.schema ?? {}, "body"), ...findGaps(success?.schema ?? {}, "answer")]).toEqual(
+      [],
+    );
+  });
+
+  test("refuses no unknown field", () => {
+    expect(JSON.stringify(request?.schema ?? {})).not.toContain('"additionalProperties":false');
+  });
+
+  test("has examples that fit", () => {
+    for (const { value } of Object.values(request?.examples ?? {})) {
+      const isRequest = validator(request?.schema ?? {});
+      expect([value, isRequest(value), isRequest.errors]).toEqual([value, true, null]);
+    }
+    const isAnswer = validator(success?.schema ?? {});
+    expect([success?.example, isAnswer(success?.example), isAnswer.errors]).toEqual([success?.example, true, null]);
+  });
+
+  test("shows each of its errors under its status, and the headers of v1 on each answer", () => {
+    for (const kind of errors) {
+      const { status, code } = v1FailureOf(kind);
+      const media = operation.responses[status]?.content["application/json"];
+      expect(media?.examples?.[code], kind).toEqual({ $ref: `#/components/examples/${code}` });
+    }
+    for (const [status, { headers }] of Object.entries(operation.responses)) {
+      expect(Object.keys(headers), status).toEqual(
+        expect.arrayContaining(["Deprecation", "Link", "Sunset", "X-Request-Id"]),
+      );
+    }
+  });
+});
+
+test("operations have different ids", () => {
+  const ids = operations.map(({ operation }) => operation.operationId);
+  expect(ids).toEqual([...new Set(ids)]);
+});
+
+test("the examples of errors are as the server sends them", () => {
+  const isError = validator({ $ref: "#/components/schemas/ErrorResponse" });
+  expect(Object.keys(V1_CODES)).toEqual(expect.arrayContaining(Object.keys(document.components.examples)));
+  for (const [code, { value }] of Object.entries(document.components.examples)) {
+    expect([code, isError(value), isError.errors]).toEqual([code, true, null]);
+  }
+});

@@ -1,0 +1,53 @@
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import type { JsonSchema } from "../plugins/json-schema.ts";
+import { resolve } from "../plugins/openapi-examples.ts";
+
+/*
+ * What the tests ask of an OpenAPI document of either generation. `schemas` are those that the document shares.
+ */
+
+type Schemas = Readonly<Record<string, JsonSchema>>;
+
+/** Compiles a schema of the document. Its references lead out of the schema that is checked. */
+export function schemaValidator(schemas: Schemas): (schema: JsonSchema) => ValidateFunction {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema({ $id: "document", components: { schemas } });
+  return (schema) =>
+    ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"document#/components/')));
+}
+
+export const gapFinder =
+  (schemas: Schemas) =>
+  (schema: JsonSchema, place: string): string[] =>
+    findGaps(schemas, schema, place);
+
+/** Fields without a description and scalars without an example, below a schema. What is referred to is looked at by itself. */
+function findGaps(
+  schemas: Schemas,
+  schema: JsonSchema,
+  place: string,
+  { described = true, shown = false }: { described?: boolean; shown?: boolean } = {},
+): string[] {
+  const gaps: string[] = [];
+  const target = typeof schema.$ref === "string" ? resolve(schema.$ref, schemas) : schema;
+  if (!described && (schema.description ?? target.description) === undefined) gaps.push(`${place}: no description`);
+  if (target !== schema) return gaps;
+  // The example of a list or of an object serves for its parts too.
+  const parts = { shown: shown || schema.examples !== undefined };
+  if (isScalar(schema) && !parts.shown) gaps.push(`${place}: no example`);
+  for (const [name, member] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {
+    gaps.push(...findGaps(schemas, member, `${place}.${name}`, { ...parts, described: false }));
+  }
+  if (typeof schema.items === "object")
+    gaps.push(...findGaps(schemas, schema.items as JsonSchema, `${place}[]`, parts));
+  for (const alternative of [schema.anyOf ?? schema.oneOf ?? []].flat() as JsonSchema[]) {
+    gaps.push(...findGaps(schemas, alternative, place, parts));
+  }
+  return gaps;
+}
+
+/** Texts and numbers; a schema that lists its values, or a boolean, says by itself what they look like. */
+function isScalar({ type, enum: values, const: value }: JsonSchema): boolean {
+  if (values !== undefined || value !== undefined) return false;
+  return [type].flat().some((one) => ["string", "integer", "number"].includes(String(one)));
+}
