@@ -21,12 +21,15 @@ export interface Expected {
   readonly hidesIds?: true;
   /** Who holds the permission for nothing at all is refused before anything is read: that refusal names no id either. */
   readonly strangersLearnNoId?: true;
+  /** Of `needs` and `also`: those whose absence v1 reports as 403 UNAUTHORIZED (api-v1.md section 4). */
+  readonly refusedAsUnauthorized?: readonly string[];
 }
 
 const rbac = (action: string) => `rbac.*.${action}`;
 const api = (action: string) => `api.<apiId>.${action}`;
 const namespace = (action: string) => `ratelimit.<namespaceId>.${action}`;
 
+/** By path. Those of v1 are in `permissions-expected-v1.ts`. */
 export const EXPECTED: Readonly<Record<string, Expected>> = {
   "apis.createApi": { needs: ["api.*.create_api"] },
   "apis.getApi": { needs: [api("read_api")] },

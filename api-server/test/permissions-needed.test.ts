@@ -1,17 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { NeededPermission } from "../needed-permissions.ts";
-import { buildOpenApi } from "../plugins/openapi.ts";
-import { procedures } from "../v2/index.ts";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
-import { EXPECTED, type Expected } from "./permissions-expected.ts";
-import { absent, findReferences, type OpenApi, oneOfEach, valueIn, withValue } from "./references.ts";
-import { type SampleCall, sampleCallsOf } from "./sample-calls.ts";
+import { everyProcedure, everyReference, isSuccess, sampleCallsOf } from "./every-procedure.ts";
+import { type Expected, EXPECTED as V2_EXPECTED } from "./permissions-expected.ts";
+import { V1_EXPECTED } from "./permissions-expected-v1.ts";
+import { absent, oneOfEach, valueIn, withValue } from "./references.ts";
+import { isOfV1 } from "./request.ts";
+import type { SampleCall } from "./sample-calls.ts";
 import { makeThings, type Things } from "./things.ts";
 
 /*
  * Of every procedure there is: what it declares is what the interface promises, and what it does is what it declares. Each
  * call is tried without a root key, with each of the permissions missing, and with exactly those that it needs.
  */
+
+const EXPECTED: Readonly<Record<string, Expected>> = { ...V2_EXPECTED, ...V1_EXPECTED };
 
 let t: TestApp;
 beforeAll(async () => {
@@ -40,15 +43,21 @@ function withId(permission: string, call: SampleCall, id?: string): string | und
 const toText = ({ tuple, orFor }: NeededPermission): string =>
   orFor === undefined ? tuple : tuple.replace("*", `<${orFor}>`);
 
-describe.each(procedures.map(({ path }) => path))("%s", (path) => {
+/** The status and the title of a refusal; of v1 its code. */
+const refusalOf = ({ status, body: { error } }: Reply): unknown[] => [status, error?.title ?? error?.code];
+const detailOf = ({ body: { error } }: Reply): string => error.detail ?? error.message;
+
+describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen }) => {
   const expected = EXPECTED[path];
-  const declared = Object.values<NeededPermission>(
-    procedures.find((procedure) => procedure.path === path)?.permissions ?? {},
-  );
+  const refusals = isOfV1(path)
+    ? { unauthorized: "UNAUTHORIZED", forbidden: "INSUFFICIENT_PERMISSIONS" }
+    : { unauthorized: "Unauthorized", forbidden: "Forbidden" };
 
   test("declares what the interface promises", () => {
     if (expected === undefined) {
-      throw new Error(`${path} is not in api-server/test/permissions-expected.ts: say there what it needs`);
+      throw new Error(
+        `${path} is not in api-server/test/permissions-expected${isOfV1(path) ? "-v1" : ""}.ts: say there what it needs`,
+      );
     }
     const of = (conditional: boolean) =>
       new Set(declared.filter(({ when }) => (when !== undefined) === conditional).map(toText));
@@ -58,7 +67,7 @@ describe.each(procedures.map(({ path }) => path))("%s", (path) => {
   });
 
   test.each(Object.entries(sampleCallsOf(path)))("asks for exactly that: %s", async (circumstance, makeCall) => {
-    const { needs, also, hidesIds = false, strangersLearnNoId = false } = expected as Expected;
+    const { needs, also, hidesIds = false, strangersLearnNoId = false, refusedAsUnauthorized } = expected as Expected;
     const needed = [...needs, ...(also?.[circumstance] ?? [])];
     const things = await emptyWorkspace();
     const { workspaceId } = things;
@@ -66,8 +75,7 @@ describe.each(procedures.map(({ path }) => path))("%s", (path) => {
     const tryWith = async (permissions: readonly string[] | null): Promise<Reply> =>
       t.call(path, call.body, { rootKey: permissions === null ? null : await t.rootKey(permissions, { workspaceId }) });
 
-    const without = await tryWith(null);
-    expect([without.status, without.body.error.title]).toEqual([401, "Unauthorized"]);
+    if (!isOpen) expect(refusalOf(await tryWith(null))).toEqual([401, refusals.unauthorized]);
     for (const missing of needed) {
       const others = needed.filter((one) => one !== missing).map(withStar);
       const forOther = withId(missing, call, things.name("other")) ?? missing.replace("*", "some_id");
@@ -78,8 +86,9 @@ describe.each(procedures.map(({ path }) => path))("%s", (path) => {
           expect(refused.body.data).toEqual({ valid: false, code: "NOT_FOUND" });
           continue;
         }
-        expect([refused.status, refused.body.error?.title], `with ${held.join(", ")}`).toEqual([403, "Forbidden"]);
-        const { detail } = refused.body.error;
+        const code = refusedAsUnauthorized?.includes(missing) ? refusals.unauthorized : refusals.forbidden;
+        expect(refusalOf(refused), `with ${held.join(", ")}`).toEqual([403, code]);
+        const detail = detailOf(refused);
         expect(detail).toContain(withStar(missing));
         const learnsId = !hidesIds && (!strangersLearnNoId || held.includes(forOther));
         if (learnsId) expect(detail).toContain(withId(missing, call) ?? withStar(missing));
@@ -87,9 +96,9 @@ describe.each(procedures.map(({ path }) => path))("%s", (path) => {
       }
     }
     // None of the refusals has done what was refused.
-    const exact = await tryWith(needed.map(withStar));
+    const exact = await tryWith(isOpen ? null : needed.map(withStar));
     expect(exact.body.error).toBeUndefined();
-    expect(exact.status).toBe(200);
+    expect(isSuccess(exact)).toBe(true);
   });
 
   test.each(Object.entries(sampleCallsOf(path)))(
@@ -102,14 +111,16 @@ describe.each(procedures.map(({ path }) => path))("%s", (path) => {
       const held = [...needs, ...(also?.[circumstance] ?? [])].map((one) => withId(one, call) ?? withStar(one));
       const reply = await t.call(path, call.body, { rootKey: await t.rootKey(held, { workspaceId }) });
       expect(reply.body.error).toBeUndefined();
-      expect(reply.status).toBe(200);
+      expect(isSuccess(reply)).toBe(true);
     },
   );
 });
 
-const referencesByPath = findReferences(buildOpenApi(procedures) as unknown as OpenApi);
+const withRootKey = [...everyReference()].filter(([path]) =>
+  everyProcedure.some((one) => one.path === path && !one.isOpen),
+);
 
-describe.each([...referencesByPath])("%s", (path, references) => {
+describe.each(withRootKey)("%s", (path, references) => {
   const { lookedUpFirst = [] } = EXPECTED[path] ?? {};
   test("looks these up before it looks at permissions, and no others", async () => {
     const things = await emptyWorkspace();
@@ -134,6 +145,6 @@ describe.each([...referencesByPath])("%s", (path, references) => {
 });
 
 test("nothing is expected of a procedure that is not there", () => {
-  const paths = new Set<string>(procedures.map(({ path }) => path));
+  const paths = new Set<string>(everyProcedure.map(({ path }) => path));
   expect(Object.keys(EXPECTED).filter((path) => !paths.has(path))).toEqual([]);
 });

@@ -128,23 +128,36 @@ interface Schema {
   readonly oneOf?: readonly Schema[];
 }
 
+interface Operation {
+  readonly requestBody?: { readonly content: Record<string, { schema: Schema }> };
+  readonly parameters?: readonly { readonly name: string; readonly schema: Schema }[];
+}
+
 export interface OpenApi {
-  readonly paths: Readonly<
-    Record<
-      string,
-      { readonly post?: { readonly requestBody: { readonly content: Record<string, { schema: Schema }> } } }
-    >
-  >;
+  readonly paths: Readonly<Record<string, { readonly post?: Operation; readonly get?: Operation }>>;
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
+
+/** The path of a procedure at this address: `keys.getKey`, and of v1 `v1/keys.getKey`. */
+const pathAt = (url: string): string =>
+  url
+    .replace(/^\/(?:v2\/)?/, "")
+    .replaceAll("{", ":")
+    .replaceAll("}", "");
+
+/** What an operation takes: the schema of its body, or one of all its parameters. undefined for one that takes nothing. */
+function inputOf({ requestBody, parameters }: Operation): Schema | undefined {
+  if (requestBody !== undefined) return requestBody.content["application/json"]?.schema;
+  return parameters && { properties: Object.fromEntries(parameters.map(({ name, schema }) => [name, schema])) };
 }
 
 /** By path (`keys.getKey`): the fields that name objects. Throws for a text field with an unknown name. */
 export function findReferences({ paths, components }: OpenApi): Map<string, readonly Reference[]> {
   const byPath = new Map<string, readonly Reference[]>();
-  for (const [url, { post }] of Object.entries(paths)) {
-    const schema = post?.requestBody.content["application/json"]?.schema;
+  for (const [url, { post, get }] of Object.entries(paths)) {
+    const schema = inputOf(post ?? get ?? {});
     if (schema === undefined) continue;
-    const path = url.replace("/v2/", "");
+    const path = pathAt(url);
     const found = walk(schema, { path, name: "", at: "" });
     byPath.set(path, [...new Map(found.map((one) => [one.field, one])).values()]);
   }

@@ -21,7 +21,7 @@ const HOUR_MS = 3_600_000;
 const newHash = (): string => createHash("sha256").update(randomBytes(16)).digest("base64");
 
 /** A call about one key of an API. */
-const ofKey =
+export const ofKey =
   (
     rest: (things: Things) => object | Promise<object> = () => ({}),
     make: Readonly<Record<string, unknown>> = {},
@@ -31,14 +31,14 @@ const ofKey =
     return { body: { keyId, ...(await rest(things)) }, apiId };
   };
 
-const ofApi =
+export const ofApi =
   (rest: (things: Things) => object | Promise<object> = () => ({})): MakeCall =>
   async (things) => {
     const apiId = await things.api();
     return { body: { apiId, ...(await rest(things)) }, apiId };
   };
 
-const ofNamespace =
+export const ofNamespace =
   (rest: object = {}): MakeCall =>
   async (things) => {
     const { namespaceId, namespace } = await things.namespace();
@@ -50,7 +50,7 @@ const ofOverride: MakeCall = async (things) => {
   return { body: { namespace, identifier }, namespaceId };
 };
 
-const ofIdentity =
+export const ofIdentity =
   (rest: object = {}): MakeCall =>
   async (things) => {
     const { identityId, externalId } = await things.identity();
@@ -70,7 +70,7 @@ const recoverableKey: MakeCall = async (things) => {
 };
 
 /** A key of an API that stores encrypted copies. */
-const ofEncryptingApi =
+export const ofEncryptingApi =
   (rest: object, make: Readonly<Record<string, unknown>> = {}): MakeCall =>
   async (things) => {
     const apiId = await things.encryptingApi();
@@ -98,7 +98,10 @@ const ruleWithNamespace = (namespaceId: string) => ({
 });
 
 /** By path, and then by circumstance. The circumstances are those of `permissions-expected.ts`. */
-export const SAMPLE_CALLS: Readonly<Record<string, Readonly<Record<string, MakeCall>> & { always: MakeCall }>> = {
+export type SampleCalls = Readonly<Record<string, Readonly<Record<string, MakeCall>> & { always: MakeCall }>>;
+
+/** Those of v1 are in `sample-calls-v1.ts`; `sampleCallsOf` in `every-procedure.ts` finds those of either. */
+export const SAMPLE_CALLS: SampleCalls = {
   "apis.createApi": { always: async (things) => ({ body: { name: things.name("api") } }) },
   "apis.getApi": { always: ofApi() },
   "apis.updateApi": { always: ofApi((things) => ({ name: things.name("renamed") })) },
@@ -307,10 +310,3 @@ export const SAMPLE_CALLS: Readonly<Record<string, Readonly<Record<string, MakeC
     },
   },
 };
-
-/** The sample calls of a procedure. Throws when there are none; then add them here. */
-export function sampleCallsOf(path: string): Readonly<Record<string, MakeCall>> & { always: MakeCall } {
-  const calls = SAMPLE_CALLS[path];
-  if (calls === undefined) throw new Error(`${path} has no sample call: add one to api-server/test/sample-calls.ts`);
-  return calls;
-}

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { isOfV1, requestOf } from "../../api-server/test/request.ts";
 
 export interface Reply {
   readonly status: number;
@@ -9,8 +10,9 @@ export interface Reply {
 /** An api-server as its customer sees it. A call throws when there is no response. */
 export interface Api {
   readonly url: string;
+  /** A path such as `v1/apis.getApi` is one of v1. */
   call(path: string, body: unknown, rootKey?: string): Promise<Reply>;
-  /** The same for a success: throws when the status is not 200, else returns `data`. */
+  /** The same for a success: throws when the status is not 200 or 202, else returns `data`; of v1 the whole body. */
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   data(path: string, body: unknown, rootKey?: string): Promise<any>;
   /** The code that keys.verifyKey returns. */
@@ -26,17 +28,19 @@ export interface Api {
 /** A customer of the api-server at `url`; a call without a root key uses `ownRootKey`. */
 export function makeClient(url: string, ownRootKey: string): Api {
   const call = async (path: string, body: unknown, rootKey = ownRootKey): Promise<Reply> => {
-    const response = await fetch(`${url}/v2/${path}`, {
-      method: "POST",
+    const request = requestOf(path, body);
+    const response = await fetch(`${url}${request.url}`, {
+      method: request.method,
       headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
+      body: request.payload ?? null,
     });
     return { status: response.status, body: await response.json() };
   };
   const data: Api["data"] = async (path, body, rootKey) => {
     const reply = await call(path, body, rootKey);
-    if (reply.status !== 200) throw new Error(`${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`);
-    return reply.body.data;
+    if (reply.status !== 200 && reply.status !== 202)
+      throw new Error(`${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`);
+    return isOfV1(path) ? reply.body : reply.body.data;
   };
   const degradations: Api["degradations"] = async () => {
     const answer = await fetch(`${url}/readyz?verbose`);

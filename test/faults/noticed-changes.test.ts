@@ -1,15 +1,19 @@
 import { expect, test } from "vitest";
-import { procedures } from "../../api-server/v2/index.ts";
+import { everyProcedure } from "../../api-server/test/every-procedure.ts";
 import { NOTICED, UNNOTICED } from "./noticed-changes.ts";
+import { V1_NOTICED, V1_UNNOTICED } from "./noticed-changes-v1.ts";
 
 test("of every change it is said what pods notice of it, or why they cannot", () => {
-  const changes = procedures.filter(({ effect }) => effect === "change").map(({ path }) => path);
-  const listed = [...Object.keys(NOTICED), ...Object.keys(UNNOTICED)];
+  const noticed = { ...NOTICED, ...V1_NOTICED };
+  const changes = everyProcedure.filter(({ effect }) => effect === "change").map(({ path }) => path);
+  const listed = [noticed, UNNOTICED, V1_UNNOTICED].flatMap(Object.keys);
   const missing = changes.filter((path) => !listed.includes(path));
   if (missing.length > 0) {
-    throw new Error(`what pods notice of ${missing.join(", ")} is not said in test/faults/noticed-changes.ts`);
+    throw new Error(
+      `what pods notice of ${missing.join(", ")} is not said in test/faults/noticed-changes.ts, or noticed-changes-v1.ts`,
+    );
   }
   // Each in one of the two, and nothing that is no change.
   expect(listed.toSorted()).toEqual(changes.toSorted());
-  for (const [path, cases] of Object.entries(NOTICED)) expect(Object.keys(cases), path).not.toEqual([]);
+  for (const [path, cases] of Object.entries(noticed)) expect(Object.keys(cases), path).not.toEqual([]);
 });

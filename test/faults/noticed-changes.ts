@@ -44,6 +44,9 @@ export interface Ground {
 
 export type MakeNoticed = (ground: Ground) => Promise<NoticedChange>;
 
+/** By path, and of each by what is seen of it. */
+export type Noticed = Readonly<Record<string, Readonly<Record<string, MakeNoticed>>>>;
+
 const STATUS: Readonly<Record<Code, number>> = {
   VALID: 200,
   NOT_FOUND: 401,
@@ -66,7 +69,7 @@ export function verified(key: string, code: Code, permissions?: string): Answers
 }
 
 /** A key, the code that it has before the change, and the one after it. */
-const becomes =
+export const becomes =
   (
     before: Code,
     after: Code,
@@ -130,8 +133,8 @@ async function limitedKey({ things, apiId }: Ground) {
   };
 }
 
-/** By path, and of each by what is seen of it. */
-export const NOTICED: Readonly<Record<string, Readonly<Record<string, MakeNoticed>>>> = {
+/** Those of v1 are in `noticed-changes-v1.ts`. */
+export const NOTICED: Noticed = {
   "keys.createKey": {
     "the key is known": async ({ apiId }) => ({
       body: () => ({ apiId }),

@@ -12,6 +12,7 @@ import {
   type NoticedChange,
   verified,
 } from "./noticed-changes.ts";
+import { V1_NOTICED } from "./noticed-changes-v1.ts";
 import { type LocalApi, openSystem, type SpawnedApi, type System } from "./system.ts";
 
 /*
@@ -139,9 +140,9 @@ async function measure(
   }
 }
 
-describe.each(Object.entries(NOTICED))("%s", (path, cases) => {
+describe.each(Object.entries({ ...NOTICED, ...V1_NOTICED }))("%s", (path, cases) => {
   // A sidecar guards one API: where that is deleted it is a sidecar of its own, and there is one round.
-  const deletesApi = path === "apis.deleteApi";
+  const deletesApi = path.endsWith("apis.deleteApi");
 
   test.each(Object.entries(cases))("%s", async (_name, makeNoticed: MakeNoticed) => {
     const { ground, gate } = deletesApi ? await guardApi() : shared;

@@ -26,7 +26,7 @@ const sampleCall: Part = {
 const noticed: Part = {
   step: 6,
   file: "test/faults/noticed-changes.ts",
-  after: "export const NOTICED: Readonly<Record<string, Readonly<Record<string, MakeNoticed>>>> = {\n",
+  after: "export const NOTICED: Noticed = {\n",
   text: `  "apis.archiveApi": {
     "its keys are disabled": becomes("VALID", "DISABLED", async ({ things, apiId }) => {
       const { key } = await things.key({ apiId });

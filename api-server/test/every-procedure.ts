@@ -1,0 +1,59 @@
+import type { NeededPermission } from "../needed-permissions.ts";
+import { buildOpenApi } from "../plugins/openapi.ts";
+import { buildV1OpenApi } from "../plugins/openapi-v1.ts";
+import { isOpen } from "../procedure-v1.ts";
+import { v1Procedures } from "../v1/index.ts";
+import { procedures } from "../v2/index.ts";
+import type { Reply } from "./app.ts";
+import { findReferences, type OpenApi, type Reference } from "./references.ts";
+import { isOfV1 } from "./request.ts";
+import { type MakeCall, SAMPLE_CALLS } from "./sample-calls.ts";
+import { V1_SAMPLE_CALLS } from "./sample-calls-v1.ts";
+
+/*
+ * The procedures of both generations, for the tests that try each. A procedure of v1 is named `v1/apis.getApi` in their tables.
+ */
+
+export interface AProcedure {
+  readonly path: string;
+  readonly effect: "read" | "change";
+  readonly permissions: readonly NeededPermission[];
+  /** Needs no root key. */
+  readonly isOpen: boolean;
+}
+
+export const everyProcedure: readonly AProcedure[] = [
+  ...procedures.map(({ path, effect, permissions }) => ({
+    path,
+    effect,
+    permissions: Object.values<NeededPermission>(permissions),
+    isOpen: false,
+  })),
+  ...v1Procedures.map((procedure) => ({
+    path: `v1/${procedure.path}`,
+    effect: procedure.effect,
+    permissions: isOpen(procedure) ? [] : Object.values<NeededPermission>(procedure.permissions),
+    isOpen: isOpen(procedure),
+  })),
+];
+
+/** By path: the fields of its requests that name objects. */
+export const everyReference = (): Map<string, readonly Reference[]> =>
+  new Map([
+    ...findReferences(buildOpenApi(procedures) as unknown as OpenApi),
+    ...findReferences(buildV1OpenApi(v1Procedures) as unknown as OpenApi),
+  ]);
+
+/** The sample calls of a procedure. Throws when there are none; then add them there. */
+export function sampleCallsOf(path: string): Readonly<Record<string, MakeCall>> & { always: MakeCall } {
+  const [calls, file] = isOfV1(path)
+    ? [V1_SAMPLE_CALLS[path], "sample-calls-v1.ts"]
+    : [SAMPLE_CALLS[path], "sample-calls.ts"];
+  if (calls === undefined) throw new Error(`${path} has no sample call: add one to api-server/test/${file}`);
+  return calls;
+}
+
+/** The data of a success: v1 has no envelope. */
+export const dataOf = (path: string, { body }: Reply) => (isOfV1(path) ? body : body.data);
+
+export const isSuccess = ({ status }: Reply): boolean => status === 200 || status === 202;
