@@ -1,0 +1,114 @@
+import { QueryProblem } from "../problem.ts";
+import type { Expression, From, Identifier, Join, Query } from "../tree.ts";
+import type { Cursor } from "./cursor.ts";
+import { aliasable, type Grammar, list } from "./grammar.ts";
+import { startsSelect } from "./operands.ts";
+import { NO_BARE_ALIAS, NO_EXPRESSION } from "./reserved.ts";
+
+/** What stands after FROM: a table or subquery, and what is joined to it, from left to right. */
+export function readFrom(grammar: Grammar): From {
+  const { cursor } = grammar;
+  let from = readSource(grammar);
+  for (;;) {
+    const type = readJoinType(cursor);
+    if (type === undefined) return from;
+    const right = readSource(grammar);
+    const condition = type === "cross" ? { on: undefined, using: [] } : readCondition(grammar);
+    from = { kind: "join", type, left: from, right, ...condition, span: cursor.since(from) };
+  }
+}
+
+const REFUSED_JOINS = ["global", "any", "all", "asof", "semi", "anti", "natural", "paste", "array"];
+
+/** Takes the words or the comma that join, or returns undefined when nothing is joined here. */
+function readJoinType(cursor: Cursor): Join["type"] | undefined {
+  if (cursor.takeSign(",")) return "cross";
+  if (cursor.takeWords("cross", "join")) return "cross";
+  refuseJoin(cursor);
+  if (cursor.takeWords("join")) return "inner";
+  const type = (["inner", "left", "right", "full"] as const).find((word) => cursor.takeWords(word));
+  if (type === undefined) return undefined;
+  if (type !== "inner") cursor.takeWords("outer");
+  refuseJoin(cursor);
+  cursor.expectWord("join");
+  return type;
+}
+
+function refuseJoin(cursor: Cursor): void {
+  const word = REFUSED_JOINS.find((refused) => cursor.isWord(refused));
+  if (word !== undefined) throw cursor.notServed(`${word.toUpperCase()} JOIN`);
+}
+
+function readCondition(grammar: Grammar): { on: Expression | undefined; using: readonly Identifier[] } {
+  const { cursor } = grammar;
+  if (cursor.takeWords("on")) return { on: aliasable(grammar), using: [] };
+  if (!cursor.takeWords("using")) throw cursor.unexpected("ON or USING");
+  const column = (): Identifier => cursor.expectName("the name of a column");
+  if (!cursor.takeSign("(")) {
+    const using = [column()];
+    if (cursor.isSign(",")) throw cursor.problem("several columns after USING need parentheses");
+    return { on: undefined, using };
+  }
+  const using = list(cursor, column);
+  cursor.expectSign(")");
+  return { on: undefined, using };
+}
+
+function readSource(grammar: Grammar): From {
+  const { cursor } = grammar;
+  const first = cursor.peek();
+  if (first.kind === "sign" && first.text === "(") {
+    const query = cursor.nested(() => readQueryInParentheses(grammar));
+    return { kind: "derived", query, alias: readAlias(cursor), span: cursor.since(first) };
+  }
+  if (first.kind === "sign" && first.text === "{") throw cursor.notServed("a query parameter");
+  const name = readTableName(grammar);
+  return { kind: "table", name, alias: readAlias(cursor), span: cursor.since(first) };
+}
+
+function readQueryInParentheses(grammar: Grammar): Query {
+  const { cursor } = grammar;
+  cursor.expectSign("(");
+  if (!startsSelect(cursor) && !cursor.isSign("(")) throw cursor.unexpected("SELECT");
+  const query = grammar.query();
+  cursor.expectSign(")");
+  return query;
+}
+
+/** A table's name. A database before it and the arguments of a table function are read, and refused once the whole query is known to parse. */
+function readTableName(grammar: Grammar): Identifier {
+  const { cursor } = grammar;
+  if (cursor.peek().kind === "word" && NO_EXPRESSION.has(cursor.peek().text.toLowerCase()))
+    throw cursor.unexpected("a table");
+  const name = cursor.expectName("a table");
+  if (cursor.isSign(".")) {
+    while (cursor.takeSign(".")) cursor.expectName("a table");
+    const detail = "a table's name stands alone, without a database before it";
+    grammar.refuse("tables", new QueryProblem("invalid_analytics_table", detail, cursor.since(name)));
+  }
+  if (cursor.takeSign("(")) {
+    const argument = (): unknown => (startsSelect(cursor) ? grammar.query() : aliasable(grammar));
+    if (!cursor.isSign(")")) cursor.nested(() => list(cursor, argument));
+    cursor.expectSign(")");
+    const detail = "functions that return tables are not offered";
+    grammar.refuse("tables", new QueryProblem("invalid_analytics_function", detail, cursor.since(name)));
+  }
+  return name;
+}
+
+function readAlias(cursor: Cursor): Identifier | undefined {
+  const alias = takeAlias(cursor);
+  if (cursor.isWord("final")) throw cursor.notServed("FINAL");
+  if (cursor.isWord("sample")) throw cursor.notServed("SAMPLE");
+  if (alias !== undefined && cursor.isSign("("))
+    throw cursor.problem("names for the columns of a table are not served");
+  return alias;
+}
+
+/** `AS name`, or a name alone that does not go on with the query. */
+export function takeAlias(cursor: Cursor): Identifier | undefined {
+  if (cursor.takeWords("as")) return cursor.expectName("the alias");
+  const { kind, text } = cursor.peek();
+  const isAlias = kind === "quotedName" || (kind === "word" && !NO_BARE_ALIAS.has(text.toLowerCase()));
+  return isAlias ? cursor.expectName("the alias") : undefined;
+}
