@@ -81,10 +81,13 @@ function readEnd(cursor: Cursor): void {
 
 const ONE_STATEMENT = "only one statement can be run at a time";
 
+/** The first words of ClickHouse's other statements. */
 const OTHER_STATEMENTS: ReadonlySet<string> = new Set(
-  `alter analyze attach audit backup begin call check commit create deallocate delete desc describe detach drop execute exchange exists explain
-   grant insert kill load move optimize prepare rename replace restore revoke rollback set show start stop system transaction truncate undrop unset
-   update use values watch`.split(/\s+/),
+  [
+    "alter analyze attach audit backup begin call check commit create deallocate delete desc describe detach drop execute",
+    "exchange exists explain grant insert kill load move optimize prepare rename replace restore revoke rollback set show",
+    "start stop system transaction truncate undrop unset update use values watch",
+  ].flatMap((words) => words.split(" ")),
 );
 
 /** Statements that are not SELECT are known by their first word. */
