@@ -1,0 +1,20 @@
+import { AGGREGATES } from "./aggregates.ts";
+import { ARRAYS } from "./arrays.ts";
+import { CLAUSES } from "./clauses.ts";
+import { NAMES } from "./names.ts";
+import { NOTHING } from "./nothing.ts";
+import { NUMBERS } from "./numbers.ts";
+import type { CorpusQuery } from "./query.ts";
+import { TEXT } from "./text.ts";
+import { TIME } from "./time.ts";
+
+export const CORPUS: readonly CorpusQuery[] = [
+  ...NUMBERS,
+  ...NOTHING,
+  ...TIME,
+  ...TEXT,
+  ...ARRAYS,
+  ...AGGREGATES,
+  ...NAMES,
+  ...CLAUSES,
+];
