@@ -61,6 +61,13 @@ const MIND_NO_MANAGER: Readonly<Record<string, "makes something new" | "never ma
   "keys.rerollKey": "not guarded",
 
   "v1/apis.createApi": "makes something new",
+  "v1/identities.createIdentity": "makes something new",
+  "v1/permissions.createPermission": "makes something new",
+  "v1/permissions.createRole": "makes something new",
+  // As in v2.
+  "v1/ratelimits.setOverride": "makes something new",
+  "v1/identities.updateIdentity": "never managed",
+  "v1/identities.deleteIdentity": "never managed",
 };
 
 describe.each(everyProcedure.filter(({ effect }) => effect === "change").map(({ path }) => path))("%s", (path) => {

@@ -5,6 +5,11 @@ import type { Expected } from "./permissions-expected.ts";
  */
 
 const api = (action: string) => `api.<apiId>.${action}`;
+const rbac = (action: string) => `rbac.*.${action}`;
+const namespace = (action: string) => `ratelimit.<namespaceId>.${action}`;
+
+/** v1 names a namespace by one of two fields. */
+const NAMESPACE_FIRST = { lookedUpFirst: ["namespaceId", "namespaceName"] };
 
 export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   "v1/liveness": { needs: [] },
@@ -16,10 +21,31 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   // keys
 
   // ratelimits
+  "v1/ratelimits.limit": { needs: [namespace("limit")], also: { newNamespace: ["ratelimit.*.create_namespace"] } },
+  "v1/ratelimits.setOverride": { needs: [namespace("set_override")], ...NAMESPACE_FIRST },
+  "v1/ratelimits.getOverride": { needs: [namespace("read_override")], ...NAMESPACE_FIRST },
+  "v1/ratelimits.listOverrides": { needs: [namespace("read_override")], ...NAMESPACE_FIRST },
+  "v1/ratelimits.deleteOverride": { needs: [namespace("delete_override")], ...NAMESPACE_FIRST },
 
   // identities
+  "v1/identities.createIdentity": { needs: ["identity.*.create_identity"] },
+  "v1/identities.getIdentity": {
+    needs: ["identity.<identityId>.read_identity"],
+    lookedUpFirst: ["identityId", "externalId"],
+  },
+  "v1/identities.listIdentities": { needs: ["identity.<environment>.read_identity"] },
+  "v1/identities.updateIdentity": { needs: ["identity.*.update_identity"] },
+  "v1/identities.deleteIdentity": { needs: ["identity.<identityId>.delete_identity"] },
 
   // permissions
+  "v1/permissions.createPermission": { needs: [rbac("create_permission")] },
+  "v1/permissions.getPermission": { needs: [rbac("read_permission")] },
+  "v1/permissions.listPermissions": { needs: [rbac("read_permission")] },
+  "v1/permissions.deletePermission": { needs: [rbac("delete_permission")] },
+  "v1/permissions.createRole": { needs: [rbac("create_role")] },
+  "v1/permissions.getRole": { needs: [rbac("read_role")] },
+  "v1/permissions.listRoles": { needs: [rbac("read_role")] },
+  "v1/permissions.deleteRole": { needs: [rbac("delete_role")] },
 
   // analytics
 

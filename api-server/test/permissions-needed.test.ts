@@ -36,7 +36,7 @@ const withStar = (permission: string): string => permission.replace(ID, "*");
 
 /** The form with the id, or with `id` in its place; undefined where no such form exists, or the call is about none yet. */
 function withId(permission: string, call: SampleCall, id?: string): string | undefined {
-  const ofCall = call[ID.exec(permission)?.[1] as "apiId" | "namespaceId" | "identityId"];
+  const ofCall = call[ID.exec(permission)?.[1] as "apiId" | "namespaceId" | "identityId" | "environment"];
   return ofCall === undefined ? undefined : permission.replace(ID, id ?? ofCall);
 }
 

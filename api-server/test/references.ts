@@ -72,12 +72,15 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   key: ({ key }) => [key.key],
   hash: ({ key }) => [createHash("sha256").update(key.key).digest("base64")],
   identity: ({ identity }) => [identity.identityId, identity.externalId],
+  identityId: ({ identity }) => [identity.identityId],
   externalId: ({ identity }) => [identity.externalId],
   permission: ({ permission }) => [permission.permissionId, permission.slug],
+  permissionId: ({ permission }) => [permission.permissionId],
   role: ({ role }) => [role.roleId, role.name],
   roleId: ({ role }) => [role.roleId],
   namespace: ({ override }) => [override.namespaceId, override.namespace],
   namespaceId: ({ override }) => [override.namespaceId],
+  namespaceName: ({ override }) => [override.namespace],
   policyId: ({ policy }) => [policy.policyId],
   migrationId: ({ migrationId }) => [migrationId],
   cursor: ({ key }) => [key.keyId],
@@ -106,6 +109,10 @@ const PLAIN: ReadonlySet<string> = new Set([
   ...["name", "description", "slug", "prefix", "search", "tags", "uid", "identifier"],
   // A permission query, which refers to what the key holds.
   "permissions",
+  // Every identity is in the same one.
+  "environment",
+  // Of what a limit call of v1 is about.
+  "type",
   // Of a compiled policy.
   ...["exact", "scheme", "trustedProxies"],
 ]);
@@ -192,7 +199,11 @@ interface Where {
 const isText = ({ type, enum: values, const: value }: Schema): boolean =>
   [type].flat().includes("string") && values === undefined && value === undefined;
 
+/** The same by the whole place, for names that elsewhere name things. */
+const PLAIN_PLACES: ReadonlySet<string> = new Set(["resources[].id"]);
+
 function leaf(known: Readonly<Record<string, Names>>, { path, name, at }: Where, isList: boolean): Reference[] {
+  if (PLAIN_PLACES.has(at)) return [];
   const values = known[name];
   if (values !== undefined) return [{ field: at, isList, values }];
   if (PLAIN.has(name)) return [];

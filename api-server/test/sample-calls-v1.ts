@@ -1,9 +1,49 @@
-import { ofApi, type SampleCalls } from "./sample-calls.ts";
+import { A_LIMIT, type MakeCall, nothing, ofApi, type SampleCalls } from "./sample-calls.ts";
+import type { Things } from "./things.ts";
 
 /*
  * Calls of every procedure of v1 that succeed, as `sample-calls.ts` has them for v2. What the body holds is sent as a query where the
  * procedure is a GET.
  */
+
+/** v1 names an identity and a namespace by one of two fields. */
+const ofIdentity = (rest: object = {}) => ({
+  always: async (things: Things) => {
+    const { identityId } = await things.identity();
+    return { body: { identityId, ...rest }, identityId };
+  },
+  byExternalId: async (things: Things) => {
+    const { identityId, externalId } = await things.identity();
+    return { body: { externalId, ...rest }, identityId };
+  },
+});
+
+const ofNamespace = (rest: object) => ({
+  always: async (things: Things) => {
+    const { namespaceId } = await things.namespace();
+    return { body: { namespaceId, ...rest }, namespaceId };
+  },
+  byName: async (things: Things) => {
+    const { namespaceId, namespace } = await things.namespace();
+    return { body: { namespaceName: namespace, ...rest }, namespaceId };
+  },
+});
+
+const OF_OVERRIDE = {
+  always: async (things: Things) => {
+    const { namespaceId, identifier } = await things.override();
+    return { body: { namespaceId, identifier }, namespaceId };
+  },
+  byName: async (things: Things) => {
+    const { namespaceId, namespace, identifier } = await things.override();
+    return { body: { namespaceName: namespace, identifier }, namespaceId };
+  },
+};
+
+const ofPermission: MakeCall = async (things) => ({
+  body: { permissionId: (await things.permission()).permissionId },
+});
+const ofRole: MakeCall = async (things) => ({ body: { roleId: (await things.role()).roleId } });
 
 export const V1_SAMPLE_CALLS: SampleCalls = {
   "v1/liveness": { always: async () => ({ body: {} }) },
@@ -15,10 +55,39 @@ export const V1_SAMPLE_CALLS: SampleCalls = {
   // keys
 
   // ratelimits
+  "v1/ratelimits.limit": {
+    always: async (things) => {
+      const { namespaceId, namespace } = await things.namespace();
+      return { body: { namespace, ...A_LIMIT }, namespaceId };
+    },
+    newNamespace: async (things) => ({ body: { namespace: things.name("new"), ...A_LIMIT } }),
+  },
+  "v1/ratelimits.setOverride": ofNamespace(A_LIMIT),
+  "v1/ratelimits.getOverride": OF_OVERRIDE,
+  "v1/ratelimits.listOverrides": ofNamespace({}),
+  "v1/ratelimits.deleteOverride": OF_OVERRIDE,
 
   // identities
+  "v1/identities.createIdentity": { always: async (things) => ({ body: { externalId: things.name("user") } }) },
+  "v1/identities.getIdentity": ofIdentity(),
+  "v1/identities.listIdentities": {
+    always: async (things) => {
+      await things.identity();
+      return { body: { environment: "default" }, environment: "default" };
+    },
+  },
+  "v1/identities.updateIdentity": ofIdentity({ meta: { plan: "pro" } }),
+  "v1/identities.deleteIdentity": { always: ofIdentity().always },
 
   // permissions
+  "v1/permissions.createPermission": { always: async (things) => ({ body: { name: things.name("slug") } }) },
+  "v1/permissions.getPermission": { always: ofPermission },
+  "v1/permissions.listPermissions": { always: nothing },
+  "v1/permissions.deletePermission": { always: ofPermission },
+  "v1/permissions.createRole": { always: async (things) => ({ body: { name: things.name("role") } }) },
+  "v1/permissions.getRole": { always: ofRole },
+  "v1/permissions.listRoles": { always: nothing },
+  "v1/permissions.deleteRole": { always: ofRole },
 
   // analytics
 

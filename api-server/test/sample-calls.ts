@@ -12,6 +12,7 @@ export interface SampleCall {
   readonly apiId?: string;
   readonly namespaceId?: string;
   readonly identityId?: string;
+  readonly environment?: string;
 }
 
 export type MakeCall = (things: Things) => Promise<SampleCall>;
@@ -60,9 +61,9 @@ export const ofIdentity =
 const ofRole: MakeCall = async (things) => ({ body: { role: (await things.role()).name } });
 const ofPermission: MakeCall = async (things) => ({ body: { permission: (await things.permission()).slug } });
 
-const nothing: MakeCall = async () => ({ body: {} });
+export const nothing: MakeCall = async () => ({ body: {} });
 
-const A_LIMIT = { identifier: "somebody", limit: 10, duration: HOUR_MS };
+export const A_LIMIT = { identifier: "somebody", limit: 10, duration: HOUR_MS };
 
 const recoverableKey: MakeCall = async (things) => {
   const apiId = await things.encryptingApi();

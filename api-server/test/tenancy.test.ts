@@ -69,6 +69,8 @@ const NOT_404: Readonly<Record<string, string>> = {
   "permissions.createRole permissions": "permissions are made",
   "permissions.setRolePermissions permissions": "permissions are made",
   "ratelimit.limit namespace": "a namespace is made",
+  "v1/ratelimits.limit namespace": "a namespace is made",
+  "v1/identities.createIdentity externalId": "each workspace has its own",
   "ratelimit.multiLimit [].namespace": "a namespace is made",
   "apis.listKeys externalId": "an unknown externalId has no keys",
   "policies.setPolicy policy.rules[].ratelimits[].scope.namespaceId": "a sidecar looks in its own workspace alone",

@@ -1,16 +1,63 @@
-import type { Noticed } from "./noticed-changes.ts";
+import type { Things } from "../../api-server/test/things.ts";
+import { becomes, keyOfLimitedIdentity, limitedKey, loses, type Noticed, SLUG } from "./noticed-changes.ts";
 
 /*
  * What is noticed of each change that is made through v1, as `noticed-changes.ts` has it for v2. The answers are asked of v2: both
  * generations read the same records.
  */
 
+/** The id of the permission with this slug, which is made where there is none. */
+async function permissionOf(things: Things, slug: string): Promise<string> {
+  await things.ask("permissions.createRole", { name: things.name("role"), permissions: [slug] });
+  return (await things.ask("permissions.getPermission", { permission: slug })).id;
+}
+
 export const V1_NOTICED: Noticed = {
   // apis
   // keys
   // ratelimits
+  "v1/ratelimits.setOverride": {
+    "the override decides": async (ground) => {
+      const { namespace: namespaceName, override, rules, free, overridden } = await limitedKey(ground);
+      const { identifier, limit, duration } = override;
+      const body = () => ({ namespaceName, identifier, limit, duration });
+      return { body, rules, before: free, after: () => [overridden] };
+    },
+  },
+  "v1/ratelimits.deleteOverride": {
+    "what is asked for decides": async (ground) => {
+      const { namespace: namespaceName, override, rules, free, overridden } = await limitedKey(ground);
+      await ground.things.ask("ratelimit.setOverride", override);
+      const body = () => ({ namespaceName, identifier: override.identifier });
+      return { body, rules, before: overridden, after: () => [free] };
+    },
+  },
   // identities
+  "v1/identities.updateIdentity": {
+    "a lower limit of an identity holds its keys": becomes("VALID", "RATE_LIMITED", async (ground) => {
+      const { key, externalId, ratelimits } = await keyOfLimitedIdentity(ground, 1_000_000);
+      return { key, body: { externalId, ratelimits } };
+    }),
+  },
+  "v1/identities.deleteIdentity": {
+    "its limits hold its keys no longer": becomes("RATE_LIMITED", "VALID", async (ground) => {
+      const { key, identityId } = await keyOfLimitedIdentity(ground, 1);
+      return { key, body: { identityId } };
+    }),
+  },
   // permissions
+  "v1/permissions.deletePermission": {
+    "keys that held it lack it": loses(async ({ things }) => {
+      const permissionId = await permissionOf(things, SLUG);
+      return { key: { permissions: [SLUG] }, change: () => ({ permissionId }) };
+    }),
+  },
+  "v1/permissions.deleteRole": {
+    "its keys lack what it granted": loses(async ({ things }) => {
+      const { name, roleId } = await things.role([SLUG]);
+      return { key: { roles: [name] }, change: () => ({ roleId }) };
+    }),
+  },
   // migrations
   // leftovers
 };
@@ -19,9 +66,10 @@ export const V1_UNNOTICED: Readonly<Record<string, string>> = {
   // apis
   "v1/apis.createApi": "no key is in it yet",
 
-  // ratelimits
-
   // identities
+  "v1/identities.createIdentity": "no key has it yet",
 
   // permissions
+  "v1/permissions.createPermission": "no key has it yet",
+  "v1/permissions.createRole": "no key has it yet",
 };

@@ -60,7 +60,7 @@ const STATUS: Readonly<Record<Code, number>> = {
 
 const HOUR_MS = 3_600_000;
 
-const SLUG = "documents.read";
+export const SLUG = "documents.read";
 
 /** Both places verify the key alike. */
 export function verified(key: string, code: Code, permissions?: string): Answers {
@@ -99,20 +99,20 @@ const granted =
       const { keyId, key } = await ground.things.key({ apiId: ground.apiId, ...body });
       return { key, permissions: SLUG, body: change(keyId) };
     });
-const gains = granted("INSUFFICIENT_PERMISSIONS", "VALID");
-const loses = granted("VALID", "INSUFFICIENT_PERMISSIONS");
+export const gains = granted("INSUFFICIENT_PERMISSIONS", "VALID");
+export const loses = granted("VALID", "INSUFFICIENT_PERMISSIONS");
 
 /** A key with a limit of its identity, of which one call takes all or hardly anything. */
-async function keyOfLimitedIdentity({ things, apiId }: Ground, limit: number) {
+export async function keyOfLimitedIdentity({ things, apiId }: Ground, limit: number) {
   const externalId = things.name("user");
   const ratelimits = [{ name: "shared", limit, duration: HOUR_MS, autoApply: true }];
-  await things.ask("identities.createIdentity", { externalId, ratelimits });
+  const { identityId } = await things.ask("identities.createIdentity", { externalId, ratelimits });
   const { key } = await things.key({ apiId, externalId });
-  return { key, externalId, ratelimits: ratelimits.map((one) => ({ ...one, limit: 1 })) };
+  return { key, identityId, externalId, ratelimits: ratelimits.map((one) => ({ ...one, limit: 1 })) };
 }
 
 /** A namespace in which the sidecar limits keys, and which the other api-server limits the same key in. */
-async function limitedKey({ things, apiId }: Ground) {
+export async function limitedKey({ things, apiId }: Ground) {
   const { namespace, namespaceId } = await things.namespace();
   const { keyId, key } = await things.key({ apiId });
   const limit = { limit: 1_000_000, durationMs: HOUR_MS, cost: 1, accuracy: "strict" } as const;
