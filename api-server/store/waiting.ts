@@ -1,10 +1,19 @@
 import type { Queryable } from "./queryable.ts";
 
+export interface WaitingBounds {
+  readonly lockMsMax: number;
+  readonly statementMsMax: number;
+  /** Between two statements: ends the transaction of a process that stands still. No bound when left out. */
+  readonly idleMsMax?: number;
+}
+
 /** For the rest of the transaction: a statement fails with `isWaitOver` when it waits longer for a lock, or runs longer. */
 export async function limitWaiting(
   tx: Queryable,
-  { lockMsMax, statementMsMax }: { lockMsMax: number; statementMsMax: number },
+  { lockMsMax, statementMsMax, idleMsMax = 0 }: WaitingBounds,
 ): Promise<void> {
-  const text = "select set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true)";
-  await tx.query({ name: "limit-waiting", text, values: [`${lockMsMax}ms`, `${statementMsMax}ms`] });
+  const text = `select set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
+                       set_config('idle_in_transaction_session_timeout', $3, true)`;
+  const values = [lockMsMax, statementMsMax, idleMsMax].map((ms) => `${ms}ms`);
+  await tx.query({ name: "limit-waiting", text, values });
 }

@@ -18,7 +18,7 @@ const ATTEMPTS_MAX = 3;
 /** Transactions that one portion may spend on events that the database refuses. */
 const ATTEMPTS_AT_POISON = 30;
 /** Locked rows of one workspace must not delay the events of others for long. */
-const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000 };
+const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000, idleMsMax: 10_000 };
 
 /**
  * Stores the events as a whole; if the database refuses that, cleans each, and finds those that it still refuses. Throws when the

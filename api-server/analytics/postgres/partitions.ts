@@ -12,7 +12,7 @@ import { STORED_TABLES } from "./tables.ts";
  * it is detached concurrently and then dropped.
  */
 
-const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000 };
+const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000, idleMsMax: 10_000 };
 /** Detaching waits for the queries that use the table. */
 const DETACH_MS_MAX = 45_000;
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { RatelimitEvent, UsageEvent, VerificationEvent } from "../../../edge/events/contract.ts";
 import { EventLines } from "../../../edge/events/schema.ts";
 import { createTestDatabase, type TestDatabase } from "../../../test/harness/postgres.ts";
+import { waitFor } from "../../../test/harness/wait.ts";
 import { createPool } from "../../store/pool.ts";
 import { COUNT_MAX } from "./event-lines.ts";
 import { PostgresAnalytics } from "./store.ts";
@@ -36,10 +37,10 @@ beforeEach(async () => {
                            ratelimit_counts_hour, ratelimit_counts_day, ratelimit_counts_month`);
 });
 
-function open(): PostgresAnalytics {
+function open(given: { groupsMax?: number } = {}): PostgresAnalytics {
   metrics = new Registry();
   const log = pino({ level: "info" }, { write: (line: string) => void logs.push(line) });
-  return new PostgresAnalytics({ db, nowMs: () => NOW_MS, log, metrics });
+  return new PostgresAnalytics({ db, nowMs: () => NOW_MS, log, metrics, ...given });
 }
 
 const aVerification = (given: Partial<VerificationEvent> = {}): VerificationEvent => ({
@@ -194,3 +195,126 @@ test("sums that are too large stay at the largest number, and stop neither these
   expect(await rows("select count, spent_credits from verification_counts_month")).toEqual([[4500, COUNT_MAX]]);
   expect(await rows("select total, total_tokens from ratelimit_counts_month")).toEqual([[4500, COUNT_MAX]]);
 });
+
+test("tags as long as an event may be, and any text", async () => {
+  const tags = [...Array.from({ length: 20 }, (_, n) => `${n}${"ü".repeat(500)}`), "", "😀", "'\\\"\n"];
+  await ingest([aVerification({ tags, externalId: "e".repeat(4096) }), aRatelimit({ identifier: "i".repeat(4096) })]);
+  await rollUp();
+  const [row] = (await rows("select tags, external_id from verification_counts_day")) as [string[], string][];
+  const byBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
+  expect(row).toEqual([tags.toSorted(byBytes), "e".repeat(4096)]);
+  expect(await rows("select length(identifier) from ratelimit_counts_month")).toEqual([[4096]]);
+});
+
+const total = async (workspaceId: string): Promise<number> => {
+  const text = "select coalesce(sum(count), 0) as total from verification_counts_day where workspace_id = $1";
+  return Number((await db.query<{ total: string }>(text, [workspaceId])).rows[0]?.total);
+};
+
+test("roll-ups of several processes at the same time neither fail nor count twice", async () => {
+  const stores = Array.from({ length: 4 }, () => open());
+  const keys = Array.from({ length: 300 }, (_, n) => `key_${(n * 7919) % 1009}`);
+  for (let round = 0; round < 5; round++) {
+    const portions = [keys, keys.toReversed()].map((ids) => ingest(ids.map((keyId) => aVerification({ keyId }))));
+    await Promise.all([...portions, ...stores.map((each) => each.rollUp())]);
+  }
+  await rollUp();
+  expect(await total("ws_a")).toBe(5 * 2 * keys.length);
+  expect(logs).toEqual([]);
+});
+
+test("a workspace with a flood waits for its turns; another one's few events are in the next batch", async () => {
+  for (let portion = 0; portion < 20; portion++) {
+    await ingest(Array.from({ length: 200 }, (_, n) => aVerification({ keyId: `key_${portion}_${n}` })));
+  }
+  await ingest([aVerification({ workspaceId: "ws_b" })]);
+  store = open({ groupsMax: 1_000 });
+  expect(await store.rollUp()).toBe(true);
+  expect([await total("ws_a"), await total("ws_b")]).toEqual([1_000, 1]);
+  await rollUp();
+  expect([await total("ws_a"), await total("ws_b")]).toEqual([4_000, 1]);
+});
+
+test("a workspace whose events cannot be rolled up delays no other one; it is logged, counted and tried again", async () => {
+  // A trigger that refuses simulates any refusal.
+  await db.query(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`);
+  await db.query(`create trigger refuse before insert on verification_counts_month
+                    for each row when (new.workspace_id = 'ws_b') execute function refuse()`);
+  try {
+    await ingest([aVerification({ workspaceId: "ws_b" }), aVerification(), aVerification({ workspaceId: "ws_c" })]);
+    await rollUp();
+    expect([await total("ws_a"), await total("ws_b"), await total("ws_c")]).toEqual([1, 0, 1]);
+    await ingest([aVerification()]);
+    await rollUp();
+    expect(await total("ws_a")).toBe(2);
+    expect(logs).toHaveLength(1);
+    expect(logs[0]).toContain('"workspaceId":"ws_b"');
+    expect(logs[0]).toContain("refused");
+    expect(await metrics.metrics()).toContain("postern_rollup_failures_total 1");
+  } finally {
+    await db.query("drop trigger refuse on verification_counts_month; drop function refuse");
+  }
+  await waitFor("the retry", async () => {
+    await store.rollUp();
+    return (await total("ws_b")) === 1;
+  });
+});
+
+test("rows that another transaction holds locked delay only their own workspace, and not for long", async () => {
+  await ingest([aVerification({ workspaceId: "ws_b" })]);
+  await rollUp();
+  const holder = await db.connect();
+  try {
+    await holder.query("begin");
+    await holder.query("select from verification_counts_hour where workspace_id = 'ws_b' for update");
+    await ingest([aVerification({ workspaceId: "ws_b" }), aVerification()]);
+    const startedMs = performance.now();
+    await rollUp();
+    expect(performance.now() - startedMs).toBeLessThan(15_000);
+    expect([await total("ws_a"), await total("ws_b")]).toEqual([1, 1]);
+  } finally {
+    await holder.query("rollback");
+    holder.release();
+  }
+  await waitFor("the retry", async () => {
+    await store.rollUp();
+    return (await total("ws_b")) === 2;
+  });
+}, 60_000);
+
+test("when Postgres is away the roll-up fails as a whole, and blames no workspace", async () => {
+  await ingest([aVerification()]);
+  const away = createPool("postgres://postgres@127.0.0.1:1/none", { connectMsMax: 500 });
+  const log = pino({ level: "info" }, { write: (line: string) => void logs.push(line) });
+  const onAway = new PostgresAnalytics({ db: away, nowMs: () => NOW_MS, log, metrics: new Registry() });
+  await expect(onAway.rollUp()).rejects.toThrow();
+  await away.end();
+  expect(logs).toEqual([]);
+});
+
+test("a patient roll-up leaves events for a second, and then takes all of them", async () => {
+  await ingest([aVerification()]);
+  expect(await store.rollUp({ patient: true })).toBe(false);
+  expect(await total("ws_a")).toBe(0);
+  expect(await metrics.metrics()).toContain("postern_rollup_waiting_events 1");
+  await db.query("update rollup_queue set queued_at = queued_at - interval '1 second'");
+  await ingest([aVerification()]);
+  await store.rollUp({ patient: true });
+  expect(await total("ws_a")).toBe(2);
+  await store.rollUp({ patient: true });
+  expect(await metrics.metrics()).toContain("postern_rollup_lag_seconds 0\n");
+});
+
+test("what waited so long that its partitions are gone is not added any more, and stops nothing", async () => {
+  await ingest([aVerification(), aRatelimit()]);
+  const laterMs = NOW_MS + 200 * 24 * HOUR_MS;
+  const log = pino({ level: "info" }, { write: (line: string) => void logs.push(line) });
+  const later = new PostgresAnalytics({ db, nowMs: () => laterMs, log, metrics: new Registry() });
+  await later.maintain(laterMs);
+  await later.rollUp();
+  expect(logs).toEqual([]);
+  expect(await rows("select count(*) from rollup_queue")).toEqual([[0]]);
+  expect(await total("ws_a")).toBe(0);
+  expect(await rows("select total from ratelimit_counts_month")).toEqual([[1]]);
+  await later.maintain(NOW_MS);
+}, 60_000);

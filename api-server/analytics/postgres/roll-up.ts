@@ -9,7 +9,7 @@ import { ROLL_UP } from "./roll-up-text.ts";
 import { listQueued, type QueueChoice } from "./rollup-queue.ts";
 
 /** Locks are held by other roll-ups only while one that lost its lock ends. */
-const BOUNDS = { lockMsMax: 2_000, statementMsMax: 30_000 };
+const BOUNDS = { lockMsMax: 2_000, statementMsMax: 30_000, idleMsMax: 10_000 };
 /** Enough for the groups of a batch; more goes to files. */
 const WORK_MEMORY = "32MB";
 const KINDS: readonly AnalyticsOf[] = ["verifications", "ratelimits"];
@@ -47,12 +47,8 @@ export async function rollUpBatch(
   try {
     return await inUnmarkedTransaction(db, async (tx) => {
       await limitWaiting(tx, BOUNDS);
-      // Compiling a statement that runs for a second costs more than it saves. A process that stands still must not hold the lock.
-      await tx.query(
-        `select set_config('jit', 'off', true), set_config('work_mem', $1, true),
-                set_config('idle_in_transaction_session_timeout', $2, true)`,
-        [WORK_MEMORY, `${BOUNDS.statementMsMax}ms`],
-      );
+      // Compiling a statement that runs for a second costs more than it saves.
+      await tx.query("select set_config('jit', 'off', true), set_config('work_mem', $1, true)", [WORK_MEMORY]);
       if (!(await tryLockInTransaction(tx, "rollUp"))) return NOTHING;
       const { portions, isMore } = await listQueued(tx, choice);
       if (portions.length === 0) return NOTHING;

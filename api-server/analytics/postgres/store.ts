@@ -15,7 +15,6 @@ import { RollUpFailed, rollUpBatch } from "./roll-up.ts";
 import { waitAfter } from "./roll-up-pace.ts";
 import { findQueueDepth } from "./rollup-queue.ts";
 
-/** Groups of one roll-up: some ten megabytes, and seconds at most. */
 const GROUPS_MAX = 40_000;
 /** A workspace whose roll-up failed. */
 const RETRY = { firstMs: 1_000, maxMs: 60_000 };
@@ -26,6 +25,8 @@ export interface PostgresAnalyticsOptions {
   readonly nowMs: () => number;
   readonly log: Logger;
   readonly metrics: Registry;
+  /** Groups of one roll-up; 40,000 when left out, which are some ten megabytes, and seconds at most. */
+  readonly groupsMax?: number;
 }
 
 /** A workspace that the next roll-ups leave out. */
@@ -113,10 +114,10 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
   }
 
   async #batch(choice: { except: readonly string[]; only?: string }): Promise<boolean> {
-    const { db, nowMs } = this.#options;
+    const { db, nowMs, groupsMax = GROUPS_MAX } = this.#options;
     const startedMs = performance.now();
     const kept = { nowMs: nowMs(), retention: await longestRetention(db) };
-    const { events, isMore, workspaceIds } = await rollUpBatch(db, { groupsMax: GROUPS_MAX, ...choice }, kept);
+    const { events, isMore, workspaceIds } = await rollUpBatch(db, { groupsMax, ...choice }, kept);
     for (const id of workspaceIds) this.#putOff.delete(id);
     this.#metrics.ran({ events, ms: performance.now() - startedMs });
     return isMore;
