@@ -158,6 +158,23 @@ export async function listKeyIdsOfOwner(
   return rows.map(({ id }) => id);
 }
 
+/** The APIs of those of these keys that are live, each once, in no order. */
+export async function listApisOfKeys(
+  db: Queryable,
+  { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
+): Promise<string[]> {
+  const text = `select distinct k.api_id
+                  from keys k
+                  join apis a on a.id = k.api_id and a.deleted_at is null
+                 where k.workspace_id = $1 and k.id = any($2) and k.deleted_at is null`;
+  const { rows } = await db.query<{ api_id: string }>({
+    name: "list-apis-of-keys",
+    text,
+    values: [workspaceId, keyIds],
+  });
+  return rows.map((row) => row.api_id);
+}
+
 /**
  * Returns those of the keys that are still live, in the given order, as many as fit into `bytesMax` with their permissions, roles and
  * limits; at least the first. `place` is the position of a key in the request, from 1.

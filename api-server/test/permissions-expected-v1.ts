@@ -48,6 +48,8 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   "v1/permissions.deleteRole": { needs: [rbac("delete_role")] },
 
   // analytics
+  "v1/analytics.getVerifications": { needs: [api("read_api")] },
+  "v1/keys.getVerifications": { needs: [api("read_key")], lookedUpFirst: ["keyId", "ownerId"] },
 
   // migrations
 

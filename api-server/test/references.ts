@@ -74,6 +74,7 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   identity: ({ identity }) => [identity.identityId, identity.externalId],
   identityId: ({ identity }) => [identity.identityId],
   externalId: ({ identity }) => [identity.externalId],
+  ownerId: ({ identity }) => [identity.externalId],
   permission: ({ permission }) => [permission.permissionId, permission.slug],
   permissionId: ({ permission }) => [permission.permissionId],
   role: ({ role }) => [role.roleId, role.name],
@@ -102,11 +103,15 @@ const REFERENCES: Readonly<Record<string, Names>> = {
 const LIST_REFERENCES: Readonly<Record<string, Names>> = {
   permissions: ({ permission }) => [permission.slug, permission.permissionId],
   roles: ({ role }) => [role.name, role.roleId],
+  keyId: ({ key }) => [key.keyId],
 };
 
 /** Text that names nothing, or only something within the object of another field. */
 const PLAIN: ReadonlySet<string> = new Set([
   ...["name", "description", "slug", "prefix", "search", "tags", "uid", "identifier"],
+  ...["tag", "groupBy"],
+  // SQL, which has tests of its own.
+  "query",
   // A permission query, which refers to what the key holds.
   "permissions",
   // Every identity is in the same one.

@@ -90,6 +90,24 @@ export const V1_SAMPLE_CALLS: SampleCalls = {
   "v1/permissions.deleteRole": { always: ofRole },
 
   // analytics
+  "v1/analytics.getVerifications": {
+    always: async (things) => {
+      const { externalId } = await things.identity();
+      const { apiId, keyId } = await things.key({ externalId });
+      return { body: { apiId, externalId, keyId: [keyId], tag: ["path=/"], groupBy: ["key"] }, apiId };
+    },
+  },
+  "v1/keys.getVerifications": {
+    always: async (things) => {
+      const { apiId, keyId } = await things.key();
+      return { body: { keyId }, apiId };
+    },
+    owner: async (things) => {
+      const { externalId } = await things.identity();
+      const { apiId } = await things.key({ externalId });
+      return { body: { ownerId: externalId }, apiId };
+    },
+  },
 
   // migrations
 

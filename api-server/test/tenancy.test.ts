@@ -72,6 +72,7 @@ const NOT_404: Readonly<Record<string, string>> = {
   "v1/ratelimits.limit namespace": "a namespace is made",
   "v1/identities.createIdentity externalId": "each workspace has its own",
   "ratelimit.multiLimit [].namespace": "a namespace is made",
+  "v1/analytics.getVerifications keyId": "an unknown key was never used",
   "apis.listKeys externalId": "an unknown externalId has no keys",
   "policies.setPolicy policy.rules[].ratelimits[].scope.namespaceId": "a sidecar looks in its own workspace alone",
 };

@@ -1,4 +1,5 @@
 import type { AnyV1Procedure } from "../procedure-v1.ts";
+import { getVerifications } from "./analytics/getVerifications.ts";
 import { createApi } from "./apis/createApi.ts";
 import { getApi } from "./apis/getApi.ts";
 import { createIdentity } from "./identities/createIdentity.ts";
@@ -6,6 +7,7 @@ import { deleteIdentity } from "./identities/deleteIdentity.ts";
 import { getIdentity } from "./identities/getIdentity.ts";
 import { listIdentities } from "./identities/listIdentities.ts";
 import { updateIdentity } from "./identities/updateIdentity.ts";
+import { getVerifications as getVerificationsOfKeys } from "./keys/getVerifications.ts";
 import { liveness } from "./liveness.ts";
 import { createPermission } from "./permissions/createPermission.ts";
 import { createRole } from "./permissions/createRole.ts";
@@ -56,6 +58,8 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
   deleteRole,
 
   // analytics
+  getVerifications,
+  getVerificationsOfKeys,
 
   // migrations
 

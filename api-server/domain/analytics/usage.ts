@@ -48,7 +48,7 @@ export async function countUsage(count: CountVerifications, question: UsageQuest
       by: slice === undefined ? "total" : "time",
       descending: slice === undefined,
     };
-    const rows = await countVisible(count, question, clock, { order, rowsMax: Math.min(limit, COUNTED_MAX + 1) });
+    const rows = await countWithin(count, question, clock, { order, rowsMax: Math.min(limit, COUNTED_MAX + 1) });
     if (rows.length > COUNTED_MAX) return { kind: "tooMany", rowsMax: COUNTED_MAX };
     if (rows.length === 0 && slice === undefined && by.length === 0)
       return { kind: "counted", rows: [nothing(undefined)] };
@@ -56,17 +56,27 @@ export async function countUsage(count: CountVerifications, question: UsageQuest
   }
   const { startMs, endMs } = question;
   if (countSlices(slice, startMs, endMs) > FILLED_MAX) return { kind: "tooMany", rowsMax: FILLED_MAX };
-  const found = await countVisible(count, question, clock, { order: BY_TIME, rowsMax: FILLED_MAX });
+  const found = await countWithin(count, question, clock, { order: BY_TIME, rowsMax: FILLED_MAX });
   const filled = fillSlices(slicesBetween(slice, startMs, endMs), found);
   return { kind: "counted", rows: inOrder(filled, question.order ?? BY_TIME).slice(0, limit) };
 }
 
 const BY_TIME: CountOrder = { by: "time", descending: false };
 
-/** Asks the store about the part of the window in which there can be events. */
-async function countVisible(
+/** Asks the store about the part of the window in which there can be events: rows of what was counted, without a limit of their own. */
+export async function countWithin(
   count: CountVerifications,
-  { startMs, endMs, workspaceId, keySpaceId, keyIds, identityId, tags, slice, by }: UsageQuestion,
+  {
+    startMs,
+    endMs,
+    workspaceId,
+    keySpaceId,
+    keyIds,
+    identityId,
+    tags,
+    slice,
+    by,
+  }: Omit<UsageQuestion, "order" | "limit">,
   { nowMs, visibleFromMs }: Clock,
   { order, rowsMax }: Pick<CountQuestion, "order" | "rowsMax">,
 ): Promise<readonly UsageCount[]> {

@@ -67,7 +67,7 @@ export function describeCounts(name: string, open: (options: { nowMs: () => numb
       expect(await opened.store.countVerifications({ ...question, by: ["tag", "key"], slice: "day" })).toEqual([]);
     });
 
-    test("show nothing of another workspace, whoever's key space and keys are named", async () => {
+    test("show nothing of another workspace, also when its key space and keys are named", async () => {
       const [own] = await opened.store.countVerifications({ ...WHOLE, workspaceId: "ws_a" });
       expect(own?.total).toBe(events.filter(({ workspaceId }) => workspaceId === "ws_a").length);
       const foreign = { ...WHOLE, workspaceId: "ws_a", keySpaceId: "ks_of_ws_b", keyIds: ["key_of_ws_b"] };

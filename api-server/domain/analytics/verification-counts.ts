@@ -1,0 +1,69 @@
+import { PublicError } from "../../../core/errors.ts";
+import { QueryRefused } from "../../analytics/contract.ts";
+import type { CountOrder, UsageCount } from "../../analytics/counts.ts";
+import type { Deps } from "../../deps.ts";
+import { invalidField } from "../refusals/invalid-field.ts";
+import { refusedByStore } from "./refusals.ts";
+import { type AnalyticsSettings, analyticsSettingsOf, visibleFrom } from "./settings.ts";
+import { countUsage, countWithin, FILLED_MAX, type UsageQuestion } from "./usage.ts";
+
+/** What `countVerifications` and `countDays` answer with instead of counts. */
+export const COUNT_ERRORS = [
+  "analytics_not_configured",
+  "query_execution_timeout",
+  "analytics_connection_failed",
+] as const;
+
+const BY_TIME: CountOrder = { by: "time", descending: false };
+
+/** @throws PublicError 412 `analytics_not_configured`. */
+export async function settingsForReading(deps: Pick<Deps, "db">, workspaceId: string): Promise<AnalyticsSettings> {
+  const settings = await analyticsSettingsOf(deps.db, workspaceId);
+  if (settings.enabled) return settings;
+  throw new PublicError("analytics_not_configured", "Usage analytics are switched off for the workspace.");
+}
+
+/**
+ * Counts verifications as `countUsage` says.
+ * @throws PublicError 400 when the answer would have too many rows, and of one of `COUNT_ERRORS`.
+ */
+export async function countVerifications(deps: Deps, question: UsageQuestion): Promise<readonly UsageCount[]> {
+  const usage = await asked(deps, question.workspaceId, (count, clock) => countUsage(count, question, clock));
+  if (usage.kind === "counted") return usage.rows;
+  throw invalidField(
+    "body.groupBy",
+    `the answer would have more than ${usage.rowsMax} rows; ask for less time, larger units or with a limit`,
+  );
+}
+
+/**
+ * Counts the verifications of keys by days of UTC, those without any left out, by time.
+ * @throws PublicError of one of `COUNT_ERRORS`.
+ */
+export async function countDays(
+  deps: Deps,
+  of: Pick<UsageQuestion, "workspaceId" | "startMs" | "endMs"> & { readonly keyIds: readonly string[] },
+): Promise<readonly UsageCount[]> {
+  const question = { ...of, keySpaceId: undefined, identityId: undefined, tags: [], slice: "day", by: [] } as const;
+  return asked(deps, of.workspaceId, (count, clock) =>
+    countWithin(count, question, clock, { order: BY_TIME, rowsMax: FILLED_MAX }),
+  );
+}
+
+async function asked<T>(
+  deps: Deps,
+  workspaceId: string,
+  ask: (count: Parameters<typeof countUsage>[0], clock: Parameters<typeof countUsage>[2]) => Promise<T>,
+): Promise<T> {
+  const { retention } = await settingsForReading(deps, workspaceId);
+  const nowMs = deps.nowMs();
+  try {
+    return await ask((question) => deps.analytics.countVerifications(question), {
+      nowMs,
+      visibleFromMs: visibleFrom(retention, "verifications", nowMs).hour,
+    });
+  } catch (error) {
+    if (error instanceof QueryRefused) throw refusedByStore(error);
+    throw error;
+  }
+}

@@ -1,0 +1,213 @@
+import * as z from "zod";
+import type { CountOrder, UsageCount } from "../../analytics/counts.ts";
+import { COUNT_ERRORS, countVerifications } from "../../domain/analytics/verification-counts.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { apiNotFound, identityNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { findApi } from "../../store/apis.ts";
+import { findIdentityIdByExternalId } from "../../store/identities.ts";
+import { ApiId, unixMs } from "../schemas.ts";
+import { GROUPS, readGroupBy, splitCommas } from "./group-by.ts";
+import { Instant, LIST_MAX } from "./schemas.ts";
+
+const DAY_MS = 86_400_000;
+
+const ORDER_BY = [
+  "time",
+  "valid",
+  "notFound",
+  "forbidden",
+  "usageExceeded",
+  "rateLimited",
+  "unauthorized",
+  "disabled",
+  "insufficientPermissions",
+  "expired",
+  "total",
+] as const;
+type OrderBy = (typeof ORDER_BY)[number];
+
+const Query = z.object({
+  apiId: ApiId,
+  externalId: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("Only verifications of this identity's keys.")
+    .meta({ examples: ["user_123"] }),
+  keyId: z
+    .array(z.string().max(25_600))
+    .max(LIST_MAX)
+    .optional()
+    .describe("Only these keys: repeated, or separated by commas. Their counts are added up.")
+    .meta({ examples: [["key_4fGh7Jk2LmN8pQrS"]] }),
+  tag: z
+    .array(z.string().max(512))
+    .max(LIST_MAX)
+    .optional()
+    .describe("Only verifications that carry all of these tags.")
+    .meta({ examples: [["path=/orders"]] }),
+  start: Instant.nullish().describe("Unix ms; the whole hour counts. 24 hours before `end` when left out."),
+  end: Instant.nullish().describe("Unix ms; the whole hour counts. Now when left out."),
+  groupBy: z
+    .array(z.string().max(255))
+    .max(LIST_MAX)
+    .optional()
+    .describe(
+      `Some of ${GROUPS.map((group) => `\`${group}\``).join(", ")}: repeated, or separated by commas. Of several units of time the coarsest counts.`,
+    )
+    .meta({ examples: [["day"]] }),
+  limit: z
+    .int()
+    .min(1)
+    .optional()
+    .describe("The most datapoints.")
+    .meta({ examples: [100] }),
+  orderBy: z.enum(ORDER_BY).optional().describe("What the datapoints are ordered by."),
+  order: z.enum(["asc", "desc"]).default("asc").describe("The direction of `orderBy`."),
+});
+type Query = z.output<typeof Query>;
+
+const count = (description: string) =>
+  z
+    .int()
+    .describe(description)
+    .meta({ examples: [12] });
+
+const Datapoint = z.object({
+  valid: count("Keys that were valid."),
+  notFound: count("Always 0: such a verification belongs to no key."),
+  forbidden: count("Refused for the address of the caller."),
+  usageExceeded: count("Refused for want of credits."),
+  rateLimited: count("Refused by a limit."),
+  unauthorized: count("Always 0: such a verification belongs to no key."),
+  disabled: count("The key was disabled."),
+  insufficientPermissions: count("The key lacked a permission."),
+  expired: count("The key had expired."),
+  total: count("All verifications."),
+  time: unixMs("Start of the slice, with a unit of time.").optional(),
+  keyId: z
+    .string()
+    .optional()
+    .describe("With `key`.")
+    .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
+  identity: z
+    .object({
+      id: z.string().meta({ examples: ["id_7nPq0Rs3Tu6Vw9Xy"] }),
+      externalId: z.string().meta({ examples: ["user_123"] }),
+    })
+    .optional()
+    .describe("With `identity`."),
+  tags: z
+    .array(z.string())
+    .optional()
+    .describe("With `tags`, sorted.")
+    .meta({ examples: [["path=/orders"]] }),
+  tag: z
+    .string()
+    .optional()
+    .describe("With `tag`.")
+    .meta({ examples: ["path=/orders"] }),
+});
+type Datapoint = z.output<typeof Datapoint>;
+
+const needed = { readApi: onApi("read_api") };
+
+export const getVerifications = defineV1Procedure({
+  path: "analytics.getVerifications",
+  method: "GET",
+  successor: "analytics.getVerifications",
+  effect: "read",
+  summary: "Count the verifications of an API's keys",
+  description:
+    "As a whole, or by units of time, key, identity or tags. With a unit of time and nothing else there is a datapoint for each unit, with verifications or without.",
+  permissions: needed,
+  errors: ["api_not_found", "identity_not_found", ...COUNT_ERRORS],
+  input: Query,
+  check,
+  answer: z.array(Datapoint),
+  handle,
+});
+
+function check({ start, end, groupBy = [], orderBy }: Query): void {
+  const { slice } = readGroupBy(groupBy);
+  if (typeof start === "number" && typeof end === "number") checkInterval(start, end);
+  if (orderBy === "time" && slice === undefined) {
+    throw invalidField("body.orderBy", "time needs a unit of time in groupBy: hour, day or month");
+  }
+}
+
+function checkInterval(startMs: number, endMs: number): void {
+  if (startMs >= endMs) throw invalidField("body.start", `expected a time before end, ${endMs}, got ${startMs}`);
+}
+
+async function handle(call: Call<Query, typeof needed>): Promise<Datapoint[]> {
+  const { body, caller, deps } = call;
+  const { apiId, externalId, keyId = [], tag = [], limit, orderBy, order } = body;
+  const { workspaceId } = caller;
+  const endMs = body.end ?? deps.nowMs();
+  const startMs = body.start ?? endMs - DAY_MS;
+  checkInterval(startMs, endMs);
+  call.require(needed.readApi, apiId);
+  const api = await findApi(deps.db, { workspaceId, apiId });
+  if (api === undefined) throw apiNotFound(apiId);
+  const keyIds = splitCommas(keyId);
+  const counted = await countVerifications(deps, {
+    workspaceId,
+    keySpaceId: api.key_space_id,
+    keyIds: keyIds.length === 0 ? undefined : keyIds,
+    identityId: externalId === undefined ? undefined : await identityOf(call, externalId),
+    tags: tag,
+    startMs,
+    endMs,
+    ...readGroupBy(body.groupBy ?? []),
+    order: orderBy && { by: CODES[orderBy], descending: order === "desc" },
+    limit,
+  });
+  return counted.map(toDatapoint);
+}
+
+async function identityOf(
+  { caller, deps }: Pick<Call<unknown>, "caller" | "deps">,
+  externalId: string,
+): Promise<string> {
+  const id = await findIdentityIdByExternalId(deps.db, { workspaceId: caller.workspaceId, externalId });
+  if (id === undefined) throw identityNotFound(externalId);
+  return id;
+}
+
+/** No key has the outcome `unauthorized`, and none has `notFound`: both order nothing. */
+const CODES: Readonly<Record<OrderBy, CountOrder["by"]>> = {
+  time: "time",
+  valid: "VALID",
+  notFound: "NOT_FOUND",
+  forbidden: "FORBIDDEN",
+  usageExceeded: "USAGE_EXCEEDED",
+  rateLimited: "RATE_LIMITED",
+  unauthorized: "NOT_FOUND",
+  disabled: "DISABLED",
+  insufficientPermissions: "INSUFFICIENT_PERMISSIONS",
+  expired: "EXPIRED",
+  total: "total",
+};
+
+const toDatapoint = ({ timeMs, keyId, identity, tags, tag, byCode, total }: UsageCount): Datapoint => ({
+  valid: byCode.VALID,
+  notFound: byCode.NOT_FOUND,
+  forbidden: byCode.FORBIDDEN,
+  usageExceeded: byCode.USAGE_EXCEEDED,
+  rateLimited: byCode.RATE_LIMITED,
+  unauthorized: 0,
+  disabled: byCode.DISABLED,
+  insufficientPermissions: byCode.INSUFFICIENT_PERMISSIONS,
+  expired: byCode.EXPIRED,
+  total,
+  ...(timeMs === undefined ? {} : { time: timeMs }),
+  ...(keyId === undefined ? {} : { keyId }),
+  ...(identity === undefined ? {} : { identity }),
+  ...(tags === undefined ? {} : { tags: [...tags] }),
+  ...(tag === undefined ? {} : { tag }),
+});

@@ -1,0 +1,29 @@
+import type { Slice, Target } from "../../analytics/counts.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+
+/** The coarsest first: of several units of time it is the one that counts. */
+const SLICES: readonly Slice[] = ["month", "day", "hour"];
+const TARGETS: readonly Target[] = ["key", "identity", "tags", "tag"];
+
+/** What `groupBy` can name. */
+export const GROUPS: readonly string[] = [...TARGETS, ...SLICES];
+
+export interface Grouping {
+  readonly slice: Slice | undefined;
+  readonly by: readonly Target[];
+}
+
+/** A list whose items may be lists themselves, separated by commas; empty ones are left out. */
+export const splitCommas = (texts: readonly string[]): string[] =>
+  texts.flatMap((text) => text.split(",")).filter((text) => text !== "");
+
+/** @throws PublicError 400 for an unknown name, and for `tags` beside `tag`. */
+export function readGroupBy(texts: readonly string[]): Grouping {
+  const names = new Set(splitCommas(texts));
+  for (const name of names) {
+    if (GROUPS.includes(name)) continue;
+    throw invalidField("body.groupBy", `expected some of ${GROUPS.join(", ")}, got ${JSON.stringify(name)}`);
+  }
+  if (names.has("tags") && names.has("tag")) throw invalidField("body.groupBy", "expected tags or tag, got both");
+  return { slice: SLICES.find((slice) => names.has(slice)), by: TARGETS.filter((target) => names.has(target)) };
+}

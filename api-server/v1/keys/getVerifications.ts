@@ -1,0 +1,106 @@
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import { COUNT_ERRORS, countDays } from "../../domain/analytics/verification-counts.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { keyNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { listApisOfKeys, listKeyIdsOfOwner } from "../../store/keys.ts";
+import { Instant } from "../analytics/schemas.ts";
+import { KeyId, unixMs } from "../schemas.ts";
+
+const DAY_MS = 86_400_000;
+const KEYS_MAX = 10_000;
+
+const Query = z.object({
+  keyId: KeyId.optional(),
+  ownerId: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("All keys of this owner, unless `keyId` is given.")
+    .meta({ examples: ["user_123"] }),
+  start: Instant.optional().describe("Unix ms; the whole hour counts. 24 hours ago when left out."),
+  end: Instant.optional().describe("Unix ms; the whole hour counts. Now when left out."),
+  granularity: z.enum(["day"]).default("day").describe("Days of UTC."),
+});
+type Query = z.output<typeof Query>;
+
+const count = (description: string) =>
+  z
+    .int()
+    .describe(description)
+    .meta({ examples: [12] });
+
+const Answer = z.object({
+  verifications: z
+    .array(
+      z.object({
+        time: unixMs("Start of the day."),
+        success: count("Keys that were valid."),
+        rateLimited: count("Refused by a limit."),
+        usageExceeded: count("Refused for want of credits."),
+      }),
+    )
+    .describe("Days without any of these outcomes are left out."),
+});
+type Answer = z.output<typeof Answer>;
+
+const needed = { readKey: onApi("read_key") };
+
+export const getVerifications = defineV1Procedure({
+  path: "keys.getVerifications",
+  method: "GET",
+  successor: "analytics.getVerifications",
+  effect: "read",
+  summary: "Count the verifications of keys by day",
+  description:
+    "Of one key, or of all keys of an owner together. The root key must be allowed to read the keys of each of their APIs.",
+  permissions: needed,
+  errors: ["key_not_found", "precondition_failed", ...COUNT_ERRORS],
+  input: Query,
+  check,
+  answer: Answer,
+  handle,
+});
+
+function check({ keyId, ownerId }: Query): void {
+  if (keyId === undefined && ownerId === undefined)
+    throw invalidField("body.keyId", "expected keyId or ownerId, got neither");
+}
+
+async function handle(call: Call<Query, typeof needed>): Promise<Answer> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const keyIds = await keysOf(call);
+  const apiIds = await listApisOfKeys(deps.db, { workspaceId, keyIds });
+  if (apiIds.length === 0) throw keyNotFound(body.keyId ?? `of ${body.ownerId}`);
+  for (const apiId of apiIds) call.require(needed.readKey, apiId);
+  const nowMs = deps.nowMs();
+  const { start = nowMs - DAY_MS, end = nowMs } = body;
+  const days = await countDays(deps, { workspaceId, keyIds, startMs: start, endMs: end });
+  return {
+    verifications: days
+      .map(({ timeMs = 0, byCode }) => ({
+        time: timeMs,
+        success: byCode.VALID,
+        rateLimited: byCode.RATE_LIMITED,
+        usageExceeded: byCode.USAGE_EXCEEDED,
+      }))
+      .filter(({ success, rateLimited, usageExceeded }) => success + rateLimited + usageExceeded > 0),
+  };
+}
+
+async function keysOf({ body, caller, deps }: Call<Query, typeof needed>): Promise<readonly string[]> {
+  const { keyId, ownerId = "" } = body;
+  if (keyId !== undefined) return [keyId];
+  const page = { workspaceId: caller.workspaceId, ownerId, cursor: "", rowsMax: KEYS_MAX + 1 };
+  const keyIds = await listKeyIdsOfOwner(deps.db, page);
+  if (keyIds.length <= KEYS_MAX) return keyIds;
+  throw new PublicError(
+    "precondition_failed",
+    `The owner has more than ${KEYS_MAX} keys. Use analytics.getVerifications of v2.`,
+  );
+}
