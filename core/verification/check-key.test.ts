@@ -11,7 +11,14 @@ describe("what a key is refused for", () => {
   const write = parseQuery("orders.write");
   const listed = anApiRecord({ ipAllowList: ["192.0.2.1"] });
 
-  test.each<{ name: string; view: KeyView; clientIp?: string; query?: typeof write; code: Code | undefined }>([
+  test.each<{
+    name: string;
+    view: KeyView;
+    clientIp?: string;
+    apiId?: string;
+    query?: typeof write;
+    code: Code | undefined;
+  }>([
     { name: "nothing, when all is well", view: aKeyView(), code: undefined },
     {
       name: "nothing, with the permission that is asked for",
@@ -28,6 +35,19 @@ describe("what a key is refused for", () => {
     { name: "its API was deleted", view: aKeyView({ api: undefined }), code: "NOT_FOUND" },
     { name: "its workspace is disabled", view: aKeyView({ workspace: { enabled: false } }), code: "FORBIDDEN" },
     { name: "it is disabled", view: aKeyView({ key: { enabled: false } }), code: "DISABLED" },
+    {
+      name: "it is of another API",
+      view: aKeyView({ key: { expiresMs: nowMs - 1 } }),
+      apiId: "api_another",
+      code: "FORBIDDEN",
+    },
+    {
+      name: "it is disabled, before its API",
+      view: aKeyView({ key: { enabled: false } }),
+      apiId: "api_another",
+      code: "DISABLED",
+    },
+    { name: "nothing, when it is of the API", view: aKeyView(), apiId: aKeyView().key.apiId, code: undefined },
     { name: "it has expired", view: aKeyView({ key: { expiresMs: nowMs - 1 } }), code: "EXPIRED" },
     {
       name: "nothing, in the millisecond of its expiry",
@@ -50,7 +70,9 @@ describe("what a key is refused for", () => {
     { name: "nothing, when the client's address is not looked at", view: aKeyView({ api: listed }), code: undefined },
     { name: "the client's address is not known", view: aKeyView({ api: listed }), clientIp: "", code: "FORBIDDEN" },
     { name: "a permission is missing", view: aKeyView(), query: write, code: "INSUFFICIENT_PERMISSIONS" },
-  ])("$name", ({ view, clientIp, query, code }) => expect(checkKey({ view, nowMs, clientIp, query })).toBe(code));
+  ])("$name", ({ view, clientIp, apiId, query, code }) =>
+    expect(checkKey({ view, nowMs, clientIp, apiId, query })).toBe(code),
+  );
 
   const everything = { enabled: false, expiresMs: 0 };
   test.each<{ first: Code; view: KeyView }>([
@@ -90,4 +112,16 @@ describe("an IP allow-list", () => {
     expect(ipAllowed(list, clientIp)).toBe(allowed);
     expect(ipAllowed(list, clientIp)).toBe(allowed);
   });
+});
+
+test("a query that is a function is read only when everything before it has passed", () => {
+  const fault = () => {
+    throw new Error("not a query");
+  };
+  const disabled = aKeyView({ key: { enabled: false } });
+  expect(checkKey({ view: disabled, nowMs, query: fault })).toBe("DISABLED");
+  expect(() => checkKey({ view: aKeyView(), nowMs, query: fault })).toThrow("not a query");
+  expect(checkKey({ view: aKeyView(), nowMs, query: () => parseQuery("orders.write") })).toBe(
+    "INSUFFICIENT_PERMISSIONS",
+  );
 });

@@ -8,23 +8,28 @@ export interface KeyCheck {
   readonly nowMs: number;
   /** Without it the API's IP allow-list is not checked: for a pod whose policy does not say how to find the client's address. */
   readonly clientIp?: string | undefined;
-  readonly query?: Query | undefined;
+  /** The API that the key must be of; any when left out. */
+  readonly apiId?: string | undefined;
+  /** As a function it is read only for a key that has passed everything before. */
+  readonly query?: Query | (() => Query | undefined) | undefined;
 }
 
 /**
  * Steps 7 to 11 of a verification (api-v2.md section 12), in order: the first that refuses decides the code. undefined: continue
- * with limits and credits. The caller has found the key, may see it, and has parsed the query.
+ * with limits and credits. The caller has found the key and may see it. Throws what a query that is a function throws.
  */
-export function checkKey({ view, nowMs, clientIp, query }: KeyCheck): Code | undefined {
+export function checkKey({ view, nowMs, clientIp, apiId, query }: KeyCheck): Code | undefined {
   const { key, api } = view;
   if (api === undefined) return "NOT_FOUND";
   if (!view.workspace.enabled) return "FORBIDDEN";
   if (!key.enabled) return "DISABLED";
+  if (apiId !== undefined && key.apiId !== apiId) return "FORBIDDEN";
   if (key.expiresMs !== undefined && nowMs > key.expiresMs) return "EXPIRED";
   if (api.ipAllowList !== undefined && clientIp !== undefined && !ipAllowed(api.ipAllowList, clientIp)) {
     return "FORBIDDEN";
   }
-  if (query !== undefined && !evaluateQuery(query, view.grants)) return "INSUFFICIENT_PERMISSIONS";
+  const asked = typeof query === "function" ? query() : query;
+  if (asked !== undefined && !evaluateQuery(asked, view.grants)) return "INSUFFICIENT_PERMISSIONS";
   return undefined;
 }
 

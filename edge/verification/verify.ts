@@ -13,7 +13,7 @@ import { type Counted, type CountingParts, count, type Uncountable, type Without
  *
  *   find the key   may the caller know of it   check the key   plan the charges   count   the code
  *
- * What differs between callers is a `Verification`, an adapter with six members. What a caller does with the verdict (an HTTP
+ * What differs between callers is a `Verification`, an adapter with a few members. What a caller does with the verdict (an HTTP
  * status, a JSON body, an event) is its own.
  */
 
@@ -21,6 +21,10 @@ import { type Counted, type CountingParts, count, type Uncountable, type Without
 export interface Verification {
   /** Without it the API's IP allow-list is not checked. */
   readonly clientIp: string | undefined;
+  /** The API that the key must be of: a key of another one is FORBIDDEN. Any when left out. */
+  readonly apiId?: string | undefined;
+  /** Whether the query is read only for a key that is otherwise good; else before anything is said of the key. */
+  readonly readsQueryLast?: boolean;
   /** Finds the key: without a promise when it is cached, so that most verifications wait for nothing. */
   find(): Lookup<KeyView> | Promise<Lookup<KeyView>>;
   /** Whether the caller may know that this key exists. For most callers a key of another workspace or API is not found. */
@@ -90,7 +94,8 @@ function check({ nowMs }: Pick<VerifyParts, "nowMs">, verification: Verification
   if (!verification.maySee(view.key)) return NOT_FOUND;
   // A deleted API comes before errors in the query.
   if (view.api === undefined) return NOT_FOUND;
-  const query = verification.readQuery();
-  const refusal = checkKey({ view, nowMs: nowMs(), clientIp: verification.clientIp, query });
+  const query = verification.readsQueryLast === true ? () => verification.readQuery() : verification.readQuery();
+  const { clientIp, apiId } = verification;
+  const refusal = checkKey({ view, nowMs: nowMs(), clientIp, apiId, query });
   return { kind: "decided", code: refusal ?? "VALID", view, counted: undefined };
 }
