@@ -7,12 +7,14 @@ import type { Projection } from "../edge/projection/contract.ts";
 import type { Rarely } from "../edge/rarely.ts";
 import type { AnalyticsStore } from "./analytics/contract.ts";
 import type { CreditService } from "./credits/service.ts";
+import type { KeyHomes } from "./key-homes.ts";
 import type { KeyVault } from "./key-vault.ts";
 
 /** The dependencies of the handlers. Built once, by `start` or by a test. */
 export interface Deps {
   readonly db: Pool;
   readonly projection: Projection;
+  readonly keyHomes: KeyHomes;
   /** Notifies the relay, in whichever process it runs, of new marks. Returns at once. */
   readonly wakeRelay: () => void;
   readonly counters: Counters;

@@ -28,6 +28,7 @@ import { prepareDrain } from "./drain.ts";
 import { exportGauges } from "./gauges.ts";
 import { PROPAGATION_BOUND_MS } from "./health.ts";
 import { watchHealth } from "./health-watch.ts";
+import { createKeyHomes } from "./key-homes.ts";
 import { createKeyVault, type EncryptionKey } from "./key-vault.ts";
 import { startRelay } from "./relay/relay.ts";
 import { DEFAULT_RETENTION_DAYS, type RetentionDays } from "./retention.ts";
@@ -142,6 +143,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
   const deps: Deps = {
     db,
     projection,
+    keyHomes: createKeyHomes({ db, projection }),
     wakeRelay: createRelayWaker(db),
     counters,
     credits,

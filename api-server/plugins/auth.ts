@@ -1,21 +1,17 @@
 import { PublicError } from "../../core/errors.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
-import { BoundedCache } from "../../edge/bounded-cache.ts";
 import type { Deps } from "../deps.ts";
-import { PROPAGATION_BOUND_MS } from "../health.ts";
+import { createKnownHashes, type Known, type KnownHashes } from "../known-hashes.ts";
 import type { Grants, NeededPermission } from "../needed-permissions.ts";
 import type { Caller } from "../procedure.ts";
 import { findRootKey, type RootKeyRow } from "../store/root-keys.ts";
 import { createGrants } from "./grants.ts";
 
 /*
- * Root keys (api-v2.md section 3). A cached root key, or its cached absence, is dropped when the change stream reports a change of it
- * or of its workspace, and is not used while that stream is staler than the promised bound for its workspace.
+ * Root keys (api-v2.md section 3). known-hashes.ts says how long they are cached.
  */
 
 const ENTRIES_MAX = 10_000;
-/** Strangers decide how many absences there are, so these have a cache of their own and never evict existing root keys. */
-const ABSENCES_MAX = 10_000;
 
 /** The cached data of a root key. Its state is judged on each request: expiry needs no propagation. */
 export interface RootKey {
@@ -29,15 +25,9 @@ export interface RootKey {
 }
 
 /** `absent`: no root key has this hash, or it was revoked, or its workspace is gone. */
-export type KnownRootKey = RootKey | "absent";
+export type KnownRootKey = Known<RootKey>;
 
-export interface RootKeys {
-  /**
-   * Returns what is cached and fresh without a promise or any I/O; otherwise reads the database. Concurrent callers with the same
-   * root key share one read.
-   */
-  find(hash: string): KnownRootKey | Promise<KnownRootKey>;
-}
+export type RootKeys = KnownHashes<RootKey>;
 
 const SCHEME = /^Bearer /;
 
@@ -67,52 +57,17 @@ export function admit(known: KnownRootKey, nowMs: number): RootKey {
 const unauthorized = (detail: string): PublicError =>
   new PublicError("unauthorized", detail, { headers: { "WWW-Authenticate": "Bearer" } });
 
-export function createRootKeys({ db, projection }: Pick<Deps, "db" | "projection">): RootKeys {
-  const found = new BoundedCache<string, RootKey>(ENTRIES_MAX);
-  const absent = new BoundedCache<string, "absent">(ABSENCES_MAX);
-  const pending = new Map<string, Promise<KnownRootKey>>();
-
-  projection.onDropped((ref) => {
-    if (ref?.kind === "rootKey") {
-      found.delete(ref.id);
-      absent.delete(ref.id);
-      // A read in flight may have seen the state before the change: its callers use it, later ones do not.
-      pending.delete(ref.id);
-    } else if (ref === undefined || ref.kind === "workspace") {
-      found.clear();
-      absent.clear();
-      pending.clear();
-    }
-  });
-
-  /** Reads it, and caches the result unless the root key was dropped meanwhile. */
-  function ask(hash: string): Promise<KnownRootKey> {
-    const asked = findRootKey(db, { hash })
-      .then((row): KnownRootKey => {
-        const known = row === undefined ? "absent" : toRootKey(row);
-        if (pending.get(hash) === asked) {
-          if (known === "absent") absent.set(hash, known);
-          else found.set(hash, known);
-        }
-        return known;
-      })
-      .finally(() => {
-        if (pending.get(hash) === asked) pending.delete(hash);
-      });
-    pending.set(hash, asked);
-    return asked;
-  }
-
-  return {
-    find(hash) {
-      const known = found.get(hash);
-      // The workspace of an absent root key is unknown, so its absence counts as stale as the stalest workspace.
-      const isFresh = projection.stalenessMs(known?.caller.workspaceId) <= PROPAGATION_BOUND_MS;
-      const cached = isFresh ? (known ?? absent.get(hash)) : undefined;
-      return cached ?? pending.get(hash) ?? ask(hash);
+export const createRootKeys = ({ db, projection }: Pick<Deps, "db" | "projection">): RootKeys =>
+  createKnownHashes({
+    projection,
+    kind: "rootKey",
+    entriesMax: ENTRIES_MAX,
+    workspaceOf: ({ caller }: RootKey) => caller.workspaceId,
+    read: async (hash) => {
+      const row = await findRootKey(db, { hash });
+      return row && toRootKey(row);
     },
-  };
-}
+  });
 
 const toRootKey = (row: RootKeyRow): RootKey => ({
   caller: {

@@ -73,6 +73,23 @@ export async function findKeyByHash(
   return rows[0];
 }
 
+/** The workspace of a live key, by the key's hash alone, which determines it. The workspace is not deleted, but may be disabled. */
+export async function findKeyHome(
+  db: Queryable,
+  { hash }: { hash: string },
+): Promise<{ readonly workspace_id: string; readonly quota_per_minute: number | null } | undefined> {
+  const text = `select k.workspace_id, w.quota_per_minute
+                  from keys k
+                  join workspaces w on w.id = k.workspace_id
+                 where k.hash = $1 and k.deleted_at is null and w.deleted_at is null`;
+  const { rows } = await db.query<{ workspace_id: string; quota_per_minute: number | null }>({
+    name: "find-key-home",
+    text,
+    values: [hash],
+  });
+  return rows[0];
+}
+
 /** Like `findKey`, with a lock: no other transaction can change the key until this one ends. */
 export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
   const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,

@@ -14,6 +14,7 @@ import { PostgresAnalytics } from "../analytics/postgres/store.ts";
 import { type AppOptions, buildApp } from "../app.ts";
 import { createCreditService } from "../credits/postgres-credits.ts";
 import type { Deps } from "../deps.ts";
+import { createKeyHomes } from "../key-homes.ts";
 import { createKeyVault } from "../key-vault.ts";
 import { createPool } from "../store/pool.ts";
 import { createPostgresSource } from "../store/records.ts";
@@ -118,6 +119,7 @@ export async function buildTestApp(
   const base: Deps = {
     db,
     projection,
+    keyHomes: createKeyHomes({ db, projection }),
     wakeRelay: () => undefined,
     counters: edge.counters({ timeoutMs: 1000 }),
     credits: createCreditService({ db, store: edge.credits, nowMs, log }),

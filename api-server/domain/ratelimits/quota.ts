@@ -1,0 +1,40 @@
+import { PublicError } from "../../../core/errors.ts";
+import { pushLimitHeaders, retryAtMs, showLimit, wholeSecondsUntil } from "../../../core/ratelimits/limit-headers.ts";
+import type { Deps } from "../../deps.ts";
+import { consumeQuota } from "./counting.ts";
+
+const WINDOW_MS = 60_000;
+
+export interface ChargedQuota {
+  /** Name and value in turn: for every answer from here on. Empty when the counter could not be read. */
+  readonly headers: readonly string[];
+  /** 429 for a request beyond the quota. */
+  readonly refusal: PublicError | undefined;
+}
+
+/** Counts one request against the workspace's quota (api-v2.md section 2.1). When the counter cannot be read, it is admitted. */
+export async function countQuota(
+  deps: Deps,
+  { workspaceId, quotaPerMinute }: { readonly workspaceId: string; readonly quotaPerMinute: number },
+): Promise<ChargedQuota> {
+  const consumed = await consumeQuota(deps, {
+    workspaceId,
+    scope: { kind: "quota", value: workspaceId },
+    identifier: workspaceId,
+    limit: quotaPerMinute,
+    durationMs: WINDOW_MS,
+    cost: 1,
+    accuracy: "strict",
+  });
+  const outcome = consumed?.limits[0];
+  if (consumed === undefined || outcome === undefined) return { headers: [], refusal: undefined };
+  const headers: string[] = [];
+  pushLimitHeaders(headers, showLimit(quotaPerMinute, outcome, consumed.nowMs));
+  if (outcome.passed) return { headers, refusal: undefined };
+  const refusal = new PublicError(
+    "workspace_rate_limited",
+    `The workspace has used up its quota of ${quotaPerMinute} requests per minute.`,
+    { headers: { "Retry-After": String(wholeSecondsUntil(retryAtMs(outcome), consumed.nowMs)) } },
+  );
+  return { headers, refusal };
+}
