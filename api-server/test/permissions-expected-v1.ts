@@ -19,6 +19,7 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   "v1/apis.getApi": { needs: [api("read_api")] },
 
   // keys
+  "v1/keys.verifyKey": { needs: [] },
 
   // ratelimits
   "v1/ratelimits.limit": { needs: [namespace("limit")], also: { newNamespace: ["ratelimit.*.create_namespace"] } },

@@ -53,6 +53,20 @@ export const V1_SAMPLE_CALLS: SampleCalls = {
   "v1/apis.getApi": { always: ofApi() },
 
   // keys
+  "v1/keys.verifyKey": {
+    always: async (things) => {
+      const { apiId, key } = await things.key({ permissions: ["a.b"] });
+      return {
+        body: {
+          key,
+          apiId,
+          tags: ["x"],
+          authorization: { permissions: { and: ["a.b"] } },
+          ratelimits: [{ name: "inline", limit: 5, duration: 1000 }],
+        },
+      };
+    },
+  },
 
   // ratelimits
   "v1/ratelimits.limit": {

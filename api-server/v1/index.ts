@@ -8,6 +8,7 @@ import { getIdentity } from "./identities/getIdentity.ts";
 import { listIdentities } from "./identities/listIdentities.ts";
 import { updateIdentity } from "./identities/updateIdentity.ts";
 import { getVerifications as getVerificationsOfKeys } from "./keys/getVerifications.ts";
+import { verifyKey } from "./keys/verifyKey.ts";
 import { liveness } from "./liveness.ts";
 import { createPermission } from "./permissions/createPermission.ts";
 import { createRole } from "./permissions/createRole.ts";
@@ -32,6 +33,7 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
   getApi,
 
   // keys
+  verifyKey,
 
   // ratelimits
   limit,

@@ -1,0 +1,110 @@
+import { PublicError } from "../../../core/errors.ts";
+import { JsonQueryError, readJsonQuery } from "../../../core/permissions/json-query.ts";
+import type { Query } from "../../../core/permissions/query.ts";
+import { KeyView } from "../../../core/verification/key-view.ts";
+import { type ChargePlan, planCall } from "../../../core/verification/plan-charges.ts";
+import type { RequestedLimit, SelectedLimit } from "../../../core/verification/select-limits.ts";
+import type { Lookup } from "../../../edge/projection/contract.ts";
+import type { WithoutStore } from "../../../edge/verification/count.ts";
+import type { Verification } from "../../../edge/verification/verify.ts";
+import { LIMITS_ALONE, WITH_CREDITS } from "../../domain/ratelimits/counting.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import type { OpenCall } from "../../procedure.ts";
+import { LEGACY_LIMIT } from "./legacy-limit.ts";
+import type { Body } from "./verify-schemas.ts";
+
+/**
+ * A call of v1's `keys.verifyKey` for edge/verification. It has no root key: it may see every key, because its caller has the secret.
+ * What is wrong with the query or the limits is said only of a key that is otherwise good.
+ */
+export class OpenVerification implements Verification {
+  readonly clientIp: string;
+  readonly apiId: string | undefined;
+  readonly readsQueryLast = true;
+  readonly #call: OpenCall<Body>;
+  readonly #workspaceId: string;
+  readonly #hash: string;
+  #selected: readonly SelectedLimit[] = [];
+
+  /** @param key the hash of the secret, and the workspace where the key was found. */
+  constructor(call: OpenCall<Body>, { hash, workspaceId }: { hash: string; workspaceId: string }) {
+    this.clientIp = call.origin.clientIp;
+    this.apiId = call.body.apiId;
+    this.#call = call;
+    this.#workspaceId = workspaceId;
+    this.#hash = hash;
+  }
+
+  /** The sources of the counted limits, in their order. */
+  get selected(): readonly SelectedLimit[] {
+    return this.#selected;
+  }
+
+  find(): Lookup<KeyView> | Promise<Lookup<KeyView>> {
+    return this.#call.deps.projection.findKey(this.#workspaceId, this.#hash);
+  }
+
+  maySee(): boolean {
+    return true;
+  }
+
+  /** Throws PublicError 400 for what is no query. */
+  readQuery(): Query | undefined {
+    try {
+      return readJsonQuery(this.#call.body.authorization?.permissions);
+    } catch (error) {
+      if (!(error instanceof JsonQueryError)) throw error;
+      const place = error.place === "" ? "" : `.${error.place}`;
+      throw invalidField(`body.authorization.permissions${place}`, error.message);
+    }
+  }
+
+  /** Throws PublicError 400 for a limit that is not attached, and for a window that is too short. */
+  plan(view: KeyView): ChargePlan {
+    const { ratelimit, ratelimits = [], remaining } = this.#call.body;
+    const isPlain = ratelimits.length === 0 && ratelimit === undefined && remaining === undefined;
+    const plan = isPlain ? plainPlan(view) : planOf(view, this.#call.body);
+    this.#selected = plan.selected;
+    return plan;
+  }
+
+  withoutStore({ credits }: ChargePlan): WithoutStore {
+    return credits === undefined ? LIMITS_ALONE : WITH_CREDITS;
+  }
+}
+
+/** Most calls name no limit and no cost: then the charges depend only on the key. */
+const plainPlan = KeyView.remember((view) => planOf(view, {}));
+
+function planOf(view: KeyView, body: Pick<Body, "ratelimit" | "ratelimits" | "remaining">): ChargePlan {
+  const { ratelimits = [], remaining } = body;
+  const requested = [...legacyRequest(view, body), ...ratelimits.map(toRequested)];
+  const plan = planCall(view, { ratelimits: requested, creditCost: remaining?.cost ?? 1 });
+  if ("limits" in plan) return plan;
+  const isTooShort = "tooShort" in plan;
+  const name = isTooShort ? plan.tooShort : plan.unknown;
+  const field = `body.ratelimits[${ratelimits.findLastIndex((one) => one.name === name)}]`;
+  if (isTooShort) throw invalidField(`${field}.duration`, "expected at least 1000 ms");
+  throw invalidField(field, `the key ${view.key.keyId} has no limit ${name}; give both limit and duration to use one`);
+}
+
+const toRequested = ({ name, cost, limit, duration }: NonNullable<Body["ratelimits"]>[number]): RequestedLimit => ({
+  name,
+  cost,
+  limit,
+  durationMs: duration,
+});
+
+/** The deprecated cost is that of the limit `default`, where that is charged anyway and the request does not name it. */
+function legacyRequest(
+  { key, identity }: KeyView,
+  { ratelimit, ratelimits = [] }: Pick<Body, "ratelimit" | "ratelimits">,
+): RequestedLimit[] {
+  if (ratelimit === undefined || ratelimits.some(({ name }) => name === LEGACY_LIMIT)) return [];
+  const isDefault = ({ name }: { readonly name: string }) => name === LEGACY_LIMIT;
+  const stored = key.ratelimits.find(isDefault) ?? identity?.ratelimits.find(isDefault);
+  return stored?.autoApply === true ? [{ name: LEGACY_LIMIT, cost: ratelimit.cost }] : [];
+}
+
+/** 403 before anything is said of the key: the one outcome that v1 answers as an error. */
+export const workspaceDisabled = (): PublicError => new PublicError("forbidden", "The workspace is disabled.");

@@ -1,0 +1,413 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hashKey } from "../../../core/keys/key-string.ts";
+import { buildTestApp, type TestApp } from "../../test/app.ts";
+
+const NO_KEY = { rootKey: null } as const;
+const HOUR_MS = 3_600_000;
+
+let t: TestApp;
+let apiId: string;
+beforeAll(async () => {
+  t = await buildTestApp();
+  ({ apiId } = await t.data("apis.createApi", { name: "payments" }));
+});
+afterAll(() => t.close());
+
+const create = async (body: object = {}): Promise<{ keyId: string; key: string }> =>
+  t.data("keys.createKey", { apiId, ...body });
+/** Without a root key. */
+const ask = (body: object) => t.call("v1/keys.verifyKey", body, NO_KEY);
+const verify = async (key: string, body: object = {}) => {
+  const reply = await ask({ key, ...body });
+  if (reply.status !== 200) throw new Error(`${reply.status}: ${JSON.stringify(reply.body)}`);
+  return reply.body;
+};
+const fails = async (key: string, body: object = {}) => {
+  const { status, body: reply } = await ask({ key, ...body });
+  return { status, code: reply.error.code, message: reply.error.message };
+};
+const limit = (name: string, more: object = {}) => ({ name, limit: 2, duration: HOUR_MS, autoApply: true, ...more });
+
+/** The events of a key that wait to be stored. */
+async function events(keyId: string): Promise<unknown[]> {
+  await t.deps.events.flush();
+  const found: unknown[] = [];
+  await t.edge.events.take(t.workspace.id, async (taken) => {
+    for (const event of taken) if (event.type === "verification" && event.keyId === keyId) found.push(event);
+  });
+  return found;
+}
+
+describe("what is answered", () => {
+  test("of a key without anything: what it always has, and nothing else", async () => {
+    const { keyId, key } = await create();
+    const reply = await ask({ key });
+    expect(reply.body).toEqual({
+      valid: true,
+      code: "VALID",
+      requestId: expect.stringMatching(/^req_/),
+      keyId,
+      enabled: true,
+      permissions: [],
+      roles: [],
+    });
+  });
+
+  test("of a key with everything", async () => {
+    await t.data("permissions.createRole", { name: "Reader ✓", permissions: ["documents.read", "documents.list"] });
+    const { keyId, key } = await create({
+      name: 'the "name"',
+      externalId: "user_all",
+      meta: { plan: "pro", deep: [null, { ü: 1 }] },
+      roles: ["Reader ✓"],
+      permissions: ["documents.read", "a.b"],
+      expires: 4_000_000_000_000,
+      credits: { remaining: 5 },
+      ratelimits: [limit("default", { limit: 10 }), limit("aaa", { limit: 3 })],
+    });
+    await t.deps.db.query("update keys set environment = 'prod', owner_id = 'other' where id = $1", [keyId]);
+    const wanted = {
+      valid: true,
+      code: "VALID",
+      requestId: expect.any(String),
+      keyId,
+      enabled: true,
+      permissions: ["a.b", "documents.list", "documents.read"],
+      roles: ["Reader ✓"],
+      name: 'the "name"',
+      ownerId: "user_all",
+      meta: { plan: "pro", deep: [null, { ü: 1 }] },
+      expires: 4_000_000_000_000,
+      environment: "prod",
+      identity: { id: expect.stringMatching(/^id_/), externalId: "user_all", meta: {} },
+      remaining: 4,
+      ratelimit: { limit: 10, remaining: 9, reset: expect.any(Number) },
+    };
+    // psql changed the row behind the cache of this process, which the relay would announce.
+    t.deps.projection.drop([{ workspaceId: t.workspace.id, kind: "key", id: hashKey(key) }]);
+    expect(await verify(key)).toEqual(wanted);
+    await t.data("identities.deleteIdentity", { identity: "user_all" });
+    const { identity: _, ...unlinked } = wanted;
+    expect(await verify(key)).toEqual({
+      ...unlinked,
+      ownerId: "other",
+      remaining: 3,
+      ratelimit: { ...wanted.ratelimit, remaining: 8 },
+    });
+  });
+
+  test.each([
+    { name: "an unknown secret", key: async () => "never_issued" },
+    { name: "a root key", key: async () => t.workspace.rootKey },
+    {
+      name: "a deleted key",
+      key: async () => {
+        const { keyId, key } = await create();
+        await verify(key);
+        await t.data("keys.deleteKey", { keyId });
+        return key;
+      },
+    },
+    {
+      name: "a key of a deleted API",
+      key: async () => {
+        const gone = await t.data("apis.createApi", { name: "gone" });
+        const { key } = await create({ apiId: gone.apiId });
+        await verify(key);
+        await t.data("apis.deleteApi", { apiId: gone.apiId });
+        return key;
+      },
+    },
+    { name: "a secret of 100,000 letters", key: async () => "ü".repeat(100_000) },
+  ])("of $name only that it is not found", async ({ key }) => {
+    const secret = await key();
+    for (let i = 0; i < 2; i++) {
+      expect(await verify(secret)).toEqual({ valid: false, code: "NOT_FOUND", requestId: expect.any(String) });
+    }
+  });
+
+  test("an Authorization header, whatever it holds, changes nothing", async () => {
+    const { key } = await create();
+    for (const authorization of ["nonsense", "Bearer never", `Bearer ${t.workspace.rootKey}`]) {
+      const reply = await t.call("v1/keys.verifyKey", { key }, { rootKey: null, headers: { authorization } });
+      expect(reply.body.code).toBe("VALID");
+    }
+  });
+
+  test("a key of any workspace is verified, each by its own", async () => {
+    const other = await t.makeWorkspace();
+    const asOther = { rootKey: other.rootKey };
+    const { apiId: theirs } = await t.data("apis.createApi", { name: "theirs" }, asOther);
+    const { key, keyId } = await t.data("keys.createKey", { apiId: theirs }, asOther);
+    expect(await verify(key)).toMatchObject({ code: "VALID", keyId });
+    expect(await verify(key, { apiId })).toMatchObject({ code: "FORBIDDEN", keyId });
+    expect((await t.data("keys.verifyKey", { key })).code).toBe("NOT_FOUND");
+  });
+});
+
+describe("the order of the checks", () => {
+  /** A key with every fault at once; each is mended in turn, and the next one shows. */
+  test("the first one that fails decides", async () => {
+    const workspace = await t.makeWorkspace();
+    const by = { rootKey: workspace.rootKey };
+    const { apiId: here } = await t.data("apis.createApi", { name: "here" }, by);
+    const { keyId, key } = await t.data(
+      "keys.createKey",
+      { apiId: here, enabled: false, expires: 1, credits: { remaining: 0 } },
+      by,
+    );
+    const sql = async (text: string, values: unknown[] = []) => {
+      await t.deps.db.query(text, values);
+      t.deps.projection.forgetAll();
+    };
+    await sql("update apis set ip_allow_list = '{192.0.2.1}' where id = $1", [here]);
+    await sql("update workspaces set enabled = false where id = $1", [workspace.id]);
+    const bad = { and: [] };
+    const body = { apiId: "api_another", authorization: { permissions: bad }, ratelimits: [{ name: "none" }] };
+    const now = async (changed: object = {}) => {
+      const { status, body: reply } = await ask({ key, ...body, ...changed });
+      return status === 200 ? reply.code : `${status} ${reply.error.code} ${reply.error.message}`;
+    };
+
+    expect(await now()).toBe("403 FORBIDDEN The workspace is disabled.");
+    await sql("update workspaces set enabled = true where id = $1", [workspace.id]);
+    expect(await now()).toBe("DISABLED");
+    await t.data("keys.updateKey", { keyId, enabled: true }, by);
+    expect(await now()).toBe("FORBIDDEN");
+    expect(await now({ apiId: here })).toBe("EXPIRED");
+    await t.data("keys.updateKey", { keyId, expires: null }, by);
+    expect(await now({ apiId: here })).toBe("FORBIDDEN");
+    await sql("update apis set ip_allow_list = '{127.0.0.1}' where id = $1", [here]);
+    expect(await now({ apiId: here })).toMatch(/^400 BAD_REQUEST authorization.permissions.and: expected/);
+    const unmet = { apiId: here, authorization: { permissions: { or: ["a.b"] } } };
+    expect(await now(unmet)).toBe("INSUFFICIENT_PERMISSIONS");
+    await t.data("keys.updateKey", { keyId, permissions: ["a.*"] }, by).catch(() => undefined);
+    await t.data("keys.setPermissions", { keyId, permissions: ["a.*"] }, by);
+    expect(await now(unmet)).toMatch(/^400 BAD_REQUEST ratelimits.0: the key .* has no limit none/);
+    const exhausted = { ...unmet, ratelimits: [{ name: "none", limit: 0, duration: 1000 }] };
+    expect(await now(exhausted)).toBe("RATE_LIMITED");
+    expect(await now({ ...unmet, ratelimits: [] })).toBe("USAGE_EXCEEDED");
+    await t.data("keys.updateCredits", { keyId, operation: "set", value: null }, by);
+    expect(await now({ ...unmet, ratelimits: [] })).toBe("VALID");
+  });
+
+  test("every outcome but NOT_FOUND and errors is an event, with the request's id and tags", async () => {
+    const { keyId, key } = await create({ credits: { remaining: 1 } });
+    const tags = ["path=/ä", "x"];
+    const valid = await verify(key, { tags });
+    await verify(key);
+    expect((await ask({ key, authorization: { permissions: 7 } })).status).toBe(400);
+    await t.data("keys.updateKey", { keyId, enabled: false });
+    await verify(key);
+    const made = await events(keyId);
+    expect(made.map((event) => (event as { outcome: string }).outcome)).toEqual([
+      "VALID",
+      "USAGE_EXCEEDED",
+      "DISABLED",
+    ]);
+    expect(made[0]).toMatchObject({ requestId: valid.requestId, tags, spentCredits: 1, source: "api", apiId });
+  });
+});
+
+describe("permissions", () => {
+  test.each([
+    { query: undefined, code: "VALID" },
+    { query: null, code: "VALID" },
+    { query: "", code: "VALID" },
+    { query: "documents.read", code: "VALID" },
+    { query: { and: ["documents.read", { or: ["x", "exact"] }] }, code: "VALID" },
+    { query: "documents", code: "INSUFFICIENT_PERMISSIONS" },
+    { query: { and: ["exact"], or: [] }, code: "VALID" },
+  ])("$query: $code", async ({ query, code }) => {
+    const { key } = await create({ permissions: ["documents.*", "exact"] });
+    expect((await verify(key, { authorization: { permissions: query } })).code).toBe(code);
+    expect((await verify(key, { authorization: {} })).code).toBe("VALID");
+  });
+
+  test("a query as deep as a body may be is evaluated", async () => {
+    const { key } = await create({ permissions: ["exact"] });
+    const deep = (levels: number) => `${'{"or":['.repeat(levels)}"exact"${"]}".repeat(levels)}`;
+    const send = (levels: number) =>
+      ask(JSON.parse(`{"key":"${key}","authorization":{"permissions":${deep(levels)}}}`));
+    expect((await send(248)).body.code).toBe("VALID");
+    expect((await send(260)).body.error.code).toBe("BAD_REQUEST");
+  });
+});
+
+describe("limits", () => {
+  test("those with autoApply run, the others when they are named; default is reported, else the first by name", async () => {
+    const { key } = await create({
+      ratelimits: [limit("zzz", { limit: 9 }), limit("bbb", { limit: 7 }), limit("named", { autoApply: false })],
+    });
+    expect((await verify(key)).ratelimit).toMatchObject({ limit: 7, remaining: 6 });
+    for (const left of [1, 0]) {
+      expect(await verify(key, { ratelimits: [{ name: "named" }] })).toMatchObject({ code: "VALID" });
+      expect(left).toBeGreaterThanOrEqual(0);
+    }
+    const refused = await verify(key, { ratelimits: [{ name: "named" }] });
+    expect(refused).toMatchObject({ valid: false, code: "RATE_LIMITED", ratelimit: { limit: 7 } });
+    // All or nothing: the refused call consumed nothing of the others.
+    expect((await verify(key)).ratelimit).toMatchObject({ remaining: 3 });
+  });
+
+  test("the deprecated cost is that of default, unless the request names default", async () => {
+    const { key } = await create({ ratelimits: [limit("default", { limit: 100 }), limit("aaa", { limit: 100 })] });
+    expect((await verify(key, { ratelimit: { cost: 10 } })).ratelimit).toMatchObject({ limit: 100, remaining: 90 });
+    const both = { ratelimit: { cost: 50 }, ratelimits: [{ name: "default", cost: 5 }] };
+    expect((await verify(key, both)).ratelimit.remaining).toBe(85);
+    expect((await verify(key, { ratelimit: {} })).ratelimit.remaining).toBe(84);
+    expect((await verify(key, { ratelimit: { cost: 0 } })).ratelimit.remaining).toBe(84);
+  });
+
+  test("the deprecated cost charges no limit that would not run, and is no error without one", async () => {
+    const { key } = await create({ ratelimits: [limit("default", { limit: 1, autoApply: false })] });
+    for (let i = 0; i < 3; i++) {
+      const reply = await verify(key, { ratelimit: { cost: 5 } });
+      expect(reply.code).toBe("VALID");
+      expect(reply).not.toHaveProperty("ratelimit");
+    }
+  });
+
+  test("of the identity are shared by its keys, and hidden by the key's own of the same name", async () => {
+    await t.data("identities.createIdentity", { externalId: "shared", ratelimits: [limit("default")] });
+    const [one, two] = [await create({ externalId: "shared" }), await create({ externalId: "shared" })];
+    const own = await create({ externalId: "shared", ratelimits: [limit("default", { limit: 50 })] });
+    expect((await verify(one.key)).ratelimit.remaining).toBe(1);
+    expect((await verify(two.key)).ratelimit.remaining).toBe(0);
+    expect((await verify(one.key)).code).toBe("RATE_LIMITED");
+    expect((await verify(own.key)).ratelimit).toMatchObject({ limit: 50, remaining: 49 });
+  });
+
+  test("an inline limit needs no stored one; half of one is completed from it, or refused", async () => {
+    const { key } = await create({ ratelimits: [limit("stored", { autoApply: false })] });
+    const inline = { name: "inline", limit: 1, duration: 1000 * 3600 };
+    expect((await verify(key, { ratelimits: [inline] })).ratelimit).toMatchObject({ limit: 1, remaining: 0 });
+    expect((await verify(key, { ratelimits: [inline] })).code).toBe("RATE_LIMITED");
+    expect((await verify(key, { ratelimits: [{ name: "stored", limit: 40 }] })).ratelimit.limit).toBe(40);
+    expect(await fails(key, { ratelimits: [{ name: "inline", limit: 1 }] })).toMatchObject({ code: "BAD_REQUEST" });
+    expect(await fails(key, { ratelimits: [{ ...inline, duration: 999 }] })).toEqual({
+      status: 400,
+      code: "BAD_REQUEST",
+      message: "ratelimits.0.duration: expected at least 1000 ms",
+    });
+  });
+});
+
+describe("credits", () => {
+  test("are spent by the cost, which is 1 when nothing is said, and are shown only where they were reached", async () => {
+    const { keyId, key } = await create({ credits: { remaining: 5 }, ratelimits: [limit("default", { limit: 5 })] });
+    expect((await verify(key)).remaining).toBe(4);
+    expect((await verify(key, { remaining: { cost: 3 } })).remaining).toBe(1);
+    expect((await verify(key, { remaining: { cost: 0 } })).remaining).toBe(1);
+    const tooMuch = await verify(key, { remaining: { cost: 2 } });
+    expect(tooMuch).toMatchObject({ valid: false, code: "USAGE_EXCEEDED", remaining: 1, ratelimit: { remaining: 1 } });
+    expect(await verify(key)).toMatchObject({ code: "VALID", remaining: 0 });
+    const limited = await verify(key);
+    expect(limited).toMatchObject({ code: "RATE_LIMITED", ratelimit: { limit: 5, remaining: 0 } });
+    expect(limited).not.toHaveProperty("remaining");
+    await t.data("keys.updateKey", { keyId, enabled: false });
+    expect(await verify(key)).not.toHaveProperty("remaining");
+  });
+
+  test("are spent exactly once each by calls of both generations at the same time", async () => {
+    const { key } = await create({ credits: { remaining: 30 } });
+    const calls = Array.from({ length: 50 }, (_, i) => (i % 2 === 0 ? verify(key) : t.data("keys.verifyKey", { key })));
+    const codes = (await Promise.all(calls)).map(({ code }) => code);
+    expect(codes.filter((code) => code === "VALID")).toHaveLength(30);
+    expect(codes.filter((code) => code === "USAGE_EXCEEDED")).toHaveLength(20);
+  });
+});
+
+describe("the quota of the key's workspace", () => {
+  test("counts calls of both generations, and 429 says when to come back", async () => {
+    const workspace = await t.makeWorkspace();
+    const by = { rootKey: workspace.rootKey };
+    const { apiId: here } = await t.data("apis.createApi", { name: "here" }, by);
+    const { key } = await t.data("keys.createKey", { apiId: here }, by);
+    expect((await verify(key)).code).toBe("VALID");
+    await t.deps.db.query("update workspaces set quota_per_minute = 2 where id = $1", [workspace.id]);
+    t.deps.projection.drop([{ workspaceId: workspace.id, kind: "workspace", id: workspace.id }]);
+    expect((await verify(key)).code).toBe("VALID");
+    expect((await t.call("keys.whoami", { key }, by)).status).toBe(200);
+    const refused = await ask({ key });
+    expect(refused).toMatchObject({ status: 429, body: { error: { code: "RATE_LIMITED" } } });
+    expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+    // Nobody's workspace pays for a secret that does not exist.
+    expect((await verify("unknown")).code).toBe("NOT_FOUND");
+  });
+});
+
+describe("where a key is", () => {
+  test("is asked once for a key, and once for an absence, and again after a change", async () => {
+    const { keyId, key } = await create();
+    let asked = 0;
+    const { query } = t.deps.db;
+    t.deps.db.query = ((...args: Parameters<typeof query>) => {
+      if ((args[0] as { name?: string }).name === "find-key-home") asked += 1;
+      return query.apply(t.deps.db, args);
+    }) as typeof query;
+    try {
+      for (let i = 0; i < 3; i++) await verify(key);
+      expect(asked).toBe(1);
+      const secret = `late_${randomBytes(16).toString("hex")}`;
+      for (let i = 0; i < 3; i++) expect((await verify(secret)).code).toBe("NOT_FOUND");
+      expect(asked).toBe(2);
+      // Created by this process: its marks name the hash, and the absence is forgotten.
+      const migrationId = "mig_home";
+      await t.deps.db.query(
+        "insert into migrations (id, workspace_id, name, algorithm, created_at) values ($1, $2, 'm', 'sha256', 1)",
+        [migrationId, t.workspace.id],
+      );
+      await t.data("keys.migrateKeys", { migrationId, apiId, keys: [{ hash: hashKey(secret) }] });
+      expect((await verify(secret)).code).toBe("VALID");
+      await t.data("keys.updateKey", { keyId, name: "changed" });
+      expect(await verify(key)).toMatchObject({ name: "changed" });
+    } finally {
+      t.deps.db.query = query;
+    }
+  });
+
+  test("a secret that was freed and taken by another workspace is found there", async () => {
+    const { keyId, key } = await create();
+    await verify(key);
+    await t.data("keys.deleteKey", { keyId, permanent: true });
+    expect((await verify(key)).code).toBe("NOT_FOUND");
+    const other = await t.makeWorkspace();
+    const by = { rootKey: other.rootKey };
+    const { apiId: theirs } = await t.data("apis.createApi", { name: "theirs" }, by);
+    await t.deps.db.query(
+      "insert into migrations (id, workspace_id, name, algorithm, created_at) values ('mig_other', $1, 'm', 'sha256', 1)",
+      [other.id],
+    );
+    const keys = [{ hash: hashKey(key) }];
+    await t.data("keys.migrateKeys", { migrationId: "mig_other", apiId: theirs, keys }, by);
+    expect(await verify(key, { apiId: theirs })).toMatchObject({ code: "VALID" });
+  });
+});
+
+describe("bounds", () => {
+  test.each([
+    { body: { key: "" }, place: "key" },
+    { body: {}, place: "key" },
+    { body: { key: "k", tags: Array.from({ length: 11 }, () => "t") }, place: "tags" },
+    { body: { key: "k", tags: [""] }, place: "tags.0" },
+    { body: { key: "k", tags: ["t".repeat(129)] }, place: "tags.0" },
+    { body: { key: "k", remaining: { cost: -1 } }, place: "remaining.cost" },
+    { body: { key: "k", remaining: { cost: 1.5 } }, place: "remaining.cost" },
+    { body: { key: "k", ratelimit: { cost: -1 } }, place: "ratelimit.cost" },
+    { body: { key: "k", ratelimits: [{ name: "" }] }, place: "ratelimits.0.name" },
+    { body: { key: "k", ratelimits: [{ name: "n", limit: -1, duration: 1000 }] }, place: "ratelimits.0.limit" },
+    { body: { key: "k\u0000" }, place: "key" },
+  ])("$place is 400, with or without a root key", async ({ body, place }) => {
+    const { status, body: reply } = await ask(body);
+    expect(status).toBe(400);
+    expect(reply.error).toMatchObject({ code: "BAD_REQUEST", message: expect.stringContaining(`${place}: `) });
+  });
+
+  test("at their edges are accepted, and unknown members are ignored", async () => {
+    const tags = Array.from({ length: 10 }, () => "t".repeat(128));
+    const body = { tags, remaining: { cost: 0 }, ratelimits: [], unknown: { a: 1 } };
+    expect((await verify((await create()).key, body)).code).toBe("VALID");
+  });
+});
