@@ -1,0 +1,188 @@
+import type { Call, Expression, IntervalUnit } from "../tree.ts";
+import { type BucketUnit, plusUnits, startOf } from "./calendar.ts";
+
+/*
+ * What a literal, or an expression of literals and the clock, stands for in a comparison with `time`. What is not understood is
+ * undefined: rule 12 does not look at it.
+ */
+
+/**
+ * Unix ms. `latest` is the moment that the caller meant when `ms` is the start of its bucket: for `toStartOfHour(now())` it is now. A
+ * bucket's start may be older than the retention as long as its `latest` is not.
+ */
+export interface Moment {
+  readonly kind: "date" | "dateTime";
+  readonly ms: number;
+  readonly latest: number;
+}
+
+/** A bare number: what it counts depends on what it is compared with. `latest` as for a moment, in the number's unit. */
+export interface Count {
+  readonly kind: "count";
+  readonly value: number;
+  readonly latest: number;
+}
+
+const DAY_MS = 86_400_000;
+
+export function constantOf(expression: Expression, nowMs: number): Moment | Count | undefined {
+  switch (expression.kind) {
+    case "aliased":
+      return constantOf(expression.expression, nowMs);
+    case "number":
+      return count(Number(expression.text));
+    case "string":
+      return /^-?\d+$/.test(expression.value) ? count(Number(expression.value)) : momentOfText(expression.value);
+    case "unary": {
+      const operand = expression.operator === "-" ? constantOf(expression.operand, nowMs) : undefined;
+      return operand?.kind === "count" ? count(-operand.value) : undefined;
+    }
+    case "cast":
+      return converted(expression.type.replace(/\(.*/, ""), constantOf(expression.operand, nowMs));
+    case "call":
+      return constantOfCall(expression, nowMs);
+    case "binary":
+      return constantOfSum(expression, nowMs);
+    default:
+      return undefined;
+  }
+}
+
+const count = (value: number, latest = value): Count => ({ kind: "count", value, latest });
+const moment = (kind: Moment["kind"], ms: number, latest = ms): Moment => ({ kind, ms, latest });
+
+/** The bucket that a function of one moment returns the start of, or undefined. For `date_trunc` the moment is the second argument. */
+export function bucketOfCall({ name, arguments: values }: Call): { unit: BucketUnit; of: Expression } | undefined {
+  const [first, second] = values;
+  if (name.text === "date_trunc" && first?.kind === "string" && second !== undefined) {
+    const unit = first.value.toLowerCase();
+    if (unit === "week") return { unit: "mondayWeek", of: second };
+    return isUnit(unit) ? { unit, of: second } : undefined;
+  }
+  if (first === undefined) return undefined;
+  if (name.text === "toDate") return { unit: "day", of: first };
+  if (name.text === "toStartOfWeek" && second !== undefined) {
+    const mode = second.kind === "number" ? Number(second.text) : 0;
+    return { unit: mode % 2 === 1 ? "mondayWeek" : "week", of: first };
+  }
+  const unit = /^toStartOf(\w+)$/.exec(name.text)?.[1]?.toLowerCase();
+  return unit !== undefined && isUnit(unit) ? { unit, of: first } : undefined;
+}
+
+const isUnit = (text: string): text is BucketUnit =>
+  ["second", "minute", "hour", "day", "week", "month", "quarter", "year"].includes(text);
+
+function constantOfCall(call: Call, nowMs: number): Moment | Count | undefined {
+  const [first] = call.arguments;
+  switch (call.name.text) {
+    case "now":
+      return moment("dateTime", startOf("second", nowMs), nowMs);
+    case "now64":
+      return moment("dateTime", nowMs);
+    case "today":
+      return moment("date", startOf("day", nowMs), nowMs);
+  }
+  const bucket = bucketOfCall(call);
+  if (bucket !== undefined) return startOfConstant(bucket.unit, constantOf(bucket.of, nowMs));
+  const operand = first === undefined ? undefined : constantOf(first, nowMs);
+  switch (call.name.text) {
+    case "toDateTime":
+      return converted("DateTime", operand);
+    case "toDateTime64":
+      return converted("DateTime64", operand);
+    case "toInt64":
+      return operand?.kind === "count" ? operand : undefined;
+    case "fromUnixTimestamp64Milli":
+      return operand?.kind === "count" ? moment("dateTime", operand.value, operand.latest) : undefined;
+    case "toUnixTimestamp64Milli":
+      return operand?.kind === "dateTime" ? count(operand.ms, operand.latest) : undefined;
+    case "toUnixTimestamp":
+      if (operand === undefined || operand.kind === "count") return undefined;
+      return count(Math.floor(operand.ms / 1000), operand.latest / 1000);
+    default:
+      return undefined;
+  }
+}
+
+/** What begins a bucket is meant by the moment in it. A date that was written out is its whole day. */
+function startOfConstant(unit: BucketUnit, operand: Moment | Count | undefined): Moment | undefined {
+  const inside = operand?.kind === "count" ? converted("DateTime", operand) : operand;
+  if (inside === undefined || inside.kind === "count") return undefined;
+  const kind = unit === "second" || unit === "minute" || unit === "hour" ? "dateTime" : "date";
+  const ms = startOf(unit, inside.ms);
+  return moment(kind, ms, inside.latest);
+}
+
+function converted(type: string, operand: Moment | Count | undefined): Moment | Count | undefined {
+  if (operand === undefined) return undefined;
+  if (type === "Date") return startOfConstant("day", operand);
+  if (type === "Int64") return operand.kind === "count" ? operand : undefined;
+  if (type !== "DateTime" && type !== "DateTime64") return undefined;
+  if (operand.kind === "count") return moment("dateTime", operand.value * 1000, operand.latest * 1000);
+  return moment("dateTime", operand.ms, operand.latest);
+}
+
+/** A moment and an interval or a number of days or seconds, or two numbers. */
+function constantOfSum(
+  { operator, left, right }: Extract<Expression, { kind: "binary" }>,
+  nowMs: number,
+): Moment | Count | undefined {
+  const first = constantOf(left, nowMs);
+  if (first === undefined) return undefined;
+  const interval = intervalOf(right, nowMs);
+  const sign = operator === "-" ? -1 : 1;
+  if (interval !== undefined) {
+    if (first.kind === "count" || (operator !== "+" && operator !== "-")) return undefined;
+    return plusInterval(first, { unit: interval.unit, count: interval.count * sign });
+  }
+  const second = constantOf(right, nowMs);
+  if (second?.kind !== "count") return undefined;
+  if (first.kind === "count") return arithmetic(operator, first, second);
+  if (operator !== "+" && operator !== "-") return undefined;
+  return plusInterval(first, { unit: first.kind === "date" ? "day" : "second", count: second.value * sign });
+}
+
+function plusInterval({ kind, ms, latest }: Moment, by: { unit: IntervalUnit; count: number }): Moment {
+  const finerThanDay = !["day", "week", "month", "quarter", "year"].includes(by.unit);
+  return moment(finerThanDay ? "dateTime" : kind, plusUnits(ms, by), plusUnits(latest, by));
+}
+
+function arithmetic(operator: string, a: Count, b: Count): Count | undefined {
+  switch (operator) {
+    case "+":
+      return count(a.value + b.value, a.latest + b.value);
+    case "-":
+      return count(a.value - b.value, a.latest - b.value);
+    case "*":
+      return count(a.value * b.value, a.latest * b.value);
+    case "/":
+      return count(a.value / b.value, a.latest / b.value);
+    default:
+      return undefined;
+  }
+}
+
+/** `INTERVAL n UNIT` or `toIntervalUnit(n)`. */
+function intervalOf(expression: Expression, nowMs: number): { unit: IntervalUnit; count: number } | undefined {
+  if (expression.kind === "interval") return intervalOfAmount(expression.amount, expression.unit, nowMs);
+  if (expression.kind !== "call") return undefined;
+  const unit = /^toInterval(\w+)$/.exec(expression.name.text)?.[1]?.toLowerCase() as IntervalUnit | undefined;
+  const [amount] = expression.arguments;
+  return unit === undefined || amount === undefined ? undefined : intervalOfAmount(amount, unit, nowMs);
+}
+
+function intervalOfAmount(amount: Expression, unit: IntervalUnit, nowMs: number) {
+  const value = constantOf(amount, nowMs);
+  return value?.kind === "count" ? { unit, count: value.value } : undefined;
+}
+
+const TEXT = /^(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:\d\d)?)?$/;
+
+function momentOfText(text: string): Moment | undefined {
+  const found = TEXT.exec(text);
+  if (found === null) return undefined;
+  const [, day, time, zone] = found;
+  const ms = Date.parse(`${day}T${time ?? "00:00"}${zone ?? "Z"}`);
+  if (Number.isNaN(ms)) return undefined;
+  return time === undefined ? moment("date", ms, ms + DAY_MS - 1) : moment("dateTime", ms);
+}
