@@ -7,7 +7,7 @@ import { createLoopFailures, startLoop } from "./background.ts";
 import { loadRequested, writeSpentBehind } from "./credits/loops.ts";
 import { runRefill } from "./credits/refill.ts";
 import type { Deps } from "./deps.ts";
-import { Ingester } from "./ingest/ingester.ts";
+import { startIngestion } from "./ingestion.ts";
 import { Retention, type RetentionDays } from "./retention.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
 import { createRefusals, createTurns } from "./workspace-turns.ts";
@@ -16,8 +16,6 @@ const WORKSPACES_EVERY_MS = 1000;
 /** Short, because a sidecar waits 250 ms for credits to be loaded. */
 const LOAD_EVERY_MS = 100;
 const WRITE_BEHIND_EVERY_MS = 500;
-const INGEST_EVERY_MS = 200;
-const EVENTS_BUDGET_EVERY_MS = 1000;
 /** After a restart of Redis, pods that may not load scripts use their policy's onCounterFailure for this long. */
 const SCRIPTS_EVERY_MS = 1000;
 /** Enough for seven statements; a workspace that takes longer continues in parallel with the others. */
@@ -25,25 +23,23 @@ const RETENTION_TURN_MS = 30_000;
 /** Pause between two rounds of a run, so that a long run does not occupy the database. */
 const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
-/** How often is asked whether a roll-up is due. */
-const ROLL_UP_EVERY_MS = 500;
-const MAINTAIN_EVERY_MS = 600_000;
 
 /** Everything that an api-server does in the background except relaying. `drain` writes what is left at shutdown. */
-export function startBackgroundWork(parts: {
+export async function startBackgroundWork(parts: {
   deps: Deps;
   edge: Edge;
   metrics: Registry;
-  analytics: Pick<AnalyticsStore, "ingest" | "rollUp" | "maintain">;
+  /** Where usage events are stored; undefined when other processes do so. */
+  ingestTo: Pick<AnalyticsStore, "ingest" | "rollUp" | "maintain"> | undefined;
   /** Memory that all event streams together may use. */
   eventsBytesMax: number;
   retentionDays: RetentionDays;
   workspaceIds: readonly string[];
-}): {
+}): Promise<{
   loops: Closeable[];
   drain: () => Promise<void>;
-} {
-  const { deps, edge, metrics, analytics } = parts;
+}> {
+  const { deps, edge, metrics } = parts;
   const { db, credits, nowMs, log } = deps;
   let { workspaceIds } = parts;
   let isClosing = false;
@@ -54,14 +50,17 @@ export function startBackgroundWork(parts: {
     registers: [metrics],
   });
   const common = { log, failures: createLoopFailures(metrics) };
-  const ingester = new Ingester({
-    store: analytics,
-    source: edge.events,
-    bytesMax: parts.eventsBytesMax,
-    nowMs,
-    log,
-    metrics,
-  });
+  const ingestion =
+    parts.ingestTo &&
+    (await startIngestion({
+      store: parts.ingestTo,
+      source: edge.events,
+      bytesMax: parts.eventsBytesMax,
+      workspaceIds: () => workspaceIds,
+      nowMs,
+      metrics,
+      ...common,
+    }));
   const retentionTurns = createTurns({ loop: "retention", ...common, turnMsMax: RETENTION_TURN_MS });
   const retention = new Retention({ db, nowMs, days: parts.retentionDays, runTurns: retentionTurns, metrics });
   const noteRefused = createRefusals({ log, registry: metrics });
@@ -91,17 +90,11 @@ export function startBackgroundWork(parts: {
     loop("workspaces", WORKSPACES_EVERY_MS, refreshWorkspaces),
     loop("credit-loads", LOAD_EVERY_MS, load),
     loop("credit-write-behind", WRITE_BEHIND_EVERY_MS, writeBehind),
-    loop("ingest", INGEST_EVERY_MS, () => ingester.round(workspaceIds)),
-    loop("events-budget", EVENTS_BUDGET_EVERY_MS, async () => {
-      await ingester.keepBudget(workspaceIds);
-      return false;
-    }),
+    ...(ingestion?.loops ?? []),
     loop("scripts", SCRIPTS_EVERY_MS, async () => {
       await edge.loadScripts();
       return false;
     }),
-    loop("roll-up", ROLL_UP_EVERY_MS, () => analytics.rollUp({ patient: true })),
-    loop("analytics", MAINTAIN_EVERY_MS, () => analytics.maintain(nowMs())),
     loop("retention", RETENTION_EVERY_MS, async () => {
       await retention.round();
       return false;
@@ -119,7 +112,7 @@ export function startBackgroundWork(parts: {
   ];
   const drain = async () => {
     await edge.sink.flush();
-    while (await ingester.round(workspaceIds, { all: true }));
+    await ingestion?.drain();
     while (await writeBehind());
   };
   return { loops, drain };

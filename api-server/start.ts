@@ -14,6 +14,7 @@ import { openProjection } from "../edge/projection/projection.ts";
 import { Rarely } from "../edge/rarely.ts";
 import { PostgresAnalytics } from "./analytics/postgres/store.ts";
 import { buildApp } from "./app.ts";
+import { atMost } from "./at-most.ts";
 import { startBackgroundWork } from "./background-work.ts";
 import { createCreditService } from "./credits/postgres-credits.ts";
 import { type RefillRun, runRefill } from "./credits/refill.ts";
@@ -58,6 +59,8 @@ export interface ApiServerConfig {
   readonly rootKey?: string | undefined;
   /** Memory that all event streams together may use; 256 MiB when left out. */
   readonly eventsBytesMax?: number | undefined;
+  /** Whether it stores usage events too; true when left out. Without, other processes must do so. */
+  readonly ingest?: boolean | undefined;
   /** For how many days the audit log and deleted rows are kept; 90 and 30 when left out. */
   readonly retentionDays?: RetentionDays | undefined;
   /** For recoverable keys: the first one encrypts, all decrypt. None when left out. */
@@ -174,7 +177,6 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
   });
   running.app = app;
   running.drainRequests = prepareDrain(app.server);
-  await analytics.maintain(nowMs());
   // If the store is unreachable, the loop for scripts loads them later.
   await atMost(SCRIPTS_WAIT_MS, edge.loadScripts());
 
@@ -187,11 +189,11 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     newProjectionId: () => makeId("projection", randomBytes(24)),
   });
   running.loops.push(relay);
-  const background = startBackgroundWork({
+  const background = await startBackgroundWork({
     deps,
     edge,
     metrics,
-    analytics,
+    ingestTo: config.ingest === false ? undefined : analytics,
     eventsBytesMax: config.eventsBytesMax ?? EVENTS_BYTES_MAX,
     retentionDays: config.retentionDays ?? DEFAULT_RETENTION_DAYS,
     workspaceIds: await listWorkspaceIds(db),
@@ -233,14 +235,4 @@ async function stop(running: Running): Promise<void> {
   await atMost(1000, drain?.());
   await atMost(100, Promise.all([projection?.close(), counters?.close()]));
   await atMost(300, db.end());
-}
-
-/** Waits for the work at most this long, and ignores its result. */
-async function atMost(ms: number, work: Promise<unknown> | undefined): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([tooLate, Promise.resolve(work).catch(() => undefined)]);
-  clearTimeout(timer);
 }

@@ -23,6 +23,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/api-server.ts")).apiServer,
   },
   {
+    name: "ingest",
+    summary: "store usage events and count them, in a process of its own",
+    load: async () => (await import("./commands/ingest.ts")).ingest,
+  },
+  {
     name: "operator",
     summary: "reconcile manifests of a cluster or a directory",
     load: async () => (await import("./commands/operator.ts")).operator,

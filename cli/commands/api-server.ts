@@ -17,7 +17,7 @@ import {
   splitList,
 } from "../options.ts";
 import { runService } from "../process.ts";
-import { parseMib, parsePort, parseRetention } from "../values.ts";
+import { parseMib, parsePort, parseRetention, parseSwitch } from "../values.ts";
 
 export const apiServer = defineCommand({
   name: "api-server",
@@ -30,6 +30,13 @@ export const apiServer = defineCommand({
     "redis-prefix": redisPrefix,
     "events-redis-url": eventsRedisUrl,
     "events-memory": eventsMemory,
+    ingest: {
+      type: "string",
+      placeholder: "on|off",
+      help: "whether it stores usage events too; with off, run `postern ingest` beside it",
+      default: "on",
+      env: "POSTERN_INGEST",
+    },
     ...retention,
     host: listenHost,
     port: { type: "string", placeholder: "PORT", help: "port to listen on", default: "8080", env: "POSTERN_API_PORT" },
@@ -62,6 +69,7 @@ export const apiServer = defineCommand({
         trustedProxies: splitList(options["trusted-proxies"]),
         rootKey: io.env.POSTERN_ROOT_KEY,
         eventsBytesMax: parseMib("events-memory", options["events-memory"]),
+        ingest: parseSwitch("ingest", options.ingest),
         retentionDays: parseRetention(options),
         encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env),
         logger: log,

@@ -124,6 +124,19 @@ export class System {
     return { ...makeClient(JSON.parse(ready).url, this.rootKey), process: child };
   }
 
+  /** `postern ingest` in a process of its own, which can be killed. */
+  async spawnIngest(): Promise<{ readonly adminUrl: string; readonly process: RunningProcess }> {
+    const args = ["cli/main.ts", "ingest", "--host", LOCAL.host, "--admin-port", "0"];
+    const child = await startProcess(process.execPath, args, {
+      cwd: ROOT,
+      readyLine: /"adminUrl":.*\n/,
+      env: { DATABASE_URL: this.databaseUrl, REDIS_URL: this.redisUrl, POSTERN_REDIS_PREFIX: this.prefix },
+    });
+    this.#parts.defer(async () => void (await child.stop()));
+    const adminUrl = /"adminUrl":"([^"]+)"/.exec(child.stderr())?.[1] ?? "";
+    return { adminUrl, process: child };
+  }
+
   /** A relay without an api-server, over stores that the test may slow down. */
   relay({ writer, credits }: Pick<Edge, "writer" | "credits">): Relay {
     const newProjectionId = () => makeId("projection", randomBytes(24));

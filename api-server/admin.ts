@@ -1,0 +1,39 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Registry } from "prom-client";
+import type { Closeable } from "../edge/closeable.ts";
+
+export interface Admin extends Closeable {
+  readonly url: string;
+}
+
+/** `/livez`, `/readyz` and `/metrics` of a process that serves nothing else. Throws when the port is taken. */
+export async function startAdmin(options: {
+  host: string;
+  port: number;
+  metrics: Registry;
+  isReady: () => boolean;
+}): Promise<Admin> {
+  const { host, port, metrics, isReady } = options;
+  const server = createServer(async (request, response) => {
+    const answer = (status: number, text: string, type = "text/plain; charset=utf-8") =>
+      response.writeHead(status, { "content-type": type }).end(text);
+    if (request.url === "/livez") answer(200, "ok\n");
+    else if (request.url === "/readyz") isReady() ? answer(200, "ready\n") : answer(503, "not ready\n");
+    else if (request.url === "/metrics") answer(200, await metrics.metrics(), metrics.contentType);
+    else answer(404, "");
+  });
+  server.listen(port, host);
+  await once(server, "listening");
+  const { port: bound } = server.address() as AddressInfo;
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
+    close: async () => {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

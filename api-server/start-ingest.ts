@@ -1,0 +1,101 @@
+import type { Logger } from "pino";
+import { Registry } from "prom-client";
+import type { Closeable } from "../edge/closeable.ts";
+import type { Edge } from "../edge/open.ts";
+import { startAdmin } from "./admin.ts";
+import { PostgresAnalytics } from "./analytics/postgres/store.ts";
+import { atMost } from "./at-most.ts";
+import { createLoopFailures, startLoop } from "./background.ts";
+import { startIngestion } from "./ingestion.ts";
+import { migrate } from "./store/migrate.ts";
+import { createPool } from "./store/pool.ts";
+import { listWorkspaceIds } from "./store/workspaces.ts";
+
+const WORKSPACES_EVERY_MS = 1000;
+/** A process that has stored nothing for so long, because a store does not answer, is not ready. */
+const READY_MS_MAX = 30_000;
+/** Streams, a roll-up, partitions, and the list of workspaces; nothing waits for a connection. */
+const CONNECTIONS_MAX = 5;
+
+export interface IngestConfig {
+  readonly databaseUrl: string;
+  /** Opened and closed by the caller. */
+  readonly edge: Edge;
+  /** For probes and metrics. Port 0 lets the kernel choose. */
+  readonly admin: { readonly host: string; readonly port: number };
+  /** Memory that all event streams together may use. */
+  readonly eventsBytesMax: number;
+  readonly logger: Logger;
+}
+
+export interface IngestProcess extends Closeable {
+  readonly adminUrl: string;
+}
+
+/**
+ * Starts what api-servers do with usage events, without an API: for installations in which serving is not to pay for it. Throws when
+ * the database cannot be reached or migrated, or the port is taken.
+ */
+export async function startIngest(config: IngestConfig): Promise<IngestProcess> {
+  const { edge, logger: log } = config;
+  await migrate(config.databaseUrl, {
+    onBlocked: (blocked) => log.warn(blocked, "a migration did not get its locks in time; retrying"),
+  });
+  let isStopping = false;
+  const db = createPool(config.databaseUrl, {
+    applicationName: "postern-ingest",
+    connectionsMax: CONNECTIONS_MAX,
+    onIdleError: (error) => {
+      // Postgres may be shutting down too.
+      if (!isStopping) log.warn({ err: error }, "lost an idle connection to Postgres");
+    },
+  });
+  const metrics = new Registry();
+  const failures = createLoopFailures(metrics);
+  const nowMs = Date.now;
+  const open: Closeable[] = [];
+  try {
+    const store = new PostgresAnalytics({ db, nowMs, log, metrics });
+    let workspaceIds = await listWorkspaceIds(db);
+    open.push(
+      startLoop({
+        name: "workspaces",
+        everyMs: WORKSPACES_EVERY_MS,
+        log,
+        failures,
+        work: async () => {
+          workspaceIds = await listWorkspaceIds(db);
+          return false;
+        },
+      }),
+    );
+    const ingestion = await startIngestion({
+      store,
+      source: edge.events,
+      bytesMax: config.eventsBytesMax,
+      workspaceIds: () => workspaceIds,
+      nowMs,
+      log,
+      failures,
+      metrics,
+    });
+    open.push(...ingestion.loops);
+    const isReady = () => performance.now() - ingestion.lastRoundMs() < READY_MS_MAX;
+    const admin = await startAdmin({ ...config.admin, metrics, isReady });
+    return {
+      adminUrl: admin.url,
+      close: async () => {
+        isStopping = true;
+        await atMost(2500, Promise.all(open.map((loop) => loop.close())));
+        await atMost(1000, ingestion.drain());
+        await atMost(300, admin.close());
+        await atMost(300, db.end());
+      },
+    };
+  } catch (error) {
+    isStopping = true;
+    await Promise.all(open.map((loop) => loop.close()));
+    await db.end();
+    throw error;
+  }
+}

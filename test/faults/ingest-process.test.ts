@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+import { waitFor } from "../harness/wait.ts";
+import { openSystem, type System } from "./system.ts";
+
+/* Usage events are stored and counted by processes of their own. */
+
+async function metric(url: string, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
+}
+
+async function counted(system: System): Promise<number> {
+  const text = "select coalesce(sum(count), 0)::integer as count from verification_counts_day";
+  return (await system.db.query<{ count: number }>(text)).rows[0]?.count ?? 0;
+}
+
+test("an api-server without ingestion leaves events to other processes; when one of them is killed, the other one goes on", async () => {
+  const system = await openSystem();
+  const api = await system.spawnApi({ POSTERN_INGEST: "off" });
+  const { apiId } = await api.data("apis.createApi", { name: "payments" });
+  const { key } = await api.data("keys.createKey", { apiId });
+  const verify = async (times: number) => {
+    for (let i = 0; i < times; i++) expect((await api.data("keys.verifyKey", { key })).code).toBe("VALID");
+  };
+  await verify(3);
+  const stream = async () => (await system.raw.keys(`${system.prefix}*:events`)).length;
+  await waitFor("the events to be in the stream", async () => (await stream()) === 1);
+  expect(await counted(system)).toBe(0);
+  expect(await metric(api.url, "postern_events_stored_total")).toBeNaN();
+
+  const [first, second] = [await system.spawnIngest(), await system.spawnIngest()];
+  await waitFor("the events to be counted", async () => (await counted(system)) === 3);
+  for (const each of [first, second]) expect((await fetch(`${each.adminUrl}/readyz`)).status).toBe(200);
+  expect((await fetch(`${first.adminUrl}/livez`)).status).toBe(200);
+  expect((await fetch(`${first.adminUrl}/v2/liveness`)).status).toBe(404);
+
+  first.process.kill("SIGKILL");
+  await first.process.exited;
+  await verify(4);
+  // What the killed process held is taken over after a minute; it held nothing here.
+  await waitFor("the events to be counted", async () => (await counted(system)) === 7);
+  const stored = await metric(second.adminUrl, "postern_events_stored_total");
+  expect(stored).toBeGreaterThanOrEqual(4);
+  expect(await metric(second.adminUrl, "postern_rollup_events_total")).toBeGreaterThanOrEqual(4);
+  expect(await metric(second.adminUrl, "postern_events_lag_seconds")).toBe(0);
+  expect(await second.process.stop()).toEqual({ code: 0, signal: null });
+}, 60_000);
+
+test("an api-server and an ingest process that both ingest count each event once", async () => {
+  const system = await openSystem();
+  const api = await system.spawnApi();
+  await system.spawnIngest();
+  const { apiId } = await api.data("apis.createApi", { name: "payments" });
+  const { key } = await api.data("keys.createKey", { apiId });
+  for (let i = 0; i < 60; i++) await api.data("keys.verifyKey", { key });
+  await waitFor("the events to be counted", async () => (await counted(system)) >= 60);
+  expect(await counted(system)).toBe(60);
+}, 60_000);
