@@ -65,6 +65,9 @@ export type ResultType =
   | "DateTime64(3)"
   | "Array(Int64)"
   | "Array(Float64)"
+  | "Array(Bool)"
+  | "Array(Date)"
+  | "Array(DateTime)"
   | "Nothing";
 
 export interface QueryAnswer {

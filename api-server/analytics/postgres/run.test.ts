@@ -366,9 +366,19 @@ describe("JSON of a value", () => {
     ["'{}'::text[]", "Array(String)", "[]"],
     ["array[9223372036854775807, -1]::bigint[]", "Array(Int64)", "[9223372036854775807,-1]"],
     ["array['NaN', 1.5, 'Infinity']::float8[]", "Array(Float64)", "[null,1.5,null]"],
+    ["array[true, false, null]", "Array(Bool)", "[true,false,null]"],
+    ["array[date '2024-02-29']", "Array(Date)", '["2024-02-29T00:00:00Z"]'],
+    ["array[timestamp '2024-02-29 12:00:00']", "Array(DateTime)", '["2024-02-29T12:00:00Z"]'],
     ["null", "Nothing", "null"],
   ])("%s as %s is %s", async (expression, type, json) => {
     expect((await ask(`select ${expression}`, { types: [type] })).rowsJson).toBe(`[{"c1":${json}}]`);
+  });
+
+  test("what is no number is no answer", async () => {
+    expect((await refusalOf(ask("select 'VALID'", { types: ["Int64"] }))).reason).toBe("query");
+    expect(logged.pop()).toMatchObject({ err: { message: expect.stringContaining("whole number") } });
+    expect((await refusalOf(ask("select 1.5", { types: ["UInt8"] }))).reason).toBe("query");
+    logged.pop();
   });
 
   test("names are any text, and of two with the same name the last one stays", async () => {

@@ -1,25 +1,33 @@
 import type { ResultType } from "../contract.ts";
 import { floatJson, type ValueEncoder } from "../row-json.ts";
 
-/** Whole numbers stay text: a bigint does not fit into a JavaScript number. */
-const same: ValueEncoder = (text) => text;
+/** Whole numbers stay text: a bigint does not fit into a JavaScript number. Throws when it is none, which would be no JSON. */
+const whole: ValueEncoder = (text) => {
+  if (!/^-?\d+$/.test(text)) throw new Error("a value of the answer is not the whole number that its column promises");
+  return text;
+};
 const quoted: ValueEncoder = (text) => JSON.stringify(text);
 const truth: ValueEncoder = (text) => (text === "t" ? "true" : "false");
+const midnight: ValueEncoder = (text) => `"${text}T00:00:00Z"`;
+const moment: ValueEncoder = (text) => `"${text.slice(0, 19).replace(" ", "T")}Z"`;
 
 const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
   String: quoted,
-  Int64: same,
-  Int32: same,
+  Int64: whole,
+  Int32: whole,
   // A comparison, which is the number 1 or 0, may come as a boolean.
-  UInt8: (text) => (text === "t" ? "1" : text === "f" ? "0" : text),
+  UInt8: (text) => (text === "t" ? "1" : text === "f" ? "0" : whole(text)),
   Float64: floatJson,
   Bool: truth,
-  Date: (text) => `"${text}T00:00:00Z"`,
-  DateTime: (text) => `"${text.slice(0, 19).replace(" ", "T")}Z"`,
+  Date: midnight,
+  DateTime: moment,
   "DateTime64(3)": (text) => `"${withMilliseconds(text).replace(" ", "T")}Z"`,
   "Array(String)": arrayOf(quoted),
-  "Array(Int64)": arrayOf(same),
+  "Array(Int64)": arrayOf(whole),
   "Array(Float64)": arrayOf(floatJson),
+  "Array(Bool)": arrayOf(truth),
+  "Array(Date)": arrayOf(midnight),
+  "Array(DateTime)": arrayOf(moment),
   Nothing: () => "null",
 };
 
