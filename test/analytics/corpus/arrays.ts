@@ -3,7 +3,8 @@ import { one, themed } from "./query.ts";
 export const ARRAYS = [
   ...themed("arrays", [
     one("[1, 2, 3] AS a, ['a', 'b'] AS b, [] AS c, [1.5, 2] AS d, length([1, 2]) AS e"),
-    one("has([1, 2], 2) AS a, has([1, 2], 3) AS b, has([], 1) AS c, has(['a', NULL], NULL) AS d"),
+    one("has([1, 2], 2) AS a, has([1, 2], 3) AS b, has([], 1) AS c"),
+    { query: one("has(['a', NULL], NULL) AS a"), refused: "arrays with null" },
     one(
       "hasAny([1, 2], [2, 3]) AS a, hasAny([1, 2], []) AS b, hasAll([1, 2], []) AS c, hasAll([1, 2], [1, 2, 3]) AS d, hasAll([1, 2, 1], [1]) AS e",
     ),
@@ -44,7 +45,12 @@ export const ARRAYS = [
     { query: "SELECT arrayJoin([]) AS a FROM key_verifications_v1", fails: true },
     "SELECT tag, uniqExact(key_id) AS keys FROM (SELECT key_id, arrayJoin(tags) AS tag FROM key_verifications_v1) GROUP BY tag ORDER BY tag",
     "SELECT arrayJoin(arrayFilter(x -> x LIKE 'path=%', tags)) AS path, count() AS n FROM key_verifications_v1 GROUP BY path ORDER BY path",
-    "SELECT substring(arrayJoin(tags), 1, 2) AS t, count() AS n FROM key_verifications_v1 WHERE has(tags, 'path=/v1/a') GROUP BY t ORDER BY t",
+    "SELECT substring(arrayJoin(tags), 1, 2) AS t, count() AS n FROM key_verifications_v1 WHERE NOT has(tags, '日本') GROUP BY t ORDER BY t",
+    {
+      query:
+        "SELECT substring(arrayJoin(tags), 1, 2) AS t, count() AS n FROM key_verifications_v1 GROUP BY t ORDER BY t",
+      refused: "a cut within a character leaves no text",
+    },
     "SELECT count() FROM key_verifications_v1 WHERE arrayJoin(tags) = 'ü'",
     "SELECT arrayJoin(tags) AS tag, outcome, count() AS n FROM key_verifications_v1 GROUP BY tag, outcome HAVING n > 200 ORDER BY n DESC, tag, outcome",
   ]),

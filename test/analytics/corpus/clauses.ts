@@ -86,7 +86,7 @@ export const CLAUSES = [
     "SELECT outcome FROM key_verifications_v1 GROUP BY outcome UNION ALL SELECT outcome FROM key_verifications_v1 GROUP BY outcome",
     "SELECT outcome FROM key_verifications_v1 UNION DISTINCT SELECT outcome FROM key_verifications_per_day_v1",
     "SELECT outcome FROM key_verifications_v1 WHERE outcome < 'F' GROUP BY outcome EXCEPT SELECT outcome FROM key_verifications_v1 WHERE outcome = 'EXPIRED'",
-    "SELECT spent_credits FROM key_verifications_v1 WHERE spent_credits < 2 EXCEPT SELECT spent_credits FROM key_verifications_v1 WHERE spent_credits = 1",
+    "SELECT spent_credits FROM key_verifications_v1 WHERE spent_credits < 2 AND key_id = 'key_3' EXCEPT SELECT spent_credits FROM key_verifications_v1 WHERE spent_credits = 1",
     "SELECT source FROM key_verifications_v1 WHERE key_id = 'key_9' EXCEPT DISTINCT SELECT source FROM key_verifications_v1 WHERE source = 'api'",
     "SELECT sum(n) FROM (SELECT toInt64(count()) AS n FROM key_verifications_v1 UNION ALL SELECT sum(count) AS n FROM key_verifications_per_hour_v1)",
     "SELECT 1 AS a FROM key_verifications_per_month_v1 GROUP BY a UNION ALL SELECT 2.5 AS a FROM key_verifications_per_month_v1 GROUP BY a",

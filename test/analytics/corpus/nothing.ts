@@ -22,7 +22,7 @@ export const NOTHING = [
     `SELECT (SELECT max(spent_credits) ${NONE}) AS a FROM key_verifications_per_month_v1 LIMIT 1`,
     `SELECT (SELECT spent_credits ${NONE}) AS a FROM key_verifications_per_month_v1 LIMIT 1`,
     "SELECT sum(s) AS a FROM (SELECT sum(spent_credits) AS s FROM key_verifications_v1 WHERE key_id = 'none')",
-    `SELECT min(spent_credits / 0) AS a, max(toFloat64(spent_credits)) AS b ${NONE}`,
+    `SELECT min(1 / spent_credits) AS a, max(toFloat64(spent_credits)) AS b ${NONE}`,
     `SELECT avg(spent_credits) = avg(spent_credits) AS same_nan ${NONE}`,
     `SELECT if(avg(spent_credits) > 0, 1, 2) AS a, coalesce(avg(spent_credits), 5) AS b ${NONE}`,
   ]),

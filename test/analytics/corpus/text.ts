@@ -12,7 +12,7 @@ export const TEXT = [
     ),
     one("concat('a', 'b') AS a, concat('a', 1, 'b') AS b, 'a' || 'b' || 'c' AS c, concat('a') AS d"),
     one("trim('  a b  ') AS a, concat('[', trim('\\t a \\n '), ']') AS b, trim('') AS c"),
-    one("trim(BOTH 'x' FROM 'xxaxx') AS a"),
+    { query: one("trim(BOTH 'x' FROM 'xxaxx') AS a"), refused: "trim takes one text" },
     one(
       "startsWith('hello', 'he') AS a, startsWith('hello', '') AS b, endsWith('hello', 'lo') AS c, endsWith('hello', 'x') AS d",
     ),
@@ -32,7 +32,8 @@ export const TEXT = [
     one(
       "toString(1e21) AS a, toString(1e-7) AS b, toString(123456789012345680.0) AS c, toString(true) AS d, toString('x') AS e",
     ),
-    one("toString([1, 2]) AS a, toString(['a', 'b\\'c']) AS b, toString(NULL) AS c"),
+    one("toString(NULL) AS a"),
+    { query: one("toString([1, 2]) AS a"), refused: "toString of arrays" },
   ]),
   ...themed("strings and escapes", [
     one("'it''s' AS a, 'it\\'s' AS b, 'a\\\\b' AS c, 'tab\\there' AS d, 'line\\nbreak' AS e, '\\x41' AS f"),
