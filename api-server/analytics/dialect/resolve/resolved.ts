@@ -253,7 +253,7 @@ export type ResolvedBound =
   | { readonly kind: "unbounded preceding" | "current row" | "unbounded following" }
   | { readonly kind: "preceding" | "following"; readonly by: bigint };
 
-/** A CAST, to the node's type. */
+/** A CAST to UInt8, Bool or an array, the node's type. To others it is a function. */
 export interface Conversion extends Node {
   readonly kind: "cast";
   readonly operand: ResolvedExpression;

@@ -34,3 +34,67 @@ export interface IntervalType {
   readonly unit: IntervalUnit;
   readonly nullable: boolean;
 }
+
+const of = (name: ScalarType["name"]): ScalarType => ({ name, nullable: false });
+
+export const STRING = of("String");
+export const FLOAT64 = of("Float64");
+export const BOOL = of("Bool");
+export const DATE = of("Date");
+export const DATE_TIME = of("DateTime");
+export const UINT8 = of("UInt8");
+export const UINT32 = of("UInt32");
+export const UINT64 = of("UInt64");
+export const INT32 = of("Int32");
+export const INT64 = of("Int64");
+export const NOTHING: ScalarType = { name: "Nothing", nullable: true };
+export const dateTime64 = (scale: number): DateTime64Type => ({ name: "DateTime64", scale, nullable: false });
+export const arrayOf = (element: Type): ArrayType => ({ name: "Array", of: element, nullable: false });
+
+const BITS: Readonly<Record<IntegerName, number>> = {
+  UInt8: 8,
+  UInt16: 16,
+  UInt32: 32,
+  UInt64: 64,
+  Int8: 8,
+  Int16: 16,
+  Int32: 32,
+  Int64: 64,
+};
+
+export const isIntegerName = (name: string): name is IntegerName => Object.hasOwn(BITS, name);
+export const isInteger = ({ name }: Type): boolean => isIntegerName(name);
+export const isDate = ({ name }: Type): boolean => name === "Date" || name === "DateTime" || name === "DateTime64";
+/** Whether arithmetic takes it: a Bool is a UInt8 there. */
+export const isNumeric = (type: Type): boolean => isInteger(type) || type.name === "Float64" || type.name === "Bool";
+
+/** Bits and sign of an integer, and of a Bool, which is one of 8 bits. */
+export function widthOf({ name }: Type): { readonly bits: number; readonly signed: boolean } {
+  return isIntegerName(name) ? { bits: BITS[name], signed: name.startsWith("I") } : { bits: 8, signed: false };
+}
+
+/** The integer of at most 64 bits. */
+export function integer(bits: number, signed: boolean): ScalarType {
+  const kept = bits <= 8 ? 8 : bits <= 16 ? 16 : bits <= 32 ? 32 : 64;
+  return of(`${signed ? "Int" : "UInt"}${kept}`);
+}
+
+/** The type with or without null among its values. Arrays are never null. */
+export function withNull<T extends Type>(type: T, nullable: boolean): Type {
+  return type.name === "Array" || type.name === "Nothing" || type.nullable === nullable ? type : { ...type, nullable };
+}
+
+/** As ClickHouse writes it. */
+export function typeText(type: Type): string {
+  const bare =
+    type.name === "Array"
+      ? `Array(${typeText(type.of)})`
+      : type.name === "DateTime64"
+        ? `DateTime64(${type.scale})`
+        : type.name === "Interval"
+          ? `Interval${type.unit[0]?.toUpperCase()}${type.unit.slice(1)}`
+          : type.name;
+  return type.nullable ? `Nullable(${bare})` : bare;
+}
+
+export const sameType = (one: Type, other: Type): boolean => typeText(one) === typeText(other);
