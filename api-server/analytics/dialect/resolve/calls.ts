@@ -1,0 +1,14 @@
+import type { Span } from "../tree.ts";
+import type { FunctionCall, FunctionName, ResolvedExpression } from "./resolved.ts";
+import { type Type, withNull } from "./types.ts";
+
+/** A call of the function; null when an argument is, unless the function says otherwise by `nullable`. */
+export function call(
+  name: FunctionName,
+  args: readonly ResolvedExpression[],
+  type: Type,
+  span: Span,
+  nullable = args.some((argument) => argument.type.nullable),
+): FunctionCall {
+  return { kind: "call", name, arguments: args, type: withNull(type, nullable), span };
+}

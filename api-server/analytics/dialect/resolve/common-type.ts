@@ -1,0 +1,68 @@
+import {
+  arrayOf,
+  DATE,
+  DATE_TIME,
+  dateTime64,
+  FLOAT64,
+  integer,
+  isDate,
+  isInteger,
+  isNumeric,
+  type Type,
+  widthOf,
+  withNull,
+} from "./types.ts";
+
+/*
+ * Which type holds the values of several: of the branches of an `if`, the elements of an array, the columns of a UNION. ClickHouse has
+ * its Variant where there is none, such as for Int64 and Float64; we refuse those.
+ */
+
+/** Returns undefined when no type holds them all. */
+export function commonType(types: readonly Type[]): Type | undefined {
+  return types.reduce<Type | undefined>((common, type) => common && commonOfTwo(common, type), types[0]);
+}
+
+function commonOfTwo(one: Type, other: Type): Type | undefined {
+  if (one.name === "Nothing") return nullableOrNone(other);
+  if (other.name === "Nothing") return nullableOrNone(one);
+  if (one.name === "Array" || other.name === "Array") {
+    const element = one.name === "Array" && other.name === "Array" ? commonElement(one.of, other.of) : undefined;
+    return element && arrayOf(element);
+  }
+  const common = commonOfScalars(one, other);
+  return common && withNull(common, one.nullable || other.nullable);
+}
+
+/** An array has no null of its own. */
+const nullableOrNone = (type: Type): Type | undefined => (type.name === "Array" ? undefined : withNull(type, true));
+
+/** The element type of an empty array is Nothing, which adds no null. */
+function commonElement(one: Type, other: Type): Type | undefined {
+  return one.name === "Nothing" ? other : other.name === "Nothing" ? one : commonOfTwo(one, other);
+}
+
+function commonOfScalars(one: Type, other: Type): Type | undefined {
+  if (isDate(one) && isDate(other)) return commonDate(one, other);
+  if (one.name === other.name) return one.name === "Interval" ? undefined : one;
+  if (one.name === "Bool" || other.name === "Bool") return undefined;
+  if (isInteger(one) && isInteger(other)) return commonInteger(one, other);
+  // A Float64 holds every integer of 32 bits, and not every one of 64.
+  if (isNumeric(one) && isNumeric(other)) {
+    return [one, other].every((type) => !isInteger(type) || widthOf(type).bits <= 32) ? FLOAT64 : undefined;
+  }
+  return undefined;
+}
+
+function commonInteger(one: Type, other: Type): Type {
+  const [a, b] = [widthOf(one), widthOf(other)];
+  const signed = a.signed || b.signed;
+  const bits = Math.max(...[a, b].map((width) => (signed && !width.signed ? width.bits * 2 : width.bits)));
+  return integer(bits, signed);
+}
+
+function commonDate(one: Type, other: Type): Type {
+  const scales = [one, other].map((type) => (type.name === "DateTime64" ? type.scale : undefined));
+  if (scales.some((scale) => scale !== undefined)) return dateTime64(Math.max(...scales.map((scale) => scale ?? 0)));
+  return one.name === "Date" && other.name === "Date" ? DATE : DATE_TIME;
+}

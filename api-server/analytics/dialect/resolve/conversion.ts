@@ -1,0 +1,69 @@
+import type { Span } from "../tree.ts";
+import { call } from "./calls.ts";
+import { isStringLiteral, readAs } from "./literals.ts";
+import { refusal } from "./refusal.ts";
+import type { FunctionName, ResolvedExpression } from "./resolved.ts";
+import {
+  arrayOf,
+  BOOL,
+  DATE,
+  DATE_TIME,
+  dateTime64,
+  FLOAT64,
+  INT32,
+  INT64,
+  STRING,
+  sameType,
+  type Type,
+  typeText,
+  UINT8,
+  withNull,
+} from "./types.ts";
+
+const TYPES: Readonly<Record<string, Type>> = {
+  String: STRING,
+  UInt8: UINT8,
+  Int32: INT32,
+  Int64: INT64,
+  Float64: FLOAT64,
+  Bool: BOOL,
+  Date: DATE,
+  DateTime: DATE_TIME,
+  "DateTime64(3)": dateTime64(3),
+  "Array(String)": arrayOf(STRING),
+};
+
+/** A CAST to the type as the caller wrote it. Strings are read when they are literals. */
+export function conversion(operand: ResolvedExpression, written: string, span: Span): ResolvedExpression {
+  const bare = /^Nullable\((.*)\)$/.exec(written)?.[1];
+  const known = Object.hasOwn(TYPES, bare ?? written) ? TYPES[bare ?? written] : undefined;
+  if (!known) throw refusal(`there is no CAST to ${written} here: only to ${Object.keys(TYPES).join(", ")}`, span);
+  // CAST keeps no null of its operand: a null that the type does not allow is an error.
+  const type = withNull(known, bare !== undefined);
+  if (operand.type.nullable && !type.nullable)
+    throw refusal(`${typeText(operand.type)} may be null: CAST to Nullable(${written})`, span);
+  if (isStringLiteral(operand) && known.name !== "String") return readAs(known, operand.value, span);
+  if (!isConvertible(operand.type, known))
+    throw refusal(`${typeText(operand.type)} cannot be CAST to ${written}`, span);
+  if (sameType(operand.type, type)) return operand;
+  const name = FUNCTIONS[known.name];
+  return name ? call(name, [operand], type, span) : { kind: "cast", operand, type, span };
+}
+
+/** What does the same as a CAST to the type. */
+const FUNCTIONS: Readonly<Record<string, FunctionName>> = {
+  String: "toString",
+  Int32: "toInt32",
+  Int64: "toInt64",
+  Float64: "toFloat64",
+  Date: "toDate",
+  DateTime: "toDateTime",
+  DateTime64: "toDateTime64",
+};
+
+function isConvertible(from: Type, to: Type): boolean {
+  if (from.name === "Interval") return false;
+  if (to.name === "String" || from.name === "Nothing") return true;
+  if (from.name === "Array" || to.name === "Array") return sameType(from, to);
+  return from.name !== "String";
+}

@@ -1,0 +1,182 @@
+import type { PublicTable } from "../../tables.ts";
+import type { Expression, Identifier, Name, Span, Star, Window } from "../tree.ts";
+import { Identities } from "./identity.ts";
+import { refusal } from "./refusal.ts";
+import type { ArrayJoinReference, ColumnReference, ResolvedExpression } from "./resolved.ts";
+import type { Type } from "./types.ts";
+
+/** A table, CTE or subquery of a FROM as names see it. */
+export interface VisibleSource {
+  readonly id: number;
+  /** What may stand before a column's name: the alias, and a table's own name. */
+  readonly names: readonly string[];
+  readonly columns: readonly { readonly name: string; readonly type: Type }[];
+  readonly table: PublicTable | undefined;
+}
+
+/** A column that USING merged: one name for the columns of both sides. */
+export interface MergedColumn {
+  readonly name: string;
+  readonly expression: ResolvedExpression;
+  /** The columns that it stands for, which `*` does not list again. */
+  readonly of: readonly ColumnReference[];
+}
+
+export interface Alias {
+  readonly expression: Expression;
+  readonly span: Span;
+}
+
+const shown = (name: Name): string => name.parts.map(({ text }) => text).join(".");
+
+/**
+ * The names of one SELECT. An alias hides a column of the same name everywhere but directly within its own definition, where the name
+ * means the column. Aliases that lead back to one another are refused.
+ */
+export class Scope {
+  readonly #sources: readonly VisibleSource[];
+  readonly #merged: readonly MergedColumn[];
+  readonly #aliases: ReadonlyMap<string, Alias>;
+  readonly #constants: ReadonlyMap<string, () => ResolvedExpression>;
+  readonly #windows: ReadonlyMap<string, Window>;
+  readonly #resolved = new Map<string, ResolvedExpression>();
+  readonly #open: string[] = [];
+  readonly #arrayJoins: ResolvedExpression[] = [];
+  readonly identities = new Identities();
+
+  constructor(named: {
+    readonly sources: readonly VisibleSource[];
+    readonly merged: readonly MergedColumn[];
+    readonly aliases: ReadonlyMap<string, Alias>;
+    /** What WITH of the queries around defined. */
+    readonly constants: ReadonlyMap<string, () => ResolvedExpression>;
+    readonly windows: ReadonlyMap<string, Window>;
+  }) {
+    this.#sources = named.sources;
+    this.#merged = named.merged;
+    this.#aliases = named.aliases;
+    this.#constants = named.constants;
+    this.#windows = named.windows;
+  }
+
+  /** Operands of arrayJoin met so far, each once. */
+  get arrayJoins(): readonly ResolvedExpression[] {
+    return this.#arrayJoins;
+  }
+
+  /**
+   * What a name stands for. `resolve` is asked for an alias's definition.
+   * @throws QueryProblem for an unknown name.
+   */
+  find(name: Name, resolve: (expression: Expression) => ResolvedExpression): ResolvedExpression {
+    const [first, ...more] = name.parts;
+    if (first && more.length === 0) {
+      if (this.#open.slice(0, -1).includes(first.text)) {
+        throw refusal(`the alias ${first.text} leads back to itself`, name.span);
+      }
+      const aliased = this.#alias(first.text, resolve);
+      if (aliased) return aliased;
+    }
+    const column = this.column(name);
+    if (column) return column;
+    const constant = more.length === 0 ? this.#constants.get(shown(name)) : undefined;
+    if (constant) return constant();
+    throw refusal(`there is no column ${shown(name)} here`, name.span);
+  }
+
+  /** The meaning of an expression that is given an alias where it stands. */
+  define(alias: string, resolve: () => ResolvedExpression): ResolvedExpression {
+    const known = this.#resolved.get(alias);
+    if (known) return known;
+    this.#open.push(alias);
+    try {
+      const resolved = resolve();
+      this.#resolved.set(alias, resolved);
+      return resolved;
+    } finally {
+      this.#open.pop();
+    }
+  }
+
+  /** A column of the FROM, never an alias. */
+  column(name: Name): ResolvedExpression | undefined {
+    const parts = name.parts.map(({ text }) => text);
+    const [last] = parts.slice(-1);
+    if (parts.length === 1) {
+      const merged = this.#merged.find((column) => column.name === last);
+      if (merged) return merged.expression;
+    }
+    if (parts.length > 2 || last === undefined) return undefined;
+    const from =
+      parts.length === 2 ? this.#sources.filter(({ names }) => names.includes(parts[0] ?? "")) : this.#sources;
+    // Of several sources the first has it, as in ClickHouse.
+    for (const source of from) {
+      const index = source.columns.findIndex((column) => column.name === last);
+      if (index >= 0) return columnOf(source, index, name.span);
+    }
+    return undefined;
+  }
+
+  /** The columns that `*` or `t.*` lists, and their names. */
+  star({ of, span }: Star): readonly { readonly name: string; readonly expression: ResolvedExpression }[] {
+    const from = of ? this.#sources.filter(({ names }) => names.includes(of.text)) : this.#sources;
+    if (from.length === 0) throw refusal(`there is no table ${of?.text} here`, span);
+    const merged = of ? [] : this.#merged;
+    const isMerged = (source: VisibleSource, index: number) =>
+      merged.some((column) => column.of.some((one) => one.source === source.id && one.index === index));
+    return [
+      ...merged.map(({ name, expression }) => ({ name, expression })),
+      ...from.flatMap((source) =>
+        source.columns.flatMap((_, index) =>
+          isMerged(source, index)
+            ? []
+            : [{ name: this.#nameOf(source, index), expression: columnOf(source, index, span) }],
+        ),
+      ),
+    ];
+  }
+
+  /** How ClickHouse writes a name in the name of an expression: with the table only where an earlier one has the column as well. */
+  written(name: Name): string {
+    const [first, second] = name.parts;
+    if (!first || (!second && this.#aliases.has(first.text))) return shown(name);
+    const column = this.column(name);
+    const source = this.#sources.find(({ id }) => column?.kind === "column" && id === column.source);
+    if (!second || column?.kind !== "column" || !source) return shown(name);
+    if (this.#aliases.has(second.text)) return shown(name);
+    return this.#nameOf(source, column.index);
+  }
+
+  window({ text, span }: Identifier): Window {
+    const window = this.#windows.get(text);
+    if (!window) throw refusal(`there is no window ${text}`, span);
+    return window;
+  }
+
+  /** The same operand, wherever it is written, is expanded once. */
+  arrayJoin(operand: ResolvedExpression, element: Type, span: Span): ArrayJoinReference {
+    const same = this.identities.of(operand);
+    const known = this.#arrayJoins.findIndex((other) => this.identities.of(other) === same);
+    const index = known >= 0 ? known : this.#arrayJoins.push(operand) - 1;
+    return { kind: "arrayJoin", index, type: element, span };
+  }
+
+  #alias(name: string, resolve: (expression: Expression) => ResolvedExpression): ResolvedExpression | undefined {
+    const alias = this.#aliases.get(name);
+    if (!alias || this.#open.includes(name)) return undefined;
+    return this.define(name, () => resolve(alias.expression));
+  }
+
+  #nameOf(source: VisibleSource, index: number): string {
+    const name = source.columns[index]?.name ?? "";
+    const earlier = this.#sources.slice(0, this.#sources.indexOf(source));
+    const hidden = earlier.some(({ columns }) => columns.some((column) => column.name === name));
+    return hidden && source.names[0] !== undefined ? `${source.names[0]}.${name}` : name;
+  }
+}
+
+export function columnOf(source: VisibleSource, index: number, span: Span): ColumnReference {
+  const column = source.columns[index];
+  if (!column) throw new RangeError(`source ${source.id} has no column ${index}`);
+  return { kind: "column", source: source.id, index, type: column.type, span };
+}
