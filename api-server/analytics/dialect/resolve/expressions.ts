@@ -1,0 +1,351 @@
+import type { BinaryOperator, Call, Case, Cast, Expression, In, Lambda, Order, Query, Span, Window } from "../tree.ts";
+import { type AggregateCall, aggregate, aggregateNamed } from "./aggregates.ts";
+import { type ArithmeticName, arithmetic, negation } from "./arithmetic.ts";
+import { call } from "./calls.ts";
+import { type ComparisonName, comparable, comparison } from "./comparison.ts";
+import { conversion } from "./conversion.ts";
+import { choice, concatenation, functionNamed, interval, sharedType } from "./functions.ts";
+import { nullLiteral, numberLiteral, stringLiteral, valueLiteral } from "./literals.ts";
+import { refusal } from "./refusal.ts";
+import type { ResolvedBody, ResolvedExpression, ResolvedOrder, Variable } from "./resolved.ts";
+import type { Scope } from "./scope.ts";
+import {
+  arrayOf,
+  BOOL,
+  FLOAT64,
+  isInteger,
+  isNumeric,
+  NOTHING,
+  type Type,
+  typeText,
+  UINT8,
+  withNull,
+} from "./types.ts";
+import { type WindowCalled, windowCall, windowNamed } from "./windows.ts";
+
+/** What an expression is resolved within. */
+export interface Place {
+  readonly scope: Scope;
+  readonly isRawTime: (expression: ResolvedExpression) => boolean;
+  readonly subquery: (query: Query) => ResolvedBody;
+  /** The parameters of the lambdas around, the innermost last. */
+  readonly lambdas: readonly { readonly name: string; readonly variable: Variable }[];
+}
+
+/** @throws QueryProblem with the place of what is unknown or does not fit. */
+export function resolveExpression(expression: Expression, place: Place): ResolvedExpression {
+  const { span } = expression;
+  const within = (one: Expression) => resolveExpression(one, place);
+  const compared = { span, isRawTime: place.isRawTime };
+  switch (expression.kind) {
+    case "string":
+      return stringLiteral(expression.value, span);
+    case "number":
+      return numberLiteral(expression.text, span);
+    case "named":
+      return namedLiteral(expression.value, span);
+    case "name": {
+      const [first, ...more] = expression.parts;
+      const lambda = more.length === 0 && place.lambdas.findLast(({ name }) => name === first?.text);
+      if (lambda) return lambda.variable;
+      // An alias's definition does not see the parameters of the lambda that it is used in.
+      return place.scope.find(expression, (alias) => resolveExpression(alias, { ...place, lambdas: [] }));
+    }
+    case "star":
+      throw refusal("* cannot stand here", span);
+    case "call":
+      return resolveCall(expression, place);
+    case "unary":
+      return expression.operator === "not"
+        ? negated(within(expression.operand), span)
+        : minus(expression.operand, place, span);
+    case "binary":
+      return binary(expression.operator, [within(expression.left), within(expression.right)], compared);
+    case "between": {
+      const operand = within(expression.operand);
+      const [low, high] = [within(expression.low), within(expression.high)];
+      return expression.negated
+        ? logical(
+            "or",
+            [comparison("less", [operand, low], compared), comparison("greater", [operand, high], compared)],
+            span,
+          )
+        : logical(
+            "and",
+            [
+              comparison("greaterOrEquals", [operand, low], compared),
+              comparison("lessOrEquals", [operand, high], compared),
+            ],
+            span,
+          );
+    }
+    case "in":
+      return membership(expression, place);
+    case "like":
+      return like(expression, within);
+    case "isNull":
+      return call(expression.negated ? "isNotNull" : "isNull", [within(expression.operand)], UINT8, span, false);
+    case "case":
+      return choice(caseArguments(expression, place), span);
+    case "cast":
+      return resolveCast(expression, within);
+    case "interval":
+      return interval(within(expression.amount), expression.unit, span);
+    case "subquery":
+      return subquery(place.subquery(expression.query), expression.exists, span);
+    case "array":
+      return array(expression.elements.map(within), span);
+    case "element":
+      return element(within(expression.array), within(expression.index), span);
+    case "lambda":
+      throw refusal("a lambda can only be the first argument of arrayFilter", span);
+    case "aliased":
+      return place.scope.define(expression.alias.text, () => within(expression.expression));
+  }
+}
+
+function namedLiteral(value: "null" | "true" | "false" | "nan" | "inf", span: Span): ResolvedExpression {
+  if (value === "null") return nullLiteral(span);
+  if (value === "true" || value === "false") return valueLiteral(value === "true", BOOL, span);
+  return valueLiteral(value === "nan" ? Number.NaN : Number.POSITIVE_INFINITY, FLOAT64, span);
+}
+
+/** A minus before a number belongs to the literal, which decides its type. */
+function minus(operand: Expression, place: Place, span: Span): ResolvedExpression {
+  if (operand.kind === "number") return numberLiteral(`-${operand.text}`, span);
+  return negation(resolveExpression(operand, place), span);
+}
+
+const ARITHMETIC: Readonly<Partial<Record<BinaryOperator, ArithmeticName>>> = {
+  "+": "plus",
+  "-": "minus",
+  "*": "multiply",
+  "/": "divide",
+  "%": "modulo",
+};
+
+const COMPARISONS: Readonly<Partial<Record<BinaryOperator, ComparisonName>>> = {
+  "=": "equals",
+  "!=": "notEquals",
+  "<": "less",
+  "<=": "lessOrEquals",
+  ">": "greater",
+  ">=": "greaterOrEquals",
+};
+
+function binary(
+  operator: BinaryOperator,
+  pair: readonly [ResolvedExpression, ResolvedExpression],
+  compared: { readonly span: Span; readonly isRawTime: Place["isRawTime"] },
+): ResolvedExpression {
+  const arithmeticName = ARITHMETIC[operator];
+  if (arithmeticName) return arithmetic(arithmeticName, ...pair, compared.span);
+  const comparisonName = COMPARISONS[operator];
+  if (comparisonName) return comparison(comparisonName, pair, compared);
+  return operator === "||"
+    ? concatenation(pair, compared.span)
+    : logical(operator === "and" ? "and" : "or", pair, compared.span);
+}
+
+/** A number is true when it is not 0. With a Bool among the operands the result is one. */
+function logical(name: "and" | "or", operands: readonly ResolvedExpression[], span: Span): ResolvedExpression {
+  operands.forEach(checkTruth);
+  return call(name, operands, operands.some(({ type }) => type.name === "Bool") ? BOOL : UINT8, span);
+}
+
+function negated(operand: ResolvedExpression, span: Span): ResolvedExpression {
+  checkTruth(operand);
+  return call("not", [operand], operand.type.name === "Bool" ? BOOL : UINT8, span);
+}
+
+/** @throws QueryProblem when the expression is no condition. */
+export function checkTruth({ type, span }: ResolvedExpression): void {
+  if (!isNumeric(type) && type.name !== "Nothing") throw refusal(`a condition cannot be ${typeText(type)}`, span);
+}
+
+function membership(expression: In, place: Place): ResolvedExpression {
+  const operand = resolveExpression(expression.operand, place);
+  const { negated: isNegated, span, of } = expression;
+  const type = withNull(UINT8, operand.type.nullable);
+  if (!isList(of)) {
+    const body = place.subquery(of);
+    const [column, ...more] = body.types;
+    if (!column || more.length > 0) throw refusal("the subquery of IN has one column", of.span);
+    comparable([operand, { kind: "variable", number: -1, type: column, span: of.span }], {
+      span,
+      isRawTime: () => false,
+    });
+    return { kind: "in", negated: isNegated, operand, of: body, type, span };
+  }
+  const elements = of.map((one) => {
+    const resolved = resolveExpression(one, place);
+    return resolved.type.name === "Nothing"
+      ? resolved
+      : comparable([operand, resolved], { span: one.span, isRawTime: place.isRawTime })[1];
+  });
+  return { kind: "in", negated: isNegated, operand, of: elements, type, span };
+}
+
+const isList = (of: In["of"]): of is readonly Expression[] => Array.isArray(of);
+
+function like(expression: Extract<Expression, { kind: "like" }>, within: (one: Expression) => ResolvedExpression) {
+  const { caseless, negated: isNegated, span } = expression;
+  const operands = [within(expression.operand), within(expression.pattern)];
+  const wrong = operands.find(({ type }) => type.name !== "String" && type.name !== "Nothing");
+  if (wrong) throw refusal(`LIKE takes Strings, not ${typeText(wrong.type)}`, wrong.span);
+  const name = caseless ? (isNegated ? "notILike" : "ilike") : isNegated ? "notLike" : "like";
+  return call(name, operands, UINT8, span);
+}
+
+/** CASE as conditions and values: with an operand each condition is that it equals the branch's. */
+function caseArguments({ operand, branches, otherwise, span }: Case, place: Place): ResolvedExpression[] {
+  const compared = operand && resolveExpression(operand, place);
+  const args = branches.flatMap(({ when, then }) => {
+    const condition = resolveExpression(when, place);
+    return [
+      compared
+        ? comparison("equals", [compared, condition], { span: when.span, isRawTime: place.isRawTime })
+        : condition,
+      resolveExpression(then, place),
+    ];
+  });
+  return [...args, otherwise ? resolveExpression(otherwise, place) : nullLiteral(span)];
+}
+
+function resolveCast(
+  { operand, type, span }: Cast,
+  within: (one: Expression) => ResolvedExpression,
+): ResolvedExpression {
+  return conversion(within(operand), type, span);
+}
+
+function subquery(body: ResolvedBody, exists: boolean, span: Span): ResolvedExpression {
+  const [column, ...more] = body.types;
+  if (exists) return { kind: "subquery", exists, body, type: UINT8, span };
+  if (!column || more.length > 0) throw refusal("a subquery that is a value has one column", span);
+  if (column.name === "Array") throw refusal("a subquery that is a value cannot be an Array", span);
+  return { kind: "subquery", exists, body, type: withNull(column, true), span };
+}
+
+function array(elements: readonly ResolvedExpression[], span: Span): ResolvedExpression {
+  const type = elements.length === 0 ? NOTHING : sharedType(elements, span);
+  return call("array", elements, arrayOf(type), span);
+}
+
+function element(of: ResolvedExpression, index: ResolvedExpression, span: Span): ResolvedExpression {
+  if (of.type.name !== "Array") throw refusal(`${typeText(of.type)} has no elements`, of.span);
+  if (!isInteger(index.type))
+    throw refusal(`an element's place is a whole number, not ${typeText(index.type)}`, index.span);
+  if (index.kind === "literal" && index.value === 0n)
+    throw refusal("the elements of an array are counted from 1", index.span);
+  return call("arrayElement", [of, index], of.type.of, span, index.type.nullable || of.type.of.nullable);
+}
+
+function resolveCall(written: Call, place: Place): ResolvedExpression {
+  const lowerName = written.name.text.toLowerCase();
+  const { span } = written;
+  const described = aggregateNamed(lowerName);
+  if (written.over || windowNamed(lowerName)) return resolveWindow(written, lowerName, place);
+  if (described) return aggregate(aggregateCalled(written, described, place));
+  if (written.distinct || written.filter || written.parameters) {
+    throw refusal(`${written.name.text} is not an aggregate function`, span);
+  }
+  if (lowerName === "arrayjoin") return arrayJoin(written, place);
+  if (lowerName === "arrayfilter") return arrayFilter(written, place);
+  const resolve = functionNamed(lowerName);
+  if (!resolve) throw refusal(`there is no function ${written.name.text} here`, span);
+  const args = written.arguments.map((argument) => resolveExpression(argument, place));
+  return resolve({ name: written.name.text, args, span });
+}
+
+function aggregateCalled(written: Call, described: AggregateCall["described"], place: Place): AggregateCall {
+  const within = (one: Expression) => resolveExpression(one, place);
+  // `count(*)` counts rows.
+  const [only, ...more] = written.arguments;
+  const isStar = described.name === "count" && !described.conditional && only?.kind === "star" && more.length === 0;
+  return {
+    written: written.name.text,
+    described,
+    parameters: written.parameters?.map(within),
+    args: isStar && !written.distinct ? [] : written.arguments.map(within),
+    distinct: written.distinct,
+    filter: written.filter && within(written.filter),
+    span: written.span,
+  };
+}
+
+function resolveWindow(written: Call, lowerName: string, place: Place): ResolvedExpression {
+  const { over, span } = written;
+  if (!over) throw refusal(`${written.name.text} needs OVER (…)`, span);
+  const window = "text" in over ? place.scope.window(over) : over;
+  const described = aggregateNamed(lowerName);
+  const called: WindowCalled = {
+    written: written.name.text,
+    name: windowNamed(lowerName),
+    aggregate: described && aggregate(aggregateCalled(written, described, place)),
+    args: described ? [] : written.arguments.map((argument) => resolveExpression(argument, place)),
+    span,
+  };
+  if (!described && (written.distinct || written.filter || written.parameters)) {
+    throw refusal(`${written.name.text} takes only arguments`, span);
+  }
+  return windowCall(called, resolvedWindow(window, place));
+}
+
+const resolvedWindow = (window: Window, place: Place) => ({
+  partitionBy: window.partitionBy.map((one) => resolveExpression(one, place)),
+  orderBy: window.orderBy.map((one) => resolveOrder(one, resolveExpression(one.expression, place))),
+  frame: window.frame && {
+    unit: window.frame.unit,
+    start: bound(window.frame.start, place),
+    end: bound(window.frame.end, place),
+    span: window.frame.span,
+  },
+});
+
+function bound(written: NonNullable<Window["frame"]>["start"], place: Place) {
+  if (!("by" in written)) return written;
+  const by = resolveExpression(written.by, place);
+  if (by.kind !== "literal" || typeof by.value !== "bigint" || by.value < 0n) {
+    throw refusal("a frame's bound is a whole number", written.by.span);
+  }
+  return { kind: written.kind, by: by.value };
+}
+
+/** How rows are ordered; WITH FILL is the caller's business. */
+export function resolveOrder(written: Order, expression: ResolvedExpression): ResolvedOrder {
+  if (expression.type.name === "Interval") throw refusal("an interval has no order", written.span);
+  return { expression, descending: written.descending, nullsFirst: written.nulls === "first", fill: undefined };
+}
+
+function arrayJoin({ arguments: args, span }: Call, place: Place): ResolvedExpression {
+  const [operand, ...more] = args;
+  if (!operand || more.length > 0) throw refusal("arrayJoin takes 1 argument", span);
+  if (place.lambdas.length > 0) throw refusal("arrayJoin cannot stand within a lambda", span);
+  const resolved = resolveExpression(operand, place);
+  if (resolved.type.name !== "Array") throw refusal(`arrayJoin takes an Array, not ${typeText(resolved.type)}`, span);
+  return place.scope.arrayJoin(resolved, resolved.type.of, span);
+}
+
+function arrayFilter({ arguments: args, span }: Call, place: Place): ResolvedExpression {
+  const [lambda, operand, ...more] = args;
+  if (lambda?.kind !== "lambda" || !operand || more.length > 0) {
+    throw refusal("arrayFilter takes a lambda and one array", span);
+  }
+  const array = resolveExpression(operand, place);
+  if (array.type.name !== "Array")
+    throw refusal(`arrayFilter takes an Array, not ${typeText(array.type)}`, operand.span);
+  const { variable, condition } = resolveLambda(lambda, array.type.of, place);
+  if (!["UInt8", "Bool", "Nothing"].includes(condition.type.name)) {
+    throw refusal(`a condition is a comparison or a Bool, not ${typeText(condition.type)}`, condition.span);
+  }
+  return { kind: "arrayFilter", array, variable: variable.number, condition, type: array.type, span };
+}
+
+function resolveLambda({ parameters, body, span }: Lambda, element: Type, place: Place) {
+  const [parameter, ...more] = parameters;
+  if (!parameter || more.length > 0) throw refusal("the lambda of arrayFilter has one parameter", span);
+  const variable: Variable = { kind: "variable", number: place.lambdas.length, type: element, span: parameter.span };
+  const inside = { ...place, lambdas: [...place.lambdas, { name: parameter.text, variable }] };
+  return { variable, condition: resolveExpression(body, inside) };
+}

@@ -1,0 +1,66 @@
+import type { Identities } from "./identity.ts";
+import { refusal } from "./refusal.ts";
+import type { ResolvedExpression, ResolvedOrder } from "./resolved.ts";
+import { childrenOf, contains } from "./walk.ts";
+
+/** The parts of a SELECT in which it matters what is aggregated. */
+export interface Grouped {
+  readonly expressions: readonly ResolvedExpression[];
+  readonly arrayJoins: readonly ResolvedExpression[];
+  readonly where: ResolvedExpression | undefined;
+  readonly groupBy: readonly ResolvedExpression[];
+  readonly having: ResolvedExpression | undefined;
+  readonly orderBy: readonly ResolvedOrder[];
+  readonly aggregated: boolean;
+}
+
+/** @throws QueryProblem when rows, groups and windows are mixed where they cannot be. */
+export function checkGrouping(parts: Grouped, identities: Identities): void {
+  const { expressions, arrayJoins, where, groupBy, having, orderBy, aggregated } = parts;
+  for (const one of [...arrayJoins, ...groupBy, ...(where ? [where] : [])]) {
+    refuse(one, "aggregate", "an aggregate function cannot be used in WHERE, GROUP BY or arrayJoin");
+    refuse(one, "window", "a window function cannot be used in WHERE, GROUP BY or arrayJoin");
+  }
+  if (having) refuse(having, "window", "a window function cannot be used in HAVING");
+  const after = [...expressions, ...(having ? [having] : []), ...orderBy.map(({ expression }) => expression)];
+  const keys = new Set(groupBy.map((key) => identities.of(key)));
+  const seen = new Set<ResolvedExpression>();
+  for (const one of after) checkLevels(one, { keys, aggregated, identities, seen });
+}
+
+function refuse(within: ResolvedExpression, kind: "aggregate" | "window", detail: string): void {
+  let found: ResolvedExpression | undefined;
+  contains(within, (one) => {
+    if (one.kind === kind) found ??= one;
+    return found !== undefined;
+  });
+  if (found) throw refusal(detail, found.span);
+}
+
+interface Levels {
+  readonly keys: ReadonlySet<number>;
+  readonly aggregated: boolean;
+  readonly identities: Identities;
+  readonly seen: Set<ResolvedExpression>;
+}
+
+/** Outside of aggregate functions a column has to be a key of GROUP BY, or within one. */
+function checkLevels(expression: ResolvedExpression, levels: Levels): void {
+  if (levels.seen.has(expression)) return;
+  levels.seen.add(expression);
+  if (expression.kind === "aggregate") {
+    for (const child of childrenOf(expression)) {
+      refuse(child, "aggregate", "an aggregate function cannot be used within another");
+      refuse(child, "window", "a window function cannot be used within an aggregate function");
+    }
+    return;
+  }
+  if (levels.aggregated && levels.keys.has(levels.identities.of(expression))) return;
+  if (levels.aggregated && (expression.kind === "column" || expression.kind === "arrayJoin")) {
+    throw refusal("this is neither aggregated nor in GROUP BY", expression.span);
+  }
+  for (const child of childrenOf(expression)) {
+    if (expression.kind === "window") refuse(child, "window", "a window function cannot be used within another");
+    checkLevels(child, levels);
+  }
+}

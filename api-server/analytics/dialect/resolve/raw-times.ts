@@ -1,0 +1,37 @@
+import type { ResolvedBody, ResolvedExpression } from "./resolved.ts";
+import type { VisibleSource } from "./scope.ts";
+
+/**
+ * Which expressions are the `time` of a raw table, in ms, also by way of subqueries and as the earliest or latest of several. Callers
+ * compare it with dates.
+ */
+export class RawTimes {
+  readonly #sources = new Map<number, { readonly source: VisibleSource; readonly body: ResolvedBody | undefined }>();
+
+  /** Numbers a source and remembers it. */
+  add(source: Omit<VisibleSource, "id">, body: ResolvedBody | undefined): VisibleSource {
+    const numbered = { ...source, id: this.#sources.size };
+    this.#sources.set(numbered.id, { source: numbered, body });
+    return numbered;
+  }
+
+  readonly has = (expression: ResolvedExpression): boolean => {
+    if (expression.kind === "aggregate" && ["min", "max", "any"].includes(expression.name)) {
+      return expression.arguments.some(this.has);
+    }
+    if (expression.kind !== "column") return false;
+    const { source, body } = this.#sources.get(expression.source) ?? {};
+    if (body) {
+      const columns = columnsOf(body, expression.index);
+      return columns.length > 0 && columns.every(this.has);
+    }
+    return source?.table?.bucket === undefined && source?.columns[expression.index]?.name === "time";
+  };
+}
+
+/** What a column of a body is in each SELECT of it. */
+function columnsOf(body: ResolvedBody, index: number): readonly ResolvedExpression[] {
+  if (body.kind === "set") return [...columnsOf(body.left, index), ...columnsOf(body.right, index)];
+  const column = body.columns[index];
+  return column ? [column] : [];
+}

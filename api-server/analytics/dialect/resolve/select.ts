@@ -1,0 +1,131 @@
+import type { Expression, NumberLiteral, Order, Select, Span } from "../tree.ts";
+import { comparable } from "./comparison.ts";
+import { checkTruth, type Place, resolveExpression, resolveOrder } from "./expressions.ts";
+import { checkGrouping } from "./grouping.ts";
+import { refusal } from "./refusal.ts";
+import type { ResolvedExpression, ResolvedFill, ResolvedOrder, ResolvedSelect, Source } from "./resolved.ts";
+import { isDate, isNumeric, typeText } from "./types.ts";
+import { contains } from "./walk.ts";
+import { writtenName } from "./written.ts";
+
+export interface NamedSelect {
+  readonly body: ResolvedSelect;
+  readonly names: readonly string[];
+}
+
+interface NamedColumn {
+  readonly name: string;
+  readonly expression: ResolvedExpression;
+}
+
+/** Resolves a SELECT whose FROM is resolved already. */
+export function resolveSelect(select: Select, from: Source, place: Place): NamedSelect {
+  const within = (expression: Expression) => resolveExpression(expression, place);
+  const columns = select.columns.flatMap((column) => resolveColumn(column, place));
+  const expressions = columns.map(({ expression }) => expression);
+  const where = select.where && condition(within(select.where));
+  const groupBy = select.groupBy.map((one) => atPosition(one, expressions) ?? within(one));
+  const having = select.having && condition(within(select.having));
+  const orderBy = select.orderBy.map((one) => order(one, expressions, place));
+  const parts = { expressions, where, groupBy, having, orderBy };
+  const aggregated = groupBy.length > 0 || hasAggregate(parts);
+  checkGrouping({ ...parts, arrayJoins: place.scope.arrayJoins, aggregated }, place.scope.identities);
+  const body: ResolvedSelect = {
+    kind: "select",
+    span: select.span,
+    distinct: select.distinct,
+    columns: expressions,
+    types: expressions.map(({ type }) => type),
+    from,
+    arrayJoins: place.scope.arrayJoins,
+    where,
+    aggregated,
+    groupBy,
+    having,
+    orderBy,
+    limit: rows(select.limit, "LIMIT"),
+    offset: rows(select.offset, "OFFSET"),
+  };
+  return { body, names: columns.map(({ name }) => name) };
+}
+
+function resolveColumn(column: Expression, place: Place): readonly NamedColumn[] {
+  if (column.kind === "star") return place.scope.star(column);
+  const expression = resolveExpression(column, place);
+  if (expression.type.name === "Interval") throw refusal("an interval cannot be a column", column.span);
+  return [{ name: writtenName(column, (name) => place.scope.written(name)), expression }];
+}
+
+function condition(expression: ResolvedExpression): ResolvedExpression {
+  checkTruth(expression);
+  return expression;
+}
+
+/** What a number in GROUP BY or ORDER BY stands for; undefined for what is no number. */
+function atPosition(written: Expression, columns: readonly ResolvedExpression[]): ResolvedExpression | undefined {
+  if (!isPosition(written)) return undefined;
+  const column = columns[Number(written.text) - 1];
+  if (!column) throw refusal(`there is no column ${written.text}`, written.span);
+  return column;
+}
+
+const isPosition = (written: Expression): written is NumberLiteral =>
+  written.kind === "number" && /^\d+$/.test(written.text);
+
+function hasAggregate(parts: {
+  readonly expressions: readonly ResolvedExpression[];
+  readonly having: ResolvedExpression | undefined;
+  readonly orderBy: readonly ResolvedOrder[];
+}): boolean {
+  const all = [
+    ...parts.expressions,
+    ...(parts.having ? [parts.having] : []),
+    ...parts.orderBy.map((one) => one.expression),
+  ];
+  return all.some((one) => contains(one, ({ kind }) => kind === "aggregate"));
+}
+
+function order(written: Order, columns: readonly ResolvedExpression[], place: Place): ResolvedOrder {
+  const expression = atPosition(written.expression, columns) ?? resolveExpression(written.expression, place);
+  const resolved = resolveOrder(written, expression);
+  return { ...resolved, fill: written.fill && fill(written, expression, place) };
+}
+
+function fill(
+  { fill: written, descending, span }: Order,
+  of: ResolvedExpression,
+  place: Place,
+): ResolvedFill | undefined {
+  if (!written) return undefined;
+  if (!isDate(of.type) && !isNumeric(of.type)) throw refusal(`WITH FILL cannot fill ${typeText(of.type)}`, span);
+  if (of.type.nullable) throw refusal("WITH FILL cannot fill what may be null", span);
+  const bound = (one: Expression | undefined) =>
+    one && comparable([of, resolveExpression(one, place)], { span: one.span, isRawTime: place.isRawTime })[1];
+  const step = written.step && resolveExpression(written.step, place);
+  if (step) checkStep(step, { of, descending });
+  return { span: written.span, from: bound(written.from), to: bound(written.to), step };
+}
+
+function checkStep(
+  step: ResolvedExpression,
+  { of, descending }: { readonly of: ResolvedExpression; readonly descending: boolean },
+): void {
+  const amount = step.kind === "call" && step.name === "toInterval" ? step.arguments[0] : step;
+  const value = amount?.kind === "literal" ? Number(amount.value) : Number.NaN;
+  if (Number.isNaN(value)) throw refusal("a step of WITH FILL is a literal", step.span);
+  if (value === 0 || value < 0 !== descending) {
+    throw refusal(`a step of WITH FILL is ${descending ? "negative" : "positive"} here`, step.span);
+  }
+  if (step.type.name === "Interval" && !isDate(of.type)) throw refusal("a step of numbers is a number", step.span);
+}
+
+/** A number of rows. */
+function rows(written: Expression | undefined, clause: string): bigint | undefined {
+  if (written === undefined) return undefined;
+  if (written.kind !== "number" || !/^\d+$/.test(written.text)) throw wholeRows(clause, written.span);
+  const count = BigInt(written.text);
+  if (count >= 2n ** 63n) throw wholeRows(clause, written.span);
+  return count;
+}
+
+const wholeRows = (clause: string, span: Span) => refusal(`${clause} takes a whole number of rows`, span);

@@ -1,0 +1,30 @@
+import { refusal } from "./refusal.ts";
+import type { ResolvedBody, ResolvedExpression } from "./resolved.ts";
+import { childrenOf } from "./walk.ts";
+
+/** An alias of an alias can double an expression each time; what is written out must stay small. */
+const EXPRESSIONS_MAX = 10_000;
+
+/** @throws QueryProblem when a body has too many expressions after aliases were replaced. */
+export function checkSize(body: ResolvedBody): void {
+  if (body.kind === "set") return;
+  const sizes = new Map<ResolvedExpression, number>();
+  const { columns, arrayJoins, where, groupBy, having, orderBy } = body;
+  const all = [...columns, ...arrayJoins, where, ...groupBy, having, ...orderBy.map(({ expression }) => expression)];
+  let total = 0;
+  for (const expression of all) {
+    if (expression) total += sizeOf(expression, sizes);
+    if (total > EXPRESSIONS_MAX) {
+      throw refusal(`with aliases replaced the query has more than ${EXPRESSIONS_MAX} expressions`, body.span);
+    }
+  }
+}
+
+/** How many expressions would be written; each object is looked at once. */
+function sizeOf(expression: ResolvedExpression, sizes: Map<ResolvedExpression, number>): number {
+  const known = sizes.get(expression);
+  if (known !== undefined) return known;
+  const size = childrenOf(expression).reduce((sum, child) => sum + sizeOf(child, sizes), 1);
+  sizes.set(expression, size);
+  return size;
+}
