@@ -1,0 +1,120 @@
+import type { CommonTable, Expression, Query, Select } from "../tree.ts";
+import { aliasesOf } from "./aliases.ts";
+import { commonType } from "./common-type.ts";
+import { type Place, resolveExpression } from "./expressions.ts";
+import { RawTimes } from "./raw-times.ts";
+import { refusal } from "./refusal.ts";
+import type { ResolvedBody, ResolvedExpression, ResolvedQuery } from "./resolved.ts";
+import { Scope } from "./scope.ts";
+import { resolveSelect } from "./select.ts";
+import { checkSize } from "./size.ts";
+import { type NamedBody, resolveFrom, type Visible } from "./sources.ts";
+
+/** Resolves names, aliases, positions and types. @throws QueryProblem of kind `invalid_analytics_query`. */
+export function resolveQuery(query: Query): ResolvedQuery {
+  const resolver = new Resolver();
+  const { body, names } = resolver.query(query, { common: new Map(), constants: new Map() });
+  return { common: resolver.common, body, names };
+}
+
+/** What a query sees of the queries around it: what WITH defined there. */
+interface Around {
+  readonly common: ReadonlyMap<string, Definition>;
+  /** Expressions. Within a subquery they can only be constant. */
+  readonly constants: ReadonlyMap<string, () => ResolvedExpression>;
+}
+
+/** A CTE, resolved when it is first read. */
+type Definition = () => NamedBody & { readonly index: number };
+
+class Resolver {
+  readonly common: ResolvedBody[] = [];
+  readonly #rawTimes = new RawTimes();
+
+  query(query: Query, around: Around): NamedBody {
+    const named = query.kind === "select" ? this.#select(query, around) : this.#set(query, around);
+    checkSize(named.body);
+    return named;
+  }
+
+  #set(query: Extract<Query, { kind: "set" }>, around: Around): NamedBody {
+    // What the first branch defines is seen in all of them.
+    const inside = this.#withDefinitions(firstSelect(query).with, around);
+    const left = this.query(query.left, inside);
+    const right = this.query(query.right, inside);
+    if (left.body.types.length !== right.body.types.length) {
+      throw refusal("both sides of a UNION or EXCEPT have the same number of columns", query.span);
+    }
+    const types = left.body.types.map((type, index) => {
+      const common = commonType([type, right.body.types[index] ?? type]);
+      if (!common) throw refusal(`no type holds column ${index + 1} of both sides`, query.span);
+      return common;
+    });
+    const { operator, span } = query;
+    return { body: { kind: "set", span, operator, left: left.body, right: right.body, types }, names: left.names };
+  }
+
+  #select(select: Select, outer: Around): NamedBody {
+    const inside = this.#withDefinitions(select.with, outer);
+    const from = resolveFrom(select.from, {
+      add: (source, body) => this.#rawTimes.add(source, body),
+      derived: (query) => this.query(query, inside),
+      common: ({ text }) => inside.common.get(text)?.(),
+      isRawTime: this.#rawTimes.has,
+      condition: (on, visible) => this.#condition(on, visible, inside),
+    });
+    const scope = new Scope({
+      ...from,
+      aliases: aliasesOf(select),
+      constants: outer.constants,
+      windows: new Map(select.windows.map(({ name, window }) => [name.text, window])),
+    });
+    return resolveSelect(select, from.source, this.#place(scope, inside));
+  }
+
+  /** The condition of a join sees the columns that are joined so far, and no alias. */
+  #condition(on: Expression, visible: Visible, around: Around): ResolvedExpression {
+    const { constants } = around;
+    const scope = new Scope({ ...visible, aliases: new Map(), constants, windows: new Map() });
+    const condition = resolveExpression(on, this.#place(scope, around));
+    if (scope.arrayJoins.length > 0) throw refusal("arrayJoin cannot be used in the condition of a join", on.span);
+    return condition;
+  }
+
+  #place(scope: Scope, around: Around): Place {
+    const subquery = (query: Query) => this.query(query, around).body;
+    return { scope, isRawTime: this.#rawTimes.has, subquery, lambdas: [] };
+  }
+
+  /** What is around, and what WITH adds. A definition sees those before it. */
+  #withDefinitions(tables: readonly CommonTable[], outer: Around): Around {
+    let { common, constants } = outer;
+    for (const { name, is } of tables) {
+      const around = { common, constants };
+      if (is.kind === "expression") {
+        constants = new Map(constants).set(name.text, () => this.#constant(is.expression, around));
+      } else {
+        common = new Map(common).set(name.text, this.#definition(is, around));
+      }
+    }
+    return { common, constants };
+  }
+
+  #definition(query: Query, around: Around): Definition {
+    let read: (NamedBody & { readonly index: number }) | undefined;
+    return () => {
+      if (read) return read;
+      const named = this.query(query, around);
+      read = { ...named, index: this.common.push(named.body) - 1 };
+      return read;
+    };
+  }
+
+  #constant(expression: Expression, around: Around): ResolvedExpression {
+    const { constants } = around;
+    const scope = new Scope({ sources: [], merged: [], aliases: new Map(), constants, windows: new Map() });
+    return resolveExpression(expression, this.#place(scope, around));
+  }
+}
+
+const firstSelect = (query: Query): Select => (query.kind === "select" ? query : firstSelect(query.left));
