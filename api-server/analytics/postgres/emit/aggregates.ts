@@ -1,0 +1,153 @@
+import type { Aggregate, AggregateName, ResolvedExpression, WindowCall } from "../../dialect/resolve/resolved.ts";
+import { FLOAT64, INT64, isDate, type Type } from "../../dialect/resolve/types.ts";
+import { mayBeNaN } from "./nan.ts";
+import { orDefault } from "./type-names.ts";
+import { unsupported } from "./unsupported.ts";
+import type { Writer } from "./writer.ts";
+
+/** An aggregate function of rows, or of a window's frame. */
+export interface Aggregated extends Pick<Aggregate, "parameters" | "arguments" | "filter" | "type" | "span"> {
+  readonly name: AggregateName;
+  readonly distinct: boolean;
+  /** `over (…)`, or nothing. */
+  readonly over: string;
+}
+
+export const ofRows = (call: Aggregate): Aggregated => ({ ...call, over: "" });
+
+export const ofWindow = (call: WindowCall & { readonly name: AggregateName }, over: string): Aggregated => ({
+  ...call,
+  distinct: false,
+  over,
+});
+
+type Write = (call: Aggregated, writer: Writer) => string;
+
+const only = ({ arguments: [operand] }: Aggregated): ResolvedExpression => operand as ResolvedExpression;
+
+/** The function of the operand, with its FILTER and OVER. `unless` leaves out rows for which it is true. */
+function applied(name: string, operand: string, call: Aggregated, writer: Writer, unless?: string): string {
+  const conditions = [...(call.filter ? [writer.truth(call.filter)] : []), ...(unless ? [`not (${unless})`] : [])];
+  const filter = conditions.length > 0 ? ` filter (where ${conditions.join(" and ")})` : "";
+  return `${name}(${call.distinct ? "distinct " : ""}${operand})${filter}${call.over}`;
+}
+
+/** Nothing to aggregate gives the type's default, where that can happen. */
+function filled(sql: string, call: Aggregated, writer: Writer, type: Type = call.type): string {
+  const canBeEmpty = writer.groupsCanBeEmpty || call.filter !== undefined || call.over !== "";
+  return canBeEmpty ? orDefault(sql, type) : sql;
+}
+
+const count: Write = (call, writer) => {
+  const operands = call.arguments;
+  if (operands.length === 0) return applied("count", "*", { ...call, distinct: false }, writer);
+  if (operands.length > 1 && operands.some(({ type }) => type.nullable)) {
+    throw unsupported("distinct counts of several values are supported when none can be null", call.span);
+  }
+  const values = operands.map((operand) => writer.value(operand));
+  if (!call.distinct && operands.every(({ type }) => !type.nullable)) return applied("count", "*", call, writer);
+  refuseOverWindow(call, call.distinct);
+  return applied("count", values.length > 1 ? `(${values.join(", ")})` : values.join(), call, writer);
+};
+
+function refuseOverWindow({ over, name, span }: Aggregated, refused = true): void {
+  if (refused && over !== "") throw unsupported(`${name} is not supported over a window`, span);
+}
+
+/** The sum of a comparison is the number of rows for which it is true. */
+function isCondition({ kind, type }: ResolvedExpression): boolean {
+  return kind !== "literal" && !type.nullable && type.name === "Bool";
+}
+
+const sum: Write = (call, writer) => {
+  const operand = only(call);
+  if (operand.type.name === "Nothing") return "null::text";
+  if (isCondition(operand) && !call.distinct) {
+    const condition = writer.truth(operand);
+    const rows = call.filter ? `${writer.truth(call.filter)} and ${condition}` : condition;
+    return `count(*) filter (where ${rows})${call.over}`;
+  }
+  const float = call.type.name === "Float64";
+  const total = applied("sum", writer.as(operand, float ? FLOAT64 : INT64), call, writer);
+  return filled(float ? total : `analytics.wrapped(${total})`, call, writer);
+};
+
+const avg: Write = (call, writer) => {
+  const operand = only(call);
+  if (operand.type.name === "Nothing") return "null::text";
+  const float = operand.type.name === "Float64";
+  const value = writer.as(operand, float ? FLOAT64 : INT64);
+  const total = applied("sum", value, call, writer);
+  const number = applied("count", value, call, writer);
+  const mean = `${float ? total : `analytics.wrapped(${total})::double precision`} / nullif(${number}, 0)`;
+  return call.type.nullable ? `(${mean})` : `coalesce(${mean}, 'NaN')`;
+};
+
+const extreme =
+  (name: "min" | "max"): Write =>
+  (call, writer) => {
+    const operand = only(call);
+    const value = writer.value(operand);
+    if (operand.type.name === "Bool")
+      return filled(applied(name === "min" ? "bool_and" : "bool_or", value, call, writer), call, writer);
+    // NaN is the largest of floats here, and is passed over there.
+    const unless = mayBeNaN(operand) ? `${value} = 'NaN'` : undefined;
+    if (unless)
+      return `coalesce(${applied(name, value, call, writer, unless)}, ${applied(name, value, call, writer)}${call.type.nullable ? "" : ", 0"})`;
+    return filled(applied(name, value, call, writer), call, writer);
+  };
+
+/** Any value will do; the least is the same in every run. */
+const any: Write = (call, writer) => extreme("min")({ ...call, distinct: false }, writer);
+
+const groupArray =
+  (distinct: boolean): Write =>
+  (call, writer) => {
+    const operand = only(call);
+    if (operand.type.name === "Nothing") return "null::text";
+    if (operand.type.name === "Array") throw unsupported("arrays of arrays are not supported", call.span);
+    refuseOverWindow(call, distinct || call.distinct);
+    const value = writer.value(operand);
+    const unless = operand.type.nullable ? `${value} is null` : undefined;
+    const arrays = applied("array_agg", value, { ...call, distinct: distinct || call.distinct }, writer, unless);
+    return unless ? orDefault(arrays, call.type) : filled(arrays, call, writer);
+  };
+
+const uniq: Write = (call, writer) => {
+  refuseOverWindow(call);
+  return count({ ...call, distinct: true }, writer);
+};
+
+/** Between two neighbours it weighs them as ClickHouse does, which `percentile_cont` does not to the last digit. */
+const quantile: Write = (call, writer) => {
+  const operand = only(call);
+  if (operand.type.name === "Nothing") return "null::text";
+  if (isDate(operand.type)) throw unsupported("a quantile of dates is not supported", call.span);
+  refuseOverWindow(call);
+  const value = writer.as(operand, FLOAT64);
+  const conditions = [
+    ...(mayBeNaN(operand) ? [`${value} = 'NaN'`] : []),
+    ...(operand.type.nullable ? [`${value} is null`] : []),
+  ];
+  const sorted = applied("array_agg", `${value} order by ${value}`, call, writer, conditions.join(" or ") || undefined);
+  const found = `analytics.quantile(${sorted}, ${writer.parameters.float(call.parameters[0] ?? 0.5)})`;
+  return call.type.nullable ? found : `coalesce(${found}, 'NaN')`;
+};
+
+const AGGREGATES: Readonly<Record<AggregateName, Write>> = {
+  count,
+  sum,
+  avg,
+  min: extreme("min"),
+  max: extreme("max"),
+  any,
+  groupArray: groupArray(false),
+  groupUniqArray: groupArray(true),
+  uniq,
+  uniqExact: uniq,
+  quantile,
+};
+
+export const aggregateSql = (call: Aggregated, writer: Writer): string => AGGREGATES[call.name](call, writer);
+
+export const isAggregateName = (name: string): name is AggregateName => Object.hasOwn(AGGREGATES, name);

@@ -1,0 +1,66 @@
+import { commonType } from "../../dialect/resolve/common-type.ts";
+import type { ArrayFilter, FunctionCall, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
+import { arrayOf, INT64, STRING, type Type } from "../../dialect/resolve/types.ts";
+import { defaultOf, orDefault, typeName } from "./type-names.ts";
+import { unsupported } from "./unsupported.ts";
+import type { Writer } from "./writer.ts";
+
+type Write = (call: FunctionCall, writer: Writer) => string;
+
+const both = ({ arguments: args }: FunctionCall) => args as readonly [ResolvedExpression, ResolvedExpression];
+
+const elementOf = (type: Type): Type => (type.name === "Array" ? type.of : type);
+
+export const array: Write = (call, writer) => {
+  const { type } = call;
+  if (type.name !== "Array") throw new TypeError("an array literal is of an array type");
+  if (type.of.name === "Array") throw unsupported("arrays of arrays are not supported", call.span);
+  return `array[${call.arguments.map((element) => writer.as(element, type.of)).join(", ")}]::${typeName(type)}`;
+};
+
+/** Counted from 1, or from the end when negative; the type's default when out of range. */
+export const arrayElement: Write = (call, writer) => {
+  const [of, index] = both(call);
+  const value = writer.value(of);
+  if (index.kind === "literal" && typeof index.value === "bigint" && index.value > 0n) {
+    return orDefault(`(${value})[${writer.parameters.bigint(index.value)}]`, call.type);
+  }
+  const found = `analytics.element(${value}, ${writer.as(index, INT64)})`;
+  return call.type.nullable ? found : `coalesce(${found}, ${defaultOf(call.type)})`;
+};
+
+/** The arrays, or the array and the element, with elements of one type. */
+function aligned(
+  [left, right]: readonly [ResolvedExpression, ResolvedExpression],
+  writer: Writer,
+): readonly [string, string] {
+  // An empty array has elements of no type.
+  const types = [left, right].map(({ type }) => elementOf(type));
+  const element = commonType(types.filter(({ name }) => name !== "Nothing")) ?? STRING;
+  if (element.nullable || right.type.name === "Nothing")
+    throw unsupported("arrays with null are not supported here", left.span);
+  return [
+    writer.as(left, arrayOf(element)),
+    writer.as(right, right.type.name === "Array" ? arrayOf(element) : element),
+  ];
+}
+
+export const has: Write = (call, writer) => {
+  const [array, element] = aligned(both(call), writer);
+  return `(${element} = any (${array}))`;
+};
+
+export const hasAny: Write = (call, writer) => `(${aligned(both(call), writer).join(" && ")})`;
+
+export const hasAll: Write = (call, writer) => `(${aligned(both(call), writer).join(" @> ")})`;
+
+/** In the order of the array. */
+export function arrayFilterSql({ array, variable, condition, type }: ArrayFilter, writer: Writer): string {
+  if (type.name !== "Array" || type.of.name === "Array")
+    throw unsupported("arrays of arrays are not supported", array.span);
+  const name = variableName(variable);
+  return `array(select ${name}.v from unnest(${writer.value(array)}) with ordinality as ${name}(v, place) where ${writer.truth(condition)} order by ${name}.place)`;
+}
+
+/** Of a lambda's parameter. Equal lambdas have equal names, so that they are equal texts. */
+export const variableName = (variable: number): string => `l${variable}`;

@@ -1,0 +1,22 @@
+import type { ResolvedExpression } from "../../dialect/resolve/resolved.ts";
+
+/** Whether a float can be NaN. Those that are stored never are. */
+export function mayBeNaN(expression: ResolvedExpression): boolean {
+  if (expression.type.name !== "Float64") return false;
+  switch (expression.kind) {
+    case "literal":
+      return Number.isNaN(expression.value);
+    case "call":
+      if (expression.name === "divide")
+        return !isOrdinary(expression.arguments[1]) || expression.arguments.some(mayBeNaN);
+      if (expression.name === "toFloat64") return expression.arguments.some(mayBeNaN);
+      return true;
+    default:
+      return true;
+  }
+}
+
+/** A divisor that makes neither infinity nor NaN of a number. */
+function isOrdinary(divisor: ResolvedExpression | undefined): boolean {
+  return divisor?.kind === "literal" && Number(divisor.value) !== 0 && Number.isFinite(Number(divisor.value));
+}

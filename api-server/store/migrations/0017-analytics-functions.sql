@@ -1,0 +1,150 @@
+-- What the SQL that queries of callers become needs of ClickHouse's semantics, where an expression of Postgres's own would be unwieldy. Those of one
+-- expression are inlined by the planner, so none sets a search path: their bodies are bound to their functions here, once.
+
+-- Sums and products of 64 bits wrap there; Postgres refuses them.
+create function analytics.wrapped(value numeric) returns bigint
+  language sql immutable strict parallel safe
+  return case when value between -9223372036854775808 and 9223372036854775807 then value::bigint
+              else (mod(mod(value + 9223372036854775808, 18446744073709551616) + 18446744073709551616, 18446744073709551616)
+                    - 9223372036854775808)::bigint end;
+create function analytics.plus(a bigint, b bigint) returns bigint
+  language sql immutable parallel safe
+  return case when a between -4611686018427387904 and 4611686018427387903 and b between -4611686018427387904 and 4611686018427387903
+              then a + b else analytics.wrapped(a::numeric + b::numeric) end;
+create function analytics.minus(a bigint, b bigint) returns bigint
+  language sql immutable parallel safe
+  return case when a between -4611686018427387904 and 4611686018427387903 and b between -4611686018427387904 and 4611686018427387903
+              then a - b else analytics.wrapped(a::numeric - b::numeric) end;
+create function analytics.multiply(a bigint, b bigint) returns bigint
+  language sql immutable parallel safe
+  return case when a between -2147483648 and 2147483647 and b between -2147483648 and 2147483647
+              then a * b else analytics.wrapped(a::numeric * b::numeric) end;
+
+create function analytics.divide(a double precision, b double precision) returns double precision
+  language sql immutable parallel safe
+  return case when b <> 0 then a / b
+              when a = 0 or a = 'NaN' or a is null or b is null then case when a is null or b is null then null else 'NaN'::double precision end
+              when (a > 0) = (b::text = '0') then 'Infinity'::double precision
+              else '-Infinity'::double precision end;
+
+-- Postgres has NaN equal to itself and above every number.
+create function analytics.equals(a double precision, b double precision) returns boolean
+  language sql immutable parallel safe return a = b and a <> 'NaN';
+create function analytics.not_equals(a double precision, b double precision) returns boolean
+  language sql immutable parallel safe return a <> b or a = 'NaN';
+create function analytics.less(a double precision, b double precision) returns boolean
+  language sql immutable parallel safe return a < b and b <> 'NaN';
+create function analytics.less_or_equals(a double precision, b double precision) returns boolean
+  language sql immutable parallel safe return a <= b and b <> 'NaN';
+create function analytics.greater(a double precision, b double precision) returns boolean
+  language sql immutable parallel safe return a > b and a <> 'NaN';
+create function analytics.greater_or_equals(a double precision, b double precision) returns boolean
+  language sql immutable parallel safe return a >= b and a <> 'NaN';
+
+-- Integers to tens, hundreds and so on; a half goes away from zero.
+create function analytics.round_whole(value bigint, unit bigint) returns bigint
+  language sql immutable parallel safe return (value + sign(value)::bigint * (unit / 2)) / unit * unit;
+create function analytics.floor_whole(value bigint, unit bigint) returns bigint
+  language sql immutable parallel safe return (value - mod(mod(value, unit) + unit, unit));
+create function analytics.ceil_whole(value bigint, unit bigint) returns bigint
+  language sql immutable parallel safe return (value + mod(unit - mod(value, unit), unit));
+
+create function analytics.to_int64(value double precision) returns bigint
+  language sql immutable strict parallel safe return trunc(value)::bigint;
+create function analytics.to_int32(value bigint) returns bigint
+  language sql immutable strict parallel safe return ((value + 2147483648) & 4294967295) - 2147483648;
+
+-- Days up to the last that a Date has, and seconds beyond.
+create function analytics.date_of(value bigint) returns date
+  language sql immutable strict parallel safe
+  return case when value <= 65535 then date '1970-01-01' + greatest(value, 0)::int
+              else (timestamp '1970-01-01' + least(value, 4294967295) * interval '1 second')::date end;
+create function analytics.date_time_of(value bigint) returns timestamp
+  language sql immutable strict parallel safe
+  return timestamp '1970-01-01' + least(greatest(value, 0), 4294967295) * interval '1 second';
+create function analytics.date_time64_of(ms bigint) returns timestamp
+  language sql immutable strict parallel safe return timestamp '1970-01-01' + ms * interval '1 millisecond';
+
+-- A Date is a number of days of 16 bits, and a DateTime one of seconds of 32 bits: both wrap.
+create function analytics.wrapped_date(value date) returns date
+  language sql immutable strict parallel safe
+  return case when value between date '1970-01-01' and date '2149-06-06' then value
+              else date '1970-01-01' + mod(mod(value - date '1970-01-01', 65536) + 65536, 65536) end;
+create function analytics.wrapped_date_time(value timestamp) returns timestamp
+  language sql immutable strict parallel safe
+  return case when value between timestamp '1970-01-01' and timestamp '2106-02-07 06:28:15' then value
+              else timestamp '1970-01-01' + mod(mod(extract(epoch from value)::bigint, 4294967296) + 4294967296, 4294967296) * interval '1 second'
+         end;
+
+-- Offsets and lengths count bytes. The answer has to be text, so a cut within a character is an error.
+create function analytics.substring_bytes(value text, first bigint) returns text
+  language sql immutable strict parallel safe
+  return case when first = 0 then ''
+              else convert_from(substr(convert_to(value, 'UTF8'),
+                     least(greatest(case when first > 0 then first else octet_length(value) + first + 1 end, 1), octet_length(value) + 1)::int), 'UTF8')
+         end;
+create function analytics.substring_bytes(value text, first bigint, length bigint) returns text
+  language sql immutable strict parallel safe
+  return (select case when first = 0 or s.stop < s.start then ''
+                      else convert_from(substr(convert_to(value, 'UTF8'), s.start::int, (s.stop - s.start + 1)::int), 'UTF8') end
+            from (select greatest(b.begins, 1) as start,
+                         least(case when length >= 0 then b.begins + least(length, 4294967296) - 1 else octet_length(value) + length end, octet_length(value)) as stop
+                    from (select case when first > 0 then first else octet_length(value) + first + 1 end as begins) b) s);
+create function analytics.ends_with(value text, suffix text) returns boolean
+  language sql immutable parallel safe return right(value, char_length(suffix)) = suffix;
+
+-- The shortest digits that mean the number, written out from 1e-6 up to 1e21.
+create function analytics.float_text(value double precision) returns text
+  language sql immutable strict parallel safe
+  return case when value = 'NaN' then 'nan'
+              when abs(value) = 'Infinity' then case when value > 0 then 'inf' else '-inf' end
+              when value = 0 then value::text
+              when abs(value) >= 1e-6 and abs(value) < 1e21 then (value::text)::numeric::text
+              else regexp_replace(value::text, 'e\+?(-?)0*', 'e\1') end;
+
+-- Counted from 1, or from the end when negative.
+create function analytics.element(elements anyarray, place bigint) returns anyelement
+  language sql immutable parallel safe as $$
+  select case when place between 1 and pg_catalog.cardinality(elements) then elements[place::int]
+              when place between -pg_catalog.cardinality(elements) and -1
+              then elements[(pg_catalog.cardinality(elements) + 1 + place)::int] end
+$$;
+
+-- Of sorted values. A place between two values weighs both.
+create function analytics.quantile(sorted double precision[], level double precision) returns double precision
+  language sql immutable strict parallel safe
+  return (select case when floor(p.place)::int + 1 >= cardinality(sorted) then sorted[cardinality(sorted)]
+                      else (floor(p.place) + 1 - p.place) * sorted[floor(p.place)::int + 1]
+                           + (p.place - floor(p.place)) * sorted[floor(p.place)::int + 2] end
+            from (select level * (cardinality(sorted) - 1) as place) p);
+
+-- A value of JSON as text: of a string itself, of nothing '', of others compact JSON.
+create function analytics.json_compact(value json) returns text
+  language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
+begin
+  return case json_typeof(value)
+    when 'object' then '{' || coalesce((select string_agg(to_json(e.key)::text || ':' || analytics.json_compact(e.value), ',' order by e.place)
+                                          from json_each(value) with ordinality as e(key, value, place)), '') || '}'
+    when 'array' then '[' || coalesce((select string_agg(analytics.json_compact(e.value), ',' order by e.place)
+                                         from json_array_elements(value) with ordinality as e(value, place)), '') || ']'
+    when 'number' then case when value::text ~ '[.eE]' then analytics.float_text(value::text::double precision) else value::text end
+    when 'string' then to_json(value #>> '{}')::text
+    else value::text
+  end;
+end $$;
+create function analytics.json_string(document text, keys text[]) returns text
+  language plpgsql immutable parallel unsafe set search_path = pg_catalog, pg_temp as $$
+declare
+  value json;
+  wanted text;
+begin
+  value := document::json;
+  foreach wanted in array keys loop
+    if json_typeof(value) is distinct from 'object' then return ''; end if;
+    -- The first of several members with one name.
+    value := (select e.value from json_each(value) as e(key, value) where e.key = wanted limit 1);
+  end loop;
+  return case json_typeof(value) when 'string' then value #>> '{}' when 'null' then '' else coalesce(analytics.json_compact(value), '') end;
+exception when invalid_text_representation or untranslatable_character or numeric_value_out_of_range then
+  return '';
+end $$;
