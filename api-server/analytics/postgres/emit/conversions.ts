@@ -1,0 +1,52 @@
+import type { ResolvedExpression } from "../../dialect/resolve/resolved.ts";
+import { isDate, isInteger, isNumeric, type Type, typeText, widthOf } from "../../dialect/resolve/types.ts";
+import { secondsSql } from "./dates.ts";
+import { typeName } from "./type-names.ts";
+import { unsupported } from "./unsupported.ts";
+import type { Writer } from "./writer.ts";
+
+/** A value as one of a wider type, or of one that the resolver found to hold it. */
+export function widened(expression: ResolvedExpression, type: Type, writer: Writer): string {
+  const { type: from } = expression;
+  if (from.name === "Nothing") return `null::${typeName(type)}`;
+  const value = writer.value(expression);
+  if (typeName(from) === typeName(type)) return value;
+  if (from.name === "Bool" && isNumeric(type)) return `${value}::int::${typeName(type)}`;
+  if (from.name === "Array" && from.of.name === "Nothing") return `'{}'::${typeName(type)}`;
+  return `${value}::${typeName(type)}`;
+}
+
+/** `toInt32` and `toInt64`: floats are cut, what is too large wraps, dates are days and date-times seconds. */
+export function integerSql(expression: ResolvedExpression, type: Type, writer: Writer): string {
+  const whole = wholeSql(expression, writer);
+  const { bits, signed } = widthOf(type);
+  const from = widthOf(expression.type);
+  const fits = isInteger(expression.type) && from.signed === signed && from.bits <= bits;
+  if (bits === 64 || fits) return whole;
+  if (bits === 32 && signed) return `analytics.to_int32(${whole})`;
+  if (bits === 8 && !signed) return `(${whole} & 255)`;
+  throw unsupported(`a conversion to ${typeText(type)} is not supported`, expression.span);
+}
+
+function wholeSql(expression: ResolvedExpression, writer: Writer): string {
+  const value = writer.value(expression);
+  const { type } = expression;
+  if (type.name === "Float64") return `analytics.to_int64(${value})`;
+  if (type.name === "Bool") return `${value}::int::bigint`;
+  if (type.name === "Date") return `(${value} - date '1970-01-01')::bigint`;
+  if (isDate(type)) return secondsSql(expression, writer);
+  return type.name === "Nothing" ? "null::bigint" : value;
+}
+
+export function floatSql(expression: ResolvedExpression, writer: Writer): string {
+  if (expression.type.name === "DateTime64") return `extract(epoch from ${writer.value(expression)})::double precision`;
+  if (isDate(expression.type)) return `${wholeSql(expression, writer)}::double precision`;
+  return widened(expression, { name: "Float64", nullable: false }, writer);
+}
+
+/** A CAST that no function does. */
+export function castSql(expression: ResolvedExpression, type: Type, writer: Writer): string {
+  if (isInteger(type)) return integerSql(expression, type, writer);
+  if (type.name === "Bool") return writer.truth(expression);
+  throw unsupported(`a CAST to ${typeText(type)} is not supported`, expression.span);
+}

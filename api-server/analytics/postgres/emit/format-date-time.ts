@@ -1,0 +1,62 @@
+import type { FunctionCall, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
+import { unsupported } from "./unsupported.ts";
+import type { Writer } from "./writer.ts";
+
+/** MySQL's letters after `%` as templates of Postgres's `to_char`, whose names of months and days are English without TM. */
+const TEMPLATES: Readonly<Record<string, string>> = {
+  Y: "YYYY",
+  y: "YY",
+  m: "MM",
+  d: "DD",
+  e: "FMDD",
+  H: "HH24",
+  k: "HH24",
+  l: "HH12",
+  h: "HH12",
+  I: "HH12",
+  i: "MI",
+  f: "US",
+  S: "SS",
+  s: "SS",
+  j: "DDD",
+  b: "Mon",
+  a: "Dy",
+  M: "FMMonth",
+  W: "FMDay",
+  c: "MM",
+  Q: "Q",
+  u: "ID",
+  V: "IW",
+  G: "IYYY",
+  g: "IY",
+  p: "AM",
+  F: "YYYY-MM-DD",
+  T: "HH24:MI:SS",
+  D: "MM/DD/YY",
+  R: "HH24:MI",
+  r: "HH12:MI AM",
+};
+
+const PLAIN: Readonly<Record<string, string>> = { n: "\n", t: "\t", "%": "%" };
+
+/** Letters without `%` stand for themselves, so each part is a text of its own. */
+export function formatDateTime(call: FunctionCall, writer: Writer): string {
+  const [date, format] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
+  const moment = date.type.name === "Date" ? `${writer.value(date)}::timestamp` : writer.value(date);
+  const parts = Array.from(formatText(format).matchAll(/%([\s\S]?)|([^%]+)/g), ([, letter, plain]) =>
+    plain === undefined ? partSql(letter ?? "", moment, format, writer) : writer.parameters.text(plain),
+  );
+  return parts.length === 0 ? writer.parameters.text("") : `(${parts.join(" || ")})`;
+}
+
+const formatText = (format: ResolvedExpression): string =>
+  format.kind === "literal" && typeof format.value === "string" ? format.value : "";
+
+function partSql(letter: string, moment: string, format: ResolvedExpression, { parameters }: Writer): string {
+  const plain = PLAIN[letter];
+  if (plain !== undefined) return parameters.text(plain);
+  if (letter === "w") return `(extract(dow from ${moment})::text collate "C")`;
+  const template = Object.hasOwn(TEMPLATES, letter) ? TEMPLATES[letter] : undefined;
+  if (template === undefined) throw unsupported(`%${letter} of formatDateTime is not supported`, format.span);
+  return `(to_char(${moment}, '${template}') collate "C")`;
+}

@@ -1,0 +1,92 @@
+import type { JoinSource, ResolvedBody, ResolvedExpression, Source } from "../../dialect/resolve/resolved.ts";
+import type { Type } from "../../dialect/resolve/types.ts";
+import type { ColumnType } from "../../tables.ts";
+import { defaultOf } from "./type-names.ts";
+
+/** A FROM as SQL, and what its columns are called. */
+export interface WrittenFrom {
+  readonly sql: string;
+  readonly columns: ReadonlyMap<number, readonly string[]>;
+}
+
+export interface FromWriter {
+  readonly body: (body: ResolvedBody) => string;
+  /** The types of a CTE's columns. */
+  readonly commonTypes: (index: number) => readonly Type[];
+  readonly condition: (on: ResolvedExpression, columns: WrittenFrom["columns"]) => string;
+}
+
+export function fromSql(source: Source, writer: FromWriter): WrittenFrom {
+  const name = "id" in source ? `t${source.id}` : "";
+  switch (source.kind) {
+    case "table": {
+      const columns = Object.keys(source.table.columns).map((column) => `${name}."${column}"`);
+      return { sql: `analytics.${source.table.name} as ${name}`, columns: new Map([[source.id, columns]]) };
+    }
+    case "common":
+      return {
+        sql: `${commonName(source.index)} as ${name}`,
+        columns: new Map([[source.id, numbered(name, writer.commonTypes(source.index))]]),
+      };
+    case "derived":
+      return {
+        sql: `(${writer.body(source.body)}) as ${name}`,
+        columns: new Map([[source.id, numbered(name, source.body.types)]]),
+      };
+    case "join":
+      return joinSql(source, writer);
+  }
+}
+
+/** Of a CTE. */
+export const commonName = (index: number): string => `w${index}`;
+
+const numbered = (name: string, types: readonly Type[]): readonly string[] =>
+  types.map((_, index) => `${name}.c${index + 1}`);
+
+function joinSql(join: JoinSource, writer: FromWriter): WrittenFrom {
+  const [left, right] = [fromSql(join.left, writer), fromSql(join.right, writer)];
+  const inside = new Map([...left.columns, ...right.columns]);
+  const on = join.on ? ` on ${writer.condition(join.on, inside)}` : "";
+  const types = new Map([...typesOf(join.left, writer), ...typesOf(join.right, writer)]);
+  const fillsLeft = join.type === "right" || join.type === "full";
+  const fillsRight = join.type === "left" || join.type === "full";
+  return {
+    sql: `(${left.sql} ${join.type} join ${right.sql}${on})`,
+    columns: new Map([
+      ...(fillsLeft ? withDefaults(left, types) : left.columns),
+      ...(fillsRight ? withDefaults(right, types) : right.columns),
+    ]),
+  };
+}
+
+/** The empty side of an outer join has defaults, where Postgres has null. */
+function withDefaults({ columns }: WrittenFrom, types: ReadonlyMap<number, readonly Type[]>): WrittenFrom["columns"] {
+  return new Map(
+    Array.from(columns, ([id, names]) => [
+      id,
+      names.map((name, index) => {
+        const type = types.get(id)?.[index];
+        return !type || type.nullable ? name : `coalesce(${name}, ${defaultOf(type)})`;
+      }),
+    ]),
+  );
+}
+
+function typesOf(source: Source, writer: FromWriter): readonly (readonly [number, readonly Type[]])[] {
+  switch (source.kind) {
+    case "table":
+      return [[source.id, Object.values(source.table.columns).map(typeOfColumn)]];
+    case "common":
+      return [[source.id, writer.commonTypes(source.index)]];
+    case "derived":
+      return [[source.id, source.body.types]];
+    case "join":
+      return [...typesOf(source.left, writer), ...typesOf(source.right, writer)];
+  }
+}
+
+const typeOfColumn = (type: ColumnType): Type =>
+  type === "Array(String)"
+    ? { name: "Array", of: { name: "String", nullable: false }, nullable: false }
+    : { name: type, nullable: false };

@@ -1,0 +1,22 @@
+import type { Literal } from "../../dialect/resolve/resolved.ts";
+import { isDate } from "../../dialect/resolve/types.ts";
+import type { Parameters } from "./parameters.ts";
+import { unsupported } from "./unsupported.ts";
+
+/** A literal as a parameter, so that nothing of the caller's text becomes SQL. */
+export function literalSql({ value, type, span }: Literal, parameters: Parameters): string {
+  if (value === null) return "null::text";
+  switch (typeof value) {
+    case "boolean":
+      return value ? "true" : "false";
+    case "bigint":
+      if (value >= 2n ** 63n) throw unsupported("whole numbers from 2^63 on are not supported", span);
+      return parameters.bigint(value);
+    case "number":
+      return parameters.float(value);
+    case "string":
+      if (isDate(type)) return parameters.moment(value, type);
+      if (value.includes("\0")) throw unsupported("a string with a zero byte is not supported", span);
+      return parameters.text(value);
+  }
+}

@@ -1,0 +1,69 @@
+import type { FunctionCall, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
+import { FLOAT64, INT64, isInteger, type Type, widthOf } from "../../dialect/resolve/types.ts";
+import { unsupported } from "./unsupported.ts";
+import type { Writer } from "./writer.ts";
+
+type Write = (call: FunctionCall, writer: Writer) => string;
+
+const first = ({ arguments: [operand] }: FunctionCall): ResolvedExpression => operand as ResolvedExpression;
+const both = ({ arguments: args }: FunctionCall) => args as readonly [ResolvedExpression, ResolvedExpression];
+
+const OPERATORS = { plus: "+", minus: "-", multiply: "*" } as const;
+
+/**
+ * Integers of 64 bits wrap in ClickHouse, where Postgres has an error, so they have a function; narrower results cannot overflow. An
+ * unsigned result does not wrap here: it is an error of the query when it does not fit.
+ */
+export const arithmeticSql =
+  (name: keyof typeof OPERATORS): Write =>
+  (call, writer) => {
+    const [left, right] = both(call);
+    const float = call.type.name === "Float64";
+    const [a, b] = [left, right].map((operand) => writer.as(operand, float ? FLOAT64 : INT64)) as [string, string];
+    if (float || !isWide(call.type) || ![left, right].some(({ type }) => isWide(type)))
+      return `(${a} ${OPERATORS[name]} ${b})`;
+    return `analytics.${name}(${a}, ${b})`;
+  };
+
+/** Whether a signed integer of 64 bits. */
+const isWide = (type: Type): boolean => isInteger(type) && widthOf(type).bits === 64 && widthOf(type).signed;
+
+/** Division is of floats; by zero it is infinite or NaN. */
+export const divide: Write = (call, writer) => {
+  const [left, right] = both(call);
+  const [a, b] = [left, right].map((operand) => writer.as(operand, FLOAT64)) as [string, string];
+  const known = right.kind === "literal" && Number(right.value) !== 0 && Number.isFinite(Number(right.value));
+  return known ? `(${a} / ${b})` : `analytics.divide(${a}, ${b})`;
+};
+
+export const modulo: Write = (call, writer) => {
+  const [left, right] = both(call);
+  if (call.type.name === "Float64") throw unsupported("% of floats is not supported", call.span);
+  return `(${writer.as(left, INT64)} % ${writer.as(right, INT64)})`;
+};
+
+export const negate: Write = (call, writer) => `(-${writer.as(first(call), call.type)})`;
+
+export const abs: Write = (call, writer) => `abs(${writer.as(first(call), call.type)})`;
+
+const DIGITS_MAX = 15;
+
+/** `round`, `floor` and `ceil` to digits after the point, or before it when negative. Floats halve to even, integers away from zero. */
+export const rounding =
+  (name: "round" | "floor" | "ceil"): Write =>
+  (call, writer) => {
+    const operand = first(call);
+    const [, places] = call.arguments;
+    const digits = places?.kind === "literal" ? Number(places.value) : 0;
+    if (Math.abs(digits) > DIGITS_MAX) throw unsupported(`at most ${DIGITS_MAX} digits are supported`, call.span);
+    if (operand.type.name === "Bool") return writer.value(operand);
+    const value = writer.value(operand);
+    if (isInteger(operand.type)) {
+      return digits >= 0
+        ? value
+        : `analytics.${name}_whole(${value}, ${writer.parameters.bigint(10n ** BigInt(-digits))})`;
+    }
+    if (digits === 0) return `${name}(${value})`;
+    const scale = writer.parameters.float(10 ** Math.abs(digits));
+    return digits > 0 ? `(${name}(${value} * ${scale}) / ${scale})` : `(${name}(${value} / ${scale}) * ${scale})`;
+  };
