@@ -1,0 +1,146 @@
+import { Identities } from "../../dialect/resolve/identity.ts";
+import type { ResolvedBody, ResolvedExpression, ResolvedSelect } from "../../dialect/resolve/resolved.ts";
+import type { Type } from "../../dialect/resolve/types.ts";
+import { widened } from "./conversions.ts";
+import { type Names, truthSql, valueSql } from "./expression.ts";
+import { type FromWriter, fromSql, type WrittenFrom } from "./from.ts";
+import { mayBeNaN } from "./nan.ts";
+import { orderSql } from "./order.ts";
+import type { Parameters } from "./parameters.ts";
+import { unsupported } from "./unsupported.ts";
+import type { Writer } from "./writer.ts";
+
+/** What all SELECTs of a statement share. */
+export interface Statement {
+  readonly parameters: Parameters;
+  readonly nowMs: number;
+  readonly commonTypes: (index: number) => readonly Type[];
+}
+
+/** A SELECT or set operation whose columns c1, c2, … are of these types. */
+export function bodySql(body: ResolvedBody, types: readonly Type[], statement: Statement): string {
+  if (body.kind === "select") return selectSql(body, types, statement);
+  const [left, right] = [body.left, body.right].map((side) => bodySql(side, types, statement));
+  return `(${left}) ${OPERATORS[body.operator]} (${right})`;
+}
+
+/** EXCEPT takes away as many equal rows as the other side has. */
+const OPERATORS = {
+  "union all": "union all",
+  "union distinct": "union",
+  except: "except all",
+  "except distinct": "except",
+} as const;
+
+function selectSql(select: ResolvedSelect, types: readonly Type[], statement: Statement): string {
+  const from = fromSql(select.from, fromWriter(statement));
+  const names = namesOf(from);
+  const groupsCanBeEmpty = select.aggregated && select.groupBy.length === 0;
+  const writer = writerOf(statement, names, groupsCanBeEmpty);
+  const inner = orderedAfter(select);
+  const columns = select.columns.map(
+    (column, index) => `${writer.as(column, types[index] ?? column.type)} as c${index + 1}`,
+  );
+  const filters = select.aggregated ? [select.where] : [select.where, select.having];
+  const where = filters.flatMap((filter) => (filter ? [writer.truth(filter)] : []));
+  const parts = [
+    `select ${select.distinct ? "distinct " : ""}${columns.join(", ")}`,
+    `from ${from.sql}${arrayJoinsSql(select, writer)}`,
+    ...(where.length > 0 ? [`where ${where.join(" and ")}`] : []),
+    ...(select.groupBy.length > 0 ? [`group by ${select.groupBy.map((key) => writer.value(key)).join(", ")}`] : []),
+    ...(select.aggregated && select.having ? [`having ${writer.truth(select.having)}`] : []),
+  ];
+  const rows = rowsSql(select, statement.parameters);
+  if (!inner) return [...parts, ...orderClause(select, writer), ...rows].join(" ");
+  const outer = writerOf(statement, NO_NAMES, false, outputsOf(select));
+  const outputs = select.columns.map((_, index) => `d.c${index + 1}`).join(", ");
+  return [`select ${outputs} from (${parts.join(" ")}) as d`, ...orderClause(select, outer), ...rows].join(" ");
+}
+
+const orderClause = ({ orderBy }: ResolvedSelect, writer: Writer): readonly string[] =>
+  orderBy.length > 0 ? [`order by ${orderBy.map((one) => orderSql(one, writer)).join(", ")}`] : [];
+
+const rowsSql = ({ limit, offset }: ResolvedSelect, parameters: Parameters): readonly string[] => [
+  ...(limit === undefined ? [] : [`limit ${parameters.bigint(limit)}`]),
+  ...(offset === undefined ? [] : [`offset ${parameters.bigint(offset)}`]),
+];
+
+/** Postgres orders DISTINCT rows by their columns alone, as they are: an expression of them needs a SELECT around. */
+function orderedAfter({ distinct, orderBy, columns }: ResolvedSelect): boolean {
+  if (!distinct || orderBy.length === 0) return false;
+  const identities = new Identities();
+  const outputs = new Set(columns.map((column) => identities.of(column)));
+  return orderBy.some(({ expression }) => mayBeNaN(expression) || !outputs.has(identities.of(expression)));
+}
+
+/** Columns of DISTINCT rows by what they say. */
+function outputsOf({ columns }: ResolvedSelect): (expression: ResolvedExpression) => string | undefined {
+  const identities = new Identities();
+  const outputs = new Map(columns.map((column, index) => [identities.of(column), `d.c${index + 1}`]));
+  return (expression) => outputs.get(identities.of(expression));
+}
+
+function arrayJoinsSql({ arrayJoins }: ResolvedSelect, writer: Writer): string {
+  return arrayJoins
+    .map((operand, index) => ` cross join lateral unnest(${writer.value(operand)}) as ${arrayJoinName(index)}(v)`)
+    .join("");
+}
+
+const arrayJoinName = (index: number): string => `a${index}`;
+
+const namesOf = ({ columns }: WrittenFrom): Names => ({
+  column: (source, index) => {
+    const name = columns.get(source)?.[index];
+    if (name === undefined) throw new RangeError(`source ${source} has no column ${index}`);
+    return name;
+  },
+  arrayJoin: (index) => `${arrayJoinName(index)}.v`,
+});
+
+/** Where only the columns of the rows are left. */
+const NO_NAMES: Names = {
+  column: () => {
+    throw new RangeError("no column is left");
+  },
+  arrayJoin: () => {
+    throw new RangeError("no array is left");
+  },
+};
+
+const fromWriter = (statement: Statement): FromWriter => ({
+  body: (body) => bodySql(body, body.types, statement),
+  commonTypes: statement.commonTypes,
+  condition: (on, columns) => writerOf(statement, namesOf({ sql: "", columns }), false).truth(on),
+});
+
+/** What cannot be had from DISTINCT rows. */
+const OF_ROWS: readonly ResolvedExpression["kind"][] = ["column", "arrayJoin", "aggregate", "window"];
+
+/** `outputs` says which expressions are columns already. */
+function writerOf(
+  statement: Statement,
+  names: Names,
+  groupsCanBeEmpty: boolean,
+  outputs?: (expression: ResolvedExpression) => string | undefined,
+): Writer {
+  const writer: Writer = {
+    parameters: statement.parameters,
+    nowMs: statement.nowMs,
+    groupsCanBeEmpty,
+    value: (expression) => {
+      const output = outputs?.(expression);
+      if (output !== undefined) return output;
+      if (outputs && OF_ROWS.includes(expression.kind)) {
+        throw unsupported("DISTINCT rows are ordered by their columns alone", expression.span);
+      }
+      return valueSql(expression, writer, names);
+    },
+    truth: (expression) => {
+      if (outputs?.(expression) === undefined) return truthSql(expression, writer);
+      return expression.type.name === "Bool" ? writer.value(expression) : `(${writer.value(expression)} <> 0)`;
+    },
+    as: (expression, type) => widened(expression, type, writer),
+    body: (body, types) => bodySql(body, types, statement),
+  };
+  return writer;
+}

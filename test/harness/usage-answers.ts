@@ -1,0 +1,106 @@
+import { createHash } from "node:crypto";
+import type { Pool } from "pg";
+import { parse } from "../../api-server/analytics/dialect/parse.ts";
+import { resolveQuery } from "../../api-server/analytics/dialect/resolve/resolve.ts";
+import { emitForPostgres } from "../../api-server/analytics/postgres/emit/emit.ts";
+import { partitionAt } from "../../api-server/analytics/postgres/partition-plan.ts";
+import { createPartition } from "../../api-server/analytics/postgres/partitions.ts";
+import { openPostgresReader } from "../../api-server/analytics/postgres/run.ts";
+import { STORED_TABLES } from "../../api-server/analytics/postgres/tables.ts";
+import { createPool } from "../../api-server/store/pool.ts";
+import { createTestDatabase } from "./postgres.ts";
+
+/** What `now()` is: noon of a Sunday. */
+export const NOW_MS = Date.UTC(2042, 5, 15, 12);
+
+const LIMITS = { rowsMax: 1_000, timeoutMs: 10_000, memoryBytesMax: 1_000_000_000, answerBytesMax: 4 * 1024 * 1024 };
+
+interface Counted {
+  readonly time: string;
+  readonly key: string;
+  readonly outcome: string;
+  readonly count: number;
+  readonly credits?: number;
+  readonly tags?: readonly string[];
+  readonly externalId?: string;
+  readonly workspaceId?: string;
+}
+
+/** Days with a gap between them; a row of another workspace, which must never be seen. */
+const DAYS: readonly Counted[] = [
+  { time: "2042-06-01", key: "key_a", outcome: "VALID", count: 1, credits: 3, tags: ["a", "b"], externalId: "user_B" },
+  { time: "2042-06-02", key: "key_b", outcome: "VALID", count: 2, externalId: "ünal" },
+  { time: "2042-06-05", key: "key_a", outcome: "RATE_LIMITED", count: 4, tags: ["b"], externalId: "user_a" },
+  { time: "2042-06-05", key: "key_c", outcome: "VALID", count: 1000, workspaceId: "ws_b" },
+];
+
+const HOURS: readonly Counted[] = [
+  { time: "2042-06-01 00:00:00", key: "key_a", outcome: "VALID", count: 1 },
+  { time: "2042-06-02 03:00:00", key: "key_b", outcome: "VALID", count: 2 },
+  { time: "2042-06-15 10:00:00", key: "key_a", outcome: "EXPIRED", count: 4 },
+];
+
+/** At 10:00:00.123 of three days. */
+const LIMITED = [
+  { day: "2042-06-01", identifier: "alice", passed: true, latency: 1.5, tokens: 3 },
+  { day: "2042-06-02", identifier: "Bob", passed: false, latency: 2.5, tokens: 4 },
+  { day: "2042-06-05", identifier: "é", passed: true, latency: 0.5, tokens: 5 },
+] as const;
+
+export interface UsageAnswers {
+  /** Runs a query of a caller on Postgres, as a store would. Returns the rows of the answer. */
+  rows(text: string): Promise<Record<string, unknown>[]>;
+  /** The values of the rows, in the order of the columns. */
+  values(text: string): Promise<unknown[][]>;
+  close(): Promise<void>;
+}
+
+/** A database with a few rows of usage, asked through the dialect. */
+export async function openUsageAnswers(): Promise<UsageAnswers> {
+  const database = await createTestDatabase();
+  const db = createPool(database.url);
+  for (const table of STORED_TABLES) {
+    for (const date of ["2042-05-31", "2042-06-01", "2042-06-02", "2042-06-05", "2042-06-15"]) {
+      await createPartition(db, partitionAt(table, Date.parse(date)));
+    }
+  }
+  await insertRows(db);
+  const reader = openPostgresReader({ databaseUrl: database.url, log: console });
+  const visibleFrom = { raw: 0, minute: 0, hour: 0, day: 0, month: 0 };
+  const scope = { workspaceId: "ws_a", within: undefined, nowMs: NOW_MS, visibleFrom };
+  const emitted = (text: string) =>
+    emitForPostgres(resolveQuery(parse(text).query), { nowMs: NOW_MS, rowsMax: LIMITS.rowsMax });
+  const rows = async (text: string) =>
+    JSON.parse((await reader.query(emitted(text), { scope, limits: LIMITS })).rowsJson) as Record<string, unknown>[];
+  return {
+    rows,
+    values: async (text) => (await rows(text)).map((row) => Object.values(row)),
+    close: async () => {
+      await reader.close();
+      await db.end();
+      await database.drop();
+    },
+  };
+}
+
+async function insertRows(db: Pool): Promise<void> {
+  for (const row of DAYS) await insertCounts(db, "day", row);
+  for (const row of HOURS) await insertCounts(db, "hour", row);
+  for (const { day, identifier, passed, latency, tokens } of LIMITED) {
+    await db.query(
+      `insert into ratelimit_events (day, id, request_id, time, workspace_id, namespace_id, identifier, passed, latency_ms, max_count, remaining, reset_at, cost)
+       values ($1::date, $2, $2, $3, 'ws_a', 'rl_1', $2, $4, $5, 10, -7, 0, $6)`,
+      [day, identifier, Date.parse(`${day}T10:00:00.123Z`), passed, latency, tokens],
+    );
+  }
+}
+
+async function insertCounts(db: Pool, bucket: "day" | "hour", row: Counted): Promise<void> {
+  const { time, key, outcome, count, credits = 0, tags = [], externalId = "", workspaceId = "ws_a" } = row;
+  const dims = createHash("sha256").update(JSON.stringify(row)).digest().subarray(0, 16);
+  await db.query(
+    `insert into verification_counts_${bucket} (time, spent_credits, count, workspace_id, key_space_id, key_id, identity_id, external_id, outcome, source, app_id, tags, dims)
+     values ($1, $2, $3, $4, 'ks_1', $5, '', $6, $7, 'api', '', $8, $9)`,
+    [time, credits, count, workspaceId, key, externalId, outcome, tags, dims],
+  );
+}
