@@ -92,6 +92,11 @@ export class QueryRefused extends Error {
   }
 }
 
+/** The store cannot be used at the moment, by no workspace. */
+export class AnalyticsUnavailable extends Error {
+  override name = "AnalyticsUnavailable";
+}
+
 export interface AnalyticsStore extends Closeable {
   readonly kind: "postgres" | "clickhouse";
   /**

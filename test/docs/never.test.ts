@@ -10,8 +10,8 @@ const files = readdirSync(API_SERVER, { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".ts") && !/\.test\.ts$|(^|\/)test\//.test(name))
   .map((name) => ({ name, text: readFileSync(join(API_SERVER, name), "utf8") }));
 
-/** The second has the SQL of usage events. */
-const STORE = /^(store|analytics\/postgres)\//;
+/** The other two have the SQL of usage events. */
+const STORE = /^(store|analytics\/postgres|analytics\/clickhouse)\//;
 const TABLES =
   "root_keys|apis|identities|keys|key_credits|key_secrets|ratelimits|permissions|roles|role_permissions|key_permissions|key_roles|ratelimit_namespaces|ratelimit_overrides|policies|audit_log|migrations|verification_events|ratelimit_events|outbox";
 /** A table name that is computed may be any of them. */
@@ -39,6 +39,11 @@ const OVER_ALL = [
   // The relay checks which rows of many workspaces still exist, and counts what is projected: of one or of all.
   "select t.id from ${",
   "select count(*) as count from ${",
+  // A view of ClickHouse groups the rows of all by their workspace, and passes on what the part that it is put together with selects.
+  "select ${columns.join(",
+  "select * from ${arriving",
+  // The migrations of ClickHouse.
+  "select distinct id from ${",
   // A part of a statement that names the workspace.
   "select json_agg(json_build_object('id', l.id",
 ];

@@ -4,8 +4,8 @@ import { failureCode, isDatabaseUnavailable, isRetryable, isWaitOver } from "../
 import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
 import { limitWaiting } from "../../store/waiting.ts";
 import { acceptedTimes } from "../accepted-times.ts";
+import { cleanLine } from "../clean-events.ts";
 import type { Ingested } from "../contract.ts";
-import { cleanLine } from "./clean-events.ts";
 import { type InsertedLines, insertEventLines } from "./event-lines.ts";
 import { keepPartitions } from "./maintain.ts";
 

@@ -1,10 +1,10 @@
-import type { UsageEvent } from "../../../edge/events/contract.ts";
+import type { UsageEvent } from "../../edge/events/contract.ts";
 
 /** The only member with fractions; all other numbers are integers. */
 const FRACTION = "latencyMs";
 
 /**
- * The line of an event with what Postgres refuses replaced: U+0000, lone surrogates, a fraction in a count. Pods can write such events,
+ * The line of an event with what a store refuses replaced: U+0000, lone surrogates, a fraction in a count. Pods can write such events,
  * and one of them would stop all others of its portion.
  */
 export function cleanLine(event: UsageEvent): string {

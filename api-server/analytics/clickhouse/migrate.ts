@@ -1,0 +1,57 @@
+import type { Pool } from "pg";
+import { lockClickhouseMigration } from "../../store/analytics-locks.ts";
+import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
+import { answered, type ClickHouseClient } from "./client.ts";
+import { createStatements, type Layout, quoted } from "./schema.ts";
+
+/*
+ * ClickHouse has no transactions over definitions. So each statement of a migration does nothing when it was run before, and a migration is recorded
+ * after its last one: one that was interrupted is run again, whole.
+ */
+
+interface Migration {
+  readonly id: number;
+  readonly name: string;
+  readonly statements: (layout: Layout) => readonly string[];
+}
+
+/** Never changed once released: a change of the schema is a further migration. */
+const MIGRATIONS: readonly Migration[] = [{ id: 1, name: "tables-and-views", statements: createStatements }];
+
+const RECORDS = "postern_migrations";
+
+/**
+ * Creates what the database lacks. One process at a time does so, which a lock in Postgres decides. Throws `AnalyticsUnavailable`, and
+ * ClickHouse's error when it refuses a statement.
+ */
+export async function migrateClickhouse(client: ClickHouseClient, db: Pool, layout: Layout): Promise<void> {
+  if ((await missing(client)).length === 0) return;
+  await inUnmarkedTransaction(db, async (tx) => {
+    await lockClickhouseMigration(tx);
+    const run = (query: string) => answered(client.command({ query, clickhouse_settings: DDL }));
+    const cluster = layout.cluster === undefined ? "" : ` on cluster ${quoted(layout.cluster)}`;
+    const engine = layout.cluster === undefined ? "MergeTree" : "ReplicatedMergeTree";
+    await run(`create table if not exists ${RECORDS}${cluster} (id UInt32, name String, applied_at DateTime default now())
+                 engine = ${engine} order by id`);
+    for (const migration of await missing(client)) {
+      for (const statement of migration.statements(layout)) await run(statement);
+      const values = [{ id: migration.id, name: migration.name }];
+      await answered(client.insert({ table: RECORDS, values, format: "JSONEachRow" }));
+    }
+  });
+}
+
+/** A statement on a cluster returns when all servers have run it. */
+const DDL = { distributed_ddl_task_timeout: "60", distributed_ddl_output_mode: "throw" } as const;
+
+async function missing(client: ClickHouseClient): Promise<readonly Migration[]> {
+  const table = "select count() from system.tables where database = currentDatabase() and name = {name:String}";
+  if (Number((await firstColumn(client, table, { name: RECORDS }))[0]) === 0) return MIGRATIONS;
+  const applied = new Set((await firstColumn(client, `select distinct id from ${RECORDS}`)).map(Number));
+  return MIGRATIONS.filter(({ id }) => !applied.has(id));
+}
+
+async function firstColumn(client: ClickHouseClient, query: string, params = {}): Promise<unknown[]> {
+  const answer = await answered(client.query({ query, query_params: params, format: "JSONCompactEachRow" }));
+  return (await answered(answer.json<[unknown]>())).map(([value]) => value);
+}

@@ -1,0 +1,260 @@
+import { BUCKETS, type Bucket } from "../tables.ts";
+
+/*
+ * What ClickHouse keeps. Events are inserted into a table that stores nothing, from which a view passes on those that are new to the table of raw
+ * events; further views add these up: raw → minute → hour → day → month, and hour → totals. One insert so reaches all tables, and
+ * each table knows by the insert's deduplication token what it has stored, so that an insert can be repeated until all have it.
+ */
+
+export interface Layout {
+  /** As in `system.clusters`: tables are created on all its servers, with Replicated engines. */
+  readonly cluster: string | undefined;
+}
+
+/** Inserts that a table remembers: hours of them. A portion that comes back later than that is found by the ids of its events. */
+const REMEMBERED_INSERTS = 10_000;
+const REMEMBERED_SECONDS = 7 * 86_400;
+
+/** The places of a workspace's retentions in `kept_days`, counted from 1. */
+export const KEPT_DAYS: readonly (Bucket | "raw")[] = ["raw", ...BUCKETS];
+const keptDays = (of: Bucket | "raw"): string => `kept_days[${KEPT_DAYS.indexOf(of) + 1}]`;
+
+interface Kind {
+  readonly raw: string;
+  readonly arriving: string;
+  readonly counts: string;
+  /** Of the raw table, besides those of every one. */
+  readonly columns: readonly string[];
+  /** What tells rows of one bucket apart, with its type in the tables of counts and how it follows from an event. */
+  readonly dimensions: readonly { readonly name: string; readonly type: string; readonly from?: string }[];
+  /** The first dimensions, by which rows are sorted. */
+  readonly sortedBy: readonly string[];
+  readonly sums: readonly { readonly name: string; readonly of: string }[];
+}
+
+const LOW = "LowCardinality(String)";
+const TEXT = "String codec(ZSTD(1))";
+const NUMBER = "Int64 codec(T64, ZSTD(1))";
+const EVENT_TIME = "Int64 codec(Delta(8), ZSTD(1))";
+
+const VERIFICATIONS: Kind = {
+  raw: "verification_events",
+  arriving: "arriving_verifications",
+  counts: "verification_counts",
+  columns: [
+    `key_space_id ${LOW}`,
+    `api_id ${LOW}`,
+    `key_id ${TEXT}`,
+    `identity_id ${TEXT}`,
+    `external_id ${TEXT}`,
+    `outcome ${LOW}`,
+    "tags Array(String) codec(ZSTD(1))",
+    `source ${LOW}`,
+    `app_id ${LOW}`,
+    `region ${LOW}`,
+    `spent_credits ${NUMBER}`,
+    "latency_ms Float64 codec(ZSTD(1))",
+  ],
+  dimensions: [
+    { name: "key_space_id", type: LOW },
+    { name: "key_id", type: TEXT },
+    { name: "identity_id", type: TEXT },
+    { name: "external_id", type: TEXT },
+    { name: "outcome", type: LOW },
+    { name: "tags", type: "Array(String) codec(ZSTD(1))", from: "arraySort(e.tags)" },
+    { name: "source", type: LOW },
+    { name: "app_id", type: LOW },
+  ],
+  sortedBy: ["key_space_id", "key_id"],
+  sums: [
+    { name: "spent_credits", of: "sum(e.spent_credits)" },
+    { name: "count", of: "count()" },
+  ],
+};
+
+const RATELIMITS: Kind = {
+  raw: "ratelimit_events",
+  arriving: "arriving_ratelimits",
+  counts: "ratelimit_counts",
+  columns: [
+    `namespace_id ${LOW}`,
+    `identifier ${TEXT}`,
+    "passed Bool",
+    "latency_ms Float64 codec(ZSTD(1))",
+    `override_id ${TEXT}`,
+    `max_count ${NUMBER}`,
+    `remaining ${NUMBER}`,
+    `reset_at ${EVENT_TIME}`,
+    `cost ${NUMBER}`,
+  ],
+  dimensions: [
+    { name: "namespace_id", type: LOW },
+    { name: "identifier", type: TEXT },
+  ],
+  sortedBy: ["namespace_id", "identifier"],
+  sums: [
+    { name: "passed", of: "countIf(e.passed)" },
+    { name: "total", of: "count()" },
+    { name: "passed_tokens", of: "sumIf(e.cost, e.passed)" },
+    { name: "total_tokens", of: "sum(e.cost)" },
+  ],
+};
+
+const COMMON = [
+  `workspace_id ${LOW}`,
+  `time ${EVENT_TIME}`,
+  `id ${TEXT}`,
+  `request_id ${TEXT}`,
+  "portion_id FixedString(32) codec(ZSTD(1))",
+  "kept_days Array(UInt16)",
+];
+
+/** The columns of an event's row, in the order of `rows.ts`. */
+const columnsOf = (kind: Kind): readonly string[] => [...COMMON, ...kind.columns];
+
+/** Of a definition `name type …`. */
+const nameOf = (column: string): string => column.slice(0, column.indexOf(" "));
+
+export const ARRIVING = {
+  verification: {
+    table: VERIFICATIONS.arriving,
+    columns: columnsOf(VERIFICATIONS).map(nameOf),
+    raw: VERIFICATIONS.raw,
+  },
+  ratelimit: { table: RATELIMITS.arriving, columns: columnsOf(RATELIMITS).map(nameOf), raw: RATELIMITS.raw },
+} as const;
+
+const TIME_OF: Readonly<Record<Bucket, string>> = {
+  minute: "DateTime('UTC') codec(Delta(4), ZSTD(1))",
+  hour: "DateTime('UTC') codec(Delta(4), ZSTD(1))",
+  day: "Date codec(Delta(2), ZSTD(1))",
+  month: "Date codec(Delta(2), ZSTD(1))",
+};
+
+/** What each bucket is made from, and the start of the bucket in which a row of that lies. */
+const MADE_FROM: Readonly<Record<Bucket, { readonly from: Bucket | "raw"; readonly start: string }>> = {
+  minute: { from: "raw", start: "toStartOfMinute(fromUnixTimestamp64Milli(e.time, 'UTC'))" },
+  hour: { from: "minute", start: "toStartOfHour(e.time)" },
+  day: { from: "hour", start: "toDate(e.time, 'UTC')" },
+  month: { from: "day", start: "toStartOfMonth(e.time)" },
+};
+
+/** A bucket is visible while its end is; a day more than the retention is kept of those that end within a day. */
+const DAYS_OF_BUCKET: Readonly<Record<Bucket, number>> = { minute: 1, hour: 1, day: 1, month: 31 };
+
+const TOTALS = "verification_totals_hour";
+
+/** Returns the statements that create all tables and views, in order. Each does nothing when its object exists. */
+export function createStatements(layout: Layout): string[] {
+  return [VERIFICATIONS, RATELIMITS].flatMap((kind) => [
+    createTable(layout, kind.raw, rawBody(layout, kind)),
+    ...BUCKETS.map((bucket) => createTable(layout, countsOf(kind, bucket), countsBody(layout, kind, bucket))),
+    ...(kind === VERIFICATIONS ? [createTable(layout, TOTALS, totalsBody(layout))] : []),
+    createTable(layout, kind.arriving, `(${columnsOf(kind).map(withoutCodec).join(", ")}) engine = Null`),
+    // From the last table to the first, so that no view passes on rows before the next one exists.
+    ...(kind === VERIFICATIONS ? [createView(layout, TOTALS, totalsSelect())] : []),
+    ...BUCKETS.toReversed().map((bucket) => createView(layout, countsOf(kind, bucket), countsSelect(kind, bucket))),
+    createView(layout, kind.raw, newEventsSelect(kind)),
+  ]);
+}
+
+export const countsOf = (kind: { readonly counts: string }, bucket: Bucket): string => `${kind.counts}_${bucket}`;
+
+const onCluster = ({ cluster }: Layout): string => (cluster === undefined ? "" : ` on cluster ${quoted(cluster)}`);
+
+const createTable = (layout: Layout, name: string, body: string): string =>
+  `create table if not exists ${name}${onCluster(layout)} ${body}`;
+
+const createView = (layout: Layout, to: string, select: string): string =>
+  `create materialized view if not exists to_${to}${onCluster(layout)} to ${to} as ${select}`;
+
+function mergeTree({ cluster }: Layout, sums: readonly string[] = []): string {
+  const engine = sums.length === 0 ? "MergeTree" : "SummingMergeTree";
+  const args = sums.length === 0 ? "" : `((${sums.join(", ")}))`;
+  return cluster === undefined ? `${engine}${args}` : `Replicated${engine}${args}`;
+}
+
+const settings = ({ cluster }: Layout): string =>
+  cluster === undefined
+    ? `non_replicated_deduplication_window = ${REMEMBERED_INSERTS}`
+    : `replicated_deduplication_window = ${REMEMBERED_INSERTS}, replicated_deduplication_window_seconds = ${REMEMBERED_SECONDS}`;
+
+function rawBody(layout: Layout, kind: Kind): string {
+  const time = "fromUnixTimestamp64Milli(time, 'UTC')";
+  return `(${columnsOf(kind).join(", ")}) engine = ${mergeTree(layout)}
+    partition by toYYYYMM(${time}) order by (workspace_id, time, id) primary key (workspace_id, time)
+    ttl toDateTime(intDiv(time, 1000), 'UTC') + toIntervalDay(${keptDays("raw")})
+    settings ${settings(layout)}`;
+}
+
+/**
+ * `dims` is a hash of all dimensions: rows with the same are added up. A sorting key of all dimensions themselves would have to be read whole
+ * for every question.
+ */
+function countsBody(layout: Layout, kind: Kind, bucket: Bucket): string {
+  const columns = [
+    `workspace_id ${LOW}`,
+    `time ${TIME_OF[bucket]}`,
+    ...kind.dimensions.map(({ name, type }) => `${name} ${type}`),
+    "dims FixedString(16)",
+    ...kind.sums.map(({ name }) => `${name} ${NUMBER}`),
+    "kept_days Array(UInt16)",
+  ];
+  const sortedBy = ["workspace_id", "time", ...kind.sortedBy, "dims"];
+  return `(${columns.join(", ")}) engine = ${mergeTree(
+    layout,
+    kind.sums.map(({ name }) => name),
+  )}
+    partition by ${bucket === "month" ? "toYear" : "toYYYYMM"}(time) order by (${sortedBy.join(", ")})
+    ttl time + toIntervalDay(${keptDays(bucket)} + ${DAYS_OF_BUCKET[bucket]})
+    settings ${settings(layout)}`;
+}
+
+function countsSelect(kind: Kind, bucket: Bucket): string {
+  const { from, start } = MADE_FROM[bucket];
+  const isFirst = from === "raw";
+  const dimensions = kind.dimensions.map(({ name, from: expression }) =>
+    isFirst && expression !== undefined ? `${expression} as ${name}` : `e.${name} as ${name}`,
+  );
+  const hashed = kind.dimensions.map(({ name, from: expression }) => expression ?? `e.${name}`);
+  const columns = [
+    "e.workspace_id as workspace_id",
+    `${start} as time`,
+    ...dimensions,
+    `${isFirst ? `sipHash128(${hashed.join(", ")})` : "e.dims"} as dims`,
+    ...kind.sums.map(({ name, of }) => `${isFirst ? of : `sum(e.${name})`} as ${name}`),
+    "any(e.kept_days) as kept_days",
+  ];
+  return `select ${columns.join(", ")} from ${isFirst ? kind.raw : countsOf(kind, from)} as e group by all`;
+}
+
+/** Without keys, identities and tags, so that the usage of an API costs the same however many keys it has. */
+const totalsBody = (
+  layout: Layout,
+): string => `(workspace_id ${LOW}, key_space_id ${LOW}, time ${TIME_OF.hour}, outcome ${LOW},
+    spent_credits ${NUMBER}, count ${NUMBER}, kept_days Array(UInt16)) engine = ${mergeTree(layout, ["spent_credits", "count"])}
+    partition by toYYYYMM(time) order by (workspace_id, key_space_id, time, outcome)
+    ttl time + toIntervalDay(${keptDays("hour")} + ${DAYS_OF_BUCKET.hour})
+    settings ${settings(layout)}`;
+
+const totalsSelect = (): string =>
+  `select e.workspace_id as workspace_id, e.key_space_id as key_space_id, e.time as time, e.outcome as outcome,
+          sum(e.spent_credits) as spent_credits, sum(e.count) as count, any(e.kept_days) as kept_days
+     from ${countsOf(VERIFICATIONS, "hour")} as e group by all`;
+
+/**
+ * Passes on the events that no other portion has brought: a writer may send an event twice, in two entries of the stream. It
+ * decides within the insert, so that also an ingester that stood still since it read the portion inserts nothing twice. A view reads its source table
+ * as the rows that are being inserted, also in a subquery.
+ */
+function newEventsSelect({ raw, arriving }: Kind): string {
+  const stored = `select id from ${raw}
+     where workspace_id in (select workspace_id from ${arriving}) and time in (select time from ${arriving})
+       and portion_id not in (select portion_id from ${arriving})`;
+  return `select * from ${arriving} where id not in (${stored})`;
+}
+
+const withoutCodec = (column: string): string => column.replace(/ codec\(.*\)$/, "");
+
+/** As a name in SQL. */
+export const quoted = (name: string): string => `\`${name.replaceAll("\\", "\\\\").replaceAll("`", "\\`")}\``;

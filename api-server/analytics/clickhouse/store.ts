@@ -1,0 +1,66 @@
+import type { Pool } from "pg";
+import type { TakenEvents } from "../../../edge/events/contract.ts";
+import type { AnalyticsStore, Ingested } from "../contract.ts";
+import { answered, type ClickHouseClient, openClient } from "./client.ts";
+import { ingestPortion } from "./ingest.ts";
+import { migrateClickhouse } from "./migrate.ts";
+import type { Layout } from "./schema.ts";
+
+export interface ClickhouseAnalyticsOptions extends Layout {
+  /** `http(s)://user:password@host:port/database`. */
+  readonly url: string;
+  /** Postgres: locks, settings of workspaces, and when keys were last used. */
+  readonly db: Pool;
+  /** When a process that has the lock of a workspace counts as standing still; a minute when left out. */
+  readonly idleMsMax?: number;
+  /** How long to wait for an answer; a minute when left out. */
+  readonly requestMsMax?: number;
+}
+
+/** Usage events in ClickHouse. Views add events up as they are inserted, and the tables drop by themselves what is not kept any more. */
+export class ClickhouseAnalytics implements Omit<AnalyticsStore, "query" | "countVerifications"> {
+  readonly kind = "clickhouse";
+  readonly #options: ClickhouseAnalyticsOptions;
+  readonly #client: ClickHouseClient;
+  #ready: Promise<void> | undefined;
+
+  /** Does not connect yet. Throws when the address is none. */
+  constructor(options: ClickhouseAnalyticsOptions) {
+    this.#options = options;
+    this.#client = openClient(options.url, options);
+  }
+
+  async ingest(portion: TakenEvents, nowMs: number): Promise<Ingested> {
+    await this.#migrated();
+    const { db, idleMsMax } = this.#options;
+    return await ingestPortion({ client: this.#client, db, idleMsMax }, portion, nowMs);
+  }
+
+  async rollUp(): Promise<boolean> {
+    return false;
+  }
+
+  async maintain(): Promise<boolean> {
+    await this.#migrated();
+    return false;
+  }
+
+  /** Whether it answers, with the tables in place. */
+  async ping(): Promise<void> {
+    await this.#migrated();
+    await answered(this.#client.command({ query: "select 1" }));
+  }
+
+  async close(): Promise<void> {
+    await this.#client.close();
+  }
+
+  /** Once per process. What failed is tried again at the next call, so that a server that was away is used when it comes back. */
+  #migrated(): Promise<void> {
+    this.#ready ??= migrateClickhouse(this.#client, this.#options.db, this.#options).catch((error: unknown) => {
+      this.#ready = undefined;
+      throw error;
+    });
+    return this.#ready;
+  }
+}
