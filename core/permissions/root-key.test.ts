@@ -7,6 +7,7 @@ import {
   idsHeld,
   type RootKeyPermission,
   rootKeyPermissionProblem,
+  storedTuple,
 } from "./root-key.ts";
 
 const createKey: RootKeyPermission = {
@@ -104,3 +105,10 @@ test.each([
   "api.*.verify_key.",
   "api.*.verify_key.x",
 ])("%j is no tuple for a root key", (tuple) => expect(rootKeyPermissionProblem(tuple)).toEqual(expect.any(String)));
+
+test.each([
+  { given: "apis.*.create_key", stored: "api.*.create_key" },
+  { given: "apis.api_1.read_key", stored: "api.api_1.read_key" },
+  { given: "api.apis.read_key", stored: "api.apis.read_key" },
+  { given: "rbac.*.create_role", stored: "rbac.*.create_role" },
+])("$given is stored as $stored", ({ given, stored }) => expect(storedTuple(given)).toBe(stored));

@@ -112,6 +112,9 @@ export const ALL_GRANTS: readonly string[] = Object.entries(ACTIONS).flatMap(([t
   actions.map((action) => `${type}.*.${action}`),
 );
 
+/** A tuple as it is stored: `apis` is another spelling of `api`, which texts about v1 have. */
+export const storedTuple = (tuple: string): string => tuple.replace(/^apis\./, "api.");
+
 /**
  * Returns undefined when `tuple` is a permission that a root key of this version can use. Otherwise returns what is wrong with it,
  * as a text for the person who typed it. The id is not looked up, because its object may be created later.

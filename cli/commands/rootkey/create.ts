@@ -1,6 +1,6 @@
 import { issueRootKey, ROOT_KEY_NAME_LENGTH_MAX } from "../../../api-server/domain/administration/root-keys.ts";
 import type { RootKeySummary } from "../../../api-server/store/root-keys.ts";
-import { rootKeyPermissionProblem } from "../../../core/permissions/root-key.ts";
+import { rootKeyPermissionProblem, storedTuple } from "../../../core/permissions/root-key.ts";
 import { withWorkspace } from "../../administration.ts";
 import { defineCommand, UsageError } from "../../command.ts";
 import { type Fields, instantText, objectShape } from "../../fields.ts";
@@ -61,7 +61,7 @@ export const rootkeyCreate = defineCommand({
   },
   answer: objectShape(madeFields),
   run: async (options, io) => {
-    const permissions = [...new Set(splitList(options.permissions))];
+    const permissions = [...new Set(splitList(options.permissions).map(storedTuple))];
     if (permissions.length === 0) throw new UsageError("--permissions names none");
     if (permissions.length > PERMISSIONS_MAX) throw new UsageError(`--permissions names more than ${PERMISSIONS_MAX}`);
     for (const permission of permissions) {
