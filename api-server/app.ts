@@ -7,6 +7,7 @@ import { createDeadlines } from "./plugins/deadline.ts";
 import { registerDocsPage } from "./plugins/docs-page.ts";
 import { registerErrorPages } from "./plugins/error-pages.ts";
 import { createErrorSender, registerRefusals } from "./plugins/errors.ts";
+import { createV1Front, registerV1Preflight, type V1Settings } from "./plugins/front-v1.ts";
 import { registerHealth } from "./plugins/health.ts";
 import { registerMetrics } from "./plugins/metrics.ts";
 import { buildOpenApi, registerOpenApi } from "./plugins/openapi.ts";
@@ -15,6 +16,7 @@ import { registerArrival, registerProcedures } from "./plugins/pipeline.ts";
 import { createRequestIds } from "./plugins/request-ids.ts";
 import { serveV1 } from "./plugins/serve-v1.ts";
 import { serveV2 } from "./plugins/serve-v2.ts";
+import { createV1Uses } from "./plugins/uses-v1.ts";
 import { v1Procedures } from "./v1/index.ts";
 import { procedures } from "./v2/index.ts";
 
@@ -27,6 +29,8 @@ export interface AppOptions {
   readonly requestTimeoutMs?: number;
   /** The registry for `/metrics`; the parts of a process may share one. */
   readonly metrics?: Registry;
+  /** Whether v1 is served, and until when; left out: it is, and that is not decided. */
+  readonly v1?: V1Settings;
 }
 
 const REQUEST_TIMEOUT_MS = 60_000;
@@ -64,10 +68,14 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   });
   connections.guard(app.server);
 
-  const metrics = registerMetrics(app, options.metrics ?? new Registry());
+  const v1: V1Settings = options.v1 ?? { isServed: true };
+  const front = createV1Front(v1);
+  const uses = createV1Uses(deps);
+  app.addHook("onClose", () => uses.settle());
+  const metrics = registerMetrics(app, options.metrics ?? new Registry(), { isV1Served: v1.isServed });
   const observe = (request: FastifyRequest, status: number): void =>
     metrics.observe(request.routeOptions.url ?? "unknown", status, request.startedMs);
-  const sendError = createErrorSender(deps, observe);
+  const sendError = createErrorSender(deps, observe, front);
   const deadlines = createDeadlines(app, deps, { timeoutMs, sendError });
 
   registerArrival(app);
@@ -79,7 +87,9 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     "/v1/openapi.json": () => buildV1OpenApi(v1Procedures),
   });
   registerDocsPage(app);
-  const served = [...procedures.map(serveV2), ...v1Procedures.map(serveV1)];
+  registerV1Preflight(app, front);
+  const ofV1 = v1Procedures.map((procedure) => serveV1(procedure, { front, uses }));
+  const served = [...procedures.map(serveV2), ...ofV1];
   registerProcedures(app, { deps, deadlines, sendError, observe }, served);
   await app.ready();
   return app;

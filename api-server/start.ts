@@ -31,6 +31,7 @@ import { PROPAGATION_BOUND_MS } from "./health.ts";
 import { watchHealth } from "./health-watch.ts";
 import { createKeyHomes } from "./key-homes.ts";
 import { createKeyVault, type EncryptionKey } from "./key-vault.ts";
+import type { V1Settings } from "./plugins/front-v1.ts";
 import { startRelay } from "./relay/relay.ts";
 import { DEFAULT_RETENTION_DAYS, type RetentionDays } from "./retention.ts";
 import { migrate } from "./store/migrate.ts";
@@ -61,6 +62,8 @@ export interface ApiServerConfig {
   readonly eventsBytesMax?: number | undefined;
   /** Whether it stores usage events too; true when left out. Without, other processes must do so. */
   readonly ingest?: boolean | undefined;
+  /** Whether v1 is served, and until when; left out: it is, and that is not decided. */
+  readonly v1?: V1Settings | undefined;
   /** For how many days the audit log and deleted rows are kept; 90 and 30 when left out. */
   readonly retentionDays?: RetentionDays | undefined;
   /** For recoverable keys: the first one encrypts, all decrypt. None when left out. */
@@ -171,6 +174,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
   const app = await buildApp(deps, {
     health: health.current,
     metrics,
+    ...(config.v1 === undefined ? {} : { v1: config.v1 }),
     ...(config.trustedProxies === undefined || config.trustedProxies.length === 0
       ? {}
       : { trustedProxies: config.trustedProxies }),

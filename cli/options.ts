@@ -50,6 +50,29 @@ export const retention = {
   },
 } as const;
 
+/** For the parts that serve the API: its first generation. */
+export const v1 = {
+  "api-v1": {
+    type: "string",
+    placeholder: "on|off",
+    help: "whether v1 of the API is served; off answers its calls with 410",
+    default: "on",
+    env: "POSTERN_API_V1",
+  },
+  "api-v1-sunset": {
+    type: "string",
+    placeholder: "DATE",
+    help: "until when v1 is served, such as 2026-12-31: each answer of v1 says so; nothing happens then by itself",
+    env: "POSTERN_API_V1_SUNSET",
+  },
+  "api-v1-successor": {
+    type: "string",
+    placeholder: "URL",
+    help: "where clients of v1 reach v2, for the links to its procedures; the address of v1 when left out",
+    env: "POSTERN_API_V1_SUCCESSOR",
+  },
+} as const;
+
 export const redisPrefix = {
   type: "string",
   placeholder: "PREFIX",

@@ -21,6 +21,12 @@ export function parseHttpUrl(option: string, text: string): string {
   return url.origin;
 }
 
+/** An http or https address with its path, without a slash at the end. */
+function parseBaseUrl(option: string, text: string): string {
+  const origin = parseHttpUrl(option, text);
+  return `${origin}${new URL(text).pathname.replace(/\/+$/, "")}`;
+}
+
 /** A whole decimal number from `min` to `max`. `or` names a word that the caller accepts too, for the message. */
 export function parseWhole(option: string, text: string, range: { min: number; max: number; or?: string }): number {
   const { min, max, or } = range;
@@ -61,6 +67,21 @@ export function parseName(option: string, text: string, { lengthMax }: { lengthM
 export function parseSwitch(option: string, text: string): boolean {
   if (text !== "on" && text !== "off") throw new UsageError(`--${option} wants on or off, got "${text}"`);
   return text === "on";
+}
+
+/** Reads the options about the first generation of the API. */
+export function parseV1(options: {
+  readonly "api-v1": string;
+  readonly "api-v1-sunset": string | undefined;
+  readonly "api-v1-successor": string | undefined;
+}): { isServed: boolean; sunsetMs: number | undefined; apiUrl: string | undefined } {
+  const { "api-v1": served, "api-v1-sunset": sunset, "api-v1-successor": successor } = options;
+  return {
+    isServed: parseSwitch("api-v1", served),
+    sunsetMs:
+      sunset === undefined ? undefined : parseInstant("api-v1-sunset", sunset, { nowMs: Date.now(), spans: "ahead" }),
+    apiUrl: successor === undefined ? undefined : parseBaseUrl("api-v1-successor", successor),
+  };
 }
 
 const DATE = /^(\d{4}-\d{2}-\d{2})(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/;

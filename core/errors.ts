@@ -106,6 +106,11 @@ export const ERROR_KINDS = {
     "Resource Gone",
     "The rate-limit namespace was deleted. To use the name again, call `ratelimit.createNamespace`.",
   ),
+  api_v1_off: row(
+    410,
+    "Resource Gone",
+    "The first generation of the API is switched off. The message names the procedure of v2 that takes its place.",
+  ),
   precondition_failed: row(
     412,
     "Precondition Failed",

@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { ERROR_KINDS, type ErrorKindRow, PublicError } from "../../core/errors.ts";
 import type { ErrorSender } from "./errors.ts";
+import { V1_CODES } from "./errors-v1.ts";
 
 /*
  * The pages of `error.type` by default: one per kind, and a list of all. Made from the table of kinds, so that no
- * kind lacks a page.
+ * kind lacks a page. And those of `error.docs`, by which v1 names its codes.
  */
 
 const STYLE = `body{font:16px/1.6 system-ui,sans-serif;max-width:42rem;margin:3rem auto;padding:0 1rem;color:#1c2330;background:#fff}
@@ -33,6 +34,12 @@ export function registerErrorPages(app: FastifyInstance, sendError: ErrorSender)
     if (row === undefined) sendError(request, reply, new PublicError("not_found", "There is no error of this kind."));
     else sendPage(reply, kindPage(kind, row));
   });
+  app.get<{ Params: { code: string } }>("/api-reference/errors/code/:code", (request, reply) => {
+    const { code } = request.params;
+    const meaning = CODES.get(code);
+    if (meaning === undefined) sendError(request, reply, new PublicError("not_found", "v1 has no such code."));
+    else sendPage(reply, codePage(code, meaning));
+  });
 }
 
 function kindPage(kind: string, { status, title, explanation }: ErrorKindRow): string {
@@ -43,6 +50,17 @@ function kindPage(kind: string, { status, title, explanation }: ErrorKindRow): s
 <p>${toHtml(explanation)}</p>
 <p>The <code>requestId</code> in <code>meta</code> finds the request in the logs of the server.</p>
 <p><a href="../errors">All kinds of errors</a></p>`,
+  );
+}
+
+const CODES: ReadonlyMap<string, string> = new Map(Object.entries(V1_CODES));
+
+function codePage(code: string, meaning: string): string {
+  return page(
+    code,
+    `<h1><code>${code}</code></h1>
+<p>${toHtml(meaning)}</p>
+<p>A code of the first generation of the API. The <code>requestId</code> finds the request in the logs of the server.</p>`,
   );
 }
 

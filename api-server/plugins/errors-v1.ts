@@ -38,6 +38,7 @@ const BY_STATUS: Readonly<Record<number, V1Code>> = {
   412: "PRECONDITION_FAILED",
   413: "BAD_REQUEST",
   417: "BAD_REQUEST",
+  422: "BAD_REQUEST",
   429: "RATE_LIMITED",
   431: "BAD_REQUEST",
 };

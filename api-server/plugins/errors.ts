@@ -6,6 +6,7 @@ import { noteRarely } from "../note-rarely.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
 import { readRootKeyHash } from "./auth.ts";
 import { v1Error } from "./errors-v1.ts";
+import { setV1Headers, type V1Front } from "./front-v1.ts";
 import { answerAhead } from "./read-body.ts";
 
 /*
@@ -59,7 +60,12 @@ export type Observe = (request: FastifyRequest, status: number) => void;
 export type ErrorSender = (request: FastifyRequest, reply: FastifyReply, thrown: unknown) => void;
 
 /** Returns the function that answers a request with what was thrown, and logs what only the operator may know. */
-export function createErrorSender(deps: Pick<Deps, "rarely" | "docsUrl" | "log">, observe: Observe): ErrorSender {
+export function createErrorSender(
+  deps: Pick<Deps, "rarely" | "docsUrl" | "log">,
+  observe: Observe,
+  v1: V1Front,
+): ErrorSender {
+  const headersOfV1 = v1.headersOf();
   return (request, reply, thrown) => {
     const error = toPublicError(request, thrown);
     const requestId = request.id;
@@ -79,6 +85,7 @@ export function createErrorSender(deps: Pick<Deps, "rarely" | "docsUrl" | "log">
       );
     }
     observe(request, status);
+    if (isOfV1) setV1Headers(reply, requestId, request.routeOptions.config?.headers ?? headersOfV1);
     for (const [name, value] of Object.entries(error.headers)) reply.header(name, value);
     const problem = !isOfV1 && PROBLEM_TYPES.test(request.headers.accept ?? "");
     const text = JSON.stringify(body);
@@ -144,14 +151,19 @@ function describeFailure(thrown: unknown): string {
 /** Answers what is thrown before a handler is reached: unknown paths, wrong methods, and what fastify refuses itself. */
 export function registerRefusals(app: FastifyInstance, sendError: ErrorSender): void {
   const methodsByPath = new Map<string, Set<string>>();
+  /** Paths with parameters, as patterns. */
+  const patterns = new Map<RegExp, Set<string>>();
   app.addHook("onRoute", ({ method, url }) => {
     const methods = methodsByPath.get(url) ?? new Set();
     for (const one of [method].flat()) methods.add(one);
     methodsByPath.set(url, methods);
+    if (url.includes("/:")) patterns.set(new RegExp(`^${url.replaceAll(/:\w+/g, "[^/]+")}$`), methods);
   });
+  const methodsAt = (path: string): Set<string> | undefined =>
+    methodsByPath.get(path) ?? [...patterns].find(([pattern]) => pattern.test(path))?.[1];
   const refuse = ({ url }: FastifyRequest): PublicError => {
     const [path = ""] = url.split("?", 1);
-    const methods = methodsByPath.get(path);
+    const methods = methodsAt(path);
     if (methods === undefined) return new PublicError("not_found", "There is nothing at this path.");
     const allowed = [...methods].join(", ");
     return new PublicError("method_not_allowed", `This path takes ${allowed} only.`, { headers: { Allow: allowed } });

@@ -22,8 +22,18 @@ export interface RequestMetrics {
  * Requests are counted in plain numbers, which the registry reads when it is scraped: the registry's own counters look up
  * their labels by a text that is built on each call, which would be a large part of the cost of a verification.
  */
-export function registerMetrics(app: FastifyInstance, registry: Registry): RequestMetrics {
+export function registerMetrics(
+  app: FastifyInstance,
+  registry: Registry,
+  { isV1Served }: { isV1Served: boolean },
+): RequestMetrics {
   const stats = new Map<string, ProcedureStats>();
+
+  new Gauge({
+    name: "postern_api_v1_served",
+    help: "0 when v1 is switched off; its calls are those of postern_api_requests_total whose procedure begins with /v1/.",
+    registers: [registry],
+  }).set(isV1Served ? 1 : 0);
 
   new Counter({
     name: "postern_api_requests_total",

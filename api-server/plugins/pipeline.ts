@@ -41,10 +41,18 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineParts, p
   });
   for (const contentType of ["application/json", "*"]) app.addContentTypeParser(contentType, readBytes);
   for (const served of procedures) {
-    const { method, url, responses, rootKey } = served;
+    const { method, url, responses, rootKey, refusal, headers } = served;
     const schema = { response: responses };
-    const config = { isOpen: rootKey === "none" };
-    app.route({ method, url, schema, config, exposeHeadRoute: false, handler: serve(parts, rootKeys, served) });
+    const config = { isOpen: rootKey === "none", headers };
+    app.route({
+      method,
+      url,
+      schema,
+      config,
+      exposeHeadRoute: false,
+      handler: serve(parts, rootKeys, served),
+      ...(refusal === undefined ? {} : { onRequest: (_request, _reply, done) => done(refusal()) }),
+    });
   }
 }
 
@@ -78,7 +86,7 @@ function runWithoutRootKey(deps: Deps, { readContent, handle }: Served & { rootK
 function runWithRootKey(
   deps: Deps,
   rootKeys: RootKeys,
-  { readContent, handle }: Exclude<Served, { rootKey: "none" }>,
+  { readContent, note, handle }: Exclude<Served, { rootKey: "none" }>,
 ): Run {
   function callHandler(arrived: Arrived, rootKey: RootKey, { body, management }: Content): Answer {
     const { caller, grants } = rootKey;
@@ -94,6 +102,7 @@ function runWithRootKey(
       holdsForSome: grants.holdsForSome,
       idsHeld: grants.idsHeld,
     };
+    if (note !== undefined) note(call);
     return handle(call as Call<never, NeededPermissions>);
   }
 
@@ -173,5 +182,7 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** Needs no root key. */
     isOpen?: boolean;
+    /** On each answer, errors included. */
+    headers?: Readonly<Record<string, string>> | undefined;
   }
 }

@@ -4,9 +4,11 @@ import { UNMANAGED } from "../domain/managed/rules.ts";
 import { DataJson } from "../procedure.ts";
 import { type AnyV1Procedure, isOpen, OtherAnswer } from "../procedure-v1.ts";
 import { checkContentEncoding, checkStorable, isJsonType, parseBody } from "./body.ts";
+import { setV1Headers, type V1Front } from "./front-v1.ts";
 import { type JsonSchema, responseSchema } from "./json-schema.ts";
 import { compileQuery } from "./query.ts";
 import { JSON_TYPE, type Served } from "./served.ts";
+import type { V1Uses } from "./uses-v1.ts";
 import { compileBody } from "./validation.ts";
 
 /*
@@ -14,11 +16,12 @@ import { compileBody } from "./validation.ts";
  * and answers without an envelope. What manifests manage is changed by no call of v1, because it has no headers for that.
  */
 
-export function serveV1(procedure: AnyV1Procedure): Served {
+export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1Front; uses: V1Uses }): Served {
   const { method, effect, check } = procedure;
   const url = `/v1/${procedure.path}`;
   const read = method === "GET" ? compileGet(procedure.input, url) : readBody;
   const validate = compileBody(procedure.input, url);
+  const headers = front.headersOf(procedure.successor);
   const prepared = {
     method,
     url,
@@ -30,11 +33,13 @@ export function serveV1(procedure: AnyV1Procedure): Served {
       check?.(body as never);
       return { body, management: UNMANAGED };
     },
-    send: sendBare(procedure.status ?? 200),
+    refusal: front.refusalOf(procedure.successor),
+    headers,
+    send: sendBare(procedure.status ?? 200, headers),
   };
   return isOpen(procedure)
     ? { ...prepared, rootKey: "none", handle: procedure.handle }
-    : { ...prepared, rootKey: "second", handle: procedure.handle };
+    : { ...prepared, rootKey: "second", note: uses.note, handle: procedure.handle };
 }
 
 /** The size from which validation stops at the first fault; v1 reports no others. */
@@ -62,8 +67,9 @@ function responsesOf({ status, answer, otherAnswers = {} }: AnyV1Procedure): Rec
 }
 
 const sendBare =
-  (usual: number) =>
-  (reply: FastifyReply, answer: unknown): number => {
+  (usual: number, headers: Readonly<Record<string, string>>) =>
+  (reply: FastifyReply, answer: unknown, requestId: string): number => {
+    setV1Headers(reply, requestId, headers);
     if (answer instanceof DataJson) {
       reply.status(usual).header("content-type", JSON_TYPE).send(answer.json);
       return usual;

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
+import type { PublicError } from "../../core/errors.ts";
 import type { NeededPermissions } from "../needed-permissions.ts";
 import type { Call, DataJson, Management, OpenCall } from "../procedure.ts";
 import type { JsonSchema } from "./json-schema.ts";
@@ -27,6 +28,10 @@ interface Prepared {
   readonly responses: Readonly<Record<number, JsonSchema>>;
   /** Throws PublicError 400 for content that does not fit. */
   readonly readContent: (request: FastifyRequest) => Content;
+  /** Answers each call without reading its body, while the generation is switched off. */
+  readonly refusal?: (() => PublicError) | undefined;
+  /** On each answer, errors included. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Sends what the handler returned, and returns the status that was sent. */
   readonly send: (reply: FastifyReply, data: unknown, requestId: string) => number;
 }
@@ -34,6 +39,8 @@ interface Prepared {
 interface WithRootKey extends Prepared {
   /** `first`: the form of the Authorization header is checked before the content is read, as v2 does; `second`: after it. */
   readonly rootKey: "first" | "second";
+  /** Called with each call that was let through, before its handler. */
+  readonly note?: (call: Call<unknown>) => void;
   readonly handle: (call: Call<never, NeededPermissions>) => Answer;
 }
 

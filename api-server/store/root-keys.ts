@@ -73,6 +73,8 @@ export interface RootKeySummary {
   readonly enabled: boolean;
   readonly expires_at: number | null;
   readonly created_at: number;
+  /** The last UTC date on which it called v1. */
+  readonly v1_used_on: string | null;
 }
 
 export interface RootKeyRef {
@@ -80,17 +82,20 @@ export interface RootKeyRef {
   readonly rootKeyId: string;
 }
 
-/** Root keys that are not revoked, oldest first. */
+/** Root keys that are not revoked, oldest first. With `v1UsedSince`, a UTC date, only those that called v1 on that day or later. */
 export async function listRootKeys(
   db: Queryable,
-  { workspaceId, rowsMax }: { workspaceId: string; rowsMax: number },
+  { workspaceId, v1UsedSince, rowsMax }: { workspaceId: string; v1UsedSince: string | null; rowsMax: number },
 ): Promise<RootKeySummary[]> {
-  const text = `select id, workspace_id, name, start, permissions, enabled, expires_at, created_at
-                  from root_keys
-                 where workspace_id = $1 and deleted_at is null
-                 order by created_at, id
-                 limit $2`;
-  const { rows } = await db.query<RootKeySummary>({ name: "list-root-keys", text, values: [workspaceId, rowsMax] });
+  const text = `select r.id, r.workspace_id, r.name, r.start, r.permissions, r.enabled, r.expires_at, r.created_at,
+                       u.last_used_on::text as v1_used_on
+                  from root_keys r
+                  left join root_key_v1_uses u on u.root_key_id = r.id
+                 where r.workspace_id = $1 and r.deleted_at is null and ($2::date is null or u.last_used_on >= $2::date)
+                 order by r.created_at, r.id
+                 limit $3`;
+  const values = [workspaceId, v1UsedSince, rowsMax];
+  const { rows } = await db.query<RootKeySummary>({ name: "list-root-keys", text, values });
   return rows;
 }
 
@@ -99,10 +104,12 @@ export async function lockRootKey(
   tx: Queryable,
   { workspaceId, rootKeyId }: RootKeyRef,
 ): Promise<RootKeySummary | undefined> {
-  const text = `select id, workspace_id, name, start, permissions, enabled, expires_at, created_at
-                  from root_keys
-                 where workspace_id = $1 and id = $2 and deleted_at is null
-                   for update`;
+  const text = `select r.id, r.workspace_id, r.name, r.start, r.permissions, r.enabled, r.expires_at, r.created_at,
+                       u.last_used_on::text as v1_used_on
+                  from root_keys r
+                  left join root_key_v1_uses u on u.root_key_id = r.id
+                 where r.workspace_id = $1 and r.id = $2 and r.deleted_at is null
+                   for update of r`;
   const { rows } = await tx.query<RootKeySummary>({ name: "lock-root-key", text, values: [workspaceId, rootKeyId] });
   return rows[0];
 }

@@ -1,6 +1,9 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ERROR_KINDS } from "../../core/errors.ts";
 import { DEGRADATIONS, HEALTHY, type Health } from "../health.ts";
+import { V1_CODES } from "../plugins/errors-v1.ts";
 import { procedures } from "../v2/index.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
@@ -58,6 +61,23 @@ describe("error pages", () => {
     expect(linked).toEqual(Object.keys(ERROR_KINDS));
     expect((await get("/errors/nope")).statusCode).toBe(404);
   });
+});
+
+describe("the pages of v1's error.docs", () => {
+  test.each(Object.keys(V1_CODES))("%s has one", async (code) => {
+    const page = await get(`/api-reference/errors/code/${code}`);
+    expect(page.headers["content-type"]).toContain("text/html");
+    expect(page.payload).toContain(code);
+  });
+
+  test("a code that is not there is 404", async () => {
+    expect((await get("/api-reference/errors/code/TEAPOT")).statusCode).toBe(404);
+  });
+});
+
+test("/v1/openapi.json is the document that is checked in", async () => {
+  const file = resolve(import.meta.dirname, "../../docs/reference/openapi-v1.json");
+  expect((await get("/v1/openapi.json")).json()).toEqual(JSON.parse(readFileSync(file, "utf8")));
 });
 
 test("/docs is a page about /openapi.json", async () => {

@@ -16,7 +16,7 @@ afterAll(() => api.close());
 
 /** Audit rows and marks of one workspace. */
 async function traces(workspaceId: string): Promise<{ audit: number; marks: number }> {
-  const text = `select (select count(*) from audit_log a where a.workspace_id = $1) as audit,
+  const text = `select (select count(*) from audit_log a where a.workspace_id = $1 and a.event <> 'api.v1_used') as audit,
                        (select count(*) from outbox o where o.workspace_id = $1) as marks`;
   const { rows } = await api.deps.db.query<{ audit: number; marks: number }>(text, [workspaceId]);
   return rows[0] ?? { audit: 0, marks: 0 };

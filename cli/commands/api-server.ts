@@ -15,9 +15,10 @@ import {
   required,
   retention,
   splitList,
+  v1,
 } from "../options.ts";
 import { runService } from "../process.ts";
-import { parseMib, parsePort, parseRetention, parseSwitch } from "../values.ts";
+import { parseMib, parsePort, parseRetention, parseSwitch, parseV1 } from "../values.ts";
 
 export const apiServer = defineCommand({
   name: "api-server",
@@ -38,6 +39,7 @@ export const apiServer = defineCommand({
       env: "POSTERN_INGEST",
     },
     ...retention,
+    ...v1,
     host: listenHost,
     port: { type: "string", placeholder: "PORT", help: "port to listen on", default: "8080", env: "POSTERN_API_PORT" },
     "docs-url": { ...docsUrl, help: "base URL of error types; the server serves the pages itself" },
@@ -71,6 +73,7 @@ export const apiServer = defineCommand({
         eventsBytesMax: parseMib("events-memory", options["events-memory"]),
         ingest: parseSwitch("ingest", options.ingest),
         retentionDays: parseRetention(options),
+        v1: parseV1(options),
         encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env),
         logger: log,
       });

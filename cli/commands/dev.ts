@@ -20,9 +20,10 @@ import {
   redisPrefix,
   redisUrl,
   retention,
+  v1,
 } from "../options.ts";
 import { type Closers, runService } from "../process.ts";
-import { parseHttpUrl, parseMib, parsePort, parseRetention } from "../values.ts";
+import { parseHttpUrl, parseMib, parsePort, parseRetention, parseV1 } from "../values.ts";
 
 /*
  * Everything in one process: the parts that a cluster runs as separate processes, over the same interfaces. Postgres
@@ -77,6 +78,7 @@ export const dev = defineCommand({
     "events-redis-url": eventsRedisUrl,
     "events-memory": eventsMemory,
     ...retention,
+    ...v1,
     "encryption-keys-file": encryptionKeysFile,
     json,
   },
@@ -115,6 +117,9 @@ interface Options {
   readonly "events-memory": string;
   readonly "audit-retention-days": string;
   readonly "deleted-retention-days": string;
+  readonly "api-v1": string;
+  readonly "api-v1-sunset": string | undefined;
+  readonly "api-v1-successor": string | undefined;
   readonly "encryption-keys-file": string | undefined;
 }
 
@@ -161,6 +166,7 @@ async function startServer(parts: {
     rootKey: io.env.POSTERN_ROOT_KEY,
     eventsBytesMax: parseMib("events-memory", options["events-memory"]),
     retentionDays: parseRetention(options),
+    v1: parseV1(options),
     encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env) ?? keepEncryptionKeys(data),
     logger: log.child({ part: "api-server" }),
   });

@@ -18,6 +18,7 @@ export const rootKeyFields: Fields<RootKeySummary> = [
     value: (row) => row.expires_at,
     text: (row) => instantText(row.expires_at, "never"),
   },
+  { name: "v1UsedOn", value: (row) => row.v1_used_on },
   { name: "createdAt", title: "created", value: (row) => row.created_at, text: (row) => instantText(row.created_at) },
 ];
 

@@ -34,6 +34,16 @@ describe("rootkey create", () => {
     expect(JSON.stringify(events)).not.toContain(made.rootKey);
   });
 
+  test("takes apis as another spelling of api, and stores the usual one", async () => {
+    const made = await cli.json("rootkey create --permissions apis.*.read_key,api.*.read_key,apis.api_1.read_key");
+    expect(made.permissions).toEqual(["api.*.read_key", "api.api_1.read_key"]);
+    expect((await stored(made.rootKeyId)).permissions).toEqual(["api.*.read_key", "api.api_1.read_key"]);
+  });
+
+  test("grants no star alone", async () => {
+    expect(await cli.failure("rootkey create --permissions *", 2)).toContain('"*": expected <type>.<id or *>.<action>');
+  });
+
   test("shows a person the key this once", async () => {
     const { out } = await cli.run("rootkey create --permissions api.*.create_api --workspace acme");
     expect(out.join("\n")).toMatch(/^root key {5}postern_\w+ {3}\(shown this once\)$/m);
@@ -74,6 +84,7 @@ describe("rootkey list", () => {
       permissions: ["api.*.create_api"],
       enabled: true,
       expires: null,
+      v1UsedOn: null,
       createdAt: expect.any(Number),
     });
     const shown = await cli.run("rootkey list --workspace acme");
@@ -94,6 +105,33 @@ describe("rootkey list", () => {
     expect(out[0]).toMatch(/^ID +NAME +START +PERMISSIONS +STATE +EXPIRES +CREATED$/);
     expect(out[1]).toContain("3 permissions");
     expect(Math.max(...out.map((line) => line.length))).toBeLessThanOrEqual(140);
+  });
+
+  test("--v1-since shows only those that called v1 since that day", async () => {
+    await cli.json("workspace create --name movers");
+    const [old, recent] = [await create(" --workspace movers --name old"), await create(" --workspace movers")];
+    await create(" --workspace movers --name never");
+    for (const [{ rootKeyId, workspaceId }, day] of [
+      [old, "2026-01-31"],
+      [recent, "2026-02-01"],
+    ]) {
+      await cli.db.query("insert into root_key_v1_uses (root_key_id, workspace_id, last_used_on) values ($1, $2, $3)", [
+        rootKeyId,
+        workspaceId,
+        day,
+      ]);
+    }
+    const since = async (time: string) => {
+      const { rootKeys } = await cli.json(`rootkey list --workspace movers --v1-since ${time}`);
+      return rootKeys.map(({ rootKeyId, v1UsedOn }: Record<string, string>) => [rootKeyId, v1UsedOn]);
+    };
+    expect(await since("2026-01-31")).toEqual([
+      [old.rootKeyId, "2026-01-31"],
+      [recent.rootKeyId, "2026-02-01"],
+    ]);
+    expect(await since("2026-02-01T23:59:59Z")).toEqual([[recent.rootKeyId, "2026-02-01"]]);
+    const { notes } = await cli.run("rootkey list --workspace movers --v1-since 2026-02-02");
+    expect(notes).toEqual(["no root keys"]);
   });
 
   test("says so when there are none", async () => {
