@@ -34,6 +34,19 @@ export async function listPermissionsBySlug(
   return rows;
 }
 
+/** Those of these ids that the workspace has, sorted by slug. */
+export async function listPermissionsById(
+  db: Queryable,
+  { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
+): Promise<PermissionRow[]> {
+  const text = `select id, slug, name, description, manager
+                  from permissions
+                 where workspace_id = $1 and id = any ($2::text[])
+                 order by slug collate "C"`;
+  const { rows } = await db.query<PermissionRow>({ name: "list-permissions-by-id", text, values: [workspaceId, ids] });
+  return rows;
+}
+
 /** By id or slug, ignoring case. If both match, the id wins. */
 export async function findPermission(
   db: Queryable,

@@ -106,6 +106,19 @@ export async function listRolesByName(
   return rows;
 }
 
+/** Those of these ids that the workspace has, sorted by name. */
+export async function listRolesById(
+  db: Queryable,
+  { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
+): Promise<RoleRow[]> {
+  const text = `select id, name, description, manager
+                  from roles
+                 where workspace_id = $1 and id = any ($2::text[])
+                 order by name collate "C"`;
+  const { rows } = await db.query<RoleRow>({ name: "list-roles-by-id", text, values: [workspaceId, ids] });
+  return rows;
+}
+
 /** The roles of one key, sorted by name. */
 export async function listRolesOfKey(
   db: Queryable,

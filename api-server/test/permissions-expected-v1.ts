@@ -20,6 +20,23 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
 
   // keys
   "v1/keys.verifyKey": { needs: [] },
+  "v1/keys.addPermissions": {
+    needs: [rbac("add_permission_to_key")],
+    also: { newSlug: [rbac("create_permission")] },
+    refusedAsUnauthorized: [rbac("create_permission")],
+  },
+  "v1/keys.removePermissions": { needs: [rbac("remove_permission_from_key")] },
+  "v1/keys.setPermissions": {
+    needs: [rbac("add_permission_to_key")],
+    also: { newSlug: [rbac("create_permission")] },
+  },
+  "v1/keys.addRoles": {
+    needs: [rbac("add_role_to_key")],
+    also: { newRole: [rbac("create_role")] },
+    refusedAsUnauthorized: [rbac("create_role")],
+  },
+  "v1/keys.removeRoles": { needs: [rbac("remove_role_from_key")] },
+  "v1/keys.setRoles": { needs: [rbac("add_role_to_key")], also: { newRole: [rbac("create_role")] } },
 
   // ratelimits
   "v1/ratelimits.limit": { needs: [namespace("limit")], also: { newNamespace: ["ratelimit.*.create_namespace"] } },

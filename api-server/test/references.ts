@@ -204,11 +204,22 @@ interface Where {
 const isText = ({ type, enum: values, const: value }: Schema): boolean =>
   [type].flat().includes("string") && values === undefined && value === undefined;
 
-/** The same by the whole place, for names that elsewhere name things. */
+/** By the whole place, where the field's name says too little. */
+const BY_PLACE: Readonly<Record<string, Names>> = {
+  "permissions[].id": ({ permission }) => [permission.permissionId],
+  "permissions[].slug": ({ permission }) => [permission.slug],
+  "permissions[].name": ({ permission }) => [permission.slug],
+  "roles[].id": ({ role }) => [role.roleId],
+  "roles[].name": ({ role }) => [role.name],
+};
+
+/** Text that names nothing, by the whole place. */
 const PLAIN_PLACES: ReadonlySet<string> = new Set(["resources[].id"]);
 
 function leaf(known: Readonly<Record<string, Names>>, { path, name, at }: Where, isList: boolean): Reference[] {
   if (PLAIN_PLACES.has(at)) return [];
+  const ofPlace = BY_PLACE[at];
+  if (ofPlace !== undefined) return [{ field: at, isList, values: ofPlace }];
   const values = known[name];
   if (values !== undefined) return [{ field: at, isList, values }];
   if (PLAIN.has(name)) return [];

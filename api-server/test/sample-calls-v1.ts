@@ -45,6 +45,43 @@ const ofPermission: MakeCall = async (things) => ({
 });
 const ofRole: MakeCall = async (things) => ({ body: { roleId: (await things.role()).roleId } });
 
+type LinkNoun = "permissions" | "roles";
+
+const newEnd = async (things: Things, noun: LinkNoun) => {
+  if (noun === "permissions") {
+    const { permissionId, slug } = await things.permission();
+    return { id: permissionId, name: slug };
+  }
+  const { roleId, name } = await things.role();
+  return { id: roleId, name };
+};
+
+const linkCall = async (things: Things, noun: LinkNoun, item: object, key: Parameters<Things["key"]>[0] = {}) => ({
+  body: { keyId: (await things.key(key)).keyId, [noun]: [item] },
+});
+
+/** Connects a permission or a role with a key. Permissions are named by a slug where that field exists. */
+const connecting = (noun: LinkNoun, { bySlug = false } = {}) => ({
+  always: async (things: Things) => linkCall(things, noun, { id: (await newEnd(things, noun)).id }),
+  ...(bySlug
+    ? { bySlug: async (things: Things) => linkCall(things, noun, { slug: (await newEnd(things, noun)).name }) }
+    : {}),
+  [noun === "roles" ? "newRole" : "newSlug"]: (things: Things) =>
+    linkCall(things, noun, { name: things.name("new"), create: true }),
+});
+
+/** Disconnects what the key has. */
+const disconnecting = (noun: LinkNoun) => ({
+  always: async (things: Things) => {
+    const { id, name } = await newEnd(things, noun);
+    return linkCall(things, noun, { id }, { [noun]: [name] });
+  },
+  byName: async (things: Things) => {
+    const { name } = await newEnd(things, noun);
+    return linkCall(things, noun, { name }, { [noun]: [name] });
+  },
+});
+
 export const V1_SAMPLE_CALLS: SampleCalls = {
   "v1/liveness": { always: async () => ({ body: {} }) },
 
@@ -67,6 +104,12 @@ export const V1_SAMPLE_CALLS: SampleCalls = {
       };
     },
   },
+  "v1/keys.addPermissions": connecting("permissions"),
+  "v1/keys.removePermissions": disconnecting("permissions"),
+  "v1/keys.setPermissions": connecting("permissions", { bySlug: true }),
+  "v1/keys.addRoles": connecting("roles"),
+  "v1/keys.removeRoles": disconnecting("roles"),
+  "v1/keys.setRoles": connecting("roles"),
 
   // ratelimits
   "v1/ratelimits.limit": {

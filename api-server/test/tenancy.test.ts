@@ -70,6 +70,18 @@ const NOT_404: Readonly<Record<string, string>> = {
   "permissions.setRolePermissions permissions": "permissions are made",
   "ratelimit.limit namespace": "a namespace is made",
   "v1/ratelimits.limit namespace": "a namespace is made",
+  ...Object.fromEntries(
+    ["permissions[].id", "permissions[].slug", "permissions[].name"].map((field) => [
+      `v1/keys.removePermissions ${field}`,
+      "what is missing is ignored",
+    ]),
+  ),
+  "v1/keys.addPermissions permissions[].name": "permissions are made",
+  "v1/keys.setPermissions permissions[].name": "permissions are made",
+  "v1/keys.addRoles roles[].name": "roles are made",
+  "v1/keys.setRoles roles[].name": "roles are made",
+  "v1/keys.removeRoles roles[].id": "what is missing is ignored",
+  "v1/keys.removeRoles roles[].name": "what is missing is ignored",
   "v1/identities.createIdentity externalId": "each workspace has its own",
   "ratelimit.multiLimit [].namespace": "a namespace is made",
   "v1/analytics.getVerifications keyId": "an unknown key was never used",

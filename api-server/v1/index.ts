@@ -7,7 +7,13 @@ import { deleteIdentity } from "./identities/deleteIdentity.ts";
 import { getIdentity } from "./identities/getIdentity.ts";
 import { listIdentities } from "./identities/listIdentities.ts";
 import { updateIdentity } from "./identities/updateIdentity.ts";
+import { addPermissions } from "./keys/addPermissions.ts";
+import { addRoles } from "./keys/addRoles.ts";
 import { getVerifications as getVerificationsOfKeys } from "./keys/getVerifications.ts";
+import { removePermissions } from "./keys/removePermissions.ts";
+import { removeRoles } from "./keys/removeRoles.ts";
+import { setPermissions } from "./keys/setPermissions.ts";
+import { setRoles } from "./keys/setRoles.ts";
 import { verifyKey } from "./keys/verifyKey.ts";
 import { liveness } from "./liveness.ts";
 import { createPermission } from "./permissions/createPermission.ts";
@@ -34,6 +40,12 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
 
   // keys
   verifyKey,
+  addPermissions,
+  removePermissions,
+  setPermissions,
+  addRoles,
+  removeRoles,
+  setRoles,
 
   // ratelimits
   limit,

@@ -1,5 +1,5 @@
 import type { Things } from "../../api-server/test/things.ts";
-import { becomes, keyOfLimitedIdentity, limitedKey, loses, type Noticed, SLUG } from "./noticed-changes.ts";
+import { becomes, gains, keyOfLimitedIdentity, limitedKey, loses, type Noticed, SLUG } from "./noticed-changes.ts";
 
 /*
  * What is noticed of each change that is made through v1, as `noticed-changes.ts` has it for v2. The answers are asked of v2: both
@@ -15,6 +15,43 @@ async function permissionOf(things: Things, slug: string): Promise<string> {
 export const V1_NOTICED: Noticed = {
   // apis
   // keys
+  "v1/keys.addPermissions": {
+    "the key has it": gains(async () => ({
+      key: {},
+      change: (keyId) => ({ keyId, permissions: [{ name: SLUG, create: true }] }),
+    })),
+  },
+  "v1/keys.removePermissions": {
+    "the key lacks it": loses(async () => ({
+      key: { permissions: [SLUG] },
+      change: (keyId) => ({ keyId, permissions: [{ name: SLUG }] }),
+    })),
+  },
+  "v1/keys.setPermissions": {
+    "the key lacks what it is not given": loses(async () => ({
+      key: { permissions: [SLUG] },
+      change: (keyId) => ({ keyId, permissions: [{ name: "documents.write", create: true }] }),
+    })),
+  },
+  "v1/keys.addRoles": {
+    "the key has what the role grants": gains(async ({ things }) => {
+      const { roleId } = await things.role([SLUG]);
+      return { key: {}, change: (keyId) => ({ keyId, roles: [{ id: roleId }] }) };
+    }),
+  },
+  "v1/keys.removeRoles": {
+    "the key lacks what the role granted": loses(async ({ things }) => {
+      const { name } = await things.role([SLUG]);
+      return { key: { roles: [name] }, change: (keyId) => ({ keyId, roles: [{ name }] }) };
+    }),
+  },
+  "v1/keys.setRoles": {
+    "the key lacks what its former role granted": loses(async ({ things }) => {
+      const { name } = await things.role([SLUG]);
+      const other = await things.role();
+      return { key: { roles: [name] }, change: (keyId) => ({ keyId, roles: [{ id: other.roleId }] }) };
+    }),
+  },
   // ratelimits
   "v1/ratelimits.setOverride": {
     "the override decides": async (ground) => {

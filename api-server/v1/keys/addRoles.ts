@@ -1,0 +1,43 @@
+import * as z from "zod";
+import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
+import { rolesOfLinks } from "../../domain/permissions/named-links.ts";
+import { onRbac, refusedAsUnauthorized } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { KeyId } from "../schemas.ts";
+import { checkRoleItems, LinksAnswer, RoleItems, toLink, toLinksAnswer } from "./link-schemas.ts";
+
+const Body = z.object({ keyId: KeyId, roles: RoleItems.min(1) });
+type Body = z.output<typeof Body>;
+
+const needed = {
+  addRoleToKey: onRbac("add_role_to_key"),
+  createRole: refusedAsUnauthorized(onRbac("create_role", "when one is created")),
+};
+
+export const addRoles = defineV1Procedure({
+  path: "keys.addRoles",
+  method: "POST",
+  successor: "keys.addRoles",
+  effect: "change",
+  summary: "Add roles to a key",
+  description: "Roles that the key has already stay. Returns all roles of the key after the call.",
+  permissions: needed,
+  errors: ["key_not_found", "role_not_found", "managed_elsewhere"],
+  input: Body,
+  check: ({ roles }) => checkRoleItems(roles),
+  answer: LinksAnswer,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<LinksAnswer> {
+  call.require(needed.addRoleToKey);
+  const links = call.body.roles.map(toLink);
+  return inTransaction(call.deps, async (tx) => {
+    const key = await lockKeyToLink(tx, call, []);
+    const { found, events } = await rolesOfLinks(tx, call, links, needed.createRole);
+    const wanted = (held: typeof found) => [...held, ...found];
+    return toLinksAnswer(await relinkKey(tx, call, key, roleLinks, { wanted, events }));
+  });
+}

@@ -1,0 +1,95 @@
+import * as z from "zod";
+import type { NamedLink } from "../../domain/permissions/named-links.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+
+/* How the procedures of keys name permissions and roles (api-v1.md section 6). */
+
+const PERMISSIONS_MAX = 1000;
+const ROLES_MAX = 100;
+const SLUG = /^[a-zA-Z0-9_:\-.*]{1,128}$/;
+const ROLE_NAME_MAX = 128;
+
+const id = (noun: string, example: string) =>
+  z
+    .string()
+    .min(3)
+    .max(255)
+    .optional()
+    .describe(`Id of the ${noun}; it wins over the other fields.`)
+    .meta({ examples: [example] });
+
+const text = (description: string, example: string) =>
+  z
+    .string()
+    .min(1)
+    .max(256)
+    .optional()
+    .describe(description)
+    .meta({ examples: [example] });
+
+const create = z.boolean().default(false).describe("Creates it when there is none with this name.");
+
+const permissionId = id("permission", "perm_4jKm6Np8Qr1St3Uv");
+const slugAsName = text("Slug of the permission; case-insensitive.", "documents.read");
+const slug = text("Slug of the permission; it wins over `name`.", "documents.read");
+
+export const PermissionItem = z.object({ id: permissionId, name: slugAsName, create });
+export const PermissionItemWithSlug = z.object({ id: permissionId, slug, name: slugAsName, create });
+export const RoleItem = z.object({
+  id: id("role", "role_5kLn7Pq9Rs2Tu4Vw"),
+  name: text("Name of the role; case-insensitive.", "editor"),
+  create,
+});
+
+export const PermissionItems = z.array(PermissionItem).max(PERMISSIONS_MAX);
+export const PermissionItemsWithSlug = z.array(PermissionItemWithSlug).max(PERMISSIONS_MAX);
+export const RoleItems = z.array(RoleItem).max(ROLES_MAX);
+
+interface Item {
+  readonly id?: string | undefined;
+  readonly slug?: string | undefined;
+  readonly name?: string | undefined;
+  readonly create?: boolean;
+}
+
+export const toLink = ({ id, slug, name, create = false }: Item): NamedLink => ({ id, name: slug ?? name, create });
+
+/** Throws PublicError 400 for an item that names nothing, or that would create what cannot be. */
+export function checkPermissionItems(items: readonly Item[], field = "permissions"): void {
+  checkItems(items, field, (name) => (SLUG.test(name) ? undefined : "a slug has 1 to 128 of a-z, A-Z, 0-9 and _:-.*"));
+}
+
+/** The same for roles. */
+export function checkRoleItems(items: readonly Item[], field = "roles"): void {
+  checkItems(items, field, (name) =>
+    name.length <= ROLE_NAME_MAX ? undefined : `a role's name has at most ${ROLE_NAME_MAX} characters`,
+  );
+}
+
+function checkItems(items: readonly Item[], field: string, problemOf: (name: string) => string | undefined): void {
+  for (const [at, item] of items.entries()) {
+    const { id, name, create } = toLink(item);
+    if (id !== undefined) continue;
+    if (name === undefined) throw invalidField(`body.${field}[${at}].id`, "an id or a name is required");
+    const problem = create ? problemOf(name) : undefined;
+    if (problem !== undefined) throw invalidField(`body.${field}[${at}].name`, problem);
+  }
+}
+
+/** What a key is connected to after the call. */
+export const LinksAnswer = z.array(
+  z.object({
+    id: z
+      .string()
+      .describe("Its id.")
+      .meta({ examples: ["perm_4jKm6Np8Qr1St3Uv"] }),
+    name: z
+      .string()
+      .describe("Its name.")
+      .meta({ examples: ["documents.read"] }),
+  }),
+);
+export type LinksAnswer = z.output<typeof LinksAnswer>;
+
+export const toLinksAnswer = (rows: readonly { readonly id: string; readonly name: string }[]): LinksAnswer =>
+  rows.map(({ id, name }) => ({ id, name }));
