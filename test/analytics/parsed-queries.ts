@@ -54,7 +54,7 @@ export const PARSED_QUERIES: readonly (readonly [text: string, printed: string])
   ["select a in ((1), (2)) from t", "SELECT (`a` IN (1, 2)) FROM `t`"],
   ["select a[1][2], t.a[-1], [1,2][1], [] from t", "SELECT `a`[1][2], `t`.`a`[-1], [1,2][1], [] FROM `t`"],
   [
-    "select a::Array(String), cast(a as Nullable(Int64)), cast(a, 'DateTime64( 3 , \\'UTC\\' )'), cast(a as b as String) from t",
+    "select a::Array(String), cast(a as Nullable(Int64)), cast(a, 'DateTime64(3, \\'UTC\\')'), cast(a as b as String) from t",
     "SELECT `a`::Array(String), `a`::Nullable(Int64), `a`::DateTime64(3,'UTC'), (`a` AS `b`)::String FROM `t`",
   ],
   [
@@ -64,6 +64,10 @@ export const PARSED_QUERIES: readonly (readonly [text: string, printed: string])
   [
     "select interval 7 day, interval '7' days, interval '7 day', interval a + 1 hour, interval -1 month, interval '-2 weeks' from t",
     "SELECT INTERVAL 7 DAY, INTERVAL '7' DAY, INTERVAL 7 DAY, INTERVAL (`a` + 1) HOUR, INTERVAL -1 MONTH, INTERVAL -2 WEEK FROM `t`",
+  ],
+  [
+    "select interval '1 day' + a, a - interval '2' day * 3 from t",
+    "SELECT (INTERVAL 1 DAY + `a`), (`a` - (INTERVAL '2' DAY * 3)) FROM `t`",
   ],
   ["select now() - interval 1 day * 2 from t", "SELECT (now() - (INTERVAL 1 DAY * 2)) FROM `t`"],
   [

@@ -114,6 +114,7 @@ export function printExpression(expression: Expression): string {
       const { operator, operand } = expression;
       // `- 1` is the number -1, and `-(1)` a negation.
       if (operator === "-" && operand.kind === "number") return `-${operand.text}`;
+      if (operator === "-" && operand.kind === "named") return `-${operand.value}`;
       return `(${operator}(${printExpression(operand)}))`;
     }
     case "binary": {

@@ -260,13 +260,13 @@ describe("what WITH defines is seen", () => {
   });
 });
 
-test("functions are found in any case of letters and get ClickHouse's spelling", () => {
+test("functions are found in any case of letters, and keep what the caller wrote", () => {
   expect(
     answer(
       `select COUNTIF(passed), TOSTARTOFHOUR("TODATE"(time)), Date_Trunc('day', now()) from ratelimits_v1`,
       "ratelimits",
     ),
-  ).toBe("SELECT countIf(`passed`), toStartOfHour(toDate(`time`)), date_trunc('day', now()) FROM `ratelimits_v1`");
+  ).toBe("SELECT COUNTIF(`passed`), TOSTARTOFHOUR(TODATE(`time`)), Date_Trunc('day', now()) FROM `ratelimits_v1`");
 });
 
 describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", () => {
@@ -312,6 +312,8 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
     [`time >= toStartOfMonth(now() - interval 31 day)`, false],
     [`time >= date_trunc('week', now() - interval 31 day)`, false],
     [`time >= toDate(now()) - interval 30 day`, true],
+    [`time >= NOW() - TOINTERVALDAY(31)`, false],
+    [`TODATE(FROMUNIXTIMESTAMP64MILLI(time)) >= '2026-10-22'`, false],
     [`time >= toUnixTimestamp64Milli(now64()) - 2592000000`, true],
     [`time >= toUnixTimestamp64Milli(now64()) - 2592000001`, false],
     [`time >= toUnixTimestamp(now() - interval 30 day) * 1000`, true],

@@ -7,7 +7,7 @@ import { QueryProblem } from "./problem.ts";
 import type { Query } from "./tree.ts";
 import { firstOf } from "./walk.ts";
 
-/** A query that keeps all rules that its text alone can break. Names of functions are in ClickHouse's spelling. */
+/** A query that keeps all rules that its text alone can break. */
 export interface CheckedQuery {
   /** The caller's text, to which the places in the tree belong. */
   readonly text: string;

@@ -1,6 +1,6 @@
 /*
- * The functions that queries may call (api-v2.md section 18.2), in ClickHouse's spelling. Callers may write them in any case of letters. Operators
- * and CAST are not among them: the grammar has them.
+ * The functions that queries may call (api-v2.md section 18.2), in ClickHouse's spelling. Callers may write them in any case of letters, and
+ * the tree keeps what they wrote, because ClickHouse names columns by it. Operators and CAST are not among them: the grammar has them.
  */
 const PUBLISHED = [
   "count countIf sum sumIf avg min max any groupArray groupUniqArray uniq uniqExact quantile",

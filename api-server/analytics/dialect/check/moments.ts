@@ -1,3 +1,4 @@
+import { publishedFunction } from "../functions.ts";
 import type { Call, Expression, IntervalUnit } from "../tree.ts";
 import { type BucketUnit, plusUnits, startOf } from "./calendar.ts";
 
@@ -54,18 +55,19 @@ const moment = (kind: Moment["kind"], ms: number, latest = ms): Moment => ({ kin
 /** The bucket that a function of one moment returns the start of, or undefined. For `date_trunc` the moment is the second argument. */
 export function bucketOfCall({ name, arguments: values }: Call): { unit: BucketUnit; of: Expression } | undefined {
   const [first, second] = values;
-  if (name.text === "date_trunc" && first?.kind === "string" && second !== undefined) {
+  const published = publishedFunction(name.text) ?? "";
+  if (published === "date_trunc" && first?.kind === "string" && second !== undefined) {
     const unit = first.value.toLowerCase();
     if (unit === "week") return { unit: "mondayWeek", of: second };
     return isUnit(unit) ? { unit, of: second } : undefined;
   }
   if (first === undefined) return undefined;
-  if (name.text === "toDate") return { unit: "day", of: first };
-  if (name.text === "toStartOfWeek" && second !== undefined) {
+  if (published === "toDate") return { unit: "day", of: first };
+  if (published === "toStartOfWeek" && second !== undefined) {
     const mode = second.kind === "number" ? Number(second.text) : 0;
     return { unit: mode % 2 === 1 ? "mondayWeek" : "week", of: first };
   }
-  const unit = /^toStartOf(\w+)$/.exec(name.text)?.[1]?.toLowerCase();
+  const unit = /^toStartOf(\w+)$/.exec(published)?.[1]?.toLowerCase();
   return unit !== undefined && isUnit(unit) ? { unit, of: first } : undefined;
 }
 
@@ -74,7 +76,8 @@ const isUnit = (text: string): text is BucketUnit =>
 
 function constantOfCall(call: Call, nowMs: number): Moment | Count | undefined {
   const [first] = call.arguments;
-  switch (call.name.text) {
+  const published = publishedFunction(call.name.text);
+  switch (published) {
     case "now":
       return moment("dateTime", startOf("second", nowMs), nowMs);
     case "now64":
@@ -85,7 +88,7 @@ function constantOfCall(call: Call, nowMs: number): Moment | Count | undefined {
   const bucket = bucketOfCall(call);
   if (bucket !== undefined) return startOfConstant(bucket.unit, constantOf(bucket.of, nowMs));
   const operand = first === undefined ? undefined : constantOf(first, nowMs);
-  switch (call.name.text) {
+  switch (published) {
     case "toDateTime":
       return converted("DateTime", operand);
     case "toDateTime64":
@@ -166,7 +169,7 @@ function arithmetic(operator: string, a: Count, b: Count): Count | undefined {
 function intervalOf(expression: Expression, nowMs: number): { unit: IntervalUnit; count: number } | undefined {
   if (expression.kind === "interval") return intervalOfAmount(expression.amount, expression.unit, nowMs);
   if (expression.kind !== "call") return undefined;
-  const unit = /^toInterval(\w+)$/.exec(expression.name.text)?.[1]?.toLowerCase() as IntervalUnit | undefined;
+  const unit = /^toInterval(\w+)$/i.exec(expression.name.text)?.[1]?.toLowerCase() as IntervalUnit | undefined;
   const [amount] = expression.arguments;
   return unit === undefined || amount === undefined ? undefined : intervalOfAmount(amount, unit, nowMs);
 }

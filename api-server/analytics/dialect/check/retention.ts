@@ -1,5 +1,6 @@
 import type { VisibleFrom } from "../../contract.ts";
 import { PUBLIC_TABLES, type PublicTable } from "../../tables.ts";
+import { publishedFunction } from "../functions.ts";
 import { QueryProblem } from "../problem.ts";
 import type { Expression, From, Query, Select } from "../tree.ts";
 import { walk } from "../walk.ts";
@@ -71,16 +72,17 @@ function timeOf(expression: Expression, select: Select): ComparedTime | undefine
   if (expression.kind === "aliased") return timeOf(expression.expression, select);
   if (expression.kind === "name") return timeOfName(expression, select);
   if (expression.kind !== "call") return undefined;
+  const published = publishedFunction(expression.name.text);
   const bucket = bucketOfCall(expression);
   if (bucket !== undefined) {
     const inside = timeOf(bucket.of, select);
-    const isDateTime = bucket.unit === "minute" || bucket.unit === "hour" || expression.name.text === "toStartOfDay";
+    const isDateTime = bucket.unit === "minute" || bucket.unit === "hour" || published === "toStartOfDay";
     return inside && { ...inside, unitMs: isDateTime ? 1000 : undefined, buckets: [...inside.buckets, bucket.unit] };
   }
   const [first] = expression.arguments;
   if (first === undefined) return undefined;
-  if (expression.name.text === "fromUnixTimestamp64Milli") return conversionOf(first, select);
-  if (expression.name.text !== "toDateTime" && expression.name.text !== "toDateTime64") return undefined;
+  if (published === "fromUnixTimestamp64Milli") return conversionOf(first, select);
+  if (published !== "toDateTime" && published !== "toDateTime64") return undefined;
   // `toDateTime(time / 1000)` of a raw table.
   if (
     first.kind === "binary" &&
@@ -89,7 +91,7 @@ function timeOf(expression: Expression, select: Select): ComparedTime | undefine
     first.right.text === "1000"
   ) {
     const inside = conversionOf(first.left, select);
-    return inside && { ...inside, buckets: expression.name.text === "toDateTime" ? ["second"] : [] };
+    return inside && { ...inside, buckets: published === "toDateTime" ? ["second"] : [] };
   }
   const inside = timeOf(first, select);
   return inside?.unitMs === 1 ? undefined : inside && { ...inside, unitMs: 1000 };

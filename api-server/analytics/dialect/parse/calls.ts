@@ -1,16 +1,11 @@
-import { publishedFunction } from "../functions.ts";
 import type { Call, Expression, Frame, FrameBound, Identifier, Window } from "../tree.ts";
 import { aliasable, type Grammar, list } from "./grammar.ts";
 import { readLambda } from "./lambda.ts";
 import { readOrder } from "./order.ts";
 
-/**
- * `name(parameters)(arguments) FILTER (WHERE …) OVER …`, with the cursor before the first parenthesis. The name of a function that is offered
- * gets ClickHouse's spelling.
- */
-export function readCall(grammar: Grammar, written: Identifier): Call {
+/** `name(parameters)(arguments) FILTER (WHERE …) OVER …`, with the cursor before the first parenthesis. */
+export function readCall(grammar: Grammar, name: Identifier): Call {
   const { cursor } = grammar;
-  const name = { ...written, text: publishedFunction(written.text) ?? written.text };
   let read = readArguments(grammar, name);
   let parameters: readonly Expression[] | undefined;
   if (cursor.isSign("(")) {

@@ -1,3 +1,4 @@
+import type { Token } from "../lex.ts";
 import { quote } from "../problem.ts";
 import type { Expression, IntervalUnit } from "../tree.ts";
 import type { Cursor } from "./cursor.ts";
@@ -29,21 +30,25 @@ export function startsInterval(cursor: Cursor): boolean {
 export function readInterval(grammar: Grammar): Expression {
   const { cursor } = grammar;
   const first = cursor.next();
-  const amount = grammar.expression();
-  const inText = amount.kind === "string" ? /^\s*(-?[0-9]+)\s+([A-Za-z]+)\s*$/.exec(amount.value) : null;
-  const token = cursor.peek();
-  const unit = unitOf(token.kind === "word" ? token.text : "");
-  if (inText !== null && unit === undefined) {
-    const unitInText = unitOf(inText[2] ?? "");
-    if (unitInText === undefined) throw cursor.unexpected("a unit in the text of INTERVAL, such as '7 day',");
-    return { kind: "interval", amount: number(inText[1] ?? "", amount), unit: unitInText, span: cursor.since(first) };
+  const string = cursor.peek();
+  const [, digits, unitInText] = string.kind === "string" ? (AMOUNT_AND_UNIT.exec(string.text) ?? []) : [];
+  if (digits !== undefined && unitInText !== undefined) {
+    const unit = unitOf(unitInText);
+    if (unit === undefined) throw cursor.problem(`${quote(unitInText)} is not a unit of time`);
+    cursor.next();
+    return { kind: "interval", amount: number(digits, string), unit, span: cursor.since(first) };
   }
+  const amount = grammar.expression();
+  const token = cursor.peek();
+  const unit = token.kind === "word" ? unitOf(token.text) : undefined;
   if (unit === undefined) throw cursor.unexpected(`a unit after ${quote("INTERVAL")}, such as DAY,`);
   cursor.next();
   return { kind: "interval", amount, unit, span: cursor.since(first) };
 }
 
-function number(text: string, { span }: Expression): Expression {
+const AMOUNT_AND_UNIT = /^\s*(-?[0-9]+)\s+([A-Za-z]+)\s*$/;
+
+function number(text: string, { span }: Token): Expression {
   if (!text.startsWith("-")) return { kind: "number", text, span };
   return { kind: "unary", operator: "-", operand: { kind: "number", text: text.slice(1), span }, span };
 }
