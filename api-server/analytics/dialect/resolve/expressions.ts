@@ -324,6 +324,7 @@ function arrayJoin({ arguments: args, span }: Call, place: Place): ResolvedExpre
   if (place.lambdas.length > 0) throw refusal("arrayJoin cannot stand within a lambda", span);
   const resolved = resolveExpression(operand, place);
   if (resolved.type.name !== "Array") throw refusal(`arrayJoin takes an Array, not ${typeText(resolved.type)}`, span);
+  if (resolved.type.of.name === "Nothing") throw refusal("arrayJoin takes an array of something, not []", span);
   return place.scope.arrayJoin(resolved, resolved.type.of, span);
 }
 

@@ -29,6 +29,16 @@ test("the keys with the most usage of 30 days", async () => {
   ]);
 });
 
+test.each([" 42", "0x1F", "1_000", "4.0", "", "4x"])("toInt64 of a column's text %j is refused", async (text) => {
+  await expect(answerTo(`toInt64(concat('${text}', substring(identifier, 100)))`)).rejects.toThrow(
+    "A text is not a value of the type",
+  );
+});
+
+test("toInt64 of a column's text of digits", async () => {
+  expect(await answerTo("toInt64(concat('-042', substring(identifier, 100)))")).toBe(-42);
+});
+
 describe("over no rows", () => {
   const none = "from key_verifications_per_day_v1 where count > 5000";
   test.each([
