@@ -72,4 +72,5 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   // migrations
 
   // leftovers
+  "v1/keys/verify": { needs: [] },
 };

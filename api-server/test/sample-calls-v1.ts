@@ -169,4 +169,10 @@ export const V1_SAMPLE_CALLS: SampleCalls = {
   // migrations
 
   // leftovers
+  "v1/keys/verify": {
+    always: async (things) => {
+      const { apiId, key } = await things.key();
+      return { body: { key, apiId } };
+    },
+  },
 };

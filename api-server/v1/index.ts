@@ -15,6 +15,7 @@ import { removeRoles } from "./keys/removeRoles.ts";
 import { setPermissions } from "./keys/setPermissions.ts";
 import { setRoles } from "./keys/setRoles.ts";
 import { verifyKey } from "./keys/verifyKey.ts";
+import { verifyKey as verifyKeyLeftover } from "./leftovers/verifyKey.ts";
 import { liveness } from "./liveness.ts";
 import { createPermission } from "./permissions/createPermission.ts";
 import { createRole } from "./permissions/createRole.ts";
@@ -78,4 +79,5 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
   // migrations
 
   // leftovers
+  verifyKeyLeftover,
 ];

@@ -1,15 +1,5 @@
-import { performance } from "node:perf_hooks";
-import { hashKey } from "../../../core/keys/key-string.ts";
-import { type Verdict, verify } from "../../../edge/verification/verify.ts";
-import { recordCall, remainingAfter, undecided } from "../../domain/keys/verified.ts";
-import { ServerCounting } from "../../domain/ratelimits/counting.ts";
-import { countQuota } from "../../domain/ratelimits/quota.ts";
-import type { KeyHome } from "../../key-homes.ts";
-import type { Known } from "../../known-hashes.ts";
-import type { DataJson, OpenCall } from "../../procedure.ts";
 import { defineOpenV1Procedure } from "../../procedure-v1.ts";
-import { OpenVerification, workspaceDisabled } from "./open-verification.ts";
-import { answerJson, notFoundJson } from "./verify-reply.ts";
+import { verifyBySecret } from "./verify-by-secret.ts";
 import { Answer, Body } from "./verify-schemas.ts";
 
 export const verifyKey = defineOpenV1Procedure({
@@ -24,65 +14,5 @@ export const verifyKey = defineOpenV1Procedure({
   errors: ["forbidden", "workspace_rate_limited"],
   input: Body,
   answer: Answer,
-  handle,
+  handle: verifyBySecret,
 });
-
-/** For a cached key without limits, credits and quota it returns without a promise, because customers call it with every request. */
-function handle(call: OpenCall<Body>): DataJson | Promise<DataJson> {
-  const startedMs = performance.now();
-  const hash = hashKey(call.body.key);
-  const home = call.deps.keyHomes.find(hash);
-  return home instanceof Promise
-    ? home.then((late) => verifyAt(call, { hash, home: late, startedMs }))
-    : verifyAt(call, { hash, home, startedMs });
-}
-
-interface Presented {
-  readonly hash: string;
-  readonly home: Known<KeyHome>;
-  readonly startedMs: number;
-}
-
-/** The key's workspace is charged for the call, as it is for calls with a root key. */
-function verifyAt(call: OpenCall<Body>, { hash, home, startedMs }: Presented): DataJson | Promise<DataJson> {
-  if (home === "absent") return notFoundJson(call.origin.requestId);
-  const { workspaceId, quotaPerMinute } = home;
-  if (quotaPerMinute === undefined) return verifyIn(call, { hash, workspaceId, startedMs });
-  return countQuota(call.deps, { workspaceId, quotaPerMinute }).then(({ refusal }) => {
-    if (refusal !== undefined) throw refusal;
-    return verifyIn(call, { hash, workspaceId, startedMs });
-  });
-}
-
-function verifyIn(
-  call: OpenCall<Body>,
-  { hash, workspaceId, startedMs }: { hash: string; workspaceId: string; startedMs: number },
-): DataJson | Promise<DataJson> {
-  const verification = new OpenVerification(call, { hash, workspaceId });
-  const verdict = verify(new ServerCounting(call.deps), verification);
-  return verdict instanceof Promise
-    ? verdict.then((late) => answer(call, verification, late, startedMs))
-    : answer(call, verification, verdict, startedMs);
-}
-
-function answer(
-  { body, deps, origin }: OpenCall<Body>,
-  { selected }: OpenVerification,
-  verdict: Verdict,
-  startedMs: number,
-): DataJson | Promise<DataJson> {
-  if (verdict.kind !== "decided") throw undecided(verdict);
-  const { requestId } = origin;
-  const { code, view, counted } = verdict;
-  if (view === undefined) return notFoundJson(requestId);
-  if (!view.workspace.enabled) throw workspaceDisabled();
-  const outcomes = counted?.consumed?.limits;
-  const finish = (remaining: number | undefined): DataJson => {
-    recordCall(deps, view, { requestId, code, tags: body.tags, counted, startedMs });
-    return answerJson(view, { code, requestId, limits: selected, outcomes, remaining });
-  };
-  // A limit that refused comes before the credits.
-  if (counted === undefined || code === "RATE_LIMITED") return finish(undefined);
-  const remaining = remainingAfter(deps, view, counted);
-  return remaining instanceof Promise ? remaining.then(finish) : finish(remaining);
-}
