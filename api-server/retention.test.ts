@@ -1,7 +1,11 @@
 import type { Pool } from "pg";
+import { pino } from "pino";
 import { Registry } from "prom-client";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { EventLines } from "../edge/events/schema.ts";
+import { anEvent } from "../test/contracts/edge/an-event.ts";
 import { createTestDatabase, type TestDatabase } from "../test/harness/postgres.ts";
+import { PostgresAnalytics } from "./analytics/postgres/store.ts";
 import { DEFAULT_RETENTION_DAYS, Retention, type RetentionDays } from "./retention.ts";
 import { createPool } from "./store/pool.ts";
 import type { RunTurns } from "./workspace-turns.ts";
@@ -150,6 +154,63 @@ test("with 0 days nothing is ever removed", async () => {
   );
   await run({ audit: 0, deleted: 0 });
   expect([await ids("apis"), await ids("audit_log")]).toEqual(["api_1", "a"]);
+});
+
+describe("usage of a workspace that keeps it for a shorter time than others", () => {
+  const HOUR_MS = 3_600_000;
+  const eventAt = (timeMs: number) => anEvent({ timeMs });
+
+  /** One verification at each of these moments, stored when it happened. */
+  async function use(workspaceId: string, times: readonly number[]): Promise<void> {
+    for (const timeMs of times) {
+      const analytics = new PostgresAnalytics({
+        db,
+        nowMs: () => timeMs,
+        log: pino({ level: "silent" }),
+        metrics: new Registry(),
+      });
+      await analytics.maintain(timeMs);
+      const line = JSON.stringify({ ...eventAt(timeMs), workspaceId });
+      expect(await analytics.ingest(new EventLines(workspaceId, line), timeMs)).toMatchObject({ stored: 1 });
+      while (await analytics.rollUp());
+    }
+  }
+  const hours = async (table: string, ws: string): Promise<number[]> => {
+    const text = `select extract(epoch from time)::bigint * 1000 as ms from ${table} where workspace_id = $1 order by 1`;
+    return (await db.query<{ ms: number }>(text, [ws])).rows.map(({ ms }) => (NOW_MS - ms) / HOUR_MS);
+  };
+
+  test("is removed row by row: events by their time, and a bucket when all of it is past", async () => {
+    await db.query(
+      "insert into analytics_settings (workspace_id, verifications_days) values ('ws_a', 3), ('ws_b', 60)",
+    );
+    // 3 days ago to the millisecond, within the hour before, in the hour before that, and long ago.
+    const at = [3 * 24, 3 * 24 + 0.5, 3 * 24 + 1.5, 20 * 24].map((hour) => NOW_MS - hour * HOUR_MS);
+    for (const ws of ["ws_a", "ws_b"]) await use(ws, at.toReversed());
+    const metrics = await run();
+    const raw = async (ws: string) =>
+      (
+        await db.query<{ time: number }>("select time from verification_events where workspace_id = $1 order by 1", [
+          ws,
+        ])
+      ).rows;
+    expect(await raw("ws_a")).toEqual([{ time: at[0] }]);
+    expect(await raw("ws_b")).toHaveLength(4);
+    expect(await hours("verification_counts_hour", "ws_a")).toEqual([72]);
+    expect(await hours("verification_totals_hour", "ws_a")).toEqual([72]);
+    expect(await hours("verification_counts_day", "ws_a")).toEqual([72]);
+    expect(await hours("verification_counts_month", "ws_a")).toHaveLength(1);
+    expect(await hours("verification_counts_hour", "ws_b")).toHaveLength(4);
+    expect(metrics).toContain('postern_retention_removed_total{what="verification_events"} 3');
+  });
+
+  test("keeps raw events for two days, because they may be delivered again", async () => {
+    await db.query("insert into analytics_settings (workspace_id, verifications_days) values ('ws_a', 1)");
+    await use("ws_a", [NOW_MS - 47 * HOUR_MS, NOW_MS - HOUR_MS]);
+    await run();
+    expect((await db.query("select from verification_events")).rowCount).toBe(2);
+    expect(await hours("verification_counts_hour", "ws_a")).toEqual([1]);
+  });
 });
 
 test("while the outbox is deep it waits, and a failure of one kind does not affect the others", async () => {

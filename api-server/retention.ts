@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { DAY_MS } from "../core/utc-date.ts";
+import { findUsageToRemove } from "./analytics/postgres/remove-usage.ts";
 import { countOutbox } from "./store/outbox.ts";
 import {
   type RemoveBatch,
@@ -22,6 +23,8 @@ import type { RunTurns } from "./workspace-turns.ts";
 
 const HOUR_MS = 3_600_000;
 const ROWS_MAX = 500;
+/** Rows of usage leave no marks, and there are many. */
+const USAGE_ROWS_MAX = 5_000;
 /** Removed rows leave marks. While the relay has this many to relay, those of changes come first. */
 const OUTBOX_MAX = 2_000;
 
@@ -105,6 +108,15 @@ export class Retention {
         const count = await remove(db, { workspaceId, beforeMs, rowsMax: ROWS_MAX });
         this.#removed.inc({ what }, count);
         isMore ||= count === ROWS_MAX;
+      } catch (error) {
+        failure ??= error;
+      }
+    }
+    for (const { table, beforeMs, remove } of await findUsageToRemove(db, workspaceId, nowMs())) {
+      try {
+        const count = await remove(db, { workspaceId, beforeMs, rowsMax: USAGE_ROWS_MAX });
+        this.#removed.inc({ what: table }, count);
+        isMore ||= count === USAGE_ROWS_MAX;
       } catch (error) {
         failure ??= error;
       }

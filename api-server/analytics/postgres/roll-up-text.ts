@@ -55,7 +55,7 @@ function levelsOf({ of, sums, dims }: Counted, firstParameter: number): string[]
                   substring(sha256(record_send(row(${dims.join(", ")}))) for 16) as dims
              from (select taken.workspace_id, g.* from taken, unnest(taken.${of}) g) queued
             group by time, workspace_id, ${dims.join(", ")}`
-        : `select date_trunc('${bucket}', time)::${type} as time, ${summed(sums)}, workspace_id, ${columns}
+        : `select date_trunc('${bucket}', time::timestamp)::${type} as time, ${summed(sums)}, workspace_id, ${columns}
              from ${of}_${below.bucket}
             group by 1, workspace_id, ${columns}`;
     return [

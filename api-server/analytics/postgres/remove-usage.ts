@@ -1,0 +1,55 @@
+import type { Queryable } from "../../store/queryable.ts";
+import type { RemoveBatch } from "../../store/retention.ts";
+import { type AnalyticsRetention, daysKept, keptFromMs } from "../retention.ts";
+import { longestRetention, retentionOf } from "../retention-of.ts";
+import { STORED_TABLES, type StoredTable } from "./tables.ts";
+
+/*
+ * Partitions go when no workspace keeps them. Until then, the rows of a workspace that keeps its usage for a shorter time are
+ * removed one by one.
+ */
+
+/** A raw event must stay as long as it may be delivered again, else it would be counted twice; with a day for clocks that differ. */
+const RAW_DAYS_MIN = 2;
+
+export interface UsageToRemove {
+  readonly table: string;
+  /** Unix ms. */
+  readonly beforeMs: number;
+  readonly remove: RemoveBatch;
+}
+
+/** The tables in which a workspace has rows that it does not keep, while others keep theirs. */
+export async function findUsageToRemove(db: Queryable, workspaceId: string, nowMs: number): Promise<UsageToRemove[]> {
+  const [own, longest] = [await retentionOf(db, workspaceId), await longestRetention(db)];
+  return STORED_TABLES.filter((table) => daysOf(table, own) < daysOf(table, longest)).map((table) => ({
+    table: table.name,
+    beforeMs: keptFromMs(daysOf(table, own), nowMs),
+    remove: removeFrom(table),
+  }));
+}
+
+function daysOf({ of, bucket }: StoredTable, retention: AnalyticsRetention): number {
+  const days = daysKept(retention, of, bucket);
+  return bucket === undefined ? Math.max(days, RAW_DAYS_MIN) : days;
+}
+
+/** Removes events of before the time, or buckets that ended before it. Uses the index of the workspace and time. */
+const removeFrom =
+  ({ name, bucket }: StoredTable): RemoveBatch =>
+  async (db, { workspaceId, beforeMs, rowsMax }) => {
+    const key = bucket === undefined ? "day, id" : keyOf(name);
+    const before =
+      bucket === undefined
+        ? "$2::bigint"
+        : `date_trunc('${bucket}', to_timestamp($2::bigint / 1000.0) at time zone 'UTC')`;
+    const text = `delete from ${name}
+                   where (${key}) in (select ${key}
+                                        from ${name}
+                                       where workspace_id = $1 and time < ${before}
+                                       limit $3)`;
+    return (await db.query({ name: `remove-${name}`, text, values: [workspaceId, beforeMs, rowsMax] })).rowCount ?? 0;
+  };
+
+const keyOf = (name: string): string =>
+  name === "verification_totals_hour" ? "workspace_id, key_space_id, time, outcome" : "workspace_id, time, dims";
