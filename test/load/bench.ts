@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { against } from "./against-section.ts";
 import { openEnvironment } from "./environment.ts";
 import { hasWrk } from "./generator.ts";
+import { backlog, ingest, ingestBeside } from "./ingest-section.ts";
 import { rebuild } from "./rebuild-section.ts";
 import { refill } from "./refill-section.ts";
 import type { Figure, Section } from "./section.ts";
@@ -27,6 +28,9 @@ const SECTIONS: Readonly<Record<string, Section>> = {
   scale,
   rebuild,
   refill,
+  ingest,
+  ingestBeside,
+  backlog,
 };
 
 const { values } = parseArgs({

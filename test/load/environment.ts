@@ -17,8 +17,10 @@ export interface Environment extends Stack {
   startSidecar(policyId: string, main?: readonly string[]): Promise<Running>;
   /** Starts a process of test/load/children, which prints its address. */
   startChild(file: string, args: readonly string[]): Promise<Running>;
-  /** Another stack, on its own database in the same Postgres. */
-  openSecond(name: string, seed: Parameters<typeof openStack>[1]): Promise<Stack>;
+  /** An empty database in the same Postgres. Returns its URL. */
+  createDatabase(name: string): Promise<string>;
+  /** Another stack, on its own database in the same Postgres. `args` are for its first api-server. */
+  openSecond(name: string, seed: Parameters<typeof openStack>[1], args?: readonly string[]): Promise<Stack>;
 }
 
 export async function openEnvironment(): Promise<Environment> {
@@ -56,8 +58,9 @@ export async function openEnvironment(): Promise<Environment> {
       createPolicy: (name, ratelimits) => createPolicy(stack, { apiId, name, ratelimits }),
       startSidecar: (policyId, main) => startSidecar(stack, { policyId, upstream, main }),
       startChild,
-      openSecond: async (name, seed) => {
-        const second = await openStack(await createDatabase(postgres.url, name), seed);
+      createDatabase: (name) => createDatabase(postgres.url, name),
+      openSecond: async (name, seed, args) => {
+        const second = await openStack(await createDatabase(postgres.url, name), seed, args);
         closers.push(second.close);
         return second;
       },

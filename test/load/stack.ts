@@ -29,10 +29,11 @@ export interface Stack {
 /** The log line with a part's listening address. */
 export const READY_LOG = /"url":"(http:\/\/127\.0\.0\.1:\d+)"/;
 
-/** Calls `seed` before the first api-server starts, so that its start projects what `seed` made. */
+/** Calls `seed` before the first api-server starts, so that its start projects what `seed` made. `args` are for that one alone. */
 export async function openStack(
   databaseUrl: string,
   seed: (stack: { databaseUrl: string; workspaceId: string }) => Promise<void> = async () => {},
+  args: readonly string[] = [],
 ): Promise<Stack> {
   const closers: Array<() => Promise<void>> = [];
   const close = async () => {
@@ -49,7 +50,9 @@ export async function openStack(
       closers.push(running.stop);
       return running;
     };
-    const startApiServer = () => start(["cli/main.ts", "api-server", "--host", "127.0.0.1", "--port", "0"], READY_LOG);
+    const startOne = (more: readonly string[]) =>
+      start(["cli/main.ts", "api-server", "--host", "127.0.0.1", "--port", "0", ...more], READY_LOG);
+    const startApiServer = () => startOne([]);
 
     const rootKeyJson = execFileSync(
       process.execPath,
@@ -58,7 +61,7 @@ export async function openStack(
     );
     const { rootKey, workspaceId } = JSON.parse(rootKeyJson) as { rootKey: string; workspaceId: string };
     await seed({ databaseUrl, workspaceId });
-    const apiServer = await startApiServer();
+    const apiServer = await startOne(args);
     const call = async <Data>(procedure: string, body: unknown): Promise<Data> => {
       const response = await fetch(`${apiServer.url}/v2/${procedure}`, {
         method: "POST",

@@ -14,18 +14,22 @@ interface Counted {
   readonly dims: readonly string[];
 }
 
-const COUNTED: readonly Counted[] = [
-  {
-    of: "verifications",
-    sums: ["spent_credits", "count"],
-    dims: ["key_space_id", "key_id", "identity_id", "external_id", "outcome", "source", "app_id", "tags"],
-  },
-  {
-    of: "ratelimits",
-    sums: ["passed", "total", "passed_tokens", "total_tokens"],
-    dims: ["namespace_id", "identifier"],
-  },
-];
+const VERIFICATIONS: Counted = {
+  of: "verifications",
+  sums: ["spent_credits", "count"],
+  dims: ["key_space_id", "key_id", "identity_id", "external_id", "outcome", "source", "app_id", "tags"],
+};
+const RATELIMITS: Counted = {
+  of: "ratelimits",
+  sums: ["passed", "total", "passed_tokens", "total_tokens"],
+  dims: ["namespace_id", "identifier"],
+};
+const COUNTED: readonly Counted[] = [VERIFICATIONS, RATELIMITS];
+
+const dimsSql = (dims: readonly string[]): string => `substring(sha256(record_send(row(${dims.join(", ")}))) for 16)`;
+
+/** The key of a row of verifications, beside its workspace and time. */
+export const verificationDims: string = dimsSql(VERIFICATIONS.dims);
 
 /** From the finest. Each is grouped from the one before it. */
 const LEVELS: readonly { bucket: Bucket; type: "timestamp" | "date" }[] = [
@@ -52,7 +56,7 @@ function levelsOf({ of, sums, dims }: Counted, firstParameter: number): string[]
     const source =
       below === undefined
         ? `select time, ${summed(sums)}, workspace_id, ${dims.join(", ")},
-                  substring(sha256(record_send(row(${dims.join(", ")}))) for 16) as dims
+                  ${dimsSql(dims)} as dims
              from (select taken.workspace_id, g.* from taken, unnest(taken.${of}) g) queued
             group by time, workspace_id, ${dims.join(", ")}`
         : `select date_trunc('${bucket}', time::timestamp)::${type} as time, ${summed(sums)}, workspace_id, ${columns}

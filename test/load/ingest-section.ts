@@ -1,0 +1,230 @@
+import { Redis } from "ioredis";
+import pg from "pg";
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { PostgresAnalytics } from "../../api-server/analytics/postgres/store.ts";
+import { migrate } from "../../api-server/store/migrate.ts";
+import { createPool } from "../../api-server/store/pool.ts";
+import { insertWorkspace } from "../../api-server/store/workspaces.ts";
+import { EventLines } from "../../edge/events/schema.ts";
+import { RedisKeys } from "../../edge/redis/keys.ts";
+import { sendLoad } from "./generator.ts";
+import { cpuMicros, median, residentMb } from "./measure.ts";
+import { CONNECTIONS, type Figure, type Section, timed } from "./section.ts";
+import { seededKey, seedKeys } from "./seed.ts";
+import type { Running, Stack } from "./stack.ts";
+import { type EventsOf, eventLines } from "./usage-events.ts";
+
+/* Storing usage events: its rate, what a verification loses by it, and a backlog. */
+
+const KEYS = 10_000;
+const PORTION = 1_250;
+const PORTIONS = 16;
+
+/** The rate of storing events, compared with a bare COPY of the same rows into the same table; with and without rolling up. */
+export const ingest: Section = async (environment, { rounds, progress }) => {
+  const databaseUrl = await environment.createDatabase("ingest");
+  await migrate(databaseUrl);
+  const db = createPool(databaseUrl, { connectionsMax: 4 });
+  const workspaceId = "ws_bench";
+  const store = new PostgresAnalytics({
+    db,
+    nowMs: Date.now,
+    log: pino({ level: "warn" }),
+    metrics: new Registry(),
+  });
+  try {
+    await insertWorkspace(db, { id: workspaceId, name: "bench", createdAt: 1 });
+    const apiId = await seedKeys(databaseUrl, { workspaceId, count: KEYS });
+    await store.maintain(Date.now());
+    const file = `${(await db.query<{ data_directory: string }>("show data_directory")).rows[0]?.data_directory}/rows`;
+    const ms = { stored: [] as number[], rolledUp: [] as number[], copied: [] as number[] };
+    // The first round is a warm-up: it also notes the first use of each key.
+    for (let round = 0; round <= rounds; round += 1) {
+      progress(`ingest: round ${round} of ${rounds}`);
+      const portions = Array.from({ length: PORTIONS }, () =>
+        eventLines({ workspaceId, apiId, keys: KEYS }, PORTION).join("\n"),
+      );
+      await db.query("truncate verification_events");
+      const stored = await timed(async () => {
+        for (const lines of portions) await store.ingest(new EventLines(workspaceId, lines), Date.now());
+      });
+      const rolledUp = await timed(async () => {
+        while (await store.rollUp());
+      });
+      await db.query(`copy (select * from verification_events) to '${file}'`);
+      await db.query("truncate verification_events");
+      const copied = await timed(() => db.query(`copy verification_events from '${file}'`));
+      if (round === 0) continue;
+      ms.stored.push(stored);
+      ms.rolledUp.push(rolledUp);
+      ms.copied.push(copied);
+    }
+    const perSecond = (all: readonly number[]) => ((1000 * PORTIONS * PORTION) / median(all)).toFixed(0);
+    const ratios = ms.stored.map((each, n) => each / (ms.copied[n] ?? Number.NaN));
+    const all = ms.stored.map((each, n) => each + (ms.rolledUp[n] ?? 0));
+    const allRatios = all.map((each, n) => each / (ms.copied[n] ?? Number.NaN));
+    return [
+      {
+        // Inverted, because every figure should be small: half the rate is twice the time.
+        name: "time of storing events / bare COPY of their rows",
+        unit: "ratio",
+        value: median(ratios),
+        max: 2,
+        detail: `${perSecond(ms.stored)} and ${perSecond(ms.copied)} events/s, pairs ${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`,
+      },
+      {
+        name: "the same with a roll-up of all of them",
+        unit: "ratio",
+        value: median(allRatios),
+        max: 4,
+        detail: `${perSecond(all)} events/s; the roll-up alone ${perSecond(ms.rolledUp)} events/s`,
+      },
+    ];
+  } finally {
+    await db.end();
+  }
+};
+
+const LINES_PER_ENTRY = 200;
+/** More than is stored during a measurement. */
+const AHEAD = 40_000;
+
+/** CPU of an api-server per verification while events are stored at full rate: by itself, and by another process. */
+export const ingestBeside: Section = async (environment, { rounds, durationMs, progress }) => {
+  let apiId = "";
+  const stack = await environment.openSecond(
+    "beside",
+    async ({ databaseUrl, workspaceId }) => {
+      apiId = await seedKeys(databaseUrl, { workspaceId, count: KEYS });
+    },
+    ["--ingest", "off"],
+  );
+  const redis = new Redis(stack.redisUrl);
+  try {
+    const own = await startIngest(stack);
+    const ingesting = await stack.startApiServer();
+    const of = { workspaceId: stack.workspaceId, apiId, keys: KEYS };
+    const load = ({ url }: Running) => ({
+      url: `${url}/v2/keys.verifyKey`,
+      method: "POST" as const,
+      headers: { authorization: `Bearer ${stack.rootKey}`, "content-type": "application/json" },
+      bodies: Array.from({ length: 1000 }, (_, n) => JSON.stringify({ key: seededKey(apiId, n) })),
+      connections: CONNECTIONS,
+      durationMs,
+    });
+    // Only one of them works at a time; the first api-server is the relay and is never stopped.
+    const cases = [
+      { name: "no ingestion", server: stack.apiServer, runs: [], backlog: false },
+      { name: "its own ingestion", server: ingesting, runs: [ingesting], backlog: true },
+      { name: "ingestion in another process", server: stack.apiServer, runs: [own], backlog: true },
+    ];
+    const cpu = new Map(cases.map(({ name }) => [name, [] as number[]]));
+    const rate = new Map(cases.map(({ name }) => [name, [] as number[]]));
+    for (let round = 0; round <= rounds; round += 1) {
+      progress(`ingestBeside: round ${round} of ${rounds}`);
+      for (const { name, server, runs, backlog } of round % 2 === 0 ? cases : cases.toReversed()) {
+        for (const each of [own, ingesting]) process.kill(each.pid, runs.includes(each) ? "SIGCONT" : "SIGSTOP");
+        if (backlog) await fill(redis, of, AHEAD);
+        const before = cpuMicros(server.pid);
+        const { requests, requestsPerSecond } = await sendLoad(load(server));
+        if (backlog && (await redis.xlen(new RedisKeys().events(of.workspaceId))) === 0) {
+          progress(`ingestBeside: the backlog of "${name}" was too short`);
+        }
+        if (round === 0) continue;
+        cpu.get(name)?.push((cpuMicros(server.pid) - before) / requests);
+        rate.get(name)?.push(requestsPerSecond);
+      }
+    }
+    for (const each of [own, ingesting]) process.kill(each.pid, "SIGCONT");
+    const [none = "", ...others] = cases.map(({ name }) => name);
+    return others.map((name, n): Figure => {
+      const ratios = (cpu.get(name) ?? []).map((each, round) => each / (cpu.get(none)?.[round] ?? Number.NaN));
+      const [with_, without] = [median(rate.get(name) ?? []), median(rate.get(none) ?? [])];
+      return {
+        name: `CPU of a verification with ${name} at full rate / without`,
+        unit: "ratio",
+        value: median(ratios),
+        // A fifth less throughput of one thread is a quarter more time for each.
+        max: n === 0 ? 1.25 : 1.05,
+        detail: `${with_.toFixed(0)} and ${without.toFixed(0)} verifications/s on the cores that all share`,
+      };
+    });
+  } finally {
+    redis.disconnect();
+    await stack.close();
+  }
+};
+
+const BACKLOG = 1_000_000;
+const NEW_PER_SECOND = 500;
+
+/** A backlog after ingestion was down, while new events arrive: how much memory it takes until all are stored and counted. */
+export const backlog: Section = async (environment, { progress }) => {
+  let apiId = "";
+  const stack = await environment.openSecond(
+    "backlog",
+    async ({ databaseUrl, workspaceId }) => {
+      apiId = await seedKeys(databaseUrl, { workspaceId, count: KEYS });
+    },
+    ["--ingest", "off"],
+  );
+  const redis = new Redis(stack.redisUrl);
+  const db = new pg.Client({ connectionString: stack.databaseUrl });
+  await db.connect();
+  try {
+    const of = { workspaceId: stack.workspaceId, apiId, keys: KEYS };
+    await fill(redis, of, BACKLOG);
+    const stream = new RedisKeys().events(of.workspaceId);
+    const startedAt = performance.now();
+    const own = await startIngest(stack, ["--events-memory", "4096"]);
+    let [peakMb, added, drainedS] = [0, BACKLOG, 0];
+    for (;;) {
+      await fill(redis, of, NEW_PER_SECOND / 2);
+      added += NEW_PER_SECOND / 2;
+      await new Promise((done) => setTimeout(done, 500));
+      peakMb = Math.max(peakMb, residentMb(own.pid));
+      const seconds = (performance.now() - startedAt) / 1000;
+      const waiting = await redis.xlen(stream);
+      if (drainedS === 0 && waiting <= 10) drainedS = seconds;
+      const text = "select coalesce(sum(count), 0)::bigint as count from verification_counts_month";
+      const counted = Number((await db.query<{ count: string }>(text)).rows[0]?.count);
+      if (drainedS > 0 && counted >= BACKLOG) {
+        const memory = {
+          name: `a backlog of ${BACKLOG} events: peak memory`,
+          unit: "MB" as const,
+          value: peakMb,
+          max: 300,
+        };
+        const detail = `stored after ${drainedS.toFixed(0)} s, in the rollups after ${seconds.toFixed(0)} s, with ${added - BACKLOG} new ones meanwhile`;
+        return [{ ...memory, detail }];
+      }
+      if (seconds > 1800) throw new Error(`after ${seconds} s ${counted} events were counted, ${waiting} entries wait`);
+      if (Math.round(seconds) % 10 === 0) progress(`backlog: ${counted} counted, ${waiting} entries wait`);
+    }
+  } finally {
+    redis.disconnect();
+    await db.end();
+    await stack.close();
+  }
+};
+
+const startIngest = (stack: Stack, args: readonly string[] = []): Promise<Running> =>
+  stack.start(
+    ["cli/main.ts", "ingest", "--host", "127.0.0.1", "--admin-port", "0", ...args],
+    /"adminUrl":"(http:\/\/127\.0\.0\.1:\d+)"/,
+  );
+
+/** Appends events as sidecars do, without asking for room. */
+async function fill(redis: Redis, of: EventsOf, count: number): Promise<void> {
+  const stream = new RedisKeys().events(of.workspaceId);
+  for (let made = 0; made < count; ) {
+    const pipeline = redis.pipeline();
+    for (let entry = 0; entry < 50 && made < count; entry += 1) {
+      const lines = eventLines(of, Math.min(LINES_PER_ENTRY, count - made));
+      pipeline.xadd(stream, "*", "e", lines.join("\n"));
+      made += lines.length;
+    }
+    await pipeline.exec();
+  }
+}
