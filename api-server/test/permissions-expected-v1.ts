@@ -17,6 +17,8 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   // apis
   "v1/apis.createApi": { needs: ["api.*.create_api"] },
   "v1/apis.getApi": { needs: [api("read_api")] },
+  "v1/apis.deleteApi": { needs: [api("delete_api")] },
+  "v1/apis.deleteKeys": { needs: [api("delete_key")] },
 
   // keys
   "v1/keys.verifyKey": { needs: [] },

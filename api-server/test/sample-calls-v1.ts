@@ -88,6 +88,13 @@ export const V1_SAMPLE_CALLS: SampleCalls = {
   // apis
   "v1/apis.createApi": { always: async (things) => ({ body: { name: things.name("api") } }) },
   "v1/apis.getApi": { always: ofApi() },
+  "v1/apis.deleteApi": { always: ofApi() },
+  "v1/apis.deleteKeys": {
+    always: async (things) => {
+      const { apiId } = await things.key();
+      return { body: { apiId }, apiId };
+    },
+  },
 
   // keys
   "v1/keys.verifyKey": {

@@ -1,6 +1,8 @@
 import type { AnyV1Procedure } from "../procedure-v1.ts";
 import { getVerifications } from "./analytics/getVerifications.ts";
 import { createApi } from "./apis/createApi.ts";
+import { deleteApi } from "./apis/deleteApi.ts";
+import { deleteKeys } from "./apis/deleteKeys.ts";
 import { getApi } from "./apis/getApi.ts";
 import { createIdentity } from "./identities/createIdentity.ts";
 import { deleteIdentity } from "./identities/deleteIdentity.ts";
@@ -38,6 +40,8 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
   // apis
   createApi,
   getApi,
+  deleteApi,
+  deleteKeys,
 
   // keys
   verifyKey,

@@ -14,6 +14,18 @@ async function permissionOf(things: Things, slug: string): Promise<string> {
 
 export const V1_NOTICED: Noticed = {
   // apis
+  "v1/apis.deleteApi": {
+    "its keys are unknown": becomes("VALID", "NOT_FOUND", async ({ things, apiId }) => {
+      const { key } = await things.key({ apiId });
+      return { key, body: { apiId } };
+    }),
+  },
+  "v1/apis.deleteKeys": {
+    "its keys are unknown": becomes("VALID", "NOT_FOUND", async ({ things, apiId }) => {
+      const { key } = await things.key({ apiId });
+      return { key, body: { apiId } };
+    }),
+  },
   // keys
   "v1/keys.addPermissions": {
     "the key has it": gains(async () => ({

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { insertKeys, keyRow } from "../../../test/harness/rows.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
 
 let t: TestApp;
@@ -40,5 +41,105 @@ describe("apis.getApi", () => {
       code: "NOT_FOUND",
       message: "There is no API api_none in the workspace.",
     });
+  });
+});
+
+const makeApi = async (): Promise<string> => (await t.data("apis.createApi", { name: "orders" })).apiId;
+const makeKey = (apiId: string, more: object = {}): Promise<{ keyId: string; key: string }> =>
+  t.data("keys.createKey", { apiId, ...more });
+const codeOf = async (key: string): Promise<string> => (await t.data("keys.verifyKey", { key })).code;
+/** By the state of their rows. */
+const keysOf = async (apiId: string) => {
+  const text = `select count(*) filter (where deleted_at is null) as live, count(*) filter (where deleted_at is not null) as marked
+                  from keys where api_id = $1`;
+  return (await t.deps.db.query<{ live: number; marked: number }>(text, [apiId])).rows[0];
+};
+
+describe("apis.deleteApi", () => {
+  test("makes its keys NOT_FOUND in the very next verification, and the API 404", async () => {
+    const apiId = await makeApi();
+    const { key } = await makeKey(apiId);
+    expect(await codeOf(key)).toBe("VALID");
+    expect(await t.data("v1/apis.deleteApi", { apiId })).toEqual({});
+    expect(await codeOf(key)).toBe("NOT_FOUND");
+    expect((await t.call("v1/apis.deleteApi", { apiId })).status).toBe(404);
+    expect((await t.call("apis.getApi", { apiId })).status).toBe(404);
+  });
+
+  test("with delete protection: 412 DELETE_PROTECTED, and nothing changes", async () => {
+    const apiId = await makeApi();
+    await t.deps.db.query("update apis set delete_protection = true where id = $1", [apiId]);
+    const reply = await t.call("v1/apis.deleteApi", { apiId });
+    expect([reply.status, reply.body.error.code]).toEqual([412, "DELETE_PROTECTED"]);
+    expect((await t.call("v1/apis.getApi", { apiId })).status).toBe(200);
+    // That of the keys is another matter.
+    await makeKey(apiId);
+    expect(await t.data("v1/apis.deleteKeys", { apiId })).toEqual({ deletedKeys: 1 });
+  });
+});
+
+describe("apis.deleteKeys", () => {
+  test("marks all live keys, with and without credits, and says so of each; those of another API stay", async () => {
+    const [apiId, other] = [await makeApi(), await makeApi()];
+    const [plain, limited, foreign] = [
+      await makeKey(apiId, { name: "plain" }),
+      await makeKey(apiId, { credits: { remaining: 5 } }),
+      await makeKey(other),
+    ];
+    await codeOf(limited.key);
+    expect(await t.data("v1/apis.deleteKeys", { apiId })).toEqual({ deletedKeys: 2 });
+    expect(await Promise.all([plain, limited, foreign].map(({ key }) => codeOf(key)))).toEqual([
+      "NOT_FOUND",
+      "NOT_FOUND",
+      "VALID",
+    ]);
+    expect(await keysOf(apiId)).toEqual({ live: 0, marked: 2 });
+    const deleted = (await t.audit()).filter(({ event }) => event === "key.delete");
+    const named = deleted.flatMap(({ targets }) => targets.map(({ id }) => id));
+    expect(named).toEqual(expect.arrayContaining([plain.keyId, limited.keyId]));
+    expect(named).not.toContain(foreign.keyId);
+    expect(await t.data("v1/apis.deleteKeys", { apiId })).toEqual({ deletedKeys: 0 });
+  });
+
+  test("permanent removes the rows, and those that were only marked, and counts both", async () => {
+    const apiId = await makeApi();
+    await makeKey(apiId);
+    await t.data("v1/apis.deleteKeys", { apiId });
+    await makeKey(apiId, { credits: { remaining: 5 } });
+    await makeKey(apiId);
+    expect(await t.data("v1/apis.deleteKeys", { apiId, permanent: true })).toEqual({ deletedKeys: 3 });
+    expect(await keysOf(apiId)).toEqual({ live: 0, marked: 0 });
+  });
+
+  test("takes more keys than one transaction does, each once, and a whole number of parts", async () => {
+    for (const [permanent, count] of [
+      [false, 1201],
+      [true, 1000],
+    ] as const) {
+      const api = { workspaceId: t.workspace.id, apiId: await makeApi() };
+      await insertKeys(t.deps.db, api, { to: count });
+      expect(await t.data("v1/apis.deleteKeys", { apiId: api.apiId, permanent })).toEqual({ deletedKeys: count });
+      expect(await keysOf(api.apiId)).toEqual({ live: 0, marked: permanent ? 0 : count });
+      const text = `select count(distinct target ->> 'id') as n
+                      from audit_log a, jsonb_array_elements(a.targets) as target
+                     where a.event = 'key.delete' and target ->> 'id' = any ($1)`;
+      const keyIds = Array.from({ length: count }, (_, n) => keyRow(api, n).id);
+      expect((await t.deps.db.query<{ n: number }>(text, [keyIds])).rows[0]?.n).toBe(count);
+    }
+  });
+
+  test("with a key that a manifest manages: 409 CONFLICT that names it, and no key is deleted", async () => {
+    const apiId = await makeApi();
+    await makeKey(apiId);
+    const { keyId } = await makeKey(apiId);
+    await t.deps.db.query("update keys set manager = 'main/Kind/shop/key' where id = $1", [keyId]);
+    const reply = await t.call("v1/apis.deleteKeys", { apiId });
+    expect([reply.status, reply.body.error.code]).toEqual([409, "CONFLICT"]);
+    expect(reply.body.error.message).toContain(`${keyId} is managed by main/Kind/shop/key`);
+    expect(await keysOf(apiId)).toEqual({ live: 2, marked: 0 });
+  });
+
+  test("an API that is not there is 404", async () => {
+    expect((await t.call("v1/apis.deleteKeys", { apiId: "api_none" })).status).toBe(404);
   });
 });

@@ -1,9 +1,7 @@
 import * as z from "zod";
-import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
-import { MANAGED } from "../../domain/managed/things.ts";
+import { deleteApi as deleteApiOfCall } from "../../domain/apis/delete-api.ts";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { ApiId, Empty } from "../schemas.ts";
 
 const Body = z.strictObject({ apiId: ApiId });
@@ -24,13 +22,8 @@ export const deleteApi = defineProcedure({
 });
 
 async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
-  const { body, caller, deps } = call;
-  const { apiId } = body;
-  const { workspaceId } = caller;
+  const { apiId } = call.body;
   call.require(needed.deleteApi, apiId);
-  await inTransaction(deps, async (tx) => {
-    const api = await lockManaged(tx, MANAGED.api, { workspaceId, which: apiId });
-    await deleteManaged(tx, call, MANAGED.api, api);
-  });
+  await deleteApiOfCall(call, apiId);
   return {};
 }

@@ -1,0 +1,16 @@
+import type { Call } from "../../procedure.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { deleteManaged, lockManaged } from "../managed/changes.ts";
+import { MANAGED } from "../managed/things.ts";
+
+/**
+ * Marks an API as deleted; its keys are live no more. With `Postern-Release` it stays, unmanaged.
+ * @throws PublicError 404, 409 `managed_elsewhere`, 412 `protected_resource`.
+ */
+export async function deleteApi(call: Call<unknown>, apiId: string): Promise<void> {
+  const { workspaceId } = call.caller;
+  await inTransaction(call.deps, async (tx) => {
+    const api = await lockManaged(tx, MANAGED.api, { workspaceId, which: apiId });
+    await deleteManaged(tx, call, MANAGED.api, api);
+  });
+}

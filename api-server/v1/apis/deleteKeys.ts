@@ -1,0 +1,52 @@
+import * as z from "zod";
+import { removeKeysOfApi } from "../../domain/keys/remove-keys-of-api.ts";
+import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { findApi } from "../../store/apis.ts";
+import { ApiId } from "../schemas.ts";
+
+const Body = z.object({
+  apiId: ApiId,
+  permanent: z
+    .boolean()
+    .default(false)
+    .describe(
+      "false: the keys are marked deleted. true: they are removed with everything that belongs to them, and so are those that were only marked before.",
+    ),
+});
+type Body = z.output<typeof Body>;
+
+const Answer = z.object({
+  deletedKeys: z
+    .int()
+    .describe("How many keys were deleted.")
+    .meta({ examples: [3] }),
+});
+
+const needed = { deleteKey: onApi("delete_key") };
+
+export const deleteKeys = defineV1Procedure({
+  path: "apis.deleteKeys",
+  method: "POST",
+  successor: "keys.deleteKey",
+  effect: "change",
+  summary: "Delete all keys of an API",
+  description:
+    "They then verify as NOT_FOUND. The API stays; its delete protection does not matter. Many keys take several transactions: if the call is interrupted, call it again.",
+  permissions: needed,
+  errors: ["api_not_found", "managed_elsewhere"],
+  input: Body,
+  answer: Answer,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+  const { body, caller, deps } = call;
+  const { apiId, permanent } = body;
+  call.require(needed.deleteKey, apiId);
+  const api = await findApi(deps.db, { workspaceId: caller.workspaceId, apiId });
+  if (api === undefined) throw apiNotFound(apiId);
+  return { deletedKeys: await removeKeysOfApi(call, { apiId, permanent, needed: needed.deleteKey }) };
+}
