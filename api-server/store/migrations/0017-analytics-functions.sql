@@ -148,3 +148,12 @@ begin
 exception when invalid_text_representation or untranslatable_character or numeric_value_out_of_range then
   return '';
 end $$;
+
+-- A text as a number. Anything else is an error, as in a cast, which would also take blanks and other notations.
+create function analytics.whole_of(value text) returns bigint
+  language sql immutable strict parallel safe
+  return case when value ~ '^[+-]?[0-9]+$' then analytics.wrapped(value::numeric) else ('not a whole number: ' || left(value, 40))::bigint end;
+create function analytics.float_of(value text) returns double precision
+  language sql immutable strict parallel safe
+  return case when value ~* '^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$|^-?(nan|inf)$' then value::double precision
+              else ('not a number: ' || left(value, 40))::double precision end;

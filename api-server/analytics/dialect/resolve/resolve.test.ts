@@ -5,7 +5,7 @@ import { resolveQuery } from "./resolve.ts";
 import type { ResolvedExpression, ResolvedSelect } from "./resolved.ts";
 import { typeText } from "./types.ts";
 
-const resolved = (text: string) => resolveQuery(parse(text).query);
+const resolved = (text: string) => resolveQuery({ query: parse(text).query, text });
 
 function select(text: string): ResolvedSelect {
   const { body } = resolved(text);

@@ -10,9 +10,12 @@ import { resolveSelect } from "./select.ts";
 import { checkSize } from "./size.ts";
 import { type NamedBody, resolveFrom, type Visible } from "./sources.ts";
 
-/** Resolves names, aliases, positions and types. @throws QueryProblem of kind `invalid_analytics_query`. */
-export function resolveQuery(query: Query): ResolvedQuery {
-  const resolver = new Resolver();
+/**
+ * Resolves names, aliases, positions and types. `text` is what the tree was read from: the answer's columns are named as it was written.
+ * @throws QueryProblem of kind `invalid_analytics_query`.
+ */
+export function resolveQuery({ query, text }: { readonly query: Query; readonly text: string }): ResolvedQuery {
+  const resolver = new Resolver(text);
   const { body, names } = resolver.query(query, { common: new Map(), constants: new Map() });
   return { common: resolver.common, body, names };
 }
@@ -29,7 +32,12 @@ type Definition = () => NamedBody & { readonly index: number };
 
 class Resolver {
   readonly common: ResolvedBody[] = [];
+  readonly #text: string;
   readonly #rawTimes = new RawTimes();
+
+  constructor(text: string) {
+    this.#text = text;
+  }
 
   query(query: Query, around: Around): NamedBody {
     const named = query.kind === "select" ? this.#select(query, around) : this.#set(query, around);
@@ -69,7 +77,7 @@ class Resolver {
       constants: outer.constants,
       windows: new Map(select.windows.map(({ name, window }) => [name.text, window])),
     });
-    return resolveSelect(select, from.source, this.#place(scope, inside));
+    return resolveSelect(select, { from: from.source, place: this.#place(scope, inside), text: this.#text });
   }
 
   /** The condition of a join sees the columns that are joined so far, and no alias. */

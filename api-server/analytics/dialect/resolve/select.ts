@@ -1,5 +1,4 @@
 import type { Expression, NumberLiteral, Order, Select, Span } from "../tree.ts";
-import { comparable } from "./comparison.ts";
 import { checkTruth, type Place, resolveExpression, resolveOrder } from "./expressions.ts";
 import { checkGrouping } from "./grouping.ts";
 import { refusal } from "./refusal.ts";
@@ -18,10 +17,16 @@ interface NamedColumn {
   readonly expression: ResolvedExpression;
 }
 
-/** Resolves a SELECT whose FROM is resolved already. */
-export function resolveSelect(select: Select, from: Source, place: Place): NamedSelect {
+/** What a SELECT is resolved with. Its FROM is resolved already; `text` is the caller's. */
+export interface Surroundings {
+  readonly from: Source;
+  readonly place: Place;
+  readonly text: string;
+}
+
+export function resolveSelect(select: Select, { from, place, text }: Surroundings): NamedSelect {
   const within = (expression: Expression) => resolveExpression(expression, place);
-  const columns = select.columns.flatMap((column) => resolveColumn(column, place));
+  const columns = select.columns.flatMap((column) => resolveColumn(column, place, text));
   const expressions = columns.map(({ expression }) => expression);
   const where = select.where && condition(within(select.where));
   const groupBy = select.groupBy.map((one) => atPosition(one, expressions) ?? within(one));
@@ -49,11 +54,11 @@ export function resolveSelect(select: Select, from: Source, place: Place): Named
   return { body, names: columns.map(({ name }) => name) };
 }
 
-function resolveColumn(column: Expression, place: Place): readonly NamedColumn[] {
+function resolveColumn(column: Expression, place: Place, text: string): readonly NamedColumn[] {
   if (column.kind === "star") return place.scope.star(column);
   const expression = resolveExpression(column, place);
   if (expression.type.name === "Interval") throw refusal("an interval cannot be a column", column.span);
-  return [{ name: writtenName(column, (name) => place.scope.written(name)), expression }];
+  return [{ name: writtenName(column, { nameOf: (name) => place.scope.written(name), text }), expression }];
 }
 
 function condition(expression: ResolvedExpression): ResolvedExpression {
@@ -99,12 +104,29 @@ function fill(
   if (!written) return undefined;
   if (!isDate(of.type) && !isNumeric(of.type)) throw refusal(`WITH FILL cannot fill ${typeText(of.type)}`, span);
   if (of.type.nullable) throw refusal("WITH FILL cannot fill what may be null", span);
-  const bound = (one: Expression | undefined) =>
-    one && comparable([of, resolveExpression(one, place)], { span: one.span, isRawTime: place.isRawTime })[1];
+  const bound = (one: Expression | undefined) => one && fillBound(resolveExpression(one, place), of);
+  const [from, to] = [bound(written.from), bound(written.to)];
+  if (isAfter(descending ? to : from, descending ? from : to)) {
+    throw refusal("FROM of WITH FILL lies behind TO", written.span);
+  }
   const step = written.step && resolveExpression(written.step, place);
   if (step) checkStep(step, { of, descending });
-  return { span: written.span, from: bound(written.from), to: bound(written.to), step };
+  return { span: written.span, from, to, step };
 }
+
+/** Bounds are of the same type as what is filled. */
+function fillBound(bound: ResolvedExpression, of: ResolvedExpression): ResolvedExpression {
+  const fits = isDate(of.type) ? bound.type.name === of.type.name : isNumeric(bound.type);
+  if (!fits) throw refusal(`WITH FILL of ${typeText(of.type)} has no bound of ${typeText(bound.type)}`, bound.span);
+  if (contains(bound, ({ kind }) => NOT_CONSTANT.includes(kind)))
+    throw refusal("a bound of WITH FILL is constant", bound.span);
+  return bound;
+}
+
+const NOT_CONSTANT: readonly ResolvedExpression["kind"][] = ["column", "arrayJoin", "aggregate", "window", "subquery"];
+
+const isAfter = (one: ResolvedExpression | undefined, other: ResolvedExpression | undefined): boolean =>
+  one?.kind === "literal" && other?.kind === "literal" && Number(one.value) > Number(other.value);
 
 function checkStep(
   step: ResolvedExpression,
@@ -116,7 +138,11 @@ function checkStep(
   if (value === 0 || value < 0 !== descending) {
     throw refusal(`a step of WITH FILL is ${descending ? "negative" : "positive"} here`, step.span);
   }
-  if (step.type.name === "Interval" && !isDate(of.type)) throw refusal("a step of numbers is a number", step.span);
+  if (step.type.name !== "Interval") return;
+  if (!isDate(of.type)) throw refusal("a step of numbers is a number", step.span);
+  if (of.type.name === "Date" && !["day", "week", "month", "quarter", "year"].includes(step.type.unit)) {
+    throw refusal("a step of a Date is at least a day", step.span);
+  }
 }
 
 /** A number of rows. */

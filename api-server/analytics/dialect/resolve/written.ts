@@ -5,9 +5,15 @@ import type { Call, Expression, Frame, FrameBound, Name, Order, Window } from ".
  * names are part of the answer, so callers read them.
  */
 
-/** Returns the name; `nameOf` writes a column's. */
-export function writtenName(expression: Expression, nameOf: (name: Name) => string): string {
-  const write = (one: Expression): string => writtenName(one, nameOf);
+export interface Naming {
+  /** Writes a column's name. */
+  readonly nameOf: (name: Name) => string;
+  /** The caller's text, which has the functions in the caller's spelling. */
+  readonly text: string;
+}
+
+export function writtenName(expression: Expression, naming: Naming): string {
+  const write = (one: Expression): string => writtenName(one, naming);
   const apply = (name: string, ...args: readonly Expression[]) => `${name}(${args.map(write).join(", ")})`;
   switch (expression.kind) {
     case "string":
@@ -17,11 +23,11 @@ export function writtenName(expression: Expression, nameOf: (name: Name) => stri
     case "named":
       return expression.value === "null" ? "NULL" : expression.value;
     case "name":
-      return nameOf(expression);
+      return naming.nameOf(expression);
     case "star":
       return "*";
     case "call":
-      return callText(expression, write);
+      return callText(expression, write, naming.text);
     case "unary":
       if (expression.operator === "not") return apply("not", expression.operand);
       return expression.operand.kind === "number"
@@ -131,10 +137,12 @@ const ESCAPES: Readonly<Record<string, string>> = {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what ClickHouse escapes
 const quoted = (text: string): string => `'${text.replace(/[\\'\n\t\r\x08\f\0]/g, (one) => ESCAPES[one] ?? one)}'`;
 
-function callText(call: Call, write: (one: Expression) => string): string {
+function callText(call: Call, write: (one: Expression) => string, text: string): string {
   const { name, parameters, distinct, filter, over } = call;
   const args = call.arguments.filter(({ kind }) => kind !== "star");
-  const base = name.text.toLowerCase() === "trim" ? "trimBoth" : name.text;
+  const spelling = text.slice(name.span.start, name.span.end);
+  const spelled = spelling.toLowerCase() === name.text.toLowerCase() ? spelling : name.text;
+  const base = name.text.toLowerCase() === "trim" ? "trimBoth" : spelled;
   const full = `${base}${distinct ? "Distinct" : ""}${filter ? "If" : ""}`;
   const levels = parameters ? `(${parameters.map(write).join(", ")})` : "";
   const called = `${full}${levels}(${[...args, ...(filter ? [filter] : [])].map(write).join(", ")})`;

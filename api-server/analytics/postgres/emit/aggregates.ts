@@ -44,8 +44,9 @@ const count: Write = (call, writer) => {
   if (operands.length > 1 && operands.some(({ type }) => type.nullable)) {
     throw unsupported("distinct counts of several values are supported when none can be null", call.span);
   }
-  const values = operands.map((operand) => writer.value(operand));
+  // A parameter that is named and not used is an error of Postgres.
   if (!call.distinct && operands.every(({ type }) => !type.nullable)) return applied("count", "*", call, writer);
+  const values = operands.map((operand) => writer.value(operand));
   refuseOverWindow(call, call.distinct);
   return applied("count", values.length > 1 ? `(${values.join(", ")})` : values.join(), call, writer);
 };

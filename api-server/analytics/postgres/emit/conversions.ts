@@ -32,18 +32,16 @@ function wholeSql(expression: ResolvedExpression, writer: Writer): string {
   const value = writer.value(expression);
   const { type } = expression;
   if (type.name === "Float64") return `analytics.to_int64(${value})`;
-  if (type.name === "String") return digitsSql(value);
   if (type.name === "Bool") return `${value}::int::bigint`;
+  if (type.name === "String") return `analytics.whole_of(${value})`;
   if (type.name === "Date") return `(${value} - date '1970-01-01')::bigint`;
   if (isDate(type)) return secondsSql(expression, writer);
   return type.name === "Nothing" ? "null::bigint" : value;
 }
 
-/** Digits alone. Postgres also takes blanks around them, other bases and underscores; '' is no number to it either. */
-const digitsSql = (text: string): string => `(case when ${text} !~ '^[+-]?[0-9]+$' then '' else ${text} end)::bigint`;
-
 export function floatSql(expression: ResolvedExpression, writer: Writer): string {
   if (expression.type.name === "DateTime64") return `extract(epoch from ${writer.value(expression)})::double precision`;
+  if (expression.type.name === "String") return `analytics.float_of(${writer.value(expression)})`;
   if (isDate(expression.type)) return `${wholeSql(expression, writer)}::double precision`;
   return widened(expression, { name: "Float64", nullable: false }, writer);
 }

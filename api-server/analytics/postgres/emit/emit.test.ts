@@ -238,3 +238,150 @@ describe("order", () => {
     expect(await values("select distinct tokens from ratelimits_v1 order by -tokens")).toEqual([5, 4, 3]);
   });
 });
+
+describe("WITH FILL", () => {
+  const DAYS = "select time, sum(count) as n from key_verifications_per_day_v1 group by time order by time";
+  const day = (date: number, n: number) => [`2042-06-0${date}T00:00:00Z`, n];
+
+  test("adds the days between the rows", async () => {
+    expect(await usage.values(`${DAYS} with fill`)).toEqual([day(1, 1), day(2, 2), day(3, 0), day(4, 0), day(5, 4)]);
+  });
+
+  test("TO is exclusive, and rows outside stay", async () => {
+    const text = `${DAYS} with fill from toDate('2042-06-02') to toDate('2042-06-04')`;
+    expect(await usage.values(text)).toEqual([day(1, 1), day(2, 2), day(3, 0), day(5, 4)]);
+  });
+
+  test("goes downwards, and keeps rows that are off the step", async () => {
+    const text = "select tokens from ratelimits_v1 order by tokens desc with fill from 8 to 0 step -3";
+    expect((await usage.values(text)).flat()).toEqual([8, 5, 4, 3, 2]);
+  });
+
+  test("works without rows, has defaults in other columns, and comes before LIMIT", async () => {
+    const none = `select toStartOfMonth(time) as m, groupArray(key_id), count() > 0 from key_verifications_per_day_v1
+                   where count > 5000 group by m order by m with fill from toDate('2042-01-31') to toDate('2042-05-01') step interval 1 month limit 2`;
+    expect(await usage.values(none)).toEqual([
+      ["2042-01-31T00:00:00Z", [], 0],
+      ["2042-02-28T00:00:00Z", [], 0],
+    ]);
+  });
+
+  test("fills each part by itself, where something is ordered by before", async () => {
+    const text = `select key_id, time, count from key_verifications_per_day_v1 order by key_id, time with fill to toDate('2042-06-04')`;
+    expect(await usage.values(text)).toEqual([
+      ["key_a", ...day(1, 1)],
+      ["key_a", ...day(2, 0)],
+      ["key_a", ...day(3, 0)],
+      ["key_a", ...day(5, 4)],
+      ["key_b", ...day(2, 2)],
+      ["key_b", ...day(3, 0)],
+    ]);
+  });
+
+  test("is part of a subquery, and of DISTINCT rows", async () => {
+    expect(await usage.values(`select count(), sum(n) from (${DAYS} with fill)`)).toEqual([[5, 7]]);
+    expect(
+      (await usage.values("select distinct tokens from ratelimits_v1 order by tokens with fill to 7")).flat(),
+    ).toEqual([3, 4, 5, 6]);
+  });
+});
+
+describe("joins", () => {
+  const pairs = (type: string) =>
+    usage.values(`select a.key_id, a.n, b.key_id, b.n from (select key_id, sum(count) as n from key_verifications_per_day_v1 where key_id = 'key_a' group by key_id) a
+      ${type} join (select key_id, sum(count) as n from key_verifications_per_hour_v1 where key_id = 'key_b' group by key_id) b on a.key_id = b.key_id order by a.key_id`);
+
+  test("fill the empty side with defaults", async () => {
+    expect(await pairs("left")).toEqual([["key_a", 5, "", 0]]);
+    expect(await pairs("right")).toEqual([["", 0, "key_b", 2]]);
+    expect(await pairs("full")).toEqual([
+      ["", 0, "key_b", 2],
+      ["key_a", 5, "", 0],
+    ]);
+    expect(await pairs("inner")).toEqual([]);
+  });
+
+  test("USING has one column", async () => {
+    const text = `select key_id, n, m from (select key_id, count() as n from key_verifications_per_day_v1 group by key_id) a
+      full join (select 'other' as key_id, 7 as m from ratelimits_v1 limit 1) b using (key_id) order by key_id`;
+    expect(await usage.values(text)).toEqual([
+      ["key_a", 2, 0],
+      ["key_b", 1, 0],
+      ["other", 0, 7],
+    ]);
+  });
+});
+
+describe("sets and CTEs", () => {
+  const values = async (text: string) => (await usage.values(text)).map((row) => row[0]).sort();
+  const KEYS = "select key_id from key_verifications_per_day_v1";
+
+  test("EXCEPT takes away as many rows as the other side has", async () => {
+    expect(await values(`${KEYS} except select 'key_a' from ratelimits_v1 limit 1`)).toEqual(["key_a", "key_b"]);
+    expect(await values(`${KEYS} except distinct select 'key_b' from ratelimits_v1`)).toEqual(["key_a"]);
+    expect(await values(`${KEYS} union distinct select 'key_b' from ratelimits_v1`)).toEqual(["key_a", "key_b"]);
+  });
+
+  test("a UNION has the type that holds both sides", async () => {
+    expect(await values("select 1 from ratelimits_v1 limit 1 union all select 1.5 from ratelimits_v1 limit 1")).toEqual(
+      [1, 1.5],
+    );
+  });
+
+  test("a CTE is read twice", async () => {
+    const text = `with days as (select key_id, sum(count) as n from key_verifications_per_day_v1 group by key_id)
+      select a.n + b.n from days a join days b on a.key_id = b.key_id order by 1`;
+    expect((await usage.values(text)).flat()).toEqual([4, 10]);
+  });
+
+  test("IN asks a subquery, in which null is no member", async () => {
+    expect(
+      await values(
+        "select tokens from ratelimits_v1 where tokens in (select count + 1 from key_verifications_per_day_v1)",
+      ),
+    ).toEqual([3, 5]);
+    const withNull = "select if(count = 1, null, count) from key_verifications_per_day_v1";
+    expect(await values(`select tokens from ratelimits_v1 where tokens not in (${withNull})`)).toEqual([3, 5]);
+  });
+});
+
+test("windows have frames, and beyond the partition a default", async () => {
+  const text = `select tokens, lag(tokens) over w, lead(tokens, 1, 9) over w, row_number() over w, sum(tokens) over (order by tokens rows between 1 preceding and current row),
+      max(tokens) over (order by tokens rows between unbounded preceding and 1 preceding), first_value(identifier) over w, avg(tokens) over ()
+    from ratelimits_v1 window w as (order by tokens) order by tokens`;
+  expect(await usage.values(text)).toEqual([
+    [3, 0, 4, 1, 3, 0, "alice", 4],
+    [4, 3, 5, 2, 7, 3, "alice", 4],
+    [5, 4, 9, 3, 9, 4, "alice", 4],
+  ]);
+});
+
+describe("what Postgres cannot answer with the same numbers", () => {
+  test.each([
+    "1.5 % 2",
+    "18446744073709551615",
+    "identifier ilike 'É'",
+    "'a' like identifier",
+    "groupArray(['a'])",
+    "quantile(0.5)(now())",
+    "toString(['a'])",
+    "now() + interval 1 nanosecond",
+    "formatDateTime(now(), '%z')",
+    "toDateTime64(now(), 6)",
+    "uniq(tokens) over ()",
+    "'a\\0b'",
+  ])("%s is refused with its place", async (expression) => {
+    await expect(usage.rows(`select ${expression} from ratelimits_v1`)).rejects.toMatchObject({
+      name: "QueryProblem",
+      kind: "invalid_analytics_query",
+      span: { start: expect.any(Number) },
+    });
+  });
+
+  test("a text that is no number is an error of the query", async () => {
+    await expect(usage.rows("select toInt64(identifier) from ratelimits_v1")).rejects.toMatchObject({
+      reason: "query",
+    });
+    expect(await answerTo("toInt64(toString(tokens)) + toFloat64(toString(latency))")).toBe(4.5);
+  });
+});

@@ -3,6 +3,7 @@ import type { ResolvedBody, ResolvedExpression, ResolvedSelect } from "../../dia
 import type { Type } from "../../dialect/resolve/types.ts";
 import { widened } from "./conversions.ts";
 import { type Names, truthSql, valueSql } from "./expression.ts";
+import { filledSql, hasFill, keyName } from "./fill.ts";
 import { type FromWriter, fromSql, type WrittenFrom } from "./from.ts";
 import { mayBeNaN } from "./nan.ts";
 import { orderSql } from "./order.ts";
@@ -43,19 +44,30 @@ function selectSql(select: ResolvedSelect, types: readonly Type[], statement: St
   );
   const filters = select.aggregated ? [select.where] : [select.where, select.having];
   const where = filters.flatMap((filter) => (filter ? [writer.truth(filter)] : []));
+  const fills = hasFill(select);
+  const keys = fills && !select.distinct ? keyColumns(select, writer) : [];
   const parts = [
-    `select ${select.distinct ? "distinct " : ""}${columns.join(", ")}`,
+    `select ${select.distinct ? "distinct " : ""}${[...columns, ...keys].join(", ")}`,
     `from ${from.sql}${arrayJoinsSql(select, writer)}`,
     ...(where.length > 0 ? [`where ${where.join(" and ")}`] : []),
     ...(select.groupBy.length > 0 ? [`group by ${select.groupBy.map((key) => writer.value(key)).join(", ")}`] : []),
     ...(select.aggregated && select.having ? [`having ${writer.truth(select.having)}`] : []),
   ];
   const rows = rowsSql(select, statement.parameters);
-  if (!inner) return [...parts, ...orderClause(select, writer), ...rows].join(" ");
+  if (!inner && !fills) return [...parts, ...orderClause(select, writer), ...rows].join(" ");
+  if (fills && !select.distinct)
+    return [filledSql({ select, types, rows: parts.join(" ") }, writer), ...rows].join(" ");
   const outer = writerOf(statement, NO_NAMES, false, outputsOf(select));
-  const outputs = select.columns.map((_, index) => `d.c${index + 1}`).join(", ");
-  return [`select ${outputs} from (${parts.join(" ")}) as d`, ...orderClause(select, outer), ...rows].join(" ");
+  const outputs = select.columns.map((_, index) => `d.c${index + 1}`);
+  const distinct = `from (${parts.join(" ")}) as d`;
+  if (!fills) return [`select ${outputs.join(", ")} ${distinct}`, ...orderClause(select, outer), ...rows].join(" ");
+  const keyed = `select ${[...outputs, ...keyColumns(select, outer)].join(", ")} ${distinct}`;
+  return [filledSql({ select, types, rows: keyed }, outer), ...rows].join(" ");
 }
+
+/** What rows are ordered by, as columns of their own. */
+const keyColumns = ({ orderBy }: ResolvedSelect, writer: Writer): readonly string[] =>
+  orderBy.map(({ expression }, index) => `${writer.value(expression)} as ${keyName(index)}`);
 
 const orderClause = ({ orderBy }: ResolvedSelect, writer: Writer): readonly string[] =>
   orderBy.length > 0 ? [`order by ${orderBy.map((one) => orderSql(one, writer)).join(", ")}`] : [];

@@ -1,0 +1,116 @@
+import { Identities } from "../../dialect/resolve/identity.ts";
+import type { ResolvedFill, ResolvedOrder, ResolvedSelect } from "../../dialect/resolve/resolved.ts";
+import type { Type } from "../../dialect/resolve/types.ts";
+import { isDate, isInteger, typeText } from "../../dialect/resolve/types.ts";
+import { mayBeNaN } from "./nan.ts";
+import { defaultOf, typeName } from "./type-names.ts";
+import { unsupported } from "./unsupported.ts";
+import type { Writer } from "./writer.ts";
+
+/*
+ * WITH FILL. The rows stay, and for each step from FROM (or the first row) up to TO (or the last row) that no row has, one is added with the
+ * defaults in its other columns. Columns that are ordered by before the filled one divide the rows: each part is filled by itself.
+ *
+ * `b` are the rows, with their columns c1, c2, … and what they are ordered by as k1, k2, …; `g` the parts, and `s` the steps of each.
+ */
+
+export interface Filled {
+  readonly select: ResolvedSelect;
+  readonly types: readonly Type[];
+  /** The SELECT of the rows, with c1, … and k1, …. */
+  readonly rows: string;
+}
+
+export const hasFill = ({ orderBy }: ResolvedSelect): boolean => orderBy.some(({ fill }) => fill !== undefined);
+
+/** The name of what rows are ordered by at a place. */
+export const keyName = (place: number): string => `k${place + 1}`;
+
+/** A SELECT of the rows and the filled ones, in order. */
+export function filledSql({ select, types, rows }: Filled, writer: Writer): string {
+  const { orderBy, columns } = select;
+  const at = orderBy.findIndex(({ fill }) => fill !== undefined);
+  const order = orderBy[at];
+  if (!order?.fill) throw new TypeError("nothing is filled");
+  if (orderBy.filter(({ fill }) => fill).length > 1) throw unsupported("one WITH FILL is supported", order.fill.span);
+  const wrong = orderBy.find(({ expression }) => mayBeNaN(expression));
+  if (wrong) throw unsupported("WITH FILL beside floats that can be NaN is not supported", wrong.expression.span);
+  const steps = stepsOf(order, order.fill, writer);
+  const outputs = columns.map((_, index) => `c${index + 1}`);
+  const keys = orderBy.map((_, index) => keyName(index));
+  const added = [...addedColumns({ select, types, at, value: steps.value }), ...addedKeys(orderBy, at, steps.value)];
+  const same = keys.slice(0, at).map((key) => ` and b.${key} is not distinct from g.${key}`);
+  return [
+    `select ${outputs.map((name) => `u.${name}`).join(", ")} from (with b as materialized (${rows})`,
+    `select ${[...outputs, ...keys].map((name) => `b.${name}`).join(", ")} from b`,
+    `union all select ${added.join(", ")} from (${partsSql(keys.slice(0, at), keyName(at))}) as g`,
+    `cross join lateral ${steps.series} as s(k) where ${steps.before}`,
+    `and not exists (select from b where b.${keyName(at)} = ${steps.value}${same.join("")})) as u`,
+    `order by ${orderBy.map((one, index) => directed(`u.${keyName(index)}`, one)).join(", ")}`,
+  ].join(" ");
+}
+
+const directed = (key: string, { descending, nullsFirst }: ResolvedOrder): string =>
+  `${key} ${descending ? "desc" : "asc"} nulls ${nullsFirst ? "first" : "last"}`;
+
+const partsSql = (prefix: readonly string[], filled: string): string => {
+  const keys = prefix.map((key) => `b.${key}`).join(", ");
+  const bounds = `min(b.${filled}) as least, max(b.${filled}) as greatest`;
+  return keys === "" ? `select ${bounds} from b` : `select ${keys}, ${bounds} from b group by ${keys}`;
+};
+
+interface Steps {
+  readonly series: string;
+  /** A step as a value of the filled expression. */
+  readonly value: string;
+  /** Leaves out what is not before the end. */
+  readonly before: string;
+}
+
+function stepsOf({ expression, descending }: ResolvedOrder, fill: ResolvedFill, writer: Writer): Steps {
+  const { type } = expression;
+  const [first, last] = descending ? ["g.greatest", "g.least"] : ["g.least", "g.greatest"];
+  const from = fill.from ? writer.as(fill.from, type) : first;
+  const to = fill.to ? writer.as(fill.to, type) : last;
+  const sign = descending ? ">" : "<";
+  if (isInteger(type)) {
+    const step = fill.step ? writer.value(fill.step) : writer.parameters.bigint(descending ? -1n : 1n);
+    return { series: `generate_series(${from}, ${to}, ${step})`, value: "s.k", before: `s.k ${sign} ${to}` };
+  }
+  if (!isDate(type)) throw unsupported(`WITH FILL of ${typeText(type)} is not supported`, expression.span);
+  const unit = `interval '1 ${type.name === "Date" ? "day" : "second"}'`;
+  const step =
+    fill.step?.type.name === "Interval"
+      ? writer.value(fill.step)
+      : `${fill.step ? writer.value(fill.step) : descending ? "-1" : "1"} * ${unit}`;
+  return {
+    series: `generate_series(${from}::timestamp, ${to}::timestamp, ${step})`,
+    value: type.name === "Date" ? "s.k::date" : "s.k",
+    before: `s.k ${sign} ${to}`,
+  };
+}
+
+/** In an added row a column is the step or the part's own value where it is what rows are ordered by, and otherwise its type's default. */
+function addedColumns({
+  select: { columns, orderBy },
+  types,
+  at,
+  value,
+}: Pick<Filled, "select" | "types"> & { readonly at: number; readonly value: string }): string[] {
+  const identities = new Identities();
+  const keys = orderBy.slice(0, at + 1).map(({ expression }) => identities.of(expression));
+  return columns.map((column, index) => {
+    const type = types[index] ?? column.type;
+    const key = keys.indexOf(identities.of(column));
+    if (key === -1) return missing(type);
+    return `${key === at ? value : `g.${keyName(key)}`}::${typeName(type)}`;
+  });
+}
+
+function addedKeys(orderBy: readonly ResolvedOrder[], at: number, value: string): string[] {
+  return orderBy.map(({ expression }, index) =>
+    index === at ? value : index < at ? `g.${keyName(index)}` : missing(expression.type),
+  );
+}
+
+const missing = (type: Type): string => (type.nullable ? `null::${typeName(type)}` : defaultOf(type));
