@@ -28,9 +28,19 @@ afterAll(async () => {
 async function engineTree(text: string): Promise<string> {
   const statement = text.replace(/[\s;]+$/, "");
   try {
-    const result = await client.query({ query: `EXPLAIN AST ${statement}`, format: "TabSeparatedRaw" });
+    const tree = await client.query({ query: `EXPLAIN AST ${statement}`, format: "TabSeparatedRaw" });
+    // Has what the tree's lines leave out, such as DESC, DISTINCT and the kinds of joins. Parentheses are the caller's.
+    const formatted = await client.query({
+      query: "SELECT formatQuerySingleLine({statement:String})",
+      query_params: { statement },
+      format: "TabSeparatedRaw",
+    });
     // A type is text to the engine, blanks included.
-    return (await result.text()).replaceAll(", ", ",");
+    const text = (await formatted.text())
+      .replace(/[()`]/g, "")
+      .replaceAll("EXCEPT ALL", "EXCEPT")
+      .replaceAll(" CROSS JOIN ", ", ");
+    return `${await tree.text()}${text}`.replaceAll(", ", ",");
   } catch (error) {
     return `refused: ${error instanceof Error ? error.message : error}`;
   }

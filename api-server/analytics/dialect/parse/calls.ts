@@ -10,6 +10,7 @@ export function readCall(grammar: Grammar, name: Identifier): Call {
   let parameters: readonly Expression[] | undefined;
   if (cursor.isSign("(")) {
     if (read.distinct) throw cursor.problem("DISTINCT stands in the second pair of parentheses");
+    if (cursor.isSign(")", 1)) throw cursor.problem("the second pair of parentheses is empty");
     parameters = read.values;
     read = readArguments(grammar, name);
   }
