@@ -6,6 +6,7 @@ import type { PodReports } from "../edge/pods/contract.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import type { Rarely } from "../edge/rarely.ts";
 import type { AnalyticsStore } from "./analytics/contract.ts";
+import type { QueryMetrics } from "./analytics/query-metrics.ts";
 import type { CreditService } from "./credits/service.ts";
 import type { KeyHomes } from "./key-homes.ts";
 import type { KeyVault } from "./key-vault.ts";
@@ -22,7 +23,8 @@ export interface Deps {
   readonly events: LineSink;
   readonly pods: PodReports;
   /** What is asked about usage. */
-  readonly analytics: Pick<AnalyticsStore, "countVerifications">;
+  readonly analytics: Pick<AnalyticsStore, "kind" | "query" | "countVerifications">;
+  readonly queryMetrics: QueryMetrics;
   /** undefined without encryption keys: then no key is recoverable. */
   readonly keyVault: KeyVault | undefined;
   readonly log: Logger;

@@ -12,7 +12,8 @@ import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
 import { Rarely } from "../edge/rarely.ts";
-import { PostgresAnalytics } from "./analytics/postgres/store.ts";
+import { openPostgresAnalytics } from "./analytics/postgres/open.ts";
+import { QueryMetrics } from "./analytics/query-metrics.ts";
 import { buildApp } from "./app.ts";
 import { atMost } from "./at-most.ts";
 import { startBackgroundWork } from "./background-work.ts";
@@ -113,6 +114,7 @@ interface Running {
   /** Before the server closes: lets clients leave their kept connections. */
   drainRequests?: () => Promise<void>;
   loops: Closeable[];
+  analytics?: Closeable;
   projection?: Projection;
   counters?: EdgeCounters;
   /** Writes what is left when no new requests arrive. */
@@ -144,7 +146,8 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
 
   const nowMs = Date.now;
   const credits = createCreditService({ db, store: edge.credits, nowMs, log });
-  const analytics = new PostgresAnalytics({ db, nowMs, log, metrics });
+  const analytics = openPostgresAnalytics({ databaseUrl: config.databaseUrl, db, nowMs, log, metrics });
+  running.analytics = analytics;
   let url = "";
   const deps: Deps = {
     db,
@@ -156,6 +159,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     events: edge.sink,
     pods: edge.pods,
     analytics,
+    queryMetrics: new QueryMetrics(metrics),
     keyVault: config.encryptionKeys && createKeyVault(config.encryptionKeys, { randomBytes }),
     log,
     rarely: new Rarely(),
@@ -231,12 +235,12 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
  */
 async function stop(running: Running): Promise<void> {
   running.isStopping = true;
-  const { app, drainRequests, loops, drain, projection, counters, db } = running;
+  const { app, drainRequests, loops, drain, analytics, projection, counters, db } = running;
   await drainRequests?.();
   await atMost(1500, app?.close());
   app?.server.closeAllConnections();
   await atMost(1500, Promise.all(loops.map((loop) => loop.close())));
   await atMost(1000, drain?.());
-  await atMost(100, Promise.all([projection?.close(), counters?.close()]));
+  await atMost(100, Promise.all([projection?.close(), counters?.close(), analytics?.close()]));
   await atMost(300, db.end());
 }

@@ -10,7 +10,8 @@ import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
 import { Rarely } from "../../edge/rarely.ts";
 import { createTestDatabase } from "../../test/harness/postgres.ts";
-import { PostgresAnalytics } from "../analytics/postgres/store.ts";
+import { openPostgresAnalytics } from "../analytics/postgres/open.ts";
+import { QueryMetrics } from "../analytics/query-metrics.ts";
 import { type AppOptions, buildApp } from "../app.ts";
 import { createCreditService } from "../credits/postgres-credits.ts";
 import type { Deps } from "../deps.ts";
@@ -115,7 +116,8 @@ export async function buildTestApp(
   await beat();
   const heart = setInterval(() => void beat(), HEARTBEAT_MS);
 
-  const analytics = new PostgresAnalytics({ db, nowMs, log, metrics: new Registry() });
+  const metrics = options.metrics ?? new Registry();
+  const analytics = openPostgresAnalytics({ databaseUrl: database.url, db, nowMs, log, metrics });
   const base: Deps = {
     db,
     projection,
@@ -126,6 +128,7 @@ export async function buildTestApp(
     events: edge.sink,
     pods: edge.pods,
     analytics,
+    queryMetrics: new QueryMetrics(metrics),
     keyVault: createKeyVault([{ id: "test", secret: randomBytes(32) }], { randomBytes }),
     log,
     rarely: new Rarely(),
@@ -214,6 +217,7 @@ export async function buildTestApp(
     await app.close();
     await projection.close();
     await edge.close();
+    await analytics.close();
     await db.end();
     await database.drop();
   }

@@ -19,6 +19,8 @@ export interface Expected {
    * finds nothing, as if the key did not exist.
    */
   readonly hidesIds?: true;
+  /** A permission for another object alone is enough for the call, which then shows nothing. */
+  readonly narrows?: true;
   /** Who holds the permission for nothing at all is refused before anything is read: that refusal names no id either. */
   readonly strangersLearnNoId?: true;
   /** Of `needs` and `also`: those whose absence v1 reports as 403 UNAUTHORIZED (api-v1.md section 4). */
@@ -113,6 +115,9 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
     needs: [rbac("add_permission_to_role"), rbac("remove_permission_from_role")],
     also: { newSlug: [rbac("create_permission")] },
   },
+
+  "analytics.getVerifications": { needs: [api("read_analytics")], narrows: true, strangersLearnNoId: true },
+  "analytics.getRatelimits": { needs: [namespace("read_analytics")], narrows: true, strangersLearnNoId: true },
 
   "policies.setPolicy": { needs: [api("update_api")], lookedUpFirst: ["apiId", "policy.apiId"] },
   "policies.getPolicy": { needs: [api("read_api")], lookedUpFirst: ["policyId", "apiId"] },

@@ -67,7 +67,8 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
   });
 
   test.each(Object.entries(sampleCallsOf(path)))("asks for exactly that: %s", async (circumstance, makeCall) => {
-    const { needs, also, hidesIds = false, strangersLearnNoId = false, refusedAsUnauthorized } = expected as Expected;
+    const { needs, also, hidesIds = false, narrows = false, strangersLearnNoId = false } = expected as Expected;
+    const { refusedAsUnauthorized } = expected as Expected;
     const needed = [...needs, ...(also?.[circumstance] ?? [])];
     const things = await emptyWorkspace();
     const { workspaceId } = things;
@@ -84,6 +85,10 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
         const refused = await tryWith(held);
         if (hidesIds && held.includes(forOther)) {
           expect(refused.body.data).toEqual({ valid: false, code: "NOT_FOUND" });
+          continue;
+        }
+        if (narrows && held.includes(forOther)) {
+          expect([refused.status, refused.body.data]).toEqual([200, []]);
           continue;
         }
         const code = refusedAsUnauthorized?.includes(missing) ? refusals.unauthorized : refusals.forbidden;

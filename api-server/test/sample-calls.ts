@@ -222,6 +222,19 @@ export const SAMPLE_CALLS: SampleCalls = {
     newSlug: async (things) => ({ body: { roleId: (await things.role()).roleId, ...newSlugs(things) } }),
   },
 
+  "analytics.getVerifications": {
+    always: async (things) => ({
+      body: { query: "SELECT key_id, count() AS n FROM key_verifications_v1 GROUP BY key_id" },
+      apiId: await things.api(),
+    }),
+  },
+  "analytics.getRatelimits": {
+    always: async (things) => ({
+      body: { query: "SELECT identifier, count() AS n FROM ratelimits_v1 GROUP BY identifier" },
+      namespaceId: (await things.namespace()).namespaceId,
+    }),
+  },
+
   "policies.setPolicy": {
     always: async (things) => {
       const apiId = await things.api();

@@ -1,4 +1,6 @@
 import type { AnyProcedure } from "../procedure.ts";
+import { getRatelimits } from "./analytics/getRatelimits.ts";
+import { getVerifications } from "./analytics/getVerifications.ts";
 import { createApi } from "./apis/createApi.ts";
 import { deleteApi } from "./apis/deleteApi.ts";
 import { getApi } from "./apis/getApi.ts";
@@ -100,6 +102,8 @@ export const procedures: readonly AnyProcedure[] = [
   updateRole,
   deleteRole,
   setRolePermissions,
+  getVerifications,
+  getRatelimits,
   setPolicy,
   getPolicy,
   listPolicies,

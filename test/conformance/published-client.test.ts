@@ -28,7 +28,6 @@ afterAll(() => server.close());
 
 /** Services of the client that are not part of the interface that Postern serves, and why. */
 const OUTSIDE: Readonly<Record<string, string>> = {
-  analytics: "usage analytics are served by a later version",
   apps: "running apps is another product",
   deployments: "running apps is another product",
   domains: "running apps is another product",

@@ -1,5 +1,6 @@
 import { type ErrorKind, PublicError } from "../../../core/errors.ts";
 import type { QueryRefused } from "../../analytics/contract.ts";
+import { explainProblem, type QueryProblem } from "../../analytics/dialect/problem.ts";
 
 /** What a query can be answered with instead of rows, in the order in which it is checked (api-v2.md section 18). */
 export const QUERY_ERRORS: readonly ErrorKind[] = [
@@ -33,4 +34,10 @@ export function refusedByStore(refused: QueryRefused): PublicError {
     });
   }
   return new PublicError(KINDS[reason], message, { cause: refused });
+}
+
+/** The error for a query that its text refuses. `text` is the caller's query. */
+export function refusedByRule(problem: QueryProblem, text: string): PublicError {
+  const message = explainProblem(problem, text);
+  return new PublicError(problem.kind, message, { errors: [{ location: "body.query", message }], cause: problem });
 }

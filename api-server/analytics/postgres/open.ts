@@ -1,0 +1,22 @@
+import type { AnalyticsStore } from "../contract.ts";
+import { openPostgresReader } from "./run.ts";
+import { PostgresAnalytics, type PostgresAnalyticsOptions } from "./store.ts";
+
+/** Opens usage in the database of everything else; queries of callers have connections of their own. Connects on first use. */
+export function openPostgresAnalytics(
+  options: PostgresAnalyticsOptions & { readonly databaseUrl: string },
+): AnalyticsStore {
+  const store = new PostgresAnalytics(options);
+  const reader = openPostgresReader(options);
+  return {
+    kind: store.kind,
+    ingest: (portion, nowMs) => store.ingest(portion, nowMs),
+    rollUp: (how) => store.rollUp(how),
+    maintain: (nowMs) => store.maintain(nowMs),
+    countVerifications: (question) => store.countVerifications(question),
+    query: (query, run) => reader.query(query, run),
+    close: async () => {
+      await Promise.all([store.close(), reader.close()]);
+    },
+  };
+}

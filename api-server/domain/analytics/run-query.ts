@@ -1,0 +1,98 @@
+import { performance } from "node:perf_hooks";
+import { PublicError } from "../../../core/errors.ts";
+import {
+  type AnalyticsStore,
+  type QueryAnswer,
+  type QueryLimits,
+  QueryRefused,
+  type QueryScope,
+  type StoreQuery,
+} from "../../analytics/contract.ts";
+import { readQuery } from "../../analytics/dialect/check.ts";
+import { QueryProblem } from "../../analytics/dialect/problem.ts";
+import { resolveQuery } from "../../analytics/dialect/resolve/resolve.ts";
+import type { ResolvedQuery } from "../../analytics/dialect/resolve/resolved.ts";
+import { emitForPostgres } from "../../analytics/postgres/emit/emit.ts";
+import type { AnalyticsOf } from "../../analytics/tables.ts";
+import type { Deps } from "../../deps.ts";
+import { chargeQuery, chargeRunTime } from "./quota.ts";
+import { refusedByRule, refusedByStore } from "./refusals.ts";
+import { visibleFrom } from "./settings.ts";
+import { settingsForReading } from "./verification-counts.ts";
+
+export interface AskedQuery {
+  readonly workspaceId: string;
+  readonly of: AnalyticsOf;
+  /** The caller's text. */
+  readonly text: string;
+  /** Looks up the key spaces or namespaces that the root key may read; undefined stands for all. */
+  readonly within: () => Promise<readonly string[] | undefined>;
+}
+
+/**
+ * Runs a caller's query. A query that its rules refuse does not count against the quota.
+ * @throws PublicError of one of `QUERY_ERRORS`.
+ */
+export async function runQuery(deps: Deps, asked: AskedQuery): Promise<QueryAnswer> {
+  try {
+    const answer = await run(deps, asked);
+    deps.queryMetrics.ended("answered");
+    return answer;
+  } catch (error) {
+    deps.queryMetrics.ended(error instanceof PublicError ? error.kind : "unexpected_error");
+    throw error;
+  }
+}
+
+async function run(deps: Deps, { workspaceId, of, text, within }: AskedQuery): Promise<QueryAnswer> {
+  const { retention, limits } = await settingsForReading(deps, workspaceId);
+  const nowMs = deps.nowMs();
+  const clock = { nowMs, visibleFrom: visibleFrom(retention, of, nowMs) };
+  const query = translate(deps.analytics.kind, text, { of, rowsMax: limits.rowsMax, ...clock });
+  const scope = { workspaceId, within: await within(), ...clock };
+  await chargeQuery(deps, { workspaceId, limits });
+  return runCharged(deps, query, { scope, limits });
+}
+
+type Emit = (query: ResolvedQuery, options: { readonly nowMs: number; readonly rowsMax: number }) => StoreQuery;
+
+const EMIT: Readonly<Partial<Record<AnalyticsStore["kind"], Emit>>> = { postgres: emitForPostgres };
+
+type Reading = Pick<QueryScope, "nowMs" | "visibleFrom"> & Pick<QueryLimits, "rowsMax"> & { readonly of: AnalyticsOf };
+
+/** Checks the text and makes a query for the store of its tree: nothing of the text itself reaches it. @throws PublicError 400. */
+function translate(kind: AnalyticsStore["kind"], text: string, reading: Reading): StoreQuery {
+  const emit = EMIT[kind];
+  if (emit === undefined)
+    throw new PublicError("analytics_not_configured", "This server cannot query its store of usage.");
+  try {
+    return emit(resolveQuery(readQuery(text, reading)), reading);
+  } catch (error) {
+    if (error instanceof QueryProblem) throw refusedByRule(error, text);
+    throw error;
+  }
+}
+
+/** Runs it and charges the time that it took, also when the store has given it up. */
+async function runCharged(
+  deps: Deps,
+  query: StoreQuery,
+  run: { readonly scope: QueryScope; readonly limits: QueryLimits },
+): Promise<QueryAnswer> {
+  const { workspaceId } = run.scope;
+  const startedMs = performance.now();
+  try {
+    const answer = await deps.analytics.query(query, run);
+    deps.queryMetrics.ran(answer.tookMs);
+    await chargeRunTime(deps, { workspaceId, tookMs: answer.tookMs });
+    return answer;
+  } catch (error) {
+    if (!(error instanceof QueryRefused)) throw error;
+    if (error.reason !== "unavailable") {
+      const tookMs = performance.now() - startedMs;
+      deps.queryMetrics.ran(tookMs);
+      await chargeRunTime(deps, { workspaceId, tookMs });
+    }
+    throw refusedByStore(error);
+  }
+}
