@@ -96,8 +96,14 @@ const Datapoint = z.object({
     .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
   identity: z
     .object({
-      id: z.string().meta({ examples: ["id_7nPq0Rs3Tu6Vw9Xy"] }),
-      externalId: z.string().meta({ examples: ["user_123"] }),
+      id: z
+        .string()
+        .describe("Id of the identity.")
+        .meta({ examples: ["id_7nPq0Rs3Tu6Vw9Xy"] }),
+      externalId: z
+        .string()
+        .describe("Your own id of it.")
+        .meta({ examples: ["user_123"] }),
     })
     .optional()
     .describe("With `identity`."),

@@ -16,7 +16,7 @@ const Query = z.object({
 type Query = z.output<typeof Query>;
 
 const Answer = z.object({
-  identities: z.array(IdentityAnswer.omit({ meta: true })),
+  identities: z.array(IdentityAnswer.omit({ meta: true })).describe("One page of them."),
   cursor: Cursor.optional(),
   total: Total,
 });

@@ -41,9 +41,12 @@ export const RoleItem = z.object({
   create,
 });
 
-export const PermissionItems = z.array(PermissionItem).max(PERMISSIONS_MAX);
-export const PermissionItemsWithSlug = z.array(PermissionItemWithSlug).max(PERMISSIONS_MAX);
-export const RoleItems = z.array(RoleItem).max(ROLES_MAX);
+export const PermissionItems = z.array(PermissionItem).max(PERMISSIONS_MAX).describe("Each by its id or its name.");
+export const PermissionItemsWithSlug = z
+  .array(PermissionItemWithSlug)
+  .max(PERMISSIONS_MAX)
+  .describe("Each by its id, its slug or its name.");
+export const RoleItems = z.array(RoleItem).max(ROLES_MAX).describe("Each by its id or its name.");
 
 interface Item {
   readonly id?: string | undefined;

@@ -15,7 +15,11 @@ const Query = z.object({
 });
 type Query = z.output<typeof Query>;
 
-const Answer = z.object({ overrides: z.array(OverrideAnswer), total: Total, cursor: Cursor.optional() });
+const Answer = z.object({
+  overrides: z.array(OverrideAnswer).describe("One page of them."),
+  total: Total,
+  cursor: Cursor.optional(),
+});
 type Answer = z.input<typeof Answer>;
 
 const needed = { readOverride: onNamespace("read_override") };

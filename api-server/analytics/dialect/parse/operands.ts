@@ -129,7 +129,7 @@ function readCase(grammar: Grammar): Expression {
   while (cursor.takeWords("when")) {
     const when = aliasable(grammar);
     cursor.expectWord("then");
-    // biome-ignore lint/suspicious/noThenProperty: the tree's word for it; nobody awaits a branch.
+    // biome-ignore lint/suspicious/noThenProperty: the word of the syntax; a branch is never awaited.
     branches.push({ when, then: aliasable(grammar) });
   }
   const otherwise = cursor.takeWords("else") ? aliasable(grammar) : undefined;
