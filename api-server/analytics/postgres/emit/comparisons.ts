@@ -20,9 +20,46 @@ export const isComparison = (name: string): name is ComparisonName => Object.has
 /** A comparison as a `boolean`. Postgres has NaN equal to itself and above all numbers, ClickHouse compares it with nothing. */
 export function comparisonSql(name: ComparisonName, { arguments: args }: FunctionCall, writer: Writer): string {
   const operands = args as readonly [ResolvedExpression, ResolvedExpression];
+  const ofDate = dateSql(name, operands, writer);
+  if (ofDate !== undefined) return ofDate;
   const [a, b] = alignedSql(operands, writer);
   return operands.some(mayBeNaN) ? `analytics.${SNAKE[name]}(${a}, ${b})` : `(${a} ${OPERATORS[name]} ${b})`;
 }
+
+/**
+ * A Date is midnight, so its order against a moment is that against a day. Postgres compares the two as they are, but above the view's
+ * security barrier and without an index.
+ */
+function dateSql(
+  name: ComparisonName,
+  [left, right]: readonly [ResolvedExpression, ResolvedExpression],
+  writer: Writer,
+): string | undefined {
+  if (left.type.name !== "Date") {
+    return right.type.name === "Date" ? dateSql(MIRRORED[name], [right, left], writer) : undefined;
+  }
+  if (right.type.name !== "DateTime" && right.type.name !== "DateTime64") return undefined;
+  const [date, moment] = [writer.value(left), writer.value(right)];
+  switch (name) {
+    case "greater":
+    case "lessOrEquals":
+      return `(${date} ${OPERATORS[name]} ${moment}::date)`;
+    case "greaterOrEquals":
+    case "less":
+      return `(${date} ${OPERATORS[name]} (${moment} - interval '1 microsecond')::date + 1)`;
+    default:
+      return undefined;
+  }
+}
+
+const MIRRORED: Readonly<Record<ComparisonName, ComparisonName>> = {
+  equals: "equals",
+  notEquals: "notEquals",
+  less: "greater",
+  lessOrEquals: "greaterOrEquals",
+  greater: "less",
+  greaterOrEquals: "lessOrEquals",
+};
 
 const SNAKE: Readonly<Record<ComparisonName, string>> = {
   equals: "equals",
