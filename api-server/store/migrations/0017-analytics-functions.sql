@@ -1,9 +1,10 @@
 -- What the SQL that queries of callers become needs of ClickHouse's semantics, where an expression of Postgres's own would be unwieldy. Those of one
--- expression are inlined by the planner, so none sets a search path: their bodies are bound to their functions here, once.
+-- expression are inlined by the planner, so none sets a search path: their bodies are bound to their functions here, once. Those that are called for
+-- each row or group are not strict, because a strict one with a CASE is not inlined; null comes out of them in any case.
 
 -- Sums and products of 64 bits wrap there; Postgres refuses them.
 create function analytics.wrapped(value numeric) returns bigint
-  language sql immutable strict parallel safe
+  language sql immutable parallel safe
   return case when value between -9223372036854775808 and 9223372036854775807 then value::bigint
               else (mod(mod(value + 9223372036854775808, 18446744073709551616) + 18446744073709551616, 18446744073709551616)
                     - 9223372036854775808)::bigint end;
@@ -52,26 +53,30 @@ create function analytics.ceil_whole(value bigint, unit bigint) returns bigint
 create function analytics.to_int64(value double precision) returns bigint
   language sql immutable strict parallel safe return trunc(value)::bigint;
 create function analytics.to_int32(value bigint) returns bigint
-  language sql immutable strict parallel safe return ((value + 2147483648) & 4294967295) - 2147483648;
+  language sql immutable parallel safe return ((value + 2147483648) & 4294967295) - 2147483648;
 
 -- Days up to the last that a Date has, and seconds beyond.
 create function analytics.date_of(value bigint) returns date
-  language sql immutable strict parallel safe
-  return case when value <= 65535 then date '1970-01-01' + greatest(value, 0)::int
-              else (timestamp '1970-01-01' + least(value, 4294967295) * interval '1 second')::date end;
+  language sql immutable parallel safe
+  return case when value <= 0 then date '1970-01-01'
+              when value <= 65535 then date '1970-01-01' + value::int
+              when value <= 4294967295 then (timestamp '1970-01-01' + value * interval '1 second')::date
+              when value is not null then date '2106-02-07' end;
 create function analytics.date_time_of(value bigint) returns timestamp
-  language sql immutable strict parallel safe
-  return timestamp '1970-01-01' + least(greatest(value, 0), 4294967295) * interval '1 second';
+  language sql immutable parallel safe
+  return case when value <= 0 then timestamp '1970-01-01'
+              when value <= 4294967295 then timestamp '1970-01-01' + value * interval '1 second'
+              when value is not null then timestamp '2106-02-07 06:28:15' end;
 create function analytics.date_time64_of(ms bigint) returns timestamp
-  language sql immutable strict parallel safe return timestamp '1970-01-01' + ms * interval '1 millisecond';
+  language sql immutable parallel safe return timestamp '1970-01-01' + ms * interval '1 millisecond';
 
 -- A Date is a number of days of 16 bits, and a DateTime one of seconds of 32 bits: both wrap.
 create function analytics.wrapped_date(value date) returns date
-  language sql immutable strict parallel safe
+  language sql immutable parallel safe
   return case when value between date '1970-01-01' and date '2149-06-06' then value
               else date '1970-01-01' + mod(mod(value - date '1970-01-01', 65536) + 65536, 65536) end;
 create function analytics.wrapped_date_time(value timestamp) returns timestamp
-  language sql immutable strict parallel safe
+  language sql immutable parallel safe
   return case when value between timestamp '1970-01-01' and timestamp '2106-02-07 06:28:15' then value
               else timestamp '1970-01-01' + mod(mod(extract(epoch from value)::bigint, 4294967296) + 4294967296, 4294967296) * interval '1 second'
          end;
