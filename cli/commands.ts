@@ -153,6 +153,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/redis-acl.ts")).redisAcl,
   },
   {
+    name: "analytics",
+    summary: "show how often keys were verified, as a table and a plot",
+    load: async () => (await import("./commands/analytics.ts")).analytics,
+  },
+  {
     name: "audit",
     summary: "list the changes in a workspace and who made them, newest first",
     load: async () => (await import("./commands/audit.ts")).audit,

@@ -1,0 +1,67 @@
+import plot from "simple-ascii-chart";
+import { instantText } from "./fields.ts";
+
+/* What a terminal can draw. */
+
+const WIDTH_WITHOUT_TERMINAL = 80;
+const WIDTH_MIN = 20;
+const HEIGHT = 8;
+/** Beside the plot: the axis and blanks. */
+const MARGIN = 4;
+
+export interface PlotPoint {
+  readonly timeMs: number;
+  readonly value: number;
+}
+
+/** A line over time. When there are more points than columns, each column shows the highest of several. Without a point no lines. */
+export function formatPlot(
+  points: readonly PlotPoint[],
+  { columns = WIDTH_WITHOUT_TERMINAL, unit }: { columns?: number | undefined; unit: "hour" | "day" },
+): string[] {
+  const [first] = points;
+  if (first === undefined) return [];
+  const most = Math.max(1, ...points.map(({ value }) => value));
+  const width = Math.max(WIDTH_MIN, columns - String(most).length - MARGIN);
+  const perColumn = Math.ceil(points.length / width);
+  const shown = Array.from({ length: Math.ceil(points.length / perColumn) }, (_, index) =>
+    highest(points.slice(index * perColumn, (index + 1) * perColumn)),
+  );
+  // A line needs two points.
+  const line = shown.length === 1 ? [first, first] : shown;
+  const drawn = plot(
+    line.map(({ value }, index): [number, number] => [index, value]),
+    {
+      width,
+      height: HEIGHT,
+      yRange: [0, most],
+      customYAxisTicks: [0, most],
+      hideXAxisTicks: true,
+      formatter: (value) => value,
+    },
+  );
+  const title = `verifications per ${unit}${perColumn === 1 ? "" : `, the most of each ${perColumn} ${unit}s`}`;
+  const [from, to] = [instantText(first.timeMs), instantText(points.at(-1)?.timeMs ?? first.timeMs)];
+  const indent = " ".repeat(String(most).length + 1);
+  const gap = " ".repeat(Math.max(2, width - from.length - to.length));
+  return [
+    title,
+    ...drawn
+      .split("\n")
+      .map((text) => text.trimEnd())
+      .filter((text) => text !== ""),
+    `${indent}${from}${gap}${to}`,
+  ];
+}
+
+const highest = (points: readonly PlotPoint[]): PlotPoint =>
+  points.reduce((most, point) => (point.value > most.value ? point : most));
+
+const BAR_LENGTH = 20;
+const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+/** A bar for a share from 0 to 1. */
+export function formatBar(share: number): string {
+  const eighths = Math.round(share * BAR_LENGTH * EIGHTHS.length);
+  return "█".repeat(Math.floor(eighths / EIGHTHS.length)) + EIGHTHS[eighths % EIGHTHS.length];
+}

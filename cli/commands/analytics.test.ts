@@ -1,0 +1,152 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { PostgresAnalytics } from "../../api-server/analytics/postgres/store.ts";
+import type { VerificationEvent } from "../../edge/events/contract.ts";
+import { type Cli, openCli } from "../test/cli.ts";
+
+const HOUR_MS = 3_600_000;
+
+let cli: Cli;
+/** The start of an hour, 3 h ago. */
+let hourMs: number;
+beforeAll(async () => {
+  cli = await openCli();
+  const workspaces = await Promise.all(["used", "other"].map((name) => cli.json(`workspace create --name ${name}`)));
+  await cli.run("workspace create --name unused");
+  const [{ workspaceId }, { workspaceId: otherId }] = workspaces;
+  await cli.db.query(
+    "insert into apis (id, workspace_id, key_space_id, name, created_at) values ('api_1', $1, 'ks_1', 'x', 1)",
+    [workspaceId],
+  );
+  hourMs = Math.floor(Date.now() / HOUR_MS - 3) * HOUR_MS;
+  const identity = { identityId: "id_1", externalId: 'a, "b"' };
+  await store(workspaceId, [
+    { timeMs: hourMs, ...identity },
+    { timeMs: hourMs + HOUR_MS - 1, outcome: "RATE_LIMITED" },
+    { timeMs: hourMs + 2 * HOUR_MS, keyId: "key_2", keySpaceId: "ks_2" },
+    { timeMs: hourMs + 2 * HOUR_MS, keyId: "key_2", keySpaceId: "ks_2" },
+    { timeMs: hourMs + 2 * HOUR_MS, keyId: "key_2", keySpaceId: "ks_2", outcome: "DISABLED" },
+  ]);
+  await store(otherId, [{ timeMs: hourMs, keyId: "key_9" }]);
+});
+afterAll(() => cli.close());
+
+async function store(workspaceId: string, events: readonly Partial<VerificationEvent>[]): Promise<void> {
+  const whole = events.map(
+    (event, index): VerificationEvent => ({
+      type: "verification",
+      id: `ev_${workspaceId}_${index}`,
+      requestId: "req_1",
+      timeMs: hourMs,
+      workspaceId,
+      keySpaceId: "ks_1",
+      apiId: "api_1",
+      keyId: "key_1",
+      outcome: "VALID",
+      tags: [],
+      region: "",
+      source: "api",
+      spentCredits: 0,
+      latencyMs: 1,
+      ...event,
+    }),
+  );
+  const analytics = new PostgresAnalytics({
+    db: cli.db,
+    nowMs: Date.now,
+    log: pino({ level: "silent" }),
+    metrics: new Registry(),
+  });
+  await analytics.maintain(Date.now());
+  const lines = whole.map((event) => JSON.stringify(event)).join("\n");
+  const taken = { workspaceId, portionId: workspaceId, lines, [Symbol.iterator]: () => whole[Symbol.iterator]() };
+  expect((await analytics.ingest(taken, Date.now())).stored).toBe(events.length);
+  while (await analytics.rollUp());
+}
+
+const usage = async (args: string): Promise<Record<string, unknown>[]> =>
+  (await cli.json(`analytics --workspace used ${args}`)).usage;
+
+test("by hour has a row for each hour of the last day, with verifications or without", async () => {
+  const rows = await usage("--since 24h");
+  expect(rows).toHaveLength(25);
+  expect(rows.filter(({ total }) => total !== 0)).toMatchObject([
+    { time: hourMs, total: 2, valid: 1, rateLimited: 1, keyId: null, outcome: null },
+    { time: hourMs + 2 * HOUR_MS, total: 3, valid: 2, disabled: 1 },
+  ]);
+});
+
+test("more than three days are shown by day, unless hours are asked for", async () => {
+  expect(await usage("--since 4d")).toHaveLength(5);
+  expect(await usage("--since 4d --by hour")).toHaveLength(97);
+  expect(await usage(`--since ${new Date(hourMs).toISOString().slice(0, 16)}Z --until 1h`)).toHaveLength(3);
+});
+
+test("by key, identity and outcome: the most used first, of one API or of all", async () => {
+  expect(await usage("--by key")).toMatchObject([
+    { keyId: "key_2", total: 3, valid: 2, disabled: 1, time: null },
+    { keyId: "key_1", total: 2, valid: 1, rateLimited: 1 },
+  ]);
+  expect(await usage("--by key --api api_1")).toMatchObject([{ keyId: "key_1", total: 2 }]);
+  expect(await usage("--by identity")).toMatchObject([{ identityId: "id_1", externalId: 'a, "b"', total: 1 }]);
+  const outcomes = (await usage("--by outcome")).map(({ outcome, total }) => [outcome, total]);
+  expect(outcomes).toEqual([
+    ["VALID", 3],
+    ["RATE_LIMITED", 1],
+    ["DISABLED", 1],
+  ]);
+  expect(await cli.json("analytics --workspace used --by key --limit 1")).toMatchObject({
+    usage: [{ keyId: "key_2" }],
+    hasMore: true,
+  });
+});
+
+test("a person sees a plot and a table, as wide as the terminal", async () => {
+  const { code, out, notes } = await cli.run("analytics --workspace used", { columns: 70 });
+  expect({ code, notes }).toEqual({ code: 0, notes: [] });
+  expect(out[0]).toBe("verifications per hour");
+  expect(out.some((line) => line.startsWith("3┤"))).toBe(true);
+  expect(out).toContain("TIME              TOTAL  VALID  RATE LIMITED  DISABLED");
+  expect(out).toContain(
+    `${new Date(hourMs).toISOString().slice(0, 16).replace("T", " ")}  2      1      1             0`,
+  );
+  for (const line of out) expect([...line].length).toBeLessThanOrEqual(70);
+});
+
+test("a person sees a bar beside each key", async () => {
+  const { out } = await cli.run("analytics --workspace used --by key", { columns: 100 });
+  expect(out).toEqual([
+    "KEY    TOTAL  VALID  RATE LIMITED  DISABLED",
+    "key_2  3      2      0             1         ████████████████████",
+    "key_1  2      1      1             0         █████████████▍",
+  ]);
+});
+
+test("comma-separated values have a heading and a line for each row", async () => {
+  const { out } = await cli.run("analytics --workspace used --by identity --csv");
+  expect(out).toEqual([
+    "time,keyId,identityId,externalId,outcome,total,valid,rateLimited,usageExceeded,disabled,expired,forbidden,insufficientPermissions",
+    ',,id_1,"a, ""b""",,1,1,0,0,0,0,0,0',
+  ]);
+});
+
+test("without verifications it says so", async () => {
+  for (const by of ["", " --by key", " --by outcome"]) {
+    const { code, out, notes } = await cli.run(`analytics --workspace unused${by}`);
+    expect({ code, out }).toEqual({ code: 0, out: [] });
+    expect(notes).toEqual([expect.stringMatching(/^no verifications from \d{4}-.*Z to \d{4}-.*Z$/)]);
+  }
+  const { out } = await cli.run("analytics --workspace unused --by key --csv");
+  expect(out).toHaveLength(1);
+});
+
+test("what it cannot do, it says", async () => {
+  const failure = (args: string, code: 1 | 2) => cli.failure(`analytics --workspace used ${args}`, code);
+  expect(await failure("--by week", 2)).toContain("--by wants one of hour, day, key, identity, outcome");
+  expect(await failure("--csv --json", 2)).toContain("--csv and --json exclude each other");
+  expect(await failure("--since 1h --until 2h", 2)).toContain("--since must be before --until");
+  expect(await failure("--since 2000-01-01 --by hour", 2)).toContain("more than 10000 rows");
+  expect(await failure("--api api_9", 1)).toContain("there is no API api_9 in workspace used");
+  expect(await cli.failure("analytics --workspace nobody", 1)).toContain("there is no workspace nobody");
+});

@@ -1,0 +1,12 @@
+import type { Fields } from "./fields.ts";
+
+/** A heading and a line for each row (RFC 4180, with line feeds): the names and values of the machine form; null is empty. */
+export const formatCsv = <Row>(fields: Fields<Row>, rows: readonly Row[]): string[] => [
+  fields.map(({ name }) => cell(name)).join(","),
+  ...rows.map((row) => fields.map(({ value }) => cell(value(row))).join(",")),
+];
+
+function cell(value: unknown): string {
+  const text = value === null || value === undefined ? "" : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
