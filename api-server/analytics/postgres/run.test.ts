@@ -213,6 +213,30 @@ describe("what a query sees", () => {
     );
   });
 
+  test.each([
+    ["key_verifications_v1", "time >= 2287612800000 and time < 2287616400000", /_workspace_id_time_idx/],
+    ["ratelimits_v1", "time >= 2287612800000 and time < 2287616400000", /_workspace_id_time_idx/],
+    ["key_verifications_per_minute_v1", "time >= timestamp '2042-06-15' and time < timestamp '2042-06-16'", /_pkey/],
+    ["ratelimits_per_day_v1", "time >= date '2042-06-29' and time < date '2042-06-30'", /_pkey/],
+  ])(
+    "the caller's bounds of time reach the index of %s, together with those of the view",
+    async (view, bounds, index) => {
+      await ask("select 'prepared'");
+      const client = await db.connect();
+      try {
+        await client.query("begin; set local role postern_analytics; set local enable_seqscan = off");
+        const text = `explain (costs off) select count(*) from analytics.${view} where ${bounds}`;
+        const { rows } = await client.query<Record<"QUERY PLAN", string>>(text);
+        const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+        expect(plan).toMatch(index);
+        expect(plan).toMatch(/Index Cond: .*workspace_id = .*"?time"? >= \(InitPlan.*"?time"? >= '.*"?time"? < '/);
+      } finally {
+        await client.query("rollback");
+        client.release();
+      }
+    },
+  );
+
   test("one query's scope does not last for the next on the same connection", async () => {
     await ask(REQUESTS, { scope: { workspaceId: "ws_b" } });
     const { rows } = await asRole("select count(*) as n from analytics.key_verifications_v1");
