@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { EXPIRES_MAX_MS } from "../../core/keys/expires-max.ts";
+import { RATELIMITS_MAX } from "../domain/ratelimits/new-ratelimits.ts";
 
 /*
  * The field types that procedures share (api-v2.md section 6). Bounds, descriptions and examples are defined here once; validation and
@@ -112,7 +113,7 @@ export const RatelimitIn = z.object({
 });
 export type RatelimitIn = z.output<typeof RatelimitIn>;
 
-export const RatelimitsIn = z.array(RatelimitIn).max(50);
+export const RatelimitsIn = z.array(RatelimitIn).max(RATELIMITS_MAX);
 
 export const Refill = z
   .strictObject({

@@ -4,7 +4,7 @@ import type { NeededPermission } from "../../needed-permissions.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { type KeySettings, updateKey } from "../../store/key-changes.ts";
-import type { KeyRow } from "../../store/keys.ts";
+import { type KeyRef, type KeyRow, listKeyParts } from "../../store/keys.ts";
 import { replaceKeyRatelimits } from "../../store/ratelimits.ts";
 import { ensureIdentity } from "../identities/identities.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
@@ -22,6 +22,8 @@ type Refill = CreditsState["refill"];
 export interface KeyChanges {
   readonly name?: string | null | undefined;
   readonly externalId?: string | null | undefined;
+  /** Whether the externalId is stored as the owner, too, as v1 has it. Else a change of it clears the owner. */
+  readonly storesOwner?: true;
   readonly meta?: Readonly<Record<string, unknown>> | null | undefined;
   /** Unix ms. */
   readonly expires?: number | null | undefined;
@@ -30,8 +32,12 @@ export interface KeyChanges {
     | { readonly remaining?: number | null | undefined; readonly refill?: Refill | null | undefined }
     | null
     | undefined;
-  /** All limits that the key will have. */
-  readonly ratelimits?: readonly WantedRatelimit[] | null | undefined;
+  /** All limits that the key will have; as a function of those that it has. */
+  readonly ratelimits?:
+    | readonly WantedRatelimit[]
+    | ((held: readonly WantedRatelimit[]) => readonly WantedRatelimit[])
+    | null
+    | undefined;
   readonly enabled?: boolean | undefined;
 }
 
@@ -40,6 +46,8 @@ export interface KeyChange<Needed extends NeededPermission> {
   readonly changes: KeyChanges;
   /** What the root key needs on the key's API. */
   readonly needed: Needed;
+  /** What the refill is called in the request, for the location of an error. */
+  readonly refillField: string;
   /** Replaces the roles and permissions of the locked key; returns the audit events. */
   readonly relink: (tx: PoolClient, key: KeyRow) => Promise<readonly AuditEvent[]>;
 }
@@ -50,7 +58,7 @@ export interface KeyChange<Needed extends NeededPermission> {
  */
 export async function changeKey<Needed extends NeededPermission>(
   call: CallNeeding<unknown, Needed>,
-  { keyId, changes, needed, relink }: KeyChange<Needed>,
+  { keyId, changes, needed, refillField, relink }: KeyChange<Needed>,
 ): Promise<void> {
   const { caller, deps } = call;
   const ref = { workspaceId: caller.workspaceId, keyId };
@@ -58,12 +66,12 @@ export async function changeKey<Needed extends NeededPermission>(
     const key = await lockManaged(tx, MANAGED.key, { workspaceId: caller.workspaceId, which: keyId });
     call.require(needed, key.api_id);
     const manager = guardManaged(call, MANAGED.key, key);
-    const lastRefillAt = lastRefillAfter(key, checkCredits(changes, key), deps.nowMs());
+    const lastRefillAt = lastRefillAfter(key, checkCredits(changes, key, refillField), deps.nowMs());
     checkMeta(changes.meta);
     const linked = await relink(tx, key);
     const events = await changeParts(tx, call, key, { changes, manager, lastRefillAt });
     if (changesCredits(changes)) {
-      await changeCredits((current) => toCreditRow(creditsAfter(toCreditsState(current), changes)));
+      await changeCredits((current) => toCreditRow(creditsAfter(toCreditsState(current), changes, refillField)));
     }
     await insertAudit(tx, call, [...linked, ...events]);
   });
@@ -77,12 +85,12 @@ const changesCredits = ({ credits }: KeyChanges): boolean =>
  * Checks the rules of refill on the row before anything is written: whether a key is limited, and its refill, are always current
  * there. Returns the refill that the key will have.
  */
-function checkCredits(changes: KeyChanges, key: KeyRow): Refill {
+function checkCredits(changes: KeyChanges, key: KeyRow, refillField: string): Refill {
   const stored =
     key.remaining === null
       ? undefined
       : { remaining: key.remaining, refillAmount: key.refill_amount, refillDay: key.refill_day };
-  return creditsAfter(toCreditsState(stored), changes).refill;
+  return creditsAfter(toCreditsState(stored), changes, refillField).refill;
 }
 
 /** A refill that is newly set, or moved to another day, counts from now on: as `putKeyCredits` has it for the next due date. */
@@ -93,10 +101,26 @@ function lastRefillAfter(key: KeyRow, refill: Refill, nowMs: number): number | n
 }
 
 /** Throws PublicError 400 when the resulting state would contradict itself. */
-function creditsAfter(current: CreditsState, { credits }: KeyChanges): CreditsState {
+function creditsAfter(current: CreditsState, { credits }: KeyChanges, refillField: string): CreditsState {
   const next = applyCreditsUpdate(current, credits);
-  if ("error" in next) throw invalidField("body.credits.refill", next.error);
+  if ("error" in next) throw invalidField(refillField, next.error);
   return next;
+}
+
+/** Without a change of the externalId it stays; one through v2 makes another owner of the one that v1 was told. */
+function ownerAfter(key: KeyRow, { externalId, storesOwner }: KeyChanges): string | null {
+  if (externalId === undefined) return key.owner_id;
+  return storesOwner === true || externalId === key.owner_id ? externalId : null;
+}
+
+async function listHeld(tx: PoolClient, key: KeyRef): Promise<WantedRatelimit[]> {
+  const [parts] = await listKeyParts(tx, { workspaceId: key.workspaceId, keyIds: [key.keyId] });
+  return (parts?.ratelimits ?? []).map(({ name, max_count: limit, duration_ms: duration, auto_apply: autoApply }) => ({
+    name,
+    limit,
+    duration,
+    autoApply,
+  }));
 }
 
 /** Changes everything except links and credits. Returns the audit events. */
@@ -111,7 +135,9 @@ async function changeParts(
   const events: AuditEvent[] = [];
   if (changes.ratelimits !== undefined) {
     const owner = { ...ref, createdAt: deps.nowMs() };
-    await replaceKeyRatelimits(tx, owner, newRatelimits(deps, changes.ratelimits ?? []));
+    const { ratelimits } = changes;
+    const wanted = typeof ratelimits === "function" ? ratelimits(await listHeld(tx, ref)) : (ratelimits ?? []);
+    await replaceKeyRatelimits(tx, owner, newRatelimits(deps, wanted));
   }
   let identityId = changes.externalId === null ? null : key.identity_id;
   if (typeof changes.externalId === "string") {
@@ -125,8 +151,7 @@ async function changeParts(
     updateKey(tx, ref, {
       name,
       identityId,
-      // The owner that v1 was told is another one now.
-      ownerId: changes.externalId === undefined || changes.externalId === key.owner_id ? key.owner_id : null,
+      ownerId: ownerAfter(key, changes),
       meta: meta === null || Object.keys(meta).length === 0 ? null : meta,
       enabled: changes.enabled ?? key.enabled,
       expiresAt: changes.expires === undefined ? key.expires_at : changes.expires,

@@ -7,9 +7,10 @@ import type { ApiRow } from "../../store/apis.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { type ImportedKey, insertImportedKeys, listKnownHashes } from "../../store/key-imports.ts";
 import type { MigrationRow } from "../../store/migrations-of-keys.ts";
+import type { NamedPart } from "../permissions/permission-links.ts";
 import { newRatelimits, type WantedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { toCreditRow } from "./credits.ts";
-import { ensureImportParts, type ImportParts, type NamedPart } from "./import-parts.ts";
+import { ensureImportParts, type ImportParts } from "./import-parts.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";
 
 /** Keys per statement: enough to make round trips cheap, and few enough to keep each statement short. */

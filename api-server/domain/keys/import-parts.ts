@@ -2,12 +2,9 @@ import type { PoolClient } from "pg";
 import { makeId } from "../../../core/ids.ts";
 import type { Call } from "../../procedure.ts";
 import type { AuditEvent } from "../../store/audit.ts";
-import { insertIdentities, insertRolesForNames, listIdentityIdsByExternalId } from "../../store/key-imports.ts";
-import { listRolesByName } from "../../store/roles.ts";
+import { insertIdentities, listIdentityIdsByExternalId } from "../../store/key-imports.ts";
 import { identityCreated } from "../identities/identities.ts";
-import { auditEvent } from "../managed/changes.ts";
-import { MANAGED } from "../managed/things.ts";
-import { ensurePermissions } from "../permissions/permission-links.ts";
+import { ensurePermissions, ensureRoles, type NamedPart } from "../permissions/permission-links.ts";
 
 /*
  * The parts that imported keys name, looked up for all of them at once. Missing ones are created; concurrent callers with the
@@ -23,11 +20,6 @@ interface Naming {
   readonly externalId?: string | undefined;
   readonly roles?: readonly string[] | undefined;
   readonly permissions?: readonly string[] | undefined;
-}
-
-export interface NamedPart {
-  readonly id: string;
-  readonly name: string;
 }
 
 export interface ImportParts {
@@ -47,9 +39,11 @@ export async function ensureImportParts(tx: PoolClient, call: Acting, keys: read
   const slugs = keys.flatMap((key) => key.permissions ?? []);
   const externalIds = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
   // Roles, permissions, identities: always created in this order, to avoid deadlock.
-  const roles = await ensureRoles(tx, call, { names: [...roleNames], events });
-  const { permissions, events: made } = await ensurePermissions(tx, call, slugs);
-  for (const event of made) events.push(event);
+  const { roles, events: madeRoles } = await ensureRoles(tx, call, [...roleNames]);
+  const { permissions, events: madePermissions } = await ensurePermissions(tx, call, slugs);
+  // One by one, because there may be more than a call can have arguments.
+  for (const event of madeRoles) events.push(event);
+  for (const event of madePermissions) events.push(event);
   const identityIds = await ensureIdentities(tx, call, { externalIds: [...externalIds], events });
   return {
     identityIds,
@@ -57,30 +51,6 @@ export async function ensureImportParts(tx: PoolClient, call: Acting, keys: read
     roles,
     events,
   };
-}
-
-async function ensureRoles(
-  tx: PoolClient,
-  { caller: { workspaceId }, deps }: Acting,
-  { names, events }: { names: readonly string[]; events: AuditEvent[] },
-): Promise<Map<string, NamedPart>> {
-  const roles = new Map<string, NamedPart>();
-  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-    const missing = names.filter((name) => !roles.has(name));
-    if (missing.length === 0) return roles;
-    const asked = await listRolesByName(tx, { workspaceId, names: missing });
-    for (const row of asked) if (row.id !== null) roles.set(row.asked, { id: row.id, name: row.name });
-    const unknown = missing.filter((name) => !roles.has(name));
-    if (unknown.length === 0) return roles;
-    // Of names that differ only in case the database creates one; the next round finds it for all of them.
-    const inserted = await insertRolesForNames(tx, {
-      workspaceId,
-      createdAt: deps.nowMs(),
-      roles: unknown.map((name) => ({ id: makeId("role", deps.randomBytes(16)), name })),
-    });
-    for (const role of inserted) events.push(auditEvent(MANAGED.role, role, "Created"));
-  }
-  throw new Error(`roles could not be made in ${ATTEMPTS_MAX} attempts`);
 }
 
 async function ensureIdentities(

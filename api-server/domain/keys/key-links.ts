@@ -60,6 +60,38 @@ export interface Relinking<End> {
   readonly events?: readonly AuditEvent[];
 }
 
+interface Written<End> {
+  readonly before: End[];
+  readonly isRelinked: boolean;
+  /** One for each link that was removed or added, with those of objects that were created in between. */
+  readonly events: readonly AuditEvent[];
+}
+
+/** Replaces the links of a locked key by the wanted ones. Its row is for the caller to write, and so is the audit log. */
+export async function writeLinks<End extends { readonly id: string }>(
+  tx: PoolClient,
+  key: KeyRef,
+  links: LinkSort<End>,
+  { wanted, events = [] }: Relinking<End>,
+): Promise<Written<End>> {
+  const before = await links.list(tx, key);
+  const idsBefore = new Set(before.map(({ id }) => id));
+  const after = new Map(wanted(before).map((end) => [end.id, end]));
+  const removed = before.filter(({ id }) => !after.has(id));
+  const added = [...after.values()].filter(({ id }) => !idsBefore.has(id));
+  const isRelinked = added.length > 0 || removed.length > 0;
+  if (isRelinked) await links.replace(tx, key, [...after.keys()]);
+  return {
+    before,
+    isRelinked,
+    events: [
+      ...removed.map((end) => disconnectedFromKey(key.keyId, links.toTarget(end))),
+      ...events,
+      ...added.map((end) => connectedToKey(key.keyId, links.toTarget(end))),
+    ],
+  };
+}
+
 /**
  * Replaces the links of a locked key, and writes one audit row for each that is added or removed.
  * @returns the links of the key afterwards.
@@ -70,28 +102,19 @@ export async function relinkKey<End extends { readonly id: string }>(
   call: Call<unknown>,
   key: KeyRow,
   links: LinkSort<End>,
-  { wanted, events = [] }: Relinking<End>,
+  relinking: Relinking<End>,
 ): Promise<End[]> {
   const ref = { workspaceId: call.caller.workspaceId, keyId: key.id };
   const manager = guardManaged(call, MANAGED.key, key);
   const isHandedOver = manager !== key.manager;
-  const before = await links.list(tx, ref);
-  const idsBefore = new Set(before.map(({ id }) => id));
-  const after = new Map(wanted(before).map((end) => [end.id, end]));
-  const removed = before.filter(({ id }) => !after.has(id));
-  const added = [...after.values()].filter(({ id }) => !idsBefore.has(id));
-  const isRelinked = added.length > 0 || removed.length > 0;
-
-  if (isRelinked) await links.replace(tx, ref, [...after.keys()]);
+  const { before, isRelinked, events } = await writeLinks(tx, ref, links, relinking);
   if (isRelinked || isHandedOver) {
     const updatedAt = call.deps.nowMs();
     await adopting(call, MANAGED.key, () => touchKey(tx, { ...ref, manager, updatedAt }));
   }
   await insertAudit(tx, call, [
     ...(isHandedOver ? [auditEvent(MANAGED.key, key, manager === null ? "Released" : "Adopted")] : []),
-    ...removed.map((end) => disconnectedFromKey(key.id, links.toTarget(end))),
     ...events,
-    ...added.map((end) => connectedToKey(key.id, links.toTarget(end))),
   ]);
   return isRelinked ? links.list(tx, ref) : before;
 }

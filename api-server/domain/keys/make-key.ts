@@ -6,7 +6,7 @@ import type { KeyVault } from "../../key-vault.ts";
 import type { NeededPermission } from "../../needed-permissions.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
 import { type ApiRow, findApi } from "../../store/apis.ts";
-import { insertAudit } from "../../store/audit.ts";
+import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { insertKey } from "../../store/key-changes.ts";
 import { insertKeySecret } from "../../store/key-secrets.ts";
 import { findKeyIdByManager } from "../../store/keys.ts";
@@ -14,7 +14,7 @@ import { inTransaction } from "../../store/transaction.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
 import { ensureIdentity } from "../identities/identities.ts";
 import { creatingManager } from "../managed/rules.ts";
-import { ensurePermissions, getRolesByName } from "../permissions/permission-links.ts";
+import { ensurePermissions, ensureRoles, getRolesByName, type NamedPart } from "../permissions/permission-links.ts";
 import { newRatelimits, type WantedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
@@ -31,8 +31,12 @@ export interface KeyToMake {
   readonly byteLength?: number | undefined;
   readonly name?: string | undefined;
   readonly externalId?: string | undefined;
+  /** Whether the externalId is stored as the owner, too, as v1 has it. */
+  readonly storesOwner?: true;
+  /** As v1 has it. */
+  readonly environment?: string | undefined;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
-  /** Names of roles that exist. */
+  /** Names; they must exist, unless `needed` says what creating one needs. */
   readonly roles?: readonly string[] | undefined;
   /** Slugs; those that do not exist are created. */
   readonly permissions?: readonly string[] | undefined;
@@ -56,6 +60,10 @@ interface MakeNeeds<Needed extends NeededPermission> {
   readonly createKey: Needed;
   /** For a recoverable key. */
   readonly encryptKey: Needed;
+  /** Of v1: for a role that is new. In v2 roles are never created here. */
+  readonly createRole?: Needed;
+  /** Of v1: for a permission that is new. In v2 creating the key is enough. */
+  readonly createPermission?: Needed;
 }
 
 /**
@@ -79,7 +87,7 @@ export async function makeKey<Needed extends NeededPermission>(
   if (fault !== undefined) throw invalidField("body.credits.refill", fault);
   checkMeta(wanted.meta);
   try {
-    return await inTransaction(deps, (tx) => insertEverything(tx, call, wanted, { api, vault }));
+    return await inTransaction(deps, (tx) => insertEverything(tx, call, wanted, { api, vault, needed }));
   } catch (error) {
     // The same manager created a key with this name concurrently; now it can be found and named.
     if (!isUniqueViolation(error, "keys_manager")) throw error;
@@ -88,17 +96,22 @@ export async function makeKey<Needed extends NeededPermission>(
   }
 }
 
-async function insertEverything(
+async function insertEverything<Needed extends NeededPermission>(
   tx: PoolClient,
-  call: Call<unknown>,
+  call: CallNeeding<unknown, Needed>,
   wanted: KeyToMake,
-  { api, vault }: { readonly api: ApiRow; readonly vault: KeyVault | undefined },
+  {
+    api,
+    vault,
+    needed,
+  }: { readonly api: ApiRow; readonly vault: KeyVault | undefined; readonly needed: MakeNeeds<Needed> },
 ): Promise<MadeKey> {
   const { caller, deps } = call;
   const { workspaceId } = caller;
-  const roles = await getRolesByName(tx, workspaceId, wanted.roles ?? []);
+  const { roles, events: madeRoles } = await findRoles(tx, call, wanted.roles ?? [], needed.createRole);
   await refuseSecondOfManager(tx, call, wanted.name);
-  const permissions = await ensurePermissions(tx, call, wanted.permissions ?? []);
+  const newSlugs = needed.createPermission === undefined ? {} : { newSlugsNeed: needed.createPermission };
+  const permissions = await ensurePermissions(tx, call, wanted.permissions ?? [], newSlugs);
   const identity = wanted.externalId === undefined ? undefined : await ensureIdentity(tx, call, wanted.externalId);
 
   const { keyId, key, hash, start } = drawKey(deps, api, wanted);
@@ -112,8 +125,8 @@ async function insertEverything(
     start,
     name: wanted.name ?? null,
     identityId: identity?.identityId ?? null,
-    ownerId: null,
-    environment: null,
+    ownerId: (wanted.storesOwner && wanted.externalId) ?? null,
+    environment: wanted.environment ?? null,
     meta: wanted.meta === undefined || Object.keys(wanted.meta).length === 0 ? null : wanted.meta,
     enabled: wanted.enabled,
     expiresAt: wanted.expires ?? null,
@@ -140,12 +153,25 @@ async function insertEverything(
   }
   await insertAudit(tx, call, [
     ...(identity?.events ?? []),
+    ...madeRoles,
     ...permissions.events,
     ...permissions.permissions.map(({ id, slug }) => connectedToKey(keyId, { type: "permission", id, name: slug })),
     ...roles.map(({ id, name }) => connectedToKey(keyId, { type: "role", id, name })),
     keyCreated({ id: keyId, name: wanted.name }, { id: api.id, name: api.name }),
   ]);
   return { keyId, key };
+}
+
+/** The roles with these names, each once. Throws PublicError 404, or 403 when creating them needs a permission. */
+async function findRoles<Needed extends NeededPermission>(
+  tx: PoolClient,
+  call: CallNeeding<unknown, Needed>,
+  names: readonly string[],
+  createRole: Needed | undefined,
+): Promise<{ readonly roles: readonly NamedPart[]; readonly events: readonly AuditEvent[] }> {
+  if (createRole === undefined) return { roles: await getRolesByName(tx, call.caller.workspaceId, names), events: [] };
+  const { roles, events } = await ensureRoles(tx, call, names, { newNamesNeed: createRole });
+  return { roles: [...new Map([...roles.values()].map((role) => [role.id, role])).values()], events };
 }
 
 /**

@@ -3,6 +3,7 @@ import { makeId } from "../../../core/ids.ts";
 import type { Grants, NeededPermission } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import type { AuditEvent } from "../../store/audit.ts";
+import { insertRolesForNames } from "../../store/key-imports.ts";
 import { insertPermissionsForSlugs, listPermissionsBySlug, type PermissionRow } from "../../store/permissions.ts";
 import type { Queryable } from "../../store/queryable.ts";
 import { listRolesByName, type RoleRow } from "../../store/roles.ts";
@@ -103,4 +104,43 @@ export async function getRolesByName(db: Queryable, workspaceId: string, names: 
     roles.set(role.id, role);
   }
   return [...roles.values()];
+}
+
+export interface NamedPart {
+  readonly id: string;
+  readonly name: string;
+}
+
+/**
+ * Returns the roles with these names, by the name as it is given; ignoring case. Missing ones are created, without permissions.
+ * Concurrent callers with the same names get the same rows.
+ * @param options.newNamesNeed the permission that a new name needs; not checked when left out.
+ * @throws PublicError 403 before anything is written.
+ */
+export async function ensureRoles<Needed extends NeededPermission>(
+  tx: PoolClient,
+  call: Acting<Needed>,
+  names: readonly string[],
+  options: { readonly newNamesNeed?: Needed } = {},
+): Promise<{ readonly roles: ReadonlyMap<string, NamedPart>; readonly events: readonly AuditEvent[] }> {
+  const { workspaceId } = call.caller;
+  const roles = new Map<string, NamedPart>();
+  const events: AuditEvent[] = [];
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
+    const missing = names.filter((name) => !roles.has(name));
+    if (missing.length === 0) return { roles, events };
+    const asked = await listRolesByName(tx, { workspaceId, names: missing });
+    for (const row of asked) if (row.id !== null) roles.set(row.asked, { id: row.id, name: row.name });
+    const unknown = missing.filter((name) => !roles.has(name));
+    if (unknown.length === 0) return { roles, events };
+    if (options.newNamesNeed !== undefined) call.require(options.newNamesNeed);
+    // Of names that differ only in case the database creates one; the next round finds it for all of them.
+    const inserted = await insertRolesForNames(tx, {
+      workspaceId,
+      createdAt: call.deps.nowMs(),
+      roles: unknown.map((name) => ({ id: makeId("role", call.deps.randomBytes(16)), name })),
+    });
+    for (const role of inserted) events.push(auditEvent(MANAGED.role, role, "Created"));
+  }
+  throw new Error(`roles could not be made in ${ATTEMPTS_MAX} attempts`);
 }

@@ -2,6 +2,9 @@ import { makeId } from "../../../core/ids.ts";
 import type { Deps } from "../../deps.ts";
 import type { NewRatelimit } from "../../store/ratelimits.ts";
 
+/** The most limits that a key, or an identity, has. */
+export const RATELIMITS_MAX = 50;
+
 /** As in requests; the duration is in ms. */
 export interface WantedRatelimit {
   readonly name: string;

@@ -70,7 +70,13 @@ export const updateKey = defineProcedure({
 
 async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
   const { keyId, ...changes } = call.body;
-  await changeKey(call, { keyId, changes, needed: needed.updateKey, relink: (tx) => relink(tx, call) });
+  await changeKey(call, {
+    keyId,
+    changes,
+    needed: needed.updateKey,
+    refillField: "body.credits.refill",
+    relink: (tx) => relink(tx, call),
+  });
   return {};
 }
 
