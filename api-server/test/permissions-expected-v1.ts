@@ -21,6 +21,33 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   "v1/apis.deleteKeys": { needs: [api("delete_key")] },
 
   // keys
+  "v1/keys.createKey": {
+    needs: [api("create_key")],
+    also: {
+      recoverable: [api("encrypt_key")],
+      newRole: [rbac("create_role")],
+      newSlug: [rbac("create_permission")],
+    },
+  },
+  "v1/keys.getKey": {
+    needs: [api("read_key")],
+    also: { decrypt: [api("decrypt_key")] },
+    refusedAsUnauthorized: [api("decrypt_key")],
+    lookedUpFirst: ["keyId"],
+  },
+  "v1/keys.whoami": { needs: [api("read_key")], lookedUpFirst: ["key"] },
+  "v1/keys.updateKey": {
+    needs: [api("update_key")],
+    also: {
+      roles: [rbac("add_role_to_key")],
+      newRole: [rbac("add_role_to_key"), rbac("create_role")],
+      permissions: [rbac("add_permission_to_key")],
+      newSlug: [rbac("add_permission_to_key"), rbac("create_permission")],
+    },
+    lookedUpFirst: ["keyId"],
+  },
+  "v1/keys.updateRemaining": { needs: [api("update_key")], lookedUpFirst: ["keyId"] },
+  "v1/keys.deleteKey": { needs: [api("delete_key")], lookedUpFirst: ["keyId"] },
   "v1/keys.verifyKey": { needs: [] },
   "v1/keys.addPermissions": {
     needs: [rbac("add_permission_to_key")],

@@ -1,4 +1,4 @@
-import { A_LIMIT, type MakeCall, nothing, ofApi, type SampleCalls } from "./sample-calls.ts";
+import { A_LIMIT, type MakeCall, nothing, ofApi, ofEncryptingApi, ofKey, type SampleCalls } from "./sample-calls.ts";
 import type { Things } from "./things.ts";
 
 /*
@@ -97,6 +97,36 @@ export const V1_SAMPLE_CALLS: SampleCalls = {
   },
 
   // keys
+  "v1/keys.createKey": {
+    always: ofApi((things) => ({ ownerId: things.name("owner"), externalId: things.name("owner") })),
+    recoverable: async (things) => {
+      const apiId = await things.encryptingApi();
+      return { body: { apiId, recoverable: true }, apiId };
+    },
+    newRole: ofApi((things) => ({ roles: [things.name("role")] })),
+    newSlug: ofApi((things) => ({ permissions: [things.name("slug")] })),
+  },
+  "v1/keys.getKey": {
+    always: ofKey(),
+    decrypt: ofEncryptingApi({ decrypt: true }, { recoverable: true }),
+  },
+  "v1/keys.whoami": {
+    always: async (things) => {
+      const { apiId, key } = await things.key();
+      return { body: { key }, apiId };
+    },
+  },
+  "v1/keys.updateKey": {
+    always: ofKey((things) => ({ ownerId: things.name("owner"), externalId: things.name("owner") })),
+    roles: ofKey(async (things) => ({ roles: [{ id: (await things.role()).roleId }] })),
+    newRole: ofKey((things) => ({ roles: [{ name: things.name("role"), create: true }] })),
+    permissions: ofKey(async (things) => ({ permissions: [{ id: (await things.permission()).permissionId }] })),
+    newSlug: ofKey((things) => ({ permissions: [{ name: things.name("slug"), create: true }] })),
+  },
+  "v1/keys.updateRemaining": {
+    always: ofKey(() => ({ op: "set", value: 5 })),
+  },
+  "v1/keys.deleteKey": { always: ofKey() },
   "v1/keys.verifyKey": {
     always: async (things) => {
       const { apiId, key } = await things.key({ permissions: ["a.b"] });

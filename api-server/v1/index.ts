@@ -11,12 +11,18 @@ import { listIdentities } from "./identities/listIdentities.ts";
 import { updateIdentity } from "./identities/updateIdentity.ts";
 import { addPermissions } from "./keys/addPermissions.ts";
 import { addRoles } from "./keys/addRoles.ts";
+import { createKey } from "./keys/createKey.ts";
+import { deleteKey } from "./keys/deleteKey.ts";
+import { getKey } from "./keys/getKey.ts";
 import { getVerifications as getVerificationsOfKeys } from "./keys/getVerifications.ts";
 import { removePermissions } from "./keys/removePermissions.ts";
 import { removeRoles } from "./keys/removeRoles.ts";
 import { setPermissions } from "./keys/setPermissions.ts";
 import { setRoles } from "./keys/setRoles.ts";
+import { updateKey } from "./keys/updateKey.ts";
+import { updateRemaining } from "./keys/updateRemaining.ts";
 import { verifyKey } from "./keys/verifyKey.ts";
+import { whoami } from "./keys/whoami.ts";
 import { verifyKey as verifyKeyLeftover } from "./leftovers/verifyKey.ts";
 import { liveness } from "./liveness.ts";
 import { createPermission } from "./permissions/createPermission.ts";
@@ -44,6 +50,12 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
   deleteKeys,
 
   // keys
+  createKey,
+  getKey,
+  whoami,
+  updateKey,
+  updateRemaining,
+  deleteKey,
   verifyKey,
   addPermissions,
   removePermissions,

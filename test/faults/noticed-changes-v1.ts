@@ -1,5 +1,14 @@
 import type { Things } from "../../api-server/test/things.ts";
-import { becomes, gains, keyOfLimitedIdentity, limitedKey, loses, type Noticed, SLUG } from "./noticed-changes.ts";
+import {
+  becomes,
+  gains,
+  keyOfLimitedIdentity,
+  limitedKey,
+  loses,
+  type Noticed,
+  SLUG,
+  verified,
+} from "./noticed-changes.ts";
 
 /*
  * What is noticed of each change that is made through v1, as `noticed-changes.ts` has it for v2. The answers are asked of v2: both
@@ -27,6 +36,30 @@ export const V1_NOTICED: Noticed = {
     }),
   },
   // keys
+  "v1/keys.createKey": {
+    "the key is known": async ({ apiId }) => ({
+      body: () => ({ apiId }),
+      after: ({ key }) => [verified(key, "VALID")],
+    }),
+  },
+  "v1/keys.updateKey": {
+    "a key that is disabled is refused": becomes("VALID", "DISABLED", async ({ things, apiId }) => {
+      const { keyId, key } = await things.key({ apiId });
+      return { key, body: { keyId, enabled: false } };
+    }),
+  },
+  "v1/keys.updateRemaining": {
+    "a key without credits can be used again": becomes("USAGE_EXCEEDED", "VALID", async ({ things, apiId }) => {
+      const { keyId, key } = await things.key({ apiId, credits: { remaining: 0 } });
+      return { key, body: { keyId, op: "set", value: 100_000 } };
+    }),
+  },
+  "v1/keys.deleteKey": {
+    "the key is unknown": becomes("VALID", "NOT_FOUND", async ({ things, apiId }) => {
+      const { keyId, key } = await things.key({ apiId });
+      return { key, body: { keyId } };
+    }),
+  },
   "v1/keys.addPermissions": {
     "the key has it": gains(async () => ({
       key: {},

@@ -1,0 +1,94 @@
+import * as z from "zod";
+import { makeKey } from "../../domain/keys/make-key.ts";
+import { onApi, onRbac } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { ApiId, KeyId, Meta } from "../schemas.ts";
+import { Environment, Expires, KeyName, Remaining, RoleName, Slug } from "./key-fields.ts";
+import { LegacyRefill, toCredits } from "./legacy-credits.ts";
+import { checkLegacyRatelimit, LegacyRatelimit, toRatelimit } from "./legacy-limit.ts";
+import { ExternalId, OwnerId, ownerOfNew } from "./legacy-owner.ts";
+
+const Body = z.object({
+  apiId: ApiId,
+  prefix: z
+    .string()
+    .max(16)
+    .regex(/^[a-zA-Z0-9_]*$/)
+    .optional()
+    .describe("The beginning of the key, before an underscore. The API's when it is left out.")
+    .meta({ examples: ["prod"] }),
+  name: KeyName.optional(),
+  byteLength: z
+    .int()
+    .min(16)
+    .max(255)
+    .optional()
+    .describe("Random bytes in the key. The API's when it is left out.")
+    .meta({ examples: [16] }),
+  externalId: ExternalId.optional(),
+  ownerId: OwnerId.optional(),
+  meta: Meta.optional(),
+  roles: z.array(RoleName).max(100).optional().describe("Names; roles that do not exist yet are created."),
+  permissions: z.array(Slug).max(1000).optional().describe("Slugs; permissions that do not exist yet are created."),
+  expires: Expires.optional(),
+  remaining: Remaining.min(1).optional().describe("Credits; unlimited when it is left out."),
+  refill: LegacyRefill.optional(),
+  ratelimit: LegacyRatelimit.optional(),
+  enabled: z.boolean().default(true).describe("A disabled key verifies as DISABLED."),
+  recoverable: z.boolean().default(false).describe("Whether an encrypted copy of the secret is kept."),
+  environment: Environment.optional(),
+});
+type Body = z.output<typeof Body>;
+
+const Answer = z.object({
+  keyId: KeyId,
+  key: z
+    .string()
+    .describe("The secret. It is shown only once, unless the key is recoverable.")
+    .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
+});
+
+const needed = {
+  createKey: onApi("create_key"),
+  encryptKey: onApi("encrypt_key", "with `recoverable`"),
+  createRole: onRbac("create_role", "when a role is new"),
+  createPermission: onRbac("create_permission", "when a slug is new"),
+};
+
+export const createKey = defineV1Procedure({
+  path: "keys.createKey",
+  method: "POST",
+  successor: "keys.createKey",
+  effect: "change",
+  summary: "Create a key",
+  description:
+    "Creates a key in an API. Only this answer has the secret: the server stores its hash, and an encrypted copy if the key is recoverable. All or nothing.",
+  permissions: needed,
+  errors: ["api_not_found", "precondition_failed"],
+  input: Body,
+  check,
+  answer: Answer,
+  handle,
+});
+
+function check({ remaining, refill, ratelimit }: Body): void {
+  toCredits({ remaining, refill });
+  checkLegacyRatelimit(ratelimit);
+}
+
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+  const { ownerId, externalId, remaining, refill, ratelimit, name, ...rest } = call.body;
+  // Before the API is looked up: a permission for it says nothing about whether it exists.
+  call.require(needed.createKey, rest.apiId);
+  if (rest.recoverable) call.require(needed.encryptKey, rest.apiId);
+  const wanted = {
+    ...rest,
+    name: name === "" ? undefined : name,
+    externalId: ownerOfNew({ externalId, ownerId }),
+    storesOwner: true,
+    credits: toCredits({ remaining, refill }),
+    ratelimits: ratelimit && [toRatelimit(ratelimit)],
+  } as const;
+  return makeKey(call, wanted, needed);
+}

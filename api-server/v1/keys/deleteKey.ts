@@ -1,0 +1,39 @@
+import * as z from "zod";
+import { removeKey } from "../../domain/keys/remove-key.ts";
+import { onApi } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { Empty, KeyId } from "../schemas.ts";
+
+const Body = z.object({
+  keyId: KeyId,
+  permanent: z
+    .boolean()
+    .default(false)
+    .describe(
+      "false: the key is marked deleted, and its secret cannot be imported again. true: it is removed with everything that belongs to it.",
+    ),
+});
+type Body = z.output<typeof Body>;
+
+const needed = { deleteKey: onApi("delete_key") };
+
+export const deleteKey = defineV1Procedure({
+  path: "keys.deleteKey",
+  method: "POST",
+  successor: "keys.deleteKey",
+  effect: "change",
+  summary: "Delete a key",
+  description: "The key then verifies as NOT_FOUND. This cannot be undone.",
+  permissions: needed,
+  errors: ["key_not_found", "managed_elsewhere"],
+  input: Body,
+  answer: Empty,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+  const { keyId, permanent } = call.body;
+  await removeKey(call, { keyId, permanent, needed: needed.deleteKey });
+  return {};
+}

@@ -1,0 +1,49 @@
+import * as z from "zod";
+import { keyNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi, refusedAsUnauthorized } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { findKey } from "../../store/keys.ts";
+import { describeKeys, KeyObject } from "../key-object.ts";
+import { KeyId } from "../schemas.ts";
+
+const Query = z.object({
+  keyId: KeyId,
+  decrypt: z.boolean().default(false).describe("Whether to return the secret, if the key is recoverable."),
+});
+type Query = z.output<typeof Query>;
+
+const needed = {
+  readKey: onApi("read_key"),
+  decryptKey: refusedAsUnauthorized(onApi("decrypt_key", "with `decrypt`")),
+};
+
+export const getKey = defineV1Procedure({
+  path: "keys.getKey",
+  method: "GET",
+  successor: "keys.getKey",
+  effect: "read",
+  summary: "Read a key",
+  description:
+    "Returns everything that v1 knows of a key; also its secret, if you ask for it and the key is recoverable. Shows every change that was answered before.",
+  permissions: needed,
+  errors: ["key_not_found"],
+  input: Query,
+  answer: KeyObject,
+  handle,
+});
+
+async function handle(call: Call<Query, typeof needed>): Promise<KeyObject> {
+  const { body, caller, deps } = call;
+  const { keyId, decrypt } = body;
+  const { workspaceId } = caller;
+  const row = await findKey(deps.db, { workspaceId, keyId });
+  if (row === undefined) throw keyNotFound(keyId);
+  call.require(needed.readKey, row.api_id);
+  if (decrypt) call.require(needed.decryptKey, row.api_id);
+  // Where nothing can be decrypted, the secret is left out as it is for a key that is not recoverable.
+  const vault = decrypt && row.key_encryption ? deps.keyVault : undefined;
+  const [key] = await describeKeys(deps, workspaceId, [row], { vault });
+  if (key === undefined) throw keyNotFound(keyId);
+  return key;
+}

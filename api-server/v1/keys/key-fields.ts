@@ -1,0 +1,46 @@
+import * as z from "zod";
+import { EXPIRES_MAX_MS } from "../../../core/keys/expires-max.ts";
+
+/*
+ * Fields of keys that are written through v1. Their bounds are those of v2, because what a key is stands in one place.
+ */
+
+export const Expires = z
+  .int()
+  .min(0)
+  .max(EXPIRES_MAX_MS)
+  .describe("When the key expires, Unix milliseconds. A past time makes it expired at once.")
+  .meta({ examples: [1_893_456_000_000] });
+
+/** The empty text is no name. */
+export const KeyName = z
+  .string()
+  .max(255)
+  .describe("A name for people.")
+  .meta({ examples: ["Billing"] });
+
+export const Remaining = z
+  .int()
+  .describe("Credits left.")
+  .meta({ examples: [1000] });
+
+export const RoleName = z
+  .string()
+  .min(1)
+  .max(128)
+  .describe("Name of a role.")
+  .meta({ examples: ["editor"] });
+
+export const Slug = z
+  .string()
+  .min(1)
+  .max(128)
+  .regex(/^[a-zA-Z0-9_:\-.*]+$/)
+  .describe("Slug of a permission. `*` after a separator grants everything below it.")
+  .meta({ examples: ["documents.read"] });
+
+export const Environment = z
+  .string()
+  .max(256)
+  .describe("Has no effect; `verifyKey`, `whoami` and lists show it.")
+  .meta({ examples: ["production"] });

@@ -1,0 +1,79 @@
+import * as z from "zod";
+import type { CreditsState } from "../../../core/credits/credits.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import type { KeyRow } from "../../store/keys.ts";
+import { unixMs } from "../schemas.ts";
+
+/*
+ * `remaining` and `refill`: the credits of v2, side by side (api-v1.md section 5).
+ */
+
+const Interval = z
+  .enum(["daily", "monthly"])
+  .describe("How often credits are added, at midnight UTC.")
+  .meta({ examples: ["monthly"] });
+
+const Amount = z
+  .int()
+  .min(1)
+  .describe("Credits added at each refill.")
+  .meta({ examples: [1000] });
+
+const RefillDay = z
+  .int()
+  .min(1)
+  .max(31)
+  .meta({ examples: [1] });
+
+export const LegacyRefill = z
+  .object({
+    interval: Interval,
+    amount: Amount,
+    refillDay: RefillDay.optional().describe(
+      "Day of the month, with `monthly` alone; 1 when it is left out. In a shorter month its last day.",
+    ),
+  })
+  .describe("How credits come back. Not with unlimited ones.")
+  .meta({ examples: [{ interval: "monthly", amount: 1000, refillDay: 1 }] });
+export type LegacyRefill = z.output<typeof LegacyRefill>;
+
+/** Throws PublicError 400 at `field` for a refill that contradicts itself. */
+export function checkLegacyRefill(refill: LegacyRefill | null | undefined, field = "body.refill"): void {
+  if (refill?.interval === "daily" && refill.refillDay !== undefined) {
+    throw invalidField(`${field}.refillDay`, "a daily refill takes no day");
+  }
+}
+
+/** To be called after `checkLegacyRefill`. */
+export const toRefill = ({ interval, amount, refillDay = 1 }: LegacyRefill): NonNullable<CreditsState["refill"]> =>
+  interval === "daily" ? { interval, amount } : { interval, amount, refillDay };
+
+/** The credits of a key that is to be made; undefined: unlimited. Throws PublicError 400 for a refill of unlimited ones. */
+export function toCredits(
+  { remaining, refill }: { readonly remaining?: number | undefined; readonly refill?: LegacyRefill | undefined },
+  field = "body.refill",
+): CreditsState | undefined {
+  checkLegacyRefill(refill, field);
+  if (remaining !== undefined) return refill === undefined ? { remaining } : { remaining, refill: toRefill(refill) };
+  if (refill !== undefined) throw invalidField(field, "a refill needs `remaining`");
+  return undefined;
+}
+
+export const LegacyRefillOut = z.object({
+  interval: Interval,
+  amount: Amount,
+  refillDay: RefillDay.nullable().describe("null for a daily refill."),
+  lastRefillAt: unixMs(
+    "When credits were last added, or the refill was set; left out while that is not known.",
+  ).optional(),
+});
+
+/** undefined without a refill. An amount without a day is a daily one. */
+export function toLegacyRefill(
+  row: Pick<KeyRow, "refill_amount" | "refill_day" | "last_refill_at">,
+): z.input<typeof LegacyRefillOut> | undefined {
+  const { refill_amount: amount, refill_day: refillDay, last_refill_at: lastRefillAt } = row;
+  if (amount === null) return undefined;
+  const interval = refillDay === null ? "daily" : "monthly";
+  return { interval, amount, refillDay, ...(lastRefillAt === null ? {} : { lastRefillAt }) };
+}

@@ -1,0 +1,81 @@
+import * as z from "zod";
+import { hashKey } from "../../../core/keys/key-string.ts";
+import { readWholeKeys } from "../../domain/keys/whole-keys.ts";
+import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { findKeyByHash } from "../../store/keys.ts";
+import { KeyId, Meta, NameOut, unixMs } from "../schemas.ts";
+
+const Body = z.object({
+  key: z
+    .string()
+    .min(1)
+    .describe("The secret.")
+    .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
+});
+type Body = z.output<typeof Body>;
+
+const text = (description: string, example: string) =>
+  z
+    .string()
+    .describe(description)
+    .meta({ examples: [example] });
+
+const Answer = z.object({
+  id: KeyId,
+  name: NameOut.optional(),
+  remaining: z
+    .int()
+    .optional()
+    .describe("Credits left; left out when they are unlimited.")
+    .meta({ examples: [1000] }),
+  identity: z
+    .object({
+      id: text("Id of the identity.", "id_7nPq0Rs3Tu6Vw9Xy"),
+      externalId: text("Your own id of it.", "user_123"),
+    })
+    .optional()
+    .describe("The owner of the key."),
+  meta: Meta.optional(),
+  createdAt: unixMs("When the key was created, Unix milliseconds."),
+  enabled: z.boolean().describe("Whether the key is enabled."),
+  environment: text("As it was given when the key was created.", "production").optional(),
+});
+
+const needed = { readKey: onApi("read_key") };
+
+export const whoami = defineV1Procedure({
+  path: "keys.whoami",
+  method: "POST",
+  successor: "keys.whoami",
+  effect: "read",
+  summary: "Read the key behind a secret",
+  description:
+    "Also when it is disabled or expired. This is no verification: no limit is charged, no credit is spent, no use is recorded.",
+  permissions: needed,
+  errors: ["key_not_found"],
+  input: Body,
+  answer: Answer,
+  handle,
+});
+
+async function handle({ body, caller, deps, require }: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+  const { workspaceId } = caller;
+  const row = await findKeyByHash(deps.db, { workspaceId, hash: hashKey(body.key) });
+  if (row === undefined) throw keyOfSecretNotFound();
+  require(needed.readKey, row.api_id);
+  const [key] = await readWholeKeys(deps, workspaceId, [row]);
+  const { identity_id: id, external_id: externalId } = row;
+  return {
+    id: row.id,
+    ...(row.name === null ? {} : { name: row.name }),
+    ...(key?.remaining === undefined ? {} : { remaining: key.remaining }),
+    ...(id === null || externalId === null ? {} : { identity: { id, externalId } }),
+    ...(row.meta === null ? {} : { meta: { ...row.meta } }),
+    createdAt: row.created_at,
+    enabled: row.enabled,
+    ...(row.environment === null ? {} : { environment: row.environment }),
+  };
+}
