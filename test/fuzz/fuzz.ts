@@ -12,21 +12,27 @@ import { createTestRedis } from "../harness/redis.ts";
 import { seed, toDictionaries } from "./seed.ts";
 
 /*
- * Sends to every procedure of its own api-server, over a real Postgres and a real Redis, what the OpenAPI document allows
- * and what it does not, and checks the responses against the document.
+ * Sends to every procedure of its own api-server, over a real Postgres and a real Redis, what the OpenAPI documents of both generations
+ * allow and what they do not, and checks the responses against the documents.
  */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
 const DELETES = "[.]delete[A-Z]";
 
+/** v1 comes after v2, on the same objects. */
+const DOCUMENTS = { v2: "/openapi.json", v1: "/v1/openapi.json" } as const;
+type Generation = keyof typeof DOCUMENTS;
+
 export interface FuzzOptions {
   /** How many requests are generated for each procedure, besides those for each bound of each field. */
   readonly examples: number;
   /** The same seed generates the same requests. */
   readonly seed: number;
-  /** The one procedure to fuzz, `keys.createKey`; all when left out. */
+  /** The one procedure to fuzz, `keys.createKey` or `v1/keys.createKey`; all when left out. */
   readonly only?: string | undefined;
+  /** The generations whose procedures are fuzzed; both when left out. */
+  readonly generations?: readonly Generation[] | undefined;
   /** Additional arguments for Schemathesis. */
   readonly args?: readonly string[];
   /** Changes the document against which responses are checked, to prove that a difference would be found. */
@@ -55,6 +61,7 @@ export async function fuzz({
   examples,
   seed: seedNumber,
   only,
+  generations = ["v2", "v1"],
   args = [],
   falsify,
   onOutput,
@@ -68,10 +75,8 @@ export async function fuzz({
   const config = join(folder, "schemathesis.toml");
   const seeded = toDictionaries(await seed(server.call, server.databaseUrl));
   await writeFile(config, `${await readFile(join(import.meta.dirname, "schemathesis.toml"), "utf8")}\n${seeded}`);
-  const document = join(folder, "openapi.json");
-  await writeFile(document, JSON.stringify(await fetchDocument(server.url, falsify)));
   let output = "";
-  const run = async (more: readonly string[]): Promise<boolean> => {
+  const run = async (document: string, more: readonly string[]): Promise<boolean> => {
     const child = spawn(
       command.file,
       [
@@ -92,21 +97,27 @@ export async function fuzz({
     return code === 0;
   };
   // Deleting procedures come last: otherwise there would soon be no objects for the others.
-  const runs =
+  const filters = [
+    ["--exclude-path-regex", DELETES],
+    ["--include-path-regex", DELETES],
+  ];
+  const isV1 = only?.startsWith("v1/") === true;
+  const runs: [Generation, readonly string[]][] =
     only === undefined
-      ? [
-          ["--exclude-path-regex", DELETES],
-          ["--include-path-regex", DELETES],
-        ]
-      : [["--include-path", `/v2/${only}`]];
+      ? filters.flatMap((filter) => generations.map((generation): [Generation, string[]] => [generation, filter]))
+      : [[isV1 ? "v1" : "v2", ["--include-path", isV1 ? `/${only}` : `/v2/${only}`]]];
   let passed = true;
-  for (const filter of runs) passed = (await run(filter)) && passed;
+  for (const [generation, filter] of runs) {
+    const document = join(folder, `openapi-${generation}.json`);
+    await writeFile(document, JSON.stringify(await fetchDocument(`${server.url}${DOCUMENTS[generation]}`, falsify)));
+    passed = (await run(document, filter)) && passed;
+  }
   const errors = server.errors();
   return { passed: passed && errors.length === 0, output, errors };
 }
 
 async function fetchDocument(url: string, falsify: FuzzOptions["falsify"]): Promise<FalsifiedDocument> {
-  const document = (await (await fetch(`${url}/openapi.json`)).json()) as FalsifiedDocument;
+  const document = (await (await fetch(url)).json()) as FalsifiedDocument;
   falsify?.(document);
   return document;
 }

@@ -58,6 +58,13 @@ async function seedOne(call: Call, own: string, add: (place: string, ...values: 
   add("roles[*]", role.name);
   add("namespace", namespaceId, `ns-${own}`);
   add("policyId", policyId);
+  // The names that v1 has for them.
+  add("permissionId", permissionId);
+  add("roleId", roleId);
+  add("identityId", identityId);
+  add("namespaceId", namespaceId);
+  add("namespaceName", `ns-${own}`);
+  add("ownerId", externalId);
   add("id", apiId, keyId, permissionId, roleId, namespaceId, overrideId, policyId);
 }
 
@@ -101,8 +108,10 @@ async function prepare(databaseUrl: string): Promise<string[]> {
 /** How often a field gets a value that exists. */
 const PROBABILITY = 0.7;
 
-const bind = (place: string, dictionary: string): string =>
-  `"body.${place}" = { dictionary = ${JSON.stringify(dictionary)}, probability = ${PROBABILITY} }`;
+const bindIn = (where: "body" | "query", place: string, dictionary: string): string =>
+  `"${where}.${place}" = { dictionary = ${JSON.stringify(dictionary)}, probability = ${PROBABILITY} }`;
+
+const bind = (place: string, dictionary: string): string => bindIn("body", place, dictionary);
 
 /** The seeded values as a part of Schemathesis' configuration (TOML); JSON texts and lists are TOML too. */
 export function toDictionaries(seeded: Seeded): string {
@@ -113,6 +122,10 @@ export function toDictionaries(seeded: Seeded): string {
     ),
     "[parameters]",
     ...Object.keys(seeded).map((place) => bind(place, place)),
+    // The reads of v1. A query has no places within places.
+    ...Object.keys(seeded)
+      .filter((place) => /^\w+$/.test(place))
+      .map((place) => bindIn("query", place, place)),
     // A policy names its API in two places.
     "[[operations]]",
     'include-path = "/v2/policies.setPolicy"',
