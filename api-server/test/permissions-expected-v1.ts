@@ -17,6 +17,11 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   // apis
   "v1/apis.createApi": { needs: ["api.*.create_api"] },
   "v1/apis.getApi": { needs: [api("read_api")] },
+  "v1/apis.listKeys": {
+    needs: [api("read_key"), api("read_api")],
+    also: { decrypt: [api("decrypt_key")] },
+    refusedAsUnauthorized: [api("decrypt_key")],
+  },
   "v1/apis.deleteApi": { needs: [api("delete_api")] },
   "v1/apis.deleteKeys": { needs: [api("delete_key")] },
 

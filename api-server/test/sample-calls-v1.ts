@@ -88,6 +88,17 @@ export const V1_SAMPLE_CALLS: SampleCalls = {
   // apis
   "v1/apis.createApi": { always: async (things) => ({ body: { name: things.name("api") } }) },
   "v1/apis.getApi": { always: ofApi() },
+  "v1/apis.listKeys": {
+    always: async (things) => {
+      const { apiId } = await things.key();
+      return { body: { apiId }, apiId };
+    },
+    decrypt: async (things) => {
+      const apiId = await things.encryptingApi();
+      await things.key({ apiId, recoverable: true });
+      return { body: { apiId, decrypt: true }, apiId };
+    },
+  },
   "v1/apis.deleteApi": { always: ofApi() },
   "v1/apis.deleteKeys": {
     always: async (things) => {

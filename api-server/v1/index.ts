@@ -4,6 +4,7 @@ import { createApi } from "./apis/createApi.ts";
 import { deleteApi } from "./apis/deleteApi.ts";
 import { deleteKeys } from "./apis/deleteKeys.ts";
 import { getApi } from "./apis/getApi.ts";
+import { listKeys } from "./apis/listKeys.ts";
 import { createIdentity } from "./identities/createIdentity.ts";
 import { deleteIdentity } from "./identities/deleteIdentity.ts";
 import { getIdentity } from "./identities/getIdentity.ts";
@@ -46,6 +47,7 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
   // apis
   createApi,
   getApi,
+  listKeys,
   deleteApi,
   deleteKeys,
 

@@ -55,6 +55,60 @@ const keysOf = async (apiId: string) => {
   return (await t.deps.db.query<{ live: number; marked: number }>(text, [apiId])).rows[0];
 };
 
+describe("apis.listKeys", () => {
+  const list = (query: object) => t.data("v1/apis.listKeys", query);
+  const idsOf = ({ keys }: { keys: { id: string }[] }): string[] => keys.map(({ id }) => id);
+
+  test("pages through all live keys by id, with a cursor only when more follow", async () => {
+    const api = { workspaceId: t.workspace.id, apiId: await makeApi() };
+    await insertKeys(t.deps.db, api, { to: 7 });
+    await t.data("keys.deleteKey", { keyId: keyRow(api, 3).id });
+    const expected = [0, 1, 2, 4, 5, 6].map((n) => keyRow(api, n).id).sort();
+    const pages: string[][] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await list({ apiId: api.apiId, limit: 3, ...(cursor === undefined ? {} : { cursor }) });
+      expect(page.total).toBe(6);
+      pages.push(idsOf(page));
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    expect(pages).toEqual([expected.slice(0, 3), expected.slice(3)]);
+    expect(idsOf(await list({ apiId: api.apiId }))).toEqual(expected);
+  });
+
+  test("by externalId and by ownerId; total is that of the API, and 0 for an identity that is not there", async () => {
+    const apiId = await makeApi();
+    const linked = await makeKey(apiId, { externalId: "user_list" });
+    const told = await makeKey(apiId);
+    await t.deps.db.query("update keys set owner_id = 'user_list' where id = $1", [told.keyId]);
+    await makeKey(apiId);
+    const both = [linked.keyId, told.keyId].sort();
+    expect(await list({ apiId, externalId: "user_list" })).toMatchObject({ keys: [{ id: linked.keyId }], total: 3 });
+    expect(idsOf(await list({ apiId, ownerId: "user_list" }))).toEqual(both);
+    expect(idsOf(await list({ apiId, ownerId: "user_none", externalId: "user_list" }))).toEqual([linked.keyId]);
+    expect(await list({ apiId, externalId: "user_none" })).toEqual({ keys: [], total: 0 });
+    expect(await list({ apiId, ownerId: "user_none" })).toEqual({ keys: [], total: 3 });
+  });
+
+  test("shows secrets of recoverable keys alone, when asked for, and the environment", async () => {
+    const apiId = await makeApi();
+    await t.deps.db.query("update apis set key_encryption = true where id = $1", [apiId]);
+    const recoverable = await makeKey(apiId, { recoverable: true });
+    const plain = await makeKey(apiId);
+    await t.deps.db.query("update keys set environment = 'test' where id = $1", [plain.keyId]);
+    const byId = new Map<string, object>();
+    for (const key of (await list({ apiId, decrypt: true })).keys) byId.set(key.id, key);
+    expect(byId.get(recoverable.keyId)).toMatchObject({ plaintext: recoverable.key, roles: [], permissions: [] });
+    expect(byId.get(plain.keyId)).not.toHaveProperty("plaintext");
+    expect(byId.get(plain.keyId)).toMatchObject({ environment: "test", apiId, enabled: true });
+    for (const key of (await list({ apiId })).keys) expect(key).not.toHaveProperty("plaintext");
+  });
+
+  test("an API that is not there is 404", async () => {
+    expect((await t.call("v1/apis.listKeys", { apiId: "api_none" })).status).toBe(404);
+  });
+});
+
 describe("apis.deleteApi", () => {
   test("makes its keys NOT_FOUND in the very next verification, and the API 404", async () => {
     const apiId = await makeApi();

@@ -1,0 +1,97 @@
+import * as z from "zod";
+import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
+import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi, refusedAsUnauthorized } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { findApi } from "../../store/apis.ts";
+import { findIdentityIdByExternalId } from "../../store/identities.ts";
+import {
+  type KeyPage,
+  listKeyIds,
+  listKeyIdsOfIdentity,
+  listKeyIdsOfOwner,
+  listKeysThatFit,
+} from "../../store/keys.ts";
+import { countKeysOfApi } from "../../store/keys-of-api.ts";
+import { describeKeys, KeyObject } from "../key-object.ts";
+import { ApiId, Cursor, PageLimit, Total } from "../schemas.ts";
+
+const owner = z.string().min(1);
+
+const Query = z.object({
+  apiId: ApiId,
+  limit: PageLimit,
+  cursor: Cursor.optional(),
+  externalId: owner
+    .optional()
+    .describe("Only the keys of this identity.")
+    .meta({ examples: ["user_123"] }),
+  ownerId: owner
+    .optional()
+    .describe("Only the keys of this owner; without effect beside `externalId`.")
+    .meta({ examples: ["user_123"] }),
+  decrypt: z.boolean().default(false).describe("Whether to return the secrets of recoverable keys."),
+  revalidateKeysCache: z.boolean().default(false).describe("Has no effect: the list is always read from the database."),
+});
+type Query = z.output<typeof Query>;
+
+const Answer = z.object({
+  keys: z.array(KeyObject).describe("The keys of the page."),
+  cursor: Cursor.optional(),
+  total: Total.describe("How many live keys the API has, of all owners."),
+});
+
+const needed = {
+  readKey: onApi("read_key"),
+  readApi: onApi("read_api"),
+  decryptKey: refusedAsUnauthorized(onApi("decrypt_key", "with `decrypt`")),
+};
+
+export const listKeys = defineV1Procedure({
+  path: "apis.listKeys",
+  method: "GET",
+  successor: "apis.listKeys",
+  effect: "read",
+  summary: "List the keys of an API",
+  description:
+    "In the order of their ids. Deleted keys are left out, disabled and expired ones are not. A page ends early when its keys are larger than 4 MiB together.",
+  permissions: needed,
+  errors: ["api_not_found"],
+  input: Query,
+  answer: Answer,
+  handle,
+});
+
+async function handle(call: Call<Query, typeof needed>): Promise<z.input<typeof Answer>> {
+  const { body, caller, deps } = call;
+  const { apiId, limit, cursor = "", decrypt } = body;
+  const { workspaceId } = caller;
+  call.require(needed.readKey, apiId);
+  call.require(needed.readApi, apiId);
+  if (decrypt) call.require(needed.decryptKey, apiId);
+  const api = await findApi(deps.db, { workspaceId, apiId });
+  if (api === undefined) throw apiNotFound(apiId);
+  const ids = await listIds(call, { workspaceId, apiId, cursor, rowsMax: limit + 1 });
+  if (ids === undefined) return { keys: [], total: 0 };
+  const [rows, total] = await Promise.all([
+    listKeysThatFit(deps.db, { workspaceId, keyIds: ids.slice(0, limit), bytesMax: PAGE_BYTES_MAX }),
+    countKeysOfApi(deps.db, { workspaceId, apiId }),
+  ]);
+  // Where nothing can be decrypted, secrets are left out as they are for keys that are not recoverable.
+  const vault = decrypt && api.key_encryption ? deps.keyVault : undefined;
+  const keys = await describeKeys(deps, workspaceId, rows, { vault, inList: true });
+  const next = nextCursor(ids, rows, limit);
+  return { keys, total, ...(next === undefined ? {} : { cursor: next }) };
+}
+
+/** One id more than the page: it shows that there is a next page, and is its cursor. undefined for an unknown externalId. */
+async function listIds({ body, deps }: Call<Query, typeof needed>, page: KeyPage): Promise<string[] | undefined> {
+  const { externalId, ownerId } = body;
+  const { workspaceId } = page;
+  if (externalId !== undefined) {
+    const identityId = await findIdentityIdByExternalId(deps.db, { workspaceId, externalId });
+    return identityId === undefined ? undefined : listKeyIdsOfIdentity(deps.db, { ...page, identityId });
+  }
+  return ownerId === undefined ? listKeyIds(deps.db, page) : listKeyIdsOfOwner(deps.db, { ...page, ownerId });
+}
