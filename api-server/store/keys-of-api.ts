@@ -72,7 +72,7 @@ export async function deleteSomeKeys(
                 update keys d
                    set deleted_at = $4
                   from chosen
-                 where d.id = chosen.id
+                 where d.workspace_id = $1 and d.id = chosen.id
              returning d.id, d.name`;
   const values = [workspaceId, apiId, max, deletedAt];
   return (await tx.query<DeletedKeyRow>({ name: "delete-some-keys", text, values })).rows;
@@ -86,7 +86,7 @@ export async function purgeSomeKeys(
   const text = `with chosen as (${UNLIMITED})
                 delete from keys d
                  using chosen
-                 where d.id = chosen.id
+                 where d.workspace_id = $1 and d.id = chosen.id
              returning d.id, d.name`;
   return (await tx.query<DeletedKeyRow>({ name: "purge-some-keys", text, values: [workspaceId, apiId, max] })).rows;
 }
@@ -106,7 +106,7 @@ export async function purgeSomeDeletedKeys(
                 )
                 delete from keys d
                  using chosen
-                 where d.id = chosen.id`;
+                 where d.workspace_id = $1 and d.id = chosen.id`;
   const { rowCount } = await tx.query({ name: "purge-some-deleted-keys", text, values: [workspaceId, apiId, max] });
   return rowCount ?? 0;
 }
