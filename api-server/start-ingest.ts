@@ -55,7 +55,7 @@ export async function startIngest(config: IngestConfig): Promise<IngestProcess> 
   const nowMs = Date.now;
   const open: Closeable[] = [];
   try {
-    const store = new PostgresAnalytics({ db, nowMs, log, metrics });
+    const store = new PostgresAnalytics({ db, nowMs, log, metrics, copies: true });
     let workspaceIds = await listWorkspaceIds(db);
     open.push(
       startLoop({

@@ -11,6 +11,7 @@ import { refill } from "./refill-section.ts";
 import type { Figure, Section } from "./section.ts";
 import { footprint, propagation, proxy, verifyKey } from "./sections.ts";
 import { creation, replicas, scale } from "./store-sections.ts";
+import { usage } from "./usage-section.ts";
 
 /*
  * `npm run bench`: measures the figures that we promise, prints a table and the same as one line of JSON, and writes that with
@@ -31,6 +32,7 @@ const SECTIONS: Readonly<Record<string, Section>> = {
   ingest,
   ingestBeside,
   backlog,
+  usage,
 };
 
 const { values } = parseArgs({

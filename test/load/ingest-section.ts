@@ -27,28 +27,30 @@ export const ingest: Section = async (environment, { rounds, progress }) => {
   await migrate(databaseUrl);
   const db = createPool(databaseUrl, { connectionsMax: 4 });
   const workspaceId = "ws_bench";
-  const store = new PostgresAnalytics({
-    db,
-    nowMs: Date.now,
-    log: pino({ level: "warn" }),
-    metrics: new Registry(),
-  });
+  const open = (copies: boolean) =>
+    new PostgresAnalytics({ db, nowMs: Date.now, log: pino({ level: "warn" }), metrics: new Registry(), copies });
+  // As an ingest process does, and as an api-server does.
+  const [store, beside] = [open(true), open(false)];
   try {
     await insertWorkspace(db, { id: workspaceId, name: "bench", createdAt: 1 });
     const apiId = await seedKeys(databaseUrl, { workspaceId, count: KEYS });
     await store.maintain(Date.now());
     const file = `${(await db.query<{ data_directory: string }>("show data_directory")).rows[0]?.data_directory}/rows`;
-    const ms = { stored: [] as number[], rolledUp: [] as number[], copied: [] as number[] };
+    const ms = { stored: [] as number[], beside: [] as number[], rolledUp: [] as number[], copied: [] as number[] };
     // The first round is a warm-up: it also notes the first use of each key.
     for (let round = 0; round <= rounds; round += 1) {
       progress(`ingest: round ${round} of ${rounds}`);
       const portions = Array.from({ length: PORTIONS }, () =>
         eventLines({ workspaceId, apiId, keys: KEYS }, PORTION).join("\n"),
       );
-      await db.query("truncate verification_events");
-      const stored = await timed(async () => {
-        for (const lines of portions) await store.ingest(new EventLines(workspaceId, lines), Date.now());
-      });
+      const storeBy = async (by: PostgresAnalytics) => {
+        await db.query("truncate verification_events, rollup_queue");
+        return timed(async () => {
+          for (const lines of portions) await by.ingest(new EventLines(workspaceId, lines), Date.now());
+        });
+      };
+      const byStatement = await storeBy(beside);
+      const stored = await storeBy(store);
       const rolledUp = await timed(async () => {
         while (await store.rollUp());
       });
@@ -57,6 +59,7 @@ export const ingest: Section = async (environment, { rounds, progress }) => {
       const copied = await timed(() => db.query(`copy verification_events from '${file}'`));
       if (round === 0) continue;
       ms.stored.push(stored);
+      ms.beside.push(byStatement);
       ms.rolledUp.push(rolledUp);
       ms.copied.push(copied);
     }
@@ -71,7 +74,7 @@ export const ingest: Section = async (environment, { rounds, progress }) => {
         unit: "ratio",
         value: median(ratios),
         max: 2,
-        detail: `${perSecond(ms.stored)} and ${perSecond(ms.copied)} events/s, pairs ${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`,
+        detail: `${perSecond(ms.stored)} and ${perSecond(ms.copied)} events/s, ${perSecond(ms.beside)} in an api-server, pairs ${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`,
       },
       {
         name: "the same with a roll-up of all of them",

@@ -66,6 +66,6 @@ test.each([
   const good = [anEvent({ timeMs: NOW_MS }), anEvent({ timeMs: NOW_MS })];
   const [first, second] = good.map((event) => JSON.stringify(event));
   stream.append({ workspaceId: "ws_1", lines: Buffer.from(`${first}\n${line}\n${second}\n`), count: 3 });
-  await stream.take("ws_1", async (events) => void (await ingestPortion(db, events, NOW_MS)));
+  await stream.take("ws_1", async (events) => void (await ingestPortion(db, events, { nowMs: NOW_MS })));
   expect(await ids()).toEqual(expect.arrayContaining(good.map(({ id }) => id)));
 });

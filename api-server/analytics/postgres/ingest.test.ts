@@ -89,176 +89,197 @@ async function lastUsed(keyId: string): Promise<number | null> {
   return rows[0]?.at ?? null;
 }
 
-const take = (stream: MemoryEventStream) =>
-  stream.take("ws_a", async (events) => void (await ingestPortion(db, events, NOW_MS)));
+describe.each([
+  { how: "by one statement", noted: () => undefined },
+  { how: "by copying", noted: () => new Map<string, number>() },
+])("stored $how:", ({ noted }) => {
+  const take = (stream: MemoryEventStream) =>
+    stream.take("ws_a", async (events) => void (await ingestPortion(db, events, { nowMs: NOW_MS, noted: noted() })));
 
-/** One portion of each workspace. */
-async function ingest(events: readonly UsageEvent[]): Promise<Ingested[]> {
-  const ingested: Ingested[] = [];
-  for (const workspaceId of new Set(events.map((event) => event.workspaceId))) {
-    const lines = events.filter((event) => event.workspaceId === workspaceId).map((event) => JSON.stringify(event));
-    ingested.push(await ingestPortion(db, new EventLines(workspaceId, lines.join("\n")), NOW_MS));
+  /** One portion of each workspace. */
+  async function ingest(events: readonly UsageEvent[]): Promise<Ingested[]> {
+    const ingested: Ingested[] = [];
+    for (const workspaceId of new Set(events.map((event) => event.workspaceId))) {
+      const lines = events.filter((event) => event.workspaceId === workspaceId).map((event) => JSON.stringify(event));
+      ingested.push(
+        await ingestPortion(db, new EventLines(workspaceId, lines.join("\n")), { nowMs: NOW_MS, noted: noted() }),
+      );
+    }
+    return ingested;
   }
-  return ingested;
-}
 
-describe("an event", () => {
-  test("is stored with all its members", async () => {
-    const event = aVerification({
-      identityId: "id_1",
-      externalId: "user-1",
-      outcome: "RATE_LIMITED",
-      tags: ["path=/orders", "b"],
-      region: "eu",
-      appId: "pol_1",
-      spentCredits: 7,
-      latencyMs: 1.25,
-    });
-    await ingest([event]);
-    const { rows } = await db.query("select * from verification_events where id = $1", [event.id]);
-    expect(rows).toEqual([
-      {
-        day: "2042-06-15",
-        id: event.id,
-        request_id: "req_1",
-        time: NOW_MS,
-        workspace_id: "ws_a",
-        key_space_id: "ks_ws_a",
-        api_id: "api_ws_a",
-        key_id: "key_ws_a",
-        identity_id: "id_1",
-        external_id: "user-1",
+  describe("an event", () => {
+    test("is stored with all its members", async () => {
+      const event = aVerification({
+        identityId: "id_1",
+        externalId: "user-1",
         outcome: "RATE_LIMITED",
         tags: ["path=/orders", "b"],
-        source: "sidecar",
-        app_id: "pol_1",
         region: "eu",
-        spent_credits: 7,
-        latency_ms: 1.25,
+        appId: "pol_1",
+        spentCredits: 7,
+        latencyMs: 1.25,
+      });
+      await ingest([event]);
+      const { rows } = await db.query("select * from verification_events where id = $1", [event.id]);
+      expect(rows).toEqual([
+        {
+          day: "2042-06-15",
+          id: event.id,
+          request_id: "req_1",
+          time: NOW_MS,
+          workspace_id: "ws_a",
+          key_space_id: "ks_ws_a",
+          api_id: "api_ws_a",
+          key_id: "key_ws_a",
+          identity_id: "id_1",
+          external_id: "user-1",
+          outcome: "RATE_LIMITED",
+          tags: ["path=/orders", "b"],
+          source: "sidecar",
+          app_id: "pol_1",
+          region: "eu",
+          spent_credits: 7,
+          latency_ms: 1.25,
+        },
+      ]);
+      const limited = aRatelimit({ overrideId: "rlor_1", passed: false, remaining: 0, cost: 3 });
+      await ingest([limited]);
+      const limits = await db.query("select * from ratelimit_events where id = $1", [limited.id]);
+      expect(limits.rows).toMatchObject([
+        { day: "2042-06-15", override_id: "rlor_1", passed: false, max_count: 10, remaining: 0, cost: 3 },
+      ]);
+    });
+
+    test("that comes twice, in one batch or in two, counts once", async () => {
+      const events = [aVerification(), aRatelimit()];
+      await ingest([...events, ...events]);
+      await ingest(events);
+      expect(await stored(events)).toHaveLength(2);
+    });
+
+    test("whose ingester died between the commit and the acknowledgement counts once", async () => {
+      const stream = new MemoryEventStream();
+      const events = [aVerification(), aVerification(), aRatelimit()];
+      const lines = Buffer.from(events.map((event) => `${JSON.stringify(event)}\n`).join(""));
+      stream.append({ workspaceId: "ws_a", lines, count: events.length });
+      const dying = stream.take("ws_a", async (taken) => {
+        await ingestPortion(db, taken, { nowMs: NOW_MS, noted: noted() });
+        throw new Error("died before it could acknowledge");
+      });
+      await expect(dying).rejects.toThrow("died");
+      expect(await stored(events)).toHaveLength(3);
+      await take(stream);
+      expect(await stored(events)).toHaveLength(3);
+      expect((await take(stream)).entries).toBe(0);
+    });
+
+    test("of up to a day ago is stored; an older one is late, and one from more than an hour ahead is left out", async () => {
+      const edges = {
+        oldest: NOW_MS - DAY_MS + 1,
+        late: NOW_MS - DAY_MS,
+        newest: NOW_MS + HOUR_MS - 1,
+        ahead: NOW_MS + HOUR_MS,
+      };
+      const of = (make: (given: { timeMs: number }) => UsageEvent) => ({
+        kept: [make({ timeMs: edges.oldest }), make({ timeMs: edges.newest })],
+        late: make({ timeMs: edges.late }),
+        ahead: [make({ timeMs: edges.ahead }), make({ timeMs: 9e15 })],
+      });
+      const ofOtherKey = (given: { timeMs: number }) => aVerification({ ...given, keyId: "key_other" });
+      const [verifications, ratelimits] = [of(ofOtherKey), of(aRatelimit)];
+      const kept = [...verifications.kept, ...ratelimits.kept];
+      const others = [verifications.late, ratelimits.late, ...verifications.ahead, ...ratelimits.ahead];
+      expect(await ingest([...others, ...kept])).toEqual([{ stored: 4, late: 2, leftOut: 4 }]);
+      expect(await stored([...others, ...kept])).toEqual(kept.map(({ id }) => id).sort());
+      expect(await ingest([...others, ...kept])).toEqual([{ stored: 0, late: 2, leftOut: 4 }]);
+    });
+
+    test("finds its partition when the job that makes them has not run for long", async () => {
+      await keepPartitions(db, NOW_MS + 90 * DAY_MS);
+      const event = aVerification();
+      expect(await ingest([event])).toEqual([{ stored: 1, late: 0, leftOut: 0 }]);
+      expect(await stored([event])).toEqual([event.id]);
+    });
+
+    test.each<[string, object]>([
+      ["of another type", { type: "other" }],
+      ["of no type", { type: undefined }],
+      ["of another workspace", { workspaceId: "ws_b" }],
+      ["without an id", { id: undefined }],
+      ["with an empty id", { id: "" }],
+      ["with a long id", { id: "i".repeat(257) }],
+      ["without a time", { timeMs: null }],
+      ["with a long key id", { keyId: "k".repeat(257) }],
+      ["with a long key space", { keySpaceId: "k".repeat(257) }],
+      ["with a long outcome", { outcome: "V".repeat(65) }],
+      ["of another source", { source: "app" }],
+      ["without a source", { source: null }],
+      ["without tags", { tags: null }],
+      ["with a tag that is nothing", { tags: ["a", null] }],
+      ["with tags in tags", { tags: [["a"], ["b"]] }],
+      ["with negative credits", { spentCredits: -1 }],
+      ["with too many credits", { spentCredits: 2 ** 53 }],
+      ["without a latency", { latencyMs: null }],
+      ["with a negative latency", { latencyMs: -1 }],
+      [
+        "that is an empty object",
+        Object.fromEntries(Object.keys(aVerification()).map((member) => [member, undefined])),
+      ],
+    ])("%s is left out, in one statement with the others", async (_, changes) => {
+      const [strange, good] = [{ ...aVerification(), ...changes }, aVerification()];
+      const lines = [strange, good].map((event) => JSON.stringify(event)).join("\n");
+      expect(await ingestPortion(db, new EventLines("ws_a", lines), { nowMs: NOW_MS, noted: noted() })).toEqual({
+        stored: 1,
+        late: 0,
+        leftOut: 1,
+      });
+    });
+
+    test.each(["limit", "remaining", "resetMs", "cost"])(
+      "of a limit with a negative %s is left out",
+      async (member) => {
+        const lines = JSON.stringify({ ...aRatelimit(), [member]: -1 });
+        expect(await ingestPortion(db, new EventLines("ws_a", lines), { nowMs: NOW_MS, noted: noted() })).toEqual({
+          stored: 0,
+          late: 0,
+          leftOut: 1,
+        });
       },
-    ]);
-    const limited = aRatelimit({ overrideId: "rlor_1", passed: false, remaining: 0, cost: 3 });
-    await ingest([limited]);
-    const limits = await db.query("select * from ratelimit_events where id = $1", [limited.id]);
-    expect(limits.rows).toMatchObject([
-      { day: "2042-06-15", override_id: "rlor_1", passed: false, max_count: 10, remaining: 0, cost: 3 },
-    ]);
+    );
   });
 
-  test("that comes twice, in one batch or in two, counts once", async () => {
-    const events = [aVerification(), aRatelimit()];
-    await ingest([...events, ...events]);
-    await ingest(events);
-    expect(await stored(events)).toHaveLength(2);
+  test("events that cannot be stored do not affect the others", async () => {
+    const good = [aVerification(), aVerification({ workspaceId: "ws_b", keyId: "key_ws_b" })];
+    const strange = [
+      aVerification({ tags: ["a\u0000b"] }),
+      aVerification({ externalId: "\ud800" }),
+      aVerification({ spentCredits: 1.5 }),
+      aRatelimit({ identifier: "nul \u0000" }),
+      aRatelimit({ remaining: 0.1 }),
+      aRatelimit({ resetMs: 1e300 }),
+    ];
+    await ingest([...strange, ...good]);
+    expect(await stored(good)).toHaveLength(2);
   });
 
-  test("whose ingester died between the commit and the acknowledgement counts once", async () => {
-    const stream = new MemoryEventStream();
-    const events = [aVerification(), aVerification(), aRatelimit()];
-    const lines = Buffer.from(events.map((event) => `${JSON.stringify(event)}\n`).join(""));
-    stream.append({ workspaceId: "ws_a", lines, count: events.length });
-    const dying = stream.take("ws_a", async (taken) => {
-      await ingestPortion(db, taken, NOW_MS);
-      throw new Error("died before it could acknowledge");
+  describe("lastUsedAt", () => {
+    test("follows the newest event, to the minute, and never goes back", async () => {
+      const minute = NOW_MS - (NOW_MS % 60_000);
+      await ingest([aVerification({ timeMs: NOW_MS - DAY_MS / 2 }), aVerification()]);
+      expect(await lastUsed("key_ws_a")).toBe(minute);
+      await ingest([aVerification({ timeMs: NOW_MS - DAY_MS / 2 })]);
+      expect(await lastUsed("key_ws_a")).toBe(minute);
     });
-    await expect(dying).rejects.toThrow("died");
-    expect(await stored(events)).toHaveLength(3);
-    await take(stream);
-    expect(await stored(events)).toHaveLength(3);
-    expect((await take(stream)).entries).toBe(0);
-  });
 
-  test("of up to a day ago is stored; an older one is late, and one from more than an hour ahead is left out", async () => {
-    const edges = {
-      oldest: NOW_MS - DAY_MS + 1,
-      late: NOW_MS - DAY_MS,
-      newest: NOW_MS + HOUR_MS - 1,
-      ahead: NOW_MS + HOUR_MS,
-    };
-    const of = (make: (given: { timeMs: number }) => UsageEvent) => ({
-      kept: [make({ timeMs: edges.oldest }), make({ timeMs: edges.newest })],
-      late: make({ timeMs: edges.late }),
-      ahead: [make({ timeMs: edges.ahead }), make({ timeMs: 9e15 })],
+    test("is not changed by another workspace's event, and leaves no marks for the pods", async () => {
+      await db.query("delete from outbox");
+      const before = await lastUsed("key_ws_a");
+      const event = aVerification({ workspaceId: "ws_b", keyId: "key_ws_a", timeMs: NOW_MS + HOUR_MS - 1 });
+      await ingest([event]);
+      expect(await lastUsed("key_ws_a")).toBe(before);
+      const { rows } = await db.query("select from outbox");
+      expect(rows).toEqual([]);
     });
-    const ofOtherKey = (given: { timeMs: number }) => aVerification({ ...given, keyId: "key_other" });
-    const [verifications, ratelimits] = [of(ofOtherKey), of(aRatelimit)];
-    const kept = [...verifications.kept, ...ratelimits.kept];
-    const others = [verifications.late, ratelimits.late, ...verifications.ahead, ...ratelimits.ahead];
-    expect(await ingest([...others, ...kept])).toEqual([{ stored: 4, late: 2, leftOut: 4 }]);
-    expect(await stored([...others, ...kept])).toEqual(kept.map(({ id }) => id).sort());
-    expect(await ingest([...others, ...kept])).toEqual([{ stored: 0, late: 2, leftOut: 4 }]);
-  });
-
-  test("finds its partition when the job that makes them has not run for long", async () => {
-    await keepPartitions(db, NOW_MS + 90 * DAY_MS);
-    const event = aVerification();
-    expect(await ingest([event])).toEqual([{ stored: 1, late: 0, leftOut: 0 }]);
-    expect(await stored([event])).toEqual([event.id]);
-  });
-
-  test.each<[string, object]>([
-    ["of another type", { type: "other" }],
-    ["of no type", { type: undefined }],
-    ["of another workspace", { workspaceId: "ws_b" }],
-    ["without an id", { id: undefined }],
-    ["with an empty id", { id: "" }],
-    ["with a long id", { id: "i".repeat(257) }],
-    ["without a time", { timeMs: null }],
-    ["with a long key id", { keyId: "k".repeat(257) }],
-    ["with a long key space", { keySpaceId: "k".repeat(257) }],
-    ["with a long outcome", { outcome: "V".repeat(65) }],
-    ["of another source", { source: "app" }],
-    ["without a source", { source: null }],
-    ["without tags", { tags: null }],
-    ["with a tag that is nothing", { tags: ["a", null] }],
-    ["with tags in tags", { tags: [["a"], ["b"]] }],
-    ["with negative credits", { spentCredits: -1 }],
-    ["with too many credits", { spentCredits: 2 ** 53 }],
-    ["without a latency", { latencyMs: null }],
-    ["with a negative latency", { latencyMs: -1 }],
-    ["that is an empty object", Object.fromEntries(Object.keys(aVerification()).map((member) => [member, undefined]))],
-  ])("%s is left out, in one statement with the others", async (_, changes) => {
-    const [strange, good] = [{ ...aVerification(), ...changes }, aVerification()];
-    const lines = [strange, good].map((event) => JSON.stringify(event)).join("\n");
-    expect(await ingestPortion(db, new EventLines("ws_a", lines), NOW_MS)).toEqual({ stored: 1, late: 0, leftOut: 1 });
-  });
-
-  test.each(["limit", "remaining", "resetMs", "cost"])("of a limit with a negative %s is left out", async (member) => {
-    const lines = JSON.stringify({ ...aRatelimit(), [member]: -1 });
-    expect(await ingestPortion(db, new EventLines("ws_a", lines), NOW_MS)).toEqual({ stored: 0, late: 0, leftOut: 1 });
-  });
-});
-
-test("events that cannot be stored do not affect the others", async () => {
-  const good = [aVerification(), aVerification({ workspaceId: "ws_b", keyId: "key_ws_b" })];
-  const strange = [
-    aVerification({ tags: ["a\u0000b"] }),
-    aVerification({ externalId: "\ud800" }),
-    aVerification({ spentCredits: 1.5 }),
-    aRatelimit({ identifier: "nul \u0000" }),
-    aRatelimit({ remaining: 0.1 }),
-    aRatelimit({ resetMs: 1e300 }),
-  ];
-  await ingest([...strange, ...good]);
-  expect(await stored(good)).toHaveLength(2);
-});
-
-describe("lastUsedAt", () => {
-  test("follows the newest event, to the minute, and never goes back", async () => {
-    const minute = NOW_MS - (NOW_MS % 60_000);
-    await ingest([aVerification({ timeMs: NOW_MS - DAY_MS / 2 }), aVerification()]);
-    expect(await lastUsed("key_ws_a")).toBe(minute);
-    await ingest([aVerification({ timeMs: NOW_MS - DAY_MS / 2 })]);
-    expect(await lastUsed("key_ws_a")).toBe(minute);
-  });
-
-  test("is not changed by another workspace's event, and leaves no marks for the pods", async () => {
-    await db.query("delete from outbox");
-    const before = await lastUsed("key_ws_a");
-    const event = aVerification({ workspaceId: "ws_b", keyId: "key_ws_a", timeMs: NOW_MS + HOUR_MS - 1 });
-    await ingest([event]);
-    expect(await lastUsed("key_ws_a")).toBe(before);
-    const { rows } = await db.query("select from outbox");
-    expect(rows).toEqual([]);
   });
 });

@@ -1,6 +1,8 @@
 import type { Pool, PoolClient } from "pg";
 import type { TakenEvents } from "../../../edge/events/contract.ts";
+import { copyRows } from "../../store/copy-rows.ts";
 import { failureCode, isDatabaseUnavailable, isRetryable, isWaitOver } from "../../store/failures.ts";
+import { raiseLastUsed } from "../../store/key-usage.ts";
 import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
 import { limitWaiting } from "../../store/waiting.ts";
 import { acceptedTimes } from "../accepted-times.ts";
@@ -8,6 +10,8 @@ import { cleanLine } from "../clean-events.ts";
 import type { Ingested } from "../contract.ts";
 import { type InsertedLines, insertEventLines } from "./event-lines.ts";
 import { keepPartitions } from "./maintain.ts";
+import { type PlainPortion, readPlainPortion } from "./plain-portion.ts";
+import { insertQueued } from "./rollup-queue.ts";
 
 /*
  * Stores a portion of one workspace's events. They are delivered at least once; the primary key makes that exactly once. The new ones
@@ -20,11 +24,66 @@ const ATTEMPTS_AT_POISON = 30;
 /** Locked rows of one workspace must not delay the events of others for long. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000, idleMsMax: 10_000 };
 
+/** Keys whose last use is remembered, so that it is not looked up again for each event of the minute. */
+const KEYS_REMEMBERED_MAX = 100_000;
+
+/** Of this process: what it has noted as the last use of keys, Unix ms, to the minute, by workspace and key. */
+export type NotedUses = Map<string, number>;
+
+/**
+ * Stores a portion. With `noted`, one whose events are all new and plain, as nearly all are, is copied; if any is not, everything is rolled
+ * back and goes by the statement that decides about each event. Copying takes half the time of Postgres (30 and 55 µs of CPU for an
+ * event, where a bare COPY took 17), and ten times that of this process (20 and 2 µs). So it is for a process that serves no requests.
+ * Throws as `ingestAny` does.
+ */
+export async function ingestPortion(
+  db: Pool,
+  events: TakenEvents,
+  { nowMs, noted }: { nowMs: number; noted?: NotedUses | undefined },
+): Promise<Ingested> {
+  if (noted === undefined) return ingestAny(db, events, nowMs);
+  const { workspaceId } = events;
+  const plain = readPlainPortion(events.lines, { workspaceId, ...acceptedTimes(nowMs) });
+  if (plain === undefined) return ingestAny(db, events, nowMs);
+  try {
+    await copyPlain(db, plain, { workspaceId, noted });
+    return { stored: plain.events, late: 0, leftOut: 0 };
+  } catch (error) {
+    if (isDatabaseUnavailable(error) || isWaitOver(error)) throw error;
+    return ingestAny(db, events, nowMs);
+  }
+}
+
+async function copyPlain(
+  db: Pool,
+  plain: PlainPortion,
+  { workspaceId, noted }: { workspaceId: string; noted: NotedUses },
+): Promise<void> {
+  const used = [...plain.lastUses]
+    .filter(([keyId, lastUsedAt]) => lastUsedAt > (noted.get(`${workspaceId} ${keyId}`) ?? 0))
+    .map(([keyId, lastUsedAt]) => ({ workspaceId, keyId, lastUsedAt }));
+  await inUnmarkedTransaction(db, async (tx) => {
+    await limitWaiting(tx, BOUNDS);
+    if (plain.verifications !== "") await copyRows(tx, { text: COPY_VERIFICATIONS, rows: plain.verifications });
+    if (plain.ratelimits !== "") await copyRows(tx, { text: COPY_RATELIMITS, rows: plain.ratelimits });
+    const { events, groups, verificationGroups: verifications, ratelimitGroups: ratelimits } = plain;
+    await insertQueued(tx, { workspaceId, events, groups, verifications, ratelimits });
+    if (used.length > 0) await raiseLastUsed(tx, used);
+  });
+  if (noted.size + used.length > KEYS_REMEMBERED_MAX) noted.clear();
+  for (const { keyId, lastUsedAt } of used) noted.set(`${workspaceId} ${keyId}`, lastUsedAt);
+}
+
+const COPY_VERIFICATIONS = `copy verification_events (day, id, request_id, time, workspace_id, key_space_id, api_id, key_id,
+  identity_id, external_id, outcome, tags, source, app_id, region, spent_credits, latency_ms) from stdin`;
+const COPY_RATELIMITS = `copy ratelimit_events (day, id, request_id, time, workspace_id, namespace_id, identifier, passed,
+  latency_ms, override_id, max_count, remaining, reset_at, cost) from stdin`;
+
 /**
  * Stores the events as a whole; if the database refuses that, cleans each, and finds those that it still refuses. Throws when the
  * events are not the cause: the database is unreachable, or rows are locked.
  */
-export async function ingestPortion(db: Pool, events: TakenEvents, nowMs: number): Promise<Ingested> {
+async function ingestAny(db: Pool, events: TakenEvents, nowMs: number): Promise<Ingested> {
   const { workspaceId, lines } = events;
   const insert = (some: string) =>
     inPlainTransaction(db, nowMs, (tx) => insertEventLines(tx, { workspaceId, lines: some, ...acceptedTimes(nowMs) }));

@@ -49,3 +49,14 @@ export async function listQueued(
   const { rows } = await db.query<QueuedPortion & { portions: number }>({ name: "list-queued", text, values });
   return { portions: rows, isMore: (rows[0]?.portions ?? 0) > rows.length };
 }
+
+/** `verifications` and `ratelimits` are array literals of groups. */
+export async function insertQueued(
+  tx: Queryable,
+  queued: { workspaceId: string; events: number; groups: number; verifications: string; ratelimits: string },
+): Promise<void> {
+  const text = `insert into rollup_queue (workspace_id, events, groups, verifications, ratelimits)
+                values ($1, $2, $3, $4::verification_group[], $5::ratelimit_group[])`;
+  const { workspaceId, events, groups, verifications, ratelimits } = queued;
+  await tx.query({ name: "insert-queued", text, values: [workspaceId, events, groups, verifications, ratelimits] });
+}

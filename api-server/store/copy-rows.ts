@@ -1,0 +1,34 @@
+import pg, { type PoolClient } from "pg";
+
+interface CopyConnection {
+  sendCopyFromChunk(chunk: Buffer): void;
+  endCopyFrom(): void;
+}
+
+class CopyQuery extends pg.Query {
+  readonly #rows: Buffer;
+
+  constructor(text: string, rows: Buffer, callback: (error: Error | null) => void) {
+    // The types know only what is submitted; the class takes the callback of any query.
+    super(text as never, callback as never);
+    this.#rows = rows;
+  }
+
+  handleCopyInResponse(connection: CopyConnection): void {
+    connection.sendCopyFromChunk(this.#rows);
+    connection.endCopyFrom();
+  }
+}
+
+/** Runs `copy … from stdin`, with rows in its text format: bounded by the caller, because they are sent as one message. */
+export function copyRows(tx: PoolClient, { text, rows }: { text: string; rows: string }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    tx.query(new CopyQuery(text, Buffer.from(rows), (error) => (error ? reject(error) : resolve())));
+  });
+}
+
+/** A text as a field of such a row. */
+export const copyField = (value: string): string =>
+  /[\\\n\r\t]/.test(value) ? value.replace(/[\\\n\r\t]/g, (found) => ESCAPES[found] ?? found) : value;
+
+const ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
