@@ -218,6 +218,17 @@ describe("joins", () => {
     expect(names).toEqual(["key_id", "count", "b.count", "plus(b.count, 1)"]);
   });
 
+  test("of three tables a name that several have is qualified for the first as well", () => {
+    const days = `(select key_id, count from ${DAYS})`;
+    const three = `${days} a join (select key_id, 2 as m from ${DAYS}) b on a.key_id = b.key_id join ${days} c on b.key_id = c.key_id`;
+    expect(resolved(`select a.key_id, a.count, b.m, c.count from ${three}`).names).toEqual([
+      "a.key_id",
+      "a.count",
+      "m",
+      "c.count",
+    ]);
+  });
+
   test("USING makes one column of two", () => {
     const { names } = resolved(
       `select * from (select key_id, count from ${DAYS}) a left join (select key_id, time from ${DAYS}) b using (key_id)`,
@@ -281,6 +292,13 @@ test("an expression is named as ClickHouse names it", () => {
     "minus(now(), toIntervalDay(1))",
     "in(key_id, ('a', 'b'))",
     "trimBoth(key_id)",
+  ]);
+  const one = `(select 1 from ${DAYS} limit 1)`;
+  expect(names(`${one} + 1, count in ${one}, ${one} as x, ${one}`)).toEqual([
+    "plus(_subquery_1, 1)",
+    "in(count, _subquery_2)",
+    "x",
+    "_subquery_4",
   ]);
   expect(names("sum(count) over (partition by key_id order by time rows between 1 preceding and current row)")).toEqual(
     ["sum(count) OVER (PARTITION BY key_id ORDER BY time ASC ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)"],

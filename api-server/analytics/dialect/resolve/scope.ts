@@ -169,8 +169,12 @@ export class Scope {
 
   #nameOf(source: VisibleSource, index: number): string {
     const name = source.columns[index]?.name ?? "";
-    const earlier = this.#sources.slice(0, this.#sources.indexOf(source));
-    const hidden = earlier.some(({ columns }) => columns.some((column) => column.name === name));
+    // Of two tables the first has its names bare; of more, a name that several have is qualified everywhere.
+    const others =
+      this.#sources.length > 2
+        ? this.#sources.filter((other) => other !== source)
+        : this.#sources.slice(0, this.#sources.indexOf(source));
+    const hidden = others.some(({ columns }) => columns.some((column) => column.name === name));
     return hidden && source.names[0] !== undefined ? `${source.names[0]}.${name}` : name;
   }
 }

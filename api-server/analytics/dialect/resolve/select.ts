@@ -1,11 +1,11 @@
-import type { Expression, NumberLiteral, Order, Select, Span } from "../tree.ts";
+import type { Expression, Name, NumberLiteral, Order, Select, Span } from "../tree.ts";
 import { checkTruth, type Place, resolveExpression, resolveOrder } from "./expressions.ts";
 import { checkGrouping } from "./grouping.ts";
 import { refusal } from "./refusal.ts";
 import type { ResolvedExpression, ResolvedFill, ResolvedOrder, ResolvedSelect, Source } from "./resolved.ts";
 import { isDate, isNumeric, typeText } from "./types.ts";
 import { contains } from "./walk.ts";
-import { writtenName } from "./written.ts";
+import { type Naming, writtenName } from "./written.ts";
 
 export interface NamedSelect {
   readonly body: ResolvedSelect;
@@ -26,7 +26,9 @@ export interface Surroundings {
 
 export function resolveSelect(select: Select, { from, place, text }: Surroundings): NamedSelect {
   const within = (expression: Expression) => resolveExpression(expression, place);
-  const columns = select.columns.flatMap((column) => resolveColumn(column, place, text));
+  let subqueries = 0;
+  const naming = { nameOf: (name: Name) => place.scope.written(name), text, nextSubquery: () => ++subqueries };
+  const columns = select.columns.flatMap((column) => resolveColumn(column, place, naming));
   const expressions = columns.map(({ expression }) => expression);
   const where = select.where && condition(within(select.where));
   const groupBy = select.groupBy.map((one) => atPosition(one, expressions) ?? within(one));
@@ -54,11 +56,11 @@ export function resolveSelect(select: Select, { from, place, text }: Surrounding
   return { body, names: columns.map(({ name }) => name) };
 }
 
-function resolveColumn(column: Expression, place: Place, text: string): readonly NamedColumn[] {
+function resolveColumn(column: Expression, place: Place, naming: Naming): readonly NamedColumn[] {
   if (column.kind === "star") return place.scope.star(column);
   const expression = resolveExpression(column, place);
   if (expression.type.name === "Interval") throw refusal("an interval cannot be a column", column.span);
-  return [{ name: writtenName(column, { nameOf: (name) => place.scope.written(name), text }), expression }];
+  return [{ name: writtenName(column, naming), expression }];
 }
 
 function condition(expression: ResolvedExpression): ResolvedExpression {

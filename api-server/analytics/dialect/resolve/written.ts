@@ -10,6 +10,8 @@ export interface Naming {
   readonly nameOf: (name: Name) => string;
   /** The caller's text, which has the functions in the caller's spelling. */
   readonly text: string;
+  /** The subqueries of a SELECT's columns are numbered as they come. */
+  readonly nextSubquery: () => number;
 }
 
 export function writtenName(expression: Expression, naming: Naming): string {
@@ -42,9 +44,10 @@ export function writtenName(expression: Expression, naming: Naming): string {
         : `and(greaterOrEquals(${operand}, ${low}), lessOrEquals(${operand}, ${high}))`;
     }
     case "in": {
-      const list = Array.isArray(expression.of) ? expression.of.map(write) : ["_subquery"];
+      const operand = write(expression.operand);
+      const list = Array.isArray(expression.of) ? expression.of.map(write) : [`_subquery_${naming.nextSubquery()}`];
       const right = list.length === 1 ? list[0] : `(${list.join(", ")})`;
-      return `${expression.negated ? "notIn" : "in"}(${write(expression.operand)}, ${right})`;
+      return `${expression.negated ? "notIn" : "in"}(${operand}, ${right})`;
     }
     case "like": {
       const name = expression.caseless ? "ilike" : "like";
@@ -68,7 +71,9 @@ export function writtenName(expression: Expression, naming: Naming): string {
     case "interval":
       return apply(`toInterval${expression.unit[0]?.toUpperCase()}${expression.unit.slice(1)}`, expression.amount);
     case "subquery":
-      return expression.exists ? "exists(_subquery)" : "_subquery";
+      // EXISTS has another within itself.
+      if (expression.exists) naming.nextSubquery();
+      return expression.exists ? `exists(_subquery_${naming.nextSubquery()})` : `_subquery_${naming.nextSubquery()}`;
     case "array":
       return `[${elementTexts(expression.elements, write).join(", ")}]`;
     case "element":
@@ -76,6 +81,8 @@ export function writtenName(expression: Expression, naming: Naming): string {
     case "lambda":
       return `lambda(tuple(${expression.parameters.map(({ text }) => text).join(", ")}), ${write(expression.body)})`;
     case "aliased":
+      // For the subqueries that it counts.
+      write(expression.expression);
       return expression.alias.text;
   }
 }
