@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { V1_CODES, v1FailureOf } from "../../api-server/plugins/errors-v1.ts";
+import { isOpen } from "../../api-server/procedure-v1.ts";
+import { v1Procedures } from "../../api-server/v1/index.ts";
+import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
+import { codesIn, readReference } from "./reference.ts";
+
+/* The lists of docs/reference/api-v1.md hold what the code holds: nothing less, and nothing more. */
+
+const reference = readReference("api-v1.md");
+const sorted = (lines: Iterable<string>): string[] => [...lines].sort();
+
+test("the procedures, with their methods, successors, and whether they need a root key", () => {
+  const listed = reference
+    .rows("1", "method")
+    .map(([method, path = "", rootKey, successor = ""]) =>
+      [method, codesIn(path)[0]?.replaceAll(/\{(\w+)\}/g, ":$1"), rootKey === "–", codesIn(successor)[0]].join(" "),
+    );
+  const served = v1Procedures.map((procedure) =>
+    [procedure.method, `/v1/${procedure.path}`, isOpen(procedure), procedure.successor].join(" "),
+  );
+  expect(sorted(listed)).toEqual(sorted(served));
+});
+
+test("the codes, with the statuses that they come with", () => {
+  const listed = reference.rows("4", "code").map(([code = ""]) => codesIn(code)[0] ?? "");
+  expect(sorted(listed)).toEqual(sorted(Object.keys(V1_CODES)));
+  const statuses = new Map(reference.rows("4", "code").map(([code = "", text = ""]) => [codesIn(code)[0] ?? "", text]));
+  const kinds = v1Procedures.flatMap(({ errors }) => errors) as readonly ErrorKind[];
+  for (const kind of new Set<ErrorKind>([...kinds, "request_timeout", "request_body_too_large", "unauthorized"])) {
+    const { status, code } = v1FailureOf(kind);
+    expect(statuses.get(code), `${kind} (${ERROR_KINDS[kind].status} in v2)`).toContain(String(status));
+  }
+});
