@@ -61,6 +61,7 @@ const MIND_NO_MANAGER: Readonly<Record<string, "makes something new" | "never ma
   "keys.rerollKey": "not guarded",
 
   "v1/apis.createApi": "makes something new",
+  "v1/keys": "makes something new",
   "v1/keys.createKey": "makes something new",
   "v1/keys.updateRemaining": "not guarded",
   "v1/identities.createIdentity": "makes something new",

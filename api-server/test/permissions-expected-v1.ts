@@ -106,5 +106,7 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   // migrations
 
   // leftovers
+  "v1/keys": { needs: [api("create_key")] },
+  "v1/apis/:apiId/keys": { needs: [api("read_key"), api("read_api")] },
   "v1/keys/verify": { needs: [] },
 };

@@ -217,6 +217,13 @@ export const V1_SAMPLE_CALLS: SampleCalls = {
   // migrations
 
   // leftovers
+  "v1/keys": { always: ofApi() },
+  "v1/apis/:apiId/keys": {
+    always: async (things) => {
+      const { apiId } = await things.key();
+      return { body: { apiId }, apiId };
+    },
+  },
   "v1/keys/verify": {
     always: async (things) => {
       const { apiId, key } = await things.key();

@@ -24,6 +24,8 @@ import { updateKey } from "./keys/updateKey.ts";
 import { updateRemaining } from "./keys/updateRemaining.ts";
 import { verifyKey } from "./keys/verifyKey.ts";
 import { whoami } from "./keys/whoami.ts";
+import { createKey as createKeyLeftover } from "./leftovers/createKey.ts";
+import { listKeys as listKeysLeftover } from "./leftovers/listKeys.ts";
 import { verifyKey as verifyKeyLeftover } from "./leftovers/verifyKey.ts";
 import { liveness } from "./liveness.ts";
 import { createPermission } from "./permissions/createPermission.ts";
@@ -97,5 +99,7 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
   // migrations
 
   // leftovers
+  createKeyLeftover,
+  listKeysLeftover,
   verifyKeyLeftover,
 ];

@@ -142,6 +142,12 @@ export const V1_NOTICED: Noticed = {
   },
   // migrations
   // leftovers
+  "v1/keys": {
+    "the key is known": async ({ apiId }) => ({
+      body: () => ({ apiId }),
+      after: ({ key }) => [verified(key, "VALID")],
+    }),
+  },
 };
 
 export const V1_UNNOTICED: Readonly<Record<string, string>> = {

@@ -31,8 +31,8 @@ export interface KeyToMake {
   readonly byteLength?: number | undefined;
   readonly name?: string | undefined;
   readonly externalId?: string | undefined;
-  /** Whether the externalId is stored as the owner, too, as v1 has it. */
-  readonly storesOwner?: true;
+  /** What v1 stores as the owner. */
+  readonly ownerId?: string | undefined;
   /** As v1 has it. */
   readonly environment?: string | undefined;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
@@ -125,7 +125,7 @@ async function insertEverything<Needed extends NeededPermission>(
     start,
     name: wanted.name ?? null,
     identityId: identity?.identityId ?? null,
-    ownerId: (wanted.storesOwner && wanted.externalId) ?? null,
+    ownerId: wanted.ownerId ?? null,
     environment: wanted.environment ?? null,
     meta: wanted.meta === undefined || Object.keys(wanted.meta).length === 0 ? null : wanted.meta,
     enabled: wanted.enabled,

@@ -9,7 +9,7 @@ import { LegacyRefill, toCredits } from "./legacy-credits.ts";
 import { checkLegacyRatelimit, LegacyRatelimit, toRatelimit } from "./legacy-limit.ts";
 import { ExternalId, OwnerId, ownerOfNew } from "./legacy-owner.ts";
 
-const Body = z.object({
+export const Body = z.object({
   apiId: ApiId,
   prefix: z
     .string()
@@ -41,7 +41,7 @@ const Body = z.object({
 });
 type Body = z.output<typeof Body>;
 
-const Answer = z.object({
+export const Answer = z.object({
   keyId: KeyId,
   key: z
     .string()
@@ -82,11 +82,12 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof A
   // Before the API is looked up: a permission for it says nothing about whether it exists.
   call.require(needed.createKey, rest.apiId);
   if (rest.recoverable) call.require(needed.encryptKey, rest.apiId);
+  const owner = ownerOfNew({ externalId, ownerId });
   const wanted = {
     ...rest,
     name: name === "" ? undefined : name,
-    externalId: ownerOfNew({ externalId, ownerId }),
-    storesOwner: true,
+    externalId: owner,
+    ownerId: owner,
     credits: toCredits({ remaining, refill }),
     ratelimits: ratelimit && [toRatelimit(ratelimit)],
   } as const;

@@ -67,3 +67,67 @@ describe("POST /v1/keys/verify", () => {
     expect([reply.status, reply.body.error.code]).toEqual([400, "BAD_REQUEST"]);
   });
 });
+
+describe("POST /v1/keys", () => {
+  const create = (body: object) => t.call("v1/keys", { apiId, ...body });
+
+  test("makes a key with an owner and no identity, whose limit and credits v2 sees", async () => {
+    const made = await create({
+      prefix: "prod",
+      name: "old",
+      ownerId: "owner_of_old",
+      meta: { plan: "pro" },
+      remaining: 5,
+      ratelimit: { type: "fast", limit: 7, refillRate: 1, refillInterval: 60_000 },
+    });
+    expect([made.status, Object.keys(made.body)]).toEqual([200, ["keyId", "key"]]);
+    expect(made.body.key).toMatch(/^prod_/);
+    const { keyId, key } = made.body;
+    const shown = await t.data("keys.getKey", { keyId });
+    expect(shown).toMatchObject({ name: "old", meta: { plan: "pro" }, credits: { remaining: 5 } });
+    expect(shown).not.toHaveProperty("identity");
+    expect(shown.ratelimits).toMatchObject([{ name: "default", limit: 7, duration: 60_000, autoApply: true }]);
+    expect((await t.call("identities.getIdentity", { identity: "owner_of_old" })).status).toBe(404);
+    expect((await t.data("v1/keys.verifyKey", { key })).ownerId).toBe("owner_of_old");
+  });
+
+  test.each([
+    { body: { prefix: "x".repeat(8) }, status: 200 },
+    { body: { prefix: "x".repeat(9) }, status: 400 },
+    { body: { remaining: 0 }, status: 400 },
+    { body: { byteLength: 15 }, status: 400 },
+    { body: { ratelimit: { limit: 1, refillRate: 1 } }, status: 400 },
+    { body: { ratelimit: { limit: 1, refillRate: 1, refillInterval: 999 } }, status: 400 },
+    { body: { apiId: "api_of_none" }, status: 404 },
+  ])("$body: $status", async ({ body, status }) => {
+    expect((await create(body)).status).toBe(status);
+  });
+});
+
+describe("GET /v1/apis/{apiId}/keys", () => {
+  test("lists the keys of an API by offset, and those of an owner", async () => {
+    const { apiId: listed } = await t.data("apis.createApi", { name: "listed" });
+    const ids: string[] = [];
+    for (let at = 0; at < 5; at++) {
+      const ownerId = at === 2 ? "listed_owner" : `other_${at}`;
+      ids.push((await t.data("v1/keys", { apiId: listed, ownerId })).keyId);
+    }
+    const list = (query: object) => t.data("v1/apis/:apiId/keys", { apiId: listed, ...query });
+    const idsOf = ({ keys }: { keys: { id: string }[] }) => keys.map(({ id }) => id);
+    const pages = [await list({ limit: 2 }), await list({ limit: 2, offset: 2 }), await list({ limit: 2, offset: 4 })];
+    expect(pages.flatMap(idsOf)).toEqual(ids.toSorted());
+    expect(pages.map(({ total }) => total)).toEqual([5, 5, 5]);
+    expect(idsOf(await list({ offset: 5 }))).toEqual([]);
+    const owned = await list({ ownerId: "listed_owner" });
+    expect(idsOf(owned)).toEqual([ids[2]]);
+    const shown = owned.keys[0];
+    for (const member of ["roles", "permissions", "refill", "identity", "enabled"])
+      expect(shown).not.toHaveProperty(member);
+  });
+
+  test("of another workspace's API: 404", async () => {
+    const { rootKey } = await t.makeWorkspace();
+    const reply = await t.call("v1/apis/:apiId/keys", { apiId }, { rootKey });
+    expect([reply.status, reply.body.error.code]).toEqual([404, "NOT_FOUND"]);
+  });
+});

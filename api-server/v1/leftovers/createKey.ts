@@ -1,0 +1,63 @@
+import type * as z from "zod";
+import { makeKey } from "../../domain/keys/make-key.ts";
+import { onApi } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { Answer, Body as WholeBody } from "../keys/createKey.ts";
+import { LegacyRatelimit, toRatelimit } from "../keys/legacy-limit.ts";
+
+const PREFIX_MAX = 8;
+const INTERVAL_MS_MIN = 1000;
+
+const { refillRate, refillInterval } = LegacyRatelimit.shape;
+
+const Body = WholeBody.pick({
+  apiId: true,
+  name: true,
+  byteLength: true,
+  ownerId: true,
+  meta: true,
+  expires: true,
+  remaining: true,
+}).extend({
+  prefix: WholeBody.shape.prefix.unwrap().max(PREFIX_MAX).optional(),
+  ratelimit: LegacyRatelimit.pick({ type: true, limit: true })
+    .extend({
+      refillRate: refillRate.unwrap(),
+      refillInterval: refillInterval.unwrap().min(INTERVAL_MS_MIN).describe("Length of the window, ms."),
+    })
+    .optional(),
+});
+type Body = z.output<typeof Body>;
+
+const needed = { createKey: onApi("create_key") };
+
+export const createKey = defineV1Procedure({
+  path: "keys",
+  method: "POST",
+  successor: "keys.createKey",
+  effect: "change",
+  summary: "Create a key",
+  description:
+    "A leftover of the time before procedures had names: `keys.createKey` with fewer fields. The `ownerId` is stored with the key, and no identity is made.",
+  permissions: needed,
+  errors: ["api_not_found"],
+  input: Body,
+  answer: Answer,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Answer>> {
+  const { ownerId, remaining, ratelimit, name, ...rest } = call.body;
+  call.require(needed.createKey, rest.apiId);
+  const wanted = {
+    ...rest,
+    name: name === "" ? undefined : name,
+    ownerId: ownerId === "" ? undefined : ownerId,
+    credits: remaining === undefined ? undefined : { remaining },
+    ratelimits: ratelimit && [toRatelimit(ratelimit)],
+    enabled: true,
+    recoverable: false,
+  };
+  return makeKey(call, wanted, { createKey: needed.createKey, encryptKey: needed.createKey });
+}
