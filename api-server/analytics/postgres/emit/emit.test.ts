@@ -387,6 +387,14 @@ describe("what Postgres cannot answer with the same numbers", () => {
     });
   });
 
+  test("a format within a format does not become a text without end", async () => {
+    const nested = Array.from({ length: 5 }).reduce<string>(
+      (moment) => `toDateTime(toInt64(formatDateTime(${moment}, '${"%S".repeat(200)}')))`,
+      "now()",
+    );
+    await expect(usage.rows(`select ${nested} from ratelimits_v1`)).rejects.toThrow("this formatDateTime is too long");
+  });
+
   test("a text that is no number is an error of the query", async () => {
     await expect(usage.rows("select toInt64(identifier) from ratelimits_v1")).rejects.toMatchObject({
       reason: "query",

@@ -39,10 +39,15 @@ const TEMPLATES: Readonly<Record<string, string>> = {
 
 const PLAIN: Readonly<Record<string, string>> = { n: "\n", t: "\t", "%": "%" };
 
+/** The moment is written for each letter, and may itself come from a formatted one: without a bound the text grows as a power. */
+const TEXT_LENGTH_MAX = 100_000;
+
 /** Letters without `%` stand for themselves, so each part is a text of its own. */
 export function formatDateTime(call: FunctionCall, writer: Writer): string {
   const [date, format] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
   const moment = date.type.name === "Date" ? `${writer.value(date)}::timestamp` : writer.value(date);
+  const letters = formatText(format).split("%").length;
+  if (letters * moment.length > TEXT_LENGTH_MAX) throw unsupported("this formatDateTime is too long", call.span);
   const parts = Array.from(formatText(format).matchAll(/%([\s\S]?)|([^%]+)/g), ([, letter, plain]) =>
     plain === undefined ? partSql(letter ?? "", moment, format, writer) : writer.parameters.text(plain),
   );
