@@ -84,6 +84,7 @@ const NOT_404: Readonly<Record<string, string>> = {
   "v1/keys.removeRoles roles[].name": "what is missing is ignored",
   "v1/apis.listKeys externalId": "an unknown externalId has no keys",
   "v1/apis.listKeys ownerId": "an unknown owner has no keys",
+  "v1/apis/:apiId/keys ownerId": "an unknown owner has no keys",
   "v1/identities.createIdentity externalId": "each workspace has its own",
   "ratelimit.multiLimit [].namespace": "a namespace is made",
   "v1/analytics.getVerifications keyId": "an unknown key was never used",

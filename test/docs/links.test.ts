@@ -23,7 +23,12 @@ test.each(documents)("%s links to files that exist", (document) => {
 /** `cli/dev.ts`, `test/harness`: a path that begins with a folder of the project and is not a pattern. */
 const PATH = /`((?:core|edge|api-server|sidecar|operator|cli|crds|test|scripts|examples)\/[\w./-]*)`/g;
 /** Files that a guide tells the reader to create. */
-const TO_BE_MADE = new Set(["api-server/v2/apis/archiveApi.ts", "api-server/v2/apis/archiveApi.test.ts"]);
+const TO_BE_MADE = new Set(
+  ["api-server/v2/apis/archiveApi", "api-server/v1/apis/countKeys"].flatMap((path) => [
+    `${path}.ts`,
+    `${path}.test.ts`,
+  ]),
+);
 
 test.each(documents)("%s names files and folders that exist", (document) => {
   const text = readFileSync(join(ROOT, document), "utf8");
