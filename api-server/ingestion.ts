@@ -1,7 +1,7 @@
 import type { Counter, Registry } from "prom-client";
 import type { Closeable } from "../edge/closeable.ts";
 import type { EventSource } from "../edge/events/contract.ts";
-import type { AnalyticsStore } from "./analytics/contract.ts";
+import { type AnalyticsStore, AnalyticsUnavailable } from "./analytics/contract.ts";
 import { type LoopOptions, startLoop } from "./background.ts";
 import { Ingester } from "./ingest/ingester.ts";
 
@@ -24,7 +24,7 @@ export interface Ingestion {
  * streams give each portion to one of them, and a roll-up, the partitions and the budget are the work of one at a time.
  */
 export async function startIngestion(parts: {
-  store: Pick<AnalyticsStore, "ingest" | "rollUp" | "maintain">;
+  store: Pick<AnalyticsStore, "ingest" | "portions" | "rollUp" | "maintain">;
   source: EventSource;
   /** Memory that all event streams together may use. */
   bytesMax: number;
@@ -36,7 +36,11 @@ export async function startIngestion(parts: {
 }): Promise<Ingestion> {
   const { store, workspaceIds, nowMs, log, failures } = parts;
   const ingester = new Ingester(parts);
-  await store.maintain(nowMs());
+  await store.maintain(nowMs()).catch((error: unknown) => {
+    // Events wait in their streams until the store comes back; the API does not need it.
+    if (!(error instanceof AnalyticsUnavailable)) throw error;
+    log.warn({ err: error }, "the store of usage events does not answer; events wait");
+  });
   let lastRoundMs = performance.now();
   const loop = (name: string, everyMs: number, work: () => Promise<boolean>) =>
     startLoop({ name, everyMs, work, log, failures });

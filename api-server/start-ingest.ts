@@ -3,7 +3,7 @@ import { Registry } from "prom-client";
 import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
 import { startAdmin } from "./admin.ts";
-import { PostgresAnalytics } from "./analytics/postgres/store.ts";
+import { type AnalyticsAddress, openAnalytics } from "./analytics/open.ts";
 import { atMost } from "./at-most.ts";
 import { createLoopFailures, startLoop } from "./background.ts";
 import { startIngestion } from "./ingestion.ts";
@@ -19,6 +19,8 @@ const CONNECTIONS_MAX = 5;
 
 export interface IngestConfig {
   readonly databaseUrl: string;
+  /** Where usage events are kept: in Postgres when left out. */
+  readonly analytics?: AnalyticsAddress | undefined;
   /** Opened and closed by the caller. */
   readonly edge: Edge;
   /** For probes and metrics. Port 0 lets the kernel choose. */
@@ -55,7 +57,14 @@ export async function startIngest(config: IngestConfig): Promise<IngestProcess> 
   const nowMs = Date.now;
   const open: Closeable[] = [];
   try {
-    const store = new PostgresAnalytics({ db, nowMs, log, metrics, copies: true });
+    const store = openAnalytics(config.analytics ?? {}, {
+      databaseUrl: config.databaseUrl,
+      db,
+      nowMs,
+      log,
+      metrics,
+      copies: true,
+    });
     let workspaceIds = await listWorkspaceIds(db);
     open.push(
       startLoop({
@@ -88,7 +97,7 @@ export async function startIngest(config: IngestConfig): Promise<IngestProcess> 
         isStopping = true;
         await atMost(2500, Promise.all(open.map((loop) => loop.close())));
         await atMost(1000, ingestion.drain());
-        await atMost(300, admin.close());
+        await atMost(300, Promise.all([admin.close(), store.close()]));
         await atMost(300, db.end());
       },
     };

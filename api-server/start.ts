@@ -12,7 +12,7 @@ import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
 import { Rarely } from "../edge/rarely.ts";
-import { openPostgresAnalytics } from "./analytics/postgres/open.ts";
+import { type AnalyticsAddress, openAnalytics } from "./analytics/open.ts";
 import { QueryMetrics } from "./analytics/query-metrics.ts";
 import { buildApp } from "./app.ts";
 import { atMost } from "./at-most.ts";
@@ -59,6 +59,8 @@ export interface ApiServerConfig {
   readonly trustedProxies?: readonly string[] | undefined;
   /** A configured root key, registered for the default workspace with every grant. */
   readonly rootKey?: string | undefined;
+  /** Where usage events are kept: in Postgres when left out. */
+  readonly analytics?: AnalyticsAddress | undefined;
   /** Memory that all event streams together may use; 256 MiB when left out. */
   readonly eventsBytesMax?: number | undefined;
   /** Whether it stores usage events too; true when left out. Without, other processes must do so. */
@@ -146,7 +148,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
 
   const nowMs = Date.now;
   const credits = createCreditService({ db, store: edge.credits, nowMs, log });
-  const analytics = openPostgresAnalytics({ databaseUrl: config.databaseUrl, db, nowMs, log, metrics });
+  const analytics = openAnalytics(config.analytics ?? {}, { databaseUrl: config.databaseUrl, db, nowMs, log, metrics });
   running.analytics = analytics;
   let url = "";
   const deps: Deps = {

@@ -9,6 +9,21 @@ export const databaseUrl = {
   env: "DATABASE_URL",
 } as const;
 
+export const analyticsStore = {
+  "analytics-url": {
+    type: "string",
+    placeholder: "URL",
+    help: "ClickHouse for usage events, http(s)://user:password@host:8123/database; they are kept in Postgres when left out",
+    env: "ANALYTICS_URL",
+  },
+  "analytics-cluster": {
+    type: "string",
+    placeholder: "NAME",
+    help: "cluster of ClickHouse whose servers all get the tables, with Replicated engines",
+    env: "ANALYTICS_CLUSTER",
+  },
+} as const;
+
 export const redisUrl = {
   type: "string",
   placeholder: "URL",

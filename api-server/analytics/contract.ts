@@ -99,6 +99,8 @@ export class AnalyticsUnavailable extends Error {
 
 export interface AnalyticsStore extends Closeable {
   readonly kind: "postgres" | "clickhouse";
+  /** A store that wants few large portions rather than many small ones: what is worth a portion by its size, or by its age. */
+  readonly portions?: { readonly bytesEnough: number; readonly ageMsEnough: number } | undefined;
   /**
    * Stores the events of a portion, each exactly once however often it is delivered. Throws when the events are not the
    * cause of a failure: the store is unreachable, or too slow. The portion is then delivered again.

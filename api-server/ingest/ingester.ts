@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
-import { type EventSource, EventsUnavailable, type TakenEvents } from "../../edge/events/contract.ts";
-import type { AnalyticsStore } from "../analytics/contract.ts";
+import { type EventSource, EventsUnavailable, type StreamDepth, type TakenEvents } from "../../edge/events/contract.ts";
+import { type AnalyticsStore, AnalyticsUnavailable } from "../analytics/contract.ts";
 import { isAwayForAll } from "../store/failures.ts";
 import { IngestMetrics } from "./ingest-metrics.ts";
 import { IngestTurns } from "./turns.ts";
@@ -13,7 +13,7 @@ import { IngestTurns } from "./turns.ts";
  */
 
 export interface IngesterOptions {
-  readonly store: Pick<AnalyticsStore, "ingest">;
+  readonly store: Pick<AnalyticsStore, "ingest" | "portions">;
   readonly source: EventSource;
   /** Memory that all event streams together may use. */
   readonly bytesMax: number;
@@ -44,7 +44,9 @@ export class Ingester {
     this.#metrics.looked(due, depths);
     for (const { workspaceId, type } of setAside) this.#noteSetAside(workspaceId, type);
     for (const { workspaceId, error } of failed) this.#noteFailure(workspaceId, error);
-    const asking = new Set(depths.map(({ workspaceId }) => workspaceId));
+    const asking = new Set(
+      depths.filter((depth) => all || this.#isEnough(depth)).map(({ workspaceId }) => workspaceId),
+    );
     const troubled = new Set([...setAside, ...failed].map(({ workspaceId }) => workspaceId));
     for (const id of due) {
       if (!asking.has(id) && !troubled.has(id)) this.#turns.ended(id, "nothing", performance.now());
@@ -62,11 +64,19 @@ export class Ingester {
     this.#metrics.kept(await source.keepWithin(workspaceIds, bytesMax));
   }
 
+  /** Whether the store wants what waits now, or rather more of it at once. */
+  #isEnough({ bytes, ageMs }: StreamDepth): boolean {
+    const { portions } = this.#options.store;
+    return portions === undefined || bytes >= portions.bytesEnough || ageMs >= portions.ageMsEnough;
+  }
+
   async #turn(workspaceId: string): Promise<boolean> {
     const { source } = this.#options;
     this.#turns.began(workspaceId);
     try {
-      const { entries, unreadable } = await source.take(workspaceId, (events) => this.#store(events));
+      const { entries, unreadable } = await source.take(workspaceId, (events) => this.#store(events), {
+        bytesEnough: this.#options.store.portions?.bytesEnough,
+      });
       this.#metrics.leftOut(unreadable);
       this.#turns.ended(workspaceId, entries > 0 ? "stored" : "nothing", performance.now());
       return entries > 0;
@@ -106,4 +116,5 @@ export class Ingester {
 const isWorthALine = (failures: number): boolean => Number.isInteger(Math.log2(failures));
 
 /** Whether every other workspace would fail in the same way. */
-const isForAll = (error: unknown): boolean => error instanceof EventsUnavailable || isAwayForAll(error);
+const isForAll = (error: unknown): boolean =>
+  error instanceof EventsUnavailable || error instanceof AnalyticsUnavailable || isAwayForAll(error);

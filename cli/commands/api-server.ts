@@ -3,6 +3,7 @@ import { openRedisEdge } from "../../edge/open.ts";
 import { defineCommand } from "../command.ts";
 import { readEncryptionKeys } from "../encryption-keys.ts";
 import {
+  analyticsStore,
   databaseUrl,
   docsUrl,
   encryptionKeysFile,
@@ -27,6 +28,7 @@ export const apiServer = defineCommand({
     "Migrates the database to this version's schema first. Any number of replicas may run; one of them at a time is the relay.",
   options: {
     "database-url": databaseUrl,
+    ...analyticsStore,
     "redis-url": redisUrl,
     "redis-prefix": redisPrefix,
     "events-redis-url": eventsRedisUrl,
@@ -63,6 +65,7 @@ export const apiServer = defineCommand({
       closers.add("redis", () => edge.close());
       const server = await start({
         databaseUrl: required(options["database-url"], "give --database-url, or set DATABASE_URL"),
+        analytics: { url: options["analytics-url"], cluster: options["analytics-cluster"] },
         edge,
         host: options.host,
         port: parsePort("port", options.port),

@@ -11,6 +11,7 @@ import { findRunningDev, removeDevState, writeDevState } from "../dev-state.ts";
 import { startEmbeddedPostgres } from "../embedded-postgres.ts";
 import { keepEncryptionKeys, readEncryptionKeys } from "../encryption-keys.ts";
 import {
+  analyticsStore,
   databaseUrl,
   dataDir,
   encryptionKeysFile,
@@ -73,6 +74,7 @@ export const dev = defineCommand({
       help: "the ApiKeyPolicy that the sidecar enforces, when the manifests have several",
     },
     "database-url": databaseUrl,
+    ...analyticsStore,
     "redis-url": redisUrl,
     "redis-prefix": redisPrefix,
     "events-redis-url": eventsRedisUrl,
@@ -111,6 +113,8 @@ interface Options {
   readonly "sidecar-port": string;
   readonly "admin-port": string;
   readonly "database-url": string | undefined;
+  readonly "analytics-url": string | undefined;
+  readonly "analytics-cluster": string | undefined;
   readonly "redis-url": string | undefined;
   readonly "redis-prefix": string;
   readonly "events-redis-url": string | undefined;
@@ -160,6 +164,7 @@ async function startServer(parts: {
   closers.add("edge", () => edge.close());
   const api = await start({
     databaseUrl: url,
+    analytics: { url: options["analytics-url"], cluster: options["analytics-cluster"] },
     edge,
     host: HOST,
     port: parsePort("api-port", options["api-port"]),

@@ -3,6 +3,7 @@ import { openRedisEdge } from "../../edge/open.ts";
 import { defineCommand } from "../command.ts";
 import {
   adminPort,
+  analyticsStore,
   databaseUrl,
   eventsMemory,
   eventsRedisUrl,
@@ -21,6 +22,7 @@ export const ingest = defineCommand({
     "What api-servers do unless they run with `--ingest off`. Any number of replicas may run, also beside api-servers that ingest. Migrates the database to this version's schema first.",
   options: {
     "database-url": databaseUrl,
+    ...analyticsStore,
     "redis-url": redisUrl,
     "redis-prefix": redisPrefix,
     "events-redis-url": eventsRedisUrl,
@@ -39,6 +41,7 @@ export const ingest = defineCommand({
       closers.add("redis", () => edge.close());
       const running = await startIngest({
         databaseUrl: required(options["database-url"], "give --database-url, or set DATABASE_URL"),
+        analytics: { url: options["analytics-url"], cluster: options["analytics-cluster"] },
         edge,
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
         eventsBytesMax: parseMib("events-memory", options["events-memory"]),

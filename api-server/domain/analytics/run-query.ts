@@ -1,5 +1,6 @@
 import { performance } from "node:perf_hooks";
 import { PublicError } from "../../../core/errors.ts";
+import { emitForClickhouse } from "../../analytics/clickhouse/emit.ts";
 import {
   type AnalyticsStore,
   type QueryAnswer,
@@ -56,17 +57,17 @@ async function run(deps: Deps, { workspaceId, of, text, within }: AskedQuery): P
 
 type Emit = (query: ResolvedQuery, options: { readonly nowMs: number; readonly rowsMax: number }) => StoreQuery;
 
-const EMIT: Readonly<Partial<Record<AnalyticsStore["kind"], Emit>>> = { postgres: emitForPostgres };
+const EMIT: Readonly<Record<AnalyticsStore["kind"], Emit>> = {
+  postgres: emitForPostgres,
+  clickhouse: emitForClickhouse,
+};
 
 type Reading = Pick<QueryScope, "nowMs" | "visibleFrom"> & Pick<QueryLimits, "rowsMax"> & { readonly of: AnalyticsOf };
 
 /** Checks the text and makes a query for the store of its tree: nothing of the text itself reaches it. @throws PublicError 400. */
 function translate(kind: AnalyticsStore["kind"], text: string, reading: Reading): StoreQuery {
-  const emit = EMIT[kind];
-  if (emit === undefined)
-    throw new PublicError("analytics_not_configured", "This server cannot query its store of usage.");
   try {
-    return emit(resolveQuery(readQuery(text, reading)), reading);
+    return EMIT[kind](resolveQuery(readQuery(text, reading)), reading);
   } catch (error) {
     if (error instanceof QueryProblem) throw refusedByRule(error, text);
     throw error;

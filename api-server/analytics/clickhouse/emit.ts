@@ -1,0 +1,283 @@
+import type { StoreQuery } from "../contract.ts";
+import { QueryProblem } from "../dialect/problem.ts";
+import type {
+  Aggregate,
+  FunctionCall,
+  JoinSource,
+  Literal,
+  Membership,
+  ResolvedBody,
+  ResolvedBound,
+  ResolvedExpression,
+  ResolvedFill,
+  ResolvedOrder,
+  ResolvedQuery,
+  ResolvedSelect,
+  Source,
+  WindowCall,
+} from "../dialect/resolve/resolved.ts";
+import { resultType } from "../dialect/resolve/result-type.ts";
+import { type Type, typeText } from "../dialect/resolve/types.ts";
+import { sourceSql } from "./sources.ts";
+
+export interface EmitOptions {
+  /** Unix ms: what `now()` is. */
+  readonly nowMs: number;
+  /** The most rows of the answer. */
+  readonly rowsMax: number;
+}
+
+/**
+ * Writes a query as a SELECT of ClickHouse. Nothing of the caller's text is in it: columns are c1, c2, …, texts and times are parameters,
+ * functions are spelt as ClickHouse does. The parameters p0, p1, … are the values in order.
+ * @throws QueryProblem for a join in the place of a table, which ClickHouse does not have, and for columns that no answer can have.
+ */
+export function emitForClickhouse({ common, body, names }: ResolvedQuery, { nowMs, rowsMax }: EmitOptions): StoreQuery {
+  const writer = new Writer(nowMs);
+  const tables = common.map((table, index) => `${commonName(index)} as (${writer.body(table)})`);
+  const rows = writer.body(atMost(body, BigInt(rowsMax)));
+  const limited = body.kind === "set" ? `select ${numbered(body.types)} from (${rows}) limit ${rowsMax}` : rows;
+  return {
+    text: `${tables.length > 0 ? `with ${tables.join(", ")} ` : ""}${limited}`,
+    values: writer.values,
+    columns: body.types.map((type, index) => ({ name: names[index] ?? "", type: resultType(type, body) })),
+  };
+}
+
+/** The row maximum belongs to the outermost SELECT alone: a cut subquery would be a wrong number. */
+function atMost(body: ResolvedBody, rowsMax: bigint): ResolvedBody {
+  if (body.kind === "set") return body;
+  return { ...body, limit: body.limit === undefined || body.limit > rowsMax ? rowsMax : body.limit };
+}
+
+/** Of a CTE. */
+const commonName = (index: number): string => `w${index}`;
+
+const numbered = (types: readonly Type[]): string => types.map((_, index) => `c${index + 1}`).join(", ");
+
+const OPERATORS = {
+  "union all": "union all",
+  "union distinct": "union distinct",
+  except: "except all",
+  "except distinct": "except distinct",
+} as const;
+
+/** Names that ClickHouse has for what the dialect calls otherwise, or parses by rules of their own. */
+const SPELT: ReadonlyMap<FunctionCall["name"], string> = new Map([["trim", "trimBoth"]]);
+
+/** What a FROM calls its columns, by source. */
+type Columns = ReadonlyMap<number, (index: number) => string>;
+
+class Writer {
+  readonly values: unknown[] = [];
+  readonly #nowMs: number;
+
+  constructor(nowMs: number) {
+    this.#nowMs = nowMs;
+  }
+
+  body(body: ResolvedBody): string {
+    if (body.kind === "select") return this.#select(body);
+    return `(${this.body(body.left)}) ${OPERATORS[body.operator]} (${this.body(body.right)})`;
+  }
+
+  #select(select: ResolvedSelect): string {
+    const columns = columnsOf(select.from);
+    const scope = new Expressions(this, columns, select.arrayJoins);
+    const list = (expressions: readonly ResolvedExpression[]) => expressions.map((one) => scope.write(one)).join(", ");
+    const selected = select.columns.map((column, index) => `${scope.write(column)} as c${index + 1}`);
+    return [
+      `select ${select.distinct ? "distinct " : ""}${selected.join(", ")}`,
+      `from ${this.#from(select.from, columns)}`,
+      ...(select.where ? [`where ${scope.write(select.where)}`] : []),
+      ...(select.groupBy.length > 0 ? [`group by ${list(select.groupBy)}`] : []),
+      ...(select.having ? [`${select.aggregated ? "having" : "qualify"} ${scope.write(select.having)}`] : []),
+      ...(select.orderBy.length > 0 ? [`order by ${select.orderBy.map((one) => scope.order(one)).join(", ")}`] : []),
+      ...(select.limit === undefined ? [] : [`limit ${select.limit}`]),
+      ...(select.offset === undefined ? [] : [`offset ${select.offset}`]),
+    ].join(" ");
+  }
+
+  #from(source: Source, columns: Columns): string {
+    switch (source.kind) {
+      case "table":
+        return `${sourceSql(source.table)} as t${source.id}`;
+      case "common":
+        return `${commonName(source.index)} as t${source.id}`;
+      case "derived":
+        return `(${this.body(source.body)}) as t${source.id}`;
+      case "join":
+        return this.#join(source, columns);
+    }
+  }
+
+  #join({ type, left, right, on }: JoinSource, columns: Columns): string {
+    // The parser reads joins from the left; what is on the right is a single table.
+    if (right.kind === "join")
+      throw new QueryProblem("invalid_analytics_query", "a join in parentheses is not supported", NOWHERE);
+    const condition = on === undefined ? "" : ` on ${new Expressions(this, columns, []).write(on)}`;
+    return `${this.#from(left, columns)} ${type} join ${this.#from(right, columns)}${condition}`;
+  }
+
+  literal({ value, type }: Literal): string {
+    if (value === null) return "null";
+    switch (typeof value) {
+      case "bigint":
+        return value < 0n ? `(${value})` : String(value);
+      case "boolean":
+        return String(value);
+      case "number":
+        return floatSql(value);
+      case "string":
+        return this.#parameter(
+          value,
+          type.name === "String" ? "String" : typeSql({ ...type, nullable: false } as Type),
+        );
+    }
+  }
+
+  now(name: "now" | "now64" | "today", type: Type): string {
+    const at = `fromUnixTimestamp64Milli(toInt64(${this.#nowMs}), 'UTC')`;
+    if (name === "today") return `toDate(${at})`;
+    return castSql(at, type);
+  }
+
+  #parameter(value: string, type: string): string {
+    this.values.push(value);
+    return `{p${this.values.length - 1}:${type}}`;
+  }
+}
+
+const NOWHERE = { start: 0, end: 0 };
+
+/** A type's name, with its time zone: that of the server is not known here. */
+const typeSql = (type: Type): string =>
+  typeText(type)
+    .replace(/\bDateTime\b/g, "DateTime('UTC')")
+    .replace(/\bDateTime64\((\d)\)/g, "DateTime64($1, 'UTC')");
+
+const castSql = (value: string, type: Type): string => `CAST(${value}, '${typeSql(type).replaceAll("'", "\\'")}')`;
+
+function floatSql(value: number): string {
+  if (Number.isNaN(value)) return "nan";
+  if (!Number.isFinite(value)) return value > 0 ? "inf" : "(-inf)";
+  const text = String(Math.abs(value));
+  const float = /[.e]/.test(text) ? text : `${text}.`;
+  return value < 0 || Object.is(value, -0) ? `(-${float})` : float;
+}
+
+function columnsOf(source: Source): Columns {
+  switch (source.kind) {
+    case "join":
+      return new Map([...columnsOf(source.left), ...columnsOf(source.right)]);
+    case "table": {
+      const names = Object.keys(source.table.columns);
+      return new Map([[source.id, (index) => `t${source.id}.\`${names[index]}\``]]);
+    }
+    case "common":
+    case "derived":
+      return new Map([[source.id, (index) => `t${source.id}.c${index + 1}`]]);
+  }
+}
+
+/** Writes the expressions of one SELECT. */
+class Expressions {
+  readonly #writer: Writer;
+  readonly #columns: Columns;
+  readonly #arrayJoins: readonly ResolvedExpression[];
+
+  constructor(writer: Writer, columns: Columns, arrayJoins: readonly ResolvedExpression[]) {
+    this.#writer = writer;
+    this.#columns = columns;
+    this.#arrayJoins = arrayJoins;
+  }
+
+  write(expression: ResolvedExpression): string {
+    switch (expression.kind) {
+      case "literal":
+        return this.#writer.literal(expression);
+      case "column":
+        return this.#column(expression.source, expression.index);
+      case "call":
+        return this.#call(expression);
+      case "aggregate":
+        return this.#aggregate(expression);
+      case "window":
+        return this.#window(expression);
+      case "cast":
+        return castSql(this.write(expression.operand), expression.type);
+      case "in":
+        return this.#membership(expression);
+      case "subquery":
+        return `${expression.exists ? "exists" : ""}(${this.#writer.body(expression.body)})`;
+      case "arrayJoin": {
+        const operand = this.#arrayJoins[expression.index];
+        if (operand === undefined) throw new RangeError("no such array");
+        return `arrayJoin(${this.write(operand)})`;
+      }
+      case "arrayFilter":
+        return `arrayFilter(${variable(expression.variable)} -> ${this.write(expression.condition)}, ${this.write(expression.array)})`;
+      case "variable":
+        return variable(expression.number);
+    }
+  }
+
+  order({ expression, descending, nullsFirst, fill }: ResolvedOrder): string {
+    const direction = `${descending ? " desc" : " asc"} nulls ${nullsFirst ? "first" : "last"}`;
+    return `${this.write(expression)}${direction}${fill === undefined ? "" : this.#fill(fill)}`;
+  }
+
+  #fill({ from, to, step }: ResolvedFill): string {
+    const part = (name: string, value: ResolvedExpression | undefined) =>
+      value === undefined ? "" : ` ${name} ${this.write(value)}`;
+    return ` with fill${part("from", from)}${part("to", to)}${part("step", step)}`;
+  }
+
+  #column(source: number, index: number): string {
+    const nameOf = this.#columns.get(source);
+    if (nameOf === undefined) throw new RangeError(`no source ${source}`);
+    return nameOf(index);
+  }
+
+  #list(expressions: readonly ResolvedExpression[]): string {
+    return expressions.map((one) => this.write(one)).join(", ");
+  }
+
+  #call(call: FunctionCall): string {
+    const { name, type } = call;
+    if (name === "now" || name === "now64" || name === "today") return this.#writer.now(name, type);
+    if (name === "toInterval" && type.name === "Interval") {
+      return `toInterval${type.unit[0]?.toUpperCase()}${type.unit.slice(1)}(${this.#list(call.arguments)})`;
+    }
+    if (name === "toDateTime64" && type.name === "DateTime64") {
+      return `toDateTime64(${this.#list(call.arguments.slice(0, 1))}, ${type.scale})`;
+    }
+    return `${SPELT.get(name) ?? name}(${this.#list(call.arguments)})`;
+  }
+
+  #aggregate({ name, parameters, arguments: args, distinct, filter }: Aggregate): string {
+    const levels = parameters.length === 0 ? "" : `(${parameters.map(floatSql).join(", ")})`;
+    const all = [...args.map((one) => this.write(one)), ...(filter === undefined ? [] : [this.write(filter)])];
+    return `${name}${filter === undefined ? "" : "If"}${levels}(${distinct ? "distinct " : ""}${all.join(", ")})`;
+  }
+
+  #window({ name, parameters, arguments: args, filter, partitionBy, orderBy, frame }: WindowCall): string {
+    const levels = parameters.length === 0 ? "" : `(${parameters.map(floatSql).join(", ")})`;
+    const all = [...args.map((one) => this.write(one)), ...(filter === undefined ? [] : [this.write(filter)])];
+    const parts = [
+      ...(partitionBy.length > 0 ? [`partition by ${this.#list(partitionBy)}`] : []),
+      ...(orderBy.length > 0 ? [`order by ${orderBy.map((one) => this.order(one)).join(", ")}`] : []),
+      ...(frame === undefined ? [] : [`${frame.unit} between ${boundSql(frame.start)} and ${boundSql(frame.end)}`]),
+    ];
+    return `${name}${filter === undefined ? "" : "If"}${levels}(${all.join(", ")}) over (${parts.join(" ")})`;
+  }
+
+  #membership({ negated, operand, of }: Membership): string {
+    const right = "kind" in of ? this.#writer.body(of) : this.#list(of);
+    return `(${this.write(operand)} ${negated ? "not in" : "in"} (${right}))`;
+  }
+}
+
+const variable = (number: number): string => `v${number}`;
+
+const boundSql = (bound: ResolvedBound): string => ("by" in bound ? `${bound.by} ${bound.kind}` : bound.kind);

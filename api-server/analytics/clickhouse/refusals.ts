@@ -1,0 +1,59 @@
+import { QueryRefused } from "../contract.ts";
+import { errorType, isAway } from "./client.ts";
+
+type Refusal = readonly [reason: QueryRefused["reason"], detail: string];
+
+const TIMEOUT: Refusal = ["timeout", "The query took longer than its time limit."];
+const MEMORY: Refusal = ["memory", "The query needs more memory than its limit."];
+const ROWS: Refusal = ["rows", "The answer has more rows than its limit."];
+const SYNTAX: Refusal = ["query", "The query cannot be run in this form."];
+
+/**
+ * By ClickHouse's name of the error. Its own messages name tables and columns of the store and the text that was written for it, so none is
+ * passed on.
+ */
+const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
+  ["TIMEOUT_EXCEEDED", TIMEOUT],
+  ["TOO_SLOW", TIMEOUT],
+  ["SOCKET_TIMEOUT", TIMEOUT],
+  ["MEMORY_LIMIT_EXCEEDED", MEMORY],
+  ["TOO_LARGE_ARRAY_SIZE", MEMORY],
+  ["TOO_LARGE_STRING_SIZE", MEMORY],
+  ["SET_SIZE_LIMIT_EXCEEDED", MEMORY],
+  ["CANNOT_ALLOCATE_MEMORY", MEMORY],
+  ["TOO_MANY_ROWS_OR_BYTES", ROWS],
+  ["TOO_MANY_ROWS", ROWS],
+  ["TOO_MANY_BYTES", MEMORY],
+  ["ILLEGAL_DIVISION", ["query", "Division by zero."]],
+  ["CANNOT_PARSE_DATETIME", ["query", "A text is no date or time."]],
+  ["CANNOT_PARSE_DATE", ["query", "A text is no date or time."]],
+  ["CANNOT_PARSE_TEXT", ["query", "A text is not a value of the type that it is converted to."]],
+  ["CANNOT_PARSE_NUMBER", ["query", "A text is not a value of the type that it is converted to."]],
+  ["CANNOT_PARSE_ESCAPE_SEQUENCE", ["query", "The pattern of a LIKE ends in its escape character."]],
+  ["CANNOT_COMPILE_REGEXP", ["query", "A pattern is not valid."]],
+  ["NO_COMMON_TYPE", ["query", "Values of different types stand where one type is needed."]],
+  ["TYPE_MISMATCH", ["query", "A value is not of the type that its place asks for."]],
+  ["ILLEGAL_TYPE_OF_ARGUMENT", ["query", "An argument is not of a type that its function takes."]],
+  ["NUMBER_OF_ARGUMENTS_DOESNT_MATCH", ["query", "A function has too many arguments, or too few."]],
+  ["ARGUMENT_OUT_OF_BOUND", ["query", "An argument is out of its function's range."]],
+  ["DECIMAL_OVERFLOW", ["query", "A time is out of range."]],
+  ["VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE", ["query", "A number is out of the range of its type."]],
+  ["ILLEGAL_AGGREGATION", ["query", "An aggregate function stands where there are no groups."]],
+  ["NOT_AN_AGGREGATE", ["query", "A column is neither aggregated nor in GROUP BY."]],
+  ["INVALID_WITH_FILL_EXPRESSION", ["query", "WITH FILL has bounds or a step that its column cannot have."]],
+  ["INVALID_JOIN_ON_EXPRESSION", ["query", "The condition of a join is not supported."]],
+  ["TOO_DEEP_RECURSION", ["query", "The query is nested too deeply."]],
+  ["TOO_DEEP_AST", ["query", "The query is nested too deeply."]],
+  ["NOT_IMPLEMENTED", SYNTAX],
+]);
+
+/** Returns why ClickHouse did not answer, in words that concern the query alone. `isFault` tells an operator's business from the caller's. */
+export function refusalOf(error: unknown): { readonly refused: QueryRefused; readonly isFault: boolean } {
+  if (isAway(error)) {
+    const refused = new QueryRefused("unavailable", "The store of usage events cannot be reached.", { cause: error });
+    return { refused, isFault: true };
+  }
+  const known = REFUSALS.get(errorType(error) ?? "");
+  const [reason, detail] = known ?? SYNTAX;
+  return { refused: new QueryRefused(reason, detail, { cause: error }), isFault: known === undefined };
+}

@@ -1,0 +1,126 @@
+import type { ClickHouseSettings } from "@clickhouse/client";
+import {
+  type QueryAnswer,
+  type QueryLimits,
+  QueryRefused,
+  type QueryRun,
+  type QueryScope,
+  type StoreQuery,
+} from "../contract.ts";
+import { QueryPlaces } from "../query-places.ts";
+import { rowEncoder } from "../row-json.ts";
+import type { ClickHouseClient } from "./client.ts";
+import { refusalOf } from "./refusals.ts";
+import { clickhouseEncoder, textOf } from "./value-json.ts";
+
+const QUERIES_MAX = 8;
+/** So that one workspace's slow queries leave room for the others. */
+const PER_WORKSPACE_MAX = 3;
+const WAIT_MS_MAX = 5_000;
+/** Longer text may come from a query of 16 KiB: aliases are replaced by what they stand for. */
+const TEXT_BYTES_MAX = 4 * 1024 * 1024;
+/** The answer is wrapped in less than this many times its JSON. */
+const RESULT_BYTES_PER_ANSWER_BYTE = 8;
+
+export interface ReaderOptions {
+  readonly client: ClickHouseClient;
+  /** Only of what concerns an operator: the query's own mistakes are for its caller. */
+  readonly log: { warn(about: object, message: string): void };
+}
+
+/** Runs queries of callers, as `emit.ts` has written them. */
+export class ClickhouseReader {
+  readonly #options: ReaderOptions;
+  readonly #places = new QueryPlaces({ total: QUERIES_MAX, perWorkspace: PER_WORKSPACE_MAX, waitMsMax: WAIT_MS_MAX });
+
+  constructor(options: ReaderOptions) {
+    this.#options = options;
+  }
+
+  /** @throws QueryRefused, and the signal's reason when it is aborted. */
+  query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer> {
+    return this.#places.run(run.scope.workspaceId, run.signal, async () => {
+      const startMs = performance.now();
+      try {
+        return { ...(await this.#read(query, run)), tookMs: performance.now() - startMs };
+      } catch (error) {
+        run.signal?.throwIfAborted();
+        if (error instanceof QueryRefused) throw error;
+        const { refused, isFault } = refusalOf(error);
+        if (isFault) this.#options.log.warn({ err: error }, "a query of analytics could not be run");
+        throw refused;
+      }
+    });
+  }
+
+  async #read({ text, values, columns }: StoreQuery, { scope, limits, signal }: QueryRun) {
+    const late = AbortSignal.timeout(limits.timeoutMs + GRACE_MS);
+    const answer = await this.#options.client.query({
+      query: text,
+      query_params: { ...scopeParameters(scope), ...Object.fromEntries(values.map((value, i) => [`p${i}`, value])) },
+      format: "JSONCompactEachRow",
+      clickhouse_settings: settingsOf(limits),
+      use_multipart_params: true,
+      abort_signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+    });
+    const encode = rowEncoder(columns, clickhouseEncoder);
+    const rows: string[] = [];
+    let bytes = 2;
+    for await (const batch of answer.stream<unknown[]>()) {
+      for (const row of batch) {
+        const json = encode(row.json<unknown[]>().map(textOf));
+        bytes += Buffer.byteLength(json) + 1;
+        if (bytes > limits.answerBytesMax + 1) {
+          answer.close();
+          throw new QueryRefused("memory", "The answer is larger than its limit.");
+        }
+        if (rows.push(json) > limits.rowsMax) {
+          throw new QueryRefused("rows", `The answer has more than ${limits.rowsMax} rows.`);
+        }
+      }
+    }
+    return { rowsJson: `[${rows.join(",")}]`, rows: rows.length };
+  }
+}
+
+/** After the query's own limit: a server that does not end it hangs, or is gone. */
+const GRACE_MS = 5_000;
+
+/** What the subqueries of `sources.ts` are bound to. */
+export const scopeParameters = ({ workspaceId, within, visibleFrom }: QueryScope): Record<string, unknown> => ({
+  scopeWorkspace: workspaceId,
+  scopeAll: within === undefined,
+  scopeWithin: within ?? [],
+  scopeRaw: visibleFrom.raw,
+  scopeMinute: visibleFrom.minute,
+  scopeHour: visibleFrom.hour,
+  scopeDay: visibleFrom.day,
+  scopeMonth: visibleFrom.month,
+});
+
+/** Of a query that only reads. What the server's profile says otherwise about the meaning of SQL does not matter. */
+const settingsOf = ({ rowsMax, timeoutMs, memoryBytesMax, answerBytesMax }: QueryLimits): ClickHouseSettings => ({
+  readonly: "1",
+  allow_ddl: 0,
+  max_execution_time: Math.max(1, Math.ceil(timeoutMs / 1000)),
+  timeout_overflow_mode: "throw",
+  max_memory_usage: String(memoryBytesMax),
+  max_bytes_before_external_group_by: "0",
+  max_bytes_before_external_sort: "0",
+  max_result_rows: String(rowsMax),
+  max_result_bytes: String(answerBytesMax * RESULT_BYTES_PER_ANSWER_BYTE),
+  result_overflow_mode: "throw",
+  max_query_size: String(TEXT_BYTES_MAX),
+  // An error after the first rows would arrive as their continuation.
+  wait_end_of_query: 1,
+  join_use_nulls: 0,
+  union_default_mode: "",
+  except_default_mode: "ALL",
+  aggregate_functions_null_for_empty: 0,
+  transform_null_in: 0,
+  do_not_merge_across_partitions_select_final: 1,
+  date_time_output_format: "simple",
+  output_format_json_quote_64bit_integers: 1,
+  output_format_json_quote_denormals: 0,
+  output_format_json_escape_forward_slashes: 0,
+});

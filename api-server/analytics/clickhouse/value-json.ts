@@ -1,0 +1,52 @@
+import type { ResultType } from "../contract.ts";
+import { floatJson, type ValueEncoder } from "../row-json.ts";
+
+/*
+ * How values of an answer in JSONCompactStrings-like rows become the caller's JSON. ClickHouse writes 64-bit integers as strings, times as
+ * `2024-01-31 23:59:59`, and what JSON has no number for as null.
+ */
+
+const same: ValueEncoder = (text) => text;
+const whole: ValueEncoder = (text) => {
+  if (!/^-?\d+$/.test(text)) throw new Error("a value of the answer is not the whole number that its column promises");
+  return text;
+};
+const midnight: ValueEncoder = (text) => `"${text}T00:00:00Z"`;
+const moment: ValueEncoder = (text) => `"${text.replace(" ", "T")}Z"`;
+
+const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
+  String: (text) => JSON.stringify(text),
+  Int64: whole,
+  Int32: whole,
+  UInt8: whole,
+  Float64: floatJson,
+  Bool: same,
+  Date: midnight,
+  DateTime: moment,
+  "DateTime64(3)": moment,
+  "Array(String)": arrayOf((text) => JSON.stringify(text)),
+  "Array(Int64)": arrayOf(whole),
+  "Array(Float64)": arrayOf(floatJson),
+  "Array(Bool)": arrayOf(same),
+  "Array(Date)": arrayOf(midnight),
+  "Array(DateTime)": arrayOf(moment),
+  Nothing: () => "null",
+};
+
+export const clickhouseEncoder = (type: ResultType): ValueEncoder => ENCODERS[type];
+
+/** A value as `rowEncoder` takes it: text, arrays as their JSON. */
+export function textOf(value: unknown): string | null {
+  if (value === null) return null;
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+function arrayOf(encode: ValueEncoder): ValueEncoder {
+  return (text) =>
+    `[${(JSON.parse(text) as unknown[])
+      .map((element) => {
+        const one = textOf(element);
+        return one === null ? "null" : encode(one);
+      })
+      .join(",")}]`;
+}

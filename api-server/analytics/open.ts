@@ -1,0 +1,21 @@
+import { ClickhouseAnalytics } from "./clickhouse/store.ts";
+import type { AnalyticsStore } from "./contract.ts";
+import { openPostgresAnalytics } from "./postgres/open.ts";
+import type { PostgresAnalyticsOptions } from "./postgres/store.ts";
+
+/** Where usage events are kept. */
+export interface AnalyticsAddress {
+  /** ClickHouse, `http(s)://user:password@host:port/database`; the database of everything else when undefined. */
+  readonly url?: string | undefined;
+  /** Of ClickHouse, as in `system.clusters`: its tables are made on all servers of it. */
+  readonly cluster?: string | undefined;
+}
+
+/** Opens the store of usage. Connects on first use. Throws when the address is none. */
+export function openAnalytics(
+  { url, cluster }: AnalyticsAddress,
+  options: PostgresAnalyticsOptions & { readonly databaseUrl: string },
+): AnalyticsStore {
+  if (url === undefined) return openPostgresAnalytics(options);
+  return new ClickhouseAnalytics({ url, cluster, db: options.db, log: options.log });
+}
