@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
+import { RedisKeys } from "../../edge/redis/keys.ts";
 import { waitFor } from "../harness/wait.ts";
+import { eventLines } from "../load/usage-events.ts";
 import { openSystem, type System } from "./system.ts";
 
 /* Usage events are stored and counted by processes of their own. */
@@ -56,3 +58,32 @@ test("an api-server and an ingest process that both ingest count each event once
   await waitFor("the events to be counted", async () => (await counted(system)) >= 60);
   expect(await counted(system)).toBe(60);
 }, 60_000);
+
+test("a backlog after ingestion was down drains while new events arrive, in a process with little memory", async () => {
+  const system = await openSystem();
+  await system.spawnApi({ POSTERN_INGEST: "off" });
+  const of = { workspaceId: await system.workspaceId(), apiId: "api_1", keys: 500 };
+  const stream = new RedisKeys(system.prefix).events(of.workspaceId);
+  let added = 0;
+  const add = async (events: number) => {
+    for (let made = 0; made < events; made += 100) {
+      await system.raw.xadd(stream, "*", "e", eventLines(of, 100).join("\n"));
+      added += 100;
+    }
+  };
+  await add(24_000);
+  const ingest = await system.spawnIngest({ NODE_OPTIONS: "--max-old-space-size=64" });
+  await waitFor(
+    "half of it to be counted",
+    async () => {
+      await add(200);
+      return (await counted(system)) > 12_000;
+    },
+    { deadlineMs: 90_000, everyMs: 250 },
+  );
+  await waitFor("all of it to be counted", async () => (await counted(system)) === added, { deadlineMs: 90_000 });
+  expect(await system.raw.xlen(stream)).toBe(0);
+  const waiting = () => metric(ingest.adminUrl, "postern_rollup_waiting_events");
+  await waitFor("the metric to say so", async () => (await waiting()) === 0);
+  expect(await ingest.process.stop()).toEqual({ code: 0, signal: null });
+}, 240_000);

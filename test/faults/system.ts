@@ -125,12 +125,14 @@ export class System {
   }
 
   /** `postern ingest` in a process of its own, which can be killed. */
-  async spawnIngest(): Promise<{ readonly adminUrl: string; readonly process: RunningProcess }> {
+  async spawnIngest(
+    env: Record<string, string> = {},
+  ): Promise<{ readonly adminUrl: string; readonly process: RunningProcess }> {
     const args = ["cli/main.ts", "ingest", "--host", LOCAL.host, "--admin-port", "0"];
     const child = await startProcess(process.execPath, args, {
       cwd: ROOT,
       readyLine: /"adminUrl":.*\n/,
-      env: { DATABASE_URL: this.databaseUrl, REDIS_URL: this.redisUrl, POSTERN_REDIS_PREFIX: this.prefix },
+      env: { DATABASE_URL: this.databaseUrl, REDIS_URL: this.redisUrl, POSTERN_REDIS_PREFIX: this.prefix, ...env },
     });
     this.#parts.defer(async () => void (await child.stop()));
     const adminUrl = /"adminUrl":"([^"]+)"/.exec(child.stderr())?.[1] ?? "";

@@ -89,7 +89,8 @@ export const ingest: Section = async (environment, { rounds, progress }) => {
   }
 };
 
-const LINES_PER_ENTRY = 200;
+/** Larger entries than sidecars write are not read. */
+const LINES_PER_ENTRY = 100;
 /** More than is stored during a measurement. */
 const AHEAD = 40_000;
 
