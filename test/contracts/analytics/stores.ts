@@ -10,7 +10,10 @@ import { createTestClickhouse } from "../../harness/clickhouse.ts";
 import { createTestDatabase } from "../../harness/postgres.ts";
 import { COLUMNS, type Counts } from "./plain-count.ts";
 
-export type Ingesting = Pick<AnalyticsStore, "kind" | "ingest" | "rollUp" | "maintain" | "close">;
+export type Ingesting = Pick<
+  AnalyticsStore,
+  "kind" | "ingest" | "rollUp" | "maintain" | "countVerifications" | "close"
+>;
 
 export interface OpenedStore {
   readonly store: Ingesting;
