@@ -88,6 +88,7 @@ export const ERROR_KINDS = {
   identity_already_exists: row(409, CONFLICT, "A live identity of the workspace has this external id already."),
   ratelimit_name_repeated: row(409, CONFLICT, "Two limits of the request have one name. Names of limits are distinct."),
   permission_already_exists: row(409, CONFLICT, "A permission of the workspace has this slug already."),
+  key_already_exists: row(409, CONFLICT, "A key with this hash exists already, or was deleted and not removed."),
   role_already_exists: row(409, CONFLICT, "A role of the workspace has this name already."),
   ratelimit_namespace_already_exists: row(409, CONFLICT, "A live rate-limit namespace has this name already."),
   managed_elsewhere: row(

@@ -104,6 +104,7 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   "v1/keys.getVerifications": { needs: [api("read_key")], lookedUpFirst: ["keyId", "ownerId"] },
 
   // migrations
+  "v1/migrations.createKeys": { needs: [api("create_key")] },
 
   // leftovers
   "v1/keys": { needs: [api("create_key")] },

@@ -70,6 +70,9 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   apiId: ({ key }) => [key.apiId],
   keyId: ({ key }) => [key.keyId],
   key: ({ key }) => [key.key],
+  plaintext: ({ key }) => [key.key],
+  // In `hash` of an imported key.
+  value: ({ key }) => [createHash("sha256").update(key.key).digest("base64")],
   hash: ({ key }) => [createHash("sha256").update(key.key).digest("base64")],
   identity: ({ identity }) => [identity.identityId, identity.externalId],
   identityId: ({ identity }) => [identity.identityId],
@@ -108,7 +111,7 @@ const LIST_REFERENCES: Readonly<Record<string, Names>> = {
 
 /** Text that names nothing, or only something within the object of another field. */
 const PLAIN: ReadonlySet<string> = new Set([
-  ...["name", "description", "slug", "prefix", "search", "tags", "uid", "identifier"],
+  ...["name", "description", "slug", "prefix", "start", "search", "tags", "uid", "identifier"],
   ...["tag", "groupBy"],
   // SQL, which has tests of its own.
   "query",

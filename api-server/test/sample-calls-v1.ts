@@ -215,6 +215,17 @@ export const V1_SAMPLE_CALLS: SampleCalls = {
   },
 
   // migrations
+  "v1/migrations.createKeys": {
+    always: async (things) => {
+      const apiId = await things.api();
+      const { name } = await things.role();
+      const { slug } = await things.permission();
+      const owner = things.name("owner");
+      const hash = { value: things.name("hash"), variant: "sha256_base64" };
+      const item = { apiId, hash, ownerId: owner, externalId: owner, roles: [name], permissions: [slug] };
+      return { body: [item], apiId };
+    },
+  },
 
   // leftovers
   "v1/keys": { always: ofApi() },

@@ -28,6 +28,7 @@ import { createKey as createKeyLeftover } from "./leftovers/createKey.ts";
 import { listKeys as listKeysLeftover } from "./leftovers/listKeys.ts";
 import { verifyKey as verifyKeyLeftover } from "./leftovers/verifyKey.ts";
 import { liveness } from "./liveness.ts";
+import { createKeys } from "./migrations/createKeys.ts";
 import { createPermission } from "./permissions/createPermission.ts";
 import { createRole } from "./permissions/createRole.ts";
 import { deletePermission } from "./permissions/deletePermission.ts";
@@ -97,6 +98,7 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
   getVerificationsOfKeys,
 
   // migrations
+  createKeys,
 
   // leftovers
   createKeyLeftover,

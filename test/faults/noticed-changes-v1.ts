@@ -141,6 +141,12 @@ export const V1_NOTICED: Noticed = {
     }),
   },
   // migrations
+  "v1/migrations.createKeys": {
+    "the key is known": async ({ things, apiId }) => {
+      const plaintext = things.name("secret");
+      return { body: () => [{ apiId, plaintext }], after: () => [verified(plaintext, "VALID")] };
+    },
+  },
   // leftovers
   "v1/keys": {
     "the key is known": async ({ apiId }) => ({

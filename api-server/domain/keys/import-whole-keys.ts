@@ -1,0 +1,168 @@
+import type { PoolClient } from "pg";
+import type { CreditsState } from "../../../core/credits/credits.ts";
+import { PublicError } from "../../../core/errors.ts";
+import { makeId } from "../../../core/ids.ts";
+import { utcDate } from "../../../core/utc-date.ts";
+import type { Call } from "../../procedure.ts";
+import type { ApiRow } from "../../store/apis.ts";
+import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import { insertKey } from "../../store/key-changes.ts";
+import { listKnownHashes } from "../../store/key-imports.ts";
+import { insertKeySecret } from "../../store/key-secrets.ts";
+import { listPermissionsBySlug } from "../../store/permissions.ts";
+import { listRolesByName } from "../../store/roles.ts";
+import { isUniqueViolation } from "../../store/unique-violation.ts";
+import { ensureIdentity } from "../identities/identities.ts";
+import type { NamedPart } from "../permissions/permission-links.ts";
+import { newRatelimits, type WantedRatelimit } from "../ratelimits/new-ratelimits.ts";
+import { toCreditRow } from "./credits.ts";
+import { connectedToKey, keyCreated } from "./key-events.ts";
+
+/*
+ * Imports keys of which nothing may fail: all of them are stored, or none is. For at most some hundred, one statement each; thousands
+ * whose known hashes are left out are for import-keys.ts.
+ */
+
+export interface WholeKeyToImport {
+  readonly api: ApiRow;
+  readonly hash: string;
+  readonly start: string;
+  /** Stored encrypted as well, where the API keeps recoverable keys. */
+  readonly plaintext: string | undefined;
+  readonly name: string | undefined;
+  readonly externalId: string | undefined;
+  readonly environment: string | undefined;
+  readonly meta: Readonly<Record<string, unknown>> | undefined;
+  readonly roles: readonly string[];
+  readonly permissions: readonly string[];
+  readonly expires: number | undefined;
+  readonly enabled: boolean;
+  readonly credits: CreditsState | undefined;
+  readonly ratelimits: readonly WantedRatelimit[];
+}
+
+/**
+ * Returns the ids of the keys, in the given order.
+ * @throws PublicError 412 for roles and permissions that do not exist, then 409 for a hash that a key has, also a deleted one or another
+ * of the request.
+ */
+export async function importWholeKeys(
+  tx: PoolClient,
+  call: Call<unknown>,
+  keys: readonly WholeKeyToImport[],
+): Promise<string[]> {
+  const parts = await findParts(tx, call, keys);
+  await refuseKnownHashes(tx, keys);
+  const identityIds = new Map<string, string>();
+  const events: AuditEvent[] = [];
+  // In one order, so that two imports of the same owners wait for each other and do not deadlock.
+  const owners = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
+  for (const externalId of [...owners].sort()) {
+    const ensured = await ensureIdentity(tx, call, externalId);
+    identityIds.set(externalId, ensured.identityId);
+    events.push(...ensured.events);
+  }
+  const keyIds: string[] = [];
+  try {
+    for (const key of keys) keyIds.push(await importOne(tx, call, key, { ...parts, identityIds, events }));
+  } catch (error) {
+    if (isUniqueViolation(error, "keys_hash_key")) throw hashTaken();
+    throw error;
+  }
+  await insertAudit(tx, call, events);
+  return keyIds;
+}
+
+interface FoundParts {
+  /** By the name in lower case. */
+  readonly roles: ReadonlyMap<string, NamedPart>;
+  readonly permissions: ReadonlyMap<string, NamedPart>;
+}
+
+async function findParts(
+  tx: PoolClient,
+  { caller: { workspaceId } }: Call<unknown>,
+  keys: readonly WholeKeyToImport[],
+): Promise<FoundParts> {
+  const names = [...new Set(keys.flatMap(({ roles }) => roles))];
+  const slugs = [...new Set(keys.flatMap(({ permissions }) => permissions))];
+  const roles = new Map<string, NamedPart>();
+  for (const row of await listRolesByName(tx, { workspaceId, names })) {
+    if (row.id !== null) roles.set(row.asked.toLowerCase(), { id: row.id, name: row.name });
+  }
+  const permissions = new Map<string, NamedPart>();
+  for (const { id, slug } of await listPermissionsBySlug(tx, { workspaceId, slugs })) {
+    permissions.set(slug.toLowerCase(), { id, name: slug });
+  }
+  const missing = [
+    ...names.filter((name) => !roles.has(name.toLowerCase())).map((name) => `role ${name}`),
+    ...slugs.filter((slug) => !permissions.has(slug.toLowerCase())).map((slug) => `permission ${slug}`),
+  ];
+  if (missing.length === 0) return { roles, permissions };
+  throw new PublicError("precondition_failed", `These do not exist in the workspace: ${missing.join(", ")}.`);
+}
+
+async function refuseKnownHashes(tx: PoolClient, keys: readonly WholeKeyToImport[]): Promise<void> {
+  const hashes = [...new Set(keys.map(({ hash }) => hash))];
+  if (hashes.length < keys.length || (await listKnownHashes(tx, { hashes })).length > 0) throw hashTaken();
+}
+
+/** Says nothing of which key: it may be another workspace's. */
+const hashTaken = (): PublicError =>
+  new PublicError("key_already_exists", "A key of the request exists already, or is in it twice.");
+
+async function importOne(
+  tx: PoolClient,
+  { caller: { workspaceId }, deps }: Call<unknown>,
+  key: WholeKeyToImport,
+  found: FoundParts & { readonly identityIds: ReadonlyMap<string, string>; readonly events: AuditEvent[] },
+): Promise<string> {
+  const { api, externalId, plaintext, meta } = key;
+  const id = makeId("key", deps.randomBytes(16));
+  const createdAt = deps.nowMs();
+  const credits = key.credits && toCreditRow(key.credits);
+  const roles = pick(found.roles, key.roles);
+  const permissions = pick(found.permissions, key.permissions);
+  await insertKey(tx, {
+    id,
+    workspaceId,
+    apiId: api.id,
+    hash: key.hash,
+    start: key.start,
+    name: key.name ?? null,
+    identityId: (externalId !== undefined && found.identityIds.get(externalId)) || null,
+    ownerId: externalId ?? null,
+    environment: key.environment ?? null,
+    meta: meta === undefined || Object.keys(meta).length === 0 ? null : meta,
+    enabled: key.enabled,
+    expiresAt: key.expires ?? null,
+    manager: null,
+    createdAt,
+    credits: credits && {
+      granted: credits.remaining,
+      refillAmount: credits.refillAmount,
+      refillDay: credits.refillDay,
+      lastRefillOn: utcDate(createdAt),
+      lastRefillAt: credits.refillAmount === null ? null : createdAt,
+    },
+    permissionIds: permissions.map((one) => one.id),
+    roleIds: roles.map((one) => one.id),
+    ratelimits: newRatelimits(deps, key.ratelimits),
+  });
+  if (plaintext !== undefined && api.key_encryption && deps.keyVault !== undefined) {
+    const owner = { workspaceId, keyId: id };
+    await insertKeySecret(tx, { ...owner, sealed: deps.keyVault.seal(owner, plaintext), createdAt });
+  }
+  found.events.push(
+    ...permissions.map((part) => connectedToKey(id, { type: "permission", ...part })),
+    ...roles.map((part) => connectedToKey(id, { type: "role", ...part })),
+    keyCreated({ id, name: key.name }, { id: api.id, name: api.name }),
+  );
+  return id;
+}
+
+/** Each once, however often it is named. */
+function pick(known: ReadonlyMap<string, NamedPart>, names: readonly string[]): NamedPart[] {
+  const picked = names.flatMap((name) => known.get(name.toLowerCase()) ?? []);
+  return [...new Map(picked.map((part) => [part.id, part])).values()];
+}
