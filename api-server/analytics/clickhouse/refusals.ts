@@ -53,7 +53,11 @@ export function refusalOf(error: unknown): { readonly refused: QueryRefused; rea
     const refused = new QueryRefused("unavailable", "The store of usage events cannot be reached.", { cause: error });
     return { refused, isFault: true };
   }
-  const known = REFUSALS.get(errorType(error) ?? "");
+  const known = isOfBytes(error) ? MEMORY : REFUSALS.get(errorType(error) ?? "");
   const [reason, detail] = known ?? SYNTAX;
   return { refused: new QueryRefused(reason, detail, { cause: error }), isFault: known === undefined };
 }
+
+/** One error stands for both limits of a result; the message says which. */
+const isOfBytes = (error: unknown): boolean =>
+  errorType(error) === "TOO_MANY_ROWS_OR_BYTES" && error instanceof Error && /max bytes/.test(error.message);

@@ -1,13 +1,24 @@
 import type { Pool } from "pg";
 import type { TakenEvents } from "../../../edge/events/contract.ts";
-import type { AnalyticsStore, Ingested, QueryAnswer, QueryRun, StoreQuery } from "../contract.ts";
+import {
+  type AnalyticsStore,
+  AnalyticsUnavailable,
+  type Ingested,
+  type QueryAnswer,
+  type QueryRun,
+  type StoreQuery,
+} from "../contract.ts";
 import type { CountQuestion, UsageCount } from "../counts.ts";
 import { answered, type ClickHouseClient, openClient } from "./client.ts";
 import { countVerifications } from "./count-verifications.ts";
 import { ingestPortion } from "./ingest.ts";
 import { migrateClickhouse } from "./migrate.ts";
+import { refusalOf } from "./refusals.ts";
 import { ClickhouseReader } from "./run.ts";
 import type { Layout } from "./schema.ts";
+
+/** Tables are there after the first start of all; then this is over at once. */
+const READABLE_MS_MAX = 5_000;
 
 export interface ClickhouseAnalyticsOptions extends Layout {
   /** `http(s)://user:password@host:port/database`. */
@@ -55,12 +66,14 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     return false;
   }
 
-  query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer> {
-    return this.#reader.query(query, run);
+  async query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer> {
+    await this.#readable();
+    return await this.#reader.query(query, run);
   }
 
-  countVerifications(question: CountQuestion): Promise<readonly UsageCount[]> {
-    return countVerifications(this.#client, question);
+  async countVerifications(question: CountQuestion): Promise<readonly UsageCount[]> {
+    await this.#readable();
+    return await countVerifications(this.#client, question);
   }
 
   /** Whether it answers, with the tables in place. */
@@ -71,6 +84,21 @@ export class ClickhouseAnalytics implements AnalyticsStore {
 
   async close(): Promise<void> {
     await this.#client.close();
+  }
+
+  /** Waits for the tables, for a short time: a caller waits. Throws QueryRefused. */
+  async #readable(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const tooLate = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new AnalyticsUnavailable("ClickHouse does not answer")), READABLE_MS_MAX);
+    });
+    try {
+      await Promise.race([this.#migrated(), tooLate]);
+    } catch (error) {
+      throw refusalOf(error).refused;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** Once per process. What failed is tried again at the next call, so that a server that was away is used when it comes back. */
