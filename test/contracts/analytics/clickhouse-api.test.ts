@@ -1,0 +1,70 @@
+import { pino } from "pino";
+import { expect, onTestFinished, test } from "vitest";
+import { type ApiServer, start } from "../../../api-server/start.ts";
+import { createMemoryEdge } from "../../../edge/open.ts";
+import { createTestClickhouse } from "../../harness/clickhouse.ts";
+import { createTestDatabase } from "../../harness/postgres.ts";
+import { waitFor } from "../../harness/wait.ts";
+
+/* An api-server whose usage events are in ClickHouse, from the request to the answer of a query. */
+
+async function startWith(analyticsUrl: string): Promise<{ api: ApiServer; call: Call }> {
+  const database = await createTestDatabase();
+  const edge = createMemoryEdge();
+  const logger = pino({ level: "silent" });
+  const analytics = { url: analyticsUrl };
+  const api = await start({ databaseUrl: database.url, edge, host: "127.0.0.1", port: 0, logger, analytics });
+  onTestFinished(async () => {
+    await api.close();
+    await edge.close();
+    await database.drop();
+  });
+  const { rootKey } = await api.devRootKey(undefined);
+  const call: Call = async (procedure, body) => {
+    const reply = await fetch(`${api.url}/v2/${procedure}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return { status: reply.status, data: ((await reply.json()) as { data: never }).data };
+  };
+  return { api, call };
+}
+
+type Call = (procedure: string, body: object) => Promise<{ status: number; data: Record<string, never> & unknown[] }>;
+
+async function verifyThrice(call: Call): Promise<void> {
+  const { data: made } = await call("apis.createApi", { name: "payments" });
+  const { data: key } = await call("keys.createKey", { apiId: made.apiId });
+  for (let i = 0; i < 3; i++) {
+    expect(await call("keys.verifyKey", { key: key.key, tags: ["t"] })).toMatchObject({
+      status: 200,
+      data: { valid: true },
+    });
+  }
+}
+
+test("what was verified is found by a query within seconds", async () => {
+  const clickhouse = await createTestClickhouse();
+  const { call } = await startWith(clickhouse.url);
+  onTestFinished(() => clickhouse.drop());
+  await verifyThrice(call);
+  const query = "SELECT outcome, SUM(count) AS n FROM key_verifications_per_day_v1 GROUP BY outcome";
+  const found = await waitFor(
+    "the events",
+    async () => {
+      const { status, data } = await call("analytics.getVerifications", { query });
+      expect(status).toBe(200);
+      return data.length > 0 && (data[0] as { n: number }).n === 3 && data;
+    },
+    { deadlineMs: 20_000, everyMs: 200 },
+  );
+  expect(found).toEqual([{ outcome: "VALID", n: 3 }]);
+});
+
+test("without ClickHouse an api-server starts and verifies keys, and a query is 503", async () => {
+  const { call } = await startWith("http://default:x@127.0.0.1:1/db");
+  await verifyThrice(call);
+  const query = "SELECT count() FROM key_verifications_v1";
+  expect((await call("analytics.getVerifications", { query })).status).toBe(503);
+});
