@@ -23,7 +23,7 @@ import { corpusEvents, MAIN, NOW_MS, VISIBLE_FROM_MS } from "./events.ts";
 import { askOracle, loadOracle } from "./oracle.ts";
 
 /*
- * The corpus through the store on ClickHouse: its own tables and views, and a text that is written anew from the tree. The answers are
+ * The corpus through the store on ClickHouse: its own tables and views, and a text that is written from the tree. The answers are
  * those of ClickHouse to the caller's own text over flat tables.
  */
 
