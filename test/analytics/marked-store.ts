@@ -49,14 +49,23 @@ export interface MarkedStore {
   close(): Promise<void>;
 }
 
-export async function openMarkedStore(): Promise<MarkedStore> {
+/** `onFault` is told of each query that Postgres refused for another reason than the query's data: then what was emitted is wrong. */
+export async function openMarkedStore({
+  onFault = () => undefined,
+}: {
+  readonly onFault?: (fault: string) => void;
+} = {}): Promise<MarkedStore> {
   const database = await createTestDatabase();
   const db = createPool(database.url);
   for (const table of STORED_TABLES) await createPartition(db, partitionAt(table, NOW_MS));
   await addRows(db, { workspaceId: "ws_ours", keySpaceId: "ks_ours", mark: "ours", number: 1 });
   await addRows(db, { workspaceId: "ws_ours", keySpaceId: "ks_theirs", mark: "theirs", number: THEIR_NUMBER });
   await addRows(db, { workspaceId: "ws_theirs", keySpaceId: "ks_theirs", mark: "theirs", number: THEIR_NUMBER });
-  const reader = openPostgresReader({ databaseUrl: database.url, log: { warn: () => undefined }, waitMsMax: 5_000 });
+  const reader = openPostgresReader({
+    databaseUrl: database.url,
+    log: { warn: (about, message) => onFault(`${message}: ${String((about as { err?: unknown }).err ?? "")}`) },
+    waitMsMax: 5_000,
+  });
   return {
     async ask(text, as = "ours") {
       try {

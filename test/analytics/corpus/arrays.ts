@@ -5,6 +5,7 @@ export const ARRAYS = [
     one("[1, 2, 3] AS a, ['a', 'b'] AS b, [] AS c, [1.5, 2] AS d, length([1, 2]) AS e"),
     one("has([1, 2], 2) AS a, has([1, 2], 3) AS b, has([], 1) AS c"),
     { query: one("has(['a', NULL], NULL) AS a"), refused: "arrays with null" },
+    { query: one("has(tags, tags) AS a"), refused: "an array of texts has no arrays in it" },
     one(
       "hasAny([1, 2], [2, 3]) AS a, hasAny([1, 2], []) AS b, hasAll([1, 2], []) AS c, hasAll([1, 2], [1, 2, 3]) AS d, hasAll([1, 2, 1], [1]) AS e",
     ),

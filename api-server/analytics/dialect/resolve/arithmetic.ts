@@ -49,14 +49,10 @@ export function arithmetic(
 
 export function negation(operand: ResolvedExpression, span: Span): ResolvedExpression {
   const { type } = operand;
-  if (!isNumeric(type) && type.name !== "Nothing") throw refusal(`- is not defined for ${typeText(type)}`, span);
+  if (type.name === "Nothing") return operand;
+  if (!isNumeric(type)) throw refusal(`- is not defined for ${typeText(type)}`, span);
   const { bits, signed } = widthOf(type);
-  return call(
-    "negate",
-    [operand],
-    isFloat(type) || type.name === "Nothing" ? type : integer(signed ? bits : bits * 2, true),
-    span,
-  );
+  return call("negate", [operand], isFloat(type) ? type : integer(signed ? bits : bits * 2, true), span);
 }
 
 const isFloat = (type: Type): boolean => type.name === "Float64";

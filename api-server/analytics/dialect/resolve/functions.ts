@@ -314,8 +314,9 @@ const membership =
   (called) => {
     const args = checked(called, [ARRAY, name === "has" ? ANY : ARRAY]);
     const [array, other] = args as [ResolvedExpression, ResolvedExpression];
-    const types = [array, other].map(({ type }) => (type.name === "Array" ? type.of : type));
-    if (commonType(types) === undefined) {
+    const elementsOf = ({ type }: ResolvedExpression) => (type.name === "Array" ? type.of : type);
+    // The needle of `has` is one element: an array in it is none of an array of texts.
+    if (commonType([elementsOf(array), name === "has" ? other.type : elementsOf(other)]) === undefined) {
       throw refusal(`${typeText(array.type)} cannot have ${typeText(other.type)}`, called.span);
     }
     return call(name, args, UINT8, called.span, false);

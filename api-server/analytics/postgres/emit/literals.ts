@@ -8,7 +8,8 @@ export function literalSql({ value, type, span }: Literal, parameters: Parameter
   if (value === null) return "null::text";
   switch (typeof value) {
     case "boolean":
-      return value ? "true" : "false";
+      // With its type: GROUP BY and ORDER BY take no bare constant.
+      return `${value}::boolean`;
     case "bigint":
       if (value >= 2n ** 63n) throw unsupported("whole numbers from 2^63 on are not supported", span);
       return parameters.bigint(value);

@@ -15,7 +15,7 @@ const isList = (of: Membership["of"]): of is readonly ResolvedExpression[] => Ar
 /** Strings and whole numbers are one parameter, which an index can serve. */
 function amongSql(operand: ResolvedExpression, list: readonly ResolvedExpression[], writer: Writer): string {
   const elements = list.filter(({ type }) => type.name !== "Nothing");
-  if (elements.length === 0) return "false";
+  if (elements.length === 0) return "false::boolean";
   const texts = elements.flatMap(literalOf("string"));
   const wholes = elements.flatMap(literalOf("bigint"));
   if (operand.type.name === "String" && texts.length === elements.length) {

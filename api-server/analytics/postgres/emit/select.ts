@@ -1,6 +1,6 @@
 import { Identities } from "../../dialect/resolve/identity.ts";
 import type { ResolvedBody, ResolvedExpression, ResolvedSelect } from "../../dialect/resolve/resolved.ts";
-import type { Type } from "../../dialect/resolve/types.ts";
+import { sameType, type Type } from "../../dialect/resolve/types.ts";
 import { widened } from "./conversions.ts";
 import { type Names, truthSql, valueSql } from "./expression.ts";
 import { filledSql, hasFill, keyName } from "./fill.ts";
@@ -38,7 +38,7 @@ function selectSql(select: ResolvedSelect, types: readonly Type[], statement: St
   const names = namesOf(from);
   const groupsCanBeEmpty = select.aggregated && select.groupBy.length === 0;
   const writer = writerOf(statement, names, groupsCanBeEmpty);
-  const inner = orderedAfter(select);
+  const inner = orderedAfter(select, types);
   const columns = select.columns.map(
     (column, index) => `${writer.as(column, types[index] ?? column.type)} as c${index + 1}`,
   );
@@ -77,11 +77,12 @@ const rowsSql = ({ limit, offset }: ResolvedSelect, parameters: Parameters): rea
   ...(offset === undefined ? [] : [`offset ${parameters.bigint(offset)}`]),
 ];
 
-/** Postgres orders DISTINCT rows by their columns alone, as they are: an expression of them needs a SELECT around. */
-function orderedAfter({ distinct, orderBy, columns }: ResolvedSelect): boolean {
+/** Postgres orders DISTINCT rows by their columns alone, as they are: an expression of them, or another type, needs a SELECT around. */
+function orderedAfter({ distinct, orderBy, columns }: ResolvedSelect, types: readonly Type[]): boolean {
   if (!distinct || orderBy.length === 0) return false;
   const identities = new Identities();
-  const outputs = new Set(columns.map((column) => identities.of(column)));
+  const asTheyAre = columns.filter(({ type }, index) => sameType(types[index] ?? type, type));
+  const outputs = new Set(asTheyAre.map((column) => identities.of(column)));
   return orderBy.some(({ expression }) => mayBeNaN(expression) || !outputs.has(identities.of(expression)));
 }
 

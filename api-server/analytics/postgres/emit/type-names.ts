@@ -28,7 +28,7 @@ export function defaultOf(type: Type): string {
     case "String":
       return "''";
     case "Bool":
-      return "false";
+      return "false::boolean";
     case "Array":
       return `'{}'::${typeName(type)}`;
     case "Date":
