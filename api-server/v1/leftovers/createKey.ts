@@ -20,13 +20,19 @@ const Body = WholeBody.pick({
   expires: true,
   remaining: true,
 }).extend({
-  prefix: WholeBody.shape.prefix.unwrap().max(PREFIX_MAX).optional(),
+  prefix: WholeBody.shape.prefix
+    .unwrap()
+    .max(PREFIX_MAX)
+    .optional()
+    .describe("The beginning of the key, before an underscore. The API's when it is left out.")
+    .meta({ examples: ["prod"] }),
   ratelimit: LegacyRatelimit.pick({ type: true, limit: true })
     .extend({
       refillRate: refillRate.unwrap(),
       refillInterval: refillInterval.unwrap().min(INTERVAL_MS_MIN).describe("Length of the window, ms."),
     })
-    .optional(),
+    .optional()
+    .describe("The rate limit of each verification."),
 });
 type Body = z.output<typeof Body>;
 
