@@ -18,6 +18,11 @@ export async function tryLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS):
   return rows[0]?.taken === true;
 }
 
+/** Takes the lock for the session of this connection, and waits for it as long as the connection's `statement_timeout` allows. */
+export async function waitForLock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<void> {
+  await db.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS[lock]]);
+}
+
 /** Releases the lock at once; closing the connection releases it too, but a moment later. */
 export async function unlock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<void> {
   await db.query("select pg_advisory_unlock($1)", [ADVISORY_LOCKS[lock]]);

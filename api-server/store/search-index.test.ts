@@ -67,6 +67,8 @@ test("a user that may not install extensions can still migrate, without that ind
   url.password = role;
   await withClient(database, async (db) => {
     await db.query(`create role ${role} login password '${role}'`);
+    // Nor may it create a schema: it has been given the one of analytics.
+    await db.query(`create schema analytics authorization ${role}`);
     await db.query(`grant usage, create on schema public to ${role}`);
   });
   try {

@@ -67,7 +67,7 @@ describe("nothing else decides who may change a managed thing", () => {
     expect(sources.length).toBeGreaterThan(80);
     expect(matching(/\bmanagement\b(?!: UNMANAGED)/)).toEqual([]);
     // A manager's keys are told apart by their names, so that a second one of a name is refused.
-    expect(matching(/new PublicError\(\s*"managed_/)).toEqual(["v2/keys/createKey.ts"]);
+    expect(matching(/new PublicError\(\s*"managed_/)).toEqual(["domain/keys/make-key.ts"]);
   });
 
   /** What changes a row of a managed table, or locks it in order to. */

@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import { takeLock, tryLock, unlock } from "../../store/advisory-locks.ts";
+import { takeLock, unlock, waitForLock } from "../../store/advisory-locks.ts";
 import type { Queryable } from "../../store/queryable.ts";
 import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
 import { limitWaiting } from "../../store/waiting.ts";
@@ -49,15 +49,15 @@ export async function createPartition(db: Pool, { table, name, from, to }: Parti
 }
 
 /**
- * In steps that are each complete by themselves: what is interrupted is found, and the next call continues it. Does nothing while
- * another process drops one.
+ * In steps that are each complete by themselves: what is interrupted is found, and the next call continues it. Waits while another
+ * process drops one, and does nothing when that was this one.
  */
 export async function dropPartition(db: Pool, { table, name }: Partition): Promise<void> {
   const client = await db.connect();
   let failure: Error | undefined;
   try {
-    if (!(await tryLock(client, "dropPartitions"))) return;
     await client.query(`set statement_timeout = ${DETACH_MS_MAX}`);
+    await waitForLock(client, "dropPartitions");
     const state = (await listPartitions(client)).find((found) => found.name === name)?.state;
     if (state === "attached") await client.query(`alter table ${table.name} detach partition ${name} concurrently`);
     if (state === "detaching") await client.query(`alter table ${table.name} detach partition ${name} finalize`);

@@ -1,7 +1,12 @@
 -- What callers of the analytics procedures read: a view per public table, with its names and columns. The views hold the bounds of
 -- a query (workspace, key spaces or namespaces, retention), so that nothing in the caller's SELECT stands beside them.
 
-create schema analytics;
+-- A database's user that may create no schemas has it from the administrator, as its owner.
+do $$ begin
+  if not exists (select from pg_namespace where nspname = 'analytics') then
+    create schema analytics;
+  end if;
+end $$;
 
 -- Any role may set a setting of ours, so the scope of a query travels in a sealed one. The key of the seal is read by this schema's
 -- functions alone.
