@@ -33,6 +33,8 @@ export interface AppOptions {
   readonly v1?: V1Settings;
 }
 
+/** Of a parameter in a path, which only leftovers of v1 have: no id is longer. What is longer is no path of ours. */
+const PARAMETER_LENGTH_MAX = 255;
 const REQUEST_TIMEOUT_MS = 60_000;
 /** The most time for a request head. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -55,6 +57,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     genReqId: nextRequestId,
     trustProxy: options.trustedProxies === undefined ? false : [...options.trustedProxies],
     requestTimeout: timeoutMs,
+    routerOptions: { maxParamLength: PARAMETER_LENGTH_MAX },
     http: {
       // Refused by our own code, in our own form.
       requireHostHeader: false,

@@ -99,6 +99,7 @@ export function createErrorSender(
 const FRAMEWORK_KINDS: Readonly<Record<string, ErrorKind>> = {
   FST_ERR_BAD_URL: "not_found",
   FST_ERR_ASYNC_CONSTRAINT: "not_found",
+  FST_ERR_MAX_PARAM_LENGTH: "not_found",
 };
 
 const FRAMEWORK_DETAILS: Partial<Record<ErrorKind, string>> = {

@@ -125,7 +125,8 @@ class Writer {
       case "bigint":
         return value < 0n ? `(${value})` : String(value);
       case "boolean":
-        return String(value);
+        // As the literal, GROUP BY and ORDER BY would take it for the place of a column.
+        return `toBool(${Number(value)})`;
       case "number":
         return floatSql(value);
       case "string":

@@ -125,6 +125,11 @@ describe("GET /v1/apis/{apiId}/keys", () => {
       expect(shown).not.toHaveProperty(member);
   });
 
+  test.each([100, 101, 255, 256, 3000])("an id of %d characters is the id of no API", async (length) => {
+    const reply = await t.call("v1/apis/:apiId/keys", { apiId: "a".repeat(length) });
+    expect([reply.status, reply.body.error.code]).toEqual([404, "NOT_FOUND"]);
+  });
+
   test("of another workspace's API: 404", async () => {
     const { rootKey } = await t.makeWorkspace();
     const reply = await t.call("v1/apis/:apiId/keys", { apiId }, { rootKey });

@@ -1,4 +1,4 @@
-import type { Expression, Name, NumberLiteral, Order, Select, Span } from "../tree.ts";
+import type { Expression, Name, Order, Select, Span } from "../tree.ts";
 import { checkTruth, type Place, resolveExpression, resolveOrder } from "./expressions.ts";
 import { checkGrouping } from "./grouping.ts";
 import { refusal } from "./refusal.ts";
@@ -68,16 +68,25 @@ function condition(expression: ResolvedExpression): ResolvedExpression {
   return expression;
 }
 
-/** What a number in GROUP BY or ORDER BY stands for; undefined for what is no number. */
+/** The column that a number in GROUP BY or ORDER BY stands for; undefined for what is no number. */
 function atPosition(written: Expression, columns: readonly ResolvedExpression[]): ResolvedExpression | undefined {
-  if (!isPosition(written)) return undefined;
-  const column = columns[Number(written.text) - 1];
-  if (!column) throw refusal(`there is no column ${written.text}`, written.span);
+  const position = positionOf(written);
+  if (position === undefined) return undefined;
+  const column = columns[position - 1];
+  if (!column) throw refusal(`there is no column ${position}`, written.span);
   return column;
 }
 
-const isPosition = (written: Expression): written is NumberLiteral =>
-  written.kind === "number" && /^\d+$/.test(written.text);
+/** ClickHouse counts true as 1 here, and false as 0. */
+function positionOf(written: Expression): number | undefined {
+  if (written.kind === "number") return /^\d+$/.test(written.text) ? Number(written.text) : undefined;
+  return written.kind === "named" ? TRUTH_POSITIONS.get(written.value) : undefined;
+}
+
+const TRUTH_POSITIONS: ReadonlyMap<string, number> = new Map([
+  ["true", 1],
+  ["false", 0],
+]);
 
 function hasAggregate(parts: {
   readonly expressions: readonly ResolvedExpression[];
