@@ -149,7 +149,7 @@ export async function disableKeysOfApi(
     {
       what: "who manages the API",
       leaveOut: (copy) => copy.replace(PROCEDURE, /guardManaged\(.*\)/, "api.manager"),
-      noticedBy: { file: "api-server/test/effects.test.ts", says: /managed_elsewhere/ },
+      noticedBy: { file: "api-server/test/effects.test.ts", says: /refuses to change an object of another manager/ },
     },
   ],
 };
