@@ -1,22 +1,16 @@
 import type { PoolClient } from "pg";
-import { makeId } from "../../../core/ids.ts";
 import type { NeededPermission } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
 import type { AuditEvent } from "../../store/audit.ts";
 import { listPermissionsById, listPermissionsBySlug, type PermissionRow } from "../../store/permissions.ts";
-import { insertRole, listRolesById, listRolesByName, type RoleRow } from "../../store/roles.ts";
-import { auditEvent } from "../managed/changes.ts";
-import { MANAGED } from "../managed/things.ts";
+import { listRolesById, listRolesByName, type RoleRow } from "../../store/roles.ts";
 import { permissionNotFound, roleNotFound } from "../refusals/not-found.ts";
-import { ensurePermissions } from "./permission-links.ts";
+import { ensurePermissions, ensureRoles, getRolesByName } from "./permission-links.ts";
 
 /*
  * Permissions and roles as v1 names them for a key: one by one, by id or by name, each with leave to create it when its name is new. In v2 the
  * procedure says once for all whether they are created.
  */
-
-/** How often something may be deleted between finding and reading it before we give up. */
-const ATTEMPTS_MAX = 5;
 
 export interface NamedLink {
   /** Wins over the name. */
@@ -49,13 +43,12 @@ export async function permissionsOfLinks<Needed extends NeededPermission>(
   const byId = ids.length === 0 ? [] : await listPermissionsById(tx, { workspaceId, ids });
   const missingId = firstMissing(ids, byId);
   if (missingId !== undefined) throw permissionNotFound(missingId);
+  const kept = named.filter(({ create }) => !create).map(({ name }) => name);
+  const found = kept.length === 0 ? [] : await listPermissionsBySlug(tx, { workspaceId, slugs: kept });
+  const known = new Set(found.map(({ slug }) => slug.toLowerCase()));
+  const missing = kept.find((name) => !known.has(name.toLowerCase()));
+  if (missing !== undefined) throw permissionNotFound(missing);
   const slugs = named.map(({ name }) => name);
-  const known = new Set<string>();
-  if (slugs.length > 0) {
-    for (const { slug } of await listPermissionsBySlug(tx, { workspaceId, slugs })) known.add(slug.toLowerCase());
-  }
-  const missing = named.find(({ name, create }) => !create && !known.has(name.toLowerCase()));
-  if (missing !== undefined) throw permissionNotFound(missing.name);
   const { permissions, events } = await ensurePermissions(tx, call, slugs, { newSlugsNeed: needed });
   return { found: [...byId, ...permissions], events };
 }
@@ -71,33 +64,16 @@ export async function rolesOfLinks<Needed extends NeededPermission>(
   links: readonly NamedLink[],
   needed: Needed,
 ): Promise<Linked<RoleRow>> {
-  const { caller, deps } = call;
-  const { workspaceId } = caller;
+  const { workspaceId } = call.caller;
   const { ids, named } = apart(links);
   const byId = ids.length === 0 ? [] : await listRolesById(tx, { workspaceId, ids });
   const missingId = firstMissing(ids, byId);
   if (missingId !== undefined) throw roleNotFound(missingId);
+  const kept = named.filter(({ create }) => !create).map(({ name }) => name);
+  await getRolesByName(tx, workspaceId, kept);
   const names = named.map(({ name }) => name);
-  const kept = new Set(named.filter(({ create }) => !create).map(({ name }) => name));
-  const events: AuditEvent[] = [];
-  for (let attempt = 0; names.length > 0 && attempt < ATTEMPTS_MAX; attempt++) {
-    const asked = await listRolesByName(tx, { workspaceId, names });
-    const missing = asked.filter(({ id }) => id === null).map((one) => one.asked);
-    const refused = missing.find((name) => kept.has(name));
-    if (refused !== undefined) throw roleNotFound(refused);
-    if (missing.length === 0) return { found: [...byId, ...asked.filter(isRole)], events };
-    call.require(needed);
-    // In a fixed order, so that two calls that create the same ones do not deadlock.
-    for (const name of missing.toSorted()) {
-      const id = makeId("role", deps.randomBytes(16));
-      const role = { id, name, description: null, manager: null };
-      if (await insertRole(tx, { ...role, workspaceId, createdAt: deps.nowMs() })) {
-        events.push(auditEvent(MANAGED.role, role, "Created"));
-      }
-    }
-  }
-  if (names.length > 0) throw new Error(`roles could not be made in ${ATTEMPTS_MAX} attempts`);
-  return { found: byId, events };
+  const { events } = await ensureRoles(tx, call, names, { newNamesNeed: needed });
+  return { found: [...byId, ...(await getRolesByName(tx, workspaceId, names))], events };
 }
 
 /** The ids that the links name, without those that do not exist. */
