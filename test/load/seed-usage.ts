@@ -1,19 +1,23 @@
+import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import pg from "pg";
 import { partitionAt } from "../../api-server/analytics/postgres/partition-plan.ts";
-import { createPartition } from "../../api-server/analytics/postgres/partitions.ts";
+import { createPartition, listPartitions } from "../../api-server/analytics/postgres/partitions.ts";
 import { verificationDims } from "../../api-server/analytics/postgres/roll-up-text.ts";
 import { STORED_TABLES } from "../../api-server/analytics/postgres/tables.ts";
 import { createPool } from "../../api-server/store/pool.ts";
-import { DAY_MS, utcDate } from "../../core/utc-date.ts";
+import { utcDate } from "../../core/utc-date.ts";
+import { checkUsage } from "./check-usage.ts";
 import { seedKeys } from "./seed.ts";
+import { withoutIndexes } from "./unindexed.ts";
+import { kindSql, type Usage, usageConstants, usageKinds, wholeDaysBefore } from "./usage-formula.ts";
 
 /*
- * `node test/load/seed-usage.ts`: fills a database with verifications of the last days, as raw events and in every rollup, in SQL. Keys
- * are used unevenly: the first ones most. A key always has the same identity and tags, so that it has a row per bucket and outcome.
+ * `npm run bench:seed-usage`: fills a database with verifications of the last days, as raw events and in every rollup. All rows are made by
+ * the database, a day at a time and several days at once. Events are counted as small numbers before they become rows of text.
  */
 
-export interface Usage {
+export interface SeedOptions {
   readonly workspaceId: string;
   readonly events: number;
   readonly keys: number;
@@ -21,90 +25,165 @@ export interface Usage {
   readonly progress?: (line: string) => void;
 }
 
-const DIMS = ["key_space_id", "key_id", "identity_id", "external_id", "outcome", "source", "app_id", "tags"];
+const TABLES = STORED_TABLES.filter(({ of }) => of === "verifications");
+const COLUMNS = ["key_space_id", "key_id", "identity_id", "external_id", "outcome", "source", "app_id", "tags"].join(
+  ", ",
+);
 
-/** Returns the id of the API whose keys were used. Needs a superuser. */
-export async function seedUsage(databaseUrl: string, usage: Usage): Promise<string> {
-  const { workspaceId, events, keys, days, progress = () => {} } = usage;
-  const apiId = await seedKeys(databaseUrl, { workspaceId, count: keys });
-  const pool = createPool(databaseUrl, { connectionsMax: 1, answerMsMax: 600_000 });
+/** Returns what was made, with the id of a new API. Throws when a rollup differs from a count of the events. Needs a superuser. */
+export async function seedUsage(databaseUrl: string, options: SeedOptions): Promise<Usage> {
+  const { workspaceId, events, keys, days: dayCount, progress = () => {} } = options;
   const nowMs = Date.now();
+  const usage: Usage = {
+    workspaceId,
+    apiId: await seedKeys(databaseUrl, { workspaceId, count: keys }),
+    keys,
+    eventsPerDay: Math.ceil(events / dayCount),
+    days: wholeDaysBefore(nowMs, dayCount),
+  };
+  await createPartitions(databaseUrl, [...usage.days, nowMs]);
+  const sessions = await Promise.all(
+    Array.from({ length: Math.min(4, availableParallelism()) }, () => openSession(databaseUrl)),
+  );
+  const inParallel = async <Item>(items: readonly Item[], work: (db: pg.Client, item: Item) => Promise<unknown>) => {
+    const left = [...items];
+    await Promise.all(
+      sessions.map(async (db) => {
+        for (let item = left.shift(); item !== undefined; item = left.shift()) await work(db, item);
+      }),
+    );
+  };
   try {
-    for (const table of STORED_TABLES) {
-      for (let day = 0; day <= days; day++) await createPartition(pool, partitionAt(table, nowMs - day * DAY_MS));
+    const [first] = sessions;
+    if (first === undefined) throw new Error("no connection");
+    await makeKinds(first, usage);
+    let done = 0;
+    await inParallel([...usage.days.keys()], async (db, day) => {
+      await seedDay(db, usage, day);
+      done += 1;
+      progress(`${done} of ${dayCount} days`);
+    });
+    await first.query(MONTHS, [workspaceId, utcDate(usage.days[0] ?? 0)]);
+    await first.query("drop table seeded_kinds");
+    progress("analysing");
+    // Partitions alone, as autovacuum does, which would otherwise begin with it in the middle of a measurement.
+    await inParallel(await seededPartitions(first, usage), (db, table) => db.query(`vacuum (analyze) ${table}`));
+    progress(await checkUsage(first, usage));
+    return usage;
+  } finally {
+    await Promise.all(sessions.map((db) => db.end()));
+  }
+}
+
+async function createPartitions(databaseUrl: string, instants: readonly number[]): Promise<void> {
+  const pool = createPool(databaseUrl, { connectionsMax: 1, answerMsMax: 600_000 });
+  try {
+    const there = new Set((await listPartitions(pool)).map(({ name }) => name));
+    for (const partition of TABLES.flatMap((table) => instants.map((ms) => partitionAt(table, ms)))) {
+      if (!there.has(partition.name)) await createPartition(pool, partition);
+      there.add(partition.name);
     }
   } finally {
     await pool.end();
   }
+}
+
+async function openSession(databaseUrl: string): Promise<pg.Client> {
   const db = new pg.Client({ connectionString: databaseUrl });
   await db.connect();
-  try {
-    await db.query("set session_replication_role = replica; set synchronous_commit = off; set work_mem = '256MB'");
-    const perDay = Math.ceil(events / days);
-    for (let day = days; day >= 1; day--) {
-      // Full days before today, so that each of them lies in one partition.
-      await seedDay(db, { workspaceId, apiId, keys, count: perDay, fromMs: Date.parse(utcDate(nowMs)) - day * DAY_MS });
-      progress(`${(days - day + 1) * perDay} of ${events} events`);
-    }
-    await rollUpAll(db, workspaceId);
-    progress("rolled up; analysing");
-    for (const { name } of STORED_TABLES) await db.query(`vacuum (analyze) ${name}`);
-    return apiId;
-  } finally {
-    await db.end();
-  }
+  await db.query(
+    "set synchronous_commit = off; set work_mem = '256MB'; set maintenance_work_mem = '256MB'; set jit = off; set timezone = 'UTC'",
+  );
+  return db;
 }
 
-async function seedDay(
-  db: pg.Client,
-  of: { workspaceId: string; apiId: string; keys: number; count: number; fromMs: number },
-): Promise<void> {
+/** The hash over all dimensions is computed once for each kind, not for each row. */
+async function makeKinds(db: pg.Client, usage: Usage): Promise<void> {
+  const { key_space_id, source, app_id } = usageConstants(usage);
+  await db.query("drop table if exists seeded_kinds");
   await db.query(
-    `insert into verification_events (day, id, request_id, time, workspace_id, key_space_id, api_id, key_id, identity_id,
-                                      external_id, outcome, tags, source, app_id, region, spent_credits, latency_ms)
-     select $6::date, 'ev_' || substr(md5($5::text || n), 1, 16), 'req_' || n, $5::bigint + (random() * 86399999)::bigint, $1,
-            'ks_' || $2, $2, 'key_' || left(md5($2 || k.key), 24), 'id_' || k.key, 'user_' || k.key,
-            case when n % 20 = 0 then 'RATE_LIMITED' when n % 33 = 0 then 'USAGE_EXCEEDED' else 'VALID' end,
-            case when k.key % 4 = 0 then array['path=/orders'] else '{}' end, 'sidecar', 'pol_1', 'eu', 1, 0.25
-       from (select n, floor($3::int * random() * random())::int as key from generate_series(1, $4::int) as n) k`,
-    [of.workspaceId, of.apiId, of.keys, of.count, of.fromMs, utcDate(of.fromMs)],
+    `create unlogged table seeded_kinds as
+     select kind, ${COLUMNS}, ${verificationDims} as dims
+       from (select k.*, $2::text as key_space_id, $3::text as source, $4::text as app_id
+               from json_to_recordset($1) as k (kind int, key_id text, identity_id text, external_id text, outcome text, tags text[])) k`,
+    [JSON.stringify(usageKinds(usage)), key_space_id, source, app_id],
   );
+  await db.query("analyze seeded_kinds");
 }
 
-/** Each level from the one below, as a roll-up does, but without rows that are there already. */
-async function rollUpAll(db: pg.Client, workspaceId: string): Promise<void> {
-  const columns = ["workspace_id", "dims", ...DIMS].join(", ");
-  await db.query(
-    `insert into verification_counts_minute (time, spent_credits, count, workspace_id, ${DIMS.join(", ")}, dims)
-     select date_trunc('minute', to_timestamp(time / 1000.0) at time zone 'UTC'), sum(spent_credits), count(*), workspace_id,
-            ${DIMS.join(", ")}, ${verificationDims}
-       from verification_events
-      where workspace_id = $1
-      group by 1, workspace_id, ${DIMS.join(", ")}`,
-    [workspaceId],
-  );
-  for (const [bucket, below] of [
-    ["hour", "minute"],
-    ["day", "hour"],
-    ["month", "day"],
-  ]) {
+async function seedDay(db: pg.Client, usage: Usage, day: number): Promise<void> {
+  const { workspaceId, keys, eventsPerDay } = usage;
+  const dayMs = usage.days[day] ?? 0;
+  const { api_id, region } = usageConstants(usage);
+  const partition = (name: string) => {
+    const table = TABLES.find((each) => each.name === name);
+    if (table === undefined) throw new Error(`there is no table ${name}`);
+    return partitionAt(table, dayMs).name;
+  };
+  const [raw, minute, hour] = ["verification_events", "verification_counts_minute", "verification_counts_hour"].map(
+    partition,
+  ) as [string, string, string];
+  const from = `timestamp '${utcDate(dayMs)}'`;
+  const kind = kindSql("g", keys, { and: (a, b) => `(${a} & ${b})`, div: (a, b) => `(${a} / ${b})` });
+  await withoutIndexes(db, [raw, minute, hour], async () => {
     await db.query(
-      `insert into verification_counts_${bucket} (time, spent_credits, count, ${columns})
-       select date_trunc('${bucket}', time::timestamp), sum(spent_credits), sum(count), ${columns}
-         from verification_counts_${below}
-        where workspace_id = $1
-        group by 1, ${columns}`,
+      `create temp table draft on commit drop as
+       select g, ((g - $1::bigint) * 86400000 / $2::bigint)::int as ms, ${kind}::int as kind
+         from generate_series($1::bigint, $1::bigint + $2::bigint - 1) g`,
+      [day * eventsPerDay, eventsPerDay],
+    );
+    await db.query("analyze draft");
+    await db.query(
+      `insert into ${raw} (day, id, request_id, time, workspace_id, api_id, region, spent_credits, latency_ms, ${COLUMNS})
+       select $1::date, 'ev_' || left(md5($2 || d.g), 24), 'req_' || left(md5(d.g::text), 24), $3::bigint + d.ms, $4, $2, $5, 1, 0.25, ${COLUMNS}
+         from draft d join seeded_kinds k using (kind)`,
+      [utcDate(dayMs), api_id, dayMs, workspaceId, region],
+    );
+    await db.query(
+      `create temp table minutes on commit drop as
+       select ms / 60000 as minute, kind, count(*)::int as count from draft group by 1, 2 order by 1`,
+    );
+    const insert = (table: string, time: string, rows: string) =>
+      db.query(
+        `insert into ${table} (time, spent_credits, count, workspace_id, dims, ${COLUMNS})
+         select ${time}, c.count, c.count, $1, dims, ${COLUMNS} from (${rows}) c join seeded_kinds k using (kind)`,
+        [workspaceId],
+      );
+    await insert(minute, `${from} + c.minute * interval '1 minute'`, "select * from minutes");
+    await insert(
+      hour,
+      `${from} + c.hour * interval '1 hour'`,
+      "select minute / 60 as hour, kind, sum(count) as count from minutes group by 1, 2 order by 1",
+    );
+    await insert(
+      "verification_counts_day",
+      `${from}::date`,
+      "select kind, sum(count) as count from minutes group by kind",
+    );
+    await db.query(
+      `insert into verification_totals_hour (time, spent_credits, count, workspace_id, key_space_id, outcome)
+       select ${from} + (m.minute / 60) * interval '1 hour', sum(m.count), sum(m.count), $1, k.key_space_id, k.outcome
+         from minutes m join seeded_kinds k using (kind)
+        group by m.minute / 60, k.key_space_id, k.outcome`,
       [workspaceId],
     );
-  }
-  await db.query(
-    `insert into verification_totals_hour (time, spent_credits, count, workspace_id, key_space_id, outcome)
-     select time, sum(spent_credits), sum(count), workspace_id, key_space_id, outcome
-       from verification_counts_hour
-      where workspace_id = $1
-      group by time, workspace_id, key_space_id, outcome`,
-    [workspaceId],
+  });
+}
+
+/** $1: the workspace; $2: the first day. */
+const MONTHS = `insert into verification_counts_month (time, spent_credits, count, workspace_id, dims, ${COLUMNS})
+  select date_trunc('month', time)::date, sum(spent_credits), sum(count), workspace_id, dims, ${COLUMNS}
+    from verification_counts_day
+   where workspace_id = $1 and time >= $2 and dims in (select dims from seeded_kinds)
+   group by 1, workspace_id, dims, ${COLUMNS}`;
+
+/** The largest first, so that those who share the work end at the same time. */
+async function seededPartitions(db: pg.Client, { days }: Usage): Promise<string[]> {
+  const { rows } = await db.query<{ name: string }>(
+    "select name from unnest($1::text[]) as p (name) order by pg_relation_size(name::regclass) desc",
+    [[...new Set(TABLES.flatMap((table) => days.map((ms) => partitionAt(table, ms).name)))]],
   );
+  return rows.map(({ name }) => name);
 }
 
 if (import.meta.main) {
@@ -126,8 +205,9 @@ if (import.meta.main) {
     process.exit(2);
   }
   const startedAt = performance.now();
-  const progress = (line: string) => console.error(`  ${line}`);
-  const usage = { workspaceId: values.workspace, events, keys, days, progress };
-  const apiId = await seedUsage(values["database-url"], usage);
+  const progress = (line: string) =>
+    console.error(`  ${((performance.now() - startedAt) / 1000).toFixed(1)} s: ${line}`);
+  const options = { workspaceId: values.workspace, events, keys, days, progress };
+  const { apiId } = await seedUsage(values["database-url"], options);
   console.log(`${events} verifications in ${((performance.now() - startedAt) / 1000).toFixed(1)} s: API ${apiId}`);
 }

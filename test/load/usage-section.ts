@@ -47,7 +47,7 @@ export const usage: Section = async (environment, { progress }) => {
     let apiId = "";
     const stack = await environment.openSecond(name, async ({ databaseUrl, workspaceId }) => {
       const startedAt = performance.now();
-      apiId = await seedUsage(databaseUrl, { workspaceId, events, keys: KEYS, days: DAYS });
+      ({ apiId } = await seedUsage(databaseUrl, { workspaceId, events, keys: KEYS, days: DAYS }));
       progress(`usage: ${events} events seeded in ${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
     });
     return { stack, apiId };
