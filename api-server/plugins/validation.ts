@@ -32,22 +32,38 @@ export type BodyValidator = (body: unknown, bodyBytes: number) => void;
 
 /** Compiles the schema of a body. `url` is the procedure's, for the detail of the error. */
 export function compileBody(schema: z.ZodType, url: string): BodyValidator {
-  const json: AnySchema = requestSchema(schema, "draft-7");
-  const validate = fast.compile(json);
-  // Compiled when first needed, which most procedures in most processes never are.
-  let validateAll: ValidateFunction | undefined;
+  const { validate, validateAll } = validatorsOf(schema);
   return (body, bodyBytes) => {
     if (validate(body)) return;
     let faults = validate.errors ?? [];
     if (bodyBytes <= NAME_ALL_BYTES_MAX) {
-      validateAll ??= thorough.compile(json);
-      validateAll(body);
-      faults = validateAll.errors ?? faults;
+      const all = validateAll();
+      all(body);
+      faults = all.errors ?? faults;
     }
     throw new PublicError("invalid_input", `The body of ${url} does not fit its schema.`, {
       errors: toEntries(faults),
     });
   };
+}
+
+interface Validators {
+  readonly validate: ValidateFunction;
+  /** Compiled when first needed, which most procedures in most processes never are. */
+  readonly validateAll: () => ValidateFunction;
+}
+
+/** Compiling is most of the cost of building an app, and schemas do not change: further apps of a process share it. */
+const compiled = new WeakMap<z.ZodType, Validators>();
+
+function validatorsOf(schema: z.ZodType): Validators {
+  const known = compiled.get(schema);
+  if (known !== undefined) return known;
+  const json: AnySchema = requestSchema(schema, "draft-7");
+  let all: ValidateFunction | undefined;
+  const made: Validators = { validate: fast.compile(json), validateAll: () => (all ??= thorough.compile(json)) };
+  compiled.set(schema, made);
+  return made;
 }
 
 /** One entry per location, in the order found. */
