@@ -1,8 +1,55 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 
 /** The files that make decisions, which are mutated when no file is named. */
 export const DECIDING = [
+  "api-server/analytics/day-parts.ts",
+  "api-server/analytics/dialect/check.ts",
+  "api-server/analytics/dialect/check/calendar.ts",
+  "api-server/analytics/dialect/check/moments.ts",
+  "api-server/analytics/dialect/check/retention.ts",
+  "api-server/analytics/dialect/check/rules.ts",
+  "api-server/analytics/dialect/check/tables.ts",
+  "api-server/analytics/dialect/lex.ts",
+  "api-server/analytics/dialect/parse.ts",
+  "api-server/analytics/dialect/parse/calls.ts",
+  "api-server/analytics/dialect/parse/cursor.ts",
+  "api-server/analytics/dialect/parse/from.ts",
+  "api-server/analytics/dialect/parse/grammar.ts",
+  "api-server/analytics/dialect/parse/interval.ts",
+  "api-server/analytics/dialect/parse/lambda.ts",
+  "api-server/analytics/dialect/parse/operands.ts",
+  "api-server/analytics/dialect/parse/operators.ts",
+  "api-server/analytics/dialect/parse/order.ts",
+  "api-server/analytics/dialect/parse/reserved.ts",
+  "api-server/analytics/dialect/parse/select.ts",
+  "api-server/analytics/dialect/parse/types.ts",
+  "api-server/analytics/dialect/resolve/aggregates.ts",
+  "api-server/analytics/dialect/resolve/aliases.ts",
+  "api-server/analytics/dialect/resolve/arithmetic.ts",
+  "api-server/analytics/dialect/resolve/calls.ts",
+  "api-server/analytics/dialect/resolve/common-type.ts",
+  "api-server/analytics/dialect/resolve/comparison.ts",
+  "api-server/analytics/dialect/resolve/conversion.ts",
+  "api-server/analytics/dialect/resolve/expressions.ts",
+  "api-server/analytics/dialect/resolve/functions.ts",
+  "api-server/analytics/dialect/resolve/grouping.ts",
+  "api-server/analytics/dialect/resolve/identity.ts",
+  "api-server/analytics/dialect/resolve/literals.ts",
+  "api-server/analytics/dialect/resolve/raw-times.ts",
+  "api-server/analytics/dialect/resolve/refusal.ts",
+  "api-server/analytics/dialect/resolve/resolve.ts",
+  "api-server/analytics/dialect/resolve/resolved.ts",
+  "api-server/analytics/dialect/resolve/result-type.ts",
+  "api-server/analytics/dialect/resolve/scope.ts",
+  "api-server/analytics/dialect/resolve/select.ts",
+  "api-server/analytics/dialect/resolve/size.ts",
+  "api-server/analytics/dialect/resolve/sources.ts",
+  "api-server/analytics/dialect/resolve/types.ts",
+  "api-server/analytics/dialect/resolve/walk.ts",
+  "api-server/analytics/dialect/resolve/windows.ts",
+  "api-server/analytics/dialect/resolve/written.ts",
+  "api-server/analytics/postgres/partition-plan.ts",
   "api-server/domain/managed/rules.ts",
   "api-server/relay/delivered.ts",
   "api-server/relay/rebuild.ts",
@@ -59,6 +106,10 @@ const ALSO: Readonly<Record<string, readonly string[]>> = {
 
 /** The tests that run against the mutants of a file, as paths from `root`; empty when there is none. */
 export function testsOf(file: string, root: string): string[] {
-  const neighbour = file.replace(/\.ts$/, ".test.ts");
-  return [...(existsSync(join(root, neighbour)) ? [neighbour] : []), ...(ALSO[file] ?? [])];
+  const exists = (path: string) => existsSync(join(root, path));
+  const named = [file.replace(/\.ts$/, ".test.ts"), ...(ALSO[file] ?? [])].filter(exists);
+  return named.length > 0 ? named : testsOfFolder(dirname(file)).filter(exists);
 }
+
+/** Of files that are tested together, through the one that uses them all: beside the folder, or in it. */
+const testsOfFolder = (folder: string) => [`${folder}.test.ts`, join(folder, `${basename(folder)}.test.ts`)];
