@@ -1,7 +1,6 @@
 import type { PoolClient } from "pg";
 import { makeId } from "../../../core/ids.ts";
-import type { Call } from "../../procedure.ts";
-import type { AuditEvent } from "../../store/audit.ts";
+import type { AuditEvent, AuditedCall } from "../../store/audit.ts";
 import { findIdentityIdByExternalId, insertIdentity, type Json } from "../../store/identities.ts";
 
 /** How often an identity may be deleted between finding and reading it before we give up. */
@@ -13,7 +12,7 @@ const ATTEMPTS_MAX = 5;
  */
 export async function ensureIdentity(
   tx: PoolClient,
-  { caller, deps }: Pick<Call<unknown>, "caller" | "deps">,
+  { caller, deps }: Pick<AuditedCall, "caller" | "deps">,
   externalId: string,
 ): Promise<{ identityId: string; events: AuditEvent[] }> {
   const { workspaceId } = caller;

@@ -3,9 +3,9 @@ import type { CreditsState } from "../../../core/credits/credits.ts";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
 import { utcDate } from "../../../core/utc-date.ts";
-import type { Call } from "../../procedure.ts";
+import type { KeyVault, SealedString } from "../../key-vault.ts";
 import type { ApiRow } from "../../store/apis.ts";
-import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import { type AuditEvent, type AuditedCall, insertAudit } from "../../store/audit.ts";
 import { insertKey } from "../../store/key-changes.ts";
 import { listKnownHashes } from "../../store/key-imports.ts";
 import { insertKeySecret } from "../../store/key-secrets.ts";
@@ -23,12 +23,9 @@ import { connectedToKey, keyCreated } from "./key-events.ts";
  * whose known hashes are left out are for import-keys.ts.
  */
 
-export interface WholeKeyToImport {
-  readonly api: ApiRow;
-  readonly hash: string;
+/** What a key is, but for its secret and the API that it belongs to. */
+export interface KeyDefinition {
   readonly start: string;
-  /** Stored encrypted as well, where the API keeps recoverable keys. */
-  readonly plaintext: string | undefined;
   readonly name: string | undefined;
   readonly externalId: string | undefined;
   readonly environment: string | undefined;
@@ -41,16 +38,49 @@ export interface WholeKeyToImport {
   readonly ratelimits: readonly WantedRatelimit[];
 }
 
+/** A key that was issued elsewhere, as its importer describes it. */
+export interface ForeignKey extends KeyDefinition {
+  readonly hash: string;
+  /** Stored encrypted as well, where the API keeps recoverable keys. */
+  readonly plaintext: string | undefined;
+}
+
+/** The same, ready to be stored: with its id, and without its plaintext. */
+export interface WholeKeyToImport extends KeyDefinition {
+  readonly id: string;
+  readonly api: ApiRow;
+  readonly hash: string;
+  /** undefined: the key is not recoverable. */
+  readonly sealed: SealedString | undefined;
+}
+
+/** What preparing a key needs of a call. */
+interface Preparing {
+  readonly caller: { readonly workspaceId: string };
+  readonly deps: { readonly randomBytes: (size: number) => Uint8Array; readonly keyVault: KeyVault | undefined };
+}
+
+/** Draws the id of the key, and encrypts its plaintext where the API keeps recoverable keys. */
+export function prepareImport(
+  { caller: { workspaceId }, deps: { randomBytes, keyVault } }: Preparing,
+  api: ApiRow,
+  { plaintext, ...key }: ForeignKey,
+): WholeKeyToImport {
+  const id = makeId("key", randomBytes(16));
+  const isRecoverable = plaintext !== undefined && api.key_encryption;
+  return { ...key, id, api, sealed: isRecoverable ? keyVault?.seal({ workspaceId, keyId: id }, plaintext) : undefined };
+}
+
 /**
- * Returns the ids of the keys, in the given order.
+ * Stores the keys, with the identities of their owners.
  * @throws PublicError 412 for roles and permissions that do not exist, then 409 for a hash that a key has, also a deleted one or another
  * of the request.
  */
 export async function importWholeKeys(
   tx: PoolClient,
-  call: Call<unknown>,
+  call: AuditedCall,
   keys: readonly WholeKeyToImport[],
-): Promise<string[]> {
+): Promise<void> {
   const parts = await findParts(tx, call, keys);
   await refuseKnownHashes(tx, keys);
   const identityIds = new Map<string, string>();
@@ -62,15 +92,13 @@ export async function importWholeKeys(
     identityIds.set(externalId, ensured.identityId);
     events.push(...ensured.events);
   }
-  const keyIds: string[] = [];
   try {
-    for (const key of keys) keyIds.push(await importOne(tx, call, key, { ...parts, identityIds, events }));
+    for (const key of keys) await importOne(tx, call, key, { ...parts, identityIds, events });
   } catch (error) {
     if (isUniqueViolation(error, "keys_hash_key")) throw hashTaken();
     throw error;
   }
   await insertAudit(tx, call, events);
-  return keyIds;
 }
 
 interface FoundParts {
@@ -81,7 +109,7 @@ interface FoundParts {
 
 async function findParts(
   tx: PoolClient,
-  { caller: { workspaceId } }: Call<unknown>,
+  { caller: { workspaceId } }: AuditedCall,
   keys: readonly WholeKeyToImport[],
 ): Promise<FoundParts> {
   const names = [...new Set(keys.flatMap(({ roles }) => roles))];
@@ -113,12 +141,11 @@ const hashTaken = (): PublicError =>
 
 async function importOne(
   tx: PoolClient,
-  { caller: { workspaceId }, deps }: Call<unknown>,
+  { caller: { workspaceId }, deps }: AuditedCall,
   key: WholeKeyToImport,
   found: FoundParts & { readonly identityIds: ReadonlyMap<string, string>; readonly events: AuditEvent[] },
-): Promise<string> {
-  const { api, externalId, plaintext, meta } = key;
-  const id = makeId("key", deps.randomBytes(16));
+): Promise<void> {
+  const { id, api, externalId, sealed, meta } = key;
   const createdAt = deps.nowMs();
   const credits = key.credits && toCreditRow(key.credits);
   const roles = pick(found.roles, key.roles);
@@ -149,16 +176,12 @@ async function importOne(
     roleIds: roles.map((one) => one.id),
     ratelimits: newRatelimits(deps, key.ratelimits),
   });
-  if (plaintext !== undefined && api.key_encryption && deps.keyVault !== undefined) {
-    const owner = { workspaceId, keyId: id };
-    await insertKeySecret(tx, { ...owner, sealed: deps.keyVault.seal(owner, plaintext), createdAt });
-  }
+  if (sealed !== undefined) await insertKeySecret(tx, { workspaceId, keyId: id, sealed, createdAt });
   found.events.push(
     ...permissions.map((part) => connectedToKey(id, { type: "permission", ...part })),
     ...roles.map((part) => connectedToKey(id, { type: "role", ...part })),
     keyCreated({ id, name: key.name }, { id: api.id, name: api.name }),
   );
-  return id;
 }
 
 /** Each once, however often it is named. */

@@ -1,0 +1,102 @@
+import * as z from "zod";
+import { hashKey } from "../../../core/keys/key-string.ts";
+import type { ForeignKey } from "../../domain/keys/import-whole-keys.ts";
+import { checkMeta } from "../../domain/refusals/check-meta.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { Environment, Expires, KeyName, Remaining, RoleName, Slug } from "../keys/key-fields.ts";
+import { LegacyRefill, toCredits } from "../keys/legacy-credits.ts";
+import { checkLegacyRatelimit, type LegacyRatelimit, toRatelimit } from "../keys/legacy-limit.ts";
+import { OwnerId, ownerOfNew } from "../keys/legacy-owner.ts";
+import { Meta } from "../schemas.ts";
+
+/*
+ * A key that was issued elsewhere, as both procedures of migrations take it.
+ */
+
+/** Of a plaintext, when nothing else is given. */
+const START_CHARACTERS = 4;
+
+/** The fields that both take. Each has a `ratelimit` of its own form besides. */
+export const itemFields = {
+  plaintext: z
+    .string()
+    .min(1)
+    .max(512)
+    .optional()
+    .describe("The secret. Stored hashed, and encrypted where the API keeps recoverable keys. It wins over `hash`.")
+    .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
+  hash: z
+    .object({
+      value: z
+        .string()
+        .min(1)
+        .max(255)
+        .describe("SHA-256 of the whole secret, in base64.")
+        .meta({ examples: ["uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek="] }),
+      variant: z
+        .enum(["sha256_base64"])
+        .describe("How it was made.")
+        .meta({ examples: ["sha256_base64"] }),
+    })
+    .optional()
+    .describe("Required without `plaintext`."),
+  start: z
+    .string()
+    .max(255)
+    .optional()
+    .describe("The part of the secret that may be shown. Of a plaintext its first four characters, else empty.")
+    .meta({ examples: ["prod_5Kd3"] }),
+  prefix: z
+    .string()
+    .max(8)
+    .optional()
+    .describe("Has no effect.")
+    .meta({ examples: ["prod"] }),
+  name: KeyName.optional(),
+  ownerId: OwnerId.optional(),
+  meta: Meta.optional(),
+  roles: z.array(RoleName).max(100).optional().describe("Names of roles that exist."),
+  permissions: z.array(Slug).max(1000).optional().describe("Slugs of permissions that exist."),
+  expires: Expires.optional(),
+  remaining: Remaining.min(1).optional().describe("Credits; unlimited when it is left out."),
+  refill: LegacyRefill.optional(),
+  enabled: z.boolean().default(true).describe("A disabled key verifies as DISABLED."),
+  environment: Environment.optional(),
+};
+
+const ItemFields = z.object(itemFields);
+
+type Item = z.output<typeof ItemFields> & {
+  readonly externalId?: string | undefined;
+  readonly ratelimit?: LegacyRatelimit | undefined;
+};
+
+/** Throws PublicError 400 for an item that contradicts itself; `at` is its place in the body. */
+export function checkItem({ plaintext, hash, remaining, refill, ratelimit }: Item, at: string): void {
+  if (plaintext === undefined && hash === undefined) {
+    throw invalidField(`${at}.hash`, "is required without `plaintext`");
+  }
+  toCredits({ remaining, refill }, `${at}.refill`);
+  checkLegacyRatelimit(ratelimit, `${at}.ratelimit`);
+}
+
+/** To be called after `checkItem`. Throws PublicError 400 when its meta is too large. */
+export function toForeignKey(item: Item, at: string): ForeignKey {
+  const { plaintext, hash, start, name, meta, roles = [], permissions = [], ratelimit } = item;
+  checkMeta(meta, `${at}.meta`);
+  return {
+    hash: plaintext === undefined ? (hash?.value ?? "") : hashKey(plaintext),
+    plaintext,
+    start: start ?? plaintext?.slice(0, START_CHARACTERS) ?? "",
+    name: name === "" ? undefined : name,
+    externalId: ownerOfNew(item),
+    environment: item.environment,
+    meta,
+    roles,
+    permissions,
+    expires: item.expires,
+    enabled: item.enabled,
+    credits: toCredits(item),
+    ratelimits: ratelimit === undefined ? [] : [toRatelimit(ratelimit)],
+  };
+}
