@@ -53,7 +53,11 @@ export function checkLegacyRatelimit(
 }
 
 /** The limit as it is stored. To be called after `checkLegacyRatelimit`. */
-export const toRatelimit = ({ limit, duration, refillInterval }: LegacyRatelimit): WantedRatelimit => ({
+export const toRatelimit = ({
+  limit,
+  duration,
+  refillInterval,
+}: Pick<LegacyRatelimit, "limit" | "duration" | "refillInterval">): WantedRatelimit => ({
   name: LEGACY_LIMIT,
   limit,
   duration: duration ?? refillInterval ?? DURATION_MS_MIN,

@@ -31,7 +31,7 @@ test("keys verify by their own secrets, with all that they were given, in the or
     permissions: ["Documents.Read"],
     remaining: 3,
     refill: { interval: "daily", amount: 1 },
-    ratelimit: { type: "fast", limit: 2, refillRate: 9, refillInterval: 3_600_000 },
+    ratelimit: { type: "fast", limit: 2, refillRate: 9, refillInterval: 3_600_000, duration: 5 },
     environment: "prod",
   };
   const { keyIds } = await t.data("v1/migrations.createKeys", [

@@ -21,6 +21,8 @@ const Item = z.object({
     .describe("The rate limit of each verification."),
 });
 
+type Item = z.output<typeof Item>;
+
 const Body = z.array(Item).max(100);
 type Body = z.output<typeof Body>;
 
@@ -40,10 +42,15 @@ export const createKeys = defineV1Procedure({
   errors: ["api_not_found", "precondition_failed", "key_already_exists"],
   input: Body,
   check: (items) => {
-    for (const [index, item] of items.entries()) checkItem(item, placeOf(index));
+    for (const [index, item] of items.entries()) checkItem(item, besides(item), placeOf(index));
   },
   answer: Answer,
   handle,
+});
+
+const besides = ({ externalId, ratelimit }: Item) => ({
+  externalId,
+  ratelimit: ratelimit && { limit: ratelimit.limit, refillInterval: ratelimit.refillInterval },
 });
 
 const placeOf = (index: number): string => `body[${index}]`;
@@ -61,7 +68,7 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof A
   const items = body.map((item, index) => {
     const api = apis.get(item.apiId);
     if (api === undefined) throw apiNotFound(item.apiId);
-    return { api, key: toForeignKey(item, placeOf(index)) };
+    return { api, key: toForeignKey(item, besides(item), placeOf(index)) };
   });
   const keyIds = await inTransaction(deps, async (tx) => {
     const keys = items.map(({ api, key }) => prepareImport(call, api, key));

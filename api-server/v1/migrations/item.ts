@@ -16,7 +16,7 @@ import { Meta } from "../schemas.ts";
 /** Of a plaintext, when nothing else is given. */
 const START_CHARACTERS = 4;
 
-/** The fields that both take. Each has a `ratelimit` of its own form besides. */
+/** The fields that both take. */
 export const itemFields = {
   plaintext: z
     .string()
@@ -66,13 +66,17 @@ export const itemFields = {
 
 const ItemFields = z.object(itemFields);
 
-type Item = z.output<typeof ItemFields> & {
+type ItemFields = z.output<typeof ItemFields>;
+
+/** What a procedure takes besides. Named one by one, because an item also holds what its procedure ignores. */
+interface Besides {
   readonly externalId?: string | undefined;
-  readonly ratelimit?: LegacyRatelimit | undefined;
-};
+  readonly ratelimit: Pick<LegacyRatelimit, "limit" | "duration" | "refillInterval"> | undefined;
+}
 
 /** Throws PublicError 400 for an item that contradicts itself; `at` is its place in the body. */
-export function checkItem({ plaintext, hash, remaining, refill, ratelimit }: Item, at: string): void {
+export function checkItem(item: ItemFields, { ratelimit }: Besides, at: string): void {
+  const { plaintext, hash, remaining, refill } = item;
   if (plaintext === undefined && hash === undefined) {
     throw invalidField(`${at}.hash`, "is required without `plaintext`");
   }
@@ -81,15 +85,15 @@ export function checkItem({ plaintext, hash, remaining, refill, ratelimit }: Ite
 }
 
 /** To be called after `checkItem`. Throws PublicError 400 when its meta is too large. */
-export function toForeignKey(item: Item, at: string): ForeignKey {
-  const { plaintext, hash, start, name, meta, roles = [], permissions = [], ratelimit } = item;
+export function toForeignKey(item: ItemFields, { externalId, ratelimit }: Besides, at: string): ForeignKey {
+  const { plaintext, hash, start, name, ownerId, meta, roles = [], permissions = [] } = item;
   checkMeta(meta, `${at}.meta`);
   return {
     hash: plaintext === undefined ? (hash?.value ?? "") : hashKey(plaintext),
     plaintext,
     start: start ?? plaintext?.slice(0, START_CHARACTERS) ?? "",
     name: name === "" ? undefined : name,
-    externalId: ownerOfNew(item),
+    externalId: ownerOfNew({ externalId, ownerId }),
     environment: item.environment,
     meta,
     roles,
