@@ -8,6 +8,7 @@ import { loadRequested, writeSpentBehind } from "./credits/loops.ts";
 import { runRefill } from "./credits/refill.ts";
 import type { Deps } from "./deps.ts";
 import { startIngestion } from "./ingestion.ts";
+import { KeyQueue } from "./key-queue.ts";
 import { Retention, type RetentionDays } from "./retention.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
 import { createRefusals, createTurns } from "./workspace-turns.ts";
@@ -23,6 +24,8 @@ const RETENTION_TURN_MS = 30_000;
 /** Pause between two rounds of a run, so that a long run does not occupy the database. */
 const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
+const KEY_QUEUE_EVERY_MS = 500;
+const KEY_QUEUE_MEASURED_EVERY_MS = 10_000;
 
 /** Everything that an api-server does in the background except relaying. `drain` writes what is left at shutdown. */
 export async function startBackgroundWork(parts: {
@@ -66,6 +69,7 @@ export async function startBackgroundWork(parts: {
   const noteRefused = createRefusals({ log, registry: metrics });
   const turnsOf = (loop: string) => createTurns({ loop, ...common });
   const [loadTurns, writeTurns] = [turnsOf("credit-loads"), turnsOf("credit-write-behind")];
+  const keyQueue = new KeyQueue({ deps, runTurns: turnsOf("key-queue"), metrics });
   const store = edge.credits;
   const load = () => loadRequested({ store, runTurns: loadTurns, noteRefused, workspaceIds, credits });
   const writeBehind = () => writeSpentBehind({ store, runTurns: writeTurns, noteRefused, workspaceIds, db });
@@ -85,6 +89,7 @@ export async function startBackgroundWork(parts: {
     {
       close: async () => {
         isClosing = true;
+        keyQueue.close();
       },
     },
     loop("workspaces", WORKSPACES_EVERY_MS, refreshWorkspaces),
@@ -97,6 +102,11 @@ export async function startBackgroundWork(parts: {
     }),
     loop("retention", RETENTION_EVERY_MS, async () => {
       await retention.round();
+      return false;
+    }),
+    loop("key-queue", KEY_QUEUE_EVERY_MS, () => keyQueue.round()),
+    loop("key-queue-measure", KEY_QUEUE_MEASURED_EVERY_MS, async () => {
+      await keyQueue.measure();
       return false;
     }),
     loop("refill", REFILL_EVERY_MS, async () => {

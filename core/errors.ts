@@ -159,6 +159,11 @@ export const ERROR_KINDS = {
     "Too Many Requests",
     "The workspace has used up the analytics queries of the hour, or the time that they may run. Wait for as long as `Retry-After` says.",
   ),
+  key_queue_full: row(
+    429,
+    "Too Many Requests",
+    "Too many keys of the workspace wait to be created by `migrations.enqueueKeys` of v1. None of the call was accepted. Wait for as long as `Retry-After` says.",
+  ),
   rate_limited: row(
     429,
     "Too Many Requests",

@@ -19,7 +19,8 @@ export const V1_CODES = {
   GONE: "The first generation of the API is switched off. The message names the procedure that takes its place.",
   PRECONDITION_FAILED: "Something that the request relies on is missing.",
   DELETE_PROTECTED: "Delete protection is on for this API.",
-  RATE_LIMITED: "The workspace has used up its quota of API requests. Wait for as long as `Retry-After` says.",
+  RATE_LIMITED:
+    "The workspace has used up its quota of API requests, or too many of its keys wait to be created. Wait for as long as `Retry-After` says.",
   INTERNAL_SERVER_ERROR:
     "Something failed that should not, or a store cannot be reached. The logs have the request id.",
 } as const satisfies Record<string, string>;

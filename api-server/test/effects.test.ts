@@ -64,6 +64,7 @@ const MIND_NO_MANAGER: Readonly<Record<string, "makes something new" | "never ma
   "v1/keys": "makes something new",
   "v1/keys.createKey": "makes something new",
   "v1/migrations.createKeys": "makes something new",
+  "v1/migrations.enqueueKeys": "makes something new",
   "v1/keys.updateRemaining": "not guarded",
   "v1/identities.createIdentity": "makes something new",
   "v1/permissions.createPermission": "makes something new",

@@ -105,6 +105,7 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
 
   // migrations
   "v1/migrations.createKeys": { needs: [api("create_key")] },
+  "v1/migrations.enqueueKeys": { needs: [api("create_key")], also: { plaintext: [api("encrypt_key")] } },
 
   // leftovers
   "v1/keys": { needs: [api("create_key")] },

@@ -226,6 +226,21 @@ export const V1_SAMPLE_CALLS: SampleCalls = {
       return { body: [item], apiId };
     },
   },
+  "v1/migrations.enqueueKeys": {
+    always: async (things) => {
+      const apiId = await things.api();
+      const { name } = await things.role();
+      const { slug } = await things.permission();
+      const hash = { value: things.name("hash"), variant: "sha256_base64" };
+      const item = { hash, ownerId: things.name("owner"), roles: [name], permissions: [slug] };
+      return { body: { migrationId: things.name("migration"), apiId, keys: [item] }, apiId };
+    },
+    plaintext: async (things) => {
+      const apiId = await things.api();
+      const keys = [{ plaintext: things.name("secret") }];
+      return { body: { migrationId: things.name("migration"), apiId, keys }, apiId };
+    },
+  },
 
   // leftovers
   "v1/keys": { always: ofApi() },

@@ -90,6 +90,13 @@ const NOT_404: Readonly<Record<string, string>> = {
   "v1/migrations.createKeys [].ownerId": "an identity is made",
   "v1/migrations.createKeys [].roles": "what is missing is 412",
   "v1/migrations.createKeys [].permissions": "what is missing is 412",
+  "v1/migrations.enqueueKeys migrationId": "names nothing",
+  ...Object.fromEntries(
+    ["plaintext", "hash.value", "ownerId", "roles", "permissions"].map((field) => [
+      `v1/migrations.enqueueKeys keys[].${field}`,
+      "accepted, and looked up later",
+    ]),
+  ),
   "v1/keys.addPermissions permissions[].name": "permissions are made",
   "v1/keys.setPermissions permissions[].name": "permissions are made",
   "v1/keys.addRoles roles[].name": "roles are made",

@@ -29,6 +29,7 @@ import { listKeys as listKeysLeftover } from "./leftovers/listKeys.ts";
 import { verifyKey as verifyKeyLeftover } from "./leftovers/verifyKey.ts";
 import { liveness } from "./liveness.ts";
 import { createKeys } from "./migrations/createKeys.ts";
+import { enqueueKeys } from "./migrations/enqueueKeys.ts";
 import { createPermission } from "./permissions/createPermission.ts";
 import { createRole } from "./permissions/createRole.ts";
 import { deletePermission } from "./permissions/deletePermission.ts";
@@ -99,6 +100,7 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
 
   // migrations
   createKeys,
+  enqueueKeys,
 
   // leftovers
   createKeyLeftover,

@@ -147,6 +147,14 @@ export const V1_NOTICED: Noticed = {
       return { body: () => [{ apiId, plaintext }], after: () => [verified(plaintext, "VALID")] };
     },
   },
+  "v1/migrations.enqueueKeys": {
+    "the key is known": async ({ things, apiId }) => {
+      const plaintext = things.name("secret");
+      const keys = [{ plaintext }];
+      const body = () => ({ migrationId: things.name("migration"), apiId, keys });
+      return { body, after: () => [verified(plaintext, "VALID")] };
+    },
+  },
   // leftovers
   "v1/keys": {
     "the key is known": async ({ apiId }) => ({

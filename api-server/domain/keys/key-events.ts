@@ -14,6 +14,31 @@ export const keyCreated = (key: Named, api: Named): AuditEvent => ({
   ],
 });
 
+interface Importing {
+  readonly apiId: string;
+  /** As the caller named it. */
+  readonly migrationId: string;
+}
+
+const targetsOf = ({ apiId, migrationId }: Importing): AuditEvent["targets"] => [
+  { type: "api", id: apiId },
+  { type: "migration", id: migrationId },
+];
+
+/** Keys were accepted that are created later. */
+export const keysEnqueued = (count: number, importing: Importing): AuditEvent => ({
+  event: "key.enqueue",
+  description: `Accepted ${count} keys for API ${importing.apiId}`,
+  targets: targetsOf(importing),
+});
+
+/** One of them was not created. `reason` is the kind of its last error. */
+export const queuedKeyGivenUp = (keyId: string, reason: string, importing: Importing): AuditEvent => ({
+  event: "key.give_up",
+  description: `Did not create the accepted key ${keyId} in API ${importing.apiId}: ${reason}`,
+  targets: [{ type: "key", id: keyId }, ...targetsOf(importing)],
+});
+
 /** A permission (by its slug) or a role (by its name) was given to a key. */
 export const connectedToKey = (keyId: string, part: { type: "permission" | "role" } & Named): AuditEvent => ({
   event: `authorization.connect_${part.type}_and_key`,

@@ -1,0 +1,56 @@
+import { PublicError } from "../../../core/errors.ts";
+import type { Call } from "../../procedure.ts";
+import type { ApiRow } from "../../store/apis.ts";
+import { insertAudit } from "../../store/audit.ts";
+import { insertQueuedKeys } from "../../store/queued-keys.ts";
+import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
+import { type ForeignKey, prepareImport } from "./import-whole-keys.ts";
+import { keysEnqueued } from "./key-events.ts";
+import { writeAsked, writeDefinition } from "./queued-key-record.ts";
+
+/** Of one workspace. More would take longer than a caller should be left without the result. */
+export const QUEUED_KEYS_MAX = 100_000;
+/** In this time some thousand keys are created. */
+const RETRY_AFTER_S = 30;
+
+/**
+ * Accepts keys that are created later, in the background (queued-key-outcomes.ts), also when the root key is revoked meanwhile.
+ * @throws PublicError 429 `key_queue_full`, and accepts none, when too many of the workspace wait already.
+ */
+export async function queueKeys(
+  call: Pick<Call<unknown>, "caller" | "management" | "origin" | "deps">,
+  {
+    api,
+    migrationId,
+    keys,
+  }: { readonly api: ApiRow; readonly migrationId: string; readonly keys: readonly ForeignKey[] },
+  waitingMax = QUEUED_KEYS_MAX,
+): Promise<void> {
+  if (keys.length === 0) return;
+  const { caller, deps } = call;
+  const prepared = keys.map((key) => prepareImport(call, api, key));
+  const wanted = {
+    workspaceId: caller.workspaceId,
+    apiId: api.id,
+    migrationId,
+    asked: writeAsked(call),
+    enqueuedAt: deps.nowMs(),
+    keys: prepared.map((key) => ({
+      keyId: key.id,
+      hash: key.hash,
+      definition: writeDefinition(key),
+      sealed: key.sealed,
+    })),
+  };
+  await inUnmarkedTransaction(deps.db, async (tx) => {
+    if (!(await insertQueuedKeys(tx, wanted, { waitingMax }))) throw queueFull(keys.length, waitingMax);
+    await insertAudit(tx, call, [keysEnqueued(keys.length, { apiId: api.id, migrationId })]);
+  });
+}
+
+const queueFull = (more: number, waitingMax: number): PublicError =>
+  new PublicError(
+    "key_queue_full",
+    `${more} more keys would be more than ${waitingMax} that wait to be created in the workspace.`,
+    { headers: { "Retry-After": String(RETRY_AFTER_S) } },
+  );

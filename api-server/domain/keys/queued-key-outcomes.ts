@@ -1,0 +1,50 @@
+import type { Pool, PoolClient } from "pg";
+import type { SealedString } from "../../key-vault.ts";
+import { findApi } from "../../store/apis.ts";
+import { type AuditedCall, insertAuditEvents, SYSTEM_ACTOR } from "../../store/audit.ts";
+import { deleteQueuedKey, type QueuedKeyRow } from "../../store/queued-keys.ts";
+import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
+import { apiNotFound } from "../refusals/not-found.ts";
+import { importWholeKeys } from "./import-whole-keys.ts";
+import { queuedKeyGivenUp } from "./key-events.ts";
+import { readAsked, readDefinition } from "./queued-key-record.ts";
+
+/**
+ * Creates a key that was accepted before (queue-keys.ts), in the name of the root key that asked for it, and removes its row.
+ * @throws PublicError 404 when the API or the workspace was deleted meanwhile, else as `importWholeKeys`.
+ */
+export async function createQueuedKey(tx: PoolClient, deps: AuditedCall["deps"], row: QueuedKeyRow): Promise<void> {
+  const { key_id: id, workspace_id: workspaceId, api_id: apiId, hash } = row;
+  const api = row.is_workspace_live ? await findApi(tx, { workspaceId, apiId }) : undefined;
+  if (api === undefined) throw apiNotFound(apiId);
+  const key = { ...readDefinition(row.definition), id, api, hash, sealed: sealedOf(row) };
+  await importWholeKeys(tx, { ...readAsked(workspaceId, row.asked), deps }, [key]);
+  await deleteQueuedKey(tx, refOf(row));
+}
+
+/** Removes the row of a key that is not created. Returns false when another process has tried the key since it was read. */
+export function giveUpQueuedKey(
+  db: Pool,
+  { nowMs, randomBytes }: AuditedCall["deps"],
+  { row, reason }: { readonly row: QueuedKeyRow; readonly reason: string },
+): Promise<boolean> {
+  const { workspace_id: workspaceId, api_id: apiId, migration_id: migrationId } = row;
+  return inUnmarkedTransaction(db, async (tx) => {
+    if (!(await deleteQueuedKey(tx, refOf(row)))) return false;
+    const context = { workspaceId, actor: SYSTEM_ACTOR, timeMs: nowMs(), randomBytes };
+    await insertAuditEvents(tx, context, [queuedKeyGivenUp(row.key_id, reason, { apiId, migrationId })]);
+    return true;
+  });
+}
+
+/** The row as it was read. */
+export const refOf = ({ workspace_id: workspaceId, key_id: keyId, failures }: QueuedKeyRow) => ({
+  workspaceId,
+  keyId,
+  failures,
+});
+
+function sealedOf({ encryption_key_id, nonce, ciphertext }: QueuedKeyRow): SealedString | undefined {
+  if (encryption_key_id === null || nonce === null || ciphertext === null) return undefined;
+  return { encryptionKeyId: encryption_key_id, nonce, ciphertext };
+}

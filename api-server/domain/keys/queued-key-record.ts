@@ -1,0 +1,95 @@
+import * as z from "zod";
+import type { AuditedCall } from "../../store/audit.ts";
+import type { Json } from "../../store/identities.ts";
+import { UNMANAGED } from "../managed/rules.ts";
+import type { KeyDefinition } from "./import-whole-keys.ts";
+
+/*
+ * What of a queued key is stored as JSON. An api-server of another release may have written it: unknown members are ignored and missing
+ * ones are filled.
+ */
+
+/** A member that is always there, where `optional()` alone would leave it out. */
+const orUndefined = <Schema extends z.ZodType>(schema: Schema) => schema.optional().transform((value) => value);
+
+const Definition = z.object({
+  start: z.string().default(""),
+  name: orUndefined(z.string()),
+  externalId: orUndefined(z.string()),
+  environment: orUndefined(z.string()),
+  // As it is: a schema of a record would leave out members with certain names.
+  meta: orUndefined(z.custom<Json>((value) => typeof value === "object" && value !== null)),
+  roles: z.array(z.string()).default([]),
+  permissions: z.array(z.string()).default([]),
+  expires: orUndefined(z.number()),
+  enabled: z.boolean().default(true),
+  credits: orUndefined(
+    z.object({
+      remaining: z.number().nullable(),
+      refill: z
+        .object({
+          interval: z.enum(["daily", "monthly"]),
+          amount: z.number(),
+          refillDay: z.number().optional(),
+        })
+        .optional(),
+    }),
+  ),
+  ratelimits: z
+    .array(z.object({ name: z.string(), limit: z.number(), duration: z.number(), autoApply: z.boolean() }))
+    .default([]),
+});
+
+/** Throws for a record that cannot be read. */
+export const readDefinition = (record: unknown): KeyDefinition => Definition.parse(record);
+
+export const writeDefinition = ({
+  start,
+  name,
+  externalId,
+  environment,
+  meta,
+  roles,
+  permissions,
+  expires,
+  enabled,
+  credits,
+  ratelimits,
+}: KeyDefinition): Json => ({
+  start,
+  name,
+  externalId,
+  environment,
+  meta,
+  roles,
+  permissions,
+  expires,
+  enabled,
+  credits,
+  ratelimits,
+});
+
+/** Who asked for a key, and by which call: of that the audit log tells when the key is created. */
+type Asked = Pick<AuditedCall, "caller" | "management" | "origin">;
+
+const AskedRecord = z.object({
+  rootKeyId: z.string(),
+  rootKeyName: orUndefined(z.string()),
+  requestId: z.string().default(""),
+  clientIp: z.string().default(""),
+  userAgent: orUndefined(z.string()),
+});
+
+/** Throws for a record that cannot be read. */
+export function readAsked(workspaceId: string, record: unknown): Asked {
+  const { rootKeyId, rootKeyName, ...origin } = AskedRecord.parse(record);
+  return { caller: { workspaceId, rootKeyId, rootKeyName }, management: UNMANAGED, origin };
+}
+
+/** For the log: undefined when the record cannot be read. */
+export const requestIdOf = (record: unknown): string | undefined => AskedRecord.safeParse(record).data?.requestId;
+
+export function writeAsked({ caller: { rootKeyId, rootKeyName }, origin }: Asked): Json {
+  const { requestId, clientIp, userAgent } = origin;
+  return { rootKeyId, rootKeyName, requestId, clientIp, userAgent };
+}

@@ -1,0 +1,168 @@
+import { performance } from "node:perf_hooks";
+import type { Logger } from "pino";
+import { Counter, Gauge, type Registry } from "prom-client";
+import { backoffMs } from "../core/backoff.ts";
+import { type ErrorKind, PublicError } from "../core/errors.ts";
+import { createQueuedKey, giveUpQueuedKey, refOf } from "./domain/keys/queued-key-outcomes.ts";
+import { requestIdOf } from "./domain/keys/queued-key-record.ts";
+import { isAwayForAll } from "./store/failures.ts";
+import {
+  listWorkspacesWithDueKeys,
+  lockDueKey,
+  measureQueuedKeys,
+  postponeQueuedKey,
+  type QueuedKeyRow,
+} from "./store/queued-keys.ts";
+import { inTransaction, type Transacting } from "./store/transaction.ts";
+import { limitWaiting } from "./store/waiting.ts";
+import type { RunTurns } from "./workspace-turns.ts";
+
+/*
+ * Creates the keys that `migrations.enqueueKeys` of v1 has accepted. The states of a queued key:
+ *
+ *   waiting ── due ──► created: the row is removed in the transaction that creates the key, so there is one key, wherever a process dies
+ *                 └──► failed: waits twice as long as the time before; after the last try, or when its API is gone, it is removed and logged
+ *
+ * Every api-server does so at once; a key that one of them tries is locked, and the others take the next one. Workspaces take turns.
+ * While Postgres is away no failure is counted.
+ */
+
+/** After the first try: 2 s, 4 s, … 1,024 s later, so that a key that cannot be created is given up after 34 minutes. */
+export const RETRIES_MAX = 10;
+const RETRY = { firstMs: 2_000, maxMs: 2_000 * 2 ** (RETRIES_MAX - 1), random: () => 0 };
+/** Nothing can be waited for: ids are not used again. */
+const FINAL: ReadonlySet<string> = new Set<ErrorKind>(["api_not_found"]);
+
+/** A turn ends with the first of both. */
+const TURN = { keysMax: 100, msMax: 500 } as const;
+/** Of one key's transaction. */
+const BOUNDS = { lockMsMax: 2_000, statementMsMax: 5_000, idleMsMax: 10_000 } as const;
+const MEASURED_MAX = 1_000_000;
+/** Of a log line; a refusal names everything that is missing. */
+const DETAIL_CHARACTERS_MAX = 1_000;
+
+interface KeyQueueDeps extends Transacting {
+  readonly nowMs: () => number;
+  readonly randomBytes: (size: number) => Uint8Array;
+  readonly log: Pick<Logger, "error" | "warn">;
+}
+
+export class KeyQueue {
+  readonly #deps: KeyQueueDeps;
+  readonly #runTurns: RunTurns;
+  readonly #waiting: Gauge;
+  readonly #oldest: Gauge;
+  readonly #created: Counter;
+  readonly #failures: Counter<"reason">;
+  readonly #givenUp: Counter<"reason">;
+  #isClosing = false;
+
+  constructor({ deps, runTurns, metrics }: { deps: KeyQueueDeps; runTurns: RunTurns; metrics: Registry }) {
+    this.#deps = deps;
+    this.#runTurns = runTurns;
+    const registers = [metrics];
+    this.#waiting = new Gauge({
+      name: "postern_key_queue_waiting",
+      help: "Keys that were accepted and wait to be created, in all workspaces",
+      registers,
+    });
+    this.#oldest = new Gauge({
+      name: "postern_key_queue_oldest_seconds",
+      help: "For how long the oldest of them waits; 0 when none does",
+      registers,
+    });
+    this.#created = new Counter({
+      name: "postern_key_queue_created_total",
+      help: "Accepted keys that this process created",
+      registers,
+    });
+    this.#failures = new Counter({
+      name: "postern_key_queue_failures_total",
+      help: "Tries to create an accepted key that failed, by error kind",
+      labelNames: ["reason"],
+      registers,
+    });
+    this.#givenUp = new Counter({
+      name: "postern_key_queue_given_up_total",
+      help: "Accepted keys that were given up, by the error kind of the last try; each has a line in the log",
+      labelNames: ["reason"],
+      registers,
+    });
+  }
+
+  /** One turn of each workspace that has a key that is due. Returns whether there are more. */
+  async round(): Promise<boolean> {
+    const { db, nowMs } = this.#deps;
+    const workspaceIds = await listWorkspacesWithDueKeys(db, { nowMs: nowMs() });
+    return this.#runTurns(workspaceIds, (workspaceId) => this.#turn(workspaceId));
+  }
+
+  /** Reads what the gauges tell. */
+  async measure(): Promise<void> {
+    const { db, nowMs } = this.#deps;
+    const { waiting, oldest } = await measureQueuedKeys(db, { max: MEASURED_MAX });
+    this.#waiting.set(waiting);
+    this.#oldest.set(oldest === null ? 0 : Math.max(0, nowMs() - oldest) / 1000);
+  }
+
+  /** Ends the turns that are under way, each after its key. */
+  close(): void {
+    this.#isClosing = true;
+  }
+
+  async #turn(workspaceId: string): Promise<boolean> {
+    const endMs = performance.now() + TURN.msMax;
+    for (let keys = 0; keys < TURN.keysMax && performance.now() < endMs; keys++) {
+      if (this.#isClosing || !(await this.#next(workspaceId))) return false;
+    }
+    return true;
+  }
+
+  /** Returns false when none is due. Throws when Postgres is away. */
+  async #next(workspaceId: string): Promise<boolean> {
+    const deps = this.#deps;
+    let taken = undefined as QueuedKeyRow | undefined;
+    try {
+      await inTransaction(deps, async (tx) => {
+        await limitWaiting(tx, BOUNDS);
+        taken = await lockDueKey(tx, { workspaceId, nowMs: deps.nowMs() });
+        if (taken !== undefined) await createQueuedKey(tx, deps, taken);
+      });
+    } catch (error) {
+      if (taken === undefined || isAwayForAll(error)) throw error;
+      await this.#failed(taken, error);
+      return true;
+    }
+    if (taken === undefined) return false;
+    this.#created.inc();
+    return true;
+  }
+
+  async #failed(row: QueuedKeyRow, error: unknown): Promise<void> {
+    const { db, log, nowMs } = this.#deps;
+    const reason = error instanceof PublicError ? error.kind : "unexpected_error";
+    this.#failures.inc({ reason });
+    const failures = row.failures + 1;
+    if (failures <= RETRIES_MAX && !FINAL.has(reason)) {
+      if (reason === "unexpected_error")
+        log.warn({ err: error, ...nameOf(row), failures }, "a queued key failed; retrying");
+      await postponeQueuedKey(db, { ...refOf(row), dueAt: nowMs() + backoffMs(failures, RETRY) });
+      return;
+    }
+    if (!(await giveUpQueuedKey(db, this.#deps, { row, reason }))) return;
+    this.#givenUp.inc({ reason });
+    const cause =
+      error instanceof PublicError ? { detail: error.detail.slice(0, DETAIL_CHARACTERS_MAX) } : { err: error };
+    log.error({ ...cause, reason, ...nameOf(row), tries: failures }, "migration error: a queued key was not created");
+  }
+}
+
+/** What tells its caller which key it is; neither its secret nor its hash. */
+const nameOf = (row: QueuedKeyRow) => ({
+  workspaceId: row.workspace_id,
+  apiId: row.api_id,
+  migrationId: row.migration_id,
+  requestId: requestIdOf(row.asked),
+  position: row.position,
+  keyId: row.key_id,
+});

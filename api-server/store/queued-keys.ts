@@ -1,0 +1,175 @@
+import type { Json } from "./identities.ts";
+import type { Queryable } from "./queryable.ts";
+
+/*
+ * Keys that wait to be created: migration 0019 tells what a row is.
+ */
+
+interface Sealed {
+  readonly encryptionKeyId: string;
+  readonly nonce: Uint8Array;
+  readonly ciphertext: Uint8Array;
+}
+
+export interface NewQueuedKey {
+  readonly keyId: string;
+  readonly hash: string;
+  readonly definition: Json;
+  /** undefined: the key will not be recoverable. */
+  readonly sealed: Sealed | undefined;
+}
+
+export interface NewQueuedKeys {
+  readonly workspaceId: string;
+  readonly apiId: string;
+  readonly migrationId: string;
+  readonly asked: Json;
+  readonly enqueuedAt: number;
+  readonly keys: readonly NewQueuedKey[];
+}
+
+/**
+ * Inserts all of the keys, or none: when more than `waitingMax` of the workspace would wait. Calls at the same time do not see one
+ * another's keys, so that each may add its own to that.
+ * @returns whether they were inserted.
+ */
+export async function insertQueuedKeys(
+  db: Queryable,
+  { workspaceId, apiId, migrationId, asked, enqueuedAt, keys }: NewQueuedKeys,
+  { waitingMax }: { readonly waitingMax: number },
+): Promise<boolean> {
+  const text = `with waiting as (
+                  select count(*) as keys
+                    from (select from queued_keys q where q.workspace_id = $1 limit $6) as some_of_them
+                )
+                insert into queued_keys (key_id, workspace_id, api_id, migration_id, position, hash, definition,
+                                         encryption_key_id, nonce, ciphertext, asked, enqueued_at, due_at)
+                select k.key_id, $1, $2, $3, k.ordinal - 1, k.hash, k.definition::jsonb, k.encryption_key_id, k.nonce, k.ciphertext,
+                       $4::jsonb, $5::bigint, $5::bigint
+                  from unnest($7::text[], $8::text[], $9::text[], $10::text[], $11::bytea[], $12::bytea[]) with ordinality
+                       as k (key_id, hash, definition, encryption_key_id, nonce, ciphertext, ordinal)
+                 where (select w.keys from waiting w) + cardinality($7::text[]) <= $6::bigint`;
+  const { rowCount } = await db.query({
+    name: "insert-queued-keys",
+    text,
+    values: [
+      workspaceId,
+      apiId,
+      migrationId,
+      JSON.stringify(asked),
+      enqueuedAt,
+      waitingMax,
+      keys.map(({ keyId }) => keyId),
+      keys.map(({ hash }) => hash),
+      keys.map(({ definition }) => JSON.stringify(definition)),
+      keys.map(({ sealed }) => sealed?.encryptionKeyId ?? null),
+      keys.map(({ sealed }) => sealed?.nonce ?? null),
+      keys.map(({ sealed }) => sealed?.ciphertext ?? null),
+    ],
+  });
+  return rowCount === keys.length;
+}
+
+export interface QueuedKeyRow {
+  readonly key_id: string;
+  readonly workspace_id: string;
+  readonly api_id: string;
+  readonly migration_id: string;
+  /** Which key of the call, from 0. */
+  readonly position: number;
+  readonly hash: string;
+  readonly definition: unknown;
+  readonly encryption_key_id: string | null;
+  readonly nonce: Uint8Array | null;
+  readonly ciphertext: Uint8Array | null;
+  readonly asked: unknown;
+  readonly failures: number;
+  readonly is_workspace_live: boolean;
+}
+
+/** The workspaces that have a key that is due, sorted by id. Looks at one row of each workspace that has any, however many it has. */
+export async function listWorkspacesWithDueKeys(db: Queryable, { nowMs }: { nowMs: number }): Promise<string[]> {
+  const text = `with recursive waiting as (
+                  (select q.workspace_id from queued_keys q order by q.workspace_id limit 1)
+                   union all
+                  select (select q.workspace_id
+                            from queued_keys q
+                           where q.workspace_id > w.workspace_id
+                           order by q.workspace_id
+                           limit 1)
+                    from waiting w
+                   where w.workspace_id is not null
+                )
+                select w.workspace_id
+                  from waiting w
+                 where exists (select from queued_keys q where q.workspace_id = w.workspace_id and q.due_at <= $1)
+                 order by w.workspace_id`;
+  const { rows } = await db.query<{ workspace_id: string }>({
+    name: "list-workspaces-with-due-keys",
+    text,
+    values: [nowMs],
+  });
+  return rows.map(({ workspace_id }) => workspace_id);
+}
+
+/**
+ * The key of a workspace that has been due for longest, locked until the transaction ends. Those that another transaction has locked are
+ * left to it.
+ */
+export async function lockDueKey(
+  tx: Queryable,
+  { workspaceId, nowMs }: { workspaceId: string; nowMs: number },
+): Promise<QueuedKeyRow | undefined> {
+  const text = `select q.key_id, q.workspace_id, q.api_id, q.migration_id, q.position, q.hash, q.definition,
+                       q.encryption_key_id, q.nonce, q.ciphertext, q.asked, q.failures, w.deleted_at is null as is_workspace_live
+                  from queued_keys q
+                  join workspaces w on w.id = q.workspace_id
+                 where q.workspace_id = $1 and q.due_at <= $2
+                 order by q.due_at, q.position, q.key_id
+                 limit 1
+                   for update of q skip locked`;
+  const { rows } = await tx.query<QueuedKeyRow>({ name: "lock-due-key", text, values: [workspaceId, nowMs] });
+  return rows[0];
+}
+
+/** A key as it was read: another process may have tried it since. */
+interface QueuedKeyRef {
+  readonly workspaceId: string;
+  readonly keyId: string;
+  readonly failures: number;
+}
+
+/** Returns false when the row is not any more as it was read. */
+export async function deleteQueuedKey(db: Queryable, { workspaceId, keyId, failures }: QueuedKeyRef): Promise<boolean> {
+  const text = "delete from queued_keys where workspace_id = $1 and key_id = $2 and failures = $3";
+  const { rowCount } = await db.query({ name: "delete-queued-key", text, values: [workspaceId, keyId, failures] });
+  return rowCount === 1;
+}
+
+/** Counts a failure, and lets the key wait. Returns false, and changes nothing, when the row is not any more as it was read. */
+export async function postponeQueuedKey(
+  db: Queryable,
+  { workspaceId, keyId, failures, dueAt }: QueuedKeyRef & { readonly dueAt: number },
+): Promise<boolean> {
+  const text = `update queued_keys
+                   set failures = failures + 1, due_at = $4
+                 where workspace_id = $1 and key_id = $2 and failures = $3`;
+  const values = [workspaceId, keyId, failures, dueAt];
+  const { rowCount } = await db.query({ name: "postpone-queued-key", text, values });
+  return rowCount === 1;
+}
+
+/** How many keys wait, in all workspaces (at most `max`), and since when the oldest does, Unix ms; null when none does. */
+export async function measureQueuedKeys(
+  db: Queryable,
+  { max }: { readonly max: number },
+): Promise<{ readonly waiting: number; readonly oldest: number | null }> {
+  const text = `select (select count(*) from (select from queued_keys limit $1) as some_of_them) as waiting,
+                       (select min(q.enqueued_at) from queued_keys q) as oldest`;
+  const { rows } = await db.query<{ waiting: number; oldest: number | null }>({
+    name: "measure-queued-keys",
+    text,
+    values: [max],
+  });
+  return rows[0] ?? { waiting: 0, oldest: null };
+}

@@ -1,0 +1,31 @@
+import { Registry } from "prom-client";
+import { createLoopFailures } from "../background.ts";
+import type { Deps } from "../deps.ts";
+import { KeyQueue } from "../key-queue.ts";
+import { createTurns } from "../workspace-turns.ts";
+
+/** The background work of `migrations.enqueueKeys`, which runs when a test says so. */
+export interface TestKeyQueue {
+  readonly queue: KeyQueue;
+  /** Rounds until nothing is due. */
+  work(): Promise<void>;
+  /** The value of a metric, by its name and labels as they are exported; 0 when it has none. */
+  metric(series: string): Promise<number>;
+}
+
+export function openKeyQueue(deps: Deps): TestKeyQueue {
+  const metrics = new Registry();
+  const runTurns = createTurns({ loop: "key-queue", log: deps.log, failures: createLoopFailures(metrics) });
+  const queue = new KeyQueue({ deps, runTurns, metrics });
+  return {
+    queue,
+    work: async () => {
+      while (await queue.round());
+    },
+    metric: async (series) => {
+      const lines = (await metrics.metrics()).split("\n");
+      const line = lines.find((one) => one.startsWith(`${series} `));
+      return line === undefined ? 0 : Number(line.slice(series.length + 1));
+    },
+  };
+}

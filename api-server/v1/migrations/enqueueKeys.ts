@@ -1,0 +1,68 @@
+import * as z from "zod";
+import { queueKeys } from "../../domain/keys/queue-keys.ts";
+import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
+import type { Call } from "../../procedure.ts";
+import { defineV1Procedure } from "../../procedure-v1.ts";
+import { findApi } from "../../store/apis.ts";
+import { LegacyRatelimit } from "../keys/legacy-limit.ts";
+import { ApiId, Empty } from "../schemas.ts";
+import { checkItem, itemFields, toForeignKey } from "./item.ts";
+
+const Item = z.object({
+  ...itemFields,
+  ratelimit: LegacyRatelimit.required({ duration: true }).optional().describe("The rate limit of each verification."),
+});
+
+type Item = z.output<typeof Item>;
+
+const Body = z.object({
+  migrationId: z
+    .string()
+    .min(1)
+    .max(255)
+    .describe("Your name of the migration. The log of the server has it where a key could not be created.")
+    .meta({ examples: ["migration_2026_05"] }),
+  apiId: ApiId,
+  keys: z.array(Item).max(100),
+});
+type Body = z.output<typeof Body>;
+
+const needed = {
+  createKey: onApi("create_key"),
+  encryptKey: onApi("encrypt_key", "with a `plaintext`"),
+};
+
+export const enqueueKeys = defineV1Procedure({
+  path: "migrations.enqueueKeys",
+  method: "POST",
+  successor: "keys.migrateKeys",
+  effect: "change",
+  status: 202,
+  summary: "Import keys that were issued elsewhere, later",
+  description:
+    "Accepts keys by their secrets or by hashes of these, and creates them in the background, each by itself. A key that names a role or a permission that does not exist, or whose hash a key has, is tried again for half an hour, and then left out: only the log of the server tells of that.",
+  permissions: needed,
+  errors: ["api_not_found", "key_queue_full"],
+  input: Body,
+  check: ({ keys }) => {
+    for (const [index, item] of keys.entries()) checkItem(item, besides(item), placeOf(index));
+  },
+  answer: Empty,
+  handle,
+});
+
+const besides = ({ ratelimit }: Item) => ({ ratelimit });
+const placeOf = (index: number): string => `body.keys[${index}]`;
+
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Empty>> {
+  const { body, caller, deps } = call;
+  const { migrationId, apiId } = body;
+  call.require(needed.createKey, apiId);
+  if (body.keys.some(({ plaintext }) => plaintext !== undefined)) call.require(needed.encryptKey, apiId);
+  const api = await findApi(deps.db, { workspaceId: caller.workspaceId, apiId });
+  if (api === undefined) throw apiNotFound(apiId);
+  const keys = body.keys.map((item, index) => toForeignKey(item, besides(item), placeOf(index)));
+  await queueKeys(call, { api, migrationId, keys });
+  return {};
+}
