@@ -25,14 +25,14 @@ const MINUTE_MS = 60_000;
 const TEXT_MAX = 4096;
 const ID_MAX = 256;
 
-/** Returns undefined when any event is not plain. */
+/** Returns undefined when any event is not plain. Does not look whether one is there twice. */
 export function readPlainPortion(
   lines: string,
   { workspaceId, afterMs, beforeMs }: AcceptedTimes & { workspaceId: string },
 ): PlainPortion | undefined {
-  const plain = new Plain(copyField(workspaceId));
+  const plain = new Plain(workspaceId, { hasEscapes: lines.includes("\\") || !lines.isWellFormed() });
   for (const line of lines.split("\n")) {
-    let event: Readonly<Record<string, unknown>>;
+    let event: Given;
     try {
       event = JSON.parse(line);
     } catch {
@@ -50,47 +50,68 @@ export function readPlainPortion(
 
 type Given = Readonly<Record<string, unknown>>;
 
+interface VerificationSums {
+  spent: number;
+  count: number;
+}
+
+interface RatelimitSums {
+  passed: number;
+  total: number;
+  passedTokens: number;
+  totalTokens: number;
+}
+
+/** Sums by minute, Unix ms, and by the rest of what they are grouped by, which is written as it is in a record. */
+type ByMinute<Sums> = Map<number, Map<string, Sums>>;
+
 class Plain {
+  /**
+   * Without an escape in their JSON, no texts have a control character, a backslash, a quote, or half a character. That is so for
+   * nearly all portions, and makes most questions about a text needless.
+   */
+  readonly #hasEscapes: boolean;
   readonly #workspaceId: string;
-  readonly #ids = new Set<string>();
-  readonly #verified = new Map<string, { head: string; tail: string; spent: number; count: number }>();
-  readonly #limited = new Map<string, { head: string; tail: string; sums: [number, number, number, number] }>();
+  readonly #verified: ByMinute<VerificationSums> = new Map();
+  readonly #limited: ByMinute<RatelimitSums> = new Map();
   readonly #lastUses = new Map<string, number>();
+  #events = 0;
   #verifications = "";
   #ratelimits = "";
 
-  constructor(workspaceId: string) {
-    this.#workspaceId = workspaceId;
+  constructor(workspaceId: string, { hasEscapes }: { hasEscapes: boolean }) {
+    this.#hasEscapes = hasEscapes;
+    this.#workspaceId = this.#field(workspaceId);
   }
 
   addVerification(given: Given, timeMs: number): boolean {
     const { id, requestId, keySpaceId, apiId, keyId, outcome, region, source, tags, spentCredits, latencyMs } = given;
     const { identityId = "", externalId = "", appId = "" } = given;
-    if (!(isText(id, ID_MAX) && id !== "" && isText(keyId, ID_MAX) && isText(keySpaceId, ID_MAX))) return false;
-    if (!(isText(requestId) && isText(apiId) && isText(outcome, 64) && isText(region) && isText(identityId)))
+    if (!(this.#isText(id, ID_MAX) && id !== "" && this.#isText(keyId, ID_MAX) && this.#isText(keySpaceId, ID_MAX)))
       return false;
-    if (!(isText(externalId) && isText(appId) && (source === "api" || source === "sidecar"))) return false;
-    if (!(Array.isArray(tags) && tags.every((tag) => isText(tag)) && isCount(spentCredits) && isLatency(latencyMs)))
+    if (!(this.#isText(requestId) && this.#isText(apiId) && this.#isText(outcome, 64) && this.#isText(region)))
       return false;
-    if (this.#ids.has(id)) return false;
-    this.#ids.add(id);
-    const common = `${copyField(identityId)}\t${copyField(externalId)}\t${copyField(outcome)}\t${copyField(arrayOf(tags))}`;
-    const of = `${copyField(keySpaceId)}\t${copyField(apiId)}\t${copyField(keyId)}`;
-    const what = `${dayOf(timeMs)}\t${copyField(id)}\t${copyField(requestId)}\t${timeMs}\t${this.#workspaceId}\t${of}\t${common}`;
-    this.#verifications += `${what}\t${source}\t${copyField(appId)}\t${copyField(region)}\t${spentCredits}\t${latencyMs}\n`;
+    if (!(this.#isText(identityId) && this.#isText(externalId) && this.#isText(appId))) return false;
+    if (!(source === "api" || source === "sidecar")) return false;
+    if (!(this.#areTexts(tags) && isCount(spentCredits) && isLatency(latencyMs))) return false;
+    const tagged = arrayOf(tags);
+    const field = (text: string) => this.#field(text);
+    this.#verifications +=
+      `${dayOf(timeMs)}\t${field(id)}\t${field(requestId)}\t${timeMs}\t${this.#workspaceId}\t${field(keySpaceId)}\t` +
+      `${field(apiId)}\t${field(keyId)}\t${field(identityId)}\t${field(externalId)}\t${field(outcome)}\t` +
+      `${field(tagged)}\t${source}\t${field(appId)}\t${field(region)}\t${spentCredits}\t${latencyMs}\n`;
+    this.#events += 1;
 
     const minuteMs = timeMs - (timeMs % MINUTE_MS);
     if (minuteMs > (this.#lastUses.get(keyId) ?? 0)) this.#lastUses.set(keyId, minuteMs);
-    const sorted = tags.length < 2 ? tags : tags.toSorted(byBytes);
-    // No text has a U+0000, so what is joined by it is different when any of it is.
-    const dims = [keySpaceId, keyId, identityId, externalId, outcome, source, appId, ...sorted];
-    const place = `${minuteMs}\u0000${dims.join("\u0000")}`;
-    const group = this.#verified.get(place);
-    if (group === undefined) {
-      const texts = dims.slice(0, 7).map(recordField).join(",");
-      const tail = `${texts},${recordField(arrayOf(sorted))}`;
-      this.#verified.set(place, { head: minuteOf(minuteMs), tail, spent: spentCredits, count: 1 });
-    } else {
+    const sorted = tags.length < 2 ? tagged : arrayOf(tags.toSorted(byBytes));
+    const dims =
+      `${recordField(keySpaceId)},${recordField(keyId)},${recordField(identityId)},${recordField(externalId)},` +
+      `${recordField(outcome)},${source},${recordField(appId)},${recordField(sorted)}`;
+    const groups = groupsOf(this.#verified, minuteMs);
+    const group = groups.get(dims);
+    if (group === undefined) groups.set(dims, { spent: spentCredits, count: 1 });
+    else {
       group.spent = sum(group.spent, spentCredits);
       group.count += 1;
     }
@@ -100,54 +121,83 @@ class Plain {
   addRatelimit(given: Given, timeMs: number): boolean {
     const { type, id, requestId, namespaceId, identifier, passed, overrideId = "", latencyMs } = given;
     const { limit, remaining, resetMs, cost } = given;
-    if (!(type === "ratelimit" && isText(id, ID_MAX) && id !== "" && isText(requestId) && isText(namespaceId)))
-      return false;
-    if (!(isText(identifier) && isText(overrideId) && typeof passed === "boolean" && isLatency(latencyMs)))
-      return false;
+    if (!(type === "ratelimit" && this.#isText(id, ID_MAX) && id !== "" && this.#isText(requestId))) return false;
+    if (!(this.#isText(namespaceId) && this.#isText(identifier) && this.#isText(overrideId))) return false;
+    if (!(typeof passed === "boolean" && isLatency(latencyMs))) return false;
     if (!(isCount(limit) && isCount(remaining) && isCount(resetMs) && isCount(cost))) return false;
-    if (this.#ids.has(id)) return false;
-    this.#ids.add(id);
-    const of = `${copyField(namespaceId)}\t${copyField(identifier)}\t${passed}\t${latencyMs}\t${copyField(overrideId)}`;
-    const what = `${dayOf(timeMs)}\t${copyField(id)}\t${copyField(requestId)}\t${timeMs}\t${this.#workspaceId}\t${of}`;
-    this.#ratelimits += `${what}\t${limit}\t${remaining}\t${resetMs}\t${cost}\n`;
+    const field = (text: string) => this.#field(text);
+    this.#ratelimits +=
+      `${dayOf(timeMs)}\t${field(id)}\t${field(requestId)}\t${timeMs}\t${this.#workspaceId}\t${field(namespaceId)}\t` +
+      `${field(identifier)}\t${passed}\t${latencyMs}\t${field(overrideId)}\t${limit}\t${remaining}\t${resetMs}\t${cost}\n`;
+    this.#events += 1;
 
-    const minuteMs = timeMs - (timeMs % MINUTE_MS);
-    const place = `${minuteMs}\u0000${namespaceId}\u0000${identifier}`;
-    const before = this.#limited.get(place)?.sums ?? [0, 0, 0, 0];
-    this.#limited.set(place, {
-      head: minuteOf(minuteMs),
-      tail: `${recordField(namespaceId)},${recordField(identifier)}`,
-      sums: [
-        before[0] + (passed ? 1 : 0),
-        before[1] + 1,
-        passed ? sum(before[2], cost) : before[2],
-        sum(before[3], cost),
-      ],
-    });
+    const groups = groupsOf(this.#limited, timeMs - (timeMs % MINUTE_MS));
+    const dims = `${recordField(namespaceId)},${recordField(identifier)}`;
+    let group = groups.get(dims);
+    if (group === undefined) {
+      group = { passed: 0, total: 0, passedTokens: 0, totalTokens: 0 };
+      groups.set(dims, group);
+    }
+    group.total += 1;
+    group.totalTokens = sum(group.totalTokens, cost);
+    if (passed) {
+      group.passed += 1;
+      group.passedTokens = sum(group.passedTokens, cost);
+    }
     return true;
   }
 
   portion(): PlainPortion {
-    const verified = [...this.#verified.values()].map(
-      ({ head, tail, spent, count }) => `(${head},${spent},${count},${tail})`,
+    const verified = recordsOf(this.#verified, ({ spent, count }) => `${spent},${count}`);
+    const limited = recordsOf(
+      this.#limited,
+      ({ passed, total, passedTokens, totalTokens }) => `${passed},${total},${passedTokens},${totalTokens}`,
     );
-    const limited = [...this.#limited.values()].map(({ head, tail, sums }) => `(${head},${sums.join(",")},${tail})`);
     return {
-      events: this.#ids.size,
+      events: this.#events,
       verifications: this.#verifications,
       ratelimits: this.#ratelimits,
       groups: verified.length + limited.length,
-      verificationGroups: arrayOf(verified),
-      ratelimitGroups: arrayOf(limited),
+      verificationGroups: arrayOfRecords(verified),
+      ratelimitGroups: arrayOfRecords(limited),
       lastUses: this.#lastUses,
     };
   }
+
+  #isText(value: unknown, lengthMax = TEXT_MAX): value is string {
+    if (typeof value !== "string" || value.length > lengthMax) return false;
+    return !this.#hasEscapes || (!value.includes("\u0000") && value.isWellFormed());
+  }
+
+  #areTexts(value: unknown): value is string[] {
+    return Array.isArray(value) && value.every((each) => this.#isText(each));
+  }
+
+  #field(text: string): string {
+    return this.#hasEscapes ? copyField(text) : text;
+  }
+}
+
+function groupsOf<Sums>(byMinute: ByMinute<Sums>, minuteMs: number): Map<string, Sums> {
+  let groups = byMinute.get(minuteMs);
+  if (groups === undefined) {
+    groups = new Map();
+    byMinute.set(minuteMs, groups);
+  }
+  return groups;
+}
+
+function recordsOf<Sums>(byMinute: ByMinute<Sums>, written: (sums: Sums) => string): string[] {
+  const records: string[] = [];
+  for (const [minuteMs, groups] of byMinute) {
+    const minute = minuteOf(minuteMs);
+    for (const [dims, sums] of groups) records.push(`(${minute},${written(sums)},${dims})`);
+  }
+  return records;
 }
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isLatency = (value: unknown): value is number => typeof value === "number" && value >= 0;
-const isText = (value: unknown, lengthMax = TEXT_MAX): value is string =>
-  typeof value === "string" && value.length <= lengthMax && !value.includes("\u0000") && value.isWellFormed();
 
 const sum = (a: number, b: number): number => Math.min(Number.MAX_SAFE_INTEGER, a + b);
 
@@ -155,15 +205,16 @@ const sum = (a: number, b: number): number => Math.min(Number.MAX_SAFE_INTEGER, 
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 /** Quotes only what needs them: nearly no text does, and each level of quotes escapes those within. */
-const inQuotes = (text: string, needed: RegExp): string => {
-  if (text !== "" && !needed.test(text)) return text;
-  return /["\\]/.test(text) ? `"${text.replace(/["\\]/g, "\\$&")}"` : `"${text}"`;
-};
+const inQuotes = (text: string, needed: RegExp): string => (text !== "" && !needed.test(text) ? text : quoted(text));
 
-/** An array of texts, or of records. */
+const quoted = (text: string): string => (/["\\]/.test(text) ? `"${text.replace(/["\\]/g, "\\$&")}"` : `"${text}"`);
+
 const arrayOf = (texts: readonly string[]): string => `{${texts.map((text) => inQuotes(text, ELEMENT)).join(",")}}`;
 /** A word of these four letters is nothing, in any case of letters. */
 const ELEMENT = /[\s,{}"\\]|^null$/i;
+
+/** A record has commas, and so always quotes around it. */
+const arrayOfRecords = (records: readonly string[]): string => `{${records.map(quoted).join(",")}}`;
 
 const recordField = (text: string): string => inQuotes(text, /[\s,()"\\]/);
 
