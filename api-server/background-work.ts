@@ -57,7 +57,7 @@ export async function startBackgroundWork(parts: {
     parts.ingestTo &&
     (await startIngestion({
       store: parts.ingestTo,
-      source: edge.events,
+      sources: [edge.events],
       bytesMax: parts.eventsBytesMax,
       workspaceIds: () => workspaceIds,
       nowMs,

@@ -3,6 +3,7 @@ import type { Closeable } from "../edge/closeable.ts";
 import type { EventSource } from "../edge/events/contract.ts";
 import { type AnalyticsStore, AnalyticsUnavailable } from "./analytics/contract.ts";
 import { type LoopOptions, startLoop } from "./background.ts";
+import { IngestMetrics } from "./ingest/ingest-metrics.ts";
 import { Ingester } from "./ingest/ingester.ts";
 
 const INGEST_EVERY_MS = 200;
@@ -15,7 +16,7 @@ export interface Ingestion {
   readonly loops: readonly Closeable[];
   /** Stores what is left in the streams, at shutdown. */
   drain(): Promise<void>;
-  /** When a round last ended without a failure, by `performance.now()`. */
+  /** When each reader has ended a round without a failure, by `performance.now()`: the earliest of these. */
   lastRoundMs(): number;
 }
 
@@ -25,7 +26,8 @@ export interface Ingestion {
  */
 export async function startIngestion(parts: {
   store: Pick<AnalyticsStore, "ingest" | "portions" | "rollUp" | "maintain">;
-  source: EventSource;
+  /** The readers of the streams; each stores one portion at a time, beside the others. */
+  sources: readonly [EventSource, ...EventSource[]];
   /** Memory that all event streams together may use. */
   bytesMax: number;
   workspaceIds: () => readonly string[];
@@ -35,32 +37,39 @@ export async function startIngestion(parts: {
   metrics: Registry;
 }): Promise<Ingestion> {
   const { store, workspaceIds, nowMs, log, failures } = parts;
-  const ingester = new Ingester(parts);
+  const metrics = new IngestMetrics(parts.metrics);
+  const ingesters = parts.sources.map((source) => new Ingester({ ...parts, source, metrics }));
+  const [events] = parts.sources;
   await store.maintain(nowMs()).catch((error: unknown) => {
     // Events wait in their streams until the store comes back; the API does not need it.
     if (!(error instanceof AnalyticsUnavailable)) throw error;
     log.warn({ err: error }, "the store of usage events does not answer; events wait");
   });
-  let lastRoundMs = performance.now();
+  const lastRoundsMs = ingesters.map(() => performance.now());
   const loop = (name: string, everyMs: number, work: () => Promise<boolean>) =>
     startLoop({ name, everyMs, work, log, failures });
   return {
     loops: [
-      loop("ingest", INGEST_EVERY_MS, async () => {
-        const isMore = await ingester.round(workspaceIds());
-        lastRoundMs = performance.now();
-        return isMore;
-      }),
+      ...ingesters.map((ingester, n) =>
+        loop("ingest", INGEST_EVERY_MS, async () => {
+          const isMore = await ingester.round(workspaceIds());
+          lastRoundsMs[n] = performance.now();
+          return isMore;
+        }),
+      ),
       loop("events-budget", BUDGET_EVERY_MS, async () => {
-        await ingester.keepBudget(workspaceIds());
+        metrics.kept(await events.keepWithin(workspaceIds(), parts.bytesMax));
         return false;
       }),
       loop("roll-up", ROLL_UP_EVERY_MS, () => store.rollUp({ patient: true })),
       loop("analytics", MAINTAIN_EVERY_MS, () => store.maintain(nowMs())),
     ],
     drain: async () => {
-      while (await ingester.round(workspaceIds(), { all: true }));
+      const drained = ingesters.map(async (ingester) => {
+        while (await ingester.round(workspaceIds(), { all: true }));
+      });
+      await Promise.all(drained);
     },
-    lastRoundMs: () => lastRoundMs,
+    lastRoundMs: () => Math.min(...lastRoundsMs),
   };
 }

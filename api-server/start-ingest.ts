@@ -14,8 +14,8 @@ import { listWorkspaceIds } from "./store/workspaces.ts";
 const WORKSPACES_EVERY_MS = 1000;
 /** A process that has stored nothing for so long, because a store does not answer, is not ready. */
 const READY_MS_MAX = 30_000;
-/** Streams, a roll-up, partitions, and the list of workspaces; nothing waits for a connection. */
-const CONNECTIONS_MAX = 5;
+/** Two portions, a roll-up, partitions, and the list of workspaces, with one to spare: nothing waits for a connection. */
+const CONNECTIONS_MAX = 6;
 
 export interface IngestConfig {
   readonly databaseUrl: string;
@@ -80,7 +80,8 @@ export async function startIngest(config: IngestConfig): Promise<IngestProcess> 
     );
     const ingestion = await startIngestion({
       store,
-      source: edge.events,
+      // Rows of one portion are made while Postgres stores another. ClickHouse wants few large portions, one after the other.
+      sources: store.kind === "postgres" ? [edge.events, edge.anotherReader()] : [edge.events],
       bytesMax: config.eventsBytesMax,
       workspaceIds: () => workspaceIds,
       nowMs,

@@ -23,6 +23,8 @@ export interface Edge {
   readonly credits: CreditStore;
   readonly sink: LineSink;
   readonly events: EventSource;
+  /** Another reader of the same streams, with portions of its own, so that two can be stored at once. Closed with the edge. */
+  anotherReader(): EventSource;
   readonly pods: PodReports;
   /**
    * Loads the scripts of pods into a store that has lost them, because a pod's user may run scripts but not load them. Throws when the

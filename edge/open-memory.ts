@@ -29,6 +29,8 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     credits: new MemoryCreditStore(store),
     sink,
     events,
+    // Its portions are apart already.
+    anotherReader: () => events,
     pods: new MemoryPodReports(nowMs),
     loadScripts: async () => {},
     ping: async () => {},

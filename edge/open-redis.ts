@@ -58,11 +58,14 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   const heads = new KnownHeads();
   const feed = new RedisChangeFeed({ client, keys, url, clientName, heads });
   const sink = new BufferedSink({ send: (batch) => appendToRedis(ofEvents, keys, batch) });
-  const events = new RedisEventSource(ofEvents, {
-    keys,
-    consumer: `${clientName}-${randomUUID()}`,
-    isShared: ofEvents === client,
-  });
+  const readers: RedisEventSource[] = [];
+  const openReader = () => {
+    const consumer = `${clientName}-${randomUUID()}`;
+    const reader = new RedisEventSource(ofEvents, { keys, consumer, isShared: ofEvents === client });
+    readers.push(reader);
+    return reader;
+  };
+  const events = openReader();
   const clock = new DeadlineClock();
   // Measured before the first call is counted, and several times: a process that is busy with its start reads a reply late, so
   // that a single measurement is inexact. The best one is used.
@@ -87,6 +90,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
     credits: new RedisCreditStore(client, keys, clock),
     sink,
     events,
+    anotherReader: openReader,
     pods: new RedisPodReports(client, keys),
     loadScripts: async () => {
       await Promise.all([...new Set([client, ofEvents])].map((each) => loadPodScripts(each)));
@@ -101,7 +105,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
       return evictionPolicy === undefined ? {} : { evictionPolicy };
     },
     close: async () => {
-      const closing = [sink.close(), events.close(), feed.close(), ...opened.map((counters) => counters.close())];
+      const closing = [sink, feed, ...readers, ...opened].map((each) => each.close());
       await Promise.allSettled([within(CLOSE_WAIT_MS, Promise.allSettled(closing))]);
       for (const each of connections) each.disconnect();
     },

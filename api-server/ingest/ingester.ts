@@ -1,9 +1,8 @@
 import type { Logger } from "pino";
-import type { Registry } from "prom-client";
 import { type EventSource, EventsUnavailable, type StreamDepth, type TakenEvents } from "../../edge/events/contract.ts";
 import { type AnalyticsStore, AnalyticsUnavailable } from "../analytics/contract.ts";
 import { isAwayForAll } from "../store/failures.ts";
-import { IngestMetrics } from "./ingest-metrics.ts";
+import type { IngestMetrics } from "./ingest-metrics.ts";
 import { IngestTurns } from "./turns.ts";
 
 /*
@@ -15,12 +14,10 @@ import { IngestTurns } from "./turns.ts";
 export interface IngesterOptions {
   readonly store: Pick<AnalyticsStore, "ingest" | "portions">;
   readonly source: EventSource;
-  /** Memory that all event streams together may use. */
-  readonly bytesMax: number;
   /** Unix ms; decides which days are kept. */
   readonly nowMs: () => number;
   readonly log: Logger;
-  readonly metrics: Registry;
+  readonly metrics: IngestMetrics;
 }
 
 export class Ingester {
@@ -30,7 +27,7 @@ export class Ingester {
 
   constructor(options: IngesterOptions) {
     this.#options = options;
-    this.#metrics = new IngestMetrics(options.metrics);
+    this.#metrics = options.metrics;
   }
 
   /**
@@ -56,12 +53,6 @@ export class Ingester {
       if (asking.has(workspaceId)) isMore = (await this.#turn(workspaceId)) || isMore;
     }
     return isMore;
-  }
-
-  /** Shares out the memory for events again. Throws when their store is unreachable. */
-  async keepBudget(workspaceIds: readonly string[]): Promise<void> {
-    const { source, bytesMax } = this.#options;
-    this.#metrics.kept(await source.keepWithin(workspaceIds, bytesMax));
   }
 
   /** Whether the store wants what waits now, or rather more of it at once. */

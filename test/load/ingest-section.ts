@@ -29,7 +29,7 @@ export const ingest: Section = async (environment, { rounds, progress }) => {
   const workspaceId = "ws_bench";
   const open = (copies: boolean) =>
     new PostgresAnalytics({ db, nowMs: Date.now, log: pino({ level: "warn" }), metrics: new Registry(), copies });
-  // As an ingest process does, and as an api-server does.
+  // As an ingest process does, with two readers, and as an api-server does.
   const [store, beside] = [open(true), open(false)];
   try {
     await insertWorkspace(db, { id: workspaceId, name: "bench", createdAt: 1 });
@@ -43,14 +43,19 @@ export const ingest: Section = async (environment, { rounds, progress }) => {
       const portions = Array.from({ length: PORTIONS }, () =>
         eventLines({ workspaceId, apiId, keys: KEYS }, PORTION).join("\n"),
       );
-      const storeBy = async (by: PostgresAnalytics) => {
+      const storeBy = async (by: PostgresAnalytics, readers: number) => {
         await db.query("truncate verification_events, rollup_queue");
-        return timed(async () => {
-          for (const lines of portions) await by.ingest(new EventLines(workspaceId, lines), Date.now());
-        });
+        const left = portions.values();
+        return timed(() =>
+          Promise.all(
+            Array.from({ length: readers }, async () => {
+              for (const lines of left) await by.ingest(new EventLines(workspaceId, lines), Date.now());
+            }),
+          ),
+        );
       };
-      const byStatement = await storeBy(beside);
-      const stored = await storeBy(store);
+      const byStatement = await storeBy(beside, 1);
+      const stored = await storeBy(store, 2);
       const rolledUp = await timed(async () => {
         while (await store.rollUp());
       });

@@ -67,6 +67,26 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(edge.sink.dropped()).toBe(0);
   });
 
+  test("another reader takes other portions while one is being stored", async () => {
+    const workspaceId = aName("ws");
+    await edge.events.keepWithin([workspaceId], 64 * 1024 * 1024);
+    const added = Array.from({ length: 4_000 }, () => anEvent({ workspaceId }).id);
+    for (const id of added) edge.sink.add(anEvent({ workspaceId, id }));
+    await edge.sink.flush();
+    const another = edge.anotherReader();
+    const meanwhile: string[] = [];
+    const first: string[] = [];
+    await edge.events.take(workspaceId, async (events) => {
+      first.push(...[...events].map(({ id }) => id));
+      const failed = another.take(workspaceId, () => Promise.reject(new Error("no database")));
+      await expect(failed).rejects.toThrow("no database");
+      await another.take(workspaceId, async (others) => void meanwhile.push(...[...others].map(({ id }) => id)));
+    });
+    expect([first.length > 0, meanwhile.length > 0]).toEqual([true, true]);
+    const rest = (await takeAll(another, [workspaceId])).map(({ id }) => id);
+    expect([...first, ...meanwhile, ...rest].sort()).toEqual(added.sort());
+  });
+
   test("look() reports the depth and the age of each stream", async () => {
     const [full, empty] = [aName("ws"), aName("ws")];
     for (let i = 0; i < 10; i++) edge.sink.add(anEvent({ workspaceId: full }));
