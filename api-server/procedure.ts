@@ -38,6 +38,11 @@ export interface OpenCall<Body> {
   readonly body: Body;
   readonly origin: Origin;
   readonly deps: Deps;
+  /**
+   * Returns a signal that is aborted when the client has gone, or was answered that its request took too long: work for it is then given up.
+   * Made for those procedures alone that ask for it.
+   */
+  readonly untilGone: () => AbortSignal;
 }
 
 /** A call whose procedure declares `Needed`: the parameter of a helper that requires a permission. */

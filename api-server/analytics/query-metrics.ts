@@ -10,7 +10,7 @@ export class QueryMetrics {
     const registers = [registry];
     this.#queries = new Counter({
       name: "postern_analytics_queries_total",
-      help: "Queries of analytics.getVerifications and getRatelimits, by outcome: answered, or the kind of the error",
+      help: "Queries of analytics.getVerifications and getRatelimits, by outcome: answered, abandoned by its caller, or the kind of the error",
       labelNames: ["outcome"],
       registers,
     });
@@ -22,7 +22,8 @@ export class QueryMetrics {
     });
   }
 
-  ended(outcome: ErrorKind | "answered"): void {
+  /** `abandoned`: its caller has gone. */
+  ended(outcome: ErrorKind | "answered" | "abandoned"): void {
     this.#queries.inc({ outcome });
   }
 

@@ -11,6 +11,7 @@ import type { ErrorSender } from "./errors.ts";
 import { chargeQuota } from "./quota.ts";
 import { createBodyReader, tooLarge, UNJUDGED_BYTES_MAX } from "./read-body.ts";
 import type { Answer, Content, Served } from "./served.ts";
+import { untilGone } from "./until-gone.ts";
 
 /*
  * The steps before every handler, in the order of api-v2.md section 2; the first failure answers:
@@ -76,9 +77,14 @@ const originOf = (request: FastifyRequest): Origin => ({
 });
 
 function runWithoutRootKey(deps: Deps, { readContent, handle }: Served & { rootKey: "none" }): Run {
-  return ({ request }) => {
+  return ({ request, reply }) => {
     const { body } = readContent(request);
-    const call: OpenCall<unknown> = { body, origin: originOf(request), deps };
+    const call: OpenCall<unknown> = {
+      body,
+      origin: originOf(request),
+      deps,
+      untilGone: () => untilGone(request, reply),
+    };
     return handle(call as OpenCall<never>);
   };
 }
@@ -97,6 +103,7 @@ function runWithRootKey(
       management,
       origin: originOf(arrived.request),
       deps,
+      untilGone: () => untilGone(arrived.request, arrived.reply),
       require: grants.require,
       holds: grants.holds,
       holdsForSome: grants.holdsForSome,

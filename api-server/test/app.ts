@@ -10,6 +10,7 @@ import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
 import { Rarely } from "../../edge/rarely.ts";
 import { createTestDatabase } from "../../test/harness/postgres.ts";
+import type { AnalyticsStore } from "../analytics/contract.ts";
 import { openPostgresAnalytics } from "../analytics/postgres/open.ts";
 import { QueryMetrics } from "../analytics/query-metrics.ts";
 import { type AppOptions, buildApp } from "../app.ts";
@@ -46,6 +47,8 @@ export interface TestApp {
   readonly app: FastifyInstance;
   readonly deps: Deps;
   readonly edge: Edge;
+  /** The store of usage on Postgres, also where the API was given another one. */
+  readonly analytics: AnalyticsStore;
   /** The first workspace. */
   readonly workspace: Workspace;
   /** Everything that was logged, one JSON text per line. */
@@ -227,6 +230,7 @@ export async function buildTestApp(
     app,
     deps,
     edge,
+    analytics,
     workspace,
     logs,
     advance: (ms) => {

@@ -110,6 +110,8 @@ const settingsOf = ({ rowsMax, timeoutMs, memoryBytesMax, answerBytesMax }: Quer
   max_result_rows: String(rowsMax),
   max_result_bytes: String(answerBytesMax * RESULT_BYTES_PER_ANSWER_BYTE),
   result_overflow_mode: "throw",
+  // A query of a caller who has left ends: the server notices that its connection is closed.
+  cancel_http_readonly_queries_on_client_close: 1,
   max_query_size: String(TEXT_BYTES_MAX),
   // An error after the first rows would arrive as their continuation.
   wait_end_of_query: 1,

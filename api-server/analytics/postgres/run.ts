@@ -136,7 +136,7 @@ async function rolledBack(client: PoolClient): Promise<boolean> {
 }
 
 /** Encodes rows as they arrive, and ends early when there are too many or they are too large, or the signal says so. */
-function collect(
+async function collect(
   client: PoolClient,
   { text, values, columns }: StoreQuery,
   limits: QueryLimits,
@@ -145,6 +145,8 @@ function collect(
   const rows = new Rows(rowEncoder(columns, postgresEncoder), limits);
   const wireBytesMax = limits.answerBytesMax * WIRE_BYTES_PER_ANSWER_BYTE + WIRE_BYTES_SPARE;
   const bytesBefore = bytesRead(client);
+  // It may have been aborted while there was nothing to give up.
+  signal?.throwIfAborted();
   return new Promise((resolve, reject) => {
     const end = (settle: () => void) => {
       clearInterval(watch);

@@ -6,6 +6,7 @@ import {
   type QueryAnswer,
   type QueryLimits,
   QueryRefused,
+  type QueryRun,
   type QueryScope,
   type StoreQuery,
 } from "../../analytics/contract.ts";
@@ -28,11 +29,13 @@ export interface AskedQuery {
   readonly text: string;
   /** Looks up the key spaces or namespaces that the root key may read; undefined stands for all. */
   readonly within: () => Promise<readonly string[] | undefined>;
+  /** Aborted when the caller has gone. */
+  readonly signal: AbortSignal;
 }
 
 /**
  * Runs a caller's query. A query that its rules refuse does not count against the quota.
- * @throws PublicError of one of `QUERY_ERRORS`.
+ * @throws PublicError of one of `QUERY_ERRORS`, and the signal's reason when it is aborted.
  */
 export async function runQuery(deps: Deps, asked: AskedQuery): Promise<QueryAnswer> {
   try {
@@ -40,19 +43,21 @@ export async function runQuery(deps: Deps, asked: AskedQuery): Promise<QueryAnsw
     deps.queryMetrics.ended("answered");
     return answer;
   } catch (error) {
-    deps.queryMetrics.ended(error instanceof PublicError ? error.kind : "unexpected_error");
+    deps.queryMetrics.ended(
+      error instanceof PublicError ? error.kind : asked.signal.aborted ? "abandoned" : "unexpected_error",
+    );
     throw error;
   }
 }
 
-async function run(deps: Deps, { workspaceId, of, text, within }: AskedQuery): Promise<QueryAnswer> {
+async function run(deps: Deps, { workspaceId, of, text, within, signal }: AskedQuery): Promise<QueryAnswer> {
   const { retention, limits } = await settingsForReading(deps, workspaceId);
   const nowMs = deps.nowMs();
   const clock = { nowMs, visibleFrom: visibleFrom(retention, of, nowMs) };
   const query = translate(deps.analytics.kind, text, { of, rowsMax: limits.rowsMax, ...clock });
   const scope = { workspaceId, within: await within(), ...clock };
   await chargeQuery(deps, { workspaceId, limits });
-  return runCharged(deps, query, { scope, limits });
+  return runCharged(deps, query, { scope, limits, signal });
 }
 
 type Emit = (query: ResolvedQuery, options: { readonly nowMs: number; readonly rowsMax: number }) => StoreQuery;
@@ -74,11 +79,11 @@ function translate(kind: AnalyticsStore["kind"], text: string, reading: Reading)
   }
 }
 
-/** Runs it and charges the time that it took, also when the store has given it up. */
+/** Runs it and charges the time that it took, also when the store has given it up, or its caller has: leaving early is no way around the quota. */
 async function runCharged(
   deps: Deps,
   query: StoreQuery,
-  run: { readonly scope: QueryScope; readonly limits: QueryLimits },
+  run: QueryRun & { readonly signal: AbortSignal },
 ): Promise<QueryAnswer> {
   const { workspaceId } = run.scope;
   const startedMs = performance.now();
@@ -88,12 +93,12 @@ async function runCharged(
     await chargeRunTime(deps, { workspaceId, tookMs: answer.tookMs });
     return answer;
   } catch (error) {
-    if (!(error instanceof QueryRefused)) throw error;
-    if (error.reason !== "unavailable") {
+    const isRefused = error instanceof QueryRefused;
+    if (isRefused ? error.reason !== "unavailable" : run.signal.aborted) {
       const tookMs = performance.now() - startedMs;
       deps.queryMetrics.ran(tookMs);
       await chargeRunTime(deps, { workspaceId, tookMs });
     }
-    throw refusedByStore(error);
+    throw isRefused ? refusedByStore(error) : error;
   }
 }

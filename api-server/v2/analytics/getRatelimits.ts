@@ -30,6 +30,7 @@ async function handle(call: Call<QueryBody, typeof needed>): Promise<DataJson> {
     of: "ratelimits",
     text: body.query,
     within: () => namespacesOf(deps.db, { workspaceId, ids }),
+    signal: call.untilGone(),
   });
   return new DataJson(answer.rowsJson);
 }

@@ -30,6 +30,7 @@ async function handle(call: Call<QueryBody, typeof needed>): Promise<DataJson> {
     of: "verifications",
     text: body.query,
     within: () => keySpacesOf(deps.db, { workspaceId, ids }),
+    signal: call.untilGone(),
   });
   return new DataJson(answer.rowsJson);
 }

@@ -2,16 +2,18 @@
 
 Arguments: the folder of its data, the port (0 for any), the user's password. The engine is the Python package chdb-core, which is the
 server's code without its network side. Each request gets a connection of its own, as each has settings and a database of its own;
-requests run side by side. What the server does and this does not: streams (an answer is complete before its first byte), compression,
-users (there is one, `default`), and cancelling a query whose client has gone.
+requests run side by side. What the server does and this does not: streams (an answer is complete before its first byte), compression, and
+users (there is one, `default`).
 """
 
 import base64
+import contextlib
 import email.parser
 import email.policy
 import json
 import os
 import re
+import socket
 import sys
 import threading
 import time
@@ -73,6 +75,39 @@ def run(sql, parameters):
         connection.close()
 
 
+@contextlib.contextmanager
+def cancelled_when_gone(client, parameters):
+    """Cancels what reads for a client that closes its connection, when its request asks for that."""
+    if parameters.get("cancel_http_readonly_queries_on_client_close") != "1" or parameters.get("readonly", "0") == "0":
+        yield
+        return
+    # The engine gives each query an id of its own; this is what it can be found by.
+    mark = parameters.setdefault("log_comment", str(uuid.uuid4()))
+    ended = threading.Event()
+
+    def watch():
+        while not ended.wait(0.1):
+            if has_gone(client):
+                connection = _chdb.connect(FOLDER)
+                connection.query(f"kill query where Settings['log_comment'] = {quoted(mark)} async", "TSV")
+                connection.close()
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def has_gone(client):
+    try:
+        return client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -101,7 +136,8 @@ class Handler(BaseHTTPRequestHandler):
                 body = b""
             # The query is what the URL says followed by the body, so that an insert's data follow its text.
             sql = "\n".join(part for part in (parameters.get("query", ""), body.decode()) if part != "")
-            data, summary = run(sql, parameters)
+            with cancelled_when_gone(self.connection, parameters):
+                data, summary = run(sql, parameters)
         except Refused as error:
             code = {"X-ClickHouse-Exception-Code": str(error.code), "X-ClickHouse-Query-Id": query_id}
             self.reply(STATUS.get(error.code, 500), f"{error}\n".encode(), code)
