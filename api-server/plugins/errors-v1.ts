@@ -54,8 +54,9 @@ const BY_KIND: Partial<Record<ErrorKind, Failure>> = {
   protected_resource: { status: 412, code: "DELETE_PROTECTED" },
   // v1 knows no difference between what was deleted and what never was.
   ratelimit_namespace_gone: { status: 404, code: "NOT_FOUND" },
-  // v1 has no status of its own for them.
-  query_execution_timeout: { status: 500, code: "INTERNAL_SERVER_ERROR" },
+  // The caller can ask for less.
+  query_execution_timeout: { status: 400, code: "BAD_REQUEST" },
+  // v1 has no status for an outage. Its client tries a 500 again.
   analytics_connection_failed: { status: 500, code: "INTERNAL_SERVER_ERROR" },
 };
 

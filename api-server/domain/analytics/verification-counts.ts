@@ -50,6 +50,12 @@ export async function countDays(
   );
 }
 
+/** The same words for both stores, with what the caller can do. */
+const tooSlow = (cause: QueryRefused): QueryRefused =>
+  new QueryRefused("timeout", "Counting took longer than its time limit. Ask for less time, or for larger units.", {
+    cause,
+  });
+
 async function asked<T>(
   deps: Deps,
   workspaceId: string,
@@ -63,7 +69,7 @@ async function asked<T>(
       visibleFromMs: visibleFrom(retention, "verifications", nowMs).hour,
     });
   } catch (error) {
-    if (error instanceof QueryRefused) throw refusedByStore(error);
+    if (error instanceof QueryRefused) throw refusedByStore(error.reason === "timeout" ? tooSlow(error) : error);
     throw error;
   }
 }

@@ -1,5 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Registry } from "prom-client";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { VerificationEvent } from "../../../edge/events/contract.ts";
+import { ClickhouseAnalytics } from "../../analytics/clickhouse/store.ts";
+import { type AnalyticsStore, QueryRefused } from "../../analytics/contract.ts";
+import { PostgresAnalytics } from "../../analytics/postgres/store.ts";
+import { createPool } from "../../store/pool.ts";
 import { buildTestApp, type Reply, type TestApp } from "../../test/app.ts";
 
 /*
@@ -22,6 +27,8 @@ const ZEROS = {
 };
 
 let t: TestApp;
+/** A store that is asked instead. */
+let other: Pick<AnalyticsStore, "countVerifications"> | undefined;
 /** The start of an hour, 5 h ago. */
 let hourMs: number;
 let api: { readonly apiId: string; readonly keySpaceId: string };
@@ -29,7 +36,15 @@ let keys: readonly string[];
 let identities: readonly { readonly id: string; readonly externalId: string }[];
 
 beforeAll(async () => {
-  t = await buildTestApp();
+  t = await buildTestApp({
+    deps: ({ analytics }) => ({
+      analytics: {
+        kind: analytics.kind,
+        query: (query, run) => analytics.query(query, run),
+        countVerifications: (question) => (other ?? analytics).countVerifications(question),
+      },
+    }),
+  });
   hourMs = Math.floor(t.deps.nowMs() / HOUR_MS - 5) * HOUR_MS;
   api = await anApi();
   const made = [await aKey({ externalId: "user_b" }), await aKey({ externalId: "User.a" }), await aKey({})];
@@ -304,6 +319,50 @@ describe("keys.getVerifications", () => {
     expect([refused.status, refused.body.error.code]).toEqual([403, "INSUFFICIENT_PERMISSIONS"]);
     await t.data("keys.deleteKey", { keyId: other.keyId });
     expect((await t.call(path, { ownerId: identities[0]?.externalId }, { rootKey })).status).toBe(200);
+  });
+});
+
+describe("when the store does not answer", () => {
+  const answers = async () => {
+    const [keyId] = keys;
+    const replies = [
+      await t.call("v1/analytics.getVerifications", { apiId: api.apiId, groupBy: "key" }),
+      await t.call("v1/keys.getVerifications", { keyId }),
+    ];
+    return replies.map(({ status, body }) => [status, body.error.code, body.error.message]);
+  };
+  afterEach(() => {
+    other = undefined;
+  });
+
+  test.each(["Postgres", "ClickHouse"])(
+    "%s is away: 500, which clients try again, and its address stays unknown",
+    async (name) => {
+      const { log } = t.deps;
+      const db = createPool("postgres://user:secret@127.0.0.1:1/db");
+      const store =
+        name === "Postgres"
+          ? new PostgresAnalytics({ db, nowMs: t.deps.nowMs, log, metrics: new Registry() })
+          : new ClickhouseAnalytics({
+              url: "http://user:secret@127.0.0.1:1/db",
+              db: t.deps.db,
+              cluster: undefined,
+              log,
+            });
+      onTestFinished(async () => {
+        await store.close();
+        await db.end();
+      });
+      other = store;
+      const said = [500, "INTERNAL_SERVER_ERROR", "The store of usage analytics does not answer."];
+      expect(await answers()).toEqual([said, said]);
+    },
+  );
+
+  test("a question that takes too long is 400, and says what to do", async () => {
+    other = { countVerifications: () => Promise.reject(new QueryRefused("timeout", "internal words")) };
+    const said = [400, "BAD_REQUEST", expect.stringMatching(/^Counting took longer than .* Ask for less time/)];
+    expect(await answers()).toEqual([said, said]);
   });
 });
 
