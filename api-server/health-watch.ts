@@ -5,6 +5,7 @@ import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import { within } from "../edge/redis/script.ts";
+import type { AnalyticsStore } from "./analytics/contract.ts";
 import { DEGRADATIONS, type DegradationReason, type Health, judgeHealth, type Observation, REASONS } from "./health.ts";
 import { createPool } from "./store/pool.ts";
 
@@ -29,10 +30,11 @@ export async function watchHealth(parts: {
   databaseUrl: string;
   edge: Edge;
   projection: Pick<Projection, "feedStaleness" | "stalenessMs">;
+  analytics: Pick<AnalyticsStore, "trouble">;
   log: Logger;
   metrics: Registry;
 }): Promise<HealthWatch> {
-  const { edge, projection, log, metrics } = parts;
+  const { edge, projection, analytics, log, metrics } = parts;
   // A separate connection: when traffic uses all others, Postgres is busy, not unreachable.
   const db = createPool(parts.databaseUrl, {
     connectionsMax: 1,
@@ -50,7 +52,7 @@ export async function watchHealth(parts: {
   let droppedAt = Number.NEGATIVE_INFINITY;
 
   async function look(): Promise<Observation> {
-    const [postgresAnswers, storeAnswers] = await Promise.all([
+    const [postgresAnswers, storeAnswers, clickhouse] = await Promise.all([
       answers(async () => {
         const client = await db.connect();
         try {
@@ -63,6 +65,7 @@ export async function watchHealth(parts: {
         }
       }),
       answers(() => edge.ping()),
+      analytics.trouble?.(),
     ]);
     if (storeAnswers && (!storeAnswered || looks % EVICTION_EVERY_LOOKS === 0)) {
       // If this fails, the next check finds the store unreachable.
@@ -84,6 +87,7 @@ export async function watchHealth(parts: {
       feedStalenessMs: projection.feedStaleness().ms,
       stalenessMs: projection.stalenessMs(),
       eventsDroppedLately: nowMs - droppedAt < DROPPED_LATELY_MS,
+      clickhouse,
     };
   }
 

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { STORE_TROUBLES } from "./analytics/contract.ts";
 import { judgeHealth, type Observation } from "./health.ts";
 
 const observed = (changes: Partial<Observation> = {}): Observation => ({
@@ -8,6 +9,7 @@ const observed = (changes: Partial<Observation> = {}): Observation => ({
   feedStalenessMs: 800,
   stalenessMs: 900,
   eventsDroppedLately: false,
+  clickhouse: undefined,
   ...changes,
 });
 const NEVER = Number.POSITIVE_INFINITY;
@@ -17,6 +19,12 @@ test.each<{ name: string; seen: Partial<Observation>; ready: boolean; degradatio
   { name: "the store is unreachable", seen: { storeAnswers: false }, ready: true, degradations: ["store-away"] },
   { name: "the store evicts", seen: { storeEvicts: true }, ready: true, degradations: ["store-evicts"] },
   { name: "events were dropped", seen: { eventsDroppedLately: true }, ready: true, degradations: ["events-dropped"] },
+  ...STORE_TROUBLES.map((trouble) => ({
+    name: `ClickHouse is ${trouble}, which serving keys does not need`,
+    seen: { clickhouse: trouble },
+    ready: true,
+    degradations: [`clickhouse-${trouble}`],
+  })),
   {
     name: "no changes arrive, and Postgres answers",
     seen: { feedStalenessMs: NEVER, stalenessMs: NEVER, storeAnswers: false },

@@ -1,3 +1,5 @@
+import type { StoreTrouble } from "./analytics/contract.ts";
+
 /*
  * The health that an api-server reports, for routing and for alerts.
  *
@@ -17,6 +19,14 @@ export const DEGRADATIONS = {
     "Redis does not answer: limits are counted in this process, limited credits are 500, pods hear of no changes",
   "store-evicts": "Redis may evict keys: set its maxmemory-policy to noeviction, or counters and records are lost",
   "propagation-late": "changes take longer than 30 s to reach the pods",
+  "clickhouse-away": "ClickHouse does not answer: usage events wait in Redis, queries of usage are 503",
+  "clickhouse-refuses":
+    "ClickHouse does not let this server in, or lacks a right or a table: usage events wait in Redis, or queries are 503",
+  "clickhouse-full": "ClickHouse has no room on its disk: usage events wait in Redis",
+  "clickhouse-read-only": "ClickHouse takes no writes: usage events wait in Redis",
+  "clickhouse-overloaded":
+    "ClickHouse refuses work, because of too many parts or queries, or too little memory: usage events wait in Redis",
+  "clickhouse-slow": "ClickHouse takes very long to store usage events: they wait in Redis",
   "events-dropped": "usage events were dropped in the last minute: statistics miss them",
 } as const;
 
@@ -35,6 +45,8 @@ export interface Observation {
   /** Staleness of the stalest workspace, ms. */
   readonly stalenessMs: number;
   readonly eventsDroppedLately: boolean;
+  /** Of the store of usage, where that is ClickHouse. */
+  readonly clickhouse: StoreTrouble | undefined;
 }
 
 export interface Health {
@@ -56,6 +68,12 @@ export function judgeHealth(seen: Observation): Health {
     "store-away": !seen.storeAnswers,
     "store-evicts": seen.storeEvicts,
     "propagation-late": seen.stalenessMs > PROPAGATION_BOUND_MS,
+    "clickhouse-away": seen.clickhouse === "away",
+    "clickhouse-refuses": seen.clickhouse === "refuses",
+    "clickhouse-full": seen.clickhouse === "full",
+    "clickhouse-read-only": seen.clickhouse === "read-only",
+    "clickhouse-overloaded": seen.clickhouse === "overloaded",
+    "clickhouse-slow": seen.clickhouse === "slow",
     "events-dropped": seen.eventsDroppedLately,
   };
   return {

@@ -12,6 +12,8 @@ import { createPool } from "./store/pool.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
+/** For the metric of what is wrong with the store of usage. */
+const LOOK_EVERY_MS = 1000;
 /** A process that has stored nothing for so long, because a store does not answer, is not ready. */
 const READY_MS_MAX = 30_000;
 /** Two portions, a roll-up, partitions, and the list of workspaces, with one to spare: nothing waits for a connection. */
@@ -90,6 +92,20 @@ export async function startIngest(config: IngestConfig): Promise<IngestProcess> 
       metrics,
     });
     open.push(...ingestion.loops);
+    if (store.trouble !== undefined) {
+      open.push(
+        startLoop({
+          name: "usage-store",
+          everyMs: LOOK_EVERY_MS,
+          log,
+          failures,
+          work: async () => {
+            await store.trouble?.();
+            return false;
+          },
+        }),
+      );
+    }
     const isReady = () => performance.now() - ingestion.lastRoundMs() < READY_MS_MAX;
     const admin = await startAdmin({ ...config.admin, metrics, isReady });
     return {

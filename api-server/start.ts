@@ -175,7 +175,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
     propagationDelayed: (workspaceId) => projection.stalenessMs(workspaceId) > PROPAGATION_BOUND_MS,
   };
 
-  const health = await watchHealth({ databaseUrl: config.databaseUrl, edge, projection, log, metrics });
+  const health = await watchHealth({ databaseUrl: config.databaseUrl, edge, projection, analytics, log, metrics });
   running.loops.push(health);
   const app = await buildApp(deps, {
     health: health.current,

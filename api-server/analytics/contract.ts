@@ -97,6 +97,15 @@ export class AnalyticsUnavailable extends Error {
   override name = "AnalyticsUnavailable";
 }
 
+/**
+ * What keeps a store from being used although everything else works, the worst first:
+ * `away`: it does not answer. `refuses`: it does not let us in, or lacks what an administrator has to give. `full`: its disk is.
+ * `read-only`: it takes no writes. `overloaded`: it refuses work, for example because of too many parts, or for want of memory. `slow`: it
+ * takes so long that events wait.
+ */
+export const STORE_TROUBLES = ["away", "refuses", "full", "read-only", "overloaded", "slow"] as const;
+export type StoreTrouble = (typeof STORE_TROUBLES)[number];
+
 export interface AnalyticsStore extends Closeable {
   readonly kind: "postgres" | "clickhouse";
   /** A store that wants few large portions rather than many small ones: what is worth a portion by its size, or by its age. */
@@ -117,6 +126,11 @@ export interface AnalyticsStore extends Closeable {
   query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer>;
   /** Rows in the order of the question, at most `rowsMax` of them. @throws QueryRefused, for no other reason than `timeout` and `unavailable`. */
   countVerifications(question: CountQuestion): Promise<readonly UsageCount[]>;
+  /**
+   * Asks the store whether it can be used, and returns the worst of that and of what its last answers were. Never throws, and waits two
+   * seconds at most. Left out where another watch sees it: that of Postgres.
+   */
+  trouble?(): Promise<StoreTrouble | undefined>;
 }
 
 export interface QueryRun {

@@ -17,5 +17,6 @@ export function openAnalytics(
   options: PostgresAnalyticsOptions & { readonly databaseUrl: string },
 ): AnalyticsStore {
   if (url === undefined) return openPostgresAnalytics(options);
-  return new ClickhouseAnalytics({ url, cluster, db: options.db, log: options.log });
+  const { db, log, metrics } = options;
+  return new ClickhouseAnalytics({ url, cluster, db, log, metrics });
 }

@@ -44,7 +44,8 @@ beforeAll(async () => {
   client = openClient(stored.url);
   await migrateClickhouse(client, db, { cluster: undefined });
   await load(stored.url, events);
-  reader = new ClickhouseReader({ client, log: pino({ level: "silent" }) });
+  const watch = { failed: () => undefined, succeeded: () => undefined };
+  reader = new ClickhouseReader({ client, watch, log: pino({ level: "silent" }) });
 }, 180_000);
 
 afterAll(async () => {

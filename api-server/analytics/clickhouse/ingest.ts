@@ -9,6 +9,7 @@ import { retentionOf } from "../retention-of.ts";
 import { answered, type ClickHouseClient } from "./client.ts";
 import { keptDays, type RowsOf, ratelimitRow, sortPortion, verificationRow } from "./rows.ts";
 import { ARRIVING } from "./schema.ts";
+import type { ClickhouseWatch } from "./watch.ts";
 
 /*
  * Stores a portion of one workspace's events, each exactly once:
@@ -26,9 +27,16 @@ const IDLE_MS_MAX = 60_000;
 const INSERT_SECONDS_MAX = 30;
 const MINUTE_MS = 60_000;
 
+export interface IngestParts {
+  readonly client: ClickHouseClient;
+  readonly watch: ClickhouseWatch;
+  readonly db: Pool;
+  readonly idleMsMax?: number | undefined;
+}
+
 /** Throws `AnalyticsUnavailable`, and the error of either store when it refuses something for this workspace alone. */
 export async function ingestPortion(
-  { client, db, idleMsMax = IDLE_MS_MAX }: { client: ClickHouseClient; db: Pool; idleMsMax?: number | undefined },
+  { client, watch, db, idleMsMax = IDLE_MS_MAX }: IngestParts,
   portion: TakenEvents,
   nowMs: number,
 ): Promise<Ingested> {
@@ -40,20 +48,23 @@ export async function ingestPortion(
   const ofRatelimits: RowsOf = { portionId, keptDays: keptDays(retention, "ratelimits") };
   const stored = await inUnmarkedTransaction(db, async (tx) => {
     await lockIngestion(tx, { workspaceId, lockMsMax: LOCK_MS_MAX, idleMsMax });
-    const fresh =
-      (await countNew(client, "verification", verifications)) + (await countNew(client, "ratelimit", ratelimits));
-    await insert(
-      client,
-      "verification",
-      portionId,
-      verifications.map((event) => verificationRow(event, ofVerifications)),
-    );
-    await insert(
-      client,
-      "ratelimit",
-      portionId,
-      ratelimits.map((event) => ratelimitRow(event, ofRatelimits)),
-    );
+    const fresh = await watch.insert(verifications.length + ratelimits.length, async () => {
+      const unknown =
+        (await countNew(client, "verification", verifications)) + (await countNew(client, "ratelimit", ratelimits));
+      await insert(
+        client,
+        "verification",
+        portionId,
+        verifications.map((event) => verificationRow(event, ofVerifications)),
+      );
+      await insert(
+        client,
+        "ratelimit",
+        portionId,
+        ratelimits.map((event) => ratelimitRow(event, ofRatelimits)),
+      );
+      return unknown;
+    });
     if (verifications.length > 0) await raiseLastUsed(tx, lastUses(verifications));
     return fresh;
   });

@@ -1,5 +1,5 @@
 import { QueryRefused } from "../contract.ts";
-import { errorType, isAway } from "./client.ts";
+import { errorType, isAway } from "./trouble.ts";
 
 type Refusal = readonly [reason: QueryRefused["reason"], detail: string];
 

@@ -12,6 +12,7 @@ import { rowEncoder } from "../row-json.ts";
 import type { ClickHouseClient } from "./client.ts";
 import { refusalOf } from "./refusals.ts";
 import { clickhouseEncoder, textOf } from "./value-json.ts";
+import type { ClickhouseWatch } from "./watch.ts";
 
 const QUERIES_MAX = 8;
 /** So that one workspace's slow queries leave room for the others. */
@@ -24,6 +25,7 @@ const RESULT_BYTES_PER_ANSWER_BYTE = 8;
 
 export interface ReaderOptions {
   readonly client: ClickHouseClient;
+  readonly watch: Pick<ClickhouseWatch, "failed" | "succeeded">;
   /** Only of what concerns an operator: the query's own mistakes are for its caller. */
   readonly log: { warn(about: object, message: string): void };
 }
@@ -42,12 +44,17 @@ export class ClickhouseReader {
     return this.#places.run(run.scope.workspaceId, run.signal, async () => {
       const startMs = performance.now();
       try {
-        return { ...(await this.#read(query, run)), tookMs: performance.now() - startMs };
+        const answer = await this.#read(query, run);
+        this.#options.watch.succeeded("query");
+        return { ...answer, tookMs: performance.now() - startMs };
       } catch (error) {
         run.signal?.throwIfAborted();
         if (error instanceof QueryRefused) throw error;
         const { refused, isFault } = refusalOf(error);
-        if (isFault) this.#options.log.warn({ err: error }, "a query of analytics could not be run");
+        if (isFault) {
+          this.#options.watch.failed("query", error);
+          this.#options.log.warn({ err: error }, "a query of analytics could not be run");
+        }
         throw refused;
       }
     });

@@ -1,4 +1,6 @@
+import { ClickHouseError } from "@clickhouse/client";
 import type { Pool } from "pg";
+import { Registry } from "prom-client";
 import type { TakenEvents } from "../../../edge/events/contract.ts";
 import {
   type AnalyticsStore,
@@ -7,15 +9,18 @@ import {
   type QueryAnswer,
   type QueryRun,
   type StoreQuery,
+  type StoreTrouble,
 } from "../contract.ts";
 import type { CountQuestion, UsageCount } from "../counts.ts";
-import { answered, type ClickHouseClient, openClient } from "./client.ts";
+import { type ClickHouseClient, openClient } from "./client.ts";
 import { countVerifications } from "./count-verifications.ts";
 import { ingestPortion } from "./ingest.ts";
 import { migrateClickhouse } from "./migrate.ts";
 import { refusalOf } from "./refusals.ts";
 import { ClickhouseReader } from "./run.ts";
 import type { Layout } from "./schema.ts";
+import { errorType } from "./trouble.ts";
+import { ClickhouseWatch } from "./watch.ts";
 
 /** Tables are there after the first start of all; then this is over at once. */
 const READABLE_MS_MAX = 5_000;
@@ -27,6 +32,8 @@ export interface ClickhouseAnalyticsOptions extends Layout {
   readonly db: Pool;
   /** Of what concerns an operator; nothing is logged when left out. */
   readonly log?: { warn(about: object, message: string): void };
+  /** A registry of its own when left out. */
+  readonly metrics?: Registry;
   /** When a process that has the lock of a workspace counts as standing still; a minute when left out. */
   readonly idleMsMax?: number;
   /** How long to wait for an answer; a minute when left out. */
@@ -40,6 +47,8 @@ export class ClickhouseAnalytics implements AnalyticsStore {
   readonly portions = { bytesEnough: 2 * 1024 * 1024, ageMsEnough: 2_000 };
   readonly #options: ClickhouseAnalyticsOptions;
   readonly #client: ClickHouseClient;
+  readonly #watching: ClickHouseClient;
+  readonly #watch: ClickhouseWatch;
   readonly #reader: ClickhouseReader;
   #ready: Promise<void> | undefined;
 
@@ -48,13 +57,21 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     this.#options = options;
     this.#client = openClient(options.url, options);
     const log = options.log ?? { warn: () => undefined };
-    this.#reader = new ClickhouseReader({ client: this.#client, log });
+    this.#watching = openClient(options.url, { connectionsMax: 1 });
+    this.#watch = new ClickhouseWatch({ client: this.#watching, metrics: options.metrics ?? new Registry() });
+    this.#reader = new ClickhouseReader({ client: this.#client, watch: this.#watch, log });
   }
 
   async ingest(portion: TakenEvents, nowMs: number): Promise<Ingested> {
     await this.#migrated();
     const { db, idleMsMax } = this.#options;
-    return await ingestPortion({ client: this.#client, db, idleMsMax }, portion, nowMs);
+    try {
+      return await ingestPortion({ client: this.#client, watch: this.#watch, db, idleMsMax }, portion, nowMs);
+    } catch (error) {
+      // The database was replaced by an empty one.
+      if (error instanceof AnalyticsUnavailable && errorType(error.cause) === "UNKNOWN_TABLE") this.#ready = undefined;
+      throw error;
+    }
   }
 
   async rollUp(): Promise<boolean> {
@@ -76,14 +93,12 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     return await countVerifications(this.#client, question);
   }
 
-  /** Whether it answers, with the tables in place. */
-  async ping(): Promise<void> {
-    await this.#migrated();
-    await answered(this.#client.command({ query: "select 1" }));
+  trouble(): Promise<StoreTrouble | undefined> {
+    return this.#watch.look();
   }
 
   async close(): Promise<void> {
-    await this.#client.close();
+    await Promise.all([this.#client.close(), this.#watching.close()]);
   }
 
   /** Waits for the tables, for a short time: a caller waits. Throws QueryRefused. */
@@ -103,10 +118,17 @@ export class ClickhouseAnalytics implements AnalyticsStore {
 
   /** Once per process. What failed is tried again at the next call, so that a server that was away is used when it comes back. */
   #migrated(): Promise<void> {
-    this.#ready ??= migrateClickhouse(this.#client, this.#options.db, this.#options).catch((error: unknown) => {
-      this.#ready = undefined;
-      throw error;
-    });
+    this.#ready ??= migrateClickhouse(this.#client, this.#options.db, this.#options).then(
+      () => this.#watch.succeeded("schema"),
+      (error: unknown) => {
+        this.#ready = undefined;
+        // Else it is Postgres that failed.
+        if (error instanceof AnalyticsUnavailable || error instanceof ClickHouseError) {
+          this.#watch.failed("schema", error);
+        }
+        throw error;
+      },
+    );
     return this.#ready;
   }
 }

@@ -63,8 +63,27 @@ test("what was verified is found by a query within seconds", async () => {
 });
 
 test("without ClickHouse an api-server starts and verifies keys, and a query is 503", async () => {
-  const { call } = await startWith("http://default:x@127.0.0.1:1/db");
+  const { api, call } = await startWith("http://default:x@127.0.0.1:1/db");
   await verifyThrice(call);
   const query = "SELECT count() FROM key_verifications_v1";
   expect((await call("analytics.getVerifications", { query })).status).toBe(503);
+  expect(await degradations(api)).toContain("clickhouse-away");
 });
+
+test("with a wrong password an api-server starts and is ready, and says that ClickHouse refuses", async () => {
+  const clickhouse = await createTestClickhouse();
+  const url = new URL(clickhouse.url);
+  url.password = "wrong";
+  const { api, call } = await startWith(url.href);
+  onTestFinished(() => clickhouse.drop());
+  expect(await degradations(api)).toContain("clickhouse-refuses");
+  const query = "SELECT count() FROM key_verifications_v1";
+  expect((await call("analytics.getVerifications", { query })).status).toBe(503);
+});
+
+async function degradations(api: ApiServer): Promise<string[]> {
+  const reply = await fetch(`${api.url}/readyz?verbose`);
+  expect(reply.status).toBe(200);
+  const { degradations } = (await reply.json()) as { degradations: { reason: string }[] };
+  return degradations.map(({ reason }) => reason);
+}

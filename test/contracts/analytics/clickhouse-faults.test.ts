@@ -200,6 +200,23 @@ test("a server that was away is used when it comes back, with what was stored be
   expect(await clickhouseCounts(ownClient, table, workspaceId)).toEqual(plainCounts([...first, ...second])[table]);
 });
 
+test("a database that was replaced by an empty one while the process ran gets its tables, and the events that failed", async () => {
+  const own = await createTestClickhouse();
+  const lasting = new ClickhouseAnalytics({ url: own.url, db, cluster: undefined });
+  onTestFinished(async () => {
+    await lasting.close();
+    await own.drop();
+  });
+  const workspaceId = aName("ws");
+  const [first, second] = [someEvents(workspaceId), someEvents(workspaceId)];
+  expect(await lasting.ingest(portionOf(workspaceId, first), NOW_MS)).toMatchObject({ stored: 50 });
+  const name = new URL(own.url).pathname.slice(1);
+  await client.command({ query: `drop database ${name} sync` });
+  await client.command({ query: `create database ${name}` });
+  await expect(lasting.ingest(portionOf(workspaceId, second), NOW_MS)).rejects.toThrow(AnalyticsUnavailable);
+  expect(await lasting.ingest(portionOf(workspaceId, second), NOW_MS)).toMatchObject({ stored: 50 });
+});
+
 test("what is beyond its workspace's retention is dropped, raw rows and buckets by their own", async () => {
   const [plain, longer] = [await aWorkspace(), await aWorkspace()];
   await keepVerifications(longer, 400);
