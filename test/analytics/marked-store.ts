@@ -69,7 +69,11 @@ export async function openMarkedStore({
   return {
     async ask(text, as = "ours") {
       try {
-        const query = emitForPostgres(resolveQuery(checkMarked(text)), { nowMs: NOW_MS, rowsMax: LIMITS.rowsMax });
+        const query = emitForPostgres(resolveQuery(checkMarked(text)), {
+          nowMs: NOW_MS,
+          rowsMax: LIMITS.rowsMax,
+          workspaceId: `ws_${as}`,
+        });
         const scope = { workspaceId: `ws_${as}`, within: [`ks_${as}`], nowMs: NOW_MS, visibleFrom: VISIBLE_FROM };
         return { rows: (await reader.query(query, { scope, limits: LIMITS })).rowsJson };
       } catch (error) {

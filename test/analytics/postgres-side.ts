@@ -83,7 +83,11 @@ export function openPostgresSide(databaseUrl: string): Side {
     ask: async ({ query, of = "verifications" }) => {
       const emitted = asRefused(query, () => {
         const checked = readQuery(query, { of, nowMs: NOW_MS, visibleFrom: SCOPE.visibleFrom });
-        return emitForPostgres(resolveQuery(checked), { nowMs: NOW_MS, rowsMax: LIMITS.rowsMax });
+        return emitForPostgres(resolveQuery(checked), {
+          nowMs: NOW_MS,
+          rowsMax: LIMITS.rowsMax,
+          workspaceId: SCOPE.workspaceId,
+        });
       });
       // Rows are compared by position, and names may be equal.
       const columns = emitted.columns.map(({ type }, index) => ({ type, name: String(index) }));

@@ -69,7 +69,11 @@ export async function openUsageAnswers(): Promise<UsageAnswers> {
   const visibleFrom = { raw: 0, minute: 0, hour: 0, day: 0, month: 0 };
   const scope = { workspaceId: "ws_a", within: undefined, nowMs: NOW_MS, visibleFrom };
   const emitted = (text: string) =>
-    emitForPostgres(resolveQuery({ query: parse(text).query, text }), { nowMs: NOW_MS, rowsMax: LIMITS.rowsMax });
+    emitForPostgres(resolveQuery({ query: parse(text).query, text }), {
+      nowMs: NOW_MS,
+      rowsMax: LIMITS.rowsMax,
+      workspaceId: "ws_a",
+    });
   const rows = async (text: string) =>
     JSON.parse((await reader.query(emitted(text), { scope, limits: LIMITS })).rowsJson) as Record<string, unknown>[];
   return {

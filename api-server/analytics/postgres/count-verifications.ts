@@ -60,7 +60,11 @@ const NONE: Readonly<Record<string, string>> = {
   tag: "null::text",
 };
 
-function countStatement(question: CountQuestion): { readonly text: string; readonly values: readonly unknown[] } {
+/** Exported for tests of its plan. */
+export function countStatement(question: CountQuestion): {
+  readonly text: string;
+  readonly values: readonly unknown[];
+} {
   const { slice, by, order, rowsMax } = question;
   const values = new Values();
   const grouped = by.flatMap((target) => TARGETS[target]);

@@ -14,7 +14,7 @@ import { readQuery } from "../../analytics/dialect/check.ts";
 import { QueryProblem } from "../../analytics/dialect/problem.ts";
 import { resolveQuery } from "../../analytics/dialect/resolve/resolve.ts";
 import type { ResolvedQuery } from "../../analytics/dialect/resolve/resolved.ts";
-import { emitForPostgres } from "../../analytics/postgres/emit/emit.ts";
+import { type EmitOptions, emitForPostgres } from "../../analytics/postgres/emit/emit.ts";
 import type { AnalyticsOf } from "../../analytics/tables.ts";
 import type { Deps } from "../../deps.ts";
 import { chargeQuery, chargeRunTime } from "./quota.ts";
@@ -54,20 +54,20 @@ async function run(deps: Deps, { workspaceId, of, text, within, signal }: AskedQ
   const { retention, limits } = await settingsForReading(deps, workspaceId);
   const nowMs = deps.nowMs();
   const clock = { nowMs, visibleFrom: visibleFrom(retention, of, nowMs) };
-  const query = translate(deps.analytics.kind, text, { of, rowsMax: limits.rowsMax, ...clock });
+  const query = translate(deps.analytics.kind, text, { of, workspaceId, rowsMax: limits.rowsMax, ...clock });
   const scope = { workspaceId, within: await within(), ...clock };
   await chargeQuery(deps, { workspaceId, limits });
   return runCharged(deps, query, { scope, limits, signal });
 }
 
-type Emit = (query: ResolvedQuery, options: { readonly nowMs: number; readonly rowsMax: number }) => StoreQuery;
+type Emit = (query: ResolvedQuery, options: EmitOptions) => StoreQuery;
 
 const EMIT: Readonly<Record<AnalyticsStore["kind"], Emit>> = {
   postgres: emitForPostgres,
   clickhouse: emitForClickhouse,
 };
 
-type Reading = Pick<QueryScope, "nowMs" | "visibleFrom"> & Pick<QueryLimits, "rowsMax"> & { readonly of: AnalyticsOf };
+type Reading = Omit<QueryScope, "within"> & Pick<QueryLimits, "rowsMax"> & { readonly of: AnalyticsOf };
 
 /** Checks the text and makes a query for the store of its tree: nothing of the text itself reaches it. @throws PublicError 400. */
 function translate(kind: AnalyticsStore["kind"], text: string, reading: Reading): StoreQuery {

@@ -23,8 +23,19 @@ export function comparisonSql(name: ComparisonName, { arguments: args }: Functio
   const ofDate = dateSql(name, operands, writer);
   if (ofDate !== undefined) return ofDate;
   const [a, b] = alignedSql(operands, writer);
+  if (isEquality(name) && operands.every(({ type }) => type.name === "String")) {
+    return `(${indexedText(a)} ${OPERATORS[name]} ${indexedText(b)})`;
+  }
   return operands.some(mayBeNaN) ? `analytics.${SNAKE[name]}(${a}, ${b})` : `(${a} ${OPERATORS[name]} ${b})`;
 }
+
+const isEquality = (name: ComparisonName): boolean => name === "equals" || name === "notEquals";
+
+/**
+ * For equality alone. The views' texts have collation "C", for their order, while the indexes have that of the tables; what is equal is the
+ * same in both, but an index serves only its own.
+ */
+export const indexedText = (sql: string): string => `(${sql} collate "default")`;
 
 /**
  * A Date is midnight, so its order against a moment is that against a day. Postgres compares the two as they are, but above the view's

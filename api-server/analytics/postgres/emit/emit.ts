@@ -10,15 +10,18 @@ export interface EmitOptions {
   readonly nowMs: number;
   /** The most rows of the answer. */
   readonly rowsMax: number;
+  /** That of the scope in which the query will run. Left out, the answer is the same, but Postgres does not know for whom it plans. */
+  readonly workspaceId?: string;
 }
 
 /**
  * Writes a query as a SELECT of Postgres over the views of schema `analytics`. Its columns are c1, c2, …
  * @throws QueryProblem for what Postgres cannot answer with ClickHouse's numbers.
  */
-export function emitForPostgres({ common, body, names }: ResolvedQuery, { nowMs, rowsMax }: EmitOptions): StoreQuery {
+export function emitForPostgres({ common, body, names }: ResolvedQuery, options: EmitOptions): StoreQuery {
+  const { nowMs, rowsMax, workspaceId } = options;
   const parameters = new Parameters();
-  const statement: Statement = { parameters, nowMs, commonTypes: (index) => common[index]?.types ?? [] };
+  const statement: Statement = { parameters, nowMs, workspaceId, commonTypes: (index) => common[index]?.types ?? [] };
   const tables = common.map((table, index) => `${commonName(index)} as (${bodySql(table, table.types, statement)})`);
   const rows = bodySql(atMost(body, BigInt(rowsMax)), body.types, statement);
   const limited = body.kind === "set" ? `${rows} limit ${parameters.bigint(BigInt(rowsMax))}` : rows;

@@ -10,6 +10,8 @@ export interface WrittenFrom {
 }
 
 export interface FromWriter {
+  /** A view of schema `analytics`, by its name. */
+  readonly table: (name: string) => string;
   readonly body: (body: ResolvedBody) => string;
   /** The types of a CTE's columns. */
   readonly commonTypes: (index: number) => readonly Type[];
@@ -21,7 +23,7 @@ export function fromSql(source: Source, writer: FromWriter): WrittenFrom {
   switch (source.kind) {
     case "table": {
       const columns = Object.keys(source.table.columns).map((column) => `${name}."${column}"`);
-      return { sql: `analytics.${source.table.name} as ${name}`, columns: new Map([[source.id, columns]]) };
+      return { sql: `${writer.table(source.table.name)} as ${name}`, columns: new Map([[source.id, columns]]) };
     }
     case "common":
       return {

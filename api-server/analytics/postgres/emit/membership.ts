@@ -1,5 +1,5 @@
 import type { Membership, ResolvedBody, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
-import { alignedSql, alignedType } from "./comparisons.ts";
+import { alignedSql, alignedType, indexedText } from "./comparisons.ts";
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
@@ -19,7 +19,7 @@ function amongSql(operand: ResolvedExpression, list: readonly ResolvedExpression
   const texts = elements.flatMap(literalOf("string"));
   const wholes = elements.flatMap(literalOf("bigint"));
   if (operand.type.name === "String" && texts.length === elements.length) {
-    return `(${writer.value(operand)} = any (${writer.parameters.textArray(texts)}))`;
+    return `(${indexedText(writer.value(operand))} = any (${indexedText(writer.parameters.textArray(texts))}))`;
   }
   if (
     alignedType(operand.type, elements[0]?.type ?? operand.type)?.name === "Int64" &&

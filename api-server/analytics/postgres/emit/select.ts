@@ -1,6 +1,7 @@
 import { Identities } from "../../dialect/resolve/identity.ts";
 import type { ResolvedBody, ResolvedExpression, ResolvedSelect } from "../../dialect/resolve/resolved.ts";
 import { sameType, type Type } from "../../dialect/resolve/types.ts";
+import { indexedText } from "./comparisons.ts";
 import { widened } from "./conversions.ts";
 import { type Names, truthSql, valueSql } from "./expression.ts";
 import { filledSql, hasFill, keyName } from "./fill.ts";
@@ -15,6 +16,7 @@ import type { Writer } from "./writer.ts";
 export interface Statement {
   readonly parameters: Parameters;
   readonly nowMs: number;
+  readonly workspaceId: string | undefined;
   readonly commonTypes: (index: number) => readonly Type[];
 }
 
@@ -121,10 +123,21 @@ const NO_NAMES: Names = {
 };
 
 const fromWriter = (statement: Statement): FromWriter => ({
+  table: (name) => tableSql(name, statement),
   body: (body) => bodySql(body, body.types, statement),
   commonTypes: statement.commonTypes,
   condition: (on, columns) => writerOf(statement, namesOf({ sql: "", columns }), false).truth(on),
 });
+
+/**
+ * The view alone decides what is visible, by a bound that the planner does not know. The same workspace as a plain value tells it how many
+ * rows there are: all of a table's where there is hardly another workspace, or a few beside a large one.
+ */
+function tableSql(name: string, { parameters, workspaceId }: Statement): string {
+  if (workspaceId === undefined) return `analytics.${name}`;
+  const isOwn = `${indexedText("v.workspace_id")} = ${indexedText(parameters.text(workspaceId))}`;
+  return `(select v.* from analytics.${name} as v where ${isOwn})`;
+}
 
 /** What cannot be had from DISTINCT rows. */
 const OF_ROWS: readonly ResolvedExpression["kind"][] = ["column", "arrayJoin", "aggregate", "window"];

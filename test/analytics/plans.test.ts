@@ -1,0 +1,158 @@
+import type { Pool } from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { CountQuestion } from "../../api-server/analytics/counts.ts";
+import { partitionAt } from "../../api-server/analytics/postgres/partition-plan.ts";
+import { createPartition } from "../../api-server/analytics/postgres/partitions.ts";
+import { STORED_TABLES } from "../../api-server/analytics/postgres/tables.ts";
+import { createPool } from "../../api-server/store/pool.ts";
+import { DAY_MS } from "../../core/utc-date.ts";
+import { createTestDatabase, type TestDatabase } from "../harness/postgres.ts";
+import { seededKeyId } from "../load/seed.ts";
+import { seedUsage } from "../load/seed-usage.ts";
+import type { Usage } from "../load/usage-formula.ts";
+import { type Plan, planOfCount, planOfQuery } from "./plans.ts";
+
+/*
+ * What questions about usage read: counts and no events, of the asked time and no other, and of a small workspace no more than its own rows
+ * beside a large one.
+ */
+
+const DAYS = 9;
+const WINDOW_DAYS = 7;
+
+let database: TestDatabase;
+let db: Pool;
+let large: Usage;
+let small: Usage;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  db = createPool(database.url);
+  // Before the asked time, in another day and another month.
+  for (const table of STORED_TABLES) await createPartition(db, partitionAt(table, Date.now() - 70 * DAY_MS));
+  large = await seedUsage(database.url, { workspaceId: "ws_large", events: 40_000, keys: 400, days: DAYS });
+  small = await seedUsage(database.url, { workspaceId: "ws_small", events: 400, keys: 10, days: DAYS });
+});
+afterAll(async () => {
+  await db.end();
+  await database.drop();
+});
+
+/** The last whole days. */
+const window = ({ days }: Usage) => ({ fromMs: days.at(-WINDOW_DAYS) ?? 0, toMs: (days.at(-1) ?? 0) + DAY_MS });
+
+/** Without sequential scans, which are right for tables as small as these. */
+async function countPlan(usage: Usage, of: Partial<CountQuestion> = {}): Promise<Plan> {
+  const tx = await db.connect();
+  try {
+    await tx.query("begin; set local enable_seqscan = off");
+    return await planOfCount(tx, question(usage, of));
+  } finally {
+    await tx.query("rollback");
+    tx.release();
+  }
+}
+
+const question = (usage: Usage, of: Partial<CountQuestion>): CountQuestion => ({
+  workspaceId: usage.workspaceId,
+  keySpaceId: `ks_${usage.apiId}`,
+  keyIds: undefined,
+  identityId: undefined,
+  tags: [],
+  ...window(usage),
+  slice: "hour",
+  by: [],
+  order: { by: "time", descending: false },
+  rowsMax: 10_000,
+  ...of,
+});
+
+function queryPlan({ workspaceId, days }: Usage, text: string): Promise<Plan> {
+  const fromMs = days[0] ?? 0;
+  const visibleFrom = { raw: fromMs, minute: fromMs, hour: fromMs, day: fromMs, month: fromMs };
+  return planOfQuery(database.url, text, { workspaceId, within: undefined, nowMs: Date.now(), visibleFrom });
+}
+
+/** A FROM with the bounds of the asked time. */
+const between = (usage: Usage, bucket: string, more = "") => {
+  const { fromMs, toMs } = window(usage);
+  const literal = (ms: number) =>
+    bucket === "hour"
+      ? `'${new Date(ms).toISOString().slice(0, 19).replace("T", " ")}'`
+      : `'${new Date(ms).toISOString().slice(0, 10)}'`;
+  return `FROM key_verifications_per_${bucket}_v1 WHERE time >= ${literal(fromMs)} AND time < ${literal(toMs)}${more}`;
+};
+const topTen = (usage: Usage) =>
+  `SELECT key_id, SUM(count) AS total ${between(usage, "day")} GROUP BY key_id ORDER BY total DESC LIMIT 10`;
+
+/** The names of a table's partitions of the asked time. */
+function partitionsOf(usage: Usage, name: string): string[] {
+  const table = STORED_TABLES.find((each) => each.name === name);
+  if (table === undefined) throw new Error(`there is no table ${name}`);
+  return [...new Set(usage.days.slice(-WINDOW_DAYS).map((ms) => partitionAt(table, ms).name))].sort();
+}
+
+const partitionsRead = ({ scans }: Plan): string[] => [...new Set(scans.map(({ partition }) => partition))].sort();
+const rowsRead = ({ scans }: Plan): number => scans.reduce((sum, { rows }) => sum + rows, 0);
+const rowsExpected = ({ scans }: Plan): number => scans.reduce((sum, { expectedRows }) => sum + expectedRows, 0);
+
+async function rowsStored(usage: Usage, table: string, where = "true"): Promise<number> {
+  const { fromMs, toMs } = window(usage);
+  const { rows } = await db.query(
+    `select count(*)::int as n from ${table} where workspace_id = $1 and ${where}
+        and time >= to_timestamp($2) at time zone 'UTC' and time < to_timestamp($3) at time zone 'UTC'`,
+    [usage.workspaceId, fromMs / 1000, toMs / 1000],
+  );
+  return rows[0]?.n as number;
+}
+
+describe("v1, the hours of an API", () => {
+  test("are read from the totals, each row of the asked time once, however many keys there are", async () => {
+    for (const usage of [large, small]) {
+      const plan = await countPlan(usage);
+      expect(partitionsRead(plan)).toEqual(partitionsOf(usage, "verification_totals_hour"));
+      expect(rowsRead(plan)).toBe(await rowsStored(usage, "verification_totals_hour"));
+      expect(rowsRead(plan)).toBeLessThanOrEqual(WINDOW_DAYS * 24 * 3);
+    }
+  });
+
+  test("of one key are read by its index", async () => {
+    const keyId = seededKeyId(large.apiId, 3);
+    const plan = await countPlan(large, { keyIds: [keyId] });
+    expect(partitionsRead(plan)).toEqual(partitionsOf(large, "verification_counts_hour"));
+    expect(rowsRead(plan)).toBe(await rowsStored(large, "verification_counts_hour", `key_id = '${keyId}'`));
+  });
+});
+
+describe("the served SQL, the ten most used keys", () => {
+  test("are read from the days of the asked months", async () => {
+    for (const usage of [large, small]) {
+      const plan = await queryPlan(usage, topTen(usage));
+      expect(partitionsRead(plan)).toEqual(partitionsOf(usage, "verification_counts_day"));
+    }
+  });
+
+  test("a small workspace reads its own rows alone; the planner knows which one is large", async () => {
+    const [few, many] = [await queryPlan(small, topTen(small)), await queryPlan(large, topTen(large))];
+    expect(rowsRead(few)).toBe(await rowsStored(small, "verification_counts_day"));
+    expect(rowsRead(many)).toBeGreaterThanOrEqual(await rowsStored(large, "verification_counts_day"));
+    expect(rowsExpected(many)).toBeGreaterThan(10 * rowsExpected(few));
+  });
+
+  test("by the hour, the partitions of the asked days are read", async () => {
+    const plan = await queryPlan(large, `SELECT key_id, SUM(count) AS n ${between(large, "hour")} GROUP BY key_id`);
+    expect(partitionsRead(plan)).toEqual(partitionsOf(large, "verification_counts_hour"));
+  });
+
+  test.each([
+    { name: "one key", where: (id: string) => `key_id = '${id}'` },
+    { name: "a key in a list", where: (id: string) => `key_id IN ('${id}', 'key_missing')` },
+  ])("$name is found by its index, whatever the order of the database's collation", async ({ where }) => {
+    const keyId = seededKeyId(large.apiId, 3);
+    for (const bucket of ["hour", "day"]) {
+      const asked = between(large, bucket, ` AND ${where(keyId)}`);
+      const plan = await queryPlan(large, `SELECT time, SUM(count) AS n ${asked} GROUP BY time`);
+      expect(rowsRead(plan)).toBe(await rowsStored(large, `verification_counts_${bucket}`, `key_id = '${keyId}'`));
+      expect(plan.scans.every(({ how }) => /workspace_id_key_id_time_idx/.test(how))).toBe(true);
+    }
+  });
+});
