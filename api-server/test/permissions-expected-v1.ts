@@ -67,6 +67,7 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   "v1/keys.addRoles": {
     needs: [rbac("add_role_to_key")],
     also: { newRole: [rbac("create_role")] },
+    orElse: { [rbac("create_role")]: rbac("create_permission") },
     refusedAsUnauthorized: [rbac("create_role")],
   },
   "v1/keys.removeRoles": { needs: [rbac("remove_role_from_key")] },

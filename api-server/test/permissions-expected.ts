@@ -23,6 +23,8 @@ export interface Expected {
   readonly narrows?: true;
   /** Who holds the permission for nothing at all is refused before anything is read: that refusal names no id either. */
   readonly strangersLearnNoId?: true;
+  /** By a permission of `also`: another one that does as well. */
+  readonly orElse?: Readonly<Record<string, string>>;
   /** Of `needs` and `also`: those whose absence v1 reports as 403 UNAUTHORIZED (api-v1.md section 4). */
   readonly refusedAsUnauthorized?: readonly string[];
 }

@@ -62,7 +62,8 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
     const of = (conditional: boolean) =>
       new Set(declared.filter(({ when }) => (when !== undefined) === conditional).map(toText));
     expect(of(false)).toEqual(new Set(expected.needs));
-    expect(of(true)).toEqual(new Set(Object.values(expected.also ?? {}).flat()));
+    const { also = {}, orElse = {} } = expected;
+    expect(of(true)).toEqual(new Set([...Object.values(also).flat(), ...Object.values(orElse)]));
     expect(Object.keys(sampleCallsOf(path))).toEqual(expect.arrayContaining(Object.keys(expected.also ?? {})));
   });
 
@@ -119,6 +120,19 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
       expect(isSuccess(reply)).toBe(true);
     },
   );
+
+  const { needs = [], also = {}, orElse = {} } = expected ?? {};
+  const replaceable = Object.entries(also).filter(([, more]) => more.some((one) => one in orElse));
+  if (replaceable.length === 0) return;
+  test.each(replaceable)("what may stand in the place of a permission does as well: %s", async (circumstance, more) => {
+    const things = await emptyWorkspace();
+    const { workspaceId } = things;
+    const makeCall = sampleCallsOf(path)[circumstance];
+    const { body } = (await makeCall?.(things)) ?? {};
+    const held = [...needs, ...more].map((one) => withStar(orElse[one] ?? one));
+    const reply = await t.call(path, body, { rootKey: await t.rootKey(held, { workspaceId }) });
+    expect([reply.status, reply.body.error]).toEqual([200, undefined]);
+  });
 });
 
 const withRootKey = [...everyReference()].filter(([path]) =>

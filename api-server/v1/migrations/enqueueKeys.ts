@@ -24,7 +24,7 @@ const Body = z.object({
     .describe("Your name of the migration. The log of the server has it where a key could not be created.")
     .meta({ examples: ["migration_2026_05"] }),
   apiId: ApiId,
-  keys: z.array(Item).max(100),
+  keys: z.array(Item).max(100).describe("At most 100; each is created by itself."),
 });
 type Body = z.output<typeof Body>;
 
