@@ -29,6 +29,7 @@ const WHOLE = [
   "test/faults/in-flight.test.ts",
   "test/faults/key-hash-races.test.ts",
   "test/faults/migrated-keys.test.ts",
+  "test/faults/queued-keys.test.ts",
   "test/faults/refill-spending.test.ts",
   "test/faults/replicas.test.ts",
   "test/faults/restored.test.ts",

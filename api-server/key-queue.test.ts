@@ -5,6 +5,7 @@ import { hashKey } from "../core/keys/key-string.ts";
 import { waitFor } from "../test/harness/wait.ts";
 import { QUEUED_KEYS_MAX } from "./domain/keys/queue-keys.ts";
 import { RETRIES_MAX } from "./key-queue.ts";
+import { countKeySecrets } from "./store/key-secrets.ts";
 import { buildTestApp, type TestApp, type Workspace } from "./test/app.ts";
 import { openKeyQueue, type TestKeyQueue } from "./test/key-queue.ts";
 
@@ -326,6 +327,7 @@ test("no table, log or answer has a plaintext: while a key waits, when it is cre
   };
   expect(await waiting()).toHaveLength(4);
   expect(await query("select from queued_keys where ciphertext is not null")).toHaveLength(2);
+  expect(await countKeySecrets(t.deps.db)).toEqual([{ encryption_key_id: "test", count: 2 }]);
   expect(await found()).toEqual([]);
   for (let tries = 0; tries <= RETRIES_MAX; tries++) {
     await queue.work();

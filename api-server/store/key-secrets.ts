@@ -83,14 +83,19 @@ export async function replaceKeySecret(db: Queryable, old: KeySecretRow, sealed:
   return rowCount === 1;
 }
 
-/** How many strings each encryption key has encrypted, over all workspaces. One without strings may be removed from the configuration. */
+/**
+ * How many strings each encryption key has encrypted, over all workspaces, with those of keys that wait to be created (queued-keys.ts).
+ * One without strings may be removed from the configuration.
+ */
 export async function countKeySecrets(
   db: Queryable,
 ): Promise<{ readonly encryption_key_id: string; readonly count: number }[]> {
-  const text = `select encryption_key_id, count(*) as count
-                  from key_secrets
-                 group by encryption_key_id
-                 order by encryption_key_id`;
+  const text = `select s.encryption_key_id, count(*) as count
+                  from (select encryption_key_id from key_secrets
+                         union all
+                        select encryption_key_id from queued_keys where ciphertext is not null) as s
+                 group by s.encryption_key_id
+                 order by s.encryption_key_id`;
   const { rows } = await db.query<{ encryption_key_id: string; count: number }>({ name: "count-key-secrets", text });
   return rows;
 }
