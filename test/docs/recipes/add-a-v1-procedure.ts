@@ -1,0 +1,93 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Copy, Part, Recipe } from "./recipe.ts";
+
+/* `v1/apis.countKeys` reads, and the published client does not have it. */
+
+const fixture = (name: string): string => readFileSync(join(import.meta.dirname, "add-a-v1-procedure", name), "utf8");
+
+const OPENAPI = "docs/reference/openapi-v1.json";
+const PERMISSIONS_NEEDED = "api-server/test/permissions-needed.test.ts";
+const PUBLISHED_CLIENT = "test/conformance/published-client-v1.test.ts";
+
+const expected: Part = {
+  step: 3,
+  file: "api-server/test/permissions-expected-v1.ts",
+  after: '  "v1/apis.createApi": { needs: ["api.*.create_api"] },\n',
+  text: '  "v1/apis.countKeys": { needs: [api("read_api"), api("read_key")] },\n',
+};
+const reference: Part = {
+  step: 4,
+  file: "docs/reference/api-v1.md",
+  after: "| GET | `/v1/apis.getApi` | `A(read_api)` | `apis.getApi` |\n",
+  text: "| GET | `/v1/apis.countKeys` | `A(read_api)` and `A(read_key)` | `apis.listKeys` |\n",
+};
+const notInTheClient: Part = {
+  step: 4,
+  file: PUBLISHED_CLIENT,
+  after: "const NOT_IN_THE_CLIENT: readonly string[] = [\n",
+  text: '  "apis.countKeys",\n',
+};
+
+const without = (part: Part) => ({ leaveOut: (copy: Copy) => copy.replace(part.file, part.text, "") });
+
+export const addAV1Procedure: Recipe = {
+  heading: "Add a v1 procedure",
+  parts: [
+    { step: 1, file: "api-server/v1/apis/countKeys.ts", text: fixture("countKeys.ts.txt") },
+    {
+      step: 2,
+      file: "api-server/v1/index.ts",
+      after: 'import { getVerifications } from "./analytics/getVerifications.ts";\n',
+      text: 'import { countKeys } from "./apis/countKeys.ts";\n',
+    },
+    { step: 2, file: "api-server/v1/index.ts", after: "  // apis\n", text: "  countKeys,\n" },
+    { step: 3, file: "api-server/v1/apis/countKeys.test.ts", text: fixture("countKeys.test.ts.txt") },
+    expected,
+    {
+      step: 3,
+      file: "api-server/test/sample-calls-v1.ts",
+      after: '  "v1/apis.getApi": { always: ofApi() },\n',
+      text: '  "v1/apis.countKeys": { always: ofApi() },\n',
+    },
+    reference,
+    notInTheClient,
+  ],
+  notTaken: { 5: "is run for all recipes" },
+  lists: ["api-server/plugins/openapi-v1.test.ts", "test/docs/api-v1.test.ts", "scripts/generate.test.ts"],
+  about: {
+    words: ["countKeys", "every procedure of v1 is in the client"],
+    files: [
+      "api-server/v1/apis/countKeys.test.ts",
+      PERMISSIONS_NEEDED,
+      "api-server/test/tenancy.test.ts",
+      "api-server/test/effects.test.ts",
+      PUBLISHED_CLIENT,
+    ],
+  },
+  omissions: [
+    {
+      what: "what it asks of a root key",
+      ...without(expected),
+      noticedBy: {
+        file: PERMISSIONS_NEEDED,
+        says: /v1\/apis\.countKeys is not in api-server\/test\/permissions-expected-v1\.ts/,
+      },
+    },
+    {
+      what: "the reference",
+      ...without(reference),
+      noticedBy: { file: "test/docs/api-v1.test.ts", says: /\/v1\/apis\.countKeys/ },
+    },
+    {
+      what: "that the published client does not have it",
+      ...without(notInTheClient),
+      noticedBy: { file: PUBLISHED_CLIENT, says: /apis\.countKeys/ },
+    },
+    {
+      what: "generating",
+      leaveOut: (copy) => copy.restore(OPENAPI),
+      noticedBy: { file: "scripts/generate.test.ts", says: /docs\/reference\/openapi-v1\.json/ },
+    },
+  ],
+};
