@@ -5,6 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { makeKeyString } from "../../core/keys/key-string.ts";
+import { cacheFolder } from "../harness/parts/kubernetes-build.ts";
 import { schemathesis } from "../harness/parts/schemathesis.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
 import { startProcess } from "../harness/process.ts";
@@ -18,6 +19,7 @@ import { seed, toDictionaries } from "./seed.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
+const UNICODE_TABLES = join(cacheFolder(), "hypothesis");
 const DELETES = "[.]delete[A-Z]";
 
 /** v1 comes after v2, on the same objects. */
@@ -84,7 +86,12 @@ export async function fuzz({
         ...["--config-file", config, "run", document, "--url", server.url],
         ...["--max-examples", String(examples), "--seed", String(seedNumber), "--no-color", ...args, ...more],
       ],
-      { cwd: folder, env: { ...process.env, FUZZ_ROOT_KEY: server.rootKey }, stdio: ["ignore", "pipe", "pipe"] },
+      {
+        cwd: folder,
+        // Tables of all characters, which take seconds to make. Nothing is kept there of requests.
+        env: { ...process.env, FUZZ_ROOT_KEY: server.rootKey, HYPOTHESIS_STORAGE_DIRECTORY: UNICODE_TABLES },
+        stdio: ["ignore", "pipe", "pipe"],
+      },
     );
     parts.defer(() => void child.kill());
     for (const stream of [child.stdout, child.stderr]) {
