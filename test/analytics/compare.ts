@@ -1,62 +1,51 @@
 import type { CorpusQuery } from "./corpus/query.ts";
+import { parseSpelt, rowsOf, textOf, tokensOf } from "./json-text.ts";
 
-/** Rows by position, because names may be equal. Types only where the store tells them. */
-export interface Answer {
-  readonly names: readonly string[];
-  readonly types?: readonly string[];
-  readonly rows: readonly (readonly unknown[])[];
-}
+/** How answers to a query compare. */
+export type Comparing = Pick<CorpusQuery, "query" | "approximate" | "arraysAsSets">;
 
-/**
- * For `JSON.parse`: whole numbers become bigint, so that those beyond 2^53 stay exact; other numbers stay as they are.
- */
-export function readCell(_key: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value !== "number") return value;
-  if (/^-?\d+$/.test(context?.source ?? "")) return BigInt(context?.source ?? "");
-  return Number.isInteger(value) ? BigInt(value) : value;
-}
+const APPROXIMATE = 1e-9;
 
-/** Returns the first difference in words, or undefined. */
-export function differenceOf(expected: Answer, got: Answer, query: CorpusQuery): string | undefined {
-  if (expected.names.join("\n") !== got.names.join("\n")) {
-    return `names: ${JSON.stringify(expected.names)} on ClickHouse, ${JSON.stringify(got.names)} here`;
+/** Compares the JSON of rows, letter by letter where the query determines the order. Returns the first difference in words, or undefined. */
+export function differenceOf(
+  expected: { readonly name: string; readonly rows: readonly string[] },
+  got: { readonly name: string; readonly rowsJson: string },
+  query: Comparing,
+): string | undefined {
+  const [wanted, found] = [normalised(expected.rows, query), normalised(rowsOf(got.rowsJson), query)];
+  if (wanted.length !== found.length) {
+    return `rows: ${wanted.length} on ${expected.name}, ${found.length} on ${got.name}`;
   }
-  if (expected.rows.length !== got.rows.length) {
-    return `rows: ${expected.rows.length} on ClickHouse, ${got.rows.length} here`;
-  }
-  const [wanted, found] = [expected, got].map(({ rows }) => normalised(rows, query));
-  const at = (wanted ?? []).findIndex((row, index) => !isSame(row, found?.[index], query.approximate === true));
-  return at === -1 ? undefined : `row ${at}: ${textOf(wanted?.[at])} on ClickHouse, ${textOf(found?.[at])} here`;
+  const same = query.approximate === true ? isNear : Object.is;
+  const at = wanted.findIndex((row, index) => !same(row, found[index] ?? ""));
+  return at === -1 ? undefined : `row ${at}: ${wanted[at]} on ${expected.name}, ${found[at]} on ${got.name}`;
 }
 
-export const textOf = (value: unknown): string =>
-  JSON.stringify(value, (_, each: unknown) => (typeof each === "bigint" ? `${each}n` : each)) ?? "nothing";
-
-function normalised(rows: Answer["rows"], query: CorpusQuery): Answer["rows"] {
-  const cells = query.arraysAsSets === true ? rows.map((row) => row.map(sortedArray)) : rows;
-  return isOrdered(query.query) ? cells : [...cells].sort((one, other) => compareTexts(textOf(one), textOf(other)));
+function normalised(rows: readonly string[], query: Comparing): readonly string[] {
+  const texts = query.arraysAsSets === true ? rows.map((row) => textOf(sortedArrays(parseSpelt(row)))) : rows;
+  return isOrdered(query.query) ? texts : texts.toSorted(compareTexts);
 }
 
-const sortedArray = (value: unknown): unknown =>
-  Array.isArray(value) ? [...value].sort((one, other) => compareTexts(textOf(one), textOf(other))) : value;
+function sortedArrays(row: unknown): unknown {
+  const members = Object.entries(row as object).map(([name, value]) => [
+    name,
+    Array.isArray(value) ? value.toSorted((one, other) => compareTexts(textOf(one), textOf(other))) : value,
+  ]);
+  return Object.fromEntries(members);
+}
 
 const compareTexts = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
 
-function isSame(one: unknown, other: unknown, approximate: boolean): boolean {
-  if (Array.isArray(one)) {
-    return (
-      Array.isArray(other) &&
-      one.length === other.length &&
-      one.every((value, index) => isSame(value, other[index], approximate))
-    );
-  }
-  if (approximate && isNumber(one) && isNumber(other)) {
-    return Math.abs(Number(one) - Number(other)) <= 1e-9 * Math.abs(Number(one));
-  }
-  return Object.is(one, other);
+/** Whether two texts of JSON differ in nothing but the last digits of numbers. */
+function isNear(one: string, other: string): boolean {
+  const [left, right] = [tokensOf(one), tokensOf(other)];
+  return left.length === right.length && left.every((token, at) => token === right[at] || areNear(token, right[at]));
 }
 
-const isNumber = (value: unknown): value is number | bigint => typeof value === "number" || typeof value === "bigint";
+const isNumber = (token: string | undefined): boolean => /^[-\d]/.test(token ?? "");
+
+const areNear = (one: string, other: string | undefined): boolean =>
+  isNumber(one) && isNumber(other) && Math.abs(Number(one) - Number(other)) <= APPROXIMATE * Math.abs(Number(one));
 
 /** Whether the outermost SELECT has an ORDER BY: one outside of parentheses, strings and quoted names. */
 export function isOrdered(query: string): boolean {

@@ -7,12 +7,14 @@ import type { RatelimitEvent, UsageEvent, VerificationEvent } from "../../edge/e
  */
 
 export const MAIN = "ws_main";
-const OTHERS = ["ws_other", "ws_ünï'x\\"] as const;
+export const SECOND = "ws_ünï'x\\";
+const OTHERS = ["ws_other", SECOND] as const;
 
 /** The clock of every query. */
 export const NOW_MS = Date.parse("2024-03-02T10:30:00.500Z");
 /** What is older is stored, and not seen. */
-export const VISIBLE_FROM_MS = Date.parse("2024-02-01T12:34:56.789Z");
+export const KEPT_DAYS = 30;
+export const VISIBLE_FROM_MS = NOW_MS - KEPT_DAYS * 86_400_000;
 const FIRST_MS = Date.parse("2024-01-30T22:00:00Z");
 
 const COUNT = 100_000;

@@ -1,53 +1,63 @@
-import { type Answer, differenceOf } from "./compare.ts";
+import { differenceOf } from "./compare.ts";
 import type { CorpusQuery } from "./corpus/query.ts";
+import type { Seen } from "./corpus-world.ts";
 import { askOracle } from "./oracle.ts";
-import { Refused, type Side } from "./postgres-side.ts";
+import { KINDS, type Kind, type Replied, type Served } from "./served.ts";
 
 export type Verdict =
   | { readonly kind: "same" }
-  /** Also when ClickHouse refuses it too. */
   | { readonly kind: "refused"; readonly why: string }
   | { readonly kind: "different"; readonly how: string };
 
+/** What each store of the API makes of a query. */
 export interface Judged {
   readonly query: CorpusQuery;
-  readonly verdict: Verdict;
+  readonly verdicts: Readonly<Record<Kind, Verdict>>;
 }
 
-/** Asks ClickHouse and the side the same, and compares. */
-export async function judge(oracleUrl: string, side: Side, query: CorpusQuery): Promise<Verdict> {
-  let expected: Answer | undefined;
-  let refusal = "";
-  try {
-    expected = await askOracle(oracleUrl, query.oracle ?? query.query);
-  } catch (error) {
-    refusal = error instanceof Error ? error.message : String(error);
-  }
-  try {
-    const got = await side.ask(query);
-    if (expected === undefined) return { kind: "different", how: `ClickHouse refuses it: ${refusal}` };
-    const how = differenceOf(expected, got, query);
+const NAMES: Readonly<Record<Kind, string>> = { postgres: "Postgres", clickhouse: "the store on ClickHouse" };
+const ORACLE = "ClickHouse's engine";
+
+/** Asks ClickHouse's own engine, and the API on both stores, and compares. */
+export async function judge(served: Served, { rootKey, oracleUrl }: Seen, query: CorpusQuery): Promise<Judged> {
+  const asked = { rootKey, query: query.query, of: query.of };
+  const [expected, ...replies] = await Promise.all([
+    askOracle(oracleUrl, query.oracle ?? query.query).then(
+      (rows) => ({ rows }),
+      (error: Error) => ({ refusal: error.message }),
+    ),
+    ...KINDS.map((kind) => served.ask(kind, asked)),
+  ]);
+  const verdictOf = (kind: Kind): Verdict => {
+    const reply = replies[KINDS.indexOf(kind)];
+    if (reply?.rowsJson === undefined) return refusedOrFailed(reply);
+    if ("refusal" in expected) return { kind: "different", how: `${ORACLE} refuses it: ${expected.refusal}` };
+    const how = differenceOf({ name: ORACLE, ...expected }, { name: NAMES[kind], ...reply }, query);
     return how === undefined ? { kind: "same" } : { kind: "different", how };
-  } catch (error) {
-    if (error instanceof Refused) return { kind: "refused", why: error.message };
-    return { kind: "different", how: faultText(error) };
-  }
+  };
+  return { query, verdicts: { postgres: verdictOf("postgres"), clickhouse: verdictOf("clickhouse") } };
 }
 
-const faultText = (error: unknown): string => {
-  if (!(error instanceof Error)) return String(error);
-  const cause = error.cause as { err?: Error } | undefined;
-  return `fails: ${cause?.err?.message ?? ""} ${error.message}`;
-};
+function refusedOrFailed(reply: Exclude<Replied, { status: 200 }> | undefined): Verdict {
+  if (reply === undefined) return { kind: "different", how: "no answer" };
+  const text = `${reply.status} ${reply.kind}: ${reply.detail}`;
+  return reply.status === 400 ? { kind: "refused", why: text } : { kind: "different", how: text };
+}
 
 /** Whether it is refused on purpose: because the dialect says so, or because ClickHouse refuses it too. */
-const mayBeRefused = ({ refused, fails }: CorpusQuery): boolean => refused !== undefined || fails === true;
+const mayBeRefused = ({ refused, refusedBy, fails }: CorpusQuery, kind: Kind): boolean =>
+  fails === true || (refused !== undefined && (refusedBy ?? kind) === kind);
 
-/** Returns what is wrong with a verdict, or undefined. */
-export function faultOf({ query, verdict }: Judged): string | undefined {
-  if (verdict.kind === "different") return verdict.how;
-  if ((verdict.kind === "refused") === mayBeRefused(query)) return undefined;
-  return verdict.kind === "refused" ? `refused: ${verdict.why}` : "is answered, and the corpus says that it is refused";
+/** Returns what is wrong with the verdicts. */
+export function faultsOf({ query, verdicts }: Judged): string[] {
+  const found = KINDS.flatMap((kind) => {
+    const verdict = verdicts[kind];
+    if (verdict.kind === "different") return [verdict.how];
+    if ((verdict.kind === "refused") === mayBeRefused(query, kind)) return [];
+    const how = verdict.kind === "refused" ? verdict.why : "is answered, and the corpus says that it is refused";
+    return [`${NAMES[kind]}: ${how}`];
+  });
+  return found.map((fault) => `${query.query}\n  ${fault}`);
 }
 
 /** A line per theme. */
@@ -55,10 +65,11 @@ export function toTable(judged: readonly Judged[]): string {
   const themes = [...new Set(judged.map(({ query }) => query.theme)), undefined];
   const lines = themes.map((theme) => {
     const own = judged.filter(({ query }) => theme === undefined || query.theme === theme);
-    const count = (kind: Verdict["kind"]) => String(own.filter(({ verdict }) => verdict.kind === kind).length);
+    const count = (of: Verdict["kind"]) =>
+      KINDS.map((kind) => String(own.filter(({ verdicts }) => verdicts[kind].kind === of).length)).join(", ");
     return row(theme ?? "all", String(own.length), count("same"), count("refused"), count("different"));
   });
-  return [row("theme", "queries", "same", "refused", "different"), ...lines].join("\n");
+  return [row("Postgres, ClickHouse", "queries", "same", "refused", "different"), ...lines].join("\n");
 }
 
 const row = (theme: string, ...cells: readonly string[]): string =>

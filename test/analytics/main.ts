@@ -1,34 +1,30 @@
+import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { stopOwnParts } from "../harness/broker.ts";
-import { createTestClickhouse } from "../harness/clickhouse.ts";
-import { createTestDatabase } from "../harness/postgres.ts";
-import { type Answer, textOf } from "./compare.ts";
 import { CORPUS } from "./corpus/all.ts";
-import { corpusEvents } from "./events.ts";
-import { faultOf, type Judged, judge, toTable } from "./judge.ts";
-import { askOracle, loadOracle } from "./oracle.ts";
-import { loadPostgres, openPostgresSide, withPool } from "./postgres-side.ts";
+import { type CorpusWorld, openCorpusWorld } from "./corpus-world.ts";
+import { rowsOf } from "./json-text.ts";
+import { faultsOf, type Judged, judge, toTable } from "./judge.ts";
+import { askOracle } from "./oracle.ts";
+import { KINDS } from "./served.ts";
 
 const HELP = `npm run analytics:compare -- [options] [QUERY…]
 
-Asks ClickHouse's own engine and Postgres the same over the same 100,000 events. Without a query: the whole corpus, with a line per theme.
+Asks ClickHouse's own engine, and the API on Postgres and on ClickHouse, the same over the same 100,000 events. Without a query: the whole corpus, with
+a line per theme. Loading takes half a minute: give several queries at once, or - to read them from standard input, a line each.
 
   --theme TEXT      only themes that contain it
   --of WHAT         verifications or ratelimits, for QUERY
-  --stay            keep the parts running until interrupted, and print the options with which further runs use them
-  --postgres URL    a database that an earlier run with --stay has filled, with
-  --clickhouse URL  that of the same run
 
 Exit code: 0 when nothing is different and what is refused is what the corpus says, else 1.`;
+
+const ROWS_SHOWN = 20;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     theme: { type: "string", default: "" },
     of: { type: "string", default: "verifications" },
-    stay: { type: "boolean", default: false },
-    postgres: { type: "string" },
-    clickhouse: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
@@ -37,57 +33,42 @@ if (values.help) {
   process.exit(0);
 }
 
-const urls = await openStores();
-const side = openPostgresSide(urls.postgres);
+const world = await openCorpusWorld();
 try {
-  process.exitCode = positionals.length > 0 ? await showEach(positionals) : await judgeCorpus();
-  if (values.stay) {
-    console.log(`--postgres '${urls.postgres}' --clickhouse '${urls.clickhouse}'`);
-    await new Promise((resolve) => process.once("SIGINT", resolve));
-  }
+  process.exitCode = positionals.length === 0 ? await judgeCorpus(world) : await showEach(world, positionals);
 } finally {
-  await side.close();
+  await world.close();
   await stopOwnParts();
 }
 
-async function openStores(): Promise<{ postgres: string; clickhouse: string }> {
-  if (values.postgres !== undefined && values.clickhouse !== undefined) {
-    return { postgres: values.postgres, clickhouse: values.clickhouse };
+async function showEach(of: CorpusWorld, given: readonly string[]): Promise<number> {
+  if (given[0] !== "-") {
+    for (const query of given) await show(of, query);
+    return 0;
   }
-  const [postgres, clickhouse] = [await createTestDatabase(), await createTestClickhouse()];
-  const events = corpusEvents();
-  await withPool(postgres.url, (db) => loadPostgres(db, events));
-  await loadOracle(clickhouse.url, events);
-  return { postgres: postgres.url, clickhouse: clickhouse.url };
-}
-
-async function showEach(queries: readonly string[]): Promise<number> {
-  for (const query of queries) {
-    const of = values.of === "ratelimits" ? "ratelimits" : "verifications";
-    console.log(`${query}\nClickHouse: ${await shown(askOracle(urls.clickhouse, query))}`);
-    console.log(`Postgres:   ${await shown(side.ask({ theme: "", query, of }))}\n`);
-  }
+  for await (const line of createInterface({ input: process.stdin })) if (line.trim() !== "") await show(of, line);
   return 0;
 }
 
-async function shown(asked: Promise<Answer>): Promise<string> {
-  try {
-    const { names, types = [], rows } = await asked;
-    return [names, types, ...rows.slice(0, 20)].map(textOf).join("\n            ");
-  } catch (error) {
-    if (!(error instanceof Error)) return String(error);
-    return `${error.message}\n${(error.cause as { err?: Error } | undefined)?.err?.message ?? ""}`;
+async function show({ served, main }: CorpusWorld, query: string): Promise<void> {
+  const of = values.of === "ratelimits" ? "ratelimits" : "verifications";
+  const oracle = await askOracle(main.oracleUrl, query).catch((error: Error) => [error.message]);
+  console.log([query, "ClickHouse's engine", ...oracle.slice(0, ROWS_SHOWN)].join("\n  "));
+  for (const kind of KINDS) {
+    const reply = await served.ask(kind, { rootKey: main.rootKey, query, of });
+    const lines =
+      reply.rowsJson === undefined ? [`${reply.status} ${reply.kind}: ${reply.detail}`] : rowsOf(reply.rowsJson);
+    console.log([` ${kind}`, ...lines.slice(0, ROWS_SHOWN)].join("\n  "));
   }
 }
 
-async function judgeCorpus(): Promise<number> {
+async function judgeCorpus({ served, main }: CorpusWorld): Promise<number> {
   const judged: Judged[] = [];
   for (const query of CORPUS.filter(({ theme }) => theme.includes(values.theme))) {
-    const one = { query, verdict: await judge(urls.clickhouse, side, query) };
+    const one = await judge(served, main, query);
     judged.push(one);
-    const fault = faultOf(one);
-    if (fault !== undefined) console.log(`${query.query}\n  ${fault}\n`);
+    for (const fault of faultsOf(one)) console.log(`${fault}\n`);
   }
   console.log(toTable(judged));
-  return judged.every((one) => faultOf(one) === undefined) ? 0 : 1;
+  return judged.every((one) => faultsOf(one).length === 0) ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 import { type ClickHouseClient, createClient } from "@clickhouse/client";
 import { BUCKETS, type ColumnType, PUBLIC_TABLES, type PublicTable } from "../../api-server/analytics/tables.ts";
 import type { UsageEvent } from "../../edge/events/contract.ts";
-import { type Answer, readCell } from "./compare.ts";
-import { MAIN, NOW_MS, VISIBLE_FROM_MS } from "./events.ts";
+import { NOW_MS, VISIBLE_FROM_MS } from "./events.ts";
+import { parseSpelt, textOf } from "./json-text.ts";
 
 /*
  * What ClickHouse itself answers to a caller's text, byte for byte: a flat table per public table, with the rows that the caller may see and its
@@ -16,8 +16,8 @@ const BUCKET_START = {
   month: "toStartOfMonth",
 } as const;
 
-/** Fills an empty database. */
-export async function loadOracle(url: string, events: readonly UsageEvent[]): Promise<void> {
+/** Fills an empty database with what a workspace may see. */
+export async function loadOracle(url: string, events: readonly UsageEvent[], seenBy: string): Promise<void> {
   const client = createClient({ url });
   try {
     for (const table of PUBLIC_TABLES) {
@@ -25,7 +25,7 @@ export async function loadOracle(url: string, events: readonly UsageEvent[]): Pr
         query: `create table ${table.name} (${columnsOf(table)}) engine = MergeTree order by tuple()`,
       });
       if (table.bucket !== undefined) continue;
-      const rows = events.filter(isOf(table.of)).filter(({ workspaceId }) => workspaceId === MAIN);
+      const rows = events.filter(isOf(table.of)).filter(({ workspaceId }) => workspaceId === seenBy);
       await client.command({ query: `create table all_${table.name} as ${table.name}` });
       await client.insert({ table: `all_${table.name}`, values: rows.map(rawRow), format: "JSONEachRow" });
       await client.command({
@@ -115,8 +115,8 @@ const atOurTime = (query: string): string =>
 
 const iso = (ms: number): string => new Date(ms).toISOString().slice(0, 23).replace("T", " ");
 
-/** Returns what ClickHouse answers. Throws its error. */
-export async function askOracle(url: string, query: string): Promise<Answer> {
+/** Returns the JSON of each row that ClickHouse answers with. Throws its error. */
+export async function askOracle(url: string, query: string): Promise<readonly string[]> {
   const to = new URL(url);
   const authorization = `Basic ${Buffer.from(`${decodeURIComponent(to.username)}:${decodeURIComponent(to.password)}`).toString("base64")}`;
   to.search = new URLSearchParams({ ...SETTINGS, database: to.pathname.slice(1) }).toString();
@@ -127,12 +127,16 @@ export async function askOracle(url: string, query: string): Promise<Answer> {
   const [names = [], types = [], ...rows] = text
     .split("\n")
     .filter((line) => line !== "")
-    .map((line) => JSON.parse(line, readCell) as unknown[]);
-  return {
-    names: names.map(String),
-    types: types.map(String),
-    rows: rows.map((row) => row.map((value, index) => withTime(value, String(types[index])))),
-  };
+    .map((line) => parseSpelt(line) as unknown[]);
+  // Of several columns with one name the last one stays.
+  const last = new Map(names.map((name, index) => [String(name), index]));
+  const shown = names.flatMap((name, index) => (last.get(String(name)) === index ? [{ name, index }] : []));
+  return rows.map((row) => {
+    const members = shown.map(
+      ({ name, index }) => `${JSON.stringify(name)}:${textOf(withTime(row[index], String(types[index])))}`,
+    );
+    return `{${members.join(",")}}`;
+  });
 }
 
 /** ClickHouse has no ISO form of dates alone; ours is that of midnight. */

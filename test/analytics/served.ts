@@ -45,6 +45,7 @@ export interface Served {
   ask(kind: Kind, asked: Asked): Promise<Replied>;
   /** Makes a workspace with this id and these settings, and returns a root key that may read all of its usage. */
   addWorkspace(id: string, settings?: Partial<AnalyticsSettingsRow>): Promise<string>;
+  setLimits(workspaceId: string, settings: Partial<AnalyticsSettingsRow>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -62,6 +63,9 @@ export async function openServed({ nowMs }: { readonly nowMs?: number } = {}): P
   await store.maintain();
   const ports = { postgres: await listen(t.app), clickhouse: await listen(onClickhouse) };
 
+  const setLimits: Served["setLimits"] = (workspaceId, settings) =>
+    putAnalyticsSettings(t.deps.db, { workspaceId, row: { ...NOTHING_SET, ...settings } });
+
   return {
     t,
     db: t.deps.db,
@@ -70,9 +74,10 @@ export async function openServed({ nowMs }: { readonly nowMs?: number } = {}): P
     ask: (kind, asked) => ask(ports[kind], asked),
     addWorkspace: async (id, settings = {}) => {
       await insertWorkspace(t.deps.db, { id, name: id, createdAt: 1 });
-      await putAnalyticsSettings(t.deps.db, { workspaceId: id, row: { ...NOTHING_SET, ...settings } });
+      await setLimits(id, settings);
       return t.rootKey(["api.*.read_analytics", "ratelimit.*.read_analytics"], { workspaceId: id });
     },
+    setLimits,
     close: async () => {
       await onClickhouse.close();
       await store.close();

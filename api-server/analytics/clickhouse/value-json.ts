@@ -38,8 +38,12 @@ export const clickhouseEncoder = (type: ResultType): ValueEncoder => ENCODERS[ty
 /** A value as `rowEncoder` takes it: text, arrays as their JSON. */
 export function textOf(value: unknown): string | null {
   if (value === null) return null;
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  if (Array.isArray(value)) return `[${value.map(jsonOf).join(",")}]`;
+  return typeof value === "string" ? value : jsonOf(value);
 }
+
+/** As JSON.stringify, which writes minus zero as 0. */
+const jsonOf = (value: unknown): string => (Object.is(value, -0) ? "-0" : JSON.stringify(value));
 
 function arrayOf(encode: ValueEncoder): ValueEncoder {
   return (text) =>

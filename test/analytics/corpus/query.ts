@@ -8,6 +8,8 @@ export interface CorpusQuery {
   readonly oracle?: string;
   /** Why the API refuses it on purpose although ClickHouse may answer it. */
   readonly refused?: string;
+  /** The only store that refuses it; the other one answers as ClickHouse does. */
+  readonly refusedBy?: "postgres";
   /** ClickHouse refuses it too: the API must answer 400. */
   readonly fails?: boolean;
   /** The result depends on the order in which floats are added. */
