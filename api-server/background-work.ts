@@ -24,6 +24,7 @@ const RETENTION_TURN_MS = 30_000;
 /** Pause between two rounds of a run, so that a long run does not occupy the database. */
 const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
+/** Pause between two rounds, so that a long queue leaves half of the time to the calls that this process serves. */
 const KEY_QUEUE_EVERY_MS = 500;
 const KEY_QUEUE_MEASURED_EVERY_MS = 10_000;
 
@@ -104,7 +105,10 @@ export async function startBackgroundWork(parts: {
       await retention.round();
       return false;
     }),
-    loop("key-queue", KEY_QUEUE_EVERY_MS, () => keyQueue.round()),
+    loop("key-queue", KEY_QUEUE_EVERY_MS, async () => {
+      await keyQueue.round();
+      return false;
+    }),
     loop("key-queue-measure", KEY_QUEUE_MEASURED_EVERY_MS, async () => {
       await keyQueue.measure();
       return false;

@@ -76,11 +76,13 @@ test("keys are accepted at once, and later verify in both generations with all t
   expect(await t.data("keys.verifyKey", { key: two })).toMatchObject({ code: "DISABLED", keyId: disabled.keyId });
 });
 
-test("the audit log says who asked for the key, and by which call, also when the root key was revoked meanwhile", async () => {
+test("the audit log says who asked for the key, and by which call, also when the root key was revoked, and the workspace disabled, meanwhile", async () => {
   const rootKey = await t.rootKey([`api.${apiId}.create_key`], { name: "importer" });
   const reply = await enqueue([{ hash: hashed(newSecret()), name: "audited" }], {}, { rootKey });
   await t.deps.db.query("update root_keys set deleted_at = 1, enabled = false where hash = $1", [hashKey(rootKey)]);
+  await t.deps.db.query("update workspaces set enabled = false where id = $1", [t.workspace.id]);
   await queue.work();
+  await t.deps.db.query("update workspaces set enabled = true where id = $1", [t.workspace.id]);
   const rows = (await t.audit()).filter(({ request_id }) => request_id === reply.headers["x-request-id"]);
   const [row, accepted] = rows.sort((a, b) => (a.event < b.event ? -1 : 1));
   expect(accepted).toMatchObject({ event: "key.enqueue", targets: [{ type: "api", id: apiId }, { id: "mig" }] });
