@@ -3,9 +3,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { against } from "./against-section.ts";
+import { backlog } from "./backlog-section.ts";
 import { openEnvironment } from "./environment.ts";
 import { hasWrk } from "./generator.ts";
-import { backlog, ingest, ingestBeside } from "./ingest-section.ts";
+import { ingest, ingestBeside } from "./ingest-section.ts";
 import { rebuild } from "./rebuild-section.ts";
 import { refill } from "./refill-section.ts";
 import type { Figure, Section } from "./section.ts";
@@ -40,6 +41,8 @@ const { values } = parseArgs({
     only: { type: "string", default: Object.keys(SECTIONS).join(",") },
     rounds: { type: "string", default: "9" },
     seconds: { type: "string", default: "2" },
+    "usage-events": { type: "string", default: "10000000" },
+    "backlog-events": { type: "string", default: "1000000" },
     against: { type: "string" },
     json: { type: "string" },
     help: { type: "boolean", default: false },
@@ -47,7 +50,8 @@ const { values } = parseArgs({
 });
 if (values.help) {
   console.log(
-    `npm run bench -- [--only ${Object.keys(SECTIONS).join(",")}] [--against FOLDER] [--rounds 9] [--seconds 2] [--json FILE]`,
+    `npm run bench -- [--only ${Object.keys(SECTIONS).join(",")}] [--against FOLDER] [--rounds 9] [--seconds 2]\n` +
+      "                 [--usage-events 10000000] [--backlog-events 1000000] [--json FILE]",
   );
   process.exit(0);
 }
@@ -74,6 +78,8 @@ try {
   const options = {
     rounds: Number(values.rounds),
     durationMs: Number(values.seconds) * 1000,
+    usageEvents: Number(values["usage-events"]),
+    backlogEvents: Number(values["backlog-events"]),
     progress: (line: string) => console.error(`  ${line}`),
   };
   for (const section of chosen) figures.push(...(await section(environment, options)));

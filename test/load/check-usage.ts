@@ -11,7 +11,7 @@ const DIMS = "key_space_id, key_id, identity_id, external_id, outcome, source, a
  * Compares the rollups of an API with a plain count of its events: the sums of all days, and of one day each row of the minutes, hours and days.
  * Returns what was compared. Throws when any of it differs.
  */
-export async function checkUsage(db: Client, usage: Usage): Promise<string> {
+export async function checkUsage(db: Client, usage: Pick<Usage, "workspaceId" | "apiId" | "days">): Promise<string> {
   const { workspaceId } = usage;
   const { key_space_id } = usageConstants(usage);
   const { rows } = await db.query<{ events: number }>(

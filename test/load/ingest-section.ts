@@ -1,5 +1,4 @@
 import { Redis } from "ioredis";
-import pg from "pg";
 import { pino } from "pino";
 import { Registry } from "prom-client";
 import { PostgresAnalytics } from "../../api-server/analytics/postgres/store.ts";
@@ -9,13 +8,13 @@ import { insertWorkspace } from "../../api-server/store/workspaces.ts";
 import { EventLines } from "../../edge/events/schema.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
 import { sendLoad } from "./generator.ts";
-import { cpuMicros, median, residentMb } from "./measure.ts";
+import { cpuMicros, median } from "./measure.ts";
 import { CONNECTIONS, type Figure, type Section, timed } from "./section.ts";
 import { seededKey, seedKeys } from "./seed.ts";
-import type { Running, Stack } from "./stack.ts";
-import { type EventsOf, eventLines } from "./usage-events.ts";
+import { type Running, startIngest } from "./stack.ts";
+import { addToStream, eventLines } from "./usage-events.ts";
 
-/* Storing usage events: its rate, what a verification loses by it, and a backlog. */
+/* Storing usage events: its rate, and what a verification loses by it. */
 
 const KEYS = 10_000;
 const PORTION = 1_250;
@@ -94,8 +93,6 @@ export const ingest: Section = async (environment, { rounds, progress }) => {
   }
 };
 
-/** Larger entries than sidecars write are not read. */
-const LINES_PER_ENTRY = 100;
 /** More than is stored during a measurement. */
 const AHEAD = 40_000;
 
@@ -134,7 +131,7 @@ export const ingestBeside: Section = async (environment, { rounds, durationMs, p
       progress(`ingestBeside: round ${round} of ${rounds}`);
       for (const { name, server, runs, backlog } of round % 2 === 0 ? cases : cases.toReversed()) {
         for (const each of [own, ingesting]) process.kill(each.pid, runs.includes(each) ? "SIGCONT" : "SIGSTOP");
-        if (backlog) await fill(redis, of, AHEAD);
+        if (backlog) await addToStream(redis, of, AHEAD);
         const before = cpuMicros(server.pid);
         const { requests, requestsPerSecond } = await sendLoad(load(server));
         if (backlog && (await redis.xlen(new RedisKeys().events(of.workspaceId))) === 0) {
@@ -164,76 +161,3 @@ export const ingestBeside: Section = async (environment, { rounds, durationMs, p
     await stack.close();
   }
 };
-
-const BACKLOG = 1_000_000;
-const NEW_PER_SECOND = 500;
-
-/** A backlog after ingestion was down, while new events arrive: how much memory it takes until all are stored and counted. */
-export const backlog: Section = async (environment, { progress }) => {
-  let apiId = "";
-  const stack = await environment.openSecond(
-    "backlog",
-    async ({ databaseUrl, workspaceId }) => {
-      apiId = await seedKeys(databaseUrl, { workspaceId, count: KEYS });
-    },
-    ["--ingest", "off"],
-  );
-  const redis = new Redis(stack.redisUrl);
-  const db = new pg.Client({ connectionString: stack.databaseUrl });
-  await db.connect();
-  try {
-    const of = { workspaceId: stack.workspaceId, apiId, keys: KEYS };
-    await fill(redis, of, BACKLOG);
-    const stream = new RedisKeys().events(of.workspaceId);
-    const startedAt = performance.now();
-    const own = await startIngest(stack, ["--events-memory", "4096"]);
-    let [peakMb, added, drainedS] = [0, BACKLOG, 0];
-    for (;;) {
-      await fill(redis, of, NEW_PER_SECOND / 2);
-      added += NEW_PER_SECOND / 2;
-      await new Promise((done) => setTimeout(done, 500));
-      peakMb = Math.max(peakMb, residentMb(own.pid));
-      const seconds = (performance.now() - startedAt) / 1000;
-      const waiting = await redis.xlen(stream);
-      if (drainedS === 0 && waiting <= 10) drainedS = seconds;
-      const text = "select coalesce(sum(count), 0)::bigint as count from verification_counts_month";
-      const counted = Number((await db.query<{ count: string }>(text)).rows[0]?.count);
-      if (drainedS > 0 && counted >= BACKLOG) {
-        const memory = {
-          name: `a backlog of ${BACKLOG} events: peak memory`,
-          unit: "MB" as const,
-          value: peakMb,
-          max: 300,
-        };
-        const detail = `stored after ${drainedS.toFixed(0)} s, in the rollups after ${seconds.toFixed(0)} s, with ${added - BACKLOG} new ones meanwhile`;
-        return [{ ...memory, detail }];
-      }
-      if (seconds > 1800) throw new Error(`after ${seconds} s ${counted} events were counted, ${waiting} entries wait`);
-      if (Math.round(seconds) % 10 === 0) progress(`backlog: ${counted} counted, ${waiting} entries wait`);
-    }
-  } finally {
-    redis.disconnect();
-    await db.end();
-    await stack.close();
-  }
-};
-
-const startIngest = (stack: Stack, args: readonly string[] = []): Promise<Running> =>
-  stack.start(
-    ["cli/main.ts", "ingest", "--host", "127.0.0.1", "--admin-port", "0", ...args],
-    /"adminUrl":"(http:\/\/127\.0\.0\.1:\d+)"/,
-  );
-
-/** Appends events as sidecars do, without asking for room. */
-async function fill(redis: Redis, of: EventsOf, count: number): Promise<void> {
-  const stream = new RedisKeys().events(of.workspaceId);
-  for (let made = 0; made < count; ) {
-    const pipeline = redis.pipeline();
-    for (let entry = 0; entry < 50 && made < count; entry += 1) {
-      const lines = eventLines(of, Math.min(LINES_PER_ENTRY, count - made));
-      pipeline.xadd(stream, "*", "e", lines.join("\n"));
-      made += lines.length;
-    }
-    await pipeline.exec();
-  }
-}

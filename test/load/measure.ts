@@ -42,8 +42,14 @@ export function cpuMicros(pid: number): number {
 }
 
 /** Resident memory of a process in MB (10^6 bytes). Linux only. */
-export function residentMb(pid: number): number {
-  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+export const residentMb = (pid: number): number => statusMb(pid, "VmRSS");
+
+/** The most that it ever was. */
+export const peakResidentMb = (pid: number): number => statusMb(pid, "VmHWM");
+
+function statusMb(pid: number, field: "VmRSS" | "VmHWM"): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(status)?.[1];
   return (Number(kilobytes) * 1024) / 1_000_000;
 }
 

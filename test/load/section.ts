@@ -17,6 +17,10 @@ export interface Figure {
 export interface SectionOptions {
   readonly rounds: number;
   readonly durationMs: number;
+  /** Verifications over which questions are asked; also over a tenth of them. */
+  readonly usageEvents: number;
+  /** Events that wait when ingestion begins. */
+  readonly backlogEvents: number;
   readonly progress: (line: string) => void;
 }
 

@@ -78,3 +78,10 @@ export async function openStack(
     throw error;
   }
 }
+
+/** Starts a process that stores the stack's usage events. */
+export const startIngest = (stack: Pick<Stack, "start">, args: readonly string[] = []): Promise<Running> =>
+  stack.start(
+    ["cli/main.ts", "ingest", "--host", "127.0.0.1", "--admin-port", "0", ...args],
+    /"adminUrl":"(http:\/\/127\.0\.0\.1:\d+)"/,
+  );

@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
+import type { Redis } from "ioredis";
 import { makeId } from "../../core/ids.ts";
+import { RedisKeys } from "../../edge/redis/keys.ts";
 import { seededKeyId } from "./seed.ts";
 
 /** Whose events are made: of an API that `seedKeys` made. */
@@ -33,4 +35,21 @@ export function eventLines({ workspaceId, apiId, keys }: EventsOf, count: number
       latencyMs: 0.25,
     }),
   );
+}
+
+/** Larger entries than sidecars write are not read. */
+const LINES_PER_ENTRY = 100;
+
+/** Appends events to their workspace's stream as sidecars do, without asking for room. */
+export async function addToStream(redis: Redis, of: EventsOf, count: number): Promise<void> {
+  const stream = new RedisKeys().events(of.workspaceId);
+  for (let made = 0; made < count; ) {
+    const pipeline = redis.pipeline();
+    for (let entry = 0; entry < 50 && made < count; entry += 1) {
+      const lines = eventLines(of, Math.min(LINES_PER_ENTRY, count - made));
+      pipeline.xadd(stream, "*", "e", lines.join("\n"));
+      made += lines.length;
+    }
+    await pipeline.exec();
+  }
 }

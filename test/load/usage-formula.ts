@@ -21,7 +21,7 @@ export interface Usage {
 export const wholeDaysBefore = (nowMs: number, count: number): number[] =>
   Array.from({ length: count }, (_, n) => Date.parse(utcDate(nowMs)) - (count - n) * DAY_MS);
 
-const OUTCOMES = ["VALID", "RATE_LIMITED", "USAGE_EXCEEDED"] as const;
+export const OUTCOMES = ["VALID", "RATE_LIMITED", "USAGE_EXCEEDED"] as const;
 
 /** What is the same for all events of a key with one outcome; its `kind` is its place among all of them. */
 export interface UsageKind {
@@ -34,7 +34,7 @@ export interface UsageKind {
 }
 
 /** Common to all kinds. */
-export const usageConstants = ({ apiId }: Usage) =>
+export const usageConstants = ({ apiId }: Pick<Usage, "apiId">) =>
   ({
     key_space_id: `ks_${apiId}`,
     api_id: apiId,
