@@ -1,112 +1,238 @@
 import pg from "pg";
+import { createPool } from "../../api-server/store/pool.ts";
+import { DAY_MS } from "../../core/utc-date.ts";
+import { type Plan, planOfCount, planOfQuery } from "../analytics/plans.ts";
+import { startOwnClickhouse } from "../harness/clickhouse.ts";
+import type { Environment } from "./environment.ts";
 import { median } from "./measure.ts";
 import { type Figure, type Section, timed } from "./section.ts";
 import { seedUsage } from "./seed-usage.ts";
-import type { Stack } from "./stack.ts";
+import { seedUsageClickhouse } from "./seed-usage-clickhouse.ts";
+import { READY_LOG, type Running, type Stack } from "./stack.ts";
+import type { Usage } from "./usage-formula.ts";
 
-/* Questions about the usage of 10,000 keys over 30 days, over a tenth of the events and over all of them. */
+/*
+ * Questions about the usage of 10,000 keys over 30 days, asked by HTTP: over all events and over a tenth of them, on Postgres and on
+ * ClickHouse, by turns. Both stores hold the same events, and their answers are compared.
+ */
 
-const FEW = 1_000_000;
-const MANY = 10_000_000;
 const KEYS = 10_000;
 const DAYS = 30;
-const TURNS = 15;
-const DAY_MS = 86_400_000;
+const TURNS = 25;
+const MS_MAX = 300;
+const RATIO_MAX = 3;
+
+interface Seeded {
+  readonly stack: Stack;
+  readonly usage: Usage;
+  readonly stores: readonly { readonly name: string; readonly server: Running }[];
+}
+
+interface Question {
+  readonly name: string;
+  /** Returns what must be equal on both stores. */
+  readonly ask: (of: Seeded, server: Running) => Promise<unknown>;
+  /** What Postgres reads for it. */
+  readonly plan: (of: Seeded) => Promise<Plan>;
+  /** As one would write it by hand, over the table itself, without scope, limits and encoding. */
+  readonly byHand: string;
+}
+
+const window = ({ days }: Usage) => ({ fromMs: days.at(-7) ?? 0, toMs: (days.at(-1) ?? 0) + DAY_MS });
 
 const TOP_TEN = `SELECT key_id, SUM(count) AS total FROM key_verifications_per_day_v1
                   WHERE time >= now() - INTERVAL 30 DAY GROUP BY key_id ORDER BY total DESC LIMIT 10`;
 
-interface Seeded {
-  readonly stack: Stack;
-  readonly apiId: string;
-}
-
-const QUESTIONS: readonly { name: string; ask: (of: Seeded) => Promise<number> }[] = [
+const QUESTIONS: readonly Question[] = [
   {
     name: "v1, hourly for an API over 7 days",
-    ask: async ({ stack, apiId }) => {
-      const end = Date.now() - (Date.now() % DAY_MS);
-      const query = new URLSearchParams({ apiId, groupBy: "hour", start: String(end - 7 * DAY_MS), end: String(end) });
-      const response = await fetch(`${stack.apiServer.url}/v1/analytics.getVerifications?${query}`, {
-        headers: { authorization: `Bearer ${stack.rootKey}` },
-      });
-      const rows = (await response.json()) as unknown[];
-      if (!response.ok) throw new Error(`v1: ${response.status} ${JSON.stringify(rows)}`);
-      return rows.length;
+    ask: async ({ stack, usage }, { url }) => {
+      const { fromMs, toMs } = window(usage);
+      const asked = { apiId: usage.apiId, groupBy: "hour", start: String(fromMs), end: String(toMs - 1) };
+      return answerOf(
+        await fetch(`${url}/v1/analytics.getVerifications?${new URLSearchParams(asked)}`, {
+          headers: { authorization: `Bearer ${stack.rootKey}` },
+        }),
+      );
     },
+    plan: async ({ stack, usage }) => {
+      const db = createPool(stack.databaseUrl, { connectionsMax: 1 });
+      return planOfCount(db, {
+        workspaceId: usage.workspaceId,
+        keySpaceId: `ks_${usage.apiId}`,
+        keyIds: undefined,
+        identityId: undefined,
+        tags: [],
+        ...window(usage),
+        slice: "hour",
+        by: [],
+        order: { by: "time", descending: false },
+        rowsMax: 10_000,
+      }).finally(() => db.end());
+    },
+    byHand: `select time, sum(count) from verification_totals_hour
+              where workspace_id = $1 and time >= current_date - 7 and time < current_date group by 1 order by 1`,
   },
   {
     name: "v2 SQL, the ten most used keys of 30 days",
-    ask: async ({ stack }) => (await stack.call<unknown[]>("analytics.getVerifications", { query: TOP_TEN })).length,
+    ask: async ({ stack }, { url }) => {
+      const body = JSON.stringify({ query: TOP_TEN });
+      const headers = { authorization: `Bearer ${stack.rootKey}`, "content-type": "application/json" };
+      const answer = await answerOf<{ data: { total: number }[] }>(
+        await fetch(`${url}/v2/analytics.getVerifications`, { method: "POST", headers, body }),
+      );
+      // Keys with the same total may change places.
+      return answer.data.map(({ total }) => total);
+    },
+    plan: ({ stack, usage }) => {
+      const nowMs = Date.now();
+      const fromMs = nowMs - DAYS * DAY_MS;
+      const visibleFrom = { raw: fromMs, minute: fromMs, hour: fromMs, day: fromMs, month: fromMs };
+      return planOfQuery(stack.databaseUrl, TOP_TEN, {
+        workspaceId: usage.workspaceId,
+        within: undefined,
+        nowMs,
+        visibleFrom,
+      });
+    },
+    byHand: `select key_id, sum(count) from verification_counts_day
+              where workspace_id = $1 and time >= current_date - 29 group by 1 order by 2 desc limit 10`,
   },
 ];
 
-/** How long questions take over 10,000,000 events, and compared with 1,000,000. Says which tables they read. */
-export const usage: Section = async (environment, { progress }) => {
-  const open = async (name: string, events: number): Promise<Seeded> => {
-    let apiId = "";
-    const stack = await environment.openSecond(name, async ({ databaseUrl, workspaceId }) => {
-      const startedAt = performance.now();
-      ({ apiId } = await seedUsage(databaseUrl, { workspaceId, events, keys: KEYS, days: DAYS }));
-      progress(`usage: ${events} events seeded in ${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
-    });
-    return { stack, apiId };
-  };
-  const few = await open("usage_few", FEW);
-  const many = await open("usage_many", MANY);
+async function answerOf<Body>(response: Response): Promise<Body> {
+  const body = (await response.json()) as Body;
+  if (!response.ok) throw new Error(`${response.url}: ${response.status} ${JSON.stringify(body)}`);
+  return body;
+}
+
+/** How long questions take over many events on Postgres, and compared with a tenth of them. Says what their plans read. */
+export const usage: Section = async (environment, { usageEvents, progress }) => {
+  const few = await open(environment, usageEvents / 10, progress);
+  const many = await open(environment, usageEvents, progress);
   const figures: Figure[] = [];
-  for (const { name, ask } of QUESTIONS) {
-    for (const line of await readsOf(many, ask)) progress(`  ${line}`);
-    const times = new Map<Seeded, number[]>([few, many].map((each) => [each, []]));
-    for (let turn = 0; turn < TURNS; turn += 1) {
-      for (const each of turn % 2 === 0 ? [few, many] : [many, few]) {
-        let rows = 0;
-        times.get(each)?.push(
-          await timed(async () => {
-            rows = await ask(each);
-          }),
-        );
-        if (rows < 10) throw new Error(`${name}: ${rows} rows`);
-      }
+  try {
+    for (const question of QUESTIONS) {
+      const times = await measure(question, [few, many], (turn) =>
+        progress(`${question.name}: turn ${turn} of ${TURNS}`),
+      );
+      const ofMany = times.get(many)?.get("Postgres") ?? [];
+      const ofFew = times.get(few)?.get("Postgres") ?? [];
+      const name = `${question.name}, ${usageEvents} events`;
+      const details = [...times].flatMap(([{ usage }, of]) =>
+        [...of].map(([how, ms]) => `${how} over ${eventsOf(usage)}: ${inMs(ms)}`),
+      );
+      const reads = `its plan reads ${readsOf(await question.plan(many))}`;
+      const detail = [...details, reads].join("; ");
+      figures.push({ name, unit: "ms", value: median(ofMany), max: MS_MAX, detail });
+      figures.push({
+        name: `${name} / ${usageEvents / 10}`,
+        unit: "ratio",
+        value: median(ofMany) / median(ofFew),
+        max: RATIO_MAX,
+        detail: `medians of ${TURNS} turns; over the tenth its plan reads ${readsOf(await question.plan(few))}`,
+      });
     }
-    const [ofFew, ofMany] = [median(times.get(few) ?? []), median(times.get(many) ?? [])];
-    const detail = `medians ${ofMany.toFixed(0)} and ${ofFew.toFixed(0)} ms`;
-    figures.push({ name: `${name}, ${MANY} events`, unit: "ms", value: ofMany, max: 300, detail });
-    figures.push({ name: `${name}: ${MANY} events / ${FEW}`, unit: "ratio", value: ofMany / ofFew, max: 3, detail });
+  } finally {
+    await few.close();
+    await many.close();
   }
-  await few.stack.close();
-  await many.stack.close();
   return figures;
 };
 
-/** Which tables a question reads, as Postgres counts their scans. */
-async function readsOf(of: Seeded, ask: (of: Seeded) => Promise<number>): Promise<string[]> {
-  const db = new pg.Client({ connectionString: of.stack.databaseUrl });
-  await db.connect();
+const eventsOf = ({ eventsPerDay, days }: Usage): number => eventsPerDay * days.length;
+const inMs = (ms: readonly number[]): string => `${median(ms).toFixed(0)} ms, at most ${Math.max(...ms).toFixed(0)}`;
+
+async function open(environment: Environment, events: number, progress: (line: string) => void) {
+  const startedAt = performance.now();
+  const seconds = () => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`;
+  let made: Usage | undefined;
+  const stack = await environment.openSecond(`usage_${events}`, async ({ databaseUrl, workspaceId }) => {
+    made = await seedUsage(databaseUrl, {
+      workspaceId,
+      events,
+      keys: KEYS,
+      days: DAYS,
+      progress: (line) => progress(`seeding ${events}, ${seconds()}: ${line}`),
+    });
+  });
+  if (made === undefined) throw new Error("nothing was seeded");
+  const stores = [{ name: "Postgres", server: stack.apiServer }];
+  const clickhouse = await openClickhouse(stack, made).catch((error: Error) => {
+    progress(`without ClickHouse: ${error.message}`);
+    return undefined;
+  });
+  if (clickhouse !== undefined) stores.push({ name: "ClickHouse", server: clickhouse.server });
+  progress(`seeding ${events}: done after ${seconds()}`);
+  const close = async () => {
+    await stack.close();
+    await clickhouse?.stop();
+  };
+  return { stack, usage: made, stores, close };
+}
+
+/** Another api-server of the stack, whose usage is in a ClickHouse with the same events. */
+async function openClickhouse(stack: Stack, usage: Usage): Promise<{ server: Running; stop: () => Promise<void> }> {
+  const clickhouse = await startOwnClickhouse();
+  const db = createPool(stack.databaseUrl, { connectionsMax: 1 });
   try {
-    const scans = async () => {
-      const { rows } = await db.query<{ name: string; scans: number; rows: number }>(
-        `select regexp_replace(relname, '_[0-9]+$', '') as name, sum(coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::int as scans,
-                sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int as rows
-           from pg_stat_user_tables where relname ~ '^(verification|ratelimit)_' group by 1 order by 1`,
-      );
-      return new Map(rows.map((row) => [row.name, row]));
-    };
-    // The server counts with a delay.
-    const settled = () => new Promise((done) => setTimeout(done, 2_000));
-    await settled();
-    const before = await scans();
-    await ask(of);
-    await settled();
-    const lines: string[] = [];
-    for (const [name, now] of await scans()) {
-      const was = before.get(name);
-      if (was !== undefined && now.scans > was.scans) {
-        lines.push(`reads ${name}: ${now.scans - was.scans} scans, ${now.rows - was.rows} rows`);
-      }
-    }
-    return lines;
+    await seedUsageClickhouse(clickhouse.url, db, usage);
+    const place = ["--host", "127.0.0.1", "--port", "0", "--analytics-url", clickhouse.url];
+    return { server: await stack.start(["cli/main.ts", "api-server", ...place], READY_LOG), stop: clickhouse.stop };
+  } catch (error) {
+    await clickhouse.stop();
+    throw error;
   } finally {
     await db.end();
   }
 }
+
+/** Asks each store of each by turns, every second turn in reverse. Returns times in ms, without those of a first turn. */
+async function measure(
+  question: Question,
+  all: readonly Seeded[],
+  onTurn: (turn: number) => void,
+): Promise<Map<Seeded, Map<string, number[]>>> {
+  const times = new Map(all.map((each) => [each, new Map<string, number[]>()]));
+  const answers = new Map<Seeded, string>();
+  const asked: { of: Seeded; how: string; run: () => Promise<void> }[] = [];
+  const sessions: pg.Client[] = [];
+  for (const of of all) {
+    const db = new pg.Client({ connectionString: of.stack.databaseUrl });
+    await db.connect();
+    sessions.push(db);
+    for (const { name, server } of of.stores) {
+      asked.push({
+        of,
+        how: name,
+        run: async () => {
+          const answer = JSON.stringify(await question.ask(of, server));
+          const other = answers.get(of) ?? answer;
+          if (answer.length < 10 || answer !== other) throw new Error(`${name} answers ${answer}, and not ${other}`);
+          answers.set(of, answer);
+        },
+      });
+    }
+    asked.push({
+      of,
+      how: "by hand",
+      run: async () => void (await db.query(question.byHand, [of.usage.workspaceId])),
+    });
+  }
+  try {
+    for (let turn = 0; turn <= TURNS; turn += 1) {
+      if (turn % 5 === 0) onTurn(turn);
+      for (const { of, how, run } of turn % 2 === 0 ? asked : asked.toReversed()) {
+        const ms = await timed(run);
+        if (turn > 0) times.get(of)?.set(how, [...(times.get(of)?.get(how) ?? []), ms]);
+      }
+    }
+  } finally {
+    for (const db of sessions) await db.end();
+  }
+  return times;
+}
+
+/** Such as "12 rows of verification_totals_hour_202611 (Index Scan by …)". */
+const readsOf = ({ scans, blocks }: Plan): string =>
+  `${scans.map(({ partition, how, rows }) => `${rows} rows of ${partition} (${how})`).join(", ")}: ${blocks} blocks`;
