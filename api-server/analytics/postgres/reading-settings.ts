@@ -21,9 +21,9 @@ const SETTINGS: Readonly<Record<string, (limits: QueryLimits) => string>> = {
     kilobytes(Math.min(WORK_MEM_BYTES_MAX, Math.max(WORK_MEM_BYTES_MIN, memoryBytesMax / PARTS_OF_MEMORY))),
   temp_file_limit: ({ memoryBytesMax }) => kilobytes(memoryBytesMax),
   max_parallel_workers_per_gather: () => "1",
-  // Four times the default, because planning takes the view's bound of retention for one that a third of the rows pass, and nearly all do: a
-  // bitmap of a whole partition took three times as long as reading it.
-  cpu_index_tuple_cost: () => "0.02",
+  // Ten times the default. Planning takes the view's bound of retention for one that a third of the rows pass, and nearly all do: a bitmap
+  // of a whole partition seemed cheaper than reading it, and took two to three times as long.
+  cpu_index_tuple_cost: () => "0.05",
   // Compiling takes longer than most queries, and memory of its own.
   jit: () => "off",
   row_security: () => "on",
