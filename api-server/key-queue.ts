@@ -29,6 +29,7 @@ import type { RunTurns } from "./workspace-turns.ts";
 
 /** After the first try: 2 s, 4 s, … 1,024 s later, so that a key that cannot be created is given up after 34 minutes. */
 export const RETRIES_MAX = 10;
+/** Nothing random: keys are tried one after the other, so what failed together does not come back at once. */
 const RETRY = { firstMs: 2_000, maxMs: 2_000 * 2 ** (RETRIES_MAX - 1), random: () => 0 };
 /** Nothing can be waited for: ids are not used again. */
 const FINAL: ReadonlySet<string> = new Set<ErrorKind>(["api_not_found"]);

@@ -5,8 +5,8 @@ import type { Queryable } from "./queryable.ts";
  * The encrypted strings of recoverable keys. They are deleted with the row of their key.
  */
 
-/** The encrypted form of a string (domain/key-vault.ts). */
-interface Sealed {
+/** The encrypted form of a string (key-vault.ts). */
+export interface Sealed {
   readonly encryptionKeyId: string;
   readonly nonce: Uint8Array;
   readonly ciphertext: Uint8Array;

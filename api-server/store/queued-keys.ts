@@ -1,15 +1,10 @@
 import type { Json } from "./identities.ts";
+import type { Sealed } from "./key-secrets.ts";
 import type { Queryable } from "./queryable.ts";
 
 /*
  * Keys that wait to be created: migration 0019 tells what a row is.
  */
-
-interface Sealed {
-  readonly encryptionKeyId: string;
-  readonly nonce: Uint8Array;
-  readonly ciphertext: Uint8Array;
-}
 
 export interface NewQueuedKey {
   readonly keyId: string;

@@ -24,7 +24,6 @@ export async function queueKeys(
     migrationId,
     keys,
   }: { readonly api: ApiRow; readonly migrationId: string; readonly keys: readonly ForeignKey[] },
-  waitingMax = QUEUED_KEYS_MAX,
 ): Promise<void> {
   if (keys.length === 0) return;
   const { caller, deps } = call;
@@ -43,14 +42,14 @@ export async function queueKeys(
     })),
   };
   await inUnmarkedTransaction(deps.db, async (tx) => {
-    if (!(await insertQueuedKeys(tx, wanted, { waitingMax }))) throw queueFull(keys.length, waitingMax);
+    if (!(await insertQueuedKeys(tx, wanted, { waitingMax: QUEUED_KEYS_MAX }))) throw queueFull(keys.length);
     await insertAudit(tx, call, [keysEnqueued(keys.length, { apiId: api.id, migrationId })]);
   });
 }
 
-const queueFull = (more: number, waitingMax: number): PublicError =>
+const queueFull = (more: number): PublicError =>
   new PublicError(
     "key_queue_full",
-    `${more} more keys would be more than ${waitingMax} that wait to be created in the workspace.`,
+    `${more} more keys would be more than ${QUEUED_KEYS_MAX} that wait to be created in the workspace.`,
     { headers: { "Retry-After": String(RETRY_AFTER_S) } },
   );
