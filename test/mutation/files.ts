@@ -93,6 +93,12 @@ export const DECIDING = [
 
 /** Tests of a file besides the neighbour with its name. */
 const ALSO: Readonly<Record<string, readonly string[]>> = {
+  "api-server/analytics/dialect/check/calendar.ts": ["api-server/analytics/dialect/check.test.ts"],
+  "api-server/analytics/dialect/check/moments.ts": ["api-server/analytics/dialect/check.test.ts"],
+  "api-server/plugins/errors-v1.ts": ["api-server/test/pipeline-v1.test.ts"],
+  "api-server/plugins/front-v1.ts": ["api-server/test/front-v1.test.ts"],
+  "api-server/v1/keys/open-verification.ts": ["api-server/v1/keys/verifyKey.test.ts"],
+  "api-server/v1/keys/verify-by-secret.ts": ["api-server/v1/keys/verifyKey.test.ts"],
   "core/permissions/grants.ts": ["core/permissions/query.test.ts"],
   "core/verification/key-view.ts": ["core/verification/check-key.test.ts"],
   "edge/counters/sync.ts": ["edge/counters/local.test.ts"],

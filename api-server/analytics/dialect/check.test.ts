@@ -100,6 +100,26 @@ describe("each rule and its kind", () => {
       `select 1 from ${RAW} where outcome in (lower('A'), 'b', -1, [1], now() - interval 1 day)`,
       "SELECT",
     ],
+    [
+      "IN with a subquery among literals",
+      `select 1 from ${RAW} where spent_credits in (1, (select 1 from ${RAW}))`,
+      "invalid_analytics_query: Line 1, column 63: after IN",
+    ],
+    [
+      "IN with a star",
+      `select 1 from ${RAW} where spent_credits in (1, count(*))`,
+      "invalid_analytics_query: Line 1, column 63: after IN",
+    ],
+    [
+      "IN with a lambda",
+      `select 1 from ${RAW} where has(arrayFilter(x -> x in (arrayFilter(y -> true, [1])), [1]), 1)`,
+      "invalid_analytics_query: Line 1, column 69: after IN",
+    ],
+    [
+      "IN with a column inside of another IN",
+      `select 1 from ${RAW} where (outcome in (key_id)) in (1)`,
+      "invalid_analytics_query: Line 1, column 55: after IN",
+    ],
     ["no FROM", "select 1", "invalid_analytics_query: Line 1, column 9: each SELECT needs a FROM"],
     [
       "no FROM in a subquery",
@@ -115,6 +135,21 @@ describe("each rule and its kind", () => {
       "no FROM in WITH",
       `with a as (select 1) select 1 from ${RAW}`,
       "invalid_analytics_query: Line 1, column 20: each",
+    ],
+    [
+      "another table in the second branch",
+      `select 1 from ${RAW} union all select 1 from keys`,
+      "invalid_analytics_table: Line 1, column 60: there is no table `keys`",
+    ],
+    [
+      "another table in the third branch",
+      `select 1 from ${RAW} union all select 1 from ${RAW} union all select 1 from keys`,
+      "invalid_analytics_table: Line 1, column 105: there",
+    ],
+    [
+      "another table after a good one",
+      `select 1 from ${RAW} join keys using (key_id)`,
+      "invalid_analytics_table: Line 1, column 41: there",
     ],
     ["another table", "select 1 from keys", "invalid_analytics_table: Line 1, column 15: there is no table `keys`"],
     [
@@ -218,6 +253,13 @@ describe("the order of the rules decides, not that of the text", () => {
     ],
     ["a function before the retention", `select sleep(1) from ${RAW} where time > 1`, "invalid_analytics_function"],
     [
+      "of two places that are too large the first",
+      `select (select ${Array(65).fill("1").join()} from ${RAW}), ${Array(64).fill("1").join()} from ${RAW}`,
+      "invalid_analytics_query: Line 1, column 144: this",
+    ],
+    ["IN before tables", "select 1 from db.keys where 1 in x", "invalid_analytics_query: Line 1, column 34: after IN"],
+    ["FROM before table functions", "select (select 1) from url('x')", "invalid_analytics_query: Line 1, column 17"],
+    [
       "of two places the first",
       "select 1 from b, a",
       "invalid_analytics_table: Line 1, column 15: there is no table `b`",
@@ -243,6 +285,11 @@ describe("what WITH defines is seen", () => {
       `with a as (select 1 from ${RAW}) select 1 from a union all select 1 from a`,
     ],
     ["also from parentheses", `(with a as (select 1 from ${RAW}) select 1 from a) union all select 1 from a`],
+    ["in its own subquery", `select 1 from (with a as (select 1 from ${RAW}) select 1 from a)`],
+    [
+      "in a branch of a subquery",
+      `select 1 from ((with a as (select 1 from ${RAW}) select 1 from a) union all select 1 from a)`,
+    ],
     ["in quotes or without", `with "a" as (select 1 from ${RAW}) select 1 from a`],
   ])("%s", (_, text) => {
     expect(answer(text)).toMatch(/^(SELECT|WITH)/);
@@ -334,6 +381,22 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
     [`spent_credits >= 5`, true],
     [`key_verifications_v1.time >= 5`, false],
     [`time::Int64 >= 5`, true],
+    [`5`, true],
+    [`time >= 5 as old`, false],
+    [`((time >= ${raw}) as recent) and key_id = 'a'`, true],
+    [`${raw - 1} = time`, false],
+    [`time >= toStartOfDay(now() - interval 30 day) - 60`, false],
+    [`toDate(time) >= '2026-10-22'`, false],
+    [`toDateTime(time) >= '2026-10-01 00:00:00'`, true],
+    [`toDateTime(time / 1000000) >= '2026-10-01 00:00:00'`, true],
+    [`toDateTime(time * 1000) >= '2026-10-01 00:00:00'`, true],
+    [`toDateTime(time / spent_credits) >= '2026-10-01 00:00:00'`, true],
+    [`toDateTime64(time / 1000, 3) >= '2026-10-23 13:45:10.500'`, true],
+    [`toDateTime64(time / 1000, 3) >= '2026-10-23 13:45:10.499'`, false],
+    [`toString(time) >= '2026-10-01 00:00:00'`, true],
+    [`fromUnixTimestamp64Milli(spent_credits) >= '2026-10-01 00:00:00'`, true],
+    [`toStartOfHour(fromUnixTimestamp64Milli(spent_credits)) >= '2026-10-01 00:00:00'`, true],
+    [`now() >= '2026-10-01 00:00:00'`, true],
   ] as const;
   test.each(inRaw)("raw rows: %s", (where, allowed) => {
     expect(answer(`select count() from ${RAW} where ${where}`).startsWith("SELECT")).toBe(allowed);
@@ -355,6 +418,18 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
     ["hour", "toStartOfWeek(time, 1) >= '2026-10-18'", false],
     ["hour", "date_trunc('week', time) >= '2026-10-18'", false],
     ["hour", "toDateTime(time) >= now() - interval 31 day", false],
+    // What ClickHouse takes for a DateTime is compared with seconds; a date is not compared with a number.
+    ["hour", `toStartOfDay(time) >= ${Date.parse("2026-10-23T00:00:00Z") / 1000}`, true],
+    ["hour", `toStartOfDay(time) >= ${Date.parse("2026-10-23T00:00:00Z") / 1000 - 1}`, false],
+    ["hour", `toStartOfHour(time) >= ${Date.parse("2026-10-23T13:00:00Z") / 1000 - 1}`, false],
+    ["hour", `toStartOfMinute(time) >= ${Date.parse("2026-10-23T13:00:00Z") / 1000 - 1}`, false],
+    ["hour", `date_trunc('day', time) >= ${Date.parse("2026-10-23T00:00:00Z") / 1000 - 1}`, false],
+    ["hour", "toDate(time) >= 5", true],
+    ["hour", "toStartOfMonth(time) >= 5", true],
+    ["hour", "time >= toStartOfDay(now() - interval 30 day) + 13 * 3600", true],
+    ["hour", "fromUnixTimestamp64Milli(time) >= '2026-10-01 00:00:00'", true],
+    ["day", "time >= 5", true],
+    ["day", "toDateTime(time) >= 5", false],
     ["day", "time >= '2026-10-23'", true],
     ["day", "time >= '2026-10-22'", false],
     ["day", "time >= today() - interval 30 day", true],
@@ -393,6 +468,35 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
       "of both, allowed",
       `select 1 from ${HOURS} as h join ${RAW} as r using (key_id) where r.time >= ${raw} and h.time >= '2026-10-24'`,
       true,
+    ],
+    [
+      "of a joined table that has no name for it",
+      `select 1 from ${HOURS} as h join ${RAW} as r using (key_id) where time >= 5`,
+      false,
+    ],
+    ["of another table's name", `select 1 from ${HOURS} as h join ${RAW} as r using (key_id) where x.time >= 5`, true],
+    ["of a table that has an alias, by its name", `select 1 from ${RAW} as r where ${RAW}.time >= 5`, true],
+    [
+      "of a joined subquery",
+      `select 1 from ${RAW} as r join (select 5 as time, key_id from ${RAW}) as s using (key_id) where s.time >= 5`,
+      true,
+    ],
+    ["of a definition that hides the column", `with spent_credits as time select 1 from ${RAW} where time >= 5`, true],
+    ["beside a definition of another name", `with spent_credits as spent select 1 from ${RAW} where time >= 5`, false],
+    [
+      "beside WITH that defines a query named time",
+      `with time as (select 1 from ${RAW}) select 1 from ${RAW} where time >= 5`,
+      false,
+    ],
+    [
+      "beside an alias in a subquery",
+      `select (select spent_credits as time from ${RAW} limit 1) as first from ${RAW} where time >= 5`,
+      false,
+    ],
+    [
+      "of a table's own column in spite of an alias",
+      `select spent_credits as time from ${RAW} as r where r.time >= 5`,
+      false,
     ],
     ["in HAVING", `select time from ${RAW} group by time having time >= 5`, true],
   ])("a bound %s", (_, text, allowed) => {

@@ -52,24 +52,33 @@ export function constantOf(expression: Expression, nowMs: number): Moment | Coun
 const count = (value: number, latest = value): Count => ({ kind: "count", value, latest });
 const moment = (kind: Moment["kind"], ms: number, latest = ms): Moment => ({ kind, ms, latest });
 
+interface Bucket {
+  readonly unit: BucketUnit;
+  readonly of: Expression;
+  /** Whether ClickHouse returns its start as a date, to which a bare number is days; else it is seconds. */
+  readonly isDate: boolean;
+}
+
 /** The bucket that a function of one moment returns the start of, or undefined. For `date_trunc` the moment is the second argument. */
-export function bucketOfCall({ name, arguments: values }: Call): { unit: BucketUnit; of: Expression } | undefined {
+export function bucketOfCall({ name, arguments: values }: Call): Bucket | undefined {
   const [first, second] = values;
   const published = publishedFunction(name.text) ?? "";
   if (published === "date_trunc" && first?.kind === "string" && second !== undefined) {
     const unit = first.value.toLowerCase();
-    if (unit === "week") return { unit: "mondayWeek", of: second };
-    return isUnit(unit) ? { unit, of: second } : undefined;
+    if (unit === "week") return { unit: "mondayWeek", of: second, isDate: true };
+    return isUnit(unit) ? { unit, of: second, isDate: isDated(unit) } : undefined;
   }
   if (first === undefined) return undefined;
-  if (published === "toDate") return { unit: "day", of: first };
+  if (published === "toDate") return { unit: "day", of: first, isDate: true };
   if (published === "toStartOfWeek" && second !== undefined) {
     const mode = second.kind === "number" ? Number(second.text) : 0;
-    return { unit: mode % 2 === 1 ? "mondayWeek" : "week", of: first };
+    return { unit: mode % 2 === 1 ? "mondayWeek" : "week", of: first, isDate: true };
   }
   const unit = /^toStartOf(\w+)$/.exec(published)?.[1]?.toLowerCase();
-  return unit !== undefined && isUnit(unit) ? { unit, of: first } : undefined;
+  return unit !== undefined && isUnit(unit) ? { unit, of: first, isDate: isDated(unit) } : undefined;
 }
+
+const isDated = (unit: BucketUnit): boolean => ["week", "month", "quarter", "year"].includes(unit);
 
 const isUnit = (text: string): text is BucketUnit =>
   ["second", "minute", "hour", "day", "week", "month", "quarter", "year"].includes(text);
@@ -86,7 +95,7 @@ function constantOfCall(call: Call, nowMs: number): Moment | Count | undefined {
       return moment("date", startOf("day", nowMs), nowMs);
   }
   const bucket = bucketOfCall(call);
-  if (bucket !== undefined) return startOfConstant(bucket.unit, constantOf(bucket.of, nowMs));
+  if (bucket !== undefined) return startOfConstant(bucket, constantOf(bucket.of, nowMs));
   const operand = first === undefined ? undefined : constantOf(first, nowMs);
   switch (published) {
     case "toDateTime":
@@ -108,17 +117,18 @@ function constantOfCall(call: Call, nowMs: number): Moment | Count | undefined {
 }
 
 /** What begins a bucket is meant by the moment in it. A date that was written out is its whole day. */
-function startOfConstant(unit: BucketUnit, operand: Moment | Count | undefined): Moment | undefined {
+function startOfConstant(
+  { unit, isDate }: Pick<Bucket, "unit" | "isDate">,
+  operand: Moment | Count | undefined,
+): Moment | undefined {
   const inside = operand?.kind === "count" ? converted("DateTime", operand) : operand;
   if (inside === undefined || inside.kind === "count") return undefined;
-  const kind = unit === "second" || unit === "minute" || unit === "hour" ? "dateTime" : "date";
-  const ms = startOf(unit, inside.ms);
-  return moment(kind, ms, inside.latest);
+  return moment(isDate ? "date" : "dateTime", startOf(unit, inside.ms), inside.latest);
 }
 
 function converted(type: string, operand: Moment | Count | undefined): Moment | Count | undefined {
   if (operand === undefined) return undefined;
-  if (type === "Date") return startOfConstant("day", operand);
+  if (type === "Date") return startOfConstant({ unit: "day", isDate: true }, operand);
   if (type === "Int64") return operand.kind === "count" ? operand : undefined;
   if (type !== "DateTime" && type !== "DateTime64") return undefined;
   if (operand.kind === "count") return moment("dateTime", operand.value * 1000, operand.latest * 1000);

@@ -76,8 +76,8 @@ function timeOf(expression: Expression, select: Select): ComparedTime | undefine
   const bucket = bucketOfCall(expression);
   if (bucket !== undefined) {
     const inside = timeOf(bucket.of, select);
-    const isDateTime = bucket.unit === "minute" || bucket.unit === "hour" || published === "toStartOfDay";
-    return inside && { ...inside, unitMs: isDateTime ? 1000 : undefined, buckets: [...inside.buckets, bucket.unit] };
+    const unitMs = bucket.isDate ? undefined : 1000;
+    return inside && { ...inside, unitMs, buckets: [...inside.buckets, bucket.unit] };
   }
   const [first] = expression.arguments;
   if (first === undefined) return undefined;
