@@ -12,7 +12,7 @@ export interface NeededPermission<Type extends PermissionType = PermissionType, 
   /** When it is needed at all, in words such as "with `recoverable`"; absent when always. */
   readonly when?: string;
   /** The code with which v1 refuses a call that lacks it, where that is not INSUFFICIENT_PERMISSIONS (api-v1.md section 4). */
-  readonly refusedAs?: "UNAUTHORIZED";
+  readonly refusedAs?: "UNAUTHORIZED" | "NOT_FOUND";
 }
 
 /** Each under a name by which the handler requires it, in the order in which the OpenAPI document lists them. */
@@ -78,6 +78,12 @@ export const onRbac = declare("rbac");
 export const refusedAsUnauthorized = <Needed extends NeededPermission>(needed: Needed): Needed => ({
   ...needed,
   refusedAs: "UNAUTHORIZED",
+});
+
+/** The same permission; for a caller of v1 who lacks it, what it would create does not exist: 404. */
+export const refusedAsNotFound = <Needed extends NeededPermission>(needed: Needed): Needed => ({
+  ...needed,
+  refusedAs: "NOT_FOUND",
 });
 
 /** In Markdown: "`api.*.read_key` or `api.<apiId>.read_key`". */

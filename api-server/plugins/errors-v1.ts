@@ -1,5 +1,5 @@
 import { ERROR_KINDS, type ErrorKind, type PublicError } from "../../core/errors.ts";
-import { MissingPermission } from "../needed-permissions.ts";
+import { MissingPermission, type NeededPermission } from "../needed-permissions.ts";
 
 /*
  * Errors as v1 says them (api-v1.md section 4): the same kinds as those of v2, under fewer codes.
@@ -66,10 +66,14 @@ export function v1FailureOf(kind: ErrorKind): Failure {
   return BY_KIND[kind] ?? { status, code: BY_STATUS[status] ?? "INTERNAL_SERVER_ERROR" };
 }
 
-function failureOf(error: PublicError): Failure {
-  if (!(error instanceof MissingPermission)) return v1FailureOf(error.kind);
-  return { status: 403, code: error.needed.refusedAs ?? "INSUFFICIENT_PERMISSIONS" };
-}
+/** The status and the code for a root key that lacks the permission. */
+export const v1RefusalOf = ({ refusedAs }: NeededPermission): Failure => ({
+  status: refusedAs === "NOT_FOUND" ? 404 : 403,
+  code: refusedAs ?? "INSUFFICIENT_PERMISSIONS",
+});
+
+const failureOf = (error: PublicError): Failure =>
+  error instanceof MissingPermission ? v1RefusalOf(error.needed) : v1FailureOf(error.kind);
 
 export interface V1ErrorBody {
   readonly error: {

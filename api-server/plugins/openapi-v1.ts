@@ -2,7 +2,7 @@ import * as z from "zod";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 import { describeNeeded, type NeededPermission } from "../needed-permissions.ts";
 import { type AnyV1Procedure, isOpen } from "../procedure-v1.ts";
-import { V1_CODES, type V1Code, v1FailureOf } from "./errors-v1.ts";
+import { V1_CODES, type V1Code, v1FailureOf, v1RefusalOf } from "./errors-v1.ts";
 import { createDocumentSchemas, type DocumentSchemas, type JsonSchema } from "./json-schema.ts";
 import { describeServices } from "./openapi-components.ts";
 import { exampleOf, requestExamples } from "./openapi-examples.ts";
@@ -204,9 +204,9 @@ function failures(procedure: AnyV1Procedure): Record<string, JsonSchema> {
   if (!isOpen(procedure)) {
     addCode(401, "UNAUTHORIZED");
     addCode(403, "FORBIDDEN");
-    for (const { refusedAs } of neededBy(procedure)) {
-      const code = refusedAs ?? "INSUFFICIENT_PERMISSIONS";
-      if (byStatus.get(403)?.has(code) !== true) addCode(403, code);
+    for (const needed of neededBy(procedure)) {
+      const { status, code } = v1RefusalOf(needed);
+      if (byStatus.get(status)?.has(code) !== true) addCode(status, code);
     }
     addCode(429, "RATE_LIMITED");
   }

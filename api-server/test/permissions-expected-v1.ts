@@ -74,7 +74,12 @@ export const V1_EXPECTED: Readonly<Record<string, Expected>> = {
   "v1/keys.setRoles": { needs: [rbac("add_role_to_key")], also: { newRole: [rbac("create_role")] } },
 
   // ratelimits
-  "v1/ratelimits.limit": { needs: [namespace("limit")], also: { newNamespace: ["ratelimit.*.create_namespace"] } },
+  "v1/ratelimits.limit": {
+    needs: [namespace("limit")],
+    also: { newNamespace: ["ratelimit.*.create_namespace"] },
+    refusedAsNotFound: ["ratelimit.*.create_namespace"],
+    lookedUpFirst: ["namespace"],
+  },
   "v1/ratelimits.setOverride": { needs: [namespace("set_override")], ...NAMESPACE_FIRST },
   "v1/ratelimits.getOverride": { needs: [namespace("read_override")], ...NAMESPACE_FIRST },
   "v1/ratelimits.listOverrides": { needs: [namespace("read_override")], ...NAMESPACE_FIRST },

@@ -27,6 +27,8 @@ export interface Expected {
   readonly orElse?: Readonly<Record<string, string>>;
   /** Of `needs` and `also`: those whose absence v1 reports as 403 UNAUTHORIZED (api-v1.md section 4). */
   readonly refusedAsUnauthorized?: readonly string[];
+  /** The same: those without which v1 says 404, because nothing is made and there is nothing. */
+  readonly refusedAsNotFound?: readonly string[];
 }
 
 const rbac = (action: string) => `rbac.*.${action}`;

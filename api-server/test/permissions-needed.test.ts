@@ -69,7 +69,7 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
 
   test.each(Object.entries(sampleCallsOf(path)))("asks for exactly that: %s", async (circumstance, makeCall) => {
     const { needs, also, hidesIds = false, narrows = false, strangersLearnNoId = false } = expected as Expected;
-    const { refusedAsUnauthorized } = expected as Expected;
+    const { refusedAsUnauthorized, refusedAsNotFound } = expected as Expected;
     const needed = [...needs, ...(also?.[circumstance] ?? [])];
     const things = await emptyWorkspace();
     const { workspaceId } = things;
@@ -93,7 +93,8 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
           continue;
         }
         const code = refusedAsUnauthorized?.includes(missing) ? refusals.unauthorized : refusals.forbidden;
-        expect(refusalOf(refused), `with ${held.join(", ")}`).toEqual([403, code]);
+        const isNotFound = refusedAsNotFound?.includes(missing) === true;
+        expect(refusalOf(refused), `with ${held.join(", ")}`).toEqual(isNotFound ? [404, "NOT_FOUND"] : [403, code]);
         const detail = detailOf(refused);
         expect(detail).toContain(withStar(missing));
         const learnsId = !hidesIds && (!strangersLearnNoId || held.includes(forOther));

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type Limited, limitOnce } from "../../domain/ratelimits/limit-once.ts";
-import { onNamespace, onNamespaces } from "../../needed-permissions.ts";
+import { onNamespace, onNamespaces, refusedAsNotFound } from "../../needed-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { insertAudit } from "../../store/audit.ts";
@@ -87,7 +87,7 @@ const Answer = z.object({
 
 const needed = {
   limit: onNamespace("limit"),
-  createNamespace: onNamespaces("create_namespace", "when the namespace is new"),
+  createNamespace: refusedAsNotFound(onNamespaces("create_namespace", "when the namespace is new")),
 };
 
 export const limit = defineV1Procedure({

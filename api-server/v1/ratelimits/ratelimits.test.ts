@@ -57,7 +57,8 @@ describe("ratelimits.limit", () => {
   test("a new namespace needs both permissions, and a refused call makes none", async () => {
     const refused = async (permissions: string[]) =>
       (await t.call("v1/ratelimits.limit", call("forbidden"), { rootKey: await t.rootKey(permissions) })).status;
-    expect(await refused(["ratelimit.*.limit"])).toBe(403);
+    expect(await refused(["ratelimit.*.limit"])).toBe(404);
+    expect(await refused([])).toBe(404);
     expect(await refused(["ratelimit.*.create_namespace"])).toBe(403);
     expect((await t.call("ratelimit.getNamespace", { namespace: "forbidden" })).status).toBe(404);
     expect(await refused(["ratelimit.*.limit", "ratelimit.*.create_namespace"])).toBe(200);
