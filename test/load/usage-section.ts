@@ -108,9 +108,12 @@ async function answerOf<Body>(response: Response): Promise<Body> {
 
 /** How long questions take over many events on Postgres, and compared with a tenth of them. Says what their plans read. */
 export const usage: Section = async (environment, { usageEvents, progress }) => {
-  const few = await open(environment, usageEvents / 10, progress);
-  const many = await open(environment, usageEvents, progress);
   const figures: Figure[] = [];
+  const few = await open(environment, usageEvents / 10, progress);
+  const many = await open(environment, usageEvents, progress).catch(async (error: unknown) => {
+    await few.close();
+    throw error;
+  });
   try {
     for (const question of QUESTIONS) {
       const times = await measure(question, [few, many], (turn) =>
@@ -158,33 +161,32 @@ async function open(environment: Environment, events: number, progress: (line: s
   });
   if (made === undefined) throw new Error("nothing was seeded");
   const stores = [{ name: "Postgres", server: stack.apiServer }];
-  const clickhouse = await openClickhouse(stack, made).catch((error: Error) => {
+  const clickhouse = await startOwnClickhouse().catch((error: Error) => {
     progress(`without ClickHouse: ${error.message}`);
     return undefined;
   });
-  if (clickhouse !== undefined) stores.push({ name: "ClickHouse", server: clickhouse.server });
-  progress(`seeding ${events}: done after ${seconds()}`);
   const close = async () => {
     await stack.close();
     await clickhouse?.stop();
   };
-  return { stack, usage: made, stores, close };
+  try {
+    if (clickhouse !== undefined) {
+      stores.push({ name: "ClickHouse", server: await openOnClickhouse(clickhouse.url, stack, made) });
+    }
+    progress(`seeding ${events}: done after ${seconds()}`);
+    return { stack, usage: made, stores, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }
 
 /** Another api-server of the stack, whose usage is in a ClickHouse with the same events. */
-async function openClickhouse(stack: Stack, usage: Usage): Promise<{ server: Running; stop: () => Promise<void> }> {
-  const clickhouse = await startOwnClickhouse();
+async function openOnClickhouse(url: string, stack: Stack, usage: Usage): Promise<Running> {
   const db = createPool(stack.databaseUrl, { connectionsMax: 1 });
-  try {
-    await seedUsageClickhouse(clickhouse.url, db, usage);
-    const place = ["--host", "127.0.0.1", "--port", "0", "--analytics-url", clickhouse.url];
-    return { server: await stack.start(["cli/main.ts", "api-server", ...place], READY_LOG), stop: clickhouse.stop };
-  } catch (error) {
-    await clickhouse.stop();
-    throw error;
-  } finally {
-    await db.end();
-  }
+  await seedUsageClickhouse(url, db, usage).finally(() => db.end());
+  const place = ["--host", "127.0.0.1", "--port", "0", "--analytics-url", url];
+  return stack.start(["cli/main.ts", "api-server", ...place], READY_LOG);
 }
 
 /** Asks each store of each by turns, every second turn in reverse. Returns times in ms, without those of a first turn. */
