@@ -3,25 +3,26 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { compileQuery } from "./query.ts";
 
-const read = compileQuery(
-  z.object({
-    text: z.string().optional(),
-    count: z.int().optional(),
-    start: z.int().nullable().optional(),
-    flag: z.boolean().optional(),
-    tags: z.array(z.string()).optional(),
-    numbers: z.array(z.int()).optional(),
-    order: z.enum(["asc", "desc"]).optional(),
-  }),
-  "/v1/test",
-);
-const readQuery = (query: unknown, params: unknown = {}) => read({ query, params } as FastifyRequest);
+const Query = z.object({
+  text: z.string().optional(),
+  count: z.int().optional(),
+  start: z.int().nullable().optional(),
+  flag: z.boolean().optional(),
+  tags: z.array(z.string()).optional(),
+  numbers: z.array(z.int()).optional(),
+  order: z.enum(["asc", "desc"]).optional(),
+});
+const readQuery = (query: unknown, params: unknown = {}) =>
+  compileQuery(Query, "/v1/test")({ query, params } as FastifyRequest);
 
 test.each([
   { query: {}, content: {} },
   { query: { text: "1", unknown: "x" }, content: { text: "1" } },
   { query: { text: "" }, content: { text: "" } },
   { query: { text: ["a", "b"] }, content: { text: ["a", "b"] } },
+  { query: { count: ["1"] }, content: { count: ["1"] } },
+  { query: { flag: ["true", "true"] }, content: { flag: ["true", "true"] } },
+  { query: { count: "null" }, content: { count: "null" } },
   { query: { count: "-10" }, content: { count: -10 } },
   { query: { count: "1e3" }, content: { count: 1000 } },
   { query: { count: "0x10" }, content: { count: "0x10" } },

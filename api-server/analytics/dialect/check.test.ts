@@ -269,6 +269,15 @@ describe("the order of the rules decides, not that of the text", () => {
   });
 });
 
+test("a table of the other procedure is refused with the procedure that reads it", () => {
+  expect(answer("select 1 from ratelimits_v1")).toBe(
+    "invalid_analytics_table: Line 1, column 15: `ratelimits_v1` is read by analytics.getRatelimits",
+  );
+  expect(answer(`select 1 from ${RAW}`, "ratelimits")).toBe(
+    `invalid_analytics_table: Line 1, column 15: \`${RAW}\` is read by analytics.getVerifications`,
+  );
+});
+
 describe("what WITH defines is seen", () => {
   test.each([
     ["by the select", `with a as (select 1 from ${RAW}) select 1 from a`],

@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { createV1Front } from "./front-v1.ts";
+
+test("without settings an answer says that v1 is deprecated, and what takes its place by its path", () => {
+  const headers = createV1Front({ isServed: true }).headersOf("keys.createKey");
+  expect(headers).toEqual({
+    Deprecation: "@1767225600",
+    Link: '</v2/keys.createKey>; rel="successor-version"',
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": expect.stringMatching(/^X-Request-Id, Deprecation, Sunset, Link, Retry-After, /),
+  });
+});
+
+test("with them it says until when, and the whole address", () => {
+  const sunsetMs = Date.parse("2027-06-30T00:00:00Z");
+  const front = createV1Front({ isServed: true, sunsetMs, apiUrl: "https://api.example.com" });
+  expect(front.headersOf("keys.createKey")).toMatchObject({
+    Sunset: "Wed, 30 Jun 2027 00:00:00 GMT",
+    Link: '<https://api.example.com/v2/keys.createKey>; rel="successor-version"',
+  });
+});
+
+test("what is no procedure has no successor", () => {
+  expect(createV1Front({ isServed: true }).headersOf()).not.toHaveProperty("Link");
+});
+
+test("only a generation that is switched off refuses, and names the successor", () => {
+  expect(createV1Front({ isServed: true }).refusalOf("keys.createKey")).toBeUndefined();
+  const refusal = createV1Front({ isServed: false }).refusalOf("keys.createKey");
+  expect(refusal?.()).toMatchObject({ kind: "api_v1_off", detail: expect.stringContaining("/v2/keys.createKey") });
+});
