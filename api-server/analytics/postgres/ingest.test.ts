@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RatelimitEvent, UsageEvent, VerificationEvent } from "../../../edge/events/contract.ts";
 import { MemoryEventStream } from "../../../edge/events/memory.ts";
 import { EventLines } from "../../../edge/events/schema.ts";
+import { aRatelimitEvent, aVerificationEvent } from "../../../test/builders/usage-event.ts";
 import { createTestDatabase, type TestDatabase } from "../../../test/harness/postgres.ts";
 import { createPool } from "../../store/pool.ts";
 import type { Ingested } from "../contract.ts";
@@ -15,7 +16,6 @@ const HOUR_MS = 3_600_000;
 
 let database: TestDatabase;
 let db: Pool;
-let ids = 0;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -40,40 +40,17 @@ afterAll(async () => {
   await database.drop();
 });
 
-const aVerification = (given: Partial<VerificationEvent> = {}): VerificationEvent => ({
-  type: "verification",
-  id: `ev_${ids++}`,
-  requestId: "req_1",
-  timeMs: NOW_MS,
-  workspaceId: "ws_a",
-  keySpaceId: "ks_ws_a",
-  apiId: "api_ws_a",
-  keyId: "key_ws_a",
-  outcome: "VALID",
-  tags: [],
-  region: "",
-  source: "sidecar",
-  spentCredits: 0,
-  latencyMs: 0.5,
-  ...given,
-});
-
-const aRatelimit = (given: Partial<RatelimitEvent> = {}): RatelimitEvent => ({
-  type: "ratelimit",
-  id: `ev_${ids++}`,
-  requestId: "req_2",
-  timeMs: NOW_MS,
-  workspaceId: "ws_a",
-  namespaceId: "rlns_1",
-  identifier: "user",
-  passed: true,
-  latencyMs: 1,
-  limit: 10,
-  remaining: 9,
-  resetMs: NOW_MS + 1000,
-  cost: 1,
-  ...given,
-});
+const aVerification = (given: Partial<VerificationEvent> = {}): VerificationEvent =>
+  aVerificationEvent({
+    timeMs: NOW_MS,
+    keySpaceId: "ks_ws_a",
+    apiId: "api_ws_a",
+    keyId: "key_ws_a",
+    spentCredits: 0,
+    ...given,
+  });
+const aRatelimit = (given: Partial<RatelimitEvent> = {}): RatelimitEvent =>
+  aRatelimitEvent({ timeMs: NOW_MS, ...given });
 
 async function stored(events: readonly UsageEvent[]): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(

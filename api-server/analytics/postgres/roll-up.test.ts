@@ -4,6 +4,7 @@ import { Registry } from "prom-client";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { RatelimitEvent, UsageEvent, VerificationEvent } from "../../../edge/events/contract.ts";
 import { EventLines } from "../../../edge/events/schema.ts";
+import { aRatelimitEvent, aVerificationEvent } from "../../../test/builders/usage-event.ts";
 import { createTestDatabase, type TestDatabase } from "../../../test/harness/postgres.ts";
 import { waitFor } from "../../../test/harness/wait.ts";
 import { createPool } from "../../store/pool.ts";
@@ -18,7 +19,6 @@ let db: Pool;
 let store: PostgresAnalytics;
 const logs: string[] = [];
 let metrics: Registry;
-let ids = 0;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -43,40 +43,10 @@ function open(given: { groupsMax?: number } = {}): PostgresAnalytics {
   return new PostgresAnalytics({ db, nowMs: () => NOW_MS, log, metrics, ...given });
 }
 
-const aVerification = (given: Partial<VerificationEvent> = {}): VerificationEvent => ({
-  type: "verification",
-  id: `ev_${ids++}`,
-  requestId: "req_1",
-  timeMs: NOW_MS,
-  workspaceId: "ws_a",
-  keySpaceId: "ks_1",
-  apiId: "api_1",
-  keyId: "key_1",
-  outcome: "VALID",
-  tags: [],
-  region: "",
-  source: "sidecar",
-  spentCredits: 1,
-  latencyMs: 0.5,
-  ...given,
-});
-
-const aRatelimit = (given: Partial<RatelimitEvent> = {}): RatelimitEvent => ({
-  type: "ratelimit",
-  id: `ev_${ids++}`,
-  requestId: "req_2",
-  timeMs: NOW_MS,
-  workspaceId: "ws_a",
-  namespaceId: "rlns_1",
-  identifier: "user",
-  passed: true,
-  latencyMs: 1,
-  limit: 10,
-  remaining: 9,
-  resetMs: NOW_MS + 1000,
-  cost: 1,
-  ...given,
-});
+const aVerification = (given: Partial<VerificationEvent> = {}): VerificationEvent =>
+  aVerificationEvent({ timeMs: NOW_MS, ...given });
+const aRatelimit = (given: Partial<RatelimitEvent> = {}): RatelimitEvent =>
+  aRatelimitEvent({ timeMs: NOW_MS, ...given });
 
 async function ingest(events: readonly UsageEvent[]): Promise<void> {
   for (const workspaceId of new Set(events.map((event) => event.workspaceId))) {
