@@ -18,7 +18,7 @@ const RETRY_AFTER_S = 30;
  * @throws PublicError 429 `key_queue_full`, and accepts none, when too many of the workspace wait already.
  */
 export async function queueKeys(
-  call: Pick<Call<unknown>, "caller" | "management" | "origin" | "deps">,
+  call: Call<unknown>,
   {
     api,
     migrationId,

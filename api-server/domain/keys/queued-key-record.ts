@@ -70,7 +70,7 @@ export const writeDefinition = ({
 });
 
 /** Who asked for a key, and by which call: of that the audit log tells when the key is created. */
-type Asked = Pick<AuditedCall, "caller" | "management" | "origin">;
+type Asked = Omit<AuditedCall, "deps">;
 
 const AskedRecord = z.object({
   rootKeyId: z.string(),
