@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { against } from "./against-section.ts";
 import { backlog } from "./backlog-section.ts";
+import { clickhouseIngest } from "./clickhouse-ingest-section.ts";
 import { openEnvironment } from "./environment.ts";
 import { hasWrk } from "./generator.ts";
 import { ingest, ingestBeside } from "./ingest-section.ts";
@@ -31,6 +32,7 @@ const SECTIONS: Readonly<Record<string, Section>> = {
   rebuild,
   refill,
   ingest,
+  clickhouseIngest,
   ingestBeside,
   backlog,
   usage,

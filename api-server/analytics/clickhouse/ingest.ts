@@ -113,6 +113,8 @@ async function insert(client: ClickHouseClient, kind: Kind, token: string, rows:
         parallel_view_processing: 0,
         group_by_two_level_threshold: "0",
         group_by_two_level_threshold_bytes: "0",
+        // The views have grouped the rows of a count already.
+        optimize_on_insert: 0,
         max_execution_time: INSERT_SECONDS_MAX,
       },
     }),
