@@ -1,9 +1,39 @@
 import type { Pool } from "pg";
-import { countVerifications } from "../api-server/analytics/postgres/count-verifications.ts";
+import { openReadingClient } from "../api-server/analytics/clickhouse/client.ts";
+import { countVerifications as countInClickhouse } from "../api-server/analytics/clickhouse/count-verifications.ts";
+import type { AnalyticsAddress } from "../api-server/analytics/open.ts";
+import { countVerifications as countInPostgres } from "../api-server/analytics/postgres/count-verifications.ts";
 import type { CountVerifications } from "../api-server/domain/analytics/usage.ts";
+import { UsageError } from "./command.ts";
 
-/** What counts usage for a command: the store that the api-servers write. */
-export const openUsage =
-  (db: Pool): CountVerifications =>
-  (question) =>
-    countVerifications(db, question);
+/** Reads the options of `analyticsStore`. */
+export function analyticsAddress(options: {
+  readonly "analytics-url": string | undefined;
+  readonly "analytics-reader-url": string | undefined;
+  readonly "analytics-cluster"?: string | undefined;
+}): AnalyticsAddress {
+  const address = {
+    url: options["analytics-url"],
+    readerUrl: options["analytics-reader-url"],
+    cluster: options["analytics-cluster"],
+  };
+  if (address.url === undefined && address.readerUrl !== undefined) {
+    throw new UsageError("--analytics-reader-url wants --analytics-url too, whose user writes");
+  }
+  return address;
+}
+
+/** Runs a command with what counts usage: in the store that the api-servers write. */
+export async function withUsage<T>(
+  db: Pool,
+  { url, readerUrl }: Pick<AnalyticsAddress, "url" | "readerUrl">,
+  work: (count: CountVerifications) => Promise<T>,
+): Promise<T> {
+  if (url === undefined) return await work((question) => countInPostgres(db, question));
+  const client = openReadingClient({ url, readerUrl });
+  try {
+    return await work((question) => countInClickhouse(client, question));
+  } finally {
+    await client.close();
+  }
+}

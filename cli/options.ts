@@ -9,13 +9,25 @@ export const databaseUrl = {
   env: "DATABASE_URL",
 } as const;
 
-export const analyticsStore = {
+/** For what counts usage. */
+export const analyticsReader = {
   "analytics-url": {
     type: "string",
     placeholder: "URL",
     help: "ClickHouse for usage events, http(s)://user:password@host:8123/database; they are kept in Postgres when left out",
     env: "ANALYTICS_URL",
   },
+  "analytics-reader-url": {
+    type: "string",
+    placeholder: "URL",
+    help: "the same for the queries of callers: a user that can only read; that of --analytics-url when left out",
+    env: "ANALYTICS_READER_URL",
+  },
+} as const;
+
+/** For the parts that store it, too. */
+export const analyticsStore = {
+  ...analyticsReader,
   "analytics-cluster": {
     type: "string",
     placeholder: "NAME",

@@ -5,12 +5,12 @@ import { countUsage } from "../../api-server/domain/analytics/usage.ts";
 import { findApi } from "../../api-server/store/apis.ts";
 import { Code } from "../../core/verification/codes.ts";
 import { notFound, withWorkspace } from "../administration.ts";
-import { openUsage } from "../analytics-store.ts";
+import { analyticsAddress, withUsage } from "../analytics-store.ts";
 import { formatBar, formatPlot } from "../chart.ts";
 import { defineCommand, type Io, UsageError } from "../command.ts";
 import { formatCsv } from "../csv.ts";
 import { type Fields, instantText, listShape, toObject } from "../fields.ts";
-import { database, json, limit, workspace } from "../options.ts";
+import { analyticsReader, database, json, limit, workspace } from "../options.ts";
 import { formatTable } from "../table.ts";
 import { parseInstant, parseLimit } from "../values.ts";
 
@@ -86,6 +86,7 @@ export const analytics = defineCommand({
     limit: { ...limit, help: "the most keys or identities to show, the most used first" },
     csv: { type: "boolean", help: "print comma-separated values with a heading on standard output" },
     ...database,
+    ...analyticsReader,
     json,
   },
   answer: listShape("usage", FIELDS),
@@ -98,6 +99,7 @@ export const analytics = defineCommand({
     if (sinceMs >= untilMs) throw new UsageError("--since must be before --until");
     const by = readBy(options.by, untilMs - sinceMs);
     const max = by === "key" || by === "identity" ? parseLimit(options.limit) : undefined;
+    const store = analyticsAddress(options);
     const asked = { sinceMs, untilMs, nowMs, by, max };
     const rows = await withWorkspace(options, async ({ db }, { id: workspaceId, ...rest }) => {
       const api = options.api === undefined ? undefined : await findApi(db, { workspaceId, apiId: options.api });
@@ -106,23 +108,20 @@ export const analytics = defineCommand({
       }
       const { retention } = await analyticsSettingsOf(db, workspaceId);
       const clock = { nowMs, visibleFromMs: visibleFrom(retention, "verifications", nowMs).hour };
-      const usage = await countUsage(
-        openUsage(db),
-        {
-          workspaceId,
-          keySpaceId: api?.key_space_id,
-          keyIds: undefined,
-          identityId: undefined,
-          tags: [],
-          startMs: sinceMs,
-          endMs: untilMs,
-          slice: sliceOf(by),
-          by: targetsOf(by),
-          order: undefined,
-          limit: max === undefined ? undefined : max + 1,
-        },
-        clock,
-      );
+      const question = {
+        workspaceId,
+        keySpaceId: api?.key_space_id,
+        keyIds: undefined,
+        identityId: undefined,
+        tags: [],
+        startMs: sinceMs,
+        endMs: untilMs,
+        slice: sliceOf(by),
+        by: targetsOf(by),
+        order: undefined,
+        limit: max === undefined ? undefined : max + 1,
+      };
+      const usage = await withUsage(db, store, (count) => countUsage(count, question, clock));
       if (usage.kind === "tooMany")
         throw new UsageError(`more than ${usage.rowsMax} rows; ask for less time, or for days`);
       return usage.rows;

@@ -1,5 +1,6 @@
 import { start } from "../../api-server/start.ts";
 import { openRedisEdge } from "../../edge/open.ts";
+import { analyticsAddress } from "../analytics-store.ts";
 import { defineCommand } from "../command.ts";
 import { readEncryptionKeys } from "../encryption-keys.ts";
 import {
@@ -65,7 +66,7 @@ export const apiServer = defineCommand({
       closers.add("redis", () => edge.close());
       const server = await start({
         databaseUrl: required(options["database-url"], "give --database-url, or set DATABASE_URL"),
-        analytics: { url: options["analytics-url"], cluster: options["analytics-cluster"] },
+        analytics: analyticsAddress(options),
         edge,
         host: options.host,
         port: parsePort("port", options.port),

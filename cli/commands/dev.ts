@@ -5,6 +5,7 @@ import { type ApiServer, start } from "../../api-server/start.ts";
 import { createMemoryEdge, type Edge, openRedisEdge } from "../../edge/open.ts";
 import { type Operator, startOperator } from "../../operator/start.ts";
 import { type Sidecar, startSidecar } from "../../sidecar/start.ts";
+import { analyticsAddress } from "../analytics-store.ts";
 import { defineCommand, type Io, UsageError } from "../command.ts";
 import { startDevControl } from "../dev-control.ts";
 import { findRunningDev, removeDevState, writeDevState } from "../dev-state.ts";
@@ -114,6 +115,7 @@ interface Options {
   readonly "admin-port": string;
   readonly "database-url": string | undefined;
   readonly "analytics-url": string | undefined;
+  readonly "analytics-reader-url": string | undefined;
   readonly "analytics-cluster": string | undefined;
   readonly "redis-url": string | undefined;
   readonly "redis-prefix": string;
@@ -164,7 +166,7 @@ async function startServer(parts: {
   closers.add("edge", () => edge.close());
   const api = await start({
     databaseUrl: url,
-    analytics: { url: options["analytics-url"], cluster: options["analytics-cluster"] },
+    analytics: analyticsAddress(options),
     edge,
     host: HOST,
     port: parsePort("api-port", options["api-port"]),

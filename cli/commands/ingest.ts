@@ -1,5 +1,6 @@
 import { startIngest } from "../../api-server/start-ingest.ts";
 import { openRedisEdge } from "../../edge/open.ts";
+import { analyticsAddress } from "../analytics-store.ts";
 import { defineCommand } from "../command.ts";
 import {
   adminPort,
@@ -41,7 +42,7 @@ export const ingest = defineCommand({
       closers.add("redis", () => edge.close());
       const running = await startIngest({
         databaseUrl: required(options["database-url"], "give --database-url, or set DATABASE_URL"),
-        analytics: { url: options["analytics-url"], cluster: options["analytics-cluster"] },
+        analytics: analyticsAddress(options),
         edge,
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
         eventsBytesMax: parseMib("events-memory", options["events-memory"]),

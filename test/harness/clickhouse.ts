@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { partAddress } from "./broker.ts";
-import { CLICKHOUSE_PREFIX, clickhouseCommand, startEngine } from "./parts/clickhouse.ts";
+import { CLICKHOUSE_PREFIX, clickhouseCommand, type EngineRights, startEngine } from "./parts/clickhouse.ts";
 
 export type TestClickhouse = {
   /** With user, password and the database of this caller: an ANALYTICS_URL. */
@@ -34,8 +34,8 @@ export type OwnClickhouse = {
   readonly pid: number;
   /** Ends only the process, so that clients lose their connections; `restart` starts it again. */
   kill(): Promise<void>;
-  /** Kills the process if it still runs, and starts it again on the same port and data. */
-  restart(): Promise<void>;
+  /** Kills the process if it still runs, and starts it again on the same port and data; its user then has these rights, or all. */
+  restart(rights?: EngineRights): Promise<void>;
   /** Ends it and removes its data. May be called twice. */
   stop(): Promise<void>;
 };
@@ -57,9 +57,9 @@ export async function startOwnClickhouse(): Promise<OwnClickhouse> {
       return engine.server.pid;
     },
     kill,
-    restart: async () => {
+    restart: async (rights) => {
       await kill();
-      engine = await startEngine({ dir, port });
+      engine = await startEngine({ dir, port, rights });
     },
     stop: async () => {
       await kill();

@@ -37,7 +37,6 @@ export async function countVerifications(
       query_params: parametersOf(question),
       format: "JSONEachRow",
       clickhouse_settings: {
-        readonly: "1",
         max_execution_time: TIMEOUT_SECONDS,
         wait_end_of_query: 1,
         do_not_merge_across_partitions_select_final: 1,

@@ -105,9 +105,8 @@ export const scopeParameters = ({ workspaceId, within, visibleFrom }: QueryScope
   scopeMonth: visibleFrom.month,
 });
 
-/** Of a query that only reads. What the server's profile says otherwise about the meaning of SQL does not matter. */
+/** Of a query, whose client reads alone. What the server's profile says otherwise about the meaning of SQL does not matter. */
 const settingsOf = ({ rowsMax, timeoutMs, memoryBytesMax, answerBytesMax }: QueryLimits): ClickHouseSettings => ({
-  readonly: "1",
   allow_ddl: 0,
   max_execution_time: Math.max(1, Math.ceil(timeoutMs / 1000)),
   timeout_overflow_mode: "throw",

@@ -7,12 +7,13 @@ import {
   AnalyticsUnavailable,
   type Ingested,
   type QueryAnswer,
+  QueryRefused,
   type QueryRun,
   type StoreQuery,
   type StoreTrouble,
 } from "../contract.ts";
 import type { CountQuestion, UsageCount } from "../counts.ts";
-import { type ClickHouseClient, openClient } from "./client.ts";
+import { type ClickHouseClient, openClient, openReadingClient } from "./client.ts";
 import { countVerifications } from "./count-verifications.ts";
 import { ingestPortion } from "./ingest.ts";
 import { migrateClickhouse } from "./migrate.ts";
@@ -28,6 +29,8 @@ const READABLE_MS_MAX = 5_000;
 export interface ClickhouseAnalyticsOptions extends Layout {
   /** `http(s)://user:password@host:port/database`. */
   readonly url: string;
+  /** The same with a user who can only read, for queries; that of `url` when left out. */
+  readonly readerUrl?: string | undefined;
   /** Postgres: locks, settings of workspaces, and when keys were last used. */
   readonly db: Pool;
   /** Of what concerns an operator; nothing is logged when left out. */
@@ -47,6 +50,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
   readonly portions = { bytesEnough: 2 * 1024 * 1024, ageMsEnough: 2_000 };
   readonly #options: ClickhouseAnalyticsOptions;
   readonly #client: ClickHouseClient;
+  readonly #readingClient: ClickHouseClient;
   readonly #watching: ClickHouseClient;
   readonly #watch: ClickhouseWatch;
   readonly #reader: ClickhouseReader;
@@ -55,11 +59,13 @@ export class ClickhouseAnalytics implements AnalyticsStore {
   /** Does not connect yet. Throws when the address is none. */
   constructor(options: ClickhouseAnalyticsOptions) {
     this.#options = options;
-    this.#client = openClient(options.url, options);
+    const { url, readerUrl, requestMsMax } = options;
+    this.#client = openClient(url, { requestMsMax });
+    this.#readingClient = openReadingClient({ url, readerUrl }, { requestMsMax });
     const log = options.log ?? { warn: () => undefined };
     this.#watching = openClient(options.url, { connectionsMax: 1 });
     this.#watch = new ClickhouseWatch({ client: this.#watching, metrics: options.metrics ?? new Registry() });
-    this.#reader = new ClickhouseReader({ client: this.#client, watch: this.#watch, log });
+    this.#reader = new ClickhouseReader({ client: this.#readingClient, watch: this.#watch, log });
   }
 
   async ingest(portion: TakenEvents, nowMs: number): Promise<Ingested> {
@@ -90,7 +96,12 @@ export class ClickhouseAnalytics implements AnalyticsStore {
 
   async countVerifications(question: CountQuestion): Promise<readonly UsageCount[]> {
     await this.#readable();
-    return await countVerifications(this.#client, question);
+    try {
+      return await countVerifications(this.#readingClient, question);
+    } catch (error) {
+      if (error instanceof QueryRefused && error.reason === "unavailable") this.#watch.failed("query", error.cause);
+      throw error;
+    }
   }
 
   trouble(): Promise<StoreTrouble | undefined> {
@@ -98,7 +109,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#client.close(), this.#watching.close()]);
+    await Promise.all([this.#client.close(), this.#readingClient.close(), this.#watching.close()]);
   }
 
   /** Waits for the tables, for a short time: a caller waits. Throws QueryRefused. */

@@ -19,12 +19,13 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map(
     // The server shuts down.
     ABORTED: { trouble: "away", forAll: FOR_ALL },
     AUTHENTICATION_FAILED: { trouble: "refuses", forAll: FOR_ALL },
+    // The profile of the user does not allow a statement, or a setting.
+    READONLY: { trouble: "refuses", forAll: FOR_ALL },
     ACCESS_DENIED: { trouble: "refuses", forAll: FOR_ALL },
     UNKNOWN_DATABASE: { trouble: "refuses", forAll: FOR_ALL },
     UNKNOWN_TABLE: { trouble: "refuses", forAll: FOR_ALL },
     QUOTA_EXCEEDED: { trouble: "refuses", forAll: FOR_ALL },
     NOT_ENOUGH_SPACE: { trouble: "full", forAll: FOR_ALL },
-    READONLY: { trouble: "read-only", forAll: FOR_ALL },
     TABLE_IS_PERMANENTLY_READ_ONLY: { trouble: "read-only", forAll: FOR_ALL },
     TABLE_IS_READ_ONLY: { trouble: "read-only", forAll: FOR_ALL },
     KEEPER_EXCEPTION: { trouble: "read-only", forAll: FOR_ALL },

@@ -1,6 +1,7 @@
 """ClickHouse's own engine behind the part of its HTTP interface that `@clickhouse/client` speaks.
 
-Arguments: the folder of its data, the port (0 for any), the user's password. The engine is the Python package chdb-core, which is the
+Arguments: the folder of its data, the port (0 for any), the user's password, and optionally a configuration file of the engine, which may say
+what the user may do. The engine is the Python package chdb-core, which is the
 server's code without its network side. Each request gets a connection of its own, as each has settings and a database of its own;
 requests run side by side. What the server does and this does not: streams (an answer is complete before its first byte), compression, and
 users (there is one, `default`).
@@ -24,6 +25,8 @@ from urllib.parse import parse_qsl, urlsplit
 from chdb import _chdb
 
 FOLDER, PORT, PASSWORD = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+# The engine takes its users from the configuration when that is named in both ways.
+ENGINE = FOLDER + "".join(f"?config-file={file}&users_config={file}" for file in sys.argv[4:])
 
 # Of a request, not settings of the engine.
 OF_THE_REQUEST = {"query", "query_id", "database", "default_format", "session_id", "role", "user", "password", "compress",
@@ -35,7 +38,7 @@ STATUS = {**dict.fromkeys((6, 20, 26, 27, 38, 41, 53, 62, 69, 72, 130, 131, 386,
           **dict.fromkeys((159, 160), 408), 164: 500, 48: 501}
 
 # The engine lives as long as a connection is open.
-KEEPER = _chdb.connect(FOLDER)
+KEEPER = _chdb.connect(ENGINE)
 VERSION = KEEPER.query("select version()", "TSV").bytes().decode().strip()
 
 
@@ -51,7 +54,7 @@ def quoted(text):
 
 def run(sql, parameters):
     """Returns the answer of one query. Raises Refused with the engine's code."""
-    connection = _chdb.connect(FOLDER)
+    connection = _chdb.connect(ENGINE)
     try:
         database = parameters.get("database", "default")
         connection.query("use `" + database.replace("`", "``") + "`", "TSV")
@@ -88,7 +91,7 @@ def cancelled_when_gone(client, parameters):
     def watch():
         while not ended.wait(0.1):
             if has_gone(client):
-                connection = _chdb.connect(FOLDER)
+                connection = _chdb.connect(ENGINE)
                 connection.query(f"kill query where Settings['log_comment'] = {quoted(mark)} async", "TSV")
                 connection.close()
 

@@ -98,17 +98,44 @@ async function fromPackage(): Promise<Server | undefined> {
  * Starts ClickHouse's engine on the data in `dir`, and a port (0 for any), in a second. It answers what the client of the product asks
  * and keeps its data over a restart.
  */
-export async function startEngine({ dir, port }: { dir: string; port: number }): Promise<Engine> {
+export async function startEngine({ dir, port, rights }: EngineOptions): Promise<Engine> {
   const python = await pythonWith({ name: "chdb-core", version: ENGINE_VERSION, title: "ClickHouse", alone: true });
   const file = join(import.meta.dirname, "clickhouse-server.py");
   // The engine's own code handles SIGTERM; its data need no farewell.
-  const server = await startProcess(python, [file, join(dir, "data"), String(port), PASSWORD], {
+  const configured = rights === undefined ? [] : [join(dir, "rights.xml")];
+  for (const path of configured) await writeFile(path, rightsXml(rights ?? { grants: [] }));
+  const server = await startProcess(python, [file, join(dir, "data"), String(port), PASSWORD, ...configured], {
     readyLine: /listening on (\d+)/,
     cwd: dir,
   });
   const listening = Number(/listening on (\d+)/.exec(server.stdout())?.[1]);
   return { url: urlAt("127.0.0.1", listening), port: listening, server };
 }
+
+export interface EngineOptions {
+  readonly dir: string;
+  readonly port: number;
+  /** All when left out. */
+  readonly rights?: EngineRights | undefined;
+}
+
+/** What the one user of an engine may do; the engine checks it as a server does. */
+export interface EngineRights {
+  /** Such as `SELECT ON db.*`. */
+  readonly grants: readonly string[];
+  /** Settings of its profile. */
+  readonly profile?: Readonly<Record<string, string | number>>;
+}
+
+const rightsXml = ({ grants, profile = {} }: EngineRights): string => `<clickhouse>
+  <profiles><default>${Object.entries(profile).map(([name, value]) => `<${name}>${value}</${name}>`)}</default></profiles>
+  <quotas><default/></quotas>
+  <users><default>
+    <password></password><profile>default</profile><quota>default</quota><networks><ip>::/0</ip></networks>
+    <grants>${grants.map((grant) => `<query>GRANT ${grant}</query>`).join("")}</grants>
+  </default></users>
+</clickhouse>
+`;
 
 export interface Engine {
   readonly url: string;
