@@ -7,7 +7,7 @@ import { QUEUED_KEYS_MAX } from "./domain/keys/queue-keys.ts";
 import { giveUpQueuedKey } from "./domain/keys/queued-key-outcomes.ts";
 import { RETRIES_MAX } from "./key-queue.ts";
 import { countKeySecrets } from "./store/key-secrets.ts";
-import { lockDueKey, postponeQueuedKey } from "./store/queued-keys.ts";
+import { lockDueKeys, postponeQueuedKey } from "./store/queued-keys.ts";
 import { buildTestApp, type TestApp, type Workspace } from "./test/app.ts";
 import { openKeyQueue, type TestKeyQueue } from "./test/key-queue.ts";
 
@@ -221,7 +221,7 @@ describe("several api-servers", () => {
 test("a key that another process has tried meanwhile is neither postponed twice nor given up", async () => {
   await accepted([{ plaintext: newSecret(), roles: ["nobody"] }]);
   const workspaceId = mine.id;
-  const row = await lockDueKey(t.deps.db, { workspaceId, nowMs: t.deps.nowMs() });
+  const [row] = await lockDueKeys(t.deps.db, { workspaceId, nowMs: clockMs, max: 1 });
   if (row === undefined) throw new Error("no key is due");
   await queue.work();
   const read = { workspaceId, keyId: row.key_id, failures: row.failures };
@@ -298,14 +298,14 @@ describe("while a key's transaction is under way", () => {
 
 test("thousands of keys of one workspace do not delay another's", async () => {
   const other = await apiOf(await t.makeWorkspace());
-  for (let calls = 0; calls < 3; calls++) {
+  for (let calls = 0; calls < 5; calls++) {
     await accepted(Array.from({ length: 100 }, () => ({ plaintext: newSecret() })));
   }
   const theirs = newSecret();
   await accepted([{ plaintext: theirs }], other);
   expect(await queue.queue.round()).toBe(true);
   expect(await codeOf(theirs)).toBe("VALID");
-  expect((await waiting()).length).toBeGreaterThan(150);
+  expect((await waiting()).length).toBeGreaterThanOrEqual(250);
 });
 
 test("a closed queue takes no other key", async () => {

@@ -3,12 +3,12 @@ import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { backoffMs } from "../core/backoff.ts";
 import { type ErrorKind, PublicError } from "../core/errors.ts";
-import { createQueuedKey, giveUpQueuedKey, refOf } from "./domain/keys/queued-key-outcomes.ts";
+import { createQueuedKeys, giveUpQueuedKey, refOf } from "./domain/keys/queued-key-outcomes.ts";
 import { requestIdOf } from "./domain/keys/queued-key-record.ts";
 import { isAwayForAll } from "./store/failures.ts";
 import {
   listWorkspacesWithDueKeys,
-  lockDueKey,
+  lockDueKeys,
   measureQueuedKeys,
   postponeQueuedKey,
   type QueuedKeyRow,
@@ -23,7 +23,8 @@ import type { RunTurns } from "./workspace-turns.ts";
  *   waiting ── due ──► created: the row is removed in the transaction that creates the key, so there is one key, wherever a process dies
  *                 └──► failed: waits twice as long as the time before; after the last try, or when its API is gone, it is removed and logged
  *
- * Every api-server does so at once; a key that one of them tries is locked, and the others take the next one. Workspaces take turns.
+ * Several keys share a transaction. When that fails, each is tried by itself, so that a key fails for a reason of its own alone.
+ * Every api-server does so at once; keys that one of them tries are locked, and the others take the next ones. Workspaces take turns.
  * While Postgres is away no failure is counted.
  */
 
@@ -35,8 +36,10 @@ const RETRY = { firstMs: 2_000, maxMs: 2_000 * 2 ** (RETRIES_MAX - 1), random: (
 const FINAL: ReadonlySet<string> = new Set<ErrorKind>(["api_not_found"]);
 
 /** A turn ends with the first of both. */
-const TURN = { keysMax: 100, msMax: 500 } as const;
-/** Of one key's transaction. */
+const TURN = { batchesMax: 10, msMax: 500 } as const;
+/** Keys in a transaction: with 25 the statements that they share cost little. */
+const BATCH = 25;
+/** Of a transaction. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 5_000, idleMsMax: 10_000 } as const;
 const MEASURED_MAX = 1_000_000;
 /** Of a log line; a refusal names everything that is missing. */
@@ -113,30 +116,38 @@ export class KeyQueue {
 
   async #turn(workspaceId: string): Promise<boolean> {
     const endMs = performance.now() + TURN.msMax;
-    for (let keys = 0; keys < TURN.keysMax && performance.now() < endMs; keys++) {
-      if (this.#isClosing || !(await this.#next(workspaceId))) return false;
+    for (let batches = 0; batches < TURN.batchesMax && performance.now() < endMs; batches++) {
+      if (this.#isClosing || !(await this.#next(workspaceId, BATCH))) return false;
     }
     return true;
   }
 
-  /** Returns false when none is due. Throws when Postgres is away. */
-  async #next(workspaceId: string): Promise<boolean> {
+  /** Tries the keys that have been due for longest. Returns false when none is due. Throws when Postgres is away. */
+  async #next(workspaceId: string, max: number): Promise<boolean> {
     const deps = this.#deps;
-    let taken = undefined as QueuedKeyRow | undefined;
+    let taken: readonly QueuedKeyRow[] = [];
     try {
       await inTransaction(deps, async (tx) => {
         await limitWaiting(tx, BOUNDS);
-        taken = await lockDueKey(tx, { workspaceId, nowMs: deps.nowMs() });
-        if (taken !== undefined) await createQueuedKey(tx, deps, taken);
+        taken = await lockDueKeys(tx, { workspaceId, nowMs: deps.nowMs(), max });
+        if (taken.length > 0) await createQueuedKeys(tx, deps, taken);
       });
     } catch (error) {
-      if (taken === undefined || isAwayForAll(error)) throw error;
-      await this.#failed(taken, error);
+      const [first, ...others] = taken;
+      if (first === undefined || isAwayForAll(error)) throw error;
+      if (others.length === 0) await this.#failed(first, error);
+      else await this.#oneByOne(workspaceId, taken.length);
       return true;
     }
-    if (taken === undefined) return false;
-    this.#created.inc();
-    return true;
+    this.#created.inc(taken.length);
+    return taken.length > 0;
+  }
+
+  /** After a batch failed. Those that fail are not due any more, so each of the batch has its try. */
+  async #oneByOne(workspaceId: string, count: number): Promise<void> {
+    for (let tried = 0; tried < count; tried++) {
+      if (this.#isClosing || !(await this.#next(workspaceId, 1))) return;
+    }
   }
 
   async #failed(row: QueuedKeyRow, error: unknown): Promise<void> {

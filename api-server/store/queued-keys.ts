@@ -108,23 +108,32 @@ export async function listWorkspacesWithDueKeys(db: Queryable, { nowMs }: { nowM
 }
 
 /**
- * The key of a workspace that has been due for longest, locked until the transaction ends. Those that another transaction has locked are
- * left to it.
+ * The keys of a workspace that have been due for longest, at most `max`, locked until the transaction ends. Those that another
+ * transaction has locked are left to it.
  */
-export async function lockDueKey(
+export async function lockDueKeys(
   tx: Queryable,
-  { workspaceId, nowMs }: { workspaceId: string; nowMs: number },
-): Promise<QueuedKeyRow | undefined> {
+  { workspaceId, nowMs, max }: { workspaceId: string; nowMs: number; max: number },
+): Promise<QueuedKeyRow[]> {
   const text = `select q.key_id, q.workspace_id, q.api_id, q.migration_id, q.position, q.hash, q.definition,
                        q.encryption_key_id, q.nonce, q.ciphertext, q.asked, q.failures, w.deleted_at is null as is_workspace_live
                   from queued_keys q
                   join workspaces w on w.id = q.workspace_id
                  where q.workspace_id = $1 and q.due_at <= $2
                  order by q.due_at, q.position, q.key_id
-                 limit 1
+                 limit $3
                    for update of q skip locked`;
-  const { rows } = await tx.query<QueuedKeyRow>({ name: "lock-due-key", text, values: [workspaceId, nowMs] });
-  return rows[0];
+  const { rows } = await tx.query<QueuedKeyRow>({ name: "lock-due-keys", text, values: [workspaceId, nowMs, max] });
+  return rows;
+}
+
+/** Deletes rows that this transaction has locked. */
+export async function deleteLockedKeys(tx: Queryable, keyIds: readonly string[]): Promise<void> {
+  await tx.query({
+    name: "delete-locked-keys",
+    text: "delete from queued_keys where key_id = any($1)",
+    values: [keyIds],
+  });
 }
 
 /** A key as it was read: another process may have tried it since. */

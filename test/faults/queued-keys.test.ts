@@ -5,7 +5,7 @@ import type { Api } from "./client.ts";
 import { openSystem } from "./system.ts";
 
 const CALLS = 3;
-const KEYS_OF_A_CALL = 60;
+const KEYS_OF_A_CALL = 100;
 const KILLS = 2;
 
 test(`kill -9 of api-servers ${KILLS} times while they create keys that were accepted: each is created once, and verifies`, async () => {

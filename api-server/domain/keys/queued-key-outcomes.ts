@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from "pg";
 import type { SealedString } from "../../key-vault.ts";
 import { findApi } from "../../store/apis.ts";
 import { type AuditedCall, insertAuditEvents, SYSTEM_ACTOR } from "../../store/audit.ts";
-import { deleteQueuedKey, type QueuedKeyRow } from "../../store/queued-keys.ts";
+import { deleteLockedKeys, deleteQueuedKey, type QueuedKeyRow } from "../../store/queued-keys.ts";
 import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
 import { apiNotFound } from "../refusals/not-found.ts";
 import { importWholeKeys } from "./import-whole-keys.ts";
@@ -10,16 +10,44 @@ import { queuedKeyGivenUp } from "./key-events.ts";
 import { readAsked, readDefinition } from "./queued-key-record.ts";
 
 /**
- * Creates a key that was accepted before (queue-keys.ts), in the name of the root key that asked for it, and removes its row.
- * @throws PublicError 404 when the API or the workspace was deleted meanwhile, else as `importWholeKeys`.
+ * Creates keys that were accepted before (queue-keys.ts), each in the name of the root key that asked for it, and removes their rows,
+ * which the transaction has locked. All or none.
+ * @throws PublicError 404 when an API or the workspace was deleted meanwhile, else as `importWholeKeys`.
  */
-export async function createQueuedKey(tx: PoolClient, deps: AuditedCall["deps"], row: QueuedKeyRow): Promise<void> {
-  const { key_id: id, workspace_id: workspaceId, api_id: apiId, hash } = row;
-  const api = row.is_workspace_live ? await findApi(tx, { workspaceId, apiId }) : undefined;
-  if (api === undefined) throw apiNotFound(apiId);
-  const key = { ...readDefinition(row.definition), id, api, hash, sealed: sealedOf(row) };
-  await importWholeKeys(tx, { ...readAsked(workspaceId, row.asked), deps }, [key]);
-  await deleteQueuedKey(tx, refOf(row));
+export async function createQueuedKeys(
+  tx: PoolClient,
+  deps: AuditedCall["deps"],
+  rows: readonly QueuedKeyRow[],
+): Promise<void> {
+  for (const [first, ...others] of byCall(rows)) {
+    const { workspace_id: workspaceId, api_id: apiId } = first;
+    const api = first.is_workspace_live ? await findApi(tx, { workspaceId, apiId }) : undefined;
+    if (api === undefined) throw apiNotFound(apiId);
+    const keys = [first, ...others].map((row) => ({
+      ...readDefinition(row.definition),
+      id: row.key_id,
+      api,
+      hash: row.hash,
+      sealed: sealedOf(row),
+    }));
+    await importWholeKeys(tx, { ...readAsked(workspaceId, first.asked), deps }, keys);
+  }
+  const keyIds = rows.map((row) => row.key_id);
+  await deleteLockedKeys(tx, keyIds);
+}
+
+type OfOneCall = [QueuedKeyRow, ...QueuedKeyRow[]];
+
+/** Those that one call asked for together, in their order. */
+function byCall(rows: readonly QueuedKeyRow[]): OfOneCall[] {
+  const calls = new Map<string, OfOneCall>();
+  for (const row of rows) {
+    const call = JSON.stringify([row.workspace_id, row.api_id, row.asked]);
+    const others = calls.get(call);
+    if (others === undefined) calls.set(call, [row]);
+    else others.push(row);
+  }
+  return [...calls.values()];
 }
 
 /** Removes the row of a key that is not created. Returns false when another process has tried the key since it was read. */

@@ -94,6 +94,25 @@ test("the audit log says who asked for the key, and by which call, also when the
   expect(row?.remote_ip).not.toBeNull();
 });
 
+test("keys that are created together are each in the name of the root key of their own call, and in its API", async () => {
+  const { apiId: another } = await t.data("apis.createApi", { name: "another" });
+  const calls: { name: string; requestId: unknown; apiId: string }[] = [];
+  for (const [name, id] of [
+    ["first", apiId],
+    ["second", another],
+  ] as const) {
+    const rootKey = await t.rootKey([`api.${id}.create_key`], { name });
+    const { headers } = await enqueue([{ hash: hashed(newSecret()), name }], { apiId: id }, { rootKey });
+    calls.push({ name, requestId: headers["x-request-id"], apiId: id });
+  }
+  await queue.work();
+  const created = (await t.audit()).filter(({ event }) => event === "key.create");
+  for (const { name, requestId, apiId: id } of calls) {
+    const rows = created.filter((row) => row.request_id === requestId);
+    expect(rows).toMatchObject([{ actor: { name }, targets: [{ name }, { type: "api", id }] }]);
+  }
+});
+
 test("a plaintext needs encrypt_key, too, and is kept encrypted where the API keeps recoverable keys", async () => {
   const { apiId: vaulted } = await t.data("apis.createApi", { name: "vaulted" });
   await t.deps.db.query("update apis set key_encryption = true where id = $1", [vaulted]);
