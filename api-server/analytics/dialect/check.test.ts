@@ -394,6 +394,8 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
     [`time >= 5 as old`, false],
     [`((time >= ${raw}) as recent) and key_id = 'a'`, true],
     [`${raw - 1} = time`, false],
+    [`5 > time`, true],
+    [`5 >= time`, true],
     [`time >= toStartOfDay(now() - interval 30 day) - 60`, false],
     [`toDate(time) >= '2026-10-22'`, false],
     [`toDateTime(time) >= '2026-10-01 00:00:00'`, true],
@@ -457,6 +459,11 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
 
   test.each([
     ["in a subquery", `select 1 from (select time from ${RAW} where time >= 5)`, false],
+    [
+      "in a subquery below another bound",
+      `select 1 from (select time, key_id from ${RAW} where time >= 5) where key_id = 'a'`,
+      false,
+    ],
     ["in WITH", `with a as (select time from ${RAW} where time >= 5) select 1 from a`, false],
     ["in a branch", `select 1 from ${RAW} union all select 1 from ${RAW} where time > 5`, false],
     ["of a subquery's column", `select 1 from (select 5 as time from ${RAW}) where time >= 5`, true],
