@@ -35,6 +35,7 @@ const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
   ["TYPE_MISMATCH", ["query", "A value is not of the type that its place asks for."]],
   ["ILLEGAL_TYPE_OF_ARGUMENT", ["query", "An argument is not of a type that its function takes."]],
   ["NUMBER_OF_ARGUMENTS_DOESNT_MATCH", ["query", "A function has too many arguments, or too few."]],
+  ["ZERO_ARRAY_OR_TUPLE_INDEX", ["query", "A position is 0; the first is 1."]],
   ["ARGUMENT_OUT_OF_BOUND", ["query", "An argument is out of its function's range."]],
   ["DECIMAL_OVERFLOW", ["query", "A time is out of range."]],
   ["VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE", ["query", "A number is out of the range of its type."]],

@@ -50,6 +50,7 @@ export class ClickhouseReader {
       } catch (error) {
         run.signal?.throwIfAborted();
         if (error instanceof QueryRefused) throw error;
+        if (error instanceof NoAnswerInTime && (await this.#answers())) throw tooSlow(error);
         const { refused, isFault } = refusalOf(error);
         if (isFault) {
           this.#options.watch.failed("query", error);
@@ -60,8 +61,22 @@ export class ClickhouseReader {
     });
   }
 
-  async #read({ text, values, columns }: StoreQuery, { scope, limits, signal }: QueryRun) {
-    const late = AbortSignal.timeout(limits.timeoutMs + GRACE_MS);
+  /** Whether it answers others: planning a query is not bound by its time limit, and then nothing but the query is at fault. */
+  async #answers(): Promise<boolean> {
+    const { client } = this.#options;
+    return (await client.ping({ select: false, abort_signal: AbortSignal.timeout(PING_MS_MAX) })).success;
+  }
+
+  async #read(query: StoreQuery, run: QueryRun) {
+    const late = AbortSignal.timeout(run.limits.timeoutMs + GRACE_MS);
+    try {
+      return await this.#readUntil(late, query, run);
+    } catch (error) {
+      throw late.aborted ? new NoAnswerInTime("ClickHouse did not end a query in time", { cause: error }) : error;
+    }
+  }
+
+  async #readUntil(late: AbortSignal, { text, values, columns }: StoreQuery, { scope, limits, signal }: QueryRun) {
     const answer = await this.#options.client.query({
       query: text,
       query_params: { ...scopeParameters(scope), ...Object.fromEntries(values.map((value, i) => [`p${i}`, value])) },
@@ -92,6 +107,14 @@ export class ClickhouseReader {
 
 /** After the query's own limit: a server that does not end it hangs, or is gone. */
 const GRACE_MS = 5_000;
+const PING_MS_MAX = 2_000;
+
+class NoAnswerInTime extends Error {
+  override name = "NoAnswerInTime";
+}
+
+const tooSlow = (cause: Error): QueryRefused =>
+  new QueryRefused("timeout", "The query took longer than its time limit.", { cause });
 
 /** What the subqueries of `sources.ts` are bound to. */
 export const scopeParameters = ({ workspaceId, within, visibleFrom }: QueryScope): Record<string, unknown> => ({
