@@ -2,7 +2,10 @@ import type { CorpusQuery } from "./corpus/query.ts";
 import { parseSpelt, rowsOf, textOf, tokensOf } from "./json-text.ts";
 
 /** How answers to a query compare. */
-export type Comparing = Pick<CorpusQuery, "query" | "approximate" | "arraysAsSets">;
+export type Comparing = Pick<CorpusQuery, "query" | "approximate" | "arraysAsSets"> & {
+  /** Rows that compare equal may come in any order, so that no order is compared. */
+  readonly unordered?: boolean;
+};
 
 const APPROXIMATE = 1e-9;
 
@@ -23,7 +26,7 @@ export function differenceOf(
 
 function normalised(rows: readonly string[], query: Comparing): readonly string[] {
   const texts = query.arraysAsSets === true ? rows.map((row) => textOf(sortedArrays(parseSpelt(row)))) : rows;
-  return isOrdered(query.query) ? texts : texts.toSorted(compareTexts);
+  return query.unordered !== true && isOrdered(query.query) ? texts : texts.toSorted(compareTexts);
 }
 
 function sortedArrays(row: unknown): unknown {

@@ -1,6 +1,6 @@
 import type { AnalyticsSettingsRow } from "../../api-server/store/analytics-limits.ts";
 import { createTestClickhouse } from "../harness/clickhouse.ts";
-import { corpusEvents, KEPT_DAYS, MAIN, NOW_MS, SECOND } from "./events.ts";
+import { corpusEvents, KEPT_DAYS, MAIN, NOW_MS, SECOND, VISIBLE_FROM_MS } from "./events.ts";
 import { loadClickhouse, loadPostgres } from "./load.ts";
 import { loadOracle } from "./oracle.ts";
 import { openServed, type Served } from "./served.ts";
@@ -39,6 +39,7 @@ const WHILE_LOADING = keptFor(400);
 /** The 100,000 events in both stores of the API, and in flat tables of ClickHouse, for two of the three workspaces. */
 export async function openCorpusWorld(): Promise<CorpusWorld> {
   const events = corpusEvents();
+  const seenBy = (id: string) => events.filter(({ workspaceId }) => workspaceId === id);
   const served = await openServed({ nowMs: NOW_MS });
   const [one, other] = [await createTestClickhouse(), await createTestClickhouse()];
   const keys = {
@@ -48,8 +49,8 @@ export async function openCorpusWorld(): Promise<CorpusWorld> {
   await Promise.all([
     loadPostgres(served.db, events),
     loadClickhouse(served.clickhouse.url, events)
-      .then(() => loadOracle(one.url, events, MAIN))
-      .then(() => loadOracle(other.url, events, SECOND)),
+      .then(() => loadOracle(one.url, seenBy(MAIN), VISIBLE_FROM_MS))
+      .then(() => loadOracle(other.url, seenBy(SECOND), VISIBLE_FROM_MS)),
   ]);
   await served.setLimits(MAIN, { ...SETTINGS, ...keptFor(KEPT_DAYS) });
   return {

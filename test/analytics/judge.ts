@@ -1,6 +1,7 @@
 import { differenceOf } from "./compare.ts";
 import type { CorpusQuery } from "./corpus/query.ts";
 import type { Seen } from "./corpus-world.ts";
+import { NOW_MS } from "./events.ts";
 import { askOracle } from "./oracle.ts";
 import { KINDS, type Kind, type Replied, type Served } from "./served.ts";
 
@@ -22,7 +23,7 @@ const ORACLE = "ClickHouse's engine";
 export async function judge(served: Served, { rootKey, oracleUrl }: Seen, query: CorpusQuery): Promise<Judged> {
   const asked = { rootKey, query: query.query, of: query.of };
   const [expected, ...replies] = await Promise.all([
-    askOracle(oracleUrl, query.oracle ?? query.query).then(
+    askOracle(oracleUrl, query.oracle ?? query.query, NOW_MS).then(
       (rows) => ({ rows }),
       (error: Error) => ({ refusal: error.message }),
     ),

@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { stopOwnParts } from "../harness/broker.ts";
 import { CORPUS } from "./corpus/all.ts";
 import { type CorpusWorld, openCorpusWorld } from "./corpus-world.ts";
+import { NOW_MS } from "./events.ts";
 import { rowsOf } from "./json-text.ts";
 import { faultsOf, type Judged, judge, toTable } from "./judge.ts";
 import { askOracle } from "./oracle.ts";
@@ -52,7 +53,7 @@ async function showEach(of: CorpusWorld, given: readonly string[]): Promise<numb
 
 async function show({ served, main }: CorpusWorld, query: string): Promise<void> {
   const of = values.of === "ratelimits" ? "ratelimits" : "verifications";
-  const oracle = await askOracle(main.oracleUrl, query).catch((error: Error) => [error.message]);
+  const oracle = await askOracle(main.oracleUrl, query, NOW_MS).catch((error: Error) => [error.message]);
   console.log([query, "ClickHouse's engine", ...oracle.slice(0, ROWS_SHOWN)].join("\n  "));
   for (const kind of KINDS) {
     const reply = await served.ask(kind, { rootKey: main.rootKey, query, of });

@@ -1,7 +1,6 @@
 import { type ClickHouseClient, createClient } from "@clickhouse/client";
 import { BUCKETS, type ColumnType, PUBLIC_TABLES, type PublicTable } from "../../api-server/analytics/tables.ts";
 import type { UsageEvent } from "../../edge/events/contract.ts";
-import { NOW_MS, VISIBLE_FROM_MS } from "./events.ts";
 import { parseSpelt, textOf } from "./json-text.ts";
 
 /*
@@ -16,8 +15,8 @@ const BUCKET_START = {
   month: "toStartOfMonth",
 } as const;
 
-/** Fills an empty database with what a workspace may see. */
-export async function loadOracle(url: string, events: readonly UsageEvent[], seenBy: string): Promise<void> {
+/** Fills an empty database with events of which all are the caller's, as far as they are not too old. */
+export async function loadOracle(url: string, events: readonly UsageEvent[], visibleFromMs: number): Promise<void> {
   const client = createClient({ url });
   try {
     for (const table of PUBLIC_TABLES) {
@@ -25,14 +24,14 @@ export async function loadOracle(url: string, events: readonly UsageEvent[], see
         query: `create table ${table.name} (${columnsOf(table)}) engine = MergeTree order by tuple()`,
       });
       if (table.bucket !== undefined) continue;
-      const rows = events.filter(isOf(table.of)).filter(({ workspaceId }) => workspaceId === seenBy);
+      const rows = events.filter(isOf(table.of));
       await client.command({ query: `create table all_${table.name} as ${table.name}` });
       await client.insert({ table: `all_${table.name}`, values: rows.map(rawRow), format: "JSONEachRow" });
       await client.command({
-        query: `insert into ${table.name} select * from all_${table.name} where time >= ${VISIBLE_FROM_MS} order by time, request_id`,
+        query: `insert into ${table.name} select * from all_${table.name} where time >= ${visibleFromMs} order by time, request_id`,
       });
     }
-    for (const bucket of BUCKETS) await fillBuckets(client, bucket);
+    for (const bucket of BUCKETS) await fillBuckets(client, bucket, visibleFromMs);
   } finally {
     await client.close();
   }
@@ -79,10 +78,14 @@ function rawRow(event: UsageEvent): Record<string, unknown> {
 }
 
 /** A bucket is seen, whole, when a part of it is in what is visible. */
-async function fillBuckets(client: ClickHouseClient, bucket: (typeof BUCKETS)[number]): Promise<void> {
+async function fillBuckets(
+  client: ClickHouseClient,
+  bucket: (typeof BUCKETS)[number],
+  visibleFromMs: number,
+): Promise<void> {
   const startOf = (text: string) => `${BUCKET_START[bucket]}(${text})`;
   const start = startOf("fromUnixTimestamp64Milli(time, 'UTC')");
-  const from = startOf(`fromUnixTimestamp64Milli(toInt64(${VISIBLE_FROM_MS}), 'UTC')`);
+  const from = startOf(`fromUnixTimestamp64Milli(toInt64(${visibleFromMs}), 'UTC')`);
   await client.command({
     query: `insert into key_verifications_per_${bucket}_v1
       select ${start} as start, workspace_id, key_space_id, key_id, external_id, outcome, arraySort(tags) as sorted, source, app_id,
@@ -104,24 +107,25 @@ const SETTINGS = {
   // Reads and adds in the order in which rows were inserted.
   max_threads: "1",
   session_timezone: "UTC",
+  max_execution_time: "30",
 };
 
 /** The clock cannot be set, so that its functions become literals. Queries with them name their columns. */
-const atOurTime = (query: string): string =>
+const atTime = (query: string, nowMs: number): string =>
   query
-    .replace(/\bnow64\(\)/gi, `toDateTime64('${iso(NOW_MS)}', 3)`)
-    .replace(/\bnow\(\)/gi, `toDateTime('${iso(NOW_MS).slice(0, 19)}')`)
-    .replace(/\btoday\(\)/gi, `toDate('${iso(NOW_MS).slice(0, 10)}')`);
+    .replace(/\bnow64\(\)/gi, `toDateTime64('${iso(nowMs)}', 3)`)
+    .replace(/\bnow\(\)/gi, `toDateTime('${iso(nowMs).slice(0, 19)}')`)
+    .replace(/\btoday\(\)/gi, `toDate('${iso(nowMs).slice(0, 10)}')`);
 
 const iso = (ms: number): string => new Date(ms).toISOString().slice(0, 23).replace("T", " ");
 
 /** Returns the JSON of each row that ClickHouse answers with. Throws its error. */
-export async function askOracle(url: string, query: string): Promise<readonly string[]> {
+export async function askOracle(url: string, query: string, nowMs: number): Promise<readonly string[]> {
   const to = new URL(url);
   const authorization = `Basic ${Buffer.from(`${decodeURIComponent(to.username)}:${decodeURIComponent(to.password)}`).toString("base64")}`;
   to.search = new URLSearchParams({ ...SETTINGS, database: to.pathname.slice(1) }).toString();
   [to.username, to.password, to.pathname] = ["", "", "/"];
-  const reply = await fetch(to, { method: "POST", headers: { authorization }, body: atOurTime(query) });
+  const reply = await fetch(to, { method: "POST", headers: { authorization }, body: atTime(query, nowMs) });
   const text = await reply.text();
   if (!reply.ok) throw new Error(text.slice(0, 500));
   const [names = [], types = [], ...rows] = text

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { stopOwnParts } from "../../harness/broker.ts";
-import { fuzzAnalytics } from "./fuzz.ts";
+import { type Fuzzed, fuzzAnalytics } from "./fuzz.ts";
 
 /** `npm run fuzz:analytics -- [--seed N] [--seconds S]` */
 
@@ -13,15 +13,20 @@ const { values } = parseArgs({
 
 try {
   console.log(`fuzzing queries of usage for ${values.seconds} s, seed ${values.seed}`);
-  const { queries, answered, refused, found } = await fuzzAnalytics({
+  const fuzzed = await fuzzAnalytics({
     seed: values.seed,
     seconds: Number(values.seconds),
     queriesMax: Number.POSITIVE_INFINITY,
-    onProgress: (so) => console.log(`${so.queries} queries: ${so.answered} answered, ${so.refused} refused`),
+    onProgress: (so) => console.log(toLine(so)),
   });
-  console.log(`${queries} queries: ${answered} answered, ${refused} refused, ${found.length} found`);
+  const { found } = fuzzed;
+  console.log(`${toLine(fuzzed)}, ${found.length} found`);
   for (const { query, problem } of found) console.log(`\n${problem}\n  ${query}`);
   process.exitCode = found.length === 0 ? 0 : 1;
 } finally {
   await stopOwnParts();
+}
+
+function toLine({ queries, answered, compared, refused }: Fuzzed): string {
+  return `${queries} queries: ${answered} answered by both stores, ${compared} compared with ClickHouse's engine, ${refused} refused by one or both`;
 }
