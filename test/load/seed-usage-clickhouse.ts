@@ -7,18 +7,25 @@ import { DEFAULT_RETENTION } from "../../api-server/analytics/retention.ts";
 import { DAY_MS } from "../../core/utc-date.ts";
 import { kindSql, OUTCOMES, type Usage, usageConstants } from "./usage-formula.ts";
 
-/** Statements that insert and merge a day or a month at once. */
-const REQUEST_MS_MAX = 300_000;
+/** Statements that insert and merge a month at once. */
+const REQUEST_MS_MAX = 600_000;
+/** An insert makes a part of every table, which costs the same for few rows and for many. */
+const ROWS_AT_ONCE = 1_000_000;
 
 /**
- * Fills a ClickHouse with the verifications that `seedUsage` made, by inserts into the table of raw events, whose views make the counts: a day at a
- * time, past the table in which portions arrive, which would look for each event whether another portion brought it. `db` is a Postgres whose lock the migration takes. Throws when a rollup differs from the number of events.
+ * Fills a ClickHouse with the verifications that `seedUsage` made, by inserts into the table of raw events, whose views make the counts. It goes
+ * past the table in which portions arrive, which would look for each event whether another portion brought it. `db` is a Postgres whose
+ * lock the migration takes. Throws when a rollup differs from the number of events.
  */
 export async function seedUsageClickhouse(url: string, db: Pool, usage: Usage): Promise<void> {
   const client = openClient(url, { requestMsMax: REQUEST_MS_MAX, connectionsMax: 1 });
   try {
     await migrateClickhouse(client, db, { cluster: undefined });
-    for (const day of usage.days.keys()) await client.command({ query: insertOfDay(usage, day) });
+    const daysAtOnce = Math.max(1, Math.floor(ROWS_AT_ONCE / usage.eventsPerDay));
+    for (let day = 0; day < usage.days.length; day += daysAtOnce) {
+      const count = Math.min(daysAtOnce, usage.days.length - day);
+      await client.command({ query: insertOfDays(usage, { day, count }) });
+    }
     // Otherwise merges would begin in the middle of a measurement.
     for (const table of COUNTS) await client.command({ query: `optimize table ${table} final` });
     await check(client, usage);
@@ -31,17 +38,18 @@ const { raw, columns } = ARRIVING.verification;
 const MONTHS = "verification_counts_month";
 const COUNTS = [...KEPT_DAYS.slice(1).map((bucket) => `verification_counts_${bucket}`), "verification_totals_hour"];
 
-function insertOfDay(usage: Usage, day: number): string {
+/** Of `count` days from the one at place `day` on. */
+function insertOfDays(usage: Usage, { day, count }: { day: number; count: number }): string {
   const { workspaceId, keys, eventsPerDay, days } = usage;
   const { api_id, key_space_id, source, app_id, region } = usageConstants(usage);
   const text = (value: string) => `'${value.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
   const md5 = (of: string) => `left(lower(hex(MD5(${of}))), 24)`;
   const kind = kindSql("g", keys, { and: (a, b) => `bitAnd(${a}, ${b})`, div: (a, b) => `intDiv(${a}, ${b})` });
   const rows = `select g, kind, intDiv(kind, ${OUTCOMES.length}) as key, kind % ${OUTCOMES.length} as outcome
-                  from (select toInt64(number) as g, ${kind} as kind from numbers(${day * eventsPerDay}, ${eventsPerDay}))`;
+                  from (select toInt64(number) as g, ${kind} as kind from numbers(${day * eventsPerDay}, ${count * eventsPerDay}))`;
   const values: Readonly<Record<string, string>> = {
     workspace_id: text(workspaceId),
-    time: `toInt64(${days[day]} + intDiv((g - ${day * eventsPerDay}) * ${DAY_MS}, ${eventsPerDay}))`,
+    time: `toInt64(${days[0]} + intDiv(g, ${eventsPerDay}) * ${DAY_MS} + intDiv(g % ${eventsPerDay} * ${DAY_MS}, ${eventsPerDay}))`,
     id: `concat('ev_', ${md5(`concat(${text(api_id)}, toString(g))`)})`,
     request_id: `concat('req_', ${md5("toString(g)")})`,
     portion_id: `'${String(day).padStart(32, "0")}'`,

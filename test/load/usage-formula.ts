@@ -13,7 +13,7 @@ export interface Usage {
   readonly keys: number;
   /** Of each day; they lie evenly in it. */
   readonly eventsPerDay: number;
-  /** Unix ms of whole days (UTC), ascending. */
+  /** Unix ms of whole days (UTC), one after the other. */
   readonly days: readonly number[];
 }
 
