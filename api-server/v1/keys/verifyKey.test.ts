@@ -185,6 +185,9 @@ describe("the order of the checks", () => {
     await t.data("keys.updateKey", { keyId, permissions: ["a.*"] }, by).catch(() => undefined);
     await t.data("keys.setPermissions", { keyId, permissions: ["a.*"] }, by);
     expect(await now(unmet)).toMatch(/^400 BAD_REQUEST ratelimits.0: the key .* has no limit none/);
+    // Of two of one name the last counts.
+    const twice = { ...unmet, ratelimits: [{ name: "none", limit: 5, duration: 1000 }, { name: "none" }] };
+    expect(await now(twice)).toMatch(/^400 BAD_REQUEST ratelimits.1: the key .* has no limit none/);
     const exhausted = { ...unmet, ratelimits: [{ name: "none", limit: 0, duration: 1000 }] };
     expect(await now(exhausted)).toBe("RATE_LIMITED");
     expect(await now({ ...unmet, ratelimits: [] })).toBe("USAGE_EXCEEDED");
