@@ -374,6 +374,8 @@ describe("updateKey", () => {
     expect(await refused("v1/keys.updateKey", { keyId, ...monthly })).toMatch(/^400 BAD_REQUEST refill: /);
     await update(keyId, { remaining: 1, ...monthly });
     expect(await read(keyId)).toMatchObject({ refill: { interval: "monthly", refillDay: 1 } });
+    await update(keyId, { refill: { interval: "monthly", amount: 1, refillDay: 17 } });
+    expect(await read(keyId)).toMatchObject({ refill: { interval: "monthly", refillDay: 17 } });
     await update(keyId, { refill: { interval: "daily", amount: 2 } });
     expect(await read(keyId)).toMatchObject({ refill: { interval: "daily", amount: 2, refillDay: null } });
   });

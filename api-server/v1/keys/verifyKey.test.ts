@@ -272,6 +272,15 @@ describe("limits", () => {
     }
   });
 
+  test("the deprecated cost is also that of the identity's default, unless the key has one that does not run", async () => {
+    const externalId = "owner_of_default";
+    await t.data("identities.createIdentity", { externalId, ratelimits: [limit("default", { limit: 100 })] });
+    const { key } = await create({ externalId });
+    expect((await verify(key, { ratelimit: { cost: 10 } })).ratelimit).toMatchObject({ limit: 100, remaining: 90 });
+    const own = await create({ externalId, ratelimits: [limit("default", { limit: 5, autoApply: false })] });
+    expect(await verify(own.key, { ratelimit: { cost: 10 } })).not.toHaveProperty("ratelimit");
+  });
+
   test("of the identity are shared by its keys, and hidden by the key's own of the same name", async () => {
     await t.data("identities.createIdentity", { externalId: "shared", ratelimits: [limit("default")] });
     const [one, two] = [await create({ externalId: "shared" }), await create({ externalId: "shared" })];
