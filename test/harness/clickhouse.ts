@@ -40,10 +40,13 @@ export type OwnClickhouse = {
   stop(): Promise<void>;
 };
 
-/** Starts a separate ClickHouse on a free port of 127.0.0.1, for tests that stop it. Always the engine, also where a server is given. */
-export async function startOwnClickhouse(): Promise<OwnClickhouse> {
+/**
+ * Starts a separate ClickHouse on a free port of 127.0.0.1, for tests that stop it. Always the engine, also where a server is given. With
+ * `isReplicated`, tables may have Replicated engines; these do not outlive a restart, with which the Keeper loses its memory.
+ */
+export async function startOwnClickhouse({ isReplicated = false } = {}): Promise<OwnClickhouse> {
   const dir = await mkdtemp(join(tmpdir(), "postern-own-clickhouse-"));
-  let engine = await startEngine({ dir, port: 0 });
+  let engine = await startEngine({ dir, port: 0, isReplicated });
   const { port } = engine;
   const { url } = await createDatabaseAt(engine.url);
   const kill = async () => {
@@ -59,7 +62,7 @@ export async function startOwnClickhouse(): Promise<OwnClickhouse> {
     kill,
     restart: async (rights) => {
       await kill();
-      engine = await startEngine({ dir, port, rights });
+      engine = await startEngine({ dir, port, rights, isReplicated });
     },
     stop: async () => {
       await kill();

@@ -1,7 +1,7 @@
 """ClickHouse's own engine behind the part of its HTTP interface that `@clickhouse/client` speaks.
 
 Arguments: the folder of its data, the port (0 for any), the user's password, and optionally a configuration file of the engine, which may say
-what the user may do. The engine is the Python package chdb-core, which is the
+what the user may do, or `replicated`, for a single replica with a Keeper of its own, on which statements ON CLUSTER run by themselves. The engine is the Python package chdb-core, which is the
 server's code without its network side. Each request gets a connection of its own, as each has settings and a database of its own;
 requests run side by side. What the server does and this does not: streams (an answer is complete before its first byte), compression, and
 users (there is one, `default`).
@@ -24,9 +24,20 @@ from urllib.parse import parse_qsl, urlsplit
 
 from chdb import _chdb
 
+# Nothing is to be left beside the sources.
+sys.dont_write_bytecode = True
+import clickhouse_replicated
+
 FOLDER, PORT, PASSWORD = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 # The engine takes its users from the configuration when that is named in both ways.
-ENGINE = FOLDER + "".join(f"?config-file={file}&users_config={file}" for file in sys.argv[4:])
+IS_REPLICATED = sys.argv[4:] == ["replicated"]
+if IS_REPLICATED:
+    clickhouse_replicated.allow()
+    with open("replicated.xml", "w", encoding="utf8") as file:
+        file.write(clickhouse_replicated.CONFIGURATION)
+    ENGINE = f"{FOLDER}?config-file=replicated.xml"
+else:
+    ENGINE = FOLDER + "".join(f"?config-file={file}&users_config={file}" for file in sys.argv[4:])
 
 # Of a request, not settings of the engine.
 OF_THE_REQUEST = {"query", "query_id", "database", "default_format", "session_id", "role", "user", "password", "compress",
@@ -139,6 +150,8 @@ class Handler(BaseHTTPRequestHandler):
                 body = b""
             # The query is what the URL says followed by the body, so that an insert's data follow its text.
             sql = "\n".join(part for part in (parameters.get("query", ""), body.decode()) if part != "")
+            if IS_REPLICATED:
+                sql = re.sub(r"^(create [^(]*?) on cluster `[^`]*`", r"\1", sql)
             with cancelled_when_gone(self.connection, parameters):
                 data, summary = run(sql, parameters)
         except Refused as error:

@@ -5,7 +5,7 @@ import { createClient } from "@clickhouse/client";
 import { freePort } from "../ports.ts";
 import { type RunningProcess, startProcess } from "../process.ts";
 import { waitFor } from "../wait.ts";
-import { dockerAnswers, findBinary, findPart } from "./find.ts";
+import { dockerAnswers, findBinary, findPart, MissingPart } from "./find.ts";
 import { pythonWith } from "./python-package.ts";
 
 /** The name prefix of every database of the tests: other databases of a given server are never touched. */
@@ -98,13 +98,17 @@ async function fromPackage(): Promise<Server | undefined> {
  * Starts ClickHouse's engine on the data in `dir`, and a port (0 for any), in a second. It answers what the client of the product asks
  * and keeps its data over a restart.
  */
-export async function startEngine({ dir, port, rights }: EngineOptions): Promise<Engine> {
+export async function startEngine({ dir, port, rights, isReplicated = false }: EngineOptions): Promise<Engine> {
   const python = await pythonWith({ name: "chdb-core", version: ENGINE_VERSION, title: "ClickHouse", alone: true });
   const file = join(import.meta.dirname, "clickhouse-server.py");
   // The engine's own code handles SIGTERM; its data need no farewell.
+  if (isReplicated && (process.platform !== "linux" || process.arch !== "x64")) {
+    throw new MissingPart("Replicated engines of ClickHouse are tried on Linux on x86-64 alone");
+  }
   const configured = rights === undefined ? [] : [join(dir, "rights.xml")];
   for (const path of configured) await writeFile(path, rightsXml(rights ?? { grants: [] }));
-  const server = await startProcess(python, [file, join(dir, "data"), String(port), PASSWORD, ...configured], {
+  const extra = isReplicated ? ["replicated"] : configured;
+  const server = await startProcess(python, [file, join(dir, "data"), String(port), PASSWORD, ...extra], {
     readyLine: /listening on (\d+)/,
     cwd: dir,
   });
@@ -117,6 +121,8 @@ export interface EngineOptions {
   readonly port: number;
   /** All when left out. */
   readonly rights?: EngineRights | undefined;
+  /** A single replica with a Keeper in its own memory, for tables with Replicated engines. Statements ON CLUSTER run on it alone. */
+  readonly isReplicated?: boolean;
 }
 
 /** What the one user of an engine may do; the engine checks it as a server does. */
