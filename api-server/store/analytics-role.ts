@@ -98,9 +98,10 @@ async function readRoleState(db: Queryable): Promise<RoleState> {
   return rows[0] ?? { exists: false, usable: false, superuser: false };
 }
 
+/** It inherits nothing: a role that an administrator grants to it, for a report, must not add to what queries of callers can read. */
 async function makeRole(db: Queryable): Promise<boolean> {
   try {
-    await db.query(`create role ${ANALYTICS_ROLE} nologin`);
+    await db.query(`create role ${ANALYTICS_ROLE} nologin noinherit`);
   } catch (error) {
     if (failureCode(error) === INSUFFICIENT_PRIVILEGE) return false;
     if (!MADE_MEANWHILE.has(failureCode(error))) throw error;

@@ -321,6 +321,24 @@ describe("what the role may not do", () => {
     }
   });
 
+  test("rights of a role that is granted to it are not its own", async () => {
+    const other = `reporting_${randomBytes(4).toString("hex")}`;
+    await db.query(
+      `create role ${other} nologin; grant usage on schema public to ${other};
+       grant select on all tables in schema public to ${other}; grant ${other} to postern_analytics`,
+    );
+    onTestFinished(async () => void (await db.query(`drop owned by ${other}; drop role ${other}`)));
+    // A partition has no row-level security of its own.
+    for (const text of [
+      "select hash from keys",
+      "select id from verification_events",
+      "select time from verification_events_20420615",
+    ]) {
+      await expect(asRole(text.replace("from ", "from public."))).rejects.toMatchObject({ code: "42501" });
+    }
+    expect(valuesOf(await ask("select current_user::text"))).toEqual(["postern_analytics"]);
+  });
+
   test("what Postgres refuses for lack of a right is logged, and the caller learns nothing of it", async () => {
     expect(await refusalOf(ask("select nextval('public.outbox_seq_seq')::text"))).toEqual({
       reason: "query",

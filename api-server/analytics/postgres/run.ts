@@ -87,7 +87,7 @@ async function prepare(pool: Pool, log: ReaderOptions["log"]): Promise<ReadonlyS
   if (!(await prepareAnalyticsRole(pool))) {
     throw new QueryRefused(
       "notConfigured",
-      `The database's user may not create roles. Its administrator runs: CREATE ROLE ${ANALYTICS_ROLE} NOLOGIN; GRANT ${ANALYTICS_ROLE} TO the user of DATABASE_URL.`,
+      `The database's user may not create roles. Its administrator runs: CREATE ROLE ${ANALYTICS_ROLE} NOLOGIN NOINHERIT; GRANT ${ANALYTICS_ROLE} TO the user of DATABASE_URL.`,
     );
   }
   const settable = await settableSettings(pool, SETTING_NAMES);
