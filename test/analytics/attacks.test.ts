@@ -12,6 +12,10 @@ const ANSWERED_MS_MAX = 20_000;
 /** What a query may be answered with that is no refusal of its text: limits of the store. */
 const LIMITS = ["query_execution_timeout", "query_memory_limit_exceeded", "query_rows_limit_exceeded"];
 
+/** More than one workspace's queries that run at once, and that wait, on either store. */
+const HEAVY_AT_ONCE = 12;
+const HEAVY = `select count() as n from ${Array.from({ length: 6 }, (_, at) => `key_verifications_v1 as t${at}`).join(" cross join ")} where concat(t0.request_id, t5.request_id) != t3.key_id`;
+
 let world: MarkedWorld;
 
 beforeAll(async () => {
@@ -41,6 +45,26 @@ describe.each(KINDS)("on %s", (kind) => {
     else expect(reply).toMatchObject({ status: 400, kind: "invalid_analytics_query" });
     expect(performance.now() - startedMs).toBeLessThan(ANSWERED_MS_MAX);
   });
+
+  test("many heavy queries of one workspace end within their limits, and leave places to another", async () => {
+    let running = HEAVY_AT_ONCE;
+    const heavy = Array.from({ length: HEAVY_AT_ONCE }, async () => {
+      const reply = await ask(HEAVY);
+      running -= 1;
+      return reply.rowsJson === undefined ? `${reply.status} ${reply.kind}` : reply.rowsJson;
+    });
+    // The first of them have their places by now, or get them before this one asks for its own.
+    const other = await ask("select count() as n from key_verifications_v1", world.theirs);
+    expect(other).toMatchObject({ status: 200, rowsJson: '[{"n":10}]' });
+    expect(running).toBeGreaterThan(0);
+    const ends = new Set(await Promise.all(heavy));
+    // Those that found no place in time are told to try again.
+    expect(["422 query_execution_timeout", "503 analytics_connection_failed"]).toEqual(
+      expect.arrayContaining([...ends]),
+    );
+    expect(ends).toContain("422 query_execution_timeout");
+    expect(await ask("select count() as n from key_verifications_v1")).toMatchObject({ rowsJson: '[{"n":150}]' });
+  }, 60_000);
 
   test("the other workspace sees the marks", async () => {
     for (const table of ["key_verifications_v1", "key_verifications_per_minute_v1", "key_verifications_per_month_v1"]) {
