@@ -44,6 +44,7 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "9" },
     seconds: { type: "string", default: "2" },
     "usage-events": { type: "string", default: "10000000" },
+    "clickhouse-events": { type: "string", default: "1000000" },
     "backlog-events": { type: "string", default: "1000000" },
     against: { type: "string" },
     json: { type: "string" },
@@ -53,7 +54,7 @@ const { values } = parseArgs({
 if (values.help) {
   console.log(
     `npm run bench -- [--only ${Object.keys(SECTIONS).join(",")}] [--against FOLDER] [--rounds 9] [--seconds 2]\n` +
-      "                 [--usage-events 10000000] [--backlog-events 1000000] [--json FILE]",
+      "                 [--usage-events 10000000] [--clickhouse-events 1000000] [--backlog-events 1000000] [--json FILE]",
   );
   process.exit(0);
 }
@@ -81,6 +82,7 @@ try {
     rounds: Number(values.rounds),
     durationMs: Number(values.seconds) * 1000,
     usageEvents: Number(values["usage-events"]),
+    clickhouseEvents: Number(values["clickhouse-events"]),
     backlogEvents: Number(values["backlog-events"]),
     progress: (line: string) => console.error(`  ${line}`),
   };

@@ -19,6 +19,8 @@ export interface SectionOptions {
   readonly durationMs: number;
   /** Verifications over which questions are asked; also over a tenth of them. */
   readonly usageEvents: number;
+  /** The most verifications with which a ClickHouse is filled, too. */
+  readonly clickhouseEvents: number;
   /** Events that wait when ingestion begins. */
   readonly backlogEvents: number;
   readonly progress: (line: string) => void;

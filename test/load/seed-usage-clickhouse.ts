@@ -21,13 +21,15 @@ export async function seedUsageClickhouse(url: string, db: Pool, usage: Usage): 
   const client = openClient(url, { requestMsMax: REQUEST_MS_MAX, connectionsMax: 1 });
   try {
     await migrateClickhouse(client, db, { cluster: undefined });
+    // Merges would use the processors in the middle of a measurement. What is asked for is merged at once; the larger tables stay in parts.
+    for (const table of UNMERGED) await client.command({ query: `system stop merges ${table}` });
     const daysAtOnce = Math.max(1, Math.floor(ROWS_AT_ONCE / usage.eventsPerDay));
     for (let day = 0; day < usage.days.length; day += daysAtOnce) {
       const count = Math.min(daysAtOnce, usage.days.length - day);
       await client.command({ query: insertOfDays(usage, { day, count }) });
     }
-    // Otherwise merges would begin in the middle of a measurement.
-    for (const table of COUNTS) await client.command({ query: `optimize table ${table} final` });
+    const merged = COUNTS.filter((table) => !UNMERGED.includes(table));
+    for (const table of merged) await client.command({ query: `optimize table ${table} final` });
     await check(client, usage);
   } finally {
     await client.close();
@@ -37,6 +39,7 @@ export async function seedUsageClickhouse(url: string, db: Pool, usage: Usage): 
 const { raw, columns } = ARRIVING.verification;
 const MONTHS = "verification_counts_month";
 const COUNTS = [...KEPT_DAYS.slice(1).map((bucket) => `verification_counts_${bucket}`), "verification_totals_hour"];
+const UNMERGED = [raw, "verification_counts_minute", "verification_counts_hour"];
 
 /** Of `count` days from the one at place `day` on. */
 function insertOfDays(usage: Usage, { day, count }: { day: number; count: number }): string {
@@ -81,7 +84,6 @@ async function check(client: ClickHouseClient, { eventsPerDay, days }: Usage): P
   const events = eventsPerDay * days.length;
   const checks = [
     { of: `count() as n from ${raw} where time >= ${second}`, expected: events - eventsPerDay },
-    { of: `uniqExact(id) as n from ${raw} where time >= ${second}`, expected: events - eventsPerDay },
     ...COUNTS.filter((table) => table !== MONTHS).map((table) => ({
       of: `sum(count) as n from ${table} where ${kept}`,
       expected: events - eventsPerDay,

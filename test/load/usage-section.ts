@@ -5,7 +5,7 @@ import { type Plan, planOfCount, planOfQuery } from "../analytics/plans.ts";
 import { startOwnClickhouse } from "../harness/clickhouse.ts";
 import type { Environment } from "./environment.ts";
 import { median } from "./measure.ts";
-import { type Figure, type Section, timed } from "./section.ts";
+import { type Figure, type Section, type SectionOptions, timed } from "./section.ts";
 import { seedUsage } from "./seed-usage.ts";
 import { seedUsageClickhouse } from "./seed-usage-clickhouse.ts";
 import { READY_LOG, type Running, type Stack } from "./stack.ts";
@@ -107,10 +107,11 @@ async function answerOf<Body>(response: Response): Promise<Body> {
 }
 
 /** How long questions take over many events on Postgres, and compared with a tenth of them. Says what their plans read. */
-export const usage: Section = async (environment, { usageEvents, progress }) => {
+export const usage: Section = async (environment, options) => {
+  const { usageEvents, progress } = options;
   const figures: Figure[] = [];
-  const few = await open(environment, usageEvents / 10, progress);
-  const many = await open(environment, usageEvents, progress).catch(async (error: unknown) => {
+  const few = await open(environment, usageEvents / 10, options);
+  const many = await open(environment, usageEvents, options).catch(async (error: unknown) => {
     await few.close();
     throw error;
   });
@@ -146,7 +147,7 @@ export const usage: Section = async (environment, { usageEvents, progress }) => 
 const eventsOf = ({ eventsPerDay, days }: Usage): number => eventsPerDay * days.length;
 const inMs = (ms: readonly number[]): string => `${median(ms).toFixed(0)} ms, at most ${Math.max(...ms).toFixed(0)}`;
 
-async function open(environment: Environment, events: number, progress: (line: string) => void) {
+async function open(environment: Environment, events: number, { clickhouseEvents, progress }: SectionOptions) {
   const startedAt = performance.now();
   const seconds = () => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`;
   let made: Usage | undefined;
@@ -161,10 +162,7 @@ async function open(environment: Environment, events: number, progress: (line: s
   });
   if (made === undefined) throw new Error("nothing was seeded");
   const stores = [{ name: "Postgres", server: stack.apiServer }];
-  const clickhouse = await startOwnClickhouse().catch((error: Error) => {
-    progress(`without ClickHouse: ${error.message}`);
-    return undefined;
-  });
+  const clickhouse = events <= clickhouseEvents ? await startOwnClickhouse() : undefined;
   const close = async () => {
     await stack.close();
     await clickhouse?.stop();
