@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
@@ -25,13 +25,15 @@ export interface Environment extends Stack {
 
 export async function openEnvironment(): Promise<Environment> {
   const folder = mkdtempSync(join(tmpdir(), "postern-bench-"));
+  // Otherwise a Postgres that is started by root, as another user, keeps its files elsewhere, and they stay.
+  chmodSync(folder, 0o711);
   const closers: Array<() => Promise<void>> = [];
   const close = async () => {
     for (const closer of closers.splice(0).reverse()) await closer();
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const postgres = await startEmbeddedPostgres({ dataDir: join(folder, "postgres") });
+    const postgres = await startEmbeddedPostgres({ dataDir: join(folder, "postgres"), temporary: true });
     closers.push(() => postgres.stop());
     const stack = await openStack(postgres.url);
     closers.push(stack.close);
