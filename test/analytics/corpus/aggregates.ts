@@ -6,7 +6,7 @@ export const AGGREGATES = [
     "SELECT outcome, count() AS n FROM key_verifications_v1 GROUP BY outcome ORDER BY n DESC, outcome",
     // Rows whose sums are 0 are rows, too: of credits that were not spent.
     "SELECT count() AS n, sum(spent_credits) AS s FROM (SELECT spent_credits FROM key_verifications_per_day_v1)",
-    "SELECT key_id, spent_credits FROM key_verifications_per_month_v1",
+    "SELECT key_id, spent_credits FROM key_verifications_per_month_v1 WHERE key_id = 'key_7'",
     "SELECT key_space_id, outcome, count(), sum(spent_credits) FROM key_verifications_v1 GROUP BY key_space_id, outcome ORDER BY key_space_id, outcome",
     "SELECT uniq(key_id) AS a, uniqExact(key_id) AS b, uniqExact(key_id, outcome) AS c FROM key_verifications_v1",
     "SELECT outcome, uniq(external_id) AS a, uniqExact(tags) AS b FROM key_verifications_v1 GROUP BY outcome ORDER BY outcome",
