@@ -18,7 +18,7 @@ import { addToStream, eventLines } from "./usage-events.ts";
 
 const KEYS = 10_000;
 const PORTION = 1_250;
-const PORTIONS = 16;
+const PORTIONS = 32;
 
 /** The rate of storing events, compared with a bare COPY of the same rows into the same table; with and without rolling up. */
 export const ingest: Section = async (environment, { rounds, progress }) => {
