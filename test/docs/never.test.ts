@@ -27,7 +27,7 @@ const statements = (text: string): string[] =>
 const OVER_ALL = [
   // Hashes that exist in any workspace, because they are unique over all workspaces.
   "select hash from keys where hash",
-  "select encryption_key_id, count(*) as count from key_secrets",
+  "select s.encryption_key_id, count(*) as count from (select encryption_key_id from key_secrets",
   // After the database was restored.
   "update key_credits set rev",
   // A refill's ids come from a statement that names their workspaces.
