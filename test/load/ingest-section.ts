@@ -94,7 +94,7 @@ export const ingest: Section = async (environment, { rounds, progress }) => {
 };
 
 /** More than is stored during a measurement. */
-const AHEAD = 40_000;
+const AHEAD = 120_000;
 
 /** CPU of an api-server per verification while events are stored at full rate: by itself, and by another process. */
 export const ingestBeside: Section = async (environment, { rounds, durationMs, progress }) => {
