@@ -128,12 +128,12 @@ export async function lockDueKeys(
 }
 
 /** Deletes rows that this transaction has locked. */
-export async function deleteLockedKeys(tx: Queryable, keyIds: readonly string[]): Promise<void> {
-  await tx.query({
-    name: "delete-locked-keys",
-    text: "delete from queued_keys where key_id = any($1)",
-    values: [keyIds],
-  });
+export async function deleteLockedKeys(
+  tx: Queryable,
+  { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
+): Promise<void> {
+  const text = "delete from queued_keys where workspace_id = $1 and key_id = any($2)";
+  await tx.query({ name: "delete-locked-keys", text, values: [workspaceId, keyIds] });
 }
 
 /** A key as it was read: another process may have tried it since. */

@@ -13,7 +13,7 @@ const files = readdirSync(API_SERVER, { recursive: true, encoding: "utf8" })
 /** The other two have the SQL of usage events. */
 const STORE = /^(store|analytics\/postgres|analytics\/clickhouse)\//;
 const TABLES =
-  "root_keys|apis|identities|keys|key_credits|key_secrets|ratelimits|permissions|roles|role_permissions|key_permissions|key_roles|ratelimit_namespaces|ratelimit_overrides|policies|audit_log|migrations|verification_events|ratelimit_events|outbox";
+  "root_keys|apis|identities|keys|key_credits|key_secrets|queued_keys|ratelimits|permissions|roles|role_permissions|key_permissions|key_roles|ratelimit_namespaces|ratelimit_overrides|policies|audit_log|migrations|verification_events|ratelimit_events|outbox";
 /** A table name that is computed may be any of them. */
 const OF_A_WORKSPACE = new RegExp(`\\b(?:from|join|update|into) (?:(?:${TABLES})\\b|\\$\\{)`);
 
@@ -28,6 +28,8 @@ const OVER_ALL = [
   // Hashes that exist in any workspace, because they are unique over all workspaces.
   "select hash from keys where hash",
   "select s.encryption_key_id, count(*) as count from (select encryption_key_id from key_secrets",
+  // What the gauges tell of all workspaces.
+  "select (select count(*) from (select from queued_keys",
   // After the database was restored.
   "update key_credits set rev",
   // A refill's ids come from a statement that names their workspaces.

@@ -31,9 +31,8 @@ export async function createQueuedKeys(
       sealed: sealedOf(row),
     }));
     await importWholeKeys(tx, { ...readAsked(workspaceId, first.asked), deps }, keys);
+    await deleteLockedKeys(tx, { workspaceId, keyIds: keys.map(({ id }) => id) });
   }
-  const keyIds = rows.map((row) => row.key_id);
-  await deleteLockedKeys(tx, keyIds);
 }
 
 type OfOneCall = [QueuedKeyRow, ...QueuedKeyRow[]];
