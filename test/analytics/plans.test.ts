@@ -10,7 +10,7 @@ import { createTestDatabase, type TestDatabase } from "../harness/postgres.ts";
 import { seededKeyId } from "../load/seed.ts";
 import { seedUsage } from "../load/seed-usage.ts";
 import type { Usage } from "../load/usage-formula.ts";
-import { type Plan, planOfCount, planOfQuery } from "./plans.ts";
+import { lastWeek, type Plan, planOfCount, planOfQuery, weekByTheHour } from "./plans.ts";
 
 /*
  * What questions about usage read: counts and no events, of the asked time and no other, and of a small workspace no more than its own rows
@@ -18,6 +18,7 @@ import { type Plan, planOfCount, planOfQuery } from "./plans.ts";
  */
 
 const DAYS = 9;
+/** Of `lastWeek`. */
 const WINDOW_DAYS = 7;
 
 let database: TestDatabase;
@@ -37,34 +38,17 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The last whole days. */
-const window = ({ days }: Usage) => ({ fromMs: days.at(-WINDOW_DAYS) ?? 0, toMs: (days.at(-1) ?? 0) + DAY_MS });
-
 /** Without sequential scans, which are right for tables as small as these. */
 async function countPlan(usage: Usage, of: Partial<CountQuestion> = {}): Promise<Plan> {
   const tx = await db.connect();
   try {
     await tx.query("begin; set local enable_seqscan = off");
-    return await planOfCount(tx, question(usage, of));
+    return await planOfCount(tx, { ...weekByTheHour(usage), ...of });
   } finally {
     await tx.query("rollback");
     tx.release();
   }
 }
-
-const question = (usage: Usage, of: Partial<CountQuestion>): CountQuestion => ({
-  workspaceId: usage.workspaceId,
-  keySpaceId: `ks_${usage.apiId}`,
-  keyIds: undefined,
-  identityId: undefined,
-  tags: [],
-  ...window(usage),
-  slice: "hour",
-  by: [],
-  order: { by: "time", descending: false },
-  rowsMax: 10_000,
-  ...of,
-});
 
 function queryPlan({ workspaceId, days }: Usage, text: string): Promise<Plan> {
   const fromMs = days[0] ?? 0;
@@ -74,7 +58,7 @@ function queryPlan({ workspaceId, days }: Usage, text: string): Promise<Plan> {
 
 /** A FROM with the bounds of the asked time. */
 const between = (usage: Usage, bucket: string, more = "") => {
-  const { fromMs, toMs } = window(usage);
+  const { fromMs, toMs } = lastWeek(usage);
   const literal = (ms: number) =>
     bucket === "hour"
       ? `'${new Date(ms).toISOString().slice(0, 19).replace("T", " ")}'`
@@ -96,7 +80,7 @@ const rowsRead = ({ scans }: Plan): number => scans.reduce((sum, { rows }) => su
 const rowsExpected = ({ scans }: Plan): number => scans.reduce((sum, { expectedRows }) => sum + expectedRows, 0);
 
 async function rowsStored(usage: Usage, table: string, where = "true"): Promise<number> {
-  const { fromMs, toMs } = window(usage);
+  const { fromMs, toMs } = lastWeek(usage);
   const { rows } = await db.query(
     `select count(*)::int as n from ${table} where workspace_id = $1 and ${where}
         and time >= to_timestamp($2) at time zone 'UTC' and time < to_timestamp($3) at time zone 'UTC'`,

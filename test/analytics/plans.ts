@@ -6,6 +6,8 @@ import { countStatement } from "../../api-server/analytics/postgres/count-verifi
 import { emitForPostgres } from "../../api-server/analytics/postgres/emit/emit.ts";
 import { openPostgresReader } from "../../api-server/analytics/postgres/run.ts";
 import type { Queryable } from "../../api-server/store/queryable.ts";
+import { DAY_MS } from "../../core/utc-date.ts";
+import type { Usage } from "../load/usage-formula.ts";
 
 /* What Postgres reads to answer a question about usage: the statements and settings are those of a real answer, under EXPLAIN. */
 
@@ -26,6 +28,26 @@ export interface Scan {
   /** Those that a filter then left out, too. */
   readonly rows: number;
 }
+
+/** The last seven whole days that were seeded, Unix ms. */
+export const lastWeek = ({ days }: Usage): Pick<CountQuestion, "fromMs" | "toMs"> => ({
+  fromMs: days.at(-7) ?? 0,
+  toMs: (days.at(-1) ?? 0) + DAY_MS,
+});
+
+/** All verifications of the seeded API in that week, by the hour. */
+export const weekByTheHour = (usage: Usage): CountQuestion => ({
+  workspaceId: usage.workspaceId,
+  keySpaceId: `ks_${usage.apiId}`,
+  keyIds: undefined,
+  identityId: undefined,
+  tags: [],
+  ...lastWeek(usage),
+  slice: "hour",
+  by: [],
+  order: { by: "time", descending: false },
+  rowsMax: 10_000,
+});
 
 const EXPLAIN = "explain (analyze, buffers, timing off, format json)";
 const LIMITS: QueryLimits = { rowsMax: 10_000, timeoutMs: 60_000, memoryBytesMax: 1e9, answerBytesMax: 10_000_000 };

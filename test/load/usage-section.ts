@@ -1,7 +1,7 @@
 import pg from "pg";
 import { createPool } from "../../api-server/store/pool.ts";
 import { DAY_MS } from "../../core/utc-date.ts";
-import { type Plan, planOfCount, planOfQuery } from "../analytics/plans.ts";
+import { lastWeek, type Plan, planOfCount, planOfQuery, weekByTheHour } from "../analytics/plans.ts";
 import { startOwnClickhouse } from "../harness/clickhouse.ts";
 import type { Environment } from "./environment.ts";
 import { median } from "./measure.ts";
@@ -38,8 +38,6 @@ interface Question {
   readonly byHand: string;
 }
 
-const window = ({ days }: Usage) => ({ fromMs: days.at(-7) ?? 0, toMs: (days.at(-1) ?? 0) + DAY_MS });
-
 const TOP_TEN = `SELECT key_id, SUM(count) AS total FROM key_verifications_per_day_v1
                   WHERE time >= now() - INTERVAL 30 DAY GROUP BY key_id ORDER BY total DESC LIMIT 10`;
 
@@ -47,7 +45,7 @@ const QUESTIONS: readonly Question[] = [
   {
     name: "v1, hourly for an API over 7 days",
     ask: async ({ stack, usage }, { url }) => {
-      const { fromMs, toMs } = window(usage);
+      const { fromMs, toMs } = lastWeek(usage);
       const asked = { apiId: usage.apiId, groupBy: "hour", start: String(fromMs), end: String(toMs - 1) };
       return answerOf(
         await fetch(`${url}/v1/analytics.getVerifications?${new URLSearchParams(asked)}`, {
@@ -57,18 +55,7 @@ const QUESTIONS: readonly Question[] = [
     },
     plan: async ({ stack, usage }) => {
       const db = createPool(stack.databaseUrl, { connectionsMax: 1 });
-      return planOfCount(db, {
-        workspaceId: usage.workspaceId,
-        keySpaceId: `ks_${usage.apiId}`,
-        keyIds: undefined,
-        identityId: undefined,
-        tags: [],
-        ...window(usage),
-        slice: "hour",
-        by: [],
-        order: { by: "time", descending: false },
-        rowsMax: 10_000,
-      }).finally(() => db.end());
+      return planOfCount(db, weekByTheHour(usage)).finally(() => db.end());
     },
     byHand: `select time, sum(count) from verification_totals_hour
               where workspace_id = $1 and time >= current_date - 7 and time < current_date group by 1 order by 1`,
