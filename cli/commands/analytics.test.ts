@@ -3,6 +3,7 @@ import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { PostgresAnalytics } from "../../api-server/analytics/postgres/store.ts";
 import type { VerificationEvent } from "../../edge/events/contract.ts";
+import { aVerificationEvent } from "../../test/builders/usage-event.ts";
 import { type Cli, openCli } from "../test/cli.ts";
 
 const HOUR_MS = 3_600_000;
@@ -33,22 +34,13 @@ beforeAll(async () => {
 afterAll(() => cli.close());
 
 async function store(workspaceId: string, events: readonly Partial<VerificationEvent>[]): Promise<void> {
-  const whole = events.map(
-    (event, index): VerificationEvent => ({
-      type: "verification",
+  const whole = events.map((event, index) =>
+    aVerificationEvent({
       id: `ev_${workspaceId}_${index}`,
-      requestId: "req_1",
       timeMs: hourMs,
       workspaceId,
-      keySpaceId: "ks_1",
-      apiId: "api_1",
-      keyId: "key_1",
-      outcome: "VALID",
-      tags: [],
-      region: "",
       source: "api",
       spentCredits: 0,
-      latencyMs: 1,
       ...event,
     }),
   );

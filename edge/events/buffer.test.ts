@@ -1,26 +1,11 @@
 import { afterEach, expect, test } from "vitest";
+import { aVerificationEvent } from "../../test/builders/usage-event.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { BufferedSink, type EventBatch, type Sent } from "./buffer.ts";
 import type { VerificationEvent } from "./contract.ts";
 
-let count = 0;
-const anEvent = (changes: Partial<VerificationEvent> = {}): VerificationEvent => ({
-  type: "verification",
-  id: `ev_${count++}`,
-  requestId: "req_1",
-  timeMs: 1,
-  workspaceId: "ws_1",
-  keySpaceId: "ks_1",
-  apiId: "api_1",
-  keyId: "key_1",
-  outcome: "VALID",
-  tags: [],
-  region: "",
-  source: "sidecar",
-  spentCredits: 0,
-  latencyMs: 0,
-  ...changes,
-});
+const anEvent = (changes: Partial<VerificationEvent> = {}): VerificationEvent =>
+  aVerificationEvent({ timeMs: 1, workspaceId: "ws_1", spentCredits: 0, latencyMs: 0, ...changes });
 
 /** A store that keeps copies, because the buffer of a batch is reused once it is sent. */
 function aStore() {

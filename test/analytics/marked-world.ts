@@ -1,6 +1,7 @@
 import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
 import { DAY_MS } from "../../core/utc-date.ts";
 import type { VerificationEvent } from "../../edge/events/contract.ts";
+import { aVerificationEvent } from "../builders/usage-event.ts";
 import { createTestClickhouse } from "../harness/clickhouse.ts";
 import { Random } from "../torture/random.ts";
 import { loadClickhouse, loadPostgres } from "./load.ts";
@@ -89,7 +90,7 @@ function ownEvents(keySpaceId: string): VerificationEvent[] {
   const random = new Random("own events");
   return Array.from({ length: OWN_EVENTS }, (_, index) => {
     const dayMs = NOW_MS - random.pick(DAYS_AGO) * DAY_MS;
-    return event({
+    return aVerificationEvent({
       id: `ev_${index}`,
       // Two rows may be the same in all columns that a query can name but this.
       requestId: `req_${index}`,
@@ -114,7 +115,7 @@ const theirEvents = (of: Pick<VerificationEvent, "workspaceId" | "keySpaceId" | 
   Array.from({ length: 10 }, () => {
     theirs += 1;
     const text = `theirs_${theirs}`;
-    return event({
+    return aVerificationEvent({
       ...of,
       id: `ev_${text}`,
       requestId: text,
@@ -124,24 +125,7 @@ const theirEvents = (of: Pick<VerificationEvent, "workspaceId" | "keySpaceId" | 
       outcome: "theirs",
       tags: ["theirs"],
       region: "theirs",
+      source: "api",
       spentCredits: THEIR_NUMBER,
     });
   });
-
-const event = (given: Partial<VerificationEvent>): VerificationEvent => ({
-  type: "verification",
-  id: "",
-  requestId: "",
-  timeMs: NOW_MS,
-  workspaceId: "",
-  keySpaceId: "",
-  apiId: "api",
-  keyId: "",
-  outcome: "VALID",
-  tags: [],
-  region: "",
-  source: "api",
-  spentCredits: 0,
-  latencyMs: 1,
-  ...given,
-});

@@ -1,23 +1,17 @@
 import type { EventSource, UsageEvent, VerificationEvent } from "../../../edge/events/contract.ts";
+import { aVerificationEvent } from "../../builders/usage-event.ts";
 import { aName } from "./edges.ts";
 
-export const anEvent = (event: Partial<VerificationEvent> = {}): VerificationEvent => ({
-  type: "verification",
-  id: aName("ev"),
-  requestId: "req_1",
-  timeMs: 1_700_000_000_000,
-  workspaceId: "ws_1",
-  keySpaceId: "ks_1",
-  apiId: "api_1",
-  keyId: "key_1",
-  outcome: "VALID",
-  tags: ["a=1"],
-  region: "eu",
-  source: "sidecar",
-  spentCredits: 1,
-  latencyMs: 1.25,
-  ...event,
-});
+export const anEvent = (event: Partial<VerificationEvent> = {}): VerificationEvent =>
+  aVerificationEvent({
+    id: aName("ev"),
+    timeMs: 1_700_000_000_000,
+    workspaceId: "ws_1",
+    tags: ["a=1"],
+    region: "eu",
+    latencyMs: 1.25,
+    ...event,
+  });
 
 /** Takes all waiting events of these workspaces, portion by portion. */
 export async function takeAll(source: EventSource, workspaceIds: readonly string[]): Promise<UsageEvent[]> {
