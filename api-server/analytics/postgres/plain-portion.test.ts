@@ -99,6 +99,15 @@ test.each(["", "no JSON", "null", "5", "[]", "{}"])("nor is one with the line %j
   expect(readPlainPortion(`${line}\n${other}`, times)).toBeUndefined();
 });
 
+test("a latency that no number of JSON can be is left out, copied or by the statement", async () => {
+  const line = JSON.stringify({ ...anEvent({ timeMs: NOW_MS, latencyMs: 7.5 }), workspaceId: "ws_1" });
+  const endless = line.replace('"latencyMs":7.5', '"latencyMs":1e400');
+  expect(JSON.parse(endless).latencyMs).toBe(Number.POSITIVE_INFINITY);
+  const copied = await stored(endless, new Map());
+  expect(copied).toEqual(await stored(endless, undefined));
+  expect(copied).toMatchObject({ ingested: { stored: 0, leftOut: 1 } });
+});
+
 test("an event that is there twice is stored and counted once, though its rows cannot be copied", async () => {
   const line = (id: string) => JSON.stringify({ ...anEvent({ timeMs: NOW_MS }), id, workspaceId: "ws_1" });
   const [once, twice] = [`${line("ev_a")}\n${line("ev_b")}`, `${line("ev_a")}\n${line("ev_b")}\n${line("ev_a")}`];

@@ -197,7 +197,7 @@ function recordsOf<Sums>(byMinute: ByMinute<Sums>, written: (sums: Sums) => stri
 }
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-const isLatency = (value: unknown): value is number => typeof value === "number" && value >= 0;
+const isLatency = (value: unknown): value is number => Number.isFinite(value) && (value as number) >= 0;
 
 const sum = (a: number, b: number): number => Math.min(Number.MAX_SAFE_INTEGER, a + b);
 
