@@ -4,7 +4,7 @@ import type { Kind } from "../core/manifests/index.ts";
 import { startAdmin } from "./admin.ts";
 import { createStoreApi } from "./api/client.ts";
 import { createOperatorMetrics } from "./metrics.ts";
-import type { Context } from "./reconcilers/context.ts";
+import type { OperatorContext } from "./reconcilers/context.ts";
 import { concernsItself, RECONCILERS } from "./reconcilers/registry.ts";
 import { type Controller, startController } from "./runtime/controller.ts";
 import { type LeaderElection, startLeaderElection } from "./runtime/leader.ts";
@@ -68,7 +68,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const { source, problems, elect } = await openSource(config);
   const stop = new AbortController();
   const api = createStoreApi({ url: config.apiUrl, rootKey: config.rootKey, signal: stop.signal });
-  const ctx: Context = { source, api, cluster, resyncMs, nowMs, log };
+  const ctx: OperatorContext = { source, workspaceOf: () => ({ api }), cluster, resyncMs, nowMs, log };
   const metrics = createOperatorMetrics(source);
   const pending = new Set<string>();
   const allSeen = Promise.withResolvers<void>();

@@ -4,7 +4,7 @@ import type { ObjectKey } from "../runtime/object-key.ts";
 import type { WorkResult } from "../runtime/queue.ts";
 import { ABANDON_ANNOTATION, FINALIZER, type ManifestObject } from "../source/contract.ts";
 import { labelOf } from "./claims.ts";
-import type { Context } from "./context.ts";
+import { type Context, contextFor, type OperatorContext } from "./context.ts";
 import { CONFLICT_REQUEUE_MS, type Plan, stalled, type Verdict } from "./plan.ts";
 import { statusOf, wasReady, whileUnavailable, withReconciling } from "./status.ts";
 
@@ -35,7 +35,7 @@ export async function reconcileObject<Observed, Action>(
   kind: Kind,
   steps: KindSteps<Observed, Action>,
   key: ObjectKey,
-  ctx: Context,
+  ctx: OperatorContext,
 ): Promise<WorkResult> {
   let drift: string | undefined;
   for (let pass = 1; pass <= PASSES_MAX; pass++) {
@@ -45,15 +45,16 @@ export async function reconcileObject<Observed, Action>(
     const isOurs = object.metadata.finalizers.includes(FINALIZER);
     if (isDeleting && !isOurs) return {};
     if (isDeleting && object.metadata.annotations[ABANDON_ANNOTATION] === "true") return await abandon(object, ctx);
+    const inWorkspace = contextFor(ctx, object);
     try {
-      const plan = steps.plan(await steps.gather(object, ctx));
+      const plan = steps.plan(await steps.gather(object, inWorkspace));
       if (plan.released) return await letGo(object, ctx);
       const hasCounterpart = plan.actions.length > 0 || plan.verdict.state === "Ready";
       // Before anything is created for it. The plan is still valid; only the object at hand is outdated now.
       if (!isOurs && hasCounterpart) await ctx.source.setFinalizers(object, [...object.metadata.finalizers, FINALIZER]);
       if (plan.actions.length === 0) return await conclude(object, plan, ctx, drift);
       if (pass === 1 && !isDeleting && wasReady(object)) drift = plan.actions.map(steps.describe).join("; ");
-      const verdict = await applyAll(steps, plan.actions, object, ctx);
+      const verdict = await applyAll(steps, plan.actions, object, inWorkspace);
       if (verdict !== undefined) {
         return await conclude(object, { ...plan, verdict, requeueAfterMs: CONFLICT_REQUEUE_MS }, ctx);
       }
@@ -121,7 +122,7 @@ const OLDER_API =
 async function conclude<Action>(
   object: ManifestObject,
   plan: Plan<Action>,
-  ctx: Context,
+  ctx: OperatorContext,
   drift?: string,
 ): Promise<WorkResult> {
   // The object may have changed since: its status must describe exactly the generation that was reconciled.
@@ -143,12 +144,12 @@ async function conclude<Action>(
 }
 
 /** The reconciled generation, with the newest status and finalizers. */
-function current(object: ManifestObject, { source }: Context): ManifestObject {
+function current(object: ManifestObject, { source }: OperatorContext): ManifestObject {
   const now = source.get(object.kind, object.metadata);
   return now?.metadata.uid === object.metadata.uid ? { ...object, status: now.status } : object;
 }
 
-async function letGo(object: ManifestObject, ctx: Context): Promise<WorkResult> {
+async function letGo(object: ManifestObject, ctx: OperatorContext): Promise<WorkResult> {
   await ctx.source.setFinalizers(
     object,
     object.metadata.finalizers.filter((finalizer) => finalizer !== FINALIZER),
@@ -157,13 +158,13 @@ async function letGo(object: ManifestObject, ctx: Context): Promise<WorkResult> 
   return {};
 }
 
-async function abandon(object: ManifestObject, ctx: Context): Promise<WorkResult> {
+async function abandon(object: ManifestObject, ctx: OperatorContext): Promise<WorkResult> {
   const note = `Let go without cleaning up in the store, as ${ABANDON_ANNOTATION} asks.`;
   await ctx.source.recordEvent(object, { type: "Warning", reason: "Abandoned", action: "Abandon", note });
   return await letGo(object, ctx);
 }
 
-async function reportUnavailable(object: ManifestObject, error: ApiUnavailable, ctx: Context): Promise<void> {
+async function reportUnavailable(object: ManifestObject, error: ApiUnavailable, ctx: OperatorContext): Promise<void> {
   const hint = object.metadata.deletionTimestamp
     ? ` If the store is gone for good, annotate the object with ${ABANDON_ANNOTATION}=true.`
     : "";

@@ -13,7 +13,7 @@ import { policiesConcernedBy } from "./api-key-policy/concerned.ts";
 import { gatherPolicy } from "./api-key-policy/gather.ts";
 import { planPolicy } from "./api-key-policy/plan.ts";
 import { claimantsOf, claimOf } from "./claims.ts";
-import type { Context } from "./context.ts";
+import type { OperatorContext } from "./context.ts";
 import { applyNamespace, describeNamespace } from "./ratelimit-namespace/apply.ts";
 import { gatherNamespace } from "./ratelimit-namespace/gather.ts";
 import { planNamespace } from "./ratelimit-namespace/plan.ts";
@@ -32,9 +32,9 @@ import { planRole } from "./role/plan.ts";
 
 export interface Reconciler<K extends Kind = Kind> {
   readonly kind: K;
-  readonly reconcile: (key: ObjectKey, ctx: Context) => Promise<WorkResult>;
+  readonly reconcile: (key: ObjectKey, ctx: OperatorContext) => Promise<WorkResult>;
   /** Objects of this kind, other than the changed one itself, whose state may depend on a change. */
-  readonly concernedBy: (change: ManifestChange, ctx: Pick<Context, "source">) => readonly ObjectKey[];
+  readonly concernedBy: (change: ManifestChange, ctx: Pick<OperatorContext, "source">) => readonly ObjectKey[];
 }
 
 const REGISTRY: { readonly [K in Kind]: Reconciler<K> } = {

@@ -20,7 +20,7 @@ const policy = (name: string): TestManifest => ({
 /** The API as an operator of the next release uses it: its policies contain something that this release does not know. */
 const asTheNextRelease = (change: object): StoreApi => ({
   call: (procedure, body, management) =>
-    world.ctx.api.call(
+    world.api.call(
       procedure,
       procedure === "policies.setPolicy"
         ? { ...body, policy: { ...(body as unknown as { policy: object }).policy, ...change } }
@@ -37,7 +37,10 @@ test.each([
   async ({ change, says }) => {
     const one = policy(`next-${Object.keys(change)[0]?.toLowerCase()}`);
     await world.apply(one);
-    const { requeueAfterMs } = await world.work(one, { ...world.ctx, api: asTheNextRelease(change) });
+    const { requeueAfterMs } = await world.work(one, {
+      ...world.ctx,
+      workspaceOf: () => ({ api: asTheNextRelease(change) }),
+    });
     expect(requeueAfterMs).toBeGreaterThanOrEqual(30_000);
     const status = world.statusIn(one);
     for (const type of ["Ready", "Stalled"]) {

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { stringify } from "yaml";
 import { API_VERSION, type Kind } from "../../core/manifests/index.ts";
-import { createStoreApi } from "../../operator/api/client.ts";
-import type { Context } from "../../operator/reconcilers/context.ts";
+import { createStoreApi, type StoreApi } from "../../operator/api/client.ts";
+import type { OperatorContext } from "../../operator/reconcilers/context.ts";
 import { RECONCILERS } from "../../operator/reconcilers/registry.ts";
 import type { WorkResult } from "../../operator/runtime/queue.ts";
 import type { ManifestObject } from "../../operator/source/contract.ts";
@@ -23,14 +23,15 @@ export type Name = Pick<TestManifest, "kind" | "metadata">;
 export interface ReconcilerWorld {
   readonly store: Store;
   readonly source: DirectorySource;
-  readonly ctx: Context;
+  readonly api: StoreApi;
+  readonly ctx: OperatorContext;
   objectOf(one: Name): ManifestObject | undefined;
   statusIn(one: Name): Status;
   /** Writes the manifest and waits until the source has it. */
   apply(one: TestManifest): Promise<void>;
   remove(one: Name): Promise<void>;
   /** Reconciles once; throws what the reconciler throws. */
-  work(one: Name, ctx?: Context): Promise<WorkResult>;
+  work(one: Name, ctx?: OperatorContext): Promise<WorkResult>;
   /** Reconciles once and returns the status afterwards. A throw, which an operator would retry later, counts as not done. */
   reconcile(one: Name): Promise<Status>;
   close(): Promise<void>;
@@ -47,7 +48,8 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
   const source = createDirectorySource({ dir, stateDir: join(root, "state"), log });
   await source.start(() => undefined);
   const api = createStoreApi({ url: store.server.url, rootKey: store.rootKey });
-  const ctx: Context = { source, api, cluster: "test", resyncMs: 300_000, nowMs: Date.now, log };
+  const workspaceOf = () => ({ api });
+  const ctx: OperatorContext = { source, workspaceOf, cluster: "test", resyncMs: 300_000, nowMs: Date.now, log };
 
   const objectOf = ({ kind, metadata: { namespace, name } }: Name) => source.get(kind as Kind, { namespace, name });
   const statusIn = (one: Name): Status => (objectOf(one)?.status ?? {}) as Status;
@@ -62,6 +64,7 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
   return {
     store,
     source,
+    api,
     ctx,
     objectOf,
     statusIn,
