@@ -778,7 +778,10 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: {
             policyId: string;
+            workspaceId: string;
+            apiId: string;
             name: string;
+            manager?: string | undefined;
             uid: string;
             generation: number;
             version: number;
@@ -802,6 +805,38 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: Array<components["schemas"]["PolicyHead"]>;
+          pagination: components["schemas"]["Pagination"];
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Say how all policies stand. */
+  "/v2/policies.listStatus": {
+    post: {
+      requestBody: { content: { "application/json": {
+        cluster?: string | undefined;
+        limit?: number | undefined;
+        cursor?: string | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<{
+            policyId: string;
+            workspaceId: string;
+            apiId: string;
+            name: string;
+            manager?: string | undefined;
+            uid: string;
+            generation: number;
+            version: number;
+            dataPlane?: components["schemas"]["DataPlane"] | undefined;
+            api?: {
+              name: string;
+              manager?: string | undefined;
+            } | undefined;
+          }>;
           pagination: components["schemas"]["Pagination"];
           meta: components["schemas"]["ResponseMeta"];
         } } };
@@ -1150,7 +1185,10 @@ export interface components {
     };
     PolicyHead: {
       policyId: string;
+      workspaceId: string;
+      apiId: string;
       name: string;
+      manager?: string | undefined;
       uid: string;
       generation: number;
       version: number;

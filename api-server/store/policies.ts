@@ -98,6 +98,38 @@ export async function listPolicies(
   return rows;
 }
 
+export interface PolicyStatusRow extends PolicyHeadRow {
+  /** null when the API was deleted. */
+  readonly api_name: string | null;
+  readonly api_manager: string | null;
+}
+
+/** From `cursor` on, sorted by id, with their APIs; of all clusters unless one is given, the first part of a policy's name. */
+export async function listPolicyStatuses(
+  db: Queryable,
+  page: { workspaceId: string; cluster: string | undefined; cursor: string; rowsMax: number },
+): Promise<PolicyStatusRow[]> {
+  const text = `select policies.id, policies.api_id, policies.name, policies.uid, policies.generation, policies.version,
+                       policies.manager, apis.name as api_name, apis.manager as api_manager
+                  from policies
+                  left join apis
+                    on apis.id = policies.api_id
+                   and apis.workspace_id = policies.workspace_id
+                   and apis.deleted_at is null
+                 where policies.workspace_id = $1 and policies.deleted_at is null
+                   and ($2::text is null or split_part(policies.name, '/', 1) = $2)
+                   and policies.id >= $3
+                 order by policies.id
+                 limit $4`;
+  const { workspaceId, cluster, cursor, rowsMax } = page;
+  const { rows } = await db.query<PolicyStatusRow>({
+    name: "list-policy-statuses",
+    text,
+    values: [workspaceId, cluster ?? null, cursor, rowsMax],
+  });
+  return rows;
+}
+
 export interface PolicyValues {
   readonly uid: string;
   readonly generation: number;

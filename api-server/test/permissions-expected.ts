@@ -131,6 +131,7 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
     also: { always: [api("read_api")], ofAllApis: [api("read_api")] },
     lookedUpFirst: ["apiId"],
   },
+  "policies.listStatus": { needs: [], also: { always: [api("read_api")] } },
   "policies.deletePolicy": { needs: [api("update_api")], lookedUpFirst: ["policyId"] },
 
   "managed.getObject": {

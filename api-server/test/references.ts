@@ -113,6 +113,8 @@ const LIST_REFERENCES: Readonly<Record<string, Names>> = {
 const PLAIN: ReadonlySet<string> = new Set([
   ...["name", "description", "slug", "prefix", "start", "search", "tags", "uid", "identifier"],
   ...["tag", "groupBy"],
+  // The first part of a policy's name.
+  "cluster",
   // SQL, which has tests of its own.
   "query",
   // A permission query, which refers to what the key holds.

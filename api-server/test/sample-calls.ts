@@ -264,6 +264,8 @@ export const SAMPLE_CALLS: SampleCalls = {
     // As in identities.listIdentities.
     ofAllApis: async (things) => ({ body: {}, apiId: (await things.policy()).apiId }),
   },
+  // As in identities.listIdentities.
+  "policies.listStatus": { always: async (things) => ({ body: {}, apiId: (await things.policy()).apiId }) },
   "policies.deletePolicy": {
     always: async (things) => {
       const { apiId, policyId } = await things.policy();

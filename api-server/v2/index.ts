@@ -42,6 +42,7 @@ import { updateRole } from "./permissions/updateRole.ts";
 import { deletePolicy } from "./policies/deletePolicy.ts";
 import { getPolicy } from "./policies/getPolicy.ts";
 import { listPolicies } from "./policies/listPolicies.ts";
+import { listStatus } from "./policies/listStatus.ts";
 import { setPolicy } from "./policies/setPolicy.ts";
 import { createNamespace } from "./ratelimit/createNamespace.ts";
 import { deleteNamespace } from "./ratelimit/deleteNamespace.ts";
@@ -107,6 +108,7 @@ export const procedures: readonly AnyProcedure[] = [
   setPolicy,
   getPolicy,
   listPolicies,
+  listStatus,
   deletePolicy,
   findObject,
   getObject,

@@ -46,6 +46,8 @@ export interface PodReports extends Closeable {
   report(report: PodReport): Promise<void>;
   /** Returns the reports younger than `POD_REPORT_MAX_AGE_MS`, sorted by pod id. */
   list(ref: PolicyRef): Promise<SeenPodReport[]>;
+  /** Like `list`, for several policies in one round trip; in their order. */
+  listEach(refs: readonly PolicyRef[]): Promise<SeenPodReport[][]>;
   /** Called when the pod shuts down; idempotent. */
   remove(ref: PolicyRef & { readonly podId: string }): Promise<void>;
 }

@@ -33,6 +33,10 @@ export class MemoryPodReports implements PodReports {
     return [...pods.values()].sort((a, b) => (a.podId < b.podId ? -1 : 1));
   }
 
+  async listEach(refs: readonly PolicyRef[]): Promise<SeenPodReport[][]> {
+    return await Promise.all(refs.map((ref) => this.list(ref)));
+  }
+
   async remove(ref: PolicyRef & { readonly podId: string }): Promise<void> {
     this.#byPolicy.get(policyName(ref))?.delete(ref.podId);
   }

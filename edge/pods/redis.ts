@@ -59,20 +59,25 @@ export class RedisPodReports implements PodReports {
     await runScript(this.#client, REPORT, 1, [key, podId, JSON.stringify(stored), KEPT_MS]);
   }
 
-  async list({ workspaceId, policyId }: PolicyRef): Promise<SeenPodReport[]> {
-    const key = this.#keys.pods(workspaceId, policyId);
-    const [fields, time] = await Promise.all([this.#client.hgetall(key), this.#client.time()]);
+  async list(ref: PolicyRef): Promise<SeenPodReport[]> {
+    const [reports = []] = await this.listEach([ref]);
+    return reports;
+  }
+
+  /** The commands are written at once, before the first reply is awaited; each names one key, so that a cluster serves them too. */
+  async listEach(refs: readonly PolicyRef[]): Promise<SeenPodReport[][]> {
+    const [time, ...all] = await Promise.all([
+      this.#client.time(),
+      ...refs.map(({ workspaceId, policyId }) => this.#client.hgetall(this.#keys.pods(workspaceId, policyId))),
+    ]);
     const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
-    const reports: SeenPodReport[] = [];
-    const past: string[] = [];
-    for (const [podId, text] of Object.entries(fields)) {
-      const report = readReport(text);
-      if (report !== undefined && report.lastSeenMs >= nowMs - POD_REPORT_MAX_AGE_MS) {
-        reports.push({ workspaceId, policyId, podId, ...report });
-      } else if (report === undefined || report.lastSeenMs < nowMs - KEPT_MS) past.push(podId);
-    }
-    if (past.length > 0) await this.#client.hdel(key, ...past);
-    return reports.sort((a, b) => (a.podId < b.podId ? -1 : 1));
+    const listed = refs.map((ref, i) => ({ ref, ...readReports(ref, all[i] ?? {}, nowMs) }));
+    await Promise.all(
+      listed.map(async ({ ref: { workspaceId, policyId }, past }) => {
+        if (past.length > 0) await this.#client.hdel(this.#keys.pods(workspaceId, policyId), ...past);
+      }),
+    );
+    return listed.map(({ reports }) => reports);
   }
 
   async remove({ workspaceId, policyId, podId }: PolicyRef & { readonly podId: string }): Promise<void> {
@@ -80,6 +85,23 @@ export class RedisPodReports implements PodReports {
   }
 
   async close(): Promise<void> {}
+}
+
+/** `past` are the pods whose reports are so old that they can be removed, or cannot be read. */
+function readReports(
+  { workspaceId, policyId }: PolicyRef,
+  fields: Readonly<Record<string, string>>,
+  nowMs: number,
+): { readonly reports: SeenPodReport[]; readonly past: readonly string[] } {
+  const reports: SeenPodReport[] = [];
+  const past: string[] = [];
+  for (const [podId, text] of Object.entries(fields)) {
+    const report = readReport(text);
+    if (report !== undefined && report.lastSeenMs >= nowMs - POD_REPORT_MAX_AGE_MS) {
+      reports.push({ workspaceId, policyId, podId, ...report });
+    } else if (report === undefined || report.lastSeenMs < nowMs - KEPT_MS) past.push(podId);
+  }
+  return { reports: reports.sort((a, b) => (a.podId < b.podId ? -1 : 1)), past };
 }
 
 function readReport(text: string) {

@@ -5,7 +5,7 @@ import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { findApi } from "../../store/apis.ts";
 import { listPolicies as listPolicyRows } from "../../store/policies.ts";
 import { ApiId, Cursor, PageLimit } from "../schemas.ts";
-import { describePolicy, PolicyHead } from "./schemas.ts";
+import { describePolicies, PolicyHead } from "./schemas.ts";
 
 const Body = z.strictObject({
   apiId: ApiId.optional().describe("Only the policies of this API."),
@@ -43,6 +43,5 @@ async function handle(call: Call<Body, typeof needed>): Promise<Page<PolicyHead>
   const rows = await listPolicyRows(deps.db, { workspaceId, apiId, cursor, rowsMax: limit + 1 });
   const shown = rows.slice(0, limit);
   for (const row of shown) call.require(needed.readApi, row.api_id);
-  const items = await Promise.all(shown.map((row) => describePolicy(deps, workspaceId, row)));
-  return { items, cursor: rows[limit]?.id };
+  return { items: await describePolicies(deps, workspaceId, shown), cursor: rows[limit]?.id };
 }

@@ -69,6 +69,8 @@ describe("setPolicy", () => {
     expect(version).toBe(1);
     const expected = {
       policyId,
+      workspaceId: api.workspace.id,
+      apiId,
       name: body.name,
       uid: "uid-1",
       generation: 1,
@@ -277,12 +279,14 @@ describe("listPolicies", () => {
     const page = await api.call("policies.listPolicies", { limit: 2 }, of);
     expect(page.body.data).toHaveLength(2);
     expect(Object.keys(page.body.data[0]).sort()).toEqual([
+      "apiId",
       "dataPlane",
       "generation",
       "name",
       "policyId",
       "uid",
       "version",
+      "workspaceId",
     ]);
     const { cursor } = page.body.pagination;
     const rest = await api.call("policies.listPolicies", { limit: 2, cursor }, of);
@@ -295,6 +299,73 @@ describe("listPolicies", () => {
     expect(refused.status).toBe(403);
     expect(refused.body.error.detail).toContain(`api.*.read_api or api.${second}.read_api`);
     expect((await api.call("policies.listPolicies", { apiId: first })).status).toBe(404);
+  });
+});
+
+describe("listStatus", () => {
+  /** A workspace with policies of these names; returns the ids by name. */
+  async function aWorkspaceWith(names: readonly string[]) {
+    const workspace = await api.makeWorkspace();
+    const of = { rootKey: workspace.rootKey };
+    const { apiId: id } = await api.data("apis.createApi", { name: "watched" }, of);
+    const policies = new Map<string, { policyId: string; version: number }>();
+    for (const name of names) {
+      const body = aBody({ apiId: id, name, policy: aPolicy({ apiId: id }) });
+      const manager = { "postern-manager": name.replace("/", "/ApiKeyPolicy/") };
+      policies.set(name, await api.data("policies.setPolicy", body, { ...of, headers: manager }));
+    }
+    return { workspaceId: workspace.id, of, apiId: id, policies };
+  }
+
+  test("says of each policy what is stored, what its API is, and what its own sidecars report", async () => {
+    const names = ["main/shop/a", "main/shop/b"];
+    const { workspaceId, of, apiId: id, policies } = await aWorkspaceWith(names);
+    const [a, b] = names.map((name) => policies.get(name)?.policyId ?? "");
+    const report = { workspaceId, policyId: b ?? "", generation: 1, stalenessMs: 7 };
+    await api.deps.pods.report({ ...report, podId: "shop/b-1", version: 1 });
+    await api.deps.pods.report({ ...report, podId: "shop/b-2", version: 0 });
+    await api.deps.pods.report({ ...report, workspaceId: "ws_other", podId: "shop/b-3", version: 1 });
+    const listed: Array<{ policyId: string }> = await api.data("policies.listStatus", {}, of);
+    const expected = names.map((name, i) => ({
+      policyId: [a, b][i],
+      workspaceId,
+      apiId: id,
+      api: { name: "watched" },
+      name,
+      manager: name.replace("/", "/ApiKeyPolicy/"),
+      uid: "uid-1",
+      generation: 1,
+      version: 1,
+      dataPlane: i === 0 ? { pods: 0, current: 0, oldestLagMs: 0 } : { pods: 2, current: 1, oldestLagMs: 7 },
+    }));
+    expect(listed).toEqual(expected.sort((x, y) => ((x.policyId ?? "") < (y.policyId ?? "") ? -1 : 1)));
+    await api.data("apis.deleteApi", { apiId: id }, of);
+    for (const one of await api.data("policies.listStatus", {}, of)) expect(one).not.toHaveProperty("api");
+  });
+
+  test("pages, and shows the policies of one cluster alone when asked to", async () => {
+    const ours = Array.from({ length: 5 }, (_, i) => `ma_n/shop/p${i}`);
+    const { of } = await aWorkspaceWith([...ours, "man/shop/x", "ma_n2/shop/x", "maxn/shop/x"]);
+    const found: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const { body } = await api.call("policies.listStatus", { cluster: "ma_n", limit: 2, cursor }, of);
+      expect(body.data.length).toBeLessThanOrEqual(2);
+      found.push(...body.data.map(({ name }: { name: string }) => name));
+      cursor = body.pagination.cursor;
+    } while (cursor !== undefined);
+    expect(found.sort()).toEqual(ours);
+    expect(await api.data("policies.listStatus", {}, of)).toHaveLength(8);
+    for (const limit of [0, 501]) expect((await api.call("policies.listStatus", { limit }, of)).status).toBe(400);
+    expect((await api.call("policies.listStatus", { limit: 500 }, of)).status).toBe(200);
+  });
+
+  test("refuses a page with a policy whose API may not be read", async () => {
+    const { of, workspaceId } = await aWorkspaceWith(["main/shop/a"]);
+    const { apiId: second } = await api.data("apis.createApi", { name: "second" }, of);
+    const limited = { rootKey: await api.rootKey([`api.${second}.read_api`], { workspaceId }) };
+    expect((await api.call("policies.listStatus", {}, limited)).status).toBe(403);
+    expect(await api.data("policies.listStatus", { cluster: "other" }, limited)).toEqual([]);
   });
 });
 
@@ -327,7 +398,7 @@ describe("deletePolicy", () => {
 
 test("policies are read on while the reports of pods cannot be", async () => {
   const broken = await buildTestApp({
-    deps: (deps) => ({ pods: { ...deps.pods, list: () => Promise.reject(new Error("away")) } }),
+    deps: (deps) => ({ pods: { ...deps.pods, listEach: () => Promise.reject(new Error("away")) } }),
   });
   try {
     const { apiId: id } = await broken.data("apis.createApi", { name: "orders" });
@@ -336,6 +407,9 @@ test("policies are read on while the reports of pods cannot be", async () => {
     const read = await broken.data("policies.getPolicy", { policyId });
     expect(read).not.toHaveProperty("dataPlane");
     expect(read).toMatchObject({ policyId, version: 1 });
+    const [listed] = await broken.data("policies.listStatus", {});
+    expect(listed).toMatchObject({ policyId, version: 1 });
+    expect(listed).not.toHaveProperty("dataPlane");
   } finally {
     await broken.close();
   }

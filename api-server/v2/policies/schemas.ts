@@ -3,6 +3,7 @@ import type { SeenPodReport } from "../../../edge/pods/contract.ts";
 import type { Deps } from "../../deps.ts";
 import { noteRarely } from "../../note-rarely.ts";
 import type { PolicyHeadRow } from "../../store/policies.ts";
+import { ApiId } from "../schemas.ts";
 
 /* The fields that the procedures of policies.* share (api-v2.md section 24.2). */
 
@@ -49,9 +50,21 @@ export const DataPlane = z.strictObject({
 });
 export type DataPlane = z.output<typeof DataPlane>;
 
+export const ManagerOut = z
+  .string()
+  .optional()
+  .describe("`<cluster>/<kind>/<namespace>/<name>` of the manifest that it comes from; omitted: unmanaged.")
+  .meta({ examples: ["main/ApiKeyPolicy/shop/orders"] });
+
 export const PolicyHead = z.strictObject({
   policyId: PolicyId,
+  workspaceId: z
+    .string()
+    .describe("Id of the workspace, which a sidecar is started with.")
+    .meta({ examples: ["ws_7vHb3Nc5Mx9Lq2Tz"] }),
+  apiId: ApiId.describe("Id of the API whose keys are accepted."),
   name: PolicyName,
+  manager: ManagerOut,
   uid: z
     .string()
     .describe("The manifest's uid.")
@@ -69,32 +82,52 @@ export const PolicyHead = z.strictObject({
 export type PolicyHead = z.output<typeof PolicyHead>;
 
 export async function describePolicy(deps: Deps, workspaceId: string, row: PolicyHeadRow): Promise<PolicyHead> {
-  const dataPlane = await findDataPlane(deps, workspaceId, row);
-  return {
-    policyId: row.id,
-    name: row.name,
-    uid: row.uid,
-    generation: row.generation,
-    version: row.version,
-    ...(dataPlane === undefined ? {} : { dataPlane }),
-  };
+  const [head] = await describePolicies(deps, workspaceId, [row]);
+  if (head === undefined) throw new Error("a policy was described as nothing");
+  return head;
+}
+
+/** Describes policies of one workspace, in their order. The reports of all their sidecars are read in one round trip. */
+export async function describePolicies(
+  deps: Deps,
+  workspaceId: string,
+  rows: readonly PolicyHeadRow[],
+): Promise<PolicyHead[]> {
+  const reports = await findReports(deps, workspaceId, rows);
+  return rows.map((row, i) => {
+    const { id, api_id: apiId, name, manager, uid, generation, version } = row;
+    const reported = reports?.[i];
+    return {
+      policyId: id,
+      workspaceId,
+      apiId,
+      name,
+      ...(manager === null ? {} : { manager }),
+      uid,
+      generation,
+      version,
+      ...(reported === undefined ? {} : { dataPlane: toDataPlane(reported, version) }),
+    };
+  });
 }
 
 /** Returns undefined when the shared store is unreachable, because policies must be changeable then too. */
-async function findDataPlane(
+async function findReports(
   { pods, rarely, log }: Deps,
   workspaceId: string,
-  { id, version }: PolicyHeadRow,
-): Promise<DataPlane | undefined> {
-  let reports: readonly SeenPodReport[];
+  rows: readonly PolicyHeadRow[],
+): Promise<readonly (readonly SeenPodReport[])[] | undefined> {
   try {
-    reports = await pods.list({ workspaceId, policyId: id });
+    return await pods.listEach(rows.map(({ id }) => ({ workspaceId, policyId: id })));
   } catch (error) {
     // The operator reads every policy repeatedly.
     const reason = error instanceof Error ? error.message : String(error);
     noteRarely({ rarely, log }, { reason, message: "reports of sidecars cannot be read" });
     return undefined;
   }
+}
+
+function toDataPlane(reports: readonly SeenPodReport[], version: number): DataPlane {
   // A report without a readable version still counts as a refusal.
   const refusals = reports.flatMap(({ refused }) =>
     refused !== undefined && (refused.version === version || refused.version === 0) ? [refused.reason] : [],

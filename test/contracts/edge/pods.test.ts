@@ -35,6 +35,16 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect(await pods.list({ ...report, workspaceId: "ws_2" })).toEqual([]);
   });
 
+  test("the reports of several policies are listed together, in the order of the question", async () => {
+    const [one, none, other] = [aReport(), aReport(), { ...aReport(), workspaceId: "ws_2" }];
+    await pods.report(one);
+    await pods.report({ ...other, podId: "pod-9" });
+    await pods.report({ ...other, podId: "pod-10" });
+    const listed = await pods.listEach([other, none, one]);
+    expect(listed.map((reports) => reports.map(({ podId }) => podId))).toEqual([["pod-10", "pod-9"], [], ["pod-1"]]);
+    expect(await pods.listEach([])).toEqual([]);
+  });
+
   test("a policy that a pod cannot enforce is reported in one bounded line until the pod can", async () => {
     const report = { ...aReport(), generation: 0, version: 0 };
     await pods.report({ ...report, refused: { version: 8, reason: `format 2\n\u0000${"x".repeat(1000)}` } });

@@ -1,0 +1,75 @@
+import * as z from "zod";
+import { onApi } from "../../needed-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { listPolicyStatuses, type PolicyStatusRow } from "../../store/policies.ts";
+import { Cursor } from "../schemas.ts";
+import { describePolicies, ManagerOut, PolicyHead } from "./schemas.ts";
+
+const Body = z.strictObject({
+  cluster: z
+    .string()
+    .regex(/^[a-zA-Z0-9._-]{1,253}$/)
+    .optional()
+    .describe("Only the policies of this cluster: the first part of their names.")
+    .meta({ examples: ["main"] }),
+  // More than in other lists, because a client that watches a thousand policies reads all pages again and again.
+  limit: z
+    .int()
+    .min(1)
+    .max(500)
+    .default(100)
+    .describe("Items per page.")
+    .meta({ examples: [500] }),
+  cursor: Cursor.optional(),
+});
+type Body = z.output<typeof Body>;
+
+const PolicyStatus = PolicyHead.extend({
+  api: z
+    .strictObject({
+      name: z
+        .string()
+        .describe("Its name.")
+        .meta({ examples: ["orders"] }),
+      manager: ManagerOut,
+    })
+    .optional()
+    .describe("The API; omitted when it was deleted."),
+});
+type PolicyStatus = z.input<typeof PolicyStatus>;
+
+const needed = { readApi: onApi("read_api", "for every policy of the page") };
+
+export const listStatus = defineListProcedure({
+  path: "policies.listStatus",
+  effect: "read",
+  summary: "Say how all policies stand",
+  description:
+    "For clients that watch many policies: what is stored of each and what its sidecars report, without the policy itself. In the order of their ids. The root key must be allowed to read the API of each.",
+  permissions: needed,
+  errors: [],
+  addition: true,
+  body: Body,
+  item: PolicyStatus,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Page<PolicyStatus>> {
+  const { body, caller, deps } = call;
+  const { cluster, limit, cursor = "" } = body;
+  const { workspaceId } = caller;
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  const rows = await listPolicyStatuses(deps.db, { workspaceId, cluster, cursor, rowsMax: limit + 1 });
+  const shown = rows.slice(0, limit);
+  for (const row of shown) call.require(needed.readApi, row.api_id);
+  const heads = await describePolicies(deps, workspaceId, shown);
+  const items = heads.map((head, i) => ({ ...head, ...apiOf(shown[i]) }));
+  return { items, cursor: rows[limit]?.id };
+}
+
+function apiOf(row: PolicyStatusRow | undefined): Pick<PolicyStatus, "api"> {
+  if (row === undefined || row.api_name === null) return {};
+  const { api_name: name, api_manager: manager } = row;
+  return { api: { name, ...(manager === null ? {} : { manager }) } };
+}
