@@ -12,17 +12,23 @@ export interface Admin extends Closeable {
 export async function startAdmin(options: {
   host: string;
   port: number;
-  metrics: Registry;
-  isReady: () => boolean;
+  metrics: () => Registry;
+  /** Why it is not ready, for a person; undefined when it is. */
+  notReady: () => string | undefined;
 }): Promise<Admin> {
-  const { host, port, metrics, isReady } = options;
+  const { host, port, notReady } = options;
   const server = createServer(async (request, response) => {
     const answer = (status: number, text: string, type = "text/plain; charset=utf-8") =>
       response.writeHead(status, { "content-type": type }).end(text);
     if (request.url === "/livez") answer(200, "ok\n");
-    else if (request.url === "/readyz") isReady() ? answer(200, "ready\n") : answer(503, "not ready\n");
-    else if (request.url === "/metrics") answer(200, await metrics.metrics(), metrics.contentType);
-    else answer(404, "");
+    else if (request.url === "/readyz") {
+      const why = notReady();
+      if (why === undefined) answer(200, "ready\n");
+      else answer(503, `not ready: ${why}\n`);
+    } else if (request.url === "/metrics") {
+      const metrics = options.metrics();
+      answer(200, await metrics.metrics(), metrics.contentType);
+    } else answer(404, "");
   });
   server.listen(port, host);
   await once(server, "listening");

@@ -10,6 +10,7 @@ import { startIngestion } from "./ingestion.ts";
 import { migrate } from "./store/migrate.ts";
 import { createPool } from "./store/pool.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
+import { untilPostgres, WAITING, type WaitingReason } from "./until-postgres.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
 /** For the metric of what is wrong with the store of usage. */
@@ -37,10 +38,45 @@ export interface IngestProcess extends Closeable {
 }
 
 /**
- * Starts what api-servers do with usage events, without an API: for installations in which serving is not to pay for it. Throws when
- * the database cannot be reached or migrated, or the port is taken.
+ * Starts what api-servers do with usage events, without an API: for installations in which serving is not to pay for it. Waits for a
+ * Postgres that is away, and answers probes meanwhile. Throws when the database cannot be migrated, or the port is taken.
  */
 export async function startIngest(config: IngestConfig): Promise<IngestProcess> {
+  const { logger: log } = config;
+  let reason: WaitingReason = "starting";
+  let working: Working | undefined;
+  const noMetrics = new Registry();
+  const admin = await startAdmin({
+    ...config.admin,
+    metrics: () => working?.metrics ?? noMetrics,
+    notReady: () => (working === undefined ? `${reason}: ${WAITING[reason]}` : working.notReady()),
+  });
+  const onWaiting = (why: WaitingReason): void => {
+    reason = why;
+  };
+  try {
+    working = await untilPostgres(() => startWork(config), { log, onWaiting });
+  } catch (error) {
+    await admin.close();
+    throw error;
+  }
+  const { close } = working;
+  return {
+    adminUrl: admin.url,
+    close: async () => {
+      await close();
+      await atMost(300, admin.close());
+    },
+  };
+}
+
+interface Working extends Closeable {
+  readonly metrics: Registry;
+  /** Why it stores nothing, for a person; undefined while it works. */
+  notReady(): string | undefined;
+}
+
+async function startWork(config: IngestConfig): Promise<Working> {
   const { edge, logger: log } = config;
   await migrate(config.databaseUrl, {
     onBlocked: (blocked) => log.warn(blocked, "a migration did not get its locks in time; retrying"),
@@ -106,15 +142,15 @@ export async function startIngest(config: IngestConfig): Promise<IngestProcess> 
         }),
       );
     }
-    const isReady = () => performance.now() - ingestion.lastRoundMs() < READY_MS_MAX;
-    const admin = await startAdmin({ ...config.admin, metrics, isReady });
+    const isWorking = () => performance.now() - ingestion.lastRoundMs() < READY_MS_MAX;
     return {
-      adminUrl: admin.url,
+      metrics,
+      notReady: () => (isWorking() ? undefined : "a store does not answer"),
       close: async () => {
         isStopping = true;
         await atMost(2500, Promise.all(open.map((loop) => loop.close())));
         await atMost(1000, ingestion.drain());
-        await atMost(300, Promise.all([admin.close(), store.close()]));
+        await atMost(300, store.close());
         await atMost(300, db.end());
       },
     };

@@ -32,6 +32,7 @@ import { PROPAGATION_BOUND_MS } from "./health.ts";
 import { watchHealth } from "./health-watch.ts";
 import { createKeyHomes } from "./key-homes.ts";
 import { createKeyVault, type EncryptionKey } from "./key-vault.ts";
+import { openLobby } from "./lobby.ts";
 import type { V1Settings } from "./plugins/front-v1.ts";
 import { startRelay } from "./relay/relay.ts";
 import { DEFAULT_RETENTION_DAYS, type RetentionDays } from "./retention.ts";
@@ -40,6 +41,7 @@ import { createPool } from "./store/pool.ts";
 import { createPostgresSource } from "./store/records.ts";
 import { createRelayWaker } from "./store/relay-waker.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
+import { untilPostgres, type WaitingReason } from "./until-postgres.ts";
 
 const COUNTERS_TIMEOUT_MS = 1000;
 const SCRIPTS_WAIT_MS = 1000;
@@ -71,6 +73,8 @@ export interface ApiServerConfig {
   readonly retentionDays?: RetentionDays | undefined;
   /** For recoverable keys: the first one encrypts, all decrypt. None when left out. */
   readonly encryptionKeys?: readonly [EncryptionKey, ...EncryptionKey[]] | undefined;
+  /** Whether it waits for a Postgres that is away, and answers probes meanwhile; it fails at once when left out. */
+  readonly waitsForPostgres?: boolean | undefined;
 }
 
 export interface ApiServer {
@@ -86,8 +90,27 @@ export interface ApiServer {
   close(): Promise<void>;
 }
 
-/** Starts all parts of an api-server. Throws when the database cannot be reached or migrated, or the port is taken. */
+/**
+ * Starts all parts of an api-server. Throws when the database cannot be migrated or the port is taken; and when the database cannot
+ * be reached, unless it waits for it.
+ */
 export async function start(config: ApiServerConfig): Promise<ApiServer> {
+  const { host, port, docsUrl, logger: log } = config;
+  if (config.waitsForPostgres !== true) return await startOnce(config);
+  let reason: WaitingReason = "starting";
+  const lobby = await openLobby({ host, port, docsUrl, reason: () => reason });
+  const onWaiting = (why: WaitingReason): void => {
+    reason = why;
+  };
+  try {
+    return await untilPostgres(() => startOnce(config, lobby), { log, onWaiting });
+  } finally {
+    await lobby.close();
+  }
+}
+
+/** `lobby` has the port until this listens. */
+async function startOnce(config: ApiServerConfig, lobby?: Closeable): Promise<ApiServer> {
   const { logger: log } = config;
   await migrate(config.databaseUrl, {
     onBlocked: (blocked) => log.warn(blocked, "a migration did not get its locks in time; retrying"),
@@ -101,7 +124,7 @@ export async function start(config: ApiServerConfig): Promise<ApiServer> {
   });
   const running: Running = { db, loops: [], isStopping: false };
   try {
-    return await startParts(config, running);
+    return await startParts(config, running, lobby);
   } catch (error) {
     await stop(running).catch(() => undefined);
     throw error;
@@ -123,7 +146,7 @@ interface Running {
   drain?: () => Promise<void>;
 }
 
-async function startParts(config: ApiServerConfig, running: Running): Promise<ApiServer> {
+async function startParts(config: ApiServerConfig, running: Running, lobby?: Closeable): Promise<ApiServer> {
   const { edge, logger: log } = config;
   const { db } = running;
   const defaultWorkspaceId = await ensureWorkspace(db, DEFAULT_WORKSPACE);
@@ -211,6 +234,7 @@ async function startParts(config: ApiServerConfig, running: Running): Promise<Ap
   running.loops.push(...background.loops);
   running.drain = background.drain;
 
+  await lobby?.close();
   await app.listen({ host: config.host, port: config.port });
   const { address, port, family } = app.server.address() as AddressInfo;
   url = `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;

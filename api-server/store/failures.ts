@@ -45,7 +45,7 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
 const UNAVAILABLE_CLASSES: ReadonlySet<string> = new Set(["08", "3D", "53", "57"]);
 /** `pg` sets no code on these errors. */
 const UNAVAILABLE_MESSAGE =
-  /timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Cannot use a pool after calling end/;
+  /timeout exceeded when trying to connect|timeout expired|Query read timeout|Connection terminated|Client has encountered a connection error|Cannot use a pool after calling end/;
 
 /** Whether the database is unreachable or shutting down, as opposed to having refused a statement. */
 export function isDatabaseUnavailable(error: unknown): boolean {
@@ -56,3 +56,18 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 
 /** Whether the database is unreachable for all workspaces, as opposed to slow or refusing for one. */
 export const isAwayForAll = (error: unknown): boolean => isDatabaseUnavailable(error) && !isWaitOver(error);
+
+/** SQLSTATE class of a wrong password, an unknown user, or an address that may not connect. */
+const REFUSED_CLASS = "28";
+
+/** Why Postgres cannot be used now although it may be later; undefined: trying again does not help. Looks at causes, too. */
+export function databaseTrouble(error: unknown): "away" | "refuses" | undefined {
+  if (!(error instanceof Error)) return undefined;
+  // A socket file that is missing, not one of our own files.
+  const isOurFile = failureCode(error) === "ENOENT" && "syscall" in error && error.syscall !== "connect";
+  if (isOurFile) return undefined;
+  if (isDatabaseUnavailable(error)) return "away";
+  // A database that is being set up refuses us until its users are made.
+  if (failureCode(error)?.startsWith(REFUSED_CLASS) === true) return "refuses";
+  return databaseTrouble(error.cause);
+}

@@ -14,6 +14,8 @@ import { type IndexStep, listMigrations, type Migration } from "./migration-file
 /** Not used by any other advisory lock of ours. Two replicas that start at once migrate one after the other. */
 export const MIGRATION_LOCK = 7_061_001;
 
+/** A host that is gone does not refuse a connection. */
+const CONNECT_MS_MAX = 5_000;
 /** Between two checks whether the other process has finished migrating. */
 const TURN_LOOK_MS = 200;
 const LOCK_TRY_MS = 500;
@@ -47,6 +49,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
     connectionString: databaseUrl,
     application_name: "postern-migrate",
     keepAlive: true,
+    connectionTimeoutMillis: CONNECT_MS_MAX,
   });
   // A lost connection fails the current statement, or the next one; without a listener it would also end the process.
   client.on("error", () => undefined);

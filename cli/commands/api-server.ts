@@ -79,6 +79,7 @@ export const apiServer = defineCommand({
         retentionDays: parseRetention(options),
         v1: parseV1(options),
         encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env),
+        waitsForPostgres: true,
         logger: log,
       });
       closers.add("api-server", () => server.close());

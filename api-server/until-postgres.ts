@@ -1,0 +1,46 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { backoffMs } from "../core/backoff.ts";
+import { databaseTrouble } from "./store/failures.ts";
+
+const RETRY = { firstMs: 250, maxMs: 5_000, random: Math.random };
+/** One line in this time, however often it is tried. */
+const LOGGED_EVERY_MS = 60_000;
+
+/** Why a part that starts is not ready yet. Shown to anyone by probes. */
+export const WAITING = {
+  starting: "it is starting",
+  "postgres-away": "Postgres does not answer",
+  "postgres-refuses": "Postgres does not let this server in",
+} as const;
+
+export type WaitingReason = keyof typeof WAITING;
+
+/**
+ * Calls `attempt` until it succeeds, as long as it fails because Postgres cannot be used now. `onWaiting` hears why, after each
+ * failure. Throws any other failure of `attempt`, such as that of a migration.
+ */
+export async function untilPostgres<T>(
+  attempt: () => Promise<T>,
+  { log, onWaiting }: { log: Logger; onWaiting: (reason: WaitingReason) => void },
+): Promise<T> {
+  let logged: { reason: WaitingReason; atMs: number } | undefined;
+  for (let failures = 1; ; failures++) {
+    try {
+      const started = await attempt();
+      if (logged !== undefined) log.info("Postgres answers");
+      return started;
+    } catch (error) {
+      const trouble = databaseTrouble(error);
+      if (trouble === undefined) throw error;
+      const reason: WaitingReason = trouble === "away" ? "postgres-away" : "postgres-refuses";
+      onWaiting(reason);
+      const nowMs = performance.now();
+      if (logged?.reason !== reason || nowMs - logged.atMs > LOGGED_EVERY_MS) {
+        log.warn({ err: error, reason, failures }, `not ready: ${WAITING[reason]}; trying again`);
+        logged = { reason, atMs: nowMs };
+      }
+      await sleep(backoffMs(failures, RETRY));
+    }
+  }
+}

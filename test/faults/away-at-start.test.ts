@@ -1,0 +1,175 @@
+import { resolve } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { openRedisEdge } from "../../edge/open.ts";
+import { aPolicy, call, POLICY, Records, WORKSPACE } from "../harness/gate.ts";
+import { freePort } from "../harness/ports.ts";
+import { createEmptyDatabase, createTestDatabase } from "../harness/postgres.ts";
+import { type RunningProcess, startProcess } from "../harness/process.ts";
+import { createTestRedis, startOwnRedis } from "../harness/redis.ts";
+import { waitFor as waitForAtMost } from "../harness/wait.ts";
+import { openLine } from "./line.ts";
+
+/* A part that starts while a store is away waits for it, answers probes meanwhile, and does not end. */
+
+/** Processes start slowly on a busy machine. */
+const waitFor: typeof waitForAtMost = (what, probe) => waitForAtMost(what, probe, { deadlineMs: 60_000 });
+
+const ROOT = resolve(import.meta.dirname, "../..");
+
+async function spawn(args: string[], env: Record<string, string> = {}): Promise<RunningProcess> {
+  const child = await startProcess(process.execPath, ["cli/main.ts", ...args, "--host", "127.0.0.1"], {
+    cwd: ROOT,
+    env,
+  });
+  onTestFinished(async () => void (await child.stop()));
+  return child;
+}
+
+async function ask(port: number, path: string): Promise<{ status: number; body: string }> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`);
+  return { status: response.status, body: await response.text() };
+}
+
+const statusOf = async (port: number, path: string) => (await ask(port, path)).status;
+
+/** Postgres behind a line that is cut. */
+async function cutPostgres() {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const line = await openLine(database.url);
+  onTestFinished(() => line.close());
+  line.cut();
+  const url = new URL(database.url);
+  url.port = new URL(line.url).port;
+  url.hostname = "127.0.0.1";
+  return { url: url.href, line };
+}
+
+async function redis() {
+  const shared = await createTestRedis();
+  onTestFinished(() => shared.close());
+  return { REDIS_URL: shared.url, POSTERN_REDIS_PREFIX: shared.prefix.replace(/:$/, "") };
+}
+
+test("an api-server whose Postgres is away at its start answers probes, says why it is not ready, and serves when it is back", async () => {
+  const { url, line } = await cutPostgres();
+  const port = await freePort();
+  const child = await spawn(["api-server", "--port", String(port)], { DATABASE_URL: url, ...(await redis()) });
+  await waitFor("the liveness probe to be answered", async () => (await statusOf(port, "/livez")) === 200);
+  await waitFor("the readiness probe to say why", async () => {
+    const { status, body } = await ask(port, "/readyz");
+    return status === 503 && body.includes("postgres-away");
+  });
+  const refused = await fetch(`http://127.0.0.1:${port}/v2/apis.createApi`, { method: "POST", body: "{}" });
+  expect(refused.status).toBe(500);
+  expect(await refused.text()).toContain('/errors/service_unavailable"');
+  // Time for several tries, of which only the first is logged.
+  await new Promise((done) => setTimeout(done, 3_000));
+  const about = child
+    .stderr()
+    .split("\n")
+    .filter((text) => text.includes("Postgres"));
+  expect(about).toHaveLength(1);
+  expect(about[0]).toContain('"reason":"postgres-away"');
+  line.mend();
+  await waitFor("it to be ready", async () => (await statusOf(port, "/readyz")) === 200);
+  expect(await statusOf(port, "/livez")).toBe(200);
+  expect(await child.stop()).toEqual({ code: 0, signal: null });
+});
+
+test("an api-server ends at SIGTERM while it waits for Postgres", async () => {
+  const { url } = await cutPostgres();
+  const port = await freePort();
+  const child = await spawn(["api-server", "--port", String(port)], { DATABASE_URL: url, ...(await redis()) });
+  await waitFor("it to wait", async () => (await ask(port, "/readyz")).body.includes("postgres-away"));
+  expect(await child.stop()).toEqual({ code: 0, signal: null });
+});
+
+test("a migration that can never succeed ends an api-server with one line that says why", async () => {
+  const database = await createEmptyDatabase();
+  onTestFinished(() => database.drop());
+  const { default: pg } = await import("pg");
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query("create table workspaces (id text)");
+  await client.end();
+  const port = await freePort();
+  const child = await spawn(["api-server", "--port", String(port)], { DATABASE_URL: database.url, ...(await redis()) });
+  expect(await child.exited).toEqual({ code: 1, signal: null });
+  expect(child.stderr()).toMatch(
+    /^postern api-server: migration 0001-initial\.sql: relation "workspaces" already exists$/m,
+  );
+});
+
+test("`postern ingest` whose Postgres is away at its start answers probes, says why it is not ready, and works when it is back", async () => {
+  const { url, line } = await cutPostgres();
+  const port = await freePort();
+  const child = await spawn(["ingest", "--admin-port", String(port)], { DATABASE_URL: url, ...(await redis()) });
+  await waitFor("the liveness probe to be answered", async () => (await statusOf(port, "/livez")) === 200);
+  await waitFor("the readiness probe to say why", async () => {
+    const { status, body } = await ask(port, "/readyz");
+    return status === 503 && body.includes("postgres-away");
+  });
+  line.mend();
+  await waitFor("it to be ready", async () => (await statusOf(port, "/readyz")) === 200);
+  expect((await ask(port, "/metrics")).body).toContain("postern_rollup_lag_seconds");
+  expect(await child.stop()).toEqual({ code: 0, signal: null });
+});
+
+test("an api-server whose Redis is away at its start serves without it, and uses it when it is there", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const own = await startOwnRedis();
+  onTestFinished(() => own.stop());
+  await own.kill();
+  const port = await freePort();
+  const child = await spawn(["api-server", "--port", String(port)], { DATABASE_URL: database.url, REDIS_URL: own.url });
+  await waitFor("it to be ready", async () => (await statusOf(port, "/readyz")) === 200);
+  expect((await ask(port, "/readyz?verbose")).body).toContain("store-away");
+  await own.restart();
+  await waitFor("it to use Redis", async () => !(await ask(port, "/readyz?verbose")).body.includes("store-away"));
+  expect(await child.stop()).toEqual({ code: 0, signal: null });
+});
+
+test.each([
+  { name: "one Redis", cluster: false },
+  { name: "a Redis Cluster", cluster: true },
+])(
+  "a sidecar whose store is away at its start ($name) stays unready, does not end, and gets its policy when it is there",
+  async ({ cluster }) => {
+    const own = await startOwnRedis(cluster ? { cluster, args: ["--cluster-announce-ip", "127.0.0.1"] } : {});
+    onTestFinished(() => own.stop());
+    await own.kill();
+    const [port, adminPort] = [await freePort(), await freePort()];
+    const url = `${own.url}${cluster ? "?cluster=true" : ""}`;
+    const args = ["sidecar", "--workspace", WORKSPACE, "--policy", POLICY, "--upstream", "http://127.0.0.1:9"];
+    const ports = ["--port", String(port), "--admin-port", String(adminPort)];
+    const child = await spawn([...args, ...ports], { REDIS_URL: url });
+    await waitFor("the liveness probe to be answered", async () => (await statusOf(adminPort, "/livez")) === 200);
+    expect(await statusOf(adminPort, "/readyz")).toBe(503);
+    expect((await call(port)).status).toBe(503);
+    await own.restart();
+    const edge = await openRedisEdge({ url, clientName: "test" });
+    onTestFinished(() => edge.close());
+    await waitFor("the store to be there", () => edge.ping().then(() => true));
+    const records = new Records(edge);
+    await records.begin();
+    await records.putPolicy(aPolicy());
+    await records.complete();
+    await waitFor("it to be ready", async () => {
+      await records.heartbeat();
+      return (await statusOf(adminPort, "/readyz")) === 200;
+    });
+    expect(await child.stop()).toEqual({ code: 0, signal: null });
+  },
+);
+
+test("a sidecar whose store's name cannot be resolved stays unready and does not end", async () => {
+  const [port, adminPort] = [await freePort(), await freePort()];
+  const args = ["sidecar", "--workspace", WORKSPACE, "--policy", POLICY, "--upstream", "http://127.0.0.1:9"];
+  const ports = ["--port", String(port), "--admin-port", String(adminPort)];
+  const child = await spawn([...args, ...ports], { REDIS_URL: "redis://redis.invalid:6379?cluster=true" });
+  await waitFor("the liveness probe to be answered", async () => (await statusOf(adminPort, "/livez")) === 200);
+  expect(await statusOf(adminPort, "/readyz")).toBe(503);
+  expect(await child.stop()).toEqual({ code: 0, signal: null });
+});
