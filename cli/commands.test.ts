@@ -1,11 +1,12 @@
-import { expect, test } from "vitest";
-import type { Io } from "./command.ts";
-import { COMMANDS, runCommand } from "./commands.ts";
+import { describe, expect, test } from "vitest";
+import { defineCommand, type Io } from "./command.ts";
+import { COMMANDS } from "./commands.ts";
+import { runCommand, runImage } from "./run-command.ts";
 
 async function run(...args: string[]) {
   const said = { out: [] as string[], notes: [] as string[] };
   const io: Io = { env: {}, out: (line) => void said.out.push(line), note: (line) => void said.notes.push(line) };
-  return { code: await runCommand(args, io), ...said };
+  return { code: await runCommand(COMMANDS, args, io), ...said };
 }
 
 test.each(COMMANDS)("$name is listed with its own name and summary", async ({ name, summary, load }) => {
@@ -27,4 +28,37 @@ test.each([
   const ran = await run(...args);
   expect(ran).toMatchObject({ code: 2, out: [] });
   expect(ran.notes.join()).toContain(says);
+});
+
+describe("the program of an image", () => {
+  const wordsOf = (name: string) =>
+    defineCommand({
+      name,
+      summary: name,
+      options: { port: { type: "string", help: "port" } },
+      run: async ({ port }, io) => {
+        io.out(`${name} ${port}`);
+        return 0;
+      },
+    });
+
+  test.each([
+    { args: [], runs: "serve undefined" },
+    { args: ["--port", "80"], runs: "serve 80" },
+    { args: ["serve", "--port", "80"], runs: "serve 80" },
+    { args: ["sweep", "--port", "80"], runs: "sweep 80" },
+  ])("runs its own command unless another is named: $args", async ({ args, runs }) => {
+    const out: string[] = [];
+    const io: Io = { env: {}, out: (line) => void out.push(line), note: () => undefined };
+    expect(await runImage([wordsOf("serve"), wordsOf("sweep")], args, io)).toBe(0);
+    expect(out).toEqual([runs]);
+  });
+
+  test("lists its commands, and refuses those of other images", async () => {
+    const said: string[] = [];
+    const io: Io = { env: {}, out: (line) => void said.push(line), note: (line) => void said.push(line) };
+    expect(await runImage([wordsOf("serve"), wordsOf("sweep")], ["--help"], io)).toBe(0);
+    expect(said.join("\n")).toMatch(/serve[\s\S]*sweep/);
+    expect(await runImage([wordsOf("serve")], ["rootkey", "list"], io)).toBe(2);
+  });
 });

@@ -1,16 +1,6 @@
-import type { Command, Io } from "./command.ts";
-import { execute } from "./execute.ts";
+import type { CommandRow } from "./run-command.ts";
 
-/*
- * The only entry point, `postern COMMAND`. A command is loaded when it is called, so that the sidecar does not load the
- * operator's libraries. Exit codes: 0 done, 1 failed, 2 called incorrectly.
- */
-interface CommandRow {
-  readonly name: string;
-  readonly summary: string;
-  readonly load: () => Promise<Command>;
-}
-
+/* All commands of `postern`. An image of one part has some of them: cli/images. */
 export const COMMANDS: readonly CommandRow[] = [
   {
     name: "dev",
@@ -163,40 +153,3 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/audit.ts")).audit,
   },
 ];
-
-function overview(commands: readonly CommandRow[], usage: string): string {
-  const width = Math.max(...commands.map((command) => command.name.length));
-  return [
-    "postern: API keys, roles and rate limits as Kubernetes resources, with a gate beside every pod",
-    "",
-    `Usage: postern ${usage} [OPTIONS]`,
-    "",
-    "Commands:",
-    ...commands.map((command) => `  ${command.name.padEnd(width)}  ${command.summary}`),
-    "",
-    "`postern COMMAND --help` shows the options of a command.",
-  ].join("\n");
-}
-
-/** Runs the command that the arguments name. Returns the exit code. */
-export async function runCommand(args: readonly string[], io: Io): Promise<number> {
-  const [first = "", second = ""] = args;
-  const row =
-    COMMANDS.find((command) => command.name === `${first} ${second}`) ??
-    COMMANDS.find((command) => command.name === first);
-  if (row !== undefined) return execute(row.load, args.slice(row.name.split(" ").length), io);
-
-  if (first === "" || first === "--help" || first === "help") {
-    io.out(overview(COMMANDS, "COMMAND"));
-    return first === "" ? 2 : 0;
-  }
-  const ofNoun = COMMANDS.filter((command) => command.name.startsWith(`${first} `));
-  if (ofNoun.length > 0 && (second === "" || second === "--help")) {
-    io.out(overview(ofNoun, `${first} VERB`));
-    return second === "" ? 2 : 0;
-  }
-  const named = ofNoun.length === 0 ? first : `${first} ${second}`;
-  const where = ofNoun.length === 0 ? "" : `${first} `;
-  io.note(`postern: there is no command "${named}"; \`postern ${where}--help\` lists them`);
-  return 2;
-}

@@ -3,7 +3,8 @@ import { expect } from "vitest";
 import { createPool } from "../../api-server/store/pool.ts";
 import { createTestDatabase } from "../../test/harness/postgres.ts";
 import type { Command } from "../command.ts";
-import { COMMANDS, runCommand } from "../commands.ts";
+import { COMMANDS } from "../commands.ts";
+import { runCommand } from "../run-command.ts";
 
 export interface Ran {
   readonly code: number;
@@ -34,7 +35,7 @@ export async function openCli(): Promise<Cli> {
   const run: Cli["run"] = async (args, { columns, env = {} } = {}) => {
     const out: string[] = [];
     const notes: string[] = [];
-    const code = await runCommand(args.split(" "), {
+    const code = await runCommand(COMMANDS, args.split(" "), {
       env: { DATABASE_URL: database.url, ...env },
       out: (line) => void out.push(line),
       note: (line) => void notes.push(line),

@@ -74,7 +74,7 @@ const named = values.only.split(",").map((name) => {
 
 const chosen = values.against === undefined ? named : [against(values.against)];
 
-execFileSync(process.execPath, ["scripts/bundle-sidecar.ts"], { stdio: "ignore" });
+execFileSync(process.execPath, ["scripts/bundle.ts", "sidecar"], { stdio: "ignore" });
 const environment = await openEnvironment();
 const figures: Figure[] = [];
 try {

