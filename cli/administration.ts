@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { hostname, userInfo } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Administrator } from "../api-server/domain/administration/administrator.ts";
 import { DEFAULT_WORKSPACE, ensureWorkspace } from "../api-server/domain/administration/bootstrap.ts";
 import { isDatabaseUnavailable } from "../api-server/store/failures.ts";
-import { migrate } from "../api-server/store/migrate.ts";
+import { type MigrateOptions, migrate } from "../api-server/store/migrate.ts";
 import { createPool } from "../api-server/store/pool.ts";
 import { createRelayWaker } from "../api-server/store/relay-waker.ts";
 import { findWorkspace, type WorkspaceRow } from "../api-server/store/workspaces.ts";
@@ -18,6 +19,8 @@ import { findRunningDev } from "./dev-state.ts";
 export interface DatabaseOptions {
   readonly "database-url": string | undefined;
   readonly data: string;
+  /** How long to try again while the database does not answer; not at all when left out. */
+  readonly waitMs?: number;
 }
 
 export interface WorkspaceOptions extends DatabaseOptions {
@@ -36,7 +39,7 @@ export async function withDatabase<T>(
   if (url === undefined) {
     throw new UsageError(`no \`postern dev\` runs on ${options.data}: start it, or set DATABASE_URL`);
   }
-  await migrateReachable(url);
+  await migrateReachable(url, { waitMs: options.waitMs ?? 0 });
   const db = createPool(url, { applicationName: "postern-cli" });
   try {
     // A command caches no records, so it has nothing to drop after a change.
@@ -70,12 +73,26 @@ export async function withWorkspace<T>(
   });
 }
 
-async function migrateReachable(url: string): Promise<void> {
-  try {
-    await migrate(url);
-  } catch (error) {
-    if (!isDatabaseUnavailable(error)) throw error;
-    throw new Error("the database cannot be reached, look at DATABASE_URL and --data", { cause: error });
+const AGAIN_MS = 1000;
+
+/**
+ * Migrates the database to this version's schema, when it answers within `waitMs`. Throws an error that says so when it does not.
+ */
+export async function migrateReachable(
+  url: string,
+  { waitMs, onBlocked }: { waitMs: number; onBlocked?: MigrateOptions["onBlocked"] },
+): Promise<void> {
+  const deadline = performance.now() + waitMs;
+  for (;;) {
+    try {
+      return await migrate(url, onBlocked === undefined ? {} : { onBlocked });
+    } catch (error) {
+      if (!isDatabaseUnavailable(error)) throw error;
+      if (performance.now() + AGAIN_MS > deadline) {
+        throw new Error("the database cannot be reached, look at DATABASE_URL and --data", { cause: error });
+      }
+    }
+    await sleep(AGAIN_MS);
   }
 }
 

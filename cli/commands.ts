@@ -33,6 +33,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/migrate.ts")).migrateCommand,
   },
   {
+    name: "provision",
+    summary: "see that a Secret of the cluster has a root key for the operator",
+    load: async () => (await import("./commands/provision.ts")).provision,
+  },
+  {
     name: "validate",
     summary: "check manifests without applying them",
     load: async () => (await import("./commands/validate.ts")).validate,

@@ -160,6 +160,15 @@ export const encryptionKeysFile = {
 /** For lists. */
 export const limit = { type: "string", placeholder: "N", help: "the most to show", default: "100" } as const;
 
+/** For what runs while an installation starts. */
+export const waitSeconds = {
+  type: "string",
+  placeholder: "SECONDS",
+  help: "how long to try again while the database does not answer",
+  default: "0",
+  env: "POSTERN_WAIT",
+} as const;
+
 /** For the commands that work on the database. */
 export const database = { "database-url": databaseUrl, data: dataDir } as const;
 

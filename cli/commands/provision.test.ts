@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { findRootKey } from "../../api-server/store/root-keys.ts";
+import { hashKey } from "../../core/keys/key-string.ts";
+import { OPERATOR_PERMISSIONS } from "../../core/permissions/operator.ts";
+import {
+  createTestNamespace,
+  KUBERNETES_START_MS,
+  startKubernetes,
+  type TestKubernetes,
+} from "../../test/harness/kubernetes.ts";
+import { type Cli, openCli } from "../test/cli.ts";
+
+let cli: Cli;
+let cluster: TestKubernetes;
+let namespace: string;
+beforeAll(async () => {
+  [cli, cluster] = await Promise.all([openCli(), startKubernetes()]);
+  ({ name: namespace } = await createTestNamespace(cluster));
+}, KUBERNETES_START_MS);
+afterAll(() => cli.close());
+
+const provision = (secret: string, more = "") =>
+  cli.run(`provision --secret ${namespace}/${secret} --kubeconfig ${cluster.kubeconfigPath}${more}`);
+
+async function createSecret(name: string, value?: string): Promise<void> {
+  const literal = value === undefined ? [] : [`--from-literal=rootKey=${value}`];
+  const args = ["create", "secret", "generic", name, "-n", namespace, "--from-literal=other=kept", ...literal];
+  expect((await cluster.kubectl(args)).exitCode).toBe(0);
+}
+
+async function rootKeyIn(secret: string): Promise<string> {
+  const { stdout } = await cluster.kubectl(["get", "secret", secret, "-n", namespace, "-o", "json"]);
+  const { data } = JSON.parse(stdout) as { data: Record<string, string> };
+  expect(Buffer.from(data.other ?? "", "base64").toString()).toBe("kept");
+  return Buffer.from(data.rootKey ?? "", "base64").toString();
+}
+
+const rowOf = async (rootKey: string) => findRootKey(cli.db, { hash: hashKey(rootKey) });
+
+test("an empty Secret gets a root key with exactly what the operator needs; a second run keeps it", async () => {
+  await createSecret("empty");
+  expect(await provision("empty")).toMatchObject({ code: 0, notes: ["made a root key for the operator"] });
+  const rootKey = await rootKeyIn("empty");
+  expect(await rowOf(rootKey)).toMatchObject({ permissions: OPERATOR_PERMISSIONS, enabled: true, expires_at: null });
+
+  const again = await provision("empty");
+  expect(again).toMatchObject({ code: 0, notes: ["the Secret has a root key for the operator"] });
+  expect(await rootKeyIn("empty")).toBe(rootKey);
+  expect(JSON.stringify(again)).not.toContain(rootKey);
+});
+
+test("a root key that lacks a permission is replaced, and works for another hour", async () => {
+  const lacking = await cli.json("rootkey create --permissions api.*.read_api");
+  await createSecret("lacking", lacking.rootKey);
+  expect((await provision("lacking")).notes.join()).toContain("works for another hour");
+  const rootKey = await rootKeyIn("lacking");
+  expect(rootKey).not.toBe(lacking.rootKey);
+  expect((await rowOf(rootKey))?.permissions).toEqual(OPERATOR_PERMISSIONS);
+  const leftMs = ((await rowOf(lacking.rootKey))?.expires_at ?? 0) - Date.now();
+  expect(leftMs).toBeGreaterThan(3_500_000);
+  expect(leftMs).toBeLessThanOrEqual(3_600_000);
+});
+
+test("one that was revoked, or is of another workspace, is replaced; the other workspace's stays as it was", async () => {
+  await cli.run("workspace create --name elsewhere");
+  const other = await cli.json(`rootkey create --workspace elsewhere --permissions ${OPERATOR_PERMISSIONS.join(",")}`);
+  await createSecret("foreign", other.rootKey);
+  expect((await provision("foreign")).notes).toEqual(["made a root key for the operator"]);
+  expect(await rowOf(other.rootKey)).toMatchObject({ enabled: true, expires_at: null });
+
+  const made = await rootKeyIn("foreign");
+  await cli.run(`rootkey revoke --id ${(await rowOf(made))?.id}`);
+  expect((await provision("foreign")).code).toBe(0);
+  expect(await rootKeyIn("foreign")).not.toBe(made);
+});
+
+test("without the Secret nothing is left behind", async () => {
+  const count = async () => (await cli.json("rootkey list")).length;
+  const before = await count();
+  expect((await provision("nowhere")).notes.join()).toMatch(/^postern provision: 404 NotFound/);
+  expect(await count()).toBe(before);
+});
+
+test("two at once leave one root key that works", async () => {
+  await createSecret("both");
+  const ran = await Promise.all([provision("both"), provision("both")]);
+  expect(ran.map(({ code }) => code)).toContain(0);
+  const rootKey = await rootKeyIn("both");
+  expect(await rowOf(rootKey)).toBeDefined();
+  const live = (await cli.db.query("select id from root_keys where deleted_at is null and name = 'operator'")).rows;
+  const kept = await Promise.all(["empty", "lacking", "foreign", "both"].map(rootKeyIn));
+  expect(live).toHaveLength(kept.length);
+});
+
+test("a database that does not answer is waited for as long as was said", async () => {
+  const startedAt = performance.now();
+  const away = " --wait 2 --database-url postgres://nobody@127.0.0.1:1/none";
+  expect((await provision("empty", away)).notes.join()).toContain("the database cannot be reached");
+  expect(performance.now() - startedAt).toBeGreaterThan(1000);
+});

@@ -1,0 +1,91 @@
+import type { Administrator } from "../../api-server/domain/administration/administrator.ts";
+import { changeRootKey, issueRootKey, revokeRootKey } from "../../api-server/domain/administration/root-keys.ts";
+import { findRootKey, type RootKeyRow } from "../../api-server/store/root-keys.ts";
+import { hashKey } from "../../core/keys/key-string.ts";
+import { OPERATOR_PERMISSIONS } from "../../core/permissions/operator.ts";
+import type { KubeClient } from "../../operator/runtime/kube-client.ts";
+import { openCluster } from "../../operator/source/open-kubernetes.ts";
+import { withWorkspace } from "../administration.ts";
+import { defineCommand, UsageError } from "../command.ts";
+import { readSecretValue, type SecretRef, writeSecretValue } from "../kube-secret.ts";
+import { database, waitSeconds, workspace } from "../options.ts";
+import { parseWhole } from "../values.ts";
+
+/** For how long a root key that is replaced still works: what uses it reads the Secret again in far less. */
+const OVERLAP_MS = 3_600_000;
+const NAME = "operator";
+
+export const provision = defineCommand({
+  name: "provision",
+  summary: "see that a Secret of the cluster has a root key for the operator",
+  description:
+    "Makes a root key with exactly what the operator needs, and writes it into a Secret, which must exist. Does nothing when there is one that is enough; replaces one that is not, which then works for another hour. Safe to repeat, and with several at once.",
+  options: {
+    secret: { type: "string", placeholder: "NAMESPACE/NAME", help: "the Secret", required: true },
+    key: { type: "string", placeholder: "NAME", help: "the Secret's key with the root key", default: "rootKey" },
+    kubeconfig: { type: "string", placeholder: "FILE", help: "how to reach the cluster", env: "KUBECONFIG" },
+    wait: waitSeconds,
+    workspace,
+    ...database,
+  },
+  run: async (options, io) => {
+    const ref = parseSecret(options.secret, options.key);
+    const waitMs = 1000 * parseWhole("wait", options.wait, { min: 0, max: 86_400 });
+    const { client } = await openCluster(options.kubeconfig);
+    const done = await withWorkspace({ ...options, waitMs }, (administrator, { id: workspaceId }) =>
+      keepRootKey({ administrator, client, ref, workspaceId }),
+    );
+    io.note(SAID[done]);
+    return 0;
+  },
+});
+
+const SAID = {
+  kept: "the Secret has a root key for the operator",
+  made: "made a root key for the operator",
+  replaced: "made a root key for the operator; the one before, which was not enough, works for another hour",
+};
+
+function parseSecret(text: string, key: string): SecretRef {
+  const [namespace, name, more] = text.split("/");
+  if (!namespace || !name || more !== undefined) throw new UsageError("--secret wants NAMESPACE/NAME");
+  return { namespace, name, key };
+}
+
+interface Place {
+  readonly administrator: Administrator;
+  readonly client: KubeClient;
+  readonly ref: SecretRef;
+  readonly workspaceId: string;
+}
+
+async function keepRootKey({ administrator, client, ref, workspaceId }: Place): Promise<keyof typeof SAID> {
+  const { text, resourceVersion } = await readSecretValue(client, ref);
+  const before = text === undefined ? undefined : await findRootKey(administrator.db, { hash: hashKey(text) });
+  if (before !== undefined && isEnough(before, { workspaceId, nowMs: administrator.nowMs() })) return "kept";
+
+  const made = await issueRootKey(administrator, { workspaceId, permissions: OPERATOR_PERMISSIONS, name: NAME });
+  try {
+    await writeSecretValue(client, ref, { text: made.rootKey, resourceVersion });
+  } catch (error) {
+    // Its string is lost with this process.
+    await revokeRootKey(administrator, { workspaceId, rootKeyId: made.rootKeyId });
+    throw error;
+  }
+  if (before === undefined || before.workspace_id !== workspaceId) return "made";
+  const expiresAt = administrator.nowMs() + OVERLAP_MS;
+  if ((before.expires_at ?? Number.POSITIVE_INFINITY) > expiresAt) {
+    await changeRootKey(administrator, { workspaceId, rootKeyId: before.id, expiresAt });
+  }
+  return "replaced";
+}
+
+/** Whether the operator can work with it from now on: with one that expires soon, another one is made. */
+function isEnough(row: RootKeyRow, { workspaceId, nowMs }: { workspaceId: string; nowMs: number }): boolean {
+  return (
+    row.workspace_id === workspaceId &&
+    row.enabled &&
+    (row.expires_at === null || row.expires_at > nowMs + OVERLAP_MS) &&
+    OPERATOR_PERMISSIONS.every((permission) => row.permissions.includes(permission))
+  );
+}

@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { EXPECTED } from "../api-server/test/permissions-expected.ts";
+import { OPERATOR_PERMISSIONS } from "../core/permissions/operator.ts";
+import { rootKeyPermissionProblem } from "../core/permissions/root-key.ts";
+
+/** The circumstances of a procedure that the operator does not bring about. */
+const NEVER: Readonly<Record<string, readonly string[]>> = {
+  // It asks only whether there are keys, never for their strings.
+  "apis.listKeys": ["decrypt"],
+};
+/** Procedures that show an object of any kind: the operator asks for those of its own kinds. */
+const OTHER_KINDS = ["key"];
+
+/** The procedures that the operator's sources call. */
+function calledProcedures(): string[] {
+  const files = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" });
+  const sources = files.filter((name) => name.endsWith(".ts") && !/\.test\.ts$|api-types|^test\//.test(name));
+  const called = sources.flatMap((name) =>
+    [...readFileSync(join(import.meta.dirname, name), "utf8").matchAll(/\.call\(\s*"([\w.]+)"/g)].map(
+      ([, p = ""]) => p,
+    ),
+  );
+  return [...new Set(called)].sort();
+}
+
+test("the operator's root key is allowed exactly what the procedures need that the operator calls", () => {
+  const needed = calledProcedures().flatMap((procedure) => {
+    const expected = EXPECTED[procedure];
+    if (expected === undefined) throw new Error(`${procedure} is not in permissions-expected.ts`);
+    const never = [...(NEVER[procedure] ?? []), ...(procedure.startsWith("managed.") ? OTHER_KINDS : [])];
+    const also = Object.entries(expected.also ?? {}).flatMap(([when, what]) => (never.includes(when) ? [] : what));
+    return [...expected.needs, ...also].map((tuple) => tuple.replace(/<\w+>/, "*"));
+  });
+  expect([...OPERATOR_PERMISSIONS].sort()).toEqual([...new Set(needed)].sort());
+});
+
+test("each of them is one that a root key can have", () => {
+  expect(OPERATOR_PERMISSIONS.filter((tuple) => rootKeyPermissionProblem(tuple) !== undefined)).toEqual([]);
+});
