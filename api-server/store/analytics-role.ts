@@ -45,6 +45,11 @@ const SOURCES: readonly Source[] = [
     within: "namespace_id",
   },
   ...COUNTS,
+  {
+    table: "verification_key_totals_day",
+    columns: "time, workspace_id, key_space_id, key_id, spent_credits, count",
+    within: "key_space_id",
+  },
 ];
 
 const FUNCTIONS = [

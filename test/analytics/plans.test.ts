@@ -65,8 +65,8 @@ const between = (usage: Usage, bucket: string, more = "") => {
       : `'${new Date(ms).toISOString().slice(0, 10)}'`;
   return `FROM key_verifications_per_${bucket}_v1 WHERE time >= ${literal(fromMs)} AND time < ${literal(toMs)}${more}`;
 };
-const topTen = (usage: Usage) =>
-  `SELECT key_id, SUM(count) AS total ${between(usage, "day")} GROUP BY key_id ORDER BY total DESC LIMIT 10`;
+const topTen = (usage: Usage, more = "") =>
+  `SELECT key_id, SUM(count) AS total ${between(usage, "day", more)} GROUP BY key_id ORDER BY total DESC LIMIT 10`;
 
 /** The names of a table's partitions of the asked time. */
 function partitionsOf(usage: Usage, name: string): string[] {
@@ -108,19 +108,20 @@ describe("v1, the hours of an API", () => {
 });
 
 describe("the served SQL, the ten most used keys", () => {
-  test("are read from the days of the asked months", async () => {
-    for (const usage of [large, small]) {
-      const plan = await queryPlan(usage, topTen(usage));
-      expect(partitionsRead(plan)).toEqual(partitionsOf(usage, "verification_counts_day"));
-    }
-  });
-
-  test("a small workspace reads its own rows alone; the planner knows which one is large", async () => {
-    const [few, many] = [await queryPlan(small, topTen(small)), await queryPlan(large, topTen(large))];
-    expect(rowsRead(few)).toBe(await rowsStored(small, "verification_counts_day"));
-    expect(rowsRead(many)).toBeGreaterThanOrEqual(await rowsStored(large, "verification_counts_day"));
-    expect(rowsExpected(many)).toBeGreaterThan(10 * rowsExpected(few));
-  });
+  test.each([
+    { of: "all requests", more: "", table: "verification_key_totals_day" },
+    { of: "one outcome", more: " AND outcome = 'VALID'", table: "verification_counts_day" },
+  ])(
+    "of $of: the days of the asked months, and of a small workspace its own rows alone; the planner knows which one is large",
+    async ({ more, table }) => {
+      const [few, many] = [await queryPlan(small, topTen(small, more)), await queryPlan(large, topTen(large, more))];
+      expect(partitionsRead(few)).toEqual(partitionsOf(small, table));
+      expect(partitionsRead(many)).toEqual(partitionsOf(large, table));
+      expect(rowsRead(few)).toBe(await rowsStored(small, table));
+      expect(rowsRead(many)).toBeGreaterThanOrEqual(await rowsStored(large, table));
+      expect(rowsExpected(many)).toBeGreaterThan(10 * rowsExpected(few));
+    },
+  );
 
   test("by the hour, the partitions of the asked days are read", async () => {
     const plan = await queryPlan(large, `SELECT key_id, SUM(count) AS n ${between(large, "hour")} GROUP BY key_id`);

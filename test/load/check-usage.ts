@@ -19,7 +19,11 @@ export async function checkUsage(db: Client, usage: Pick<Usage, "workspaceId" | 
     [workspaceId, key_space_id],
   );
   const events = rows[0]?.events;
-  const tables = [...BUCKETS.map((bucket) => countsTable("verifications", bucket)), "verification_totals_hour"];
+  const tables = [
+    ...BUCKETS.map((bucket) => countsTable("verifications", bucket)),
+    "verification_totals_hour",
+    "verification_key_totals_day",
+  ];
   for (const table of tables) {
     const { rows } = await db.query<{ events: number }>(
       `select sum(count)::int as events from ${table} where workspace_id = $1 and key_space_id = $2`,

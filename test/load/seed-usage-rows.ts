@@ -83,6 +83,13 @@ export async function seedDay(db: pg.Client, usage: Usage, day: number): Promise
         group by m.minute / 60, k.key_space_id, k.outcome`,
       [workspaceId],
     );
+    await db.query(
+      `insert into verification_key_totals_day (time, spent_credits, count, workspace_id, key_space_id, key_id)
+       select ${from}::date, sum(m.count), sum(m.count), $1, k.key_space_id, k.key_id
+         from minutes m join seeded_kinds k using (kind)
+        group by k.key_space_id, k.key_id`,
+      [workspaceId],
+    );
   });
 }
 

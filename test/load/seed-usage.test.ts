@@ -10,7 +10,7 @@ import type { Usage } from "./usage-formula.ts";
 const INDEXES = `select i.indrelid::regclass::text as name,
                         pg_get_indexdef(i.indexrelid) as definition, i.indisready and i.indisvalid and i.indislive as used
                    from pg_index i join pg_class c on c.oid = i.indrelid
-                  where c.relname ~ '^verification_(counts|events|totals)' and c.relkind = 'r'`;
+                  where c.relname ~ '^verification_' and c.relkind = 'r'`;
 
 let database: TestDatabase;
 let db: pg.Client;
@@ -56,6 +56,7 @@ test("every index is there, valid, and kept again", async () => {
     verification_counts_day: 2,
     verification_counts_month: 1,
     verification_totals_hour: 1,
+    verification_key_totals_day: 1,
   });
   const again = "insert into verification_counts_hour select * from verification_counts_hour limit 1";
   await expect(db.query(again)).rejects.toThrow(/duplicate key/);
@@ -74,6 +75,7 @@ test.each([
   ["verification_counts_minute", "count = count + 1"],
   ["verification_counts_hour", "key_id = key_id || 'x'"],
   ["verification_totals_hour", "count = 0"],
+  ["verification_key_totals_day", "count = 0"],
 ])("a row of %s that is wrong is found", async (table, change) => {
   await db.query("begin");
   const middle = first.days[1] ?? 0;

@@ -82,7 +82,7 @@ const QUESTIONS: readonly Question[] = [
         visibleFrom,
       });
     },
-    byHand: `select key_id, sum(count) from verification_counts_day
+    byHand: `select key_id, sum(count) from verification_key_totals_day
               where workspace_id = $1 and time >= current_date - 29 group by 1 order by 2 desc limit 10`,
   },
 ];

@@ -27,6 +27,7 @@ const TABLES = [
   "ratelimit_events",
   "rollup_queue",
   "verification_totals_hour",
+  "verification_key_totals_day",
   ...BUCKETS.flatMap((bucket) => [`verification_counts_${bucket}`, `ratelimit_counts_${bucket}`]),
 ];
 
@@ -174,6 +175,13 @@ counted.set("verification_totals_hour", (of) =>
     VERIFIED,
   ),
 );
+counted.set("verification_key_totals_day", (of) =>
+  sums(
+    of.filter(isVerification),
+    (event) => [event.workspaceId, startOf(event.timeMs, "day"), event.keySpaceId, event.keyId],
+    VERIFIED,
+  ),
+);
 
 const isVerification = (event: UsageEvent): event is VerificationEvent => event.type === "verification";
 const isRatelimit = (event: UsageEvent): event is RatelimitEvent => event.type === "ratelimit";
@@ -216,12 +224,15 @@ function sums<E>(of: readonly E[], dims: (event: E) => unknown[], measures: (eve
 }
 
 const TIME = `to_char(time, 'YYYY-MM-DD"T"HH24:MI:SS') as time`;
+const DIMS: Readonly<Record<string, readonly string[]>> = {
+  ratelimit_counts: ["namespace_id", "identifier"],
+  verification_counts: ["key_space_id", "key_id", "identity_id", "external_id", "outcome", "source", "app_id", "tags"],
+  verification_totals: ["key_space_id", "outcome"],
+  verification_key_totals: ["key_space_id", "key_id"],
+};
+
 async function found(table: string): Promise<string[]> {
-  const dims = table.startsWith("ratelimit")
-    ? ["namespace_id", "identifier"]
-    : table.includes("totals")
-      ? ["key_space_id", "outcome"]
-      : ["key_space_id", "key_id", "identity_id", "external_id", "outcome", "source", "app_id", "tags"];
+  const dims = DIMS[table.replace(/_[a-z]+$/, "")] ?? [];
   const measures = table.startsWith("ratelimit")
     ? ["passed", "total", "passed_tokens", "total_tokens"]
     : ["count", "spent_credits"];

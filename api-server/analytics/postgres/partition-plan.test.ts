@@ -43,6 +43,7 @@ describe("a partition is dropped when its last moment is no longer kept", () => 
     { table: "verification_counts_minute", days: 30 },
     { table: "verification_counts_month", days: 30 },
     { table: "verification_totals_hour", days: 30 },
+    { table: "verification_key_totals_day", days: 30 },
     { table: "ratelimit_events", days: 30 },
     { table: "ratelimit_counts_minute", days: 7 },
     { table: "ratelimit_counts_hour", days: 30 },

@@ -36,9 +36,8 @@ function daysOf({ of, bucket }: StoredTable, retention: AnalyticsRetention): num
 
 /** Removes events of before the time, or buckets that ended before it. Uses the index of the workspace and time. */
 const removeFrom =
-  ({ name, bucket }: StoredTable): RemoveBatch =>
+  ({ name, bucket, key }: StoredTable): RemoveBatch =>
   async (db, { workspaceId, beforeMs, rowsMax }) => {
-    const key = bucket === undefined ? "day, id" : keyOf(name);
     const before =
       bucket === undefined
         ? "$2::bigint"
@@ -50,6 +49,3 @@ const removeFrom =
                                        limit $3)`;
     return (await db.query({ name: `remove-${name}`, text, values: [workspaceId, beforeMs, rowsMax] })).rowCount ?? 0;
   };
-
-const keyOf = (name: string): string =>
-  name === "verification_totals_hour" ? "workspace_id, key_space_id, time, outcome" : "workspace_id, time, dims";

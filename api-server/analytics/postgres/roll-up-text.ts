@@ -75,7 +75,44 @@ function levelsOf({ of, sums, dims }: Counted, firstParameter: number): string[]
   });
 }
 
-const TOTALS = ["spent_credits", "count"];
+/** Counts of verifications by less than all of their columns, from a level of theirs. */
+interface Totals {
+  readonly table: string;
+  readonly bucket: Bucket;
+  /** The primary key beside the workspace and time, and in which order rows are written. */
+  readonly dims: readonly string[];
+  readonly order: readonly string[];
+}
+
+const TOTALS: readonly Totals[] = [
+  {
+    table: "verification_totals_hour",
+    bucket: "hour",
+    dims: ["key_space_id", "outcome"],
+    order: ["workspace_id", "key_space_id", "time", "outcome"],
+  },
+  {
+    table: "verification_key_totals_day",
+    bucket: "day",
+    dims: ["key_space_id", "key_id"],
+    order: ["workspace_id", "time", "key_id", "key_space_id"],
+  },
+];
+
+/** A part of a `with`, after the levels of verifications. */
+function totalsOf({ table, bucket, dims, order }: Totals, firstParameter: number): string {
+  const { sums } = VERIFICATIONS;
+  const columns = ["workspace_id", ...dims].join(", ");
+  const from = firstParameter + LEVELS.findIndex((level) => level.bucket === bucket);
+  return `add_${table} as (
+    insert into ${table} (time, ${sums.join(", ")}, ${columns})
+    select time, ${summed(sums)}, ${columns}
+      from verifications_${bucket}
+     where time >= $${from}
+     group by time, ${columns}
+     order by ${order.join(", ")}
+        on conflict (${order.join(", ")}) do update set ${added(table, sums)})`;
+}
 
 /**
  * $1: the ids of the queue's rows. Then, for each kind and level, from which time on there are partitions. Returns how many events and
@@ -85,14 +122,8 @@ export const ROLL_UP = `
   with taken as materialized (
     delete from rollup_queue where id = any($1)
     returning workspace_id, events, groups, verifications, ratelimits
-  ), ${COUNTED.flatMap((counted, at) => levelsOf(counted, 2 + at * LEVELS.length)).join(", ")}, totals as (
-    insert into verification_totals_hour (time, ${TOTALS.join(", ")}, workspace_id, key_space_id, outcome)
-    select time, ${summed(TOTALS)}, workspace_id, key_space_id, outcome
-      from verifications_hour
-     where time >= $3
-     group by time, workspace_id, key_space_id, outcome
-     order by workspace_id, key_space_id, time, outcome
-        on conflict (workspace_id, key_space_id, time, outcome)
-           do update set ${added("verification_totals_hour", TOTALS)}
-  )
+  ), ${[
+    ...COUNTED.flatMap((counted, at) => levelsOf(counted, 2 + at * LEVELS.length)),
+    ...TOTALS.map((totals) => totalsOf(totals, 2)),
+  ].join(", ")}
   select coalesce(sum(events), 0)::integer as events from taken`;

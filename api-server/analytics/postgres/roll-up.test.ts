@@ -33,7 +33,7 @@ beforeEach(async () => {
   logs.length = 0;
   store = open();
   await db.query(`truncate rollup_queue, verification_counts_minute, verification_counts_hour, verification_counts_day,
-                           verification_counts_month, verification_totals_hour, ratelimit_counts_minute,
+                           verification_counts_month, verification_totals_hour, verification_key_totals_day, ratelimit_counts_minute,
                            ratelimit_counts_hour, ratelimit_counts_day, ratelimit_counts_month`);
 });
 
@@ -93,6 +93,14 @@ test("events are counted per minute, hour, day and month, also where an hour beg
   ).toEqual([
     ["2042-06-30 23:00:00", "ks_1", "RATE_LIMITED", 1],
     ["2042-07-01 00:00:00", "ks_1", "VALID", 2],
+  ]);
+  expect(
+    await rows(
+      "select time::text, key_space_id, key_id, count, spent_credits from verification_key_totals_day order by 1",
+    ),
+  ).toEqual([
+    ["2042-06-30", "ks_1", "key_1", 1, 0],
+    ["2042-07-01", "ks_1", "key_1", 2, 7],
   ]);
 });
 

@@ -8,6 +8,7 @@ import { migrate } from "../../store/migrate.ts";
 import { createPool } from "../../store/pool.ts";
 import { type QueryAnswer, type QueryLimits, QueryRefused, type QueryScope, type ResultType } from "../contract.ts";
 import { type ColumnType, PUBLIC_TABLES } from "../tables.ts";
+import { KEY_TOTALS } from "./emit/key-totals.ts";
 import { partitionAt } from "./partition-plan.ts";
 import { createPartition } from "./partitions.ts";
 import { openPostgresReader, type PostgresReader } from "./run.ts";
@@ -194,6 +195,25 @@ describe("what a query sees", () => {
     }
   });
 
+  test("totals per key are bounded like the days that they sum up", async () => {
+    for (const [date, workspaceId] of [
+      ["2042-06-01", "ws_a"],
+      ["2042-06-10", "ws_a"],
+      ["2042-06-10", "ws_b"],
+    ]) {
+      await db.query("insert into verification_key_totals_day values ($1, 1, 1, $2, 'ks_1', 'key_1')", [
+        date,
+        workspaceId,
+      ]);
+    }
+    const text = `select workspace_id || ' ' || time from analytics.${KEY_TOTALS}`;
+    const bounds = visibleFrom(Date.UTC(2042, 5, 10, 23));
+    expect(valuesOf(await ask(text, { scope: { within: ["ks_1"], visibleFrom: bounds } }))).toEqual([
+      "ws_a 2042-06-10",
+    ]);
+    expect(valuesOf(await ask(text, { scope: { within: ["ks_2"], visibleFrom: bounds } }))).toEqual([]);
+  });
+
   test("the views have the columns of the public tables, in their order and types", async () => {
     const { rows } = await db.query<{ name: string; columns: string }>(
       `select c.relname as name, string_agg(a.attname || ' ' || format_type(a.atttypid, null) || coalesce(' ' || co.collname, ''), ', ' order by a.attnum) as columns
@@ -201,16 +221,17 @@ describe("what a query sees", () => {
          left join pg_collation co on co.oid = a.attcollation
         where c.relnamespace = 'analytics'::regnamespace and c.relkind = 'v' group by 1`,
     );
-    expect(Object.fromEntries(rows.map(({ name, columns }) => [name, columns]))).toEqual(
-      Object.fromEntries(
-        PUBLIC_TABLES.map(({ name, columns }) => [
-          name,
-          Object.entries(columns)
-            .map(([column, type]) => `${column} ${POSTGRES_TYPES[type]}`)
-            .join(", "),
-        ]),
-      ),
+    const described = PUBLIC_TABLES.map(({ name, columns }): [string, string[]] => [
+      name,
+      Object.entries(columns).map(([column, type]) => `${column} ${POSTGRES_TYPES[type]}`),
+    ]);
+    const expected = Object.fromEntries(described.map(([name, columns]) => [name, columns.join(", ")]));
+    // With a part of the columns of the days.
+    const { [KEY_TOTALS]: totals = "", ...views } = Object.fromEntries(
+      rows.map(({ name, columns }) => [name, columns]),
     );
+    expect(views).toEqual(expected);
+    expect(expected.key_verifications_per_day_v1?.split(", ")).toEqual(expect.arrayContaining(totals.split(", ")));
   });
 
   test.each([

@@ -7,6 +7,8 @@ export interface StoredTable {
   readonly bucket: Bucket | undefined;
   readonly name: string;
   readonly partition: "day" | "month";
+  /** The columns of its primary key. */
+  readonly key: string;
   /** How full its pages are filled, %: rows that are added to are updated in place only where their page has room. */
   readonly fill: number;
 }
@@ -28,13 +30,31 @@ const counts = (of: AnalyticsOf): StoredTable[] =>
     bucket,
     name: countsTable(of, bucket),
     partition: PARTITION_OF[bucket],
+    key: "workspace_id, time, dims",
     fill: FILL_OF[bucket],
   }));
 
+const EVENTS = { partition: "day", key: "day, id", fill: 100 } as const;
+
 export const STORED_TABLES: readonly StoredTable[] = [
-  { of: "verifications", bucket: undefined, name: "verification_events", partition: "day", fill: 100 },
+  { of: "verifications", bucket: undefined, name: "verification_events", ...EVENTS },
   ...counts("verifications"),
-  { of: "verifications", bucket: "hour", name: "verification_totals_hour", partition: "month", fill: 70 },
-  { of: "ratelimits", bucket: undefined, name: "ratelimit_events", partition: "day", fill: 100 },
+  {
+    of: "verifications",
+    bucket: "hour",
+    name: "verification_totals_hour",
+    partition: "month",
+    key: "workspace_id, key_space_id, time, outcome",
+    fill: 70,
+  },
+  {
+    of: "verifications",
+    bucket: "day",
+    name: "verification_key_totals_day",
+    partition: "month",
+    key: "workspace_id, time, key_id, key_space_id",
+    fill: 70,
+  },
+  { of: "ratelimits", bucket: undefined, name: "ratelimit_events", ...EVENTS },
   ...counts("ratelimits"),
 ];

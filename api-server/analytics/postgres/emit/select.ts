@@ -6,6 +6,7 @@ import { widened } from "./conversions.ts";
 import { type Names, truthSql, valueSql } from "./expression.ts";
 import { filledSql, hasFill, keyName } from "./fill.ts";
 import { type FromWriter, fromSql, type WrittenFrom } from "./from.ts";
+import { KEY_TOTALS, readsKeyTotals } from "./key-totals.ts";
 import { mayBeNaN } from "./nan.ts";
 import { orderSql } from "./order.ts";
 import type { Parameters } from "./parameters.ts";
@@ -36,7 +37,8 @@ const OPERATORS = {
 } as const;
 
 function selectSql(select: ResolvedSelect, types: readonly Type[], statement: Statement): string {
-  const from = fromSql(select.from, fromWriter(statement));
+  const totals = readsKeyTotals(select) ? KEY_TOTALS : undefined;
+  const from = fromSql(select.from, fromWriter(statement, totals));
   const names = namesOf(from);
   const groupsCanBeEmpty = select.aggregated && select.groupBy.length === 0;
   const writer = writerOf(statement, names, groupsCanBeEmpty);
@@ -122,8 +124,9 @@ const NO_NAMES: Names = {
   },
 };
 
-const fromWriter = (statement: Statement): FromWriter => ({
-  table: (name) => tableSql(name, statement),
+/** `instead`: the view that is read instead of the table's own. */
+const fromWriter = (statement: Statement, instead?: string): FromWriter => ({
+  table: (name) => tableSql(instead ?? name, statement),
   body: (body) => bodySql(body, body.types, statement),
   commonTypes: statement.commonTypes,
   condition: (on, columns) => writerOf(statement, namesOf({ sql: "", columns }), false).truth(on),

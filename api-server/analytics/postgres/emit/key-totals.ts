@@ -1,0 +1,52 @@
+import type { ResolvedExpression, ResolvedSelect } from "../../dialect/resolve/resolved.ts";
+import { childrenOf } from "../../dialect/resolve/walk.ts";
+
+/*
+ * A day's counts are stored twice: per outcome, tags, owner and place, as callers see them, and per key alone, in fewer and narrower rows. A
+ * SELECT may read the second when it cannot tell the two apart.
+ */
+
+const DAYS = "key_verifications_per_day_v1";
+/** With the columns of `DAYS` that it has, by the same names. */
+export const KEY_TOTALS = "key_totals_per_day";
+
+const SUMS: readonly string[] = ["spent_credits", "count"];
+const DIMENSIONS: readonly string[] = ["time", "workspace_id", "key_space_id", "key_id"];
+/** Of a dimension, these are the same however many rows hold a value. */
+const OF_VALUES: readonly string[] = ["min", "max", "uniq", "uniqExact"];
+
+/**
+ * Whether a SELECT has the same answer when rows of the same key and day are one row with their sums. A condition on keys is left to the
+ * index that the table of all columns has for it.
+ */
+export function readsKeyTotals({ from, aggregated, arrayJoins, ...select }: ResolvedSelect): boolean {
+  if (from.kind !== "table" || from.table.name !== DAYS || !aggregated || arrayJoins.length > 0) return false;
+  const columns = Object.keys(from.table.columns);
+  const nameOf = (expression: ResolvedExpression | undefined): string =>
+    expression?.kind === "column" ? (columns[expression.index] ?? "") : "";
+
+  const isIndifferent = (expression: ResolvedExpression): boolean => {
+    switch (expression.kind) {
+      case "column":
+        return DIMENSIONS.includes(nameOf(expression));
+      case "aggregate": {
+        const { name, distinct, arguments: operands, filter } = expression;
+        if (filter !== undefined && !isIndifferent(filter)) return false;
+        if (name === "sum" && !distinct && SUMS.includes(nameOf(operands[0]))) return true;
+        return (distinct || OF_VALUES.includes(name)) && operands.length > 0 && operands.every(isIndifferent);
+      }
+      case "subquery":
+        return false;
+      case "in":
+        return Array.isArray(expression.of) && childrenOf(expression).every(isIndifferent);
+      default:
+        return childrenOf(expression).every(isIndifferent);
+    }
+  };
+  const { where, having } = select;
+  const namesKeys = (expression: ResolvedExpression): boolean =>
+    nameOf(expression) === "key_id" || childrenOf(expression).some(namesKeys);
+  if (where !== undefined && namesKeys(where)) return false;
+  const read = [...select.columns, ...select.groupBy, ...select.orderBy.map((order) => order.expression)];
+  return [...read, where, having].every((each) => each === undefined || isIndifferent(each));
+}
