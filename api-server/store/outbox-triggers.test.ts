@@ -33,7 +33,8 @@ beforeAll(async () => {
   await db.query(`create view all_ids as
     select id from workspaces union all select id from apis union all select id from identities union all select hash from keys
     union all select id from roles union all select id from ratelimit_namespaces union all select name from ratelimit_namespaces
-    union all select namespace_id || '/' || identifier from ratelimit_overrides union all select id from policies`);
+    union all select namespace_id || '/' || identifier from ratelimit_overrides union all select id from policies
+    union all select former_id from policies where former_id is not null`);
   columns = await feedingColumns();
 });
 afterAll(async () => {

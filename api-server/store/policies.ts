@@ -3,6 +3,8 @@ import type { Queryable } from "./queryable.ts";
 
 export interface PolicyHeadRow {
   readonly id: string;
+  /** The id that sidecars of an earlier release were started with, and still read and report under. */
+  readonly former_id: string | null;
   readonly api_id: string;
   readonly name: string;
   readonly uid: string;
@@ -27,10 +29,11 @@ export interface PolicyRef {
   readonly policyId: string;
 }
 
+/** By its id, or by the one before. */
 export async function findPolicy(db: Queryable, { workspaceId, policyId }: PolicyRef): Promise<PolicyRow | undefined> {
-  const text = `select id, api_id, name, uid, generation, version, manager, policy
+  const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
                   from policies
-                 where workspace_id = $1 and id = $2 and deleted_at is null`;
+                 where workspace_id = $1 and (id = $2 or former_id = $2) and deleted_at is null`;
   const { rows } = await db.query<PolicyRow>({ name: "find-policy", text, values: [workspaceId, policyId] });
   return rows[0];
 }
@@ -39,7 +42,7 @@ export async function findPolicyByName(
   db: Queryable,
   { workspaceId, apiId, name }: PolicyName,
 ): Promise<PolicyRow | undefined> {
-  const text = `select id, api_id, name, uid, generation, version, manager, policy
+  const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
                   from policies
                  where workspace_id = $1 and api_id = $2 and name = $3 and deleted_at is null`;
   const { rows } = await db.query<PolicyRow>({
@@ -52,9 +55,9 @@ export async function findPolicyByName(
 
 /** Like `findPolicy`, with a lock: no other transaction can change the row until this one ends. */
 export async function lockPolicy(tx: Queryable, { workspaceId, policyId }: PolicyRef): Promise<PolicyRow | undefined> {
-  const text = `select id, api_id, name, uid, generation, version, manager, policy
+  const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
                   from policies
-                 where workspace_id = $1 and id = $2 and deleted_at is null
+                 where workspace_id = $1 and (id = $2 or former_id = $2) and deleted_at is null
                    for update`;
   const { rows } = await tx.query<PolicyRow>({ name: "lock-policy", text, values: [workspaceId, policyId] });
   return rows[0];
@@ -65,7 +68,7 @@ export async function lockPolicyByName(
   tx: Queryable,
   { workspaceId, apiId, name }: PolicyName,
 ): Promise<PolicyRow | undefined> {
-  const text = `select id, api_id, name, uid, generation, version, manager, policy
+  const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
                   from policies
                  where workspace_id = $1 and api_id = $2 and name = $3 and deleted_at is null
                    for update`;
@@ -82,7 +85,7 @@ export async function listPolicies(
   db: Queryable,
   page: { workspaceId: string; apiId: string | undefined; cursor: string; rowsMax: number },
 ): Promise<PolicyHeadRow[]> {
-  const text = `select id, api_id, name, uid, generation, version, manager
+  const text = `select id, former_id, api_id, name, uid, generation, version, manager
                   from policies
                  where workspace_id = $1 and deleted_at is null
                    and ($2::text is null or api_id = $2)
@@ -109,7 +112,7 @@ export async function listPolicyStatuses(
   db: Queryable,
   page: { workspaceId: string; cluster: string | undefined; cursor: string; rowsMax: number },
 ): Promise<PolicyStatusRow[]> {
-  const text = `select policies.id, policies.api_id, policies.name, policies.uid, policies.generation, policies.version,
+  const text = `select policies.id, policies.former_id, policies.api_id, policies.name, policies.uid, policies.generation, policies.version,
                        policies.manager, apis.name as api_name, apis.manager as api_manager
                   from policies
                   left join apis
@@ -138,15 +141,15 @@ export interface PolicyValues {
 }
 
 /**
- * Inserts version 1 of a policy unless a live one of the API has its name, or any live one its manager.
+ * Inserts a policy unless a live one of the API has its name, or any live one its manager or id.
  * @returns false when nothing was inserted.
  */
 export async function insertPolicy(
   tx: Queryable,
-  policy: PolicyName & PolicyValues & { readonly id: string; readonly createdAt: number },
+  policy: PolicyName & PolicyValues & { readonly id: string; readonly version: number; readonly createdAt: number },
 ): Promise<boolean> {
-  const text = `insert into policies (id, workspace_id, api_id, name, uid, generation, policy, manager, created_at)
-                values ($1, $2, $3, $4, $5, $6, $7::jsonb, $8, $9)
+  const text = `insert into policies (id, workspace_id, api_id, name, uid, generation, version, policy, manager, created_at)
+                values ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10)
                 on conflict do nothing`;
   const { rowCount } = await tx.query({
     name: "insert-policy",
@@ -158,6 +161,7 @@ export async function insertPolicy(
       policy.name,
       policy.uid,
       policy.generation,
+      policy.version,
       JSON.stringify(policy.policy),
       policy.manager,
       policy.createdAt,
@@ -200,6 +204,50 @@ export async function updatePolicyManager(
 ): Promise<void> {
   const text = "update policies set manager = $3 where workspace_id = $1 and id = $2";
   await tx.query({ name: "update-policy-manager", text, values: [workspaceId, policyId, manager] });
+}
+
+/**
+ * Makes an id, which follows from a manager, free for that manager's policy. A deleted policy that has it is removed. An unmanaged one
+ * (it was released) gets `otherId`: who looks for the id looks for what the manager has now. Another live one keeps it.
+ * @returns the lowest version that no policy with this id had yet. Pods tell by the version whether they have the newest policy.
+ */
+export async function freePolicyId(
+  tx: Queryable,
+  { workspaceId, policyId, otherId }: PolicyRef & { readonly otherId: string },
+): Promise<number> {
+  const removing = `delete from policies
+                     where workspace_id = $1 and id = $2 and deleted_at is not null
+                 returning version`;
+  const moving = `update policies
+                     set id = $3
+                   where workspace_id = $1 and id = $2 and deleted_at is null and manager is null
+               returning version`;
+  const values = [workspaceId, policyId];
+  const removed = await tx.query<{ version: number }>({ name: "remove-deleted-policy", text: removing, values });
+  const moved = await tx.query<{ version: number }>({
+    name: "move-policy",
+    text: moving,
+    values: [...values, otherId],
+  });
+  const [row] = [...removed.rows, ...moved.rows];
+  return (row?.version ?? 0) + 1;
+}
+
+/** Writes another id of a policy, and at least this version. Sidecars that know it by the present one go on finding it. */
+export async function updatePolicyId(
+  tx: Queryable,
+  policy: PolicyRef & { readonly id: string; readonly versionMin: number },
+): Promise<{ readonly version: number }> {
+  const text = `update policies
+                   set id = $3, former_id = id, version = greatest(version, $4)
+                 where workspace_id = $1 and id = $2
+             returning version`;
+  const { workspaceId, policyId, id, versionMin } = policy;
+  const values = [workspaceId, policyId, id, versionMin];
+  const { rows } = await tx.query<{ version: number }>({ name: "update-policy-id", text, values });
+  const [row] = rows;
+  if (row === undefined) throw new Error(`policy ${policyId} vanished while it was locked`);
+  return row;
 }
 
 export async function deletePolicy(

@@ -29,6 +29,11 @@ export interface Asked {
 
 type Statements = Readonly<Record<Exclude<RecordKind, "rootKey">, string>>;
 
+/** A live policy is projected under its id, and under the one that sidecars of an earlier release were started with. */
+const POLICY_IDS = `(select p.workspace_id, p.id, p.id as policy_id from policies p where p.deleted_at is null
+                     union all
+                     select p.workspace_id, p.former_id, p.id from policies p where p.deleted_at is null and p.former_id is not null)`;
+
 /** What v1 answers of a key. */
 const OWNER = ", 'ownerId', k.owner_id, 'environment', k.environment";
 
@@ -101,11 +106,13 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isWhole }: { isWho
                       where o.workspace_id = any(${workspaces}) and o.namespace_id = any(${ids}) and o.deleted_at is null
                         and position('*' in o.identifier) > 0
                       group by o.workspace_id, o.namespace_id`,
-  policy: `select p.workspace_id, p.id,
+  // Under the id before, too, it names its present one.
+  policy: `select p.workspace_id, named.id,
                   json_build_object('policyId', p.id, 'name', p.name, 'apiId', p.api_id, 'uid', p.uid,
                                     'generation', p.generation, 'version', p.version, 'policy', p.policy) as data
-             from policies p
-            where p.workspace_id = any(${workspaces}) and p.id = any(${ids}) and p.deleted_at is null`,
+             from ${POLICY_IDS} named
+             join policies p on p.id = named.policy_id
+            where named.workspace_id = any(${workspaces}) and named.id = any(${ids})`,
 });
 
 const MANY: Asked = { workspaces: "$1::text[]", ids: "$2::text[]" };
@@ -359,5 +366,5 @@ const LISTS: Readonly<Record<ListedKind, Listed>> = {
     id: "t.namespace_id || '/' || t.identifier",
   },
   key: { ...entities("keys", "t.deleted_at is null"), id: "t.hash" },
-  policy: entities("policies", "t.deleted_at is null"),
+  policy: entities(POLICY_IDS),
 };

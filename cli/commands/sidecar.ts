@@ -1,4 +1,5 @@
 import { hostname } from "node:os";
+import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
 import { openRedisEdge } from "../../edge/open.ts";
 import { startSidecar } from "../../sidecar/start.ts";
 import { defineCommand } from "../command.ts";
@@ -13,7 +14,7 @@ export const sidecar = defineCommand({
   name: "sidecar",
   summary: "protect an app: verify keys, enforce limits, forward",
   description:
-    "Starts also while Redis is unreachable. It is ready once it has a policy, and lets no request through without one.",
+    "Starts also while Redis is unreachable, or its policy does not exist yet. It is ready once it has the policy, and answers 503 until then.",
   options: {
     "redis-url": redisUrl,
     "redis-prefix": redisPrefix,
@@ -25,7 +26,13 @@ export const sidecar = defineCommand({
       required: true,
       env: "POSTERN_WORKSPACE",
     },
-    policy: { type: "string", placeholder: "ID", help: "policy to enforce", required: true, env: "POSTERN_POLICY" },
+    policy: {
+      type: "string",
+      placeholder: "POLICY",
+      help: "policy to enforce: CLUSTER/NAMESPACE/NAME of its ApiKeyPolicy, which need not exist yet, or its id",
+      required: true,
+      env: "POSTERN_POLICY",
+    },
     upstream: { type: "string", placeholder: "URL", help: "the app", required: true, env: "POSTERN_UPSTREAM" },
     host: listenHost,
     port: {
@@ -87,7 +94,7 @@ export const sidecar = defineCommand({
       const gate = await startSidecar({
         edge,
         workspaceId: options.workspace,
-        policyId: options.policy,
+        policyId: policyIdFrom(options.policy, options.workspace),
         upstream: parseHttpUrl("upstream", options.upstream),
         listen: { host: options.host, port: parsePort("port", options.port) },
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
@@ -109,3 +116,9 @@ export const sidecar = defineCommand({
       log.info({ url: gate.url, adminUrl: gate.adminUrl }, "listening");
     }),
 });
+
+/** An id names a policy that no manifest manages, or one of an earlier release. */
+function policyIdFrom(policy: string, workspaceId: string): string {
+  const named = parseNamedPolicy(policy);
+  return named === undefined ? policy : policyIdOf({ workspaceId, manager: managerOfPolicy(named) });
+}

@@ -76,8 +76,8 @@ export async function insertOtherKinds(
   ];
   for (const statement of statements) await db.query(statement, [workspaceId, count]);
   await db.query(
-    `insert into policies (id, workspace_id, api_id, name, uid, generation, policy, created_at)
-     select ${id("pol")}, $1, $3, 'p' || n, 'uid', 1, '{}', n ${each}`,
+    `insert into policies (id, former_id, workspace_id, api_id, name, uid, generation, policy, created_at)
+     select ${id("pol")}, case when n = 1 then ${id("former")} end, $1, $3, 'p' || n, 'uid', 1, '{}', n ${each}`,
     [workspaceId, count, apiId],
   );
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { policyIdOf } from "../../../core/policies/policy-id.ts";
 import { buildTestApp, type Reply, type TestApp } from "../../test/app.ts";
 
 let api: TestApp;
@@ -186,6 +187,100 @@ describe("setPolicy", () => {
     const reply = await api.call("policies.setPolicy", aBody(), { rootKey });
     expect(reply.status).toBe(403);
     expect(reply.body.error.detail).toContain(`api.*.update_api or api.${apiId}.update_api`);
+  });
+});
+
+describe("the id of a managed policy", () => {
+  const managerOf = ({ name }: { name: string }) => name.replace("/", "/ApiKeyPolicy/");
+  const set = async (
+    body: ReturnType<typeof aBody>,
+    manager: string | undefined,
+    more: Record<string, string> = {},
+  ) => {
+    const headers = { ...(manager === undefined ? {} : { "postern-manager": manager }), ...more };
+    return await api.data("policies.setPolicy", body, { headers });
+  };
+  const idOf = (manager: string) => policyIdOf({ workspaceId: api.workspace.id, manager });
+  const adopt = { "postern-adopt": "true" };
+  const release = { "postern-release": "true" };
+
+  test("follows from the workspace and the manager; a policy that is made again has it too, with a higher version", async () => {
+    const body = aBody();
+    const manager = managerOf(body);
+    expect(await set(body, manager)).toEqual({ policyId: idOf(manager), version: 1 });
+    await set({ ...body, generation: 2 }, manager);
+    await api.data("policies.deletePolicy", { policyId: idOf(manager) }, { headers: { "postern-manager": manager } });
+    expect((await api.call("policies.getPolicy", { policyId: idOf(manager) })).status).toBe(404);
+    expect(await set({ ...body, uid: "uid-2" }, manager)).toEqual({ policyId: idOf(manager), version: 3 });
+    expect((await auditOf(idOf(manager))).map(({ event }) => event).sort()).toEqual([
+      "policy.create",
+      "policy.create",
+      "policy.delete",
+      "policy.update",
+    ]);
+  });
+
+  test("a manager of the same name in another workspace has another", async () => {
+    const body = aBody();
+    const other = await api.makeWorkspace();
+    const of = { rootKey: other.rootKey };
+    const foreign = (await api.data("apis.createApi", { name: "theirs" }, of)).apiId;
+    await set(body, managerOf(body));
+    const theirs = { ...body, apiId: foreign, policy: aPolicy({ apiId: foreign }) };
+    const headers = { "postern-manager": managerOf(body) };
+    const { policyId } = await api.data("policies.setPolicy", theirs, { ...of, headers });
+    expect(policyId).toBe(policyIdOf({ workspaceId: other.id, manager: managerOf(body) }));
+    expect(policyId).not.toBe(idOf(managerOf(body)));
+  });
+
+  test("is given to a policy that is adopted, and the former one is still found, with the reports of its pods", async () => {
+    const body = aBody();
+    const manager = managerOf(body);
+    const { policyId: former } = await set(body, undefined);
+    const { policyId, version } = await set(body, manager, adopt);
+    expect({ policyId, version }).toEqual({ policyId: idOf(manager), version: 1 });
+    const report = { workspaceId: api.workspace.id, generation: 1, version, stalenessMs: 5 };
+    await api.deps.pods.report({ ...report, policyId: former, podId: "old" });
+    await api.deps.pods.report({ ...report, policyId, podId: "new" });
+    const read = await api.data("policies.getPolicy", { policyId: former });
+    expect(read).toMatchObject({ policyId, version, dataPlane: { pods: 2, current: 2 } });
+    expect(await api.data("policies.getPolicy", { policyId })).toEqual(read);
+    await api.data("policies.deletePolicy", { policyId: former }, { headers: { "postern-manager": manager } });
+    expect((await api.call("policies.getPolicy", { policyId: former })).status).toBe(404);
+  });
+
+  test("belongs to what the manager has now: a policy that was released keeps it until then", async () => {
+    const body = aBody();
+    const manager = managerOf(body);
+    await set(body, manager);
+    await set({ ...body, generation: 2 }, manager, release);
+    expect(await api.data("policies.getPolicy", { policyId: idOf(manager) })).toMatchObject({ generation: 2 });
+    const second = (await api.data("apis.createApi", { name: "second" })).apiId;
+    const next = { ...body, apiId: second, policy: aPolicy({ apiId: second }) };
+    const { version } = await set(next, manager);
+    expect(version).toBe(3);
+    expect((await api.data("policies.getPolicy", { policyId: idOf(manager) })).policy.apiId).toBe(second);
+    const released = await api.data("policies.getPolicy", { apiId, name: body.name });
+    expect(released.policy.apiId).toBe(apiId);
+    expect(released.policyId).toMatch(/^pol_[a-zA-Z0-9]{16}$/);
+    const refused = await api.call(
+      "policies.setPolicy",
+      { ...body, generation: 3 },
+      { headers: { "postern-manager": manager, ...adopt } },
+    );
+    expect(refused.status).toBe(409);
+    expect(kindOf(refused)).toBe("managed_exists");
+  });
+
+  test("thirty callers with one manager make one policy, also where a deleted one has its id", async () => {
+    const body = aBody();
+    const manager = managerOf(body);
+    for (const version of [1, 2]) {
+      const made = await Promise.all(Array.from({ length: 30 }, () => set(body, manager)));
+      expect(new Set(made.map(({ policyId }) => policyId))).toEqual(new Set([idOf(manager)]));
+      expect(made[0]?.version).toBe(version);
+      await api.data("policies.deletePolicy", { policyId: idOf(manager) }, { headers: { "postern-manager": manager } });
+    }
   });
 });
 

@@ -117,8 +117,11 @@ async function findReports(
   workspaceId: string,
   rows: readonly PolicyHeadRow[],
 ): Promise<readonly (readonly SeenPodReport[])[] | undefined> {
+  const idsOf = ({ id, former_id }: PolicyHeadRow) => (former_id === null ? [id] : [id, former_id]);
   try {
-    return await pods.listEach(rows.map(({ id }) => ({ workspaceId, policyId: id })));
+    const reports = await pods.listEach(rows.flatMap(idsOf).map((policyId) => ({ workspaceId, policyId })));
+    const byPolicy = Map.groupBy(reports.flat(), ({ policyId }) => policyId);
+    return rows.map((row) => idsOf(row).flatMap((id) => byPolicy.get(id) ?? []));
   } catch (error) {
     // The operator reads every policy repeatedly.
     const reason = error instanceof Error ? error.message : String(error);

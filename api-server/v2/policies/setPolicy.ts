@@ -5,6 +5,7 @@ import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
 import { parseQuery, QuerySyntaxError } from "../../../core/permissions/query.ts";
 import { PolicyInput } from "../../../core/policies/policy.ts";
+import { policyIdOf } from "../../../core/policies/policy-id.ts";
 import { auditEvent } from "../../domain/managed/changes.ts";
 import { findCreated } from "../../domain/managed/create-once.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
@@ -16,10 +17,12 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { holdApi } from "../../store/apis.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import {
+  freePolicyId,
   insertPolicy,
   lockPolicyByName,
   type PolicyRow,
   updatePolicy,
+  updatePolicyId,
   updatePolicyManager,
 } from "../../store/policies.ts";
 import { inTransaction } from "../../store/transaction.ts";
@@ -67,7 +70,7 @@ export const setPolicy = defineProcedure({
   effect: "change",
   summary: "Store a compiled policy",
   description:
-    "Sidecars enforce this policy. Its API and its name identify it: setting it again replaces it and keeps its id. Setting the stored policy again changes nothing.",
+    "Sidecars enforce this policy. Its API and its name identify it: setting it again replaces it and keeps its id. Setting the stored policy again changes nothing. The id of a managed policy follows from the workspace and the manager.",
   permissions: needed,
   errors: ["api_not_found", "policy_outdated", "managed_elsewhere", "managed_exists"],
   addition: true,
@@ -121,13 +124,14 @@ async function create(tx: PoolClient, call: Call<Body>): Promise<Data | undefine
   // A manager has one policy. Creating is safe to repeat, so the response names the existing one.
   const own = await findCreated(tx, call, "policy");
   if (own !== undefined) return { policyId: own.id, version: own.version };
-  const id = makeId("policy", deps.randomBytes(16));
+  const otherId = makeId("policy", deps.randomBytes(16));
+  const id = manager === null ? otherId : policyIdOf({ workspaceId, manager });
+  const version = manager === null ? 1 : await freePolicyId(tx, { workspaceId, policyId: id, otherId });
   const createdAt = deps.nowMs();
-  if (!(await insertPolicy(tx, { id, workspaceId, apiId, name, uid, generation, policy, manager, createdAt }))) {
-    return undefined;
-  }
+  const values = { id, workspaceId, apiId, name, uid, generation, version, policy, manager, createdAt };
+  if (!(await insertPolicy(tx, values))) return undefined;
   await insertAudit(tx, call, [policyEvent(call, id, "Created")]);
-  return { policyId: id, version: 1 };
+  return { policyId: id, version };
 }
 
 async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Promise<Data> {
@@ -136,6 +140,8 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
   const { uid, generation, policy } = body;
   const { id: policyId } = current;
   const manager = guardManaged(call, MANAGED.policy, current);
+  // It differs when the policy is adopted, or when an api-server of an earlier release made it.
+  const id = manager === null ? policyId : policyIdOf({ workspaceId, manager });
   if (current.uid === uid && generation < current.generation) {
     throw new PublicError(
       "policy_outdated",
@@ -143,17 +149,30 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
     );
   }
   const isSame = current.uid === uid && current.generation === generation && isDeepStrictEqual(current.policy, policy);
-  if (isSame && manager === current.manager) return { policyId, version: current.version };
-  const version = await adopting(call, MANAGED.policy, async () => {
+  if (isSame && manager === current.manager && id === policyId) return { policyId, version: current.version };
+  const stored = await adopting(call, MANAGED.policy, async () => {
     if (isSame) {
       await updatePolicyManager(tx, { workspaceId, policyId, manager });
-      return current.version;
+      return current;
     }
     const updatedAt = deps.nowMs();
-    return (await updatePolicy(tx, { workspaceId, policyId, uid, generation, policy, manager, updatedAt })).version;
+    return await updatePolicy(tx, { workspaceId, policyId, uid, generation, policy, manager, updatedAt });
   });
-  await insertAudit(tx, call, [policyEvent(call, policyId, "Updated")]);
-  return { policyId, version };
+  const { version } = id === policyId ? stored : await rename(tx, call, { workspaceId, policyId, id });
+  await insertAudit(tx, call, [policyEvent(call, id, "Updated")]);
+  return { policyId: id, version };
+}
+
+/** Moves a policy to the id that follows from its manager, who has no other policy. */
+async function rename(
+  tx: PoolClient,
+  { deps }: Call<Body>,
+  policy: { workspaceId: string; policyId: string; id: string },
+): Promise<{ readonly version: number }> {
+  const { workspaceId, id } = policy;
+  const otherId = makeId("policy", deps.randomBytes(16));
+  const versionMin = await freePolicyId(tx, { workspaceId, policyId: id, otherId });
+  return await updatePolicyId(tx, { ...policy, versionMin });
 }
 
 const policyEvent = ({ body }: Call<Body>, id: string, done: "Created" | "Updated"): AuditEvent =>

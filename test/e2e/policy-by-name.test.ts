@@ -1,0 +1,99 @@
+import { resolve } from "node:path";
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { start } from "../../api-server/start.ts";
+import { managerOfPolicy } from "../../core/policies/policy-id.ts";
+import { openRedisEdge } from "../../edge/open.ts";
+import { aPolicy, call, startApp } from "../harness/gate.ts";
+import { createTestDatabase } from "../harness/postgres.ts";
+import { startProcess } from "../harness/process.ts";
+import { createTestRedis } from "../harness/redis.ts";
+import { waitFor } from "../harness/wait.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const ROOT_KEY = "root_of_the_test_of_names_0123456789";
+
+/** Runs an api-server of its own on a real Postgres and Redis. */
+async function openSystem(closers: AsyncDisposableStack) {
+  const database = closers.adopt(await createTestDatabase(), (one) => one.drop());
+  const redis = closers.adopt(await createTestRedis(), (one) => one.close());
+  const prefix = redis.prefix.replace(/:$/, "");
+  const edge = closers.adopt(await openRedisEdge({ url: redis.url, prefix, clientName: "test" }), (one) => one.close());
+  const logger = pino({ level: process.env.TEST_LOG ?? "silent" }, pino.destination(2));
+  const options = { databaseUrl: database.url, edge, host: "127.0.0.1", port: 0, rootKey: ROOT_KEY, logger };
+  const server = closers.adopt(await start(options), (one) => one.close());
+  const { workspaceId } = await server.devRootKey(ROOT_KEY);
+  const ask = async (procedure: string, body: object, headers: Record<string, string> = {}) => {
+    const response = await fetch(`${server.url}/v2/${procedure}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${ROOT_KEY}`, "content-type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
+    const { data, error } = (await response.json()) as { data?: Record<string, string>; error?: unknown };
+    if (data === undefined) throw new Error(`${procedure}: ${JSON.stringify(error)}`);
+    return data;
+  };
+  return { env: { REDIS_URL: redis.url, POSTERN_REDIS_PREFIX: prefix, POSTERN_WORKSPACE: workspaceId }, ask };
+}
+
+/** A sidecar process that need not be ready. */
+async function startGate(env: Record<string, string>) {
+  const child = await startProcess(process.execPath, ["cli/main.ts", "sidecar"], {
+    cwd: ROOT,
+    readyLine: /"msg":"listening".*\n/,
+    env: { POSTERN_HOST: "127.0.0.1", POSTERN_SIDECAR_PORT: "0", POSTERN_ADMIN_PORT: "0", ...env },
+  });
+  const line = child
+    .stderr()
+    .split("\n")
+    .find((one) => one.includes('"msg":"listening"'));
+  const { url, adminUrl } = JSON.parse(line ?? "{}");
+  const [port = 0, adminPort = 0] = [url, adminUrl].map((one) => Number(new URL(one).port));
+  return {
+    stop: () => child.stop(),
+    status: async (key: string) =>
+      (await call(port, { path: "/", headers: { authorization: `Bearer ${key}` } })).status,
+    isReady: async () => (await call(adminPort, { path: "/readyz" })).status === 200,
+  };
+}
+
+test("a gate that is told the name of its policy waits for it, answers 503 meanwhile, and serves when it is there, also a second time", async () => {
+  await using closers = new AsyncDisposableStack();
+  const { env, ask } = await openSystem(closers);
+  const app = closers.adopt(await startApp(), (one) => one.close());
+  const { apiId = "" } = await ask("apis.createApi", { name: "orders" });
+  const { key = "" } = await ask("keys.createKey", { apiId });
+  const gate = closers.adopt(
+    await startGate({ ...env, POSTERN_POLICY: "main/shop/orders", POSTERN_UPSTREAM: app.url }),
+    async (one) => void (await one.stop()),
+  );
+  expect(await gate.isReady()).toBe(false);
+  expect(await gate.status(key)).toBe(503);
+
+  // Those of another name, manager or kind are not taken for it.
+  const policy = { ...aPolicy(), apiId };
+  const named = { apiId, uid: "u", generation: 1, policy };
+  const manager = (name: string) => ({
+    "postern-manager": managerOfPolicy({ cluster: "main", namespace: "shop", name }),
+  });
+  await ask("policies.setPolicy", { ...named, name: "main/shop/other" }, manager("other"));
+  await ask("policies.setPolicy", { ...named, name: "main/shop/orders" });
+  const { policyId: unmanaged } = await ask("policies.getPolicy", { apiId, name: "main/shop/orders" });
+  expect(await gate.status(key)).toBe(503);
+  expect(await gate.isReady()).toBe(false);
+  await ask("policies.deletePolicy", { policyId: unmanaged });
+
+  const { policyId } = await ask("policies.setPolicy", { ...named, name: "main/shop/orders" }, manager("orders"));
+  await waitFor("the gate to be ready", gate.isReady);
+  expect(await gate.status(key)).toBe(200);
+  expect(await gate.status("wrong")).toBe(401);
+
+  // Deleted and made again, as by a prune and a new apply: the gate follows the new one without a restart.
+  await ask("policies.deletePolicy", { policyId }, manager("orders"));
+  const { apiId: next = "" } = await ask("apis.createApi", { name: "next" });
+  const again = { ...named, apiId: next, uid: "v", policy: { ...policy, apiId: next }, name: "main/shop/orders" };
+  await ask("policies.setPolicy", again, manager("orders"));
+  const { key: nextKey = "" } = await ask("keys.createKey", { apiId: next });
+  await waitFor("the key of the new policy's API to be accepted", async () => (await gate.status(nextKey)) === 200);
+  expect(await gate.status(key)).toBe(401);
+}, 60_000);
