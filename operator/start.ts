@@ -6,6 +6,7 @@ import { createStoreApi } from "./api/client.ts";
 import { createOperatorMetrics } from "./metrics.ts";
 import type { OperatorContext } from "./reconcilers/context.ts";
 import { concernsItself, RECONCILERS } from "./reconcilers/registry.ts";
+import type { Environment } from "./runtime/cluster-access.ts";
 import { type Controller, startController } from "./runtime/controller.ts";
 import { type LeaderElection, startLeaderElection } from "./runtime/leader.ts";
 import { formatKey } from "./runtime/object-key.ts";
@@ -23,6 +24,8 @@ export interface OperatorConfig {
         readonly kubeconfig?: string;
         /** Watch only these; all when left out. */
         readonly namespaces?: readonly string[];
+        /** Of the process: has the API server's address in a pod, and is inherited by a kubeconfig's plugins. */
+        readonly env?: Environment;
       }
     | { readonly kind: "directory"; readonly dir: string; readonly stateDir: string };
   readonly apiUrl: string;
@@ -65,7 +68,7 @@ const LEASE = "postern-operator";
 /** Starts watching and reconciling. Throws when the source cannot be opened. */
 export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const { cluster, logger: log, resyncMs = RESYNC_MS, nowMs = Date.now } = config;
-  const { source, problems, elect } = await openSource(config);
+  const { source, problems, elect, closeSource } = await openSource(config);
   const stop = new AbortController();
   const api = createStoreApi({ url: config.apiUrl, rootKey: config.rootKey, signal: stop.signal });
   const ctx: OperatorContext = { source, workspaceOf: () => ({ api }), cluster, resyncMs, nowMs, log };
@@ -121,7 +124,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   try {
     await source.start(onChange);
   } catch (error) {
-    await Promise.all([admin?.close(), source.close()]);
+    await Promise.all([admin?.close(), closeSource()]);
     throw error;
   }
   isListed = true;
@@ -141,7 +144,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       clearTimeout(late);
       // Last, after all writes: the next leader must not start while this one is still writing.
       await election?.close();
-      await source.close();
+      await closeSource();
     },
   };
 }
@@ -156,16 +159,18 @@ interface OpenSource {
   readonly problems: () => readonly DocumentProblem[];
   /** Calls `onStarted` at once when there is no election. */
   readonly elect: (terms: Terms) => LeaderElection | undefined;
+  /** Also closes the connections that the source and the election share. */
+  readonly closeSource: () => Promise<void>;
 }
 
 async function openSource(config: OperatorConfig): Promise<OpenSource> {
   const { source, logger: log, leaderElection = false } = config;
   if (source.kind === "directory") {
     const directory = createDirectorySource({ ...source, log });
-    return { source: directory, problems: directory.problems, elect: leadAtOnce };
+    return { source: directory, problems: directory.problems, elect: leadAtOnce, closeSource: directory.close };
   }
   // The Lease is in the namespace of the kubeconfig's context or of the pod.
-  const { client, namespace } = await openCluster(source.kubeconfig);
+  const { client, namespace } = await openCluster(source.kubeconfig, source.env ?? {});
   const elect = (terms: Terms) =>
     startLeaderElection({
       client,
@@ -175,10 +180,15 @@ async function openSource(config: OperatorConfig): Promise<OpenSource> {
       log,
       ...terms,
     });
+  const kubernetes = createKubernetesSource({ client, namespaces: source.namespaces, log });
   return {
-    source: createKubernetesSource({ client, namespaces: source.namespaces, log }),
+    source: kubernetes,
     problems: () => [],
     elect: leaderElection ? elect : leadAtOnce,
+    closeSource: async () => {
+      await kubernetes.close();
+      await client.close();
+    },
   };
 }
 

@@ -48,6 +48,7 @@ export const operator = defineCommand({
           options.manifests === undefined
             ? {
                 kind: "kubernetes",
+                env: io.env,
                 ...(options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig }),
                 ...(namespaces.length === 0 ? {} : { namespaces }),
               }

@@ -31,12 +31,16 @@ export const provision = defineCommand({
   run: async (options, io) => {
     const ref = parseSecret(options.secret, options.key);
     const waitMs = 1000 * parseWhole("wait", options.wait, { min: 0, max: 86_400 });
-    const { client } = await openCluster(options.kubeconfig);
-    const done = await withWorkspace({ ...options, waitMs }, (administrator, { id: workspaceId }) =>
-      keepRootKey({ administrator, client, ref, workspaceId }),
-    );
-    io.note(SAID[done]);
-    return 0;
+    const { client } = await openCluster(options.kubeconfig, io.env);
+    try {
+      const done = await withWorkspace({ ...options, waitMs }, (administrator, { id: workspaceId }) =>
+        keepRootKey({ administrator, client, ref, workspaceId }),
+      );
+      io.note(SAID[done]);
+      return 0;
+    } finally {
+      await client.close();
+    }
   },
 });
 

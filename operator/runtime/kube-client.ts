@@ -1,11 +1,11 @@
 import { createInterface } from "node:readline";
-import type { KubeConfig, RequestContext } from "@kubernetes/client-node";
-import { type Dispatcher, errors, request } from "undici";
+import { errors, request } from "undici";
+import type { ClusterAccess } from "./cluster-access.ts";
+import { createKubeConnections } from "./kube-connections.ts";
 
 /*
- * A small HTTP client of the Kubernetes API. @kubernetes/client-node finds the server and signs in
- * (exec plugins, rotated tokens, proxies). The requests are made here, so that each has a deadline and can be aborted, and
- * a silent watch is noticed.
+ * A small HTTP client of the Kubernetes API: each request has a deadline and can be aborted, and a silent watch is noticed.
+ * How it signs in is in cluster-access.ts, its connections in kube-connections.ts.
  */
 
 export interface KubeObject {
@@ -57,6 +57,8 @@ export interface KubeRequest {
   /** For PATCH: how the body is merged. */
   readonly contentType?: "application/json" | "application/merge-patch+json" | "application/apply-patch+yaml";
   readonly signal?: AbortSignal;
+  /** 30 s when left out. */
+  readonly deadlineMs?: number;
 }
 
 export interface WatchRequest {
@@ -73,72 +75,70 @@ export interface WatchEvent {
 }
 
 export interface KubeClient {
-  /** Throws `KubeError` for any reply but 2xx, and the transport's error when there is none in 30 s. */
+  /** Throws `KubeError` for any reply but 2xx, and the transport's error when there is none before the deadline. */
   send<T>(request: KubeRequest): Promise<T>;
   /** Ends when the server closes the watch or it is aborted; throws when it breaks or stays silent. */
   watch(request: WatchRequest): AsyncIterable<WatchEvent>;
 }
 
 const REQUEST_MS = 30_000;
+/** The signal, which also bounds the wait for a connection, comes later than the timeouts that undici acts on. */
+const LATE_MS = 500;
 
-type Connection = { headers: Record<string, string>; dispatcher?: Dispatcher };
+export interface OpenKubeClient extends KubeClient {
+  /** Closes all connections; requests under way fail. */
+  close(): Promise<void>;
+}
 
-/** `kubeConfig` must have a current cluster. `newContext` is the constructor of client-node, which is loaded late. */
-export function createKubeClient(
-  kubeConfig: KubeConfig,
-  newContext: (url: string, method: string) => RequestContext,
-): KubeClient {
-  const server = kubeConfig.getCurrentCluster()?.server;
-  if (server === undefined) throw new Error("the kubeconfig has no current cluster");
-  const base = server.replace(/\/+$/, "");
+export function createKubeClient(access: ClusterAccess): OpenKubeClient {
+  const connections = createKubeConnections(access.proxyUrl);
 
   const urlOf = (path: string, query: KubeRequest["query"] = {}) => {
-    const url = new URL(base + path);
+    const url = new URL(access.server + path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
     return url;
   };
 
-  // Done for each request: tokens are short-lived, and client-node caches what can be cached.
-  const signIn = async (url: URL, method: string): Promise<Connection> => {
-    const context = newContext(url.href, method);
-    await kubeConfig.applySecurityAuthentication(context);
-    const dispatcher = context.getDispatcher() as Dispatcher | undefined;
-    return { headers: context.getHeaders(), ...(dispatcher === undefined ? {} : { dispatcher }) };
+  const failure = (status: number, text: string): KubeError => {
+    if (status === 401) access.forget();
+    return toKubeError(status, text);
   };
 
   return {
-    async send<T>({ method, path, query, body, contentType = "application/json", signal }: KubeRequest): Promise<T> {
-      const url = urlOf(path, query);
-      const { headers, ...connection } = await signIn(url, method);
-      const deadline = AbortSignal.timeout(REQUEST_MS);
-      const response = await request(url, {
-        ...connection,
+    async send<T>(asked: KubeRequest): Promise<T> {
+      const { method, path, query, body, contentType = "application/json", signal, deadlineMs = REQUEST_MS } = asked;
+      const { headers, tls } = await access.signIn();
+      const deadline = AbortSignal.timeout(deadlineMs + LATE_MS);
+      const response = await request(urlOf(path, query), {
+        dispatcher: connections.forRequests(tls),
         method,
         headers: {
+          ...ACCEPTED,
           ...headers,
-          accept: "application/json",
           ...(body === undefined ? {} : { "content-type": contentType }),
         },
         body: body === undefined ? null : JSON.stringify(body),
         signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
+        // Only when these pass does undici find out whether the connection is dead, and make another one.
+        headersTimeout: deadlineMs,
+        bodyTimeout: deadlineMs,
       });
       const text = await response.body.text();
-      if (response.statusCode >= 300) throw toKubeError(response.statusCode, text);
+      if (response.statusCode >= 300) throw failure(response.statusCode, text);
       return JSON.parse(text) as T;
     },
 
     async *watch({ path, query, silenceMs, signal }) {
-      const url = urlOf(path, { ...query, watch: "true" });
-      const { headers, ...connection } = await signIn(url, "GET");
-      const response = await request(url, {
-        ...connection,
+      const { headers, tls } = await access.signIn();
+      const response = await request(urlOf(path, { ...query, watch: "true" }), {
+        dispatcher: connections.forWatches(tls),
         method: "GET",
-        headers: { ...headers, accept: "application/json" },
+        headers: { ...ACCEPTED, ...headers },
         signal,
         headersTimeout: REQUEST_MS,
         bodyTimeout: silenceMs,
       });
-      if (response.statusCode >= 300) throw toKubeError(response.statusCode, await response.body.text());
+      if (response.statusCode >= 300) throw failure(response.statusCode, await response.body.text());
       const lines = createInterface({ input: response.body, crlfDelay: Number.POSITIVE_INFINITY });
       // readline does not pass on an error of its input, so a broken watch would look like one that ended normally.
       let broken: Error | undefined;
@@ -154,8 +154,12 @@ export function createKubeClient(
       }
       if (broken !== undefined && !signal.aborted) throw broken;
     },
+
+    close: connections.close,
   };
 }
+
+const ACCEPTED = { accept: "application/json", "user-agent": "postern-operator" };
 
 /** The silence of a watch is normal and followed by a new watch, so it is not logged as a warning. */
 export const isSilence = (error: unknown): boolean => error instanceof errors.BodyTimeoutError;

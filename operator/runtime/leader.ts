@@ -58,6 +58,8 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   let renewedAt = 0;
   let seen: { resourceVersion: string; at: number } | undefined;
 
+  // Time for two more tries within a term: the first finds out that the connection is dead.
+  const deadlineMs = Math.round(timing.giveUpMs / 3);
   const isOver = () => monotonicMs() - renewedAt > timing.giveUpMs;
 
   /** `sentAt` is when the renewal was sent: the others count from its arrival, which may be long before its reply. */
@@ -95,7 +97,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
 
   const find = async (): Promise<Lease | undefined> => {
     try {
-      return await client.send<Lease>({ method: "GET", path, signal: stop.signal });
+      return await client.send<Lease>({ method: "GET", path, signal: stop.signal, deadlineMs });
     } catch (error) {
       if (isKubeError(error, 404)) return undefined;
       throw error;
@@ -106,6 +108,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     client.send<Lease>({
       ...(previous === undefined ? { method: "POST", path: collection } : { method: "PUT", path }),
       body: leaseOf(previous, holder),
+      deadlineMs,
       ...(signal === undefined ? {} : { signal }),
     });
 

@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { KubeConfig, RequestContext } from "@kubernetes/client-node";
 import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
 import { waitFor } from "../../test/harness/wait.ts";
@@ -54,16 +53,17 @@ async function follow(script: Script[]) {
     server.close();
     await once(server, "close");
   });
-  const config = new KubeConfig();
-  config.loadFromClusterAndUser(
-    { name: "test", server: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, skipTLSVerify: true },
-    { name: "test" },
-  );
+  const client = createKubeClient({
+    server: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    signIn: async () => ({ headers: {}, tls: {} }),
+    forget: () => undefined,
+  });
+  closers.push(() => client.close());
   const changes: string[] = [];
   const describe = ({ before, after }: Change) =>
     `${before === undefined ? "+" : after === undefined ? "-" : "~"}${(after ?? before)?.metadata.name}`;
   const watching: ListWatch = startListWatch({
-    client: createKubeClient(config, (url, method) => new RequestContext(url, method as never)),
+    client,
     path: "/apis/test/v1/things",
     onChange: (change) => changes.push(describe(change)),
     log: pino({ level: "silent" }),

@@ -4,8 +4,13 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 /** A TCP proxy to a server that can be cut for one client while the others keep theirs. */
 export interface Line {
   readonly url: string;
+  /** Connections of clients since the start, and the most that were open at the same time. */
+  readonly opened: number;
+  readonly openMax: number;
   /** Closes every connection; new connections are refused until `mend`. */
   cut(): void;
+  /** The connections that are open stay so and carry nothing any more, as when a network forgets them; new ones work. */
+  hang(): void;
   mend(): void;
   close(): Promise<void>;
 }
@@ -15,6 +20,9 @@ export async function openLine(url: string): Promise<Line> {
   const target = new URL(url);
   const sockets = new Set<Socket>();
   let isCut = false;
+  let opened = 0;
+  let open = 0;
+  let openMax = 0;
   const keep = (socket: Socket): Socket => {
     sockets.add(socket);
     socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
@@ -22,9 +30,15 @@ export async function openLine(url: string): Promise<Line> {
   };
   const server = createServer((near) => {
     if (isCut) return void near.destroy();
+    opened += 1;
+    open += 1;
+    openMax = Math.max(openMax, open);
     const far = keep(connect({ host: target.hostname, port: Number(target.port) }));
     keep(near).pipe(far).pipe(near);
-    near.on("close", () => far.destroy());
+    near.on("close", () => {
+      open -= 1;
+      far.destroy();
+    });
     far.on("close", () => near.destroy());
   });
   server.listen(0, "127.0.0.1");
@@ -35,7 +49,16 @@ export async function openLine(url: string): Promise<Line> {
   };
   return {
     url: `${target.protocol}//127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get opened() {
+      return opened;
+    },
+    get openMax() {
+      return openMax;
+    },
     cut,
+    hang: () => {
+      for (const socket of sockets) socket.unpipe().pause();
+    },
     mend: () => {
       isCut = false;
     },

@@ -1,0 +1,65 @@
+import { execFile } from "node:child_process";
+import { resolve } from "node:path";
+import { promisify } from "node:util";
+import * as z from "zod";
+import type { Environment } from "./cluster-access.ts";
+
+/* Credentials from a program (client.authentication.k8s.io), as the clouds' kubeconfigs use it. */
+
+export const ExecPlugin = z.object({
+  apiVersion: z.string(),
+  command: z.string(),
+  args: z.array(z.string()).nullish(),
+  env: z.array(z.object({ name: z.string(), value: z.string() })).nullish(),
+  installHint: z.string().optional(),
+});
+export type ExecPlugin = z.infer<typeof ExecPlugin>;
+
+/** The certificate and the key are PEM texts. */
+export const IssuedCredential = z.object({
+  token: z.string().optional(),
+  clientCertificateData: z.string().optional(),
+  clientKeyData: z.string().optional(),
+  expirationTimestamp: z.iso.datetime({ offset: true }).optional(),
+});
+export type IssuedCredential = z.infer<typeof IssuedCredential>;
+
+const Answer = z.object({ kind: z.literal("ExecCredential"), status: IssuedCredential });
+
+const PLUGIN_MS = 30_000;
+const run = promisify(execFile);
+
+/** A command with a slash is relative to `dir`. Throws when it fails, takes longer than 30 s, or prints no credential; never with what it printed. */
+export async function runExecPlugin(
+  plugin: ExecPlugin,
+  dir: string,
+  inherited: Environment,
+): Promise<IssuedCredential> {
+  const { apiVersion, command, args, env, installHint } = plugin;
+  const info = JSON.stringify({ apiVersion, kind: "ExecCredential", spec: { interactive: false } });
+  const own = Object.fromEntries((env ?? []).map(({ name, value }) => [name, value]));
+  const program = command.includes("/") ? resolve(dir, command) : command;
+  let printed: string;
+  try {
+    const { stdout } = await run(program, args ?? [], {
+      timeout: PLUGIN_MS,
+      env: { ...inherited, KUBERNETES_EXEC_INFO: info, ...own },
+    });
+    printed = stdout;
+  } catch (error) {
+    const { code = "", stderr = "" } = error as { code?: unknown; stderr?: string };
+    const hint = code === "ENOENT" && installHint !== undefined ? ` ${installHint.trim()}` : "";
+    throw new Error(`the credential plugin ${command} failed (${code}): ${stderr.trim().slice(-500)}${hint}`);
+  }
+  const answer = Answer.safeParse(parseJson(printed));
+  if (!answer.success) throw new Error(`the credential plugin ${command} printed no ExecCredential with a status`);
+  return answer.data.status;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,41 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { podAccess } from "./pod-access.ts";
+
+let mount: string;
+beforeEach(async () => {
+  mount = await mkdtemp(join(tmpdir(), "postern-mount-"));
+  for (const [name, text] of Object.entries({ token: "one\n", "ca.crt": "ca\n", namespace: "postern" })) {
+    await writeFile(join(mount, name), text);
+  }
+});
+afterEach(() => rm(mount, { recursive: true }));
+
+const env = { KUBERNETES_SERVICE_HOST: "10.96.0.1", KUBERNETES_SERVICE_PORT: "443" };
+
+test("a pod signs in with its ServiceAccount", async () => {
+  const { access, namespace } = await podAccess(env, mount);
+  expect(namespace).toBe("postern");
+  expect(access.server).toBe("https://10.96.0.1:443");
+  expect(await access.signIn()).toEqual({ headers: { authorization: "Bearer one" }, tls: { ca: "ca" } });
+});
+
+test("an IPv6 address is put in brackets", async () => {
+  const { access } = await podAccess({ ...env, KUBERNETES_SERVICE_HOST: "fd00::1" }, mount);
+  expect(access.server).toBe("https://[fd00::1]:443");
+});
+
+test("a token that the server refused is read again", async () => {
+  const { access } = await podAccess(env, mount);
+  await access.signIn();
+  await writeFile(join(mount, "token"), "two");
+  expect((await access.signIn()).headers.authorization).toBe("Bearer one");
+  access.forget();
+  expect((await access.signIn()).headers.authorization).toBe("Bearer two");
+});
+
+test("outside of a pod it says what to do", async () => {
+  await expect(podAccess({}, mount)).rejects.toThrow(/give a kubeconfig file/);
+});

@@ -1,0 +1,39 @@
+import { readFile } from "node:fs/promises";
+import { isIPv6 } from "node:net";
+import { join } from "node:path";
+import type { Cluster, Environment, SignIn } from "./cluster-access.ts";
+
+/** Where the kubelet mounts the ServiceAccount's token, the API server's CA and the namespace. */
+const MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
+/** The kubelet replaces the token some time before it expires; client-go reads it as often. */
+const KEPT_MS = 60_000;
+
+/** Signs in as the pod in which this runs. Throws when it runs in none. */
+export async function podAccess(env: Environment, mount = MOUNT): Promise<Cluster> {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = "443" } = env;
+  if (host === undefined || host === "") {
+    throw new Error("this is not a pod of a Kubernetes cluster: give a kubeconfig file");
+  }
+  let known: { readonly signIn: SignIn; readonly readAt: number } | undefined;
+  const read = async (): Promise<SignIn> => {
+    const [token, ca] = await Promise.all([text(join(mount, "token")), text(join(mount, "ca.crt"))]);
+    return { headers: { authorization: `Bearer ${token}` }, tls: { ca } };
+  };
+  return {
+    access: {
+      server: `https://${isIPv6(host) ? `[${host}]` : host}:${port}`,
+      signIn: async () => {
+        if (known === undefined || performance.now() - known.readAt > KEPT_MS) {
+          known = { signIn: await read(), readAt: performance.now() };
+        }
+        return known.signIn;
+      },
+      forget: () => {
+        known = undefined;
+      },
+    },
+    namespace: await text(join(mount, "namespace")),
+  };
+}
+
+const text = async (path: string): Promise<string> => (await readFile(path, "utf8")).trim();
