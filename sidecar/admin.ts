@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { guardedMessages, guardServer, type OnFault } from "./http/guard.ts";
 import type { Readiness } from "./readiness.ts";
@@ -6,6 +7,8 @@ import type { Readiness } from "./readiness.ts";
 export function createAdminServer(options: {
   readiness: () => Readiness;
   metrics: () => Promise<{ type: string; text: string }>;
+  /** For the hook that Kubernetes calls when the pod begins to end. The caller needs the token. */
+  podEnds?: { token: string; begin: () => void } | undefined;
   onFault: OnFault;
 }): Server {
   const server = createServer(guardedMessages(options.onFault), (req, res) => {
@@ -22,6 +25,14 @@ export function createAdminServer(options: {
         ({ type, text }) => send(res, 200, type, text),
         (error: unknown) => send(res, 500, "text/plain", `${error}\n`),
       );
+    } else if (path === "/pod-ends" && options.podEnds !== undefined) {
+      const { token, begin } = options.podEnds;
+      const given = req.headers["postern-hook-token"];
+      if (typeof given !== "string" || !isEqual(given, token)) send(res, 403, "text/plain", "wrong token\n");
+      else {
+        begin();
+        send(res, 200, "text/plain", "draining\n");
+      }
     } else {
       send(res, 404, "text/plain", "not found\n");
     }
@@ -29,6 +40,11 @@ export function createAdminServer(options: {
   guardServer(server, options.onFault);
   return server;
 }
+
+/** Takes the same time wherever the two differ. */
+const isEqual = (a: string, b: string): boolean => timingSafeEqual(digest(a), digest(b));
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 
 function send(res: ServerResponse, status: number, type: string, body: string): void {
   res.writeHead(status, { "Content-Type": type, "Content-Length": Buffer.byteLength(body) });

@@ -2,7 +2,7 @@ import { deciderJson } from "../edge/events/verification-line.ts";
 import { Slots } from "../edge/slots.ts";
 import type { FailureParts } from "./app/failures.ts";
 import { Places } from "./app/places.ts";
-import { openUpstream } from "./app/upstream.ts";
+import { openUpstream, type Upstream } from "./app/upstream.ts";
 import type { Limits, SidecarConfig, Timeouts } from "./config.ts";
 import type { FaultLog } from "./faults.ts";
 import { createCounting } from "./gate/counting.ts";
@@ -22,7 +22,8 @@ interface Given {
   readonly knowledge: Knowledge;
   readonly metrics: Metrics;
   readonly faults: FaultLog;
-  readonly isClosing: () => boolean;
+  /** Whether the pod ends, so that each answer is the last of its connection. */
+  readonly isEnding: () => boolean;
 }
 
 /** Assembles the parts of an exchange, each with only what it needs. */
@@ -30,17 +31,17 @@ export function assembleExchange(given: Given): ExchangeParts {
   const { config, timeouts, limits, knowledge, metrics, faults } = given;
   const onFault = faults.exchange;
   const ongoing: OngoingSet = new Slots();
-  const answering = assembleAnswers(given);
-  const failing: FailureParts = {
-    answering,
-    counts: metrics.upstreamFailures,
-    onUnusableAnswer: faults.unusableAnswer,
-  };
   const { headersMs, answerIdleMs, halfClosedMs } = timeouts;
   const { headBytesMax, upstreamConnectionsMax: connectionsMax, addressShare } = limits;
   const { connectMs, bodyIdleMs } = timeouts;
   const upstreamOptions = { connectMs, headersMs, bodyIdleMs, headBytesMax, connectionsMax, addressShare, onFault };
   const upstream = openUpstream(config.upstream, upstreamOptions);
+  const answering = assembleAnswers(given, upstream);
+  const failing: FailureParts = {
+    answering,
+    counts: metrics.upstreamFailures,
+    onUnusableAnswer: faults.unusableAnswer,
+  };
   const bodies = {
     pieceTurns: answering.pieceTurns,
     bodyLimits: {
@@ -66,12 +67,13 @@ export function assembleExchange(given: Given): ExchangeParts {
   };
 }
 
-const assembleAnswers = ({ config, limits, faults, isClosing }: Given): AnswerParts => ({
+const assembleAnswers = ({ config, limits, faults, isEnding }: Given, upstream: Upstream): AnswerParts => ({
   docsUrl: config.errorDocsUrl,
   drainBytesMax: limits.drainBytesMax,
   pieceTurns: new PieceTurns(faults.exchange),
   nextId: makeIdSource(),
-  isClosing,
+  // While the app is away another pod can do more for the client.
+  isClosing: () => isEnding() || upstream.watch.state === "away",
 });
 
 function assembleVerification({ config, timeouts, knowledge, metrics }: Given): VerifyParts {

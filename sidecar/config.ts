@@ -12,6 +12,8 @@ export interface SidecarConfig {
   /** For probes and metrics only. */
   readonly admin: Address;
   readonly podId: string;
+  /** Who may tell the gate that its pod ends, by `GET /pod-ends` on the admin port; no one when left out. */
+  readonly hookToken?: string | undefined;
   readonly region: string;
   readonly timeouts?: Partial<Timeouts>;
   readonly limits?: Partial<Limits>;
@@ -45,6 +47,8 @@ export interface Timeouts {
   readonly requestHeadMs: number;
   /** How long a client's connection may be idle between requests. */
   readonly keepAliveMs: number;
+  /** How long the gate goes on serving, unready, from when its pod begins to end. */
+  readonly drainMs: number;
   /** How long requests in flight may still take when the sidecar closes. */
   readonly closeMs: number;
   /** How long a request waits for the credits of its key to be loaded. */
@@ -85,6 +89,7 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   requestHeadMs: 30_000,
   // Longer than the idle time of common load balancers, so that they close first, and no request arrives at a closed connection.
   keepAliveMs: 75_000,
+  drainMs: 0,
   closeMs: 2_000,
   creditLoadMs: 250,
   recheckMs: 10_000,

@@ -1,4 +1,5 @@
 import { judgeFreshness } from "../core/policies/freshness.ts";
+import type { AppState } from "./app/app-watch.ts";
 import type { Knowledge } from "./knowledge.ts";
 
 export interface Readiness {
@@ -7,10 +8,13 @@ export interface Readiness {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** A sidecar is ready when it can decide; without checks there is nothing to decide. */
+/**
+ * A sidecar is ready when it can decide (without checks there is nothing to decide) and the app takes connections, as far as
+ * that is known, until its pod ends.
+ */
 export function judgeReadiness(
   { follower, projection }: Pick<Knowledge, "follower" | "projection">,
-  { policyId, checks, isClosing }: { policyId: string; checks: boolean; isClosing: boolean },
+  { policyId, checks, isEnding, app }: { policyId: string; checks: boolean; isEnding: boolean; app: AppState },
 ): Readiness {
   const inForce = follower.current;
   const stalenessMs = projection.stalenessMs();
@@ -22,7 +26,7 @@ export function judgeReadiness(
     gone: follower.isGone,
   };
   return {
-    ready: !isClosing && (!checks || (freshness !== undefined && freshness !== "Denied")),
+    ready: !isEnding && app !== "away" && (!checks || (freshness !== undefined && freshness !== "Denied")),
     detail: {
       policy: policy ?? null,
       refused: follower.refused ?? null,
@@ -30,7 +34,8 @@ export function judgeReadiness(
       stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
       // Known keys are served without the store, so it is shown and does not count.
       source: projection.sourceState(),
-      closing: isClosing,
+      app,
+      closing: isEnding,
     },
   };
 }

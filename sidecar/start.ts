@@ -4,6 +4,7 @@ import { createAdminServer } from "./admin.ts";
 import { forwardUnchecked } from "./app/unchecked.ts";
 import { assembleExchange } from "./assemble.ts";
 import { DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } from "./config.ts";
+import { Ending } from "./ending.ts";
 import { FaultLog } from "./faults.ts";
 import { createGate, type ExchangeParts } from "./gate/exchange.ts";
 import { isStillValid } from "./gate/still-valid.ts";
@@ -19,7 +20,7 @@ import { judgeReadiness } from "./readiness.ts";
 export interface Sidecar {
   readonly url: string;
   readonly adminUrl: string;
-  /** Lets requests in flight finish for a limited time, then ends everything. The edge stays open, because the caller opened it. */
+  /** Drains, lets requests in flight finish for a limited time, then ends everything. The edge stays open, because the caller opened it. */
   close(): Promise<void>;
   /** For errors that reach the process itself: counted and logged like those that the gate catches. */
   noteStrayFault(error: unknown): void;
@@ -33,13 +34,13 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const timeouts = { ...DEFAULT_TIMEOUTS, ...config.timeouts };
   const limits = { ...DEFAULT_LIMITS, ...config.limits };
   const checks = config.checks !== false;
-  let isClosing = false;
 
   const metrics = new Metrics();
   const faults = new FaultLog(metrics, config.logger);
   const knowledge = await openKnowledge(config, timeouts);
-  const given = { config, timeouts, limits, knowledge, metrics, faults, isClosing: () => isClosing };
+  const given = { config, timeouts, limits, knowledge, metrics, faults, isEnding: () => ending.hasBegun };
   const exchange = assembleExchange(given);
+  const { watch } = exchange.forwarding.upstream;
   const { answering, onFault } = exchange;
 
   const server = createListener(
@@ -47,9 +48,25 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     { ...limits, ...timeouts },
     checks ? createGate(exchange) : withoutChecks(exchange),
   );
-  const readiness = () => judgeReadiness(knowledge, { policyId: config.policyId, checks, isClosing });
+  const closeIdle = (): void => server.closeIdleConnections();
+  const ending = new Ending({
+    drainMs: timeouts.drainMs,
+    closeIdle,
+    isAppGone: async () => {
+      await watch.look();
+      return watch.state === "away";
+    },
+  });
+  watch.onAway(closeIdle);
+  const { policyId, hookToken } = config;
+  const readiness = () => judgeReadiness(knowledge, { policyId, checks, isEnding: ending.hasBegun, app: watch.state });
   const gauges = gaugesOf(knowledge, { ...exchange, sink: config.edge.sink, readiness });
-  const admin = createAdminServer({ readiness, metrics: exposeMetrics(metrics, gauges), onFault });
+  const admin = createAdminServer({
+    readiness,
+    metrics: exposeMetrics(metrics, gauges),
+    podEnds: hookToken === undefined ? undefined : { token: hookToken, begin: () => ending.begin() },
+    onFault,
+  });
   const reports = startPodReports(config, knowledge, timeouts.reportMs);
   const stopWatching = watchOngoing({
     ongoing: exchange.forwarding.ongoing,
@@ -62,7 +79,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   });
 
   async function close(): Promise<void> {
-    isClosing = true;
+    if (server.listening) await ending.drained();
     knowledge.follower.close();
     reports.stop();
     await endServer(server, exchange.forwarding.ongoing, timeouts.closeMs);

@@ -14,7 +14,7 @@ export const sidecar = defineCommand({
   name: "sidecar",
   summary: "protect an app: verify keys, enforce limits, forward",
   description:
-    "Starts also while Redis is unreachable, or its policy does not exist yet. It is ready once it has the policy, and answers 503 until then.",
+    "Starts also while Redis is unreachable, or its policy does not exist yet. It is ready once it has the policy, and answers 503 until then. It drains at SIGTERM; with POSTERN_HOOK_TOKEN set, also at `GET /pod-ends` on the admin port with that token in the header Postern-Hook-Token, for a preStop hook.",
   options: {
     "redis-url": redisUrl,
     "redis-prefix": redisPrefix,
@@ -79,11 +79,19 @@ export const sidecar = defineCommand({
       default: "240",
       env: "POSTERN_BODY_RATE",
     },
+    drain: {
+      type: "string",
+      placeholder: "SECONDS",
+      help: "how long it goes on serving, unready, from when its pod begins to end; each answer then ends its connection",
+      default: "5",
+      env: "POSTERN_DRAIN",
+    },
     "docs-url": { ...docsUrl, default: "" },
     region,
   },
-  run: (options, io) =>
-    runService({ name: "sidecar", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
+  run: (options, io) => {
+    const drainMs = 1000 * parseWhole("drain", options.drain, { min: 0, max: 3600 });
+    return runService({ name: "sidecar", env: io.env, deadlineMs: drainMs + 10_000 }, async ({ log, closers }) => {
       const edge = await openRedisEdge({
         url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
         eventsUrl: options["events-redis-url"],
@@ -98,7 +106,10 @@ export const sidecar = defineCommand({
         upstream: parseHttpUrl("upstream", options.upstream),
         listen: { host: options.host, port: parsePort("port", options.port) },
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
-        timeouts: { requestBodyIdleMs: 1000 * parseWhole("body-idle", options["body-idle"], { min: 1, max: 86_400 }) },
+        timeouts: {
+          drainMs,
+          requestBodyIdleMs: 1000 * parseWhole("body-idle", options["body-idle"], { min: 1, max: 86_400 }),
+        },
         limits: {
           upstreamConnectionsMax: parseWhole("upstream-connections", options["upstream-connections"], PLACES),
           upgradesMax: parseWhole("upgrades", options.upgrades, PLACES),
@@ -106,6 +117,8 @@ export const sidecar = defineCommand({
           bodyBytesPerSecondMin: parseWhole("body-rate", options["body-rate"], { min: 0, max: 1_000_000 }),
         },
         podId: options["pod-id"] ?? hostname(),
+        // Not an option, because a command line is visible to all.
+        hookToken: io.env.POSTERN_HOOK_TOKEN,
         region: options.region,
         errorDocsUrl: options["docs-url"],
         logger: log,
@@ -114,7 +127,8 @@ export const sidecar = defineCommand({
       // Not earlier: an error during the start must end the process.
       surviveStrayErrors({ log, onFault: gate.noteStrayFault });
       log.info({ url: gate.url, adminUrl: gate.adminUrl }, "listening");
-    }),
+    });
+  },
 });
 
 /** An id names a policy that no manifest manages, or one of an earlier release. */

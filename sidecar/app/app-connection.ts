@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 // See `upstream.ts` for why these are not taken from the package's entry.
 import buildConnector from "undici/lib/core/connect.js";
 import { guardSocket, type OnFault } from "../http/guard.ts";
+import type { AppWatch } from "./app-watch.ts";
 import { ContinueFilter } from "./continue-filter.ts";
 
 /*
@@ -18,7 +19,8 @@ export interface AppConnector {
 /** Published for each request with its connection, just before it is sent. */
 const SENDING = "undici:client:sendHeaders";
 
-export function openAppConnector({ timeoutMs, onFault }: { timeoutMs: number; onFault: OnFault }): AppConnector {
+export function openAppConnector(options: { timeoutMs: number; watch: AppWatch; onFault: OnFault }): AppConnector {
+  const { timeoutMs, watch, onFault } = options;
   const connect = buildConnector({ timeout: timeoutMs, allowH2: false });
   const filters = new WeakMap<object, ContinueFilter>();
   const onSending = (message: unknown): void => filters.get((message as { socket: object }).socket)?.expectHead();
@@ -26,9 +28,11 @@ export function openAppConnector({ timeoutMs, onFault }: { timeoutMs: number; on
   return {
     connect: (options, callback) =>
       connect(options, (...outcome) => {
-        const [, socket] = outcome;
+        const [error, socket] = outcome;
         // After an error there is no socket, although the types say `null`.
-        if (socket) {
+        if (!socket) watch.failed(error);
+        else {
+          watch.connected();
           guardSocket(socket, onFault);
           tellResets(socket);
           filters.set(socket, filterReads(socket));

@@ -5,6 +5,7 @@ import type { Dispatcher } from "undici";
 import Pool from "undici/lib/dispatcher/pool.js";
 import type { OnFault } from "../http/guard.ts";
 import { type AppConnector, openAppConnector } from "./app-connection.ts";
+import { AppWatch } from "./app-watch.ts";
 import { type PlaceSeeker, Places } from "./places.ts";
 
 /*
@@ -53,6 +54,8 @@ export interface Upstream {
   readonly origin: URL;
   send(request: UpstreamRequest, receiver: AnswerReceiver): Sent;
   readonly places: Places;
+  /** Whether the app takes connections. */
+  readonly watch: AppWatch;
   /** Does not wait: exchanges in flight are aborted. */
   close(): Promise<void>;
 }
@@ -87,6 +90,7 @@ class PooledUpstream implements Upstream {
   readonly onFault: OnFault;
   readonly pool: Dispatcher;
   readonly places: Places;
+  readonly watch: AppWatch;
   readonly #connector: AppConnector;
 
   constructor(origin: URL, options: UpstreamOptions) {
@@ -94,7 +98,8 @@ class PooledUpstream implements Upstream {
     this.origin = origin;
     this.onFault = onFault;
     this.places = new Places({ max: connectionsMax, share: addressShare, waitMs: connectMs });
-    this.#connector = openAppConnector({ timeoutMs: connectMs, onFault });
+    this.watch = new AppWatch(origin, onFault);
+    this.#connector = openAppConnector({ timeoutMs: connectMs, watch: this.watch, onFault });
     this.pool = new Pool(origin.origin, {
       // One request may start a moment before the connection of the previous one is free.
       connections: connectionsMax,
@@ -118,6 +123,7 @@ class PooledUpstream implements Upstream {
 
   async close(): Promise<void> {
     this.places.close();
+    this.watch.close();
     await this.pool.destroy();
     this.#connector.close();
   }
