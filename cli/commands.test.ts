@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { defineCommand, type Io } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
+import { API_SERVER_COMMANDS } from "./images/api-server-commands.ts";
 import { runCommand, runImage } from "./run-command.ts";
 
 async function run(...args: string[]) {
@@ -61,4 +62,10 @@ describe("the program of an image", () => {
     expect(said.join("\n")).toMatch(/serve[\s\S]*sweep/);
     expect(await runImage([wordsOf("serve")], ["rootkey", "list"], io)).toBe(2);
   });
+});
+
+test("the image of the api-server has every command that works on the database", () => {
+  const others = ["dev", "operator", "sidecar", "validate"];
+  const expected = COMMANDS.map(({ name }) => name).filter((name) => !others.includes(name));
+  expect(API_SERVER_COMMANDS.map(({ name }) => name).sort()).toEqual(expected.sort());
 });

@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { apiTypes } from "./generate/api-types.ts";
+import { chart, chartCrds } from "./generate/chart/chart.ts";
 import { cliReference } from "./generate/cli-reference.ts";
 import { crds } from "./generate/crds.ts";
 import { manifestReference } from "./generate/manifest-reference.ts";
@@ -17,7 +18,7 @@ export interface Target {
   readonly ownsFolder?: string;
 }
 
-export const targets: readonly Target[] = [crds, manifestReference, cliReference, openApi, apiTypes];
+export const targets: readonly Target[] = [crds, manifestReference, cliReference, openApi, apiTypes, chart, chartCrds];
 
 const ROOT = resolve(import.meta.dirname, "..");
 

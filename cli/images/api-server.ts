@@ -1,8 +1,5 @@
-import { apiServer } from "../commands/api-server.ts";
-import { ingest } from "../commands/ingest.ts";
-import { migrateCommand } from "../commands/migrate.ts";
-import { provision } from "../commands/provision.ts";
 import { processIo } from "../execute.ts";
 import { runImage } from "../run-command.ts";
+import { API_SERVER_COMMANDS } from "./api-server-commands.ts";
 
-process.exit(await runImage([apiServer, ingest, migrateCommand, provision], process.argv.slice(2), processIo));
+process.exit(await runImage(API_SERVER_COMMANDS, process.argv.slice(2), processIo));

@@ -1,0 +1,210 @@
+import { z } from "zod";
+
+/*
+ * The values of the chart charts/postern, each with its default and what it means. `values.yaml`, `values.schema.json` and the table of its
+ * README are made from them.
+ */
+
+const labels = (what: string) => z.record(z.string(), z.string()).default({}).describe(what);
+const anything = (what: string) => z.record(z.string(), z.unknown()).default({}).describe(what);
+const list = (what: string) => z.array(z.unknown()).default([]).describe(what);
+const switchedOff = (what: string) => z.boolean().default(false).describe(what);
+const switchedOn = (what: string) => z.boolean().default(true).describe(what);
+const text = (what: string, value = "") => z.string().default(value).describe(what);
+const count = (what: string, value: number, min = 0) => z.int().min(min).default(value).describe(what);
+const group = <T extends z.ZodRawShape>(what: string, shape: T) => z.strictObject(shape).describe(what);
+
+const Quantity = z.union([z.string(), z.number()]);
+const resources = (cpu: string, memory: string, memoryLimit: string) =>
+  z
+    .strictObject({
+      requests: z.record(z.string(), Quantity).optional(),
+      limits: z.record(z.string(), Quantity).optional(),
+    })
+    .default({ requests: { cpu, memory }, limits: { memory: memoryLimit } })
+    .describe("What a pod asks for, and the most it may take.");
+
+const image = (repository: string) =>
+  group("Its image.", {
+    repository: text("Its name, after `image.registry`.", repository),
+    tag: text("Its tag; `image.tag` when empty."),
+    digest: text("Its digest, `sha256:…`, which wins over the tag."),
+  });
+
+/** An address with a password, by value or, better, from a Secret. */
+const address = (what: string, example: string) => ({
+  url: text(`${what} by value, such as \`${example}\`. The chart makes a Secret of it.`),
+  existingSecret: text("A Secret that has it instead. Its change is noticed without the chart."),
+  existingSecretKey: text("Which key of that Secret.", "url"),
+});
+
+/** What every Deployment has. */
+const pods = {
+  podAnnotations: labels("More annotations of its pods."),
+  podLabels: labels("More labels of its pods."),
+  nodeSelector: labels("Nodes for its pods."),
+  tolerations: list("Tolerations of its pods."),
+  affinity: anything("Affinity of its pods."),
+  priorityClassName: text("Priority class of its pods."),
+  topologySpread: switchedOn("Whether its pods are spread over nodes and zones, as far as that is possible."),
+  extraArgs: z.array(z.string()).default([]).describe("More options of the command: docs/reference/cli.md."),
+  extraEnv: list("More environment variables."),
+  extraVolumes: list("More volumes."),
+  extraVolumeMounts: list("Where they are mounted."),
+};
+
+const disruption = group("A PodDisruptionBudget.", {
+  enabled: switchedOn("Whether there is one, when there are several replicas."),
+  maxUnavailable: z
+    .union([z.int().min(1), z.string()])
+    .default(1)
+    .describe("How many pods may be away at once."),
+});
+
+const account = (what: string) =>
+  group(what, {
+    create: switchedOn("Whether the chart makes it."),
+    name: text("Its name; made from the release's name when empty."),
+    annotations: labels("Its annotations."),
+  });
+
+export const Values = z.strictObject({
+  nameOverride: text("Stands for the chart's name in the names of its objects."),
+  fullnameOverride: text("Stands for the release's and the chart's name in the names of its objects."),
+  commonLabels: labels("Labels of every object."),
+
+  image: group("What all images have in common.", {
+    registry: text("Registry, and the path in it: `registry.example/postern`."),
+    tag: text("Tag; the chart's appVersion when empty."),
+    pullPolicy: z.enum(["IfNotPresent", "Always", "Never"]).default("IfNotPresent").describe("When images are pulled."),
+    pullSecrets: z
+      .array(z.strictObject({ name: z.string() }))
+      .default([])
+      .describe("Secrets for the registry."),
+  }),
+
+  apiServer: group("Serves the HTTP API, projects changes to Redis, stores usage events.", {
+    image: image("postern-api-server"),
+    replicas: count("How many; not used with autoscaling.", 2),
+    resources: resources("100m", "256Mi", "512Mi"),
+    port: count("Port that it listens on in its pod.", 8080, 1),
+    service: group("Its Service.", {
+      type: z.enum(["ClusterIP", "NodePort", "LoadBalancer"]).default("ClusterIP").describe("Its type."),
+      port: count("Its port.", 80, 1),
+      annotations: labels("Its annotations."),
+    }),
+    autoscaling: group("A HorizontalPodAutoscaler.", {
+      enabled: switchedOff("Whether there is one."),
+      minReplicas: count("At least.", 2, 1),
+      maxReplicas: count("At most.", 6, 1),
+      targetCPUUtilizationPercentage: count("Of the CPU requested.", 70, 1),
+    }),
+    podDisruptionBudget: disruption,
+    serviceAccount: account("Its ServiceAccount."),
+    terminationGracePeriodSeconds: count("How long a pod may take to end.", 30, 1),
+    encryptionKeys: group(
+      "Keys that encrypt recoverable API keys, `ID:BASE64` a line; the first encrypts, all decrypt.",
+      {
+        existingSecret: text("A Secret that has them; no recoverable keys when empty."),
+        existingSecretKey: text("Which key of that Secret.", "keys"),
+      },
+    ),
+    ...pods,
+  }),
+
+  operator: group("Reconciles the manifests.", {
+    image: image("postern-operator"),
+    replicas: count("How many; one of them works, the others wait.", 2),
+    resources: resources("50m", "96Mi", "128Mi"),
+    adminPort: count("Port of its probes and metrics.", 8002, 1),
+    clusterName: text(
+      "Name of this cluster among all that share the database, part of the manager's name of each object. Never change it.",
+    ),
+    podDisruptionBudget: disruption,
+    serviceAccount: account("Its ServiceAccount."),
+    terminationGracePeriodSeconds: count("How long a pod may take to end.", 30, 1),
+    rootKey: group("The root key with which it calls the API.", {
+      existingSecret: text("A Secret that has it; a Job makes one with exactly what the operator needs when empty."),
+      existingSecretKey: text("Which key of the Secret.", "rootKey"),
+      workspace: text("Workspace of the root key that the Job makes; `default` when empty."),
+    }),
+    ...pods,
+  }),
+
+  scopedNamespaces: z
+    .array(z.string())
+    .default([])
+    .describe("Watch these namespaces only. Then there is no ClusterRole: a Role in each. The namespaces must exist."),
+
+  database: group("Postgres, 15 or later.", {
+    ...address("Its address", "postgres://user:password@host/database"),
+    migration: group(
+      "The database's user that owns the schema, for the Job that migrates it; the same user when empty.",
+      {
+        ...address("Its address", "postgres://owner:password@host/database"),
+      },
+    ),
+  }),
+  redis: group("Redis, 7 or later.", address("Its address", "rediss://user:password@host:6379")),
+  eventsRedis: group(
+    "Another Redis for usage events; the same when empty.",
+    address("Its address", "redis://host:6379"),
+  ),
+  analytics: group(
+    "ClickHouse for usage events; they are kept in Postgres when empty.",
+    address("Its address", "https://user:password@host:8443/database"),
+  ),
+  redisPrefix: text("The first part of every key in Redis.", "ps"),
+  region: text("Recorded with each event."),
+
+  migrations: group("A Job that brings the database to this version's schema.", {
+    enabled: switchedOn("Whether there is one."),
+    waitSeconds: count("How long it tries again while the database does not answer.", 300),
+    resources: resources("50m", "128Mi", "256Mi"),
+  }),
+
+  crds: group("The kinds of postern.dev.", {
+    enabled: switchedOn("Whether the chart has them."),
+    keep: switchedOn("Whether they stay when the release is uninstalled. Deleting a CRD deletes all its objects."),
+  }),
+  rbac: group("Rights.", {
+    create: switchedOn("Whether the chart makes the roles that its parts need."),
+    personas: switchedOn("Whether the kinds are added to the roles view, edit and admin of the cluster."),
+  }),
+
+  runAsUser: z
+    .union([z.int().min(1), z.null()])
+    .default(65532)
+    .describe("User of all pods; null lets the cluster choose, as OpenShift wants it."),
+
+  networkPolicy: group("NetworkPolicies for the pods of this chart.", {
+    enabled: switchedOff("Whether there are any."),
+    apiFrom: list("Who may call the API, as `from` of a NetworkPolicy; all pods of the cluster when empty."),
+    metricsFrom: list("Who may read metrics; all pods of the cluster when empty."),
+  }),
+  monitoring: group("For the Prometheus operator and Grafana.", {
+    serviceMonitor: group("ServiceMonitors.", {
+      enabled: switchedOff("Whether there are any."),
+      interval: text("How often metrics are read.", "30s"),
+      labels: labels("Labels by which Prometheus finds them."),
+    }),
+    prometheusRule: group("Alerts.", {
+      enabled: switchedOff("Whether there are any."),
+      labels: labels("Labels by which Prometheus finds them."),
+    }),
+    dashboards: group("ConfigMaps with dashboards.", {
+      enabled: switchedOff("Whether there are any."),
+      labels: labels('Labels by which Grafana finds them; `grafana_dashboard: "1"` is always there.'),
+    }),
+  }),
+
+  dev: group("A throw-away Postgres and Redis inside the release, without a volume: for trying it out.", {
+    enabled: switchedOff("Whether they are there. What they hold is lost when a pod ends."),
+    password: text("Of both.", "postern"),
+    postgres: group("The Postgres.", { image: text("Its image.", "postgres:18") }),
+    redis: group("The Redis.", { image: text("Its image.", "redis:7") }),
+  }),
+
+  global: anything("Read by charts that include this one; nothing of it is used here."),
+});
+export type Values = z.infer<typeof Values>;
