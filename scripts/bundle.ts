@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFi
 import { createRequire } from "node:module";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { build, type Metafile, type Plugin } from "esbuild";
+import { build, type Metafile } from "esbuild";
 
 /*
  * Makes of each part one file, `dist/PART/main.mjs`, with its libraries inside and the few files beside it that it reads when
@@ -42,32 +42,6 @@ export const PARTS: Readonly<Record<string, Part>> = {
   cli: { entry: "cli/main.ts", bytesMax: 20 * MIB, files: SERVER_FILES },
 };
 
-const KUBERNETES = dirname(createRequire(import.meta.url).resolve("@kubernetes/client-node"));
-
-/**
- * The client of Kubernetes has 16 MB of classes for every kind, and loads all of them for the few that we use: what these import is
- * looked up where it is defined.
- */
-const withoutUnusedKinds: Plugin = {
-  name: "without-unused-kinds",
-  setup(bundler) {
-    const lookedUp = (contents: string) => ({ contents, resolveDir: KUBERNETES });
-    const namespace = "kubernetes";
-    bundler.onResolve({ filter: /^@kubernetes\/client-node$/ }, () => ({ path: "client", namespace }));
-    bundler.onLoad({ filter: /^client$/, namespace }, () =>
-      lookedUp('export { KubeConfig } from "./config.js"; export { RequestContext } from "./gen/http/http.js";'),
-    );
-    bundler.onResolve({ filter: /^\.\/gen\/index\.js$/ }, ({ importer }) =>
-      importer === join(KUBERNETES, "config.js") ? { path: "kinds", namespace } : undefined,
-    );
-    bundler.onLoad({ filter: /^kinds$/, namespace }, () =>
-      lookedUp(
-        'export { createConfiguration } from "./gen/configuration.js"; export { ServerConfiguration } from "./gen/servers.js";',
-      ),
-    );
-  },
-};
-
 /** Writes the part into the folder, which is emptied first. Returns what went into it. */
 export async function bundle(name: string, folder: string): Promise<Metafile> {
   const part = PARTS[name];
@@ -82,7 +56,6 @@ export async function bundle(name: string, folder: string): Promise<Metafile> {
     platform: "node",
     target: "node22",
     format: "esm",
-    plugins: [withoutUnusedKinds],
     // Libraries written for CommonJS call `require`, which does not exist in a module.
     banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
     legalComments: "eof",
