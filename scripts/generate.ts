@@ -7,6 +7,7 @@ import { cliReference } from "./generate/cli-reference.ts";
 import { crds } from "./generate/crds.ts";
 import { manifestReference } from "./generate/manifest-reference.ts";
 import { openApi } from "./generate/openapi.ts";
+import { tenancySchema } from "./generate/tenancy-schema.ts";
 
 /** Writes every derived file. With `--check` it only compares, lists the stale ones and ends with exit code 1. */
 
@@ -18,7 +19,16 @@ export interface Target {
   readonly ownsFolder?: string;
 }
 
-export const targets: readonly Target[] = [crds, manifestReference, cliReference, openApi, apiTypes, chart, chartCrds];
+export const targets: readonly Target[] = [
+  crds,
+  manifestReference,
+  cliReference,
+  openApi,
+  apiTypes,
+  chart,
+  chartCrds,
+  tenancySchema,
+];
 
 const ROOT = resolve(import.meta.dirname, "..");
 

@@ -1,0 +1,74 @@
+import { type FSWatcher, watch } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+
+/** Events of a mounted Secret or ConfigMap can be lost, because its folder is replaced; a rescan finds what they would report. */
+const RESCAN_MS = 5_000;
+/** From the first event of a change to reading it, so that several writes are read once. */
+const DEBOUNCE_MS = 20;
+
+export interface Following {
+  close(): Promise<void>;
+}
+
+/**
+ * Calls `read` now, after each event of the folder, and every 5 s; one call at a time.
+ * @throws what the first `read` throws; later failures are logged, and `read` is called again.
+ */
+export async function followFolder(
+  { dir, log }: { readonly dir: string; readonly log: Logger },
+  read: () => Promise<void>,
+): Promise<Following> {
+  await read();
+  const stop = new AbortController();
+  let watcher: FSWatcher | undefined;
+  let failure: string | undefined;
+  let wake: () => void = () => undefined;
+
+  const openWatcher = () => {
+    if (watcher !== undefined) return;
+    try {
+      watcher = watch(dir, () => wake());
+      watcher.on("error", () => {
+        watcher?.close();
+        watcher = undefined;
+      });
+    } catch (error) {
+      log.warn({ dir, err: error }, "the folder is not watched for now; it is read every 5 s");
+    }
+  };
+
+  /** Logged once, although it is met again every 5 s. */
+  async function failureOf(attempt: () => Promise<void>): Promise<string | undefined> {
+    try {
+      await attempt();
+      return undefined;
+    } catch (error) {
+      const text = String(error);
+      if (text !== failure) log.error({ dir, err: error }, "not taken over; what was read before holds");
+      return text;
+    }
+  }
+
+  async function follow(): Promise<void> {
+    while (!stop.signal.aborted) {
+      const woken = new AbortController();
+      wake = () => woken.abort();
+      openWatcher();
+      await sleep(RESCAN_MS, undefined, { signal: AbortSignal.any([stop.signal, woken.signal]) }).catch(
+        () => undefined,
+      );
+      if (woken.signal.aborted) await sleep(DEBOUNCE_MS, undefined, { signal: stop.signal }).catch(() => undefined);
+      if (stop.signal.aborted) return;
+      failure = await failureOf(read);
+    }
+  }
+  const following = follow();
+  return {
+    close: async () => {
+      stop.abort();
+      watcher?.close();
+      await following;
+    },
+  };
+}

@@ -1,0 +1,26 @@
+import { matches, type NamedKind, type NameGrant } from "./settings.ts";
+
+/** A name that an object would use in its workspace. */
+export interface NameUse {
+  readonly kind: NamedKind;
+  readonly name: string;
+  readonly namespace: string;
+  /** undefined when the operator has one workspace, without a name. */
+  readonly workspace: string | undefined;
+}
+
+/** Whether a namespace may use a name: when no grant lists it, or one that does lists the namespace. */
+export function mayUseName(grants: readonly NameGrant[], { kind, name, namespace, workspace }: NameUse): boolean {
+  const isListed = (pattern: string): boolean =>
+    // The store compares names of roles ignoring case.
+    kind === "Role" ? matches(pattern.toLowerCase(), name.toLowerCase()) : matches(pattern, name);
+  const about = grants.filter(
+    (grant) =>
+      grant.kinds.includes(kind) &&
+      (grant.workspace === undefined || grant.workspace === workspace) &&
+      grant.names.some(isListed),
+  );
+  return (
+    about.length === 0 || about.some(({ namespaces }) => namespaces.some((pattern) => matches(pattern, namespace)))
+  );
+}

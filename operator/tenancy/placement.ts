@@ -1,0 +1,42 @@
+import { matches, type TenancySettings } from "./settings.ts";
+
+/** The label of a Namespace that names its workspace. Cluster administrators set it; a team cannot change its Namespace. */
+export const WORKSPACE_LABEL = "postern.dev/workspace";
+
+/**
+ * Which workspace the objects of a namespace act in: `workspace`, or a `reason` why they act in none. `unknown` ends by itself,
+ * when the Namespace is seen.
+ */
+export type Placement =
+  | { readonly workspace: string; readonly reason?: never }
+  | { readonly workspace?: never; readonly reason: "unknown" | "none"; readonly message: string };
+
+export interface Known {
+  readonly settings: Pick<TenancySettings, "namespaceLabels" | "workspaces">;
+  /** The workspace of namespaces that neither the settings nor a label place. */
+  readonly byDefault: string | undefined;
+  /** The label's value, undefined without one; `unseen` when the Namespace was not listed yet. */
+  readonly labelOf: (namespace: string) => string | undefined | typeof UNSEEN;
+  readonly hasRootKey: (workspace: string) => boolean;
+}
+
+export const UNSEEN = Symbol("a Namespace that was not listed yet");
+
+/** Settings stand above the label, and the label above the default. Never guesses: an unseen Namespace may have a label. */
+export function placementOf(namespace: string, { settings, byDefault, labelOf, hasRootKey }: Known): Placement {
+  const rule = settings.workspaces.find(({ namespaces }) => namespaces.some((pattern) => matches(pattern, namespace)));
+  const label = rule !== undefined || settings.namespaceLabels === "Ignore" ? undefined : labelOf(namespace);
+  if (label === UNSEEN) {
+    return { reason: "unknown", message: `The Namespace ${namespace} is not known yet, so neither is its workspace.` };
+  }
+  const workspace = rule?.workspace ?? label ?? byDefault;
+  if (workspace === undefined) {
+    const message = `The namespace ${namespace} acts in no workspace. A cluster administrator sets the label ${WORKSPACE_LABEL} of the Namespace, or the operator's administrator a default.`;
+    return { reason: "none", message };
+  }
+  if (!hasRootKey(workspace)) {
+    const message = `The namespace ${namespace} belongs to the workspace ${JSON.stringify(workspace)}, of which the operator has no root key. Its administrator adds a file of that name to --root-keys-dir.`;
+    return { reason: "none", message };
+  }
+  return { workspace };
+}

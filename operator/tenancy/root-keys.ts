@@ -1,0 +1,68 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { type Following, followFolder } from "./follow-folder.ts";
+import { WorkspaceName } from "./settings.ts";
+
+/** Longer than any root key; a larger file is something else. */
+const KEY_LENGTH_MAX = 4096;
+
+export interface RootKeys extends Following {
+  /** By the names of their workspaces. */
+  current(): ReadonlyMap<string, string>;
+}
+
+export interface RootKeysOptions {
+  /** A folder with one file per workspace, named by the workspace, which holds a root key of it. */
+  readonly dir: string;
+  /** Called with the names of the workspaces whose keys were added, changed or removed. Not for the first reading. */
+  readonly onChange: (workspaces: readonly string[]) => void;
+  readonly log: Logger;
+}
+
+/**
+ * Follows the folder. A file that cannot be read for a moment keeps its last key; a removed or empty one has none.
+ * @throws when the folder cannot be read at the start.
+ */
+export async function followRootKeys({ dir, onChange, log }: RootKeysOptions): Promise<RootKeys> {
+  let keys: ReadonlyMap<string, string> = new Map();
+  let ignored: ReadonlySet<string> = new Set();
+  let isFirst = true;
+
+  const following = await followFolder({ dir, log }, async () => {
+    const found = new Map<string, string>();
+    const unusable = new Set<string>();
+    // A mounted Secret has folders of its own, whose names begin with a dot.
+    for (const name of (await readdir(dir)).filter((one) => !one.startsWith("."))) {
+      const key = WorkspaceName.safeParse(name).success ? await readKey(join(dir, name), keys.get(name)) : undefined;
+      if (key === undefined) unusable.add(name);
+      else found.set(name, key);
+    }
+    for (const name of unusable) {
+      if (!ignored.has(name))
+        log.warn({ dir, file: name }, "not a root key: the file is named by a workspace and holds one line");
+    }
+    ignored = unusable;
+    const before = keys;
+    keys = found;
+    const changed = [...new Set([...before.keys(), ...found.keys()])].filter(
+      (name) => before.get(name) !== found.get(name),
+    );
+    if (!isFirst && changed.length > 0) {
+      log.info({ workspaces: changed }, "root keys were added, changed or removed");
+      onChange(changed);
+    }
+    isFirst = false;
+  });
+  return { current: () => keys, close: following.close };
+}
+
+/** undefined without a usable key. */
+async function readKey(path: string, last: string | undefined): Promise<string | undefined> {
+  try {
+    const key = (await readFile(path, "utf8")).trim();
+    return key === "" || key.length > KEY_LENGTH_MAX || /\s/.test(key) ? undefined : key;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT" ? undefined : last;
+  }
+}

@@ -1,0 +1,88 @@
+import { parse } from "yaml";
+import * as z from "zod";
+
+/*
+ * The file of `--tenancy`: which Kubernetes namespaces act in which workspace, and who may use which names. It belongs to the
+ * administrator of the operator. No object in a cluster can change it.
+ */
+
+/** As of a label's value, because a Namespace names its workspace in a label; also a file's name in `--root-keys-dir`. */
+export const WorkspaceName = z.string().regex(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/, {
+  error: "expected the name of a workspace, at most 63 letters",
+});
+
+const NamespacePattern = z
+  .string()
+  .max(63)
+  .regex(/^(\*|[a-z0-9][a-z0-9-]*\*?)$/, { error: "expected a namespace, or the beginning of one and *" });
+
+const NAMED_KINDS = ["Role", "RatelimitNamespace"] as const;
+export type NamedKind = (typeof NAMED_KINDS)[number];
+
+const WorkspaceRule = z.strictObject({
+  workspace: WorkspaceName.describe("The workspace: a file's name in --root-keys-dir."),
+  namespaces: z
+    .array(NamespacePattern)
+    .min(1)
+    .max(1000)
+    .describe("Kubernetes namespaces that act in it. `team-a-*` means all that begin with `team-a-`."),
+});
+
+const NameGrant = z.strictObject({
+  names: z
+    .array(z.string().min(1).max(512))
+    .min(1)
+    .max(1000)
+    .describe(
+      "Values of `spec.name`. `orders.*` means all that begin with `orders.`; names of roles are compared ignoring case.",
+    ),
+  namespaces: z
+    .array(NamespacePattern)
+    .max(1000)
+    .describe("The only Kubernetes namespaces whose objects may use these names; an empty list forbids them."),
+  kinds: z
+    .array(z.enum(NAMED_KINDS))
+    .min(1)
+    .default([...NAMED_KINDS])
+    .describe("The kinds whose names are meant; both when left out."),
+  workspace: WorkspaceName.optional().describe("The workspace in which it holds; all of them when left out."),
+});
+export type NameGrant = z.output<typeof NameGrant>;
+
+export const TenancySettings = z
+  .strictObject({
+    namespaceLabels: z
+      .enum(["Follow", "Ignore"])
+      .default("Follow")
+      .describe(
+        "Follow: the label postern.dev/workspace of a Namespace names its workspace, which needs the right to get, list and watch Namespaces. Ignore: only `workspaces` below does.",
+      ),
+    workspaces: z
+      .array(WorkspaceRule)
+      .max(1000)
+      .default([])
+      .describe("The workspace of a Kubernetes namespace: the first rule that names it decides, before its label."),
+    nameGrants: z
+      .array(NameGrant)
+      .max(1000)
+      .default([])
+      .describe(
+        "Restricts names within a workspace. A name that no grant lists may be used by every namespace of the workspace.",
+      ),
+  })
+  .describe("Which teams share what: the file of `postern operator --tenancy`.");
+export type TenancySettings = z.output<typeof TenancySettings>;
+
+export const NO_SETTINGS: TenancySettings = TenancySettings.parse({});
+
+/** Reads YAML or JSON; an empty file means the defaults. Throws an Error that names each problem with its place. */
+export function parseSettings(text: string): TenancySettings {
+  const parsed = TenancySettings.safeParse(parse(text) ?? {});
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".") || "file"}: ${message}`);
+  throw new Error(problems.join("; "));
+}
+
+/** Whether a pattern of the settings names this: exactly, or by its beginning when it ends with `*`. */
+export const matches = (pattern: string, name: string): boolean =>
+  pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;

@@ -1,0 +1,154 @@
+import { readFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Logger } from "pino";
+import { createStoreApi, type StoreApi } from "../api/client.ts";
+import { followFolder } from "./follow-folder.ts";
+import { mayUseName, type NameUse } from "./name-grants.ts";
+import { type Placement, placementOf, type UNSEEN } from "./placement.ts";
+import { followRootKeys } from "./root-keys.ts";
+import { NO_SETTINGS, parseSettings, type TenancySettings } from "./settings.ts";
+
+/*
+ * The workspaces in which an operator acts, and who is where. What it is decided by may change at any time: the labels of
+ * Namespaces, the root keys, the settings. Each change is taken over at once, and `onChange` says which namespaces to look at.
+ */
+
+/** A workspace of the store. */
+export interface Workspace {
+  /** undefined for the only workspace of an operator that has one root key. */
+  readonly name: string | undefined;
+  /** Whether it has the namespaces that name none; then it also has what was made before workspaces had names. */
+  readonly isDefault: boolean;
+  /** Calls with a root key of the workspace. */
+  readonly api: StoreApi;
+}
+
+export type Place =
+  | { readonly workspace: Workspace; readonly reason?: never }
+  | Extract<Placement, { readonly reason: string }>;
+
+export interface Workspaces {
+  /** Where the objects of a Kubernetes namespace act. */
+  placeOf(namespace: string): Place;
+  mayUseName(use: NameUse): boolean;
+  /** Resolves when every namespace that exists can be placed. */
+  readonly ready: Promise<void>;
+  /** Makes sure that `placeOf` goes by what the cluster says now. */
+  confirm(namespace: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The labels of Namespaces, as a source of manifests knows them. */
+export interface Labels {
+  /** Resolves when all were listed. */
+  readonly listed: Promise<void>;
+  of(namespace: string): string | undefined | typeof UNSEEN;
+  /** Reads one Namespace now. */
+  refresh(namespace: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface WorkspacesOptions {
+  readonly apiUrl: string;
+  /** One root key for all namespaces, or a folder with one per workspace. */
+  readonly keys: { readonly rootKey: string } | { readonly rootKeysDir: string };
+  /** The workspace of namespaces that name none; with one root key, the name of its workspace. */
+  readonly defaultWorkspace?: string | undefined;
+  /** A file with `TenancySettings`. */
+  readonly settingsFile?: string | undefined;
+  /** Called at most once, when labels count; undefined where Namespaces have none. `onChange` gets the name of a Namespace. */
+  readonly followLabels: ((onChange: (namespace: string) => void) => Labels) | undefined;
+  /** The objects of this namespace are to be looked at; every object when it is left out. */
+  readonly onChange: (namespace?: string) => void;
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+/** Throws when the folder or the settings cannot be read at the start; later, what was read last holds. */
+export async function openWorkspaces(options: WorkspacesOptions): Promise<Workspaces> {
+  const { apiUrl, keys, defaultWorkspace, settingsFile, followLabels, onChange, signal, log } = options;
+  const open = (name: string | undefined, rootKey: string): Workspace => ({
+    name,
+    isDefault: name === defaultWorkspace,
+    api: createStoreApi({ url: apiUrl, rootKey, signal }),
+  });
+  let taken: () => void = onChange;
+  const settings = await followSettings(settingsFile, { log, onChange: () => taken() });
+  const mayUse = (use: NameUse) => mayUseName(settings.current().nameGrants, use);
+  if ("rootKey" in keys) {
+    if (settings.current().workspaces.length > 0) {
+      await settings.close();
+      throw new Error("the settings of --tenancy name workspaces, which need --root-keys-dir");
+    }
+    const only = { workspace: open(defaultWorkspace, keys.rootKey) };
+    return {
+      placeOf: () => only,
+      mayUseName: mayUse,
+      ready: Promise.resolve(),
+      confirm: async () => undefined,
+      close: settings.close,
+    };
+  }
+
+  const opened = new Map<string, Place>();
+  const onKeys = (changed: readonly string[]) => {
+    for (const name of changed) opened.delete(name);
+    onChange();
+  };
+  const rootKeys = await followRootKeys({ dir: keys.rootKeysDir, onChange: onKeys, log }).catch(
+    async (error: unknown) => {
+      await settings.close();
+      throw error;
+    },
+  );
+  let labels: Labels | undefined;
+  const followed = (): Labels | undefined => {
+    if (settings.current().namespaceLabels === "Follow") labels ??= followLabels?.(onChange);
+    return labels;
+  };
+  taken = () => {
+    followed();
+    onChange();
+  };
+  const known = {
+    byDefault: defaultWorkspace,
+    labelOf: (namespace: string) => labels?.of(namespace),
+    hasRootKey: (name: string) => rootKeys.current().has(name),
+  };
+  return {
+    placeOf: (namespace) => {
+      const placement = placementOf(namespace, { ...known, settings: settings.current() });
+      if (placement.workspace === undefined) return placement;
+      const { workspace: name } = placement;
+      const place = opened.get(name) ?? { workspace: open(name, rootKeys.current().get(name) ?? "") };
+      opened.set(name, place);
+      return place;
+    },
+    mayUseName: mayUse,
+    ready: followed()?.listed ?? Promise.resolve(),
+    confirm: async (namespace) => await followed()?.refresh(namespace),
+    close: async () => {
+      await Promise.all([rootKeys.close(), settings.close(), labels?.close()]);
+    },
+  };
+}
+
+async function followSettings(
+  file: string | undefined,
+  { log, onChange }: Pick<WorkspacesOptions, "log" | "onChange">,
+): Promise<{ current(): TenancySettings; close(): Promise<void> }> {
+  if (file === undefined) return { current: () => NO_SETTINGS, close: async () => undefined };
+  let text: string | undefined;
+  let settings = NO_SETTINGS;
+  const following = await followFolder({ dir: dirname(file), log }, async () => {
+    const read = await readFile(file, "utf8");
+    if (read === text) return;
+    const isFirst = text === undefined;
+    settings = parseSettings(read);
+    text = read;
+    if (isFirst) return;
+    log.info({ file }, "the settings of workspaces and names were taken over");
+    onChange();
+  });
+  return { current: () => settings, close: following.close };
+}

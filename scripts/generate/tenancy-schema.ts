@@ -1,0 +1,15 @@
+import * as z from "zod";
+import { TenancySettings } from "../../operator/tenancy/settings.ts";
+import type { Target } from "../generate.ts";
+
+/** The JSON schema of the file of `postern operator --tenancy`, for editors and pipelines. */
+export const tenancySchema: Target = {
+  name: "schema of the tenancy settings",
+  files: async () =>
+    new Map([
+      [
+        "docs/reference/tenancy.schema.json",
+        `${JSON.stringify(z.toJSONSchema(TenancySettings, { io: "input" }), null, 2)}\n`,
+      ],
+    ]),
+};
