@@ -2,7 +2,6 @@ import { hostname } from "node:os";
 import type { Logger } from "pino";
 import type { Kind } from "../core/manifests/index.ts";
 import { startAdmin } from "./admin.ts";
-import { createStoreApi } from "./api/client.ts";
 import { createOperatorMetrics } from "./metrics.ts";
 import type { OperatorContext } from "./reconcilers/context.ts";
 import { concernsItself, RECONCILERS } from "./reconcilers/registry.ts";
@@ -14,7 +13,10 @@ import { keyOf, type ManifestChange, type ManifestSource } from "./source/contra
 import type { DocumentProblem } from "./source/directory/documents.ts";
 import { createDirectorySource } from "./source/directory.ts";
 import { createKubernetesSource } from "./source/kubernetes.ts";
+import { followNamespaces } from "./source/namespaces.ts";
 import { openCluster } from "./source/open-kubernetes.ts";
+import { UNSEEN, WORKSPACE_LABEL } from "./tenancy/placement.ts";
+import { openWorkspaces, type WorkspacesOptions } from "./tenancy/workspaces.ts";
 
 export interface OperatorConfig {
   readonly source:
@@ -29,7 +31,12 @@ export interface OperatorConfig {
       }
     | { readonly kind: "directory"; readonly dir: string; readonly stateDir: string };
   readonly apiUrl: string;
-  readonly rootKey: string;
+  /** One root key for all namespaces, or a folder of root keys, one per workspace. */
+  readonly keys: WorkspacesOptions["keys"];
+  /** The workspace of namespaces that name none. */
+  readonly defaultWorkspace?: string;
+  /** Which namespaces act in which workspace, and who may use which names. */
+  readonly tenancyFile?: string;
   /** Unique name of this cluster or directory among all that share the store; part of an object's manager. */
   readonly cluster: string;
   readonly logger: Logger;
@@ -68,33 +75,49 @@ const LEASE = "postern-operator";
 /** Starts watching and reconciling. Throws when the source cannot be opened. */
 export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const { cluster, logger: log, resyncMs = RESYNC_MS, nowMs = Date.now } = config;
-  const { source, problems, elect, closeSource } = await openSource(config);
+  const { source, problems, elect, followLabels, closeSource } = await openSource(config);
   const stop = new AbortController();
-  const api = createStoreApi({ url: config.apiUrl, rootKey: config.rootKey, signal: stop.signal });
-  const ctx: OperatorContext = { source, workspaceOf: () => ({ api }), cluster, resyncMs, nowMs, log };
+  const controllers = new Map<Kind, Controller>();
+  const lookAt = (namespace?: string) => {
+    for (const [kind, controller] of controllers) {
+      for (const object of source.list(kind)) {
+        if (namespace === undefined || object.metadata.namespace === namespace) controller.add(keyOf(object));
+      }
+    }
+  };
+  const workspaces = await openWorkspaces({
+    ...config,
+    settingsFile: config.tenancyFile,
+    followLabels,
+    onChange: lookAt,
+    signal: stop.signal,
+    log,
+  }).catch(async (error: unknown) => {
+    await closeSource();
+    throw error;
+  });
+  const ctx: OperatorContext = { source, workspaces, cluster, resyncMs, nowMs, log };
   const metrics = createOperatorMetrics(source);
   const pending = new Set<string>();
   const allSeen = Promise.withResolvers<void>();
   let isListed = false;
 
-  const controllers = new Map<Kind, Controller>(
-    RECONCILERS.map(({ kind, reconcile }) => [
-      kind,
-      startController({
-        name: kind,
-        reconcile: async (key) => {
-          try {
-            return await reconcile(key, ctx);
-          } finally {
-            seen(`${kind} ${formatKey(key)}`);
-          }
-        },
-        resyncMs,
-        log,
-        observe: metrics.observe,
-      }),
-    ]),
-  );
+  for (const { kind, reconcile } of RECONCILERS) {
+    const controller = startController({
+      name: kind,
+      reconcile: async (key) => {
+        try {
+          return await reconcile(key, ctx);
+        } finally {
+          seen(`${kind} ${formatKey(key)}`);
+        }
+      },
+      resyncMs,
+      log,
+      observe: metrics.observe,
+    });
+    controllers.set(kind, controller);
+  }
 
   function seen(id: string): void {
     pending.delete(id);
@@ -109,9 +132,15 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     for (const { kind, concernedBy } of RECONCILERS) {
       const isSame = (key: { namespace: string; name: string }) =>
         kind === change.kind && formatKey(key) === formatKey(keyOf(object));
-      for (const key of concernedBy(change, ctx)) if (!isSame(key)) controllers.get(kind)?.add(key);
+      for (const key of concernedBy(change, ctx)) {
+        if (!isSame(key) && areTogether(key.namespace, object.metadata.namespace)) controllers.get(kind)?.add(key);
+      }
     }
   };
+
+  /** What happens in one workspace concerns no object of another. */
+  const areTogether = (one: string, other: string): boolean =>
+    one === other || workspaces.placeOf(one).workspace?.name === workspaces.placeOf(other).workspace?.name;
 
   const work = (isLeading: boolean) => {
     metrics.setLeading(isLeading);
@@ -122,9 +151,12 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const admin =
     config.admin === undefined ? undefined : await startAdmin({ ...config.admin, metrics, isReady: () => isListed });
   try {
+    // First the Namespaces: no object may be taken for one of another workspace.
+    await workspaces.ready;
     await source.start(onChange);
   } catch (error) {
-    await Promise.all([admin?.close(), closeSource()]);
+    await Promise.all([admin?.close(), workspaces.close()]);
+    await closeSource();
     throw error;
   }
   isListed = true;
@@ -144,6 +176,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       clearTimeout(late);
       // Last, after all writes: the next leader must not start while this one is still writing.
       await election?.close();
+      await workspaces.close();
       await closeSource();
     },
   };
@@ -159,6 +192,8 @@ interface OpenSource {
   readonly problems: () => readonly DocumentProblem[];
   /** Calls `onStarted` at once when there is no election. */
   readonly elect: (terms: Terms) => LeaderElection | undefined;
+  /** undefined where Namespaces have no labels. */
+  readonly followLabels: WorkspacesOptions["followLabels"];
   /** Also closes the connections that the source and the election share. */
   readonly closeSource: () => Promise<void>;
 }
@@ -167,7 +202,13 @@ async function openSource(config: OperatorConfig): Promise<OpenSource> {
   const { source, logger: log, leaderElection = false } = config;
   if (source.kind === "directory") {
     const directory = createDirectorySource({ ...source, log });
-    return { source: directory, problems: directory.problems, elect: leadAtOnce, closeSource: directory.close };
+    return {
+      source: directory,
+      problems: directory.problems,
+      elect: leadAtOnce,
+      followLabels: undefined,
+      closeSource: directory.close,
+    };
   }
   // The Lease is in the namespace of the kubeconfig's context or of the pod.
   const { client, namespace } = await openCluster(source.kubeconfig, source.env ?? {});
@@ -185,6 +226,14 @@ async function openSource(config: OperatorConfig): Promise<OpenSource> {
     source: kubernetes,
     problems: () => [],
     elect: leaderElection ? elect : leadAtOnce,
+    followLabels: (onChange) => {
+      const { labelsOf, ...following } = followNamespaces({ client, onChange, log });
+      const of = (namespace: string) => {
+        const labels = labelsOf(namespace);
+        return labels === undefined ? UNSEEN : labels[WORKSPACE_LABEL];
+      };
+      return { ...following, of };
+    },
     closeSource: async () => {
       await kubernetes.close();
       await client.close();

@@ -1,5 +1,5 @@
-import { startOperator } from "../../operator/start.ts";
-import { defineCommand } from "../command.ts";
+import { type OperatorConfig, startOperator } from "../../operator/start.ts";
+import { defineCommand, UsageError } from "../command.ts";
 import { adminPort, required, splitList } from "../options.ts";
 import { runService } from "../process.ts";
 import { parseHttpUrl, parsePort } from "../values.ts";
@@ -8,7 +8,7 @@ export const operator = defineCommand({
   name: "operator",
   summary: "reconcile manifests of a cluster or a directory",
   description:
-    "Acts in the workspace of the root key in POSTERN_ROOT_KEY. Without --manifests it watches the cluster of --kubeconfig, or the one that it runs in.",
+    "Acts in the workspace of the root key in POSTERN_ROOT_KEY, or with --root-keys-dir in the workspace that a namespace belongs to (docs/multi-tenancy.md). Without --manifests it watches the cluster of --kubeconfig, or the one that it runs in.",
   options: {
     "api-url": { type: "string", placeholder: "URL", help: "the api-server", required: true, env: "POSTERN_API_URL" },
     manifests: {
@@ -33,6 +33,24 @@ export const operator = defineCommand({
       default: "default",
       env: "POSTERN_CLUSTER",
     },
+    "root-keys-dir": {
+      type: "string",
+      placeholder: "DIR",
+      help: "one file per workspace, named by it, with a root key; instead of POSTERN_ROOT_KEY",
+      env: "POSTERN_ROOT_KEYS_DIR",
+    },
+    "default-workspace": {
+      type: "string",
+      placeholder: "NAME",
+      help: "the workspace of namespaces that name none; they are refused when left out",
+      env: "POSTERN_DEFAULT_WORKSPACE",
+    },
+    tenancy: {
+      type: "string",
+      placeholder: "FILE",
+      help: "settings: which namespaces act in which workspace, and who may use which names",
+      env: "POSTERN_TENANCY",
+    },
     "leader-election": {
       type: "boolean",
       help: "let only one of several replicas work",
@@ -54,7 +72,9 @@ export const operator = defineCommand({
               }
             : { kind: "directory", dir: options.manifests, stateDir: options.state },
         apiUrl: parseHttpUrl("api-url", options["api-url"]),
-        rootKey: required(io.env.POSTERN_ROOT_KEY, "set POSTERN_ROOT_KEY to the root key of the workspace"),
+        keys: keysOf(options["root-keys-dir"], io.env.POSTERN_ROOT_KEY),
+        ...(options["default-workspace"] === undefined ? {} : { defaultWorkspace: options["default-workspace"] }),
+        ...(options.tenancy === undefined ? {} : { tenancyFile: options.tenancy }),
         cluster: options.cluster,
         leaderElection: options["leader-election"],
         admin: { host: "0.0.0.0", port: parsePort("admin-port", options["admin-port"]) },
@@ -64,3 +84,12 @@ export const operator = defineCommand({
       log.info({ adminUrl: running.adminUrl }, "watching");
     }),
 });
+
+/** Both at once would leave open whose key counts for a namespace without a workspace. */
+function keysOf(rootKeysDir: string | undefined, rootKey: string | undefined): OperatorConfig["keys"] {
+  if (rootKeysDir === undefined) {
+    return { rootKey: required(rootKey, "set POSTERN_ROOT_KEY to the root key of the workspace, or --root-keys-dir") };
+  }
+  if (rootKey === undefined) return { rootKeysDir };
+  throw new UsageError("--root-keys-dir and POSTERN_ROOT_KEY exclude each other");
+}

@@ -2,18 +2,12 @@ import type { Logger } from "pino";
 import type { Kind } from "../../core/manifests/index.ts";
 import type { Management, StoreApi } from "../api/client.ts";
 import type { ManifestObject, ManifestSource } from "../source/contract.ts";
-
-/** A workspace of the store. */
-export interface Workspace {
-  /** Calls with a root key of the workspace. */
-  readonly api: StoreApi;
-}
+import type { Workspaces } from "../tenancy/workspaces.ts";
 
 /** What all reconciles of an operator share. It has no API: which workspace an object acts in depends on its namespace. */
 export interface OperatorContext {
   readonly source: ManifestSource;
-  /** The workspace in which the objects of a Kubernetes namespace act. */
-  readonly workspaceOf: (namespace: string) => Workspace;
+  readonly workspaces: Pick<Workspaces, "placeOf" | "mayUseName" | "confirm">;
   /** The unique name of this cluster (or directory) among those that share the store. */
   readonly cluster: string;
   readonly resyncMs: number;
@@ -21,15 +15,9 @@ export interface OperatorContext {
   readonly log: Logger;
 }
 
-/** The dependencies of one reconcile: those of the operator, in the workspace of the object. */
-export interface Context extends Omit<OperatorContext, "workspaceOf">, Workspace {}
-
-/** Everything that is gathered and applied for an object is asked of this context, and so of its workspace alone. */
-export function contextFor(
-  { workspaceOf, ...shared }: OperatorContext,
-  { metadata: { namespace } }: ManifestObject,
-): Context {
-  return { ...shared, ...workspaceOf(namespace) };
+/** The dependencies of one reconcile, in the workspace of its object: `source` has no object of another one. */
+export interface Context extends Omit<OperatorContext, "workspaces"> {
+  readonly api: StoreApi;
 }
 
 /** The manager name of the object in the store, as sent to the API. */

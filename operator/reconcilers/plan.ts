@@ -19,6 +19,8 @@ export type Reason =
   | "PermissionQueryInvalid"
   | "Conflict"
   | "NotAllowed"
+  | "NoWorkspace"
+  | "WorkspaceChanged"
   | "HasKeys"
   | "DeleteProtected"
   | "NoPods"

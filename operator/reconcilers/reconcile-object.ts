@@ -2,10 +2,11 @@ import type { Kind } from "../../core/manifests/index.ts";
 import { ApiUnavailable, type Fault, type Refusal } from "../api/client.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
 import type { WorkResult } from "../runtime/queue.ts";
-import { ABANDON_ANNOTATION, FINALIZER, type ManifestObject } from "../source/contract.ts";
+import { ABANDON_ANNOTATION, type ManifestObject, storeFinalizersOf } from "../source/contract.ts";
+import { admit, finalizerOf } from "./admission.ts";
 import { labelOf } from "./claims.ts";
-import { type Context, contextFor, type OperatorContext } from "./context.ts";
-import { CONFLICT_REQUEUE_MS, type Plan, stalled, type Verdict } from "./plan.ts";
+import type { Context, OperatorContext } from "./context.ts";
+import { CONFLICT_REQUEUE_MS, heldUp, type Plan, stalled, type Verdict } from "./plan.ts";
 import { statusOf, wasReady, whileUnavailable, withReconciling } from "./status.ts";
 
 /*
@@ -42,16 +43,25 @@ export async function reconcileObject<Observed, Action>(
     const object = ctx.source.get(kind, key);
     if (object === undefined) return {};
     const isDeleting = object.metadata.deletionTimestamp !== undefined;
-    const isOurs = object.metadata.finalizers.includes(FINALIZER);
+    const isOurs = storeFinalizersOf(object).length > 0;
     if (isDeleting && !isOurs) return {};
     if (isDeleting && object.metadata.annotations[ABANDON_ANNOTATION] === "true") return await abandon(object, ctx);
-    const inWorkspace = contextFor(ctx, object);
+    const admission = admit(object, ctx);
+    if (admission.verdict !== undefined) {
+      return await conclude(object, heldUp(admission.verdict, ownStatus(object)), ctx);
+    }
+    const { workspace, inWorkspace } = admission;
     try {
       const plan = steps.plan(await steps.gather(object, inWorkspace));
       if (plan.released) return await letGo(object, ctx);
       const hasCounterpart = plan.actions.length > 0 || plan.verdict.state === "Ready";
-      // Before anything is created for it. The plan is still valid; only the object at hand is outdated now.
-      if (!isOurs && hasCounterpart) await ctx.source.setFinalizers(object, [...object.metadata.finalizers, FINALIZER]);
+      if (hasCounterpart && !isDeleting && !object.metadata.finalizers.includes(finalizerOf(workspace))) {
+        await ctx.workspaces.confirm(object.metadata.namespace);
+        const confirmed = admit(object, ctx);
+        if (confirmed.workspace?.name !== workspace.name || confirmed.verdict !== undefined) continue;
+        // Before anything is created for it. The plan is still valid; only the object at hand is outdated now.
+        await ctx.source.setFinalizers(object, [...foreignFinalizersOf(object), finalizerOf(workspace)]);
+      }
       if (plan.actions.length === 0) return await conclude(object, plan, ctx, drift);
       if (pass === 1 && !isDeleting && wasReady(object)) drift = plan.actions.map(steps.describe).join("; ");
       const verdict = await applyAll(steps, plan.actions, object, inWorkspace);
@@ -150,12 +160,14 @@ function current(object: ManifestObject, { source }: OperatorContext): ManifestO
 }
 
 async function letGo(object: ManifestObject, ctx: OperatorContext): Promise<WorkResult> {
-  await ctx.source.setFinalizers(
-    object,
-    object.metadata.finalizers.filter((finalizer) => finalizer !== FINALIZER),
-  );
+  await ctx.source.setFinalizers(object, foreignFinalizersOf(object));
   ctx.log.info({ object: labelOf(object) }, "cleaned up after the deleted manifest");
   return {};
+}
+
+function foreignFinalizersOf(object: ManifestObject): string[] {
+  const ours = storeFinalizersOf(object);
+  return object.metadata.finalizers.filter((finalizer) => !ours.includes(finalizer));
 }
 
 async function abandon(object: ManifestObject, ctx: OperatorContext): Promise<WorkResult> {

@@ -1,8 +1,15 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
 
-/** Our only finalizer: the object has something in the store. */
+/** The object has something in the store, in the only workspace of its operator. */
 export const FINALIZER = "postern.dev/store";
+/** The object has something in the store, in the workspace whose name follows. */
+export const WORKSPACE_FINALIZER = "store.postern.dev/";
+
+/** Returns our finalizers: usually none or one. */
+export const storeFinalizersOf = ({ metadata: { finalizers } }: ManifestObject): readonly string[] =>
+  finalizers.filter((finalizer) => finalizer === FINALIZER || finalizer.startsWith(WORKSPACE_FINALIZER));
+
 /** On an object that is being deleted: remove the finalizer although the store is unreachable. */
 export const ABANDON_ANNOTATION = "postern.dev/abandon";
 

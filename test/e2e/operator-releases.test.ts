@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { StoreApi } from "../../operator/api/client.ts";
 import { conditionOf, type TestManifest } from "./operator-world.ts";
-import { openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
+import { oneWorkspace, openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
 
 /* An operator of another release than the api-server and the sidecars. */
 
@@ -39,7 +39,7 @@ test.each([
     await world.apply(one);
     const { requeueAfterMs } = await world.work(one, {
       ...world.ctx,
-      workspaceOf: () => ({ api: asTheNextRelease(change) }),
+      workspaces: oneWorkspace(asTheNextRelease(change)),
     });
     expect(requeueAfterMs).toBeGreaterThanOrEqual(30_000);
     const status = world.statusIn(one);

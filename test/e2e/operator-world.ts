@@ -100,7 +100,15 @@ export const operatorOf = (
   source: OperatorConfig["source"],
   more: Partial<OperatorConfig> = {},
 ): Promise<Operator> =>
-  startOperator({ source, apiUrl: server.url, rootKey, cluster: "test", logger: silent(), resyncMs: 2_000, ...more });
+  startOperator({
+    source,
+    apiUrl: server.url,
+    keys: { rootKey },
+    cluster: "test",
+    logger: silent(),
+    resyncMs: 2_000,
+    ...more,
+  });
 
 export async function openDirectoryWorld(): Promise<World & { dir: string; stateDir: string }> {
   const root = await mkdtemp(join(tmpdir(), "postern-operator-"));

@@ -37,6 +37,13 @@ export interface ReconcilerWorld {
   close(): Promise<void>;
 }
 
+/** One workspace for all namespaces, as with POSTERN_ROOT_KEY. */
+export const oneWorkspace = (api: StoreApi): OperatorContext["workspaces"] => ({
+  placeOf: () => ({ workspace: { name: undefined, isDefault: true, api } }),
+  mayUseName: () => true,
+  confirm: async () => undefined,
+});
+
 export const labelOf = ({ kind, metadata: { namespace, name } }: Name): string => `${kind} ${namespace}/${name}`;
 
 export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
@@ -48,8 +55,14 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
   const source = createDirectorySource({ dir, stateDir: join(root, "state"), log });
   await source.start(() => undefined);
   const api = createStoreApi({ url: store.server.url, rootKey: store.rootKey });
-  const workspaceOf = () => ({ api });
-  const ctx: OperatorContext = { source, workspaceOf, cluster: "test", resyncMs: 300_000, nowMs: Date.now, log };
+  const ctx: OperatorContext = {
+    source,
+    workspaces: oneWorkspace(api),
+    cluster: "test",
+    resyncMs: 300_000,
+    nowMs: Date.now,
+    log,
+  };
 
   const objectOf = ({ kind, metadata: { namespace, name } }: Name) => source.get(kind as Kind, { namespace, name });
   const statusIn = (one: Name): Status => (objectOf(one)?.status ?? {}) as Status;

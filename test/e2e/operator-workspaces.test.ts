@@ -1,0 +1,336 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Kind } from "../../core/manifests/index.ts";
+import type { Operator } from "../../operator/start.ts";
+import {
+  createTestNamespace,
+  KUBERNETES_START_MS,
+  startKubernetes,
+  type TestKubernetes,
+} from "../harness/kubernetes.ts";
+import { waitFor } from "../harness/wait.ts";
+import {
+  type Answer,
+  applyCrds,
+  conditionOf,
+  openStore,
+  operatorOf,
+  resourceOf,
+  type Status,
+  type Store,
+  type TestManifest,
+  toJson,
+  untilGone,
+  untilReason,
+} from "./operator-world.ts";
+import { openTeam, type Team } from "./teams.ts";
+
+/*
+ * Two teams, each with a workspace, in one cluster with one operator. They use the same names for everything, and nothing of one
+ * may change, read or block what is the other's.
+ */
+
+let kubernetes: TestKubernetes;
+let store: Store;
+let operator: Operator;
+let dir: string;
+let keysDir: string;
+let teamA: Team;
+let teamB: Team;
+/** Namespaces: of team A, another of team A, of team B, and one without a workspace. */
+let ns: { readonly a: string; readonly a2: string; readonly b: string; readonly none: string };
+
+beforeAll(async () => {
+  kubernetes = await startKubernetes();
+  await applyCrds(kubernetes);
+  const [a, a2, b, none] = await Promise.all(
+    [1, 2, 3, 4].map(async () => (await createTestNamespace(kubernetes)).name),
+  );
+  ns = { a: a ?? "", a2: a2 ?? "", b: b ?? "", none: none ?? "" };
+  await label(ns.a, "team-a");
+  await label(ns.a2, "team-a");
+  await label(ns.b, "team-b");
+  store = await openStore();
+  [teamA, teamB] = [await openTeam(store, "team-a"), await openTeam(store, "team-b")];
+  dir = await mkdtemp(join(tmpdir(), "postern-workspaces-"));
+  keysDir = await mkdtemp(join(tmpdir(), "postern-root-keys-"));
+  for (const { name, operatorKey } of [teamA, teamB]) await writeFile(join(keysDir, name), `${operatorKey}\n`);
+  await writeFile(join(dir, "tenancy.yaml"), "");
+  operator = await operatorOf(
+    store,
+    { kind: "kubernetes", kubeconfig: kubernetes.kubeconfigPath, namespaces: Object.values(ns) },
+    { keys: { rootKeysDir: keysDir }, tenancyFile: join(dir, "tenancy.yaml") },
+  );
+}, KUBERNETES_START_MS);
+afterAll(async () => {
+  await operator?.close();
+  await store?.close();
+  for (const name of Object.values(ns ?? {})) {
+    await kubernetes.kubectl(["delete", "namespace", name, "--wait=false", "--ignore-not-found"]);
+  }
+  for (const folder of [dir, keysDir]) await rm(folder, { recursive: true, force: true });
+});
+
+const label = async (namespace: string, workspace: string | undefined): Promise<void> => {
+  const change = workspace === undefined ? "postern.dev/workspace-" : `postern.dev/workspace=${workspace}`;
+  const { exitCode, stderr } = await kubernetes.kubectl(["label", "--overwrite", "namespace", namespace, change]);
+  if (exitCode !== 0) throw new Error(stderr);
+};
+const apply = async (one: TestManifest): Promise<void> => {
+  const { exitCode, stderr } = await kubernetes.kubectl(["apply", "-f", "-"], toJson(one));
+  if (exitCode !== 0) throw new Error(stderr);
+};
+const remove = async ({ kind, metadata: { namespace, name } }: TestManifest): Promise<void> => {
+  const { exitCode, stderr } = await kubernetes.kubectl([
+    "-n",
+    namespace,
+    "delete",
+    resourceOf(kind),
+    name,
+    "--wait=false",
+  ]);
+  if (exitCode !== 0) throw new Error(stderr);
+};
+const world = {
+  status: async ({
+    kind,
+    metadata: { namespace, name },
+  }: Pick<TestManifest, "kind" | "metadata">): Promise<Status | undefined> => {
+    const { stdout } = await kubernetes.kubectl([
+      "-n",
+      namespace,
+      "get",
+      resourceOf(kind),
+      name,
+      "-o",
+      "json",
+      "--ignore-not-found",
+    ]);
+    return stdout === "" ? undefined : ((JSON.parse(stdout) as { status?: Status }).status ?? {});
+  },
+};
+const until = (one: TestManifest, reason: string) => untilReason(world, one, reason);
+const manifest = (kind: Kind, namespace: string, name: string, spec: Record<string, unknown>): TestManifest => ({
+  kind,
+  metadata: { name, namespace },
+  spec,
+});
+const role = (namespace: string, name: string, spec: Record<string, unknown> = {}) =>
+  manifest("Role", namespace, name, { name, ...spec });
+
+/** One object of each kind, with the same names in every namespace, and contents of the namespace's own. */
+const everyKind = (namespace: string, limit: number): Readonly<Record<Kind, TestManifest>> => ({
+  Role: manifest("Role", namespace, "editor", { name: "editor", permissions: [`of.${namespace}`] }),
+  RatelimitNamespace: manifest("RatelimitNamespace", namespace, "limits", {
+    name: "limits",
+    allowedNamespaces: [ns.a, ns.b],
+  }),
+  RatelimitOverride: manifest("RatelimitOverride", namespace, "acme", {
+    namespaceRef: { name: "limits" },
+    identifier: "acme",
+    limit,
+    duration: "1h",
+  }),
+  ApiKeyPolicy: manifest("ApiKeyPolicy", namespace, "orders", {
+    api: { name: "orders" },
+    target: { port: 80 },
+    allowedNamespaces: [ns.a, ns.b],
+    deletionPolicy: "Delete",
+    rules: [{ ratelimits: [{ namespace: "limits", identifier: "key", limit, duration: "60s" }] }],
+  }),
+});
+
+/** Everything that the store has of these objects in a team's workspace. */
+async function stored(team: Team, statuses: Readonly<Record<Kind, Status>>): Promise<unknown> {
+  const { roleId } = statuses.Role;
+  const { namespaceId } = statuses.RatelimitNamespace;
+  const { apiId, policyId } = statuses.ApiKeyPolicy;
+  const calls: Array<[string, object]> = [
+    ["permissions.getRole", { role: roleId }],
+    ["ratelimit.getNamespace", { namespace: namespaceId }],
+    ["ratelimit.listOverrides", { namespace: namespaceId }],
+    ["apis.getApi", { apiId }],
+    ["policies.getPolicy", { policyId }],
+  ];
+  return await Promise.all(
+    calls.map(async ([procedure, body]) => {
+      const answer: Answer = await team.call(procedure, body);
+      return { procedure, status: answer.status, data: answer.data };
+    }),
+  );
+}
+
+const kindsOf = (objects: Readonly<Record<Kind, TestManifest>>) =>
+  Object.entries(objects) as Array<[Kind, TestManifest]>;
+async function allReady(objects: Readonly<Record<Kind, TestManifest>>): Promise<Record<Kind, Status>> {
+  for (const [, one] of kindsOf(objects)) await apply(one);
+  const ready = await Promise.all(kindsOf(objects).map(async ([kind, one]) => [kind, await until(one, "Succeeded")]));
+  return Object.fromEntries(ready) as Record<Kind, Status>;
+}
+
+test("objects of every kind with equal names are two teams' own, made, changed and deleted without the other's", async () => {
+  const [mine, theirs] = [everyKind(ns.a, 5), everyKind(ns.b, 7)];
+  const myStatuses = await allReady(mine);
+  const before = await stored(teamA, myStatuses);
+  for (const answer of before as Array<{ status: number }>) expect(answer.status).toBe(200);
+
+  const theirStatuses = await allReady(theirs);
+  expect(await stored(teamA, myStatuses)).toEqual(before);
+  const role = await teamB.call("permissions.getRole", { role: "editor" });
+  expect(role.data.permissions).toMatchObject([{ slug: `of.${ns.b}` }]);
+  for (const [kind, id] of [
+    ["Role", "roleId"],
+    ["RatelimitNamespace", "namespaceId"],
+    ["ApiKeyPolicy", "apiId"],
+  ] as const) {
+    expect(theirStatuses[kind][id], kind).not.toBe(myStatuses[kind][id]);
+  }
+
+  // What refers to the other team's objects, which even allow it, finds nothing.
+  const far = manifest("RatelimitOverride", ns.b, "far", {
+    namespaceRef: { name: "limits", namespace: ns.a },
+    identifier: "far",
+    limit: 0,
+    duration: "1h",
+  });
+  const foreign = manifest("ApiKeyPolicy", ns.b, "foreign", {
+    api: { id: myStatuses.ApiKeyPolicy.apiId },
+    target: { port: 80 },
+  });
+  await apply(far);
+  await apply(foreign);
+  await until(far, "DependencyNotReady");
+  await until(foreign, "DependencyNotReady");
+  expect(await stored(teamA, myStatuses)).toEqual(before);
+
+  const all = [...kindsOf(theirs).map(([, one]) => one), far, foreign];
+  for (const one of all) await remove(one);
+  for (const one of all) await untilGone(world, one);
+  expect(await stored(teamA, myStatuses)).toEqual(before);
+  for (const answer of (await stored(teamB, theirStatuses)) as Array<{ status: number }>) {
+    expect(answer.status).toBe(404);
+  }
+  for (const [kind, one] of kindsOf(mine))
+    expect(conditionOf(await world.status(one), "Ready"), kind).toMatchObject({ status: "True" });
+}, 60_000);
+
+test("within a workspace names are shared: the older object of two namespaces has it", async () => {
+  const [older, younger] = [role(ns.a, "shared"), role(ns.a2, "shared")];
+  await apply(older);
+  await until(older, "Succeeded");
+  await apply(younger);
+  await until(younger, "Conflict");
+});
+
+test("a namespace without a workspace acts in none, and says why, until its Namespace gets a label", async () => {
+  const one = role(ns.none, "unlabelled");
+  await apply(one);
+  const status = await until(one, "NoWorkspace");
+  expect(conditionOf(status, "Stalled")?.message).toContain("postern.dev/workspace");
+  for (const team of [teamA, teamB]) {
+    expect(await team.call("permissions.getRole", { role: "unlabelled" })).toMatchObject({ status: 404 });
+  }
+  await label(ns.none, "team-b");
+  await until(one, "Succeeded");
+  expect(await teamB.call("permissions.getRole", { role: "unlabelled" })).toMatchObject({ status: 200 });
+  expect(await teamA.call("permissions.getRole", { role: "unlabelled" })).toMatchObject({ status: 404 });
+  await remove(one);
+  await untilGone(world, one);
+});
+
+test("when a namespace moves to another workspace, what its objects made stays where it is, and they say so", async () => {
+  await label(ns.none, "team-a");
+  const [settled, later] = [role(ns.none, "settled"), role(ns.none, "later")];
+  await apply(settled);
+  const { roleId } = await until(settled, "Succeeded");
+
+  await label(ns.none, "team-b");
+  const status = await until(settled, "WorkspaceChanged");
+  expect(conditionOf(status, "Stalled")?.message).toContain("team-a");
+  // A rival of the new workspace is not blocked by it, and new objects act in the new one.
+  const rival = role(ns.b, "settled");
+  await apply(rival);
+  await until(rival, "Succeeded");
+  await apply(later);
+  await until(later, "Succeeded");
+  expect(await teamB.call("permissions.getRole", { role: "later" })).toMatchObject({ status: 200 });
+  const there = await teamA.call("permissions.getRole", { role: "settled" });
+  expect(there).toMatchObject({ status: 200, data: { id: roleId } });
+
+  // Deleted now, it waits: nothing is done in a workspace that the namespace does not belong to.
+  await remove(settled);
+  await until(settled, "WorkspaceChanged");
+  expect(await teamA.call("permissions.getRole", { role: "settled" })).toMatchObject({ status: 200 });
+  await remove(later);
+  await untilGone(world, later);
+  await label(ns.none, "team-a");
+  await untilGone(world, settled);
+  expect(await teamA.call("permissions.getRole", { role: "settled" })).toMatchObject({ status: 404 });
+  expect(await teamB.call("permissions.getRole", { role: "settled" })).toMatchObject({ status: 200 });
+});
+
+test("root keys are followed: a workspace comes, changes its key and goes without a restart, and the others go on", async () => {
+  await label(ns.none, "team-c");
+  const one = role(ns.none, "followed");
+  await apply(one);
+  const status = await until(one, "NoWorkspace");
+  expect(conditionOf(status, "Stalled")?.message).toContain("team-c");
+  const teamC = await openTeam(store, "team-c");
+  await writeFile(join(keysDir, "team-c"), teamC.operatorKey);
+  await until(one, "Succeeded");
+
+  // The old key is revoked before the new one is there.
+  await teamC.disableKeys();
+  const next = await teamC.anotherKey();
+  await writeFile(join(keysDir, "team-c"), next);
+  await apply(role(ns.none, "followed", { description: "with the next key" }));
+  await waitFor("the change with the next key", async () => {
+    const { data } = await teamC.call("permissions.getRole", { role: "followed" }, next);
+    return data?.description === "with the next key";
+  });
+
+  await rm(join(keysDir, "team-c"));
+  await until(one, "NoWorkspace");
+  expect(await teamC.call("permissions.getRole", { role: "followed" }, next)).toMatchObject({ status: 200 });
+  const other = role(ns.a, "goes-on");
+  await apply(other);
+  await until(other, "Succeeded");
+  await writeFile(join(keysDir, "team-c"), next);
+  await remove(one);
+  await untilGone(world, one);
+}, 60_000);
+
+test("a grant restricts a name to namespaces: others may not use it, and do not stand in the way", async () => {
+  const squatter = role(ns.a2, "granted.admin");
+  await writeFile(
+    join(dir, "tenancy.yaml"),
+    `nameGrants: [{ names: ["granted.*"], namespaces: [${ns.a}], workspace: team-a }]`,
+  );
+  await apply(role(ns.a2, "unrelated"));
+  await until(role(ns.a2, "unrelated"), "Succeeded");
+  await waitFor("the grant", async () => {
+    await apply(squatter);
+    return conditionOf(await world.status(squatter), "Ready")?.reason === "NotAllowed";
+  });
+  // The rightful object is younger, and the squatter claims the same name.
+  const rightful = role(ns.a, "granted.admin");
+  await apply(rightful);
+  await until(rightful, "Succeeded");
+  await until(squatter, "NotAllowed");
+  // Without the grant the older rule holds again; what the store has stays with its owner.
+  await writeFile(join(dir, "tenancy.yaml"), "");
+  await until(squatter, "Conflict");
+  expect(conditionOf(await world.status(rightful), "Ready")).toMatchObject({ status: "True" });
+});
+
+test("a workspace whose root key the API refuses stops its own objects alone", async () => {
+  await writeFile(join(keysDir, "team-refused"), "root_of_no_workspace_0123456789");
+  await label(ns.none, "team-refused");
+  const [stuck, free] = [role(ns.none, "stuck"), role(ns.b, "free")];
+  await apply(stuck);
+  await apply(free);
+  await until(free, "Succeeded");
+  await until(stuck, "ApiUnavailable");
+});

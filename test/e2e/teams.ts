@@ -1,0 +1,56 @@
+import type { Administrator } from "../../api-server/domain/administration/administrator.ts";
+import { changeRootKey, issueRootKey } from "../../api-server/domain/administration/root-keys.ts";
+import { createWorkspace } from "../../api-server/domain/administration/workspaces.ts";
+import { listRootKeys } from "../../api-server/store/root-keys.ts";
+import { OPERATOR_PERMISSIONS } from "../../core/permissions/operator.ts";
+import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
+import type { Answer, Store } from "./operator-world.ts";
+
+export interface Team {
+  readonly name: string;
+  readonly workspaceId: string;
+  /** With every permission, for `call`. */
+  readonly rootKey: string;
+  /** With those of the operator alone. */
+  readonly operatorKey: string;
+  readonly administrator: Administrator;
+  /** `POST /v2/<procedure>` with a root key of the team. */
+  call(procedure: string, body: unknown, rootKey?: string): Promise<Answer>;
+  /** Another one with the permissions of the operator. */
+  anotherKey(): Promise<string>;
+  /** Disables all root keys that the team has. */
+  disableKeys(): Promise<void>;
+}
+
+/** A workspace of the store with a root key of its own, as `postern workspace create` and `postern rootkey create` make them. */
+export async function openTeam({ server }: Pick<Store, "server">, name: string): Promise<Team> {
+  const administrator: Administrator = { ...server.deps, actor: { type: "cli", id: "test", name: "test" } };
+  const workspace = await createWorkspace(administrator, { name, quotaPerMinute: null });
+  if (workspace === undefined) throw new Error(`there is a workspace ${name} already`);
+  const workspaceId = workspace.id;
+  const issue = async (permissions = OPERATOR_PERMISSIONS) =>
+    (await issueRootKey(administrator, { workspaceId, permissions })).rootKey;
+  const [rootKey, operatorKey] = [await issue(ALL_GRANTS), await issue()];
+  return {
+    name,
+    workspaceId,
+    rootKey,
+    administrator,
+    operatorKey,
+    anotherKey: () => issue(),
+    disableKeys: async () => {
+      for (const { id } of await listRootKeys(administrator.db, { workspaceId, v1UsedSince: null, rowsMax: 100 })) {
+        await changeRootKey(administrator, { workspaceId, rootKeyId: id, enabled: false });
+      }
+    },
+    call: async (procedure, body, key = rootKey) => {
+      const response = await fetch(`${server.url}/v2/${procedure}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+      const answer = (await response.json()) as { data?: unknown; error?: unknown };
+      return { status: response.status, data: answer.data, error: answer.error };
+    },
+  };
+}
