@@ -1,27 +1,31 @@
 import * as z from "zod";
 import { PathAllowance } from "../policies/policy.ts";
-import { durationOf } from "./duration.ts";
-import { AllowedNamespaces, deletionPolicy, exactlyOneOf, statusFields, storeId, withRules } from "./fields.ts";
+import { celMilliseconds, durationOf, findDuration } from "./duration.ts";
+import {
+  AllowedNamespaces,
+  deletionPolicy,
+  exactlyOneOf,
+  LabelsToMatch,
+  nameOf,
+  repeated,
+  setOf,
+  statusFields,
+  storeId,
+  withRules,
+} from "./fields.ts";
 import { ManifestRule } from "./policy-rule.ts";
-
-const LABELS_MAX = 32;
+import { PATHS_THAT_MATCH } from "./rule-path.ts";
+import { TrustedProxy } from "./trusted-proxy.ts";
 
 const Selector = z
   .strictObject({
-    matchLabels: z
-      .record(z.string().min(1).max(317), z.string().max(63))
-      .refine((labels) => Object.keys(labels).length <= LABELS_MAX, { error: `expected at most ${LABELS_MAX} labels` })
-      .meta({ maxProperties: LABELS_MAX })
-      .describe("Labels that a pod must all have."),
+    matchLabels: LabelsToMatch.describe("Labels that a pod must all have; at least one."),
   })
   .describe("The pods that get the sidecar. Without it no pod does, and you run the sidecar yourself.");
 
 const Api = withRules(
   z.strictObject({
-    name: z
-      .string()
-      .min(3)
-      .max(256)
+    name: nameOf({ min: 3, max: 256 })
       .optional()
       .describe("An API with this name is made for the policy. Changing the name renames it; its keys stay."),
     id: z
@@ -71,13 +75,39 @@ const Credential = withRules(
   [exactlyOneOf("header", "query")],
 ).describe("A place where a request may carry its key.");
 
+/** Names of headers and schemes are compared without regard to case. Only ASCII has case here, as in CEL. */
+const lowerAscii = (text: string): string => text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase());
+
+function placeOf({ header, query }: z.output<typeof Credential>): string {
+  if (header === undefined) return JSON.stringify(["query", query?.name]);
+  return JSON.stringify(["header", lowerAscii(header.name), lowerAscii(header.scheme ?? "")]);
+}
+
+/** The same in CEL. */
+const celPlaceOf = (credential: string): string => {
+  const header = `${credential}.header`;
+  return `[${[
+    `(has(${header}) ? ${header}.name.lowerAscii() : '')`,
+    `(has(${header}) && has(${header}.scheme) ? ${header}.scheme.lowerAscii() : '')`,
+    `(has(${credential}.query) ? ${credential}.query.name : '')`,
+  ].join(", ")}]`;
+};
+
+const Credentials = withRules(z.array(Credential).min(1).max(8), [
+  {
+    rule: `self.all(a, self.exists_one(b, ${celPlaceOf("a")} == ${celPlaceOf("b")}))`,
+    message: "two of these are the same place",
+    faults: (credentials) => repeated(credentials, placeOf, "is the same place as one above it"),
+  },
+]);
+
 const DEFAULT_CREDENTIALS = [
   { header: { name: "Authorization", scheme: "Bearer" } },
   { header: { name: "X-API-Key" } },
 ];
 
-const OnStale = z
-  .strictObject({
+const OnStale = withRules(
+  z.strictObject({
     after: durationOf({ msMin: 1000 })
       .default("30s")
       .describe("How old the sidecar's data may be before `action` applies."),
@@ -88,8 +118,19 @@ const OnStale = z
     denyAfter: durationOf({ msMin: 1000 })
       .default("15m")
       .describe("Age at which Serve refuses too; not less than `after`."),
-  })
-  .describe("What happens when changes of keys no longer reach the sidecar.");
+  }),
+  [
+    {
+      rule: `${celMilliseconds("self.denyAfter")} >= ${celMilliseconds("self.after")}`,
+      message: "denyAfter must not be shorter than after",
+      faults: ({ after, denyAfter }) => {
+        const [afterMs, denyAfterMs] = [findDuration(after), findDuration(denyAfter)];
+        const isShorter = afterMs !== undefined && denyAfterMs !== undefined && denyAfterMs < afterMs;
+        return isShorter ? [{ path: ["denyAfter"], message: "must not be shorter than spec.onStale.after" }] : [];
+      },
+    },
+  ],
+).describe("What happens when changes of keys no longer reach the sidecar.");
 
 const ClientAddress = withRules(
   z.strictObject({
@@ -99,7 +140,7 @@ const ClientAddress = withRules(
         "Connection uses the peer's address; ForwardedFor the last entry of X-Forwarded-For that is not a trusted proxy.",
       ),
     trustedProxies: z
-      .array(z.string().min(1).max(64))
+      .array(TrustedProxy)
       .max(64)
       .optional()
       .describe("Addresses or CIDR blocks of the proxies in front, for ForwardedFor."),
@@ -113,23 +154,32 @@ const ClientAddress = withRules(
   ],
 ).describe("How the client's address is found. Without it this gate does not check the API's IP allow-list.");
 
+const EXPECTED_PORT = "expected a port: a number from 1 to 65535, or the name of a container port";
+/** Groups of small letters and digits with a hyphen between them, with a letter somewhere, as Kubernetes names ports. */
+const PORT_NAME = /^([0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+
 /** Which keys an app accepts, and what each request needs. */
-export const ApiKeyPolicySpec = z
-  .strictObject({
+export const ApiKeyPolicySpec = withRules(
+  z.strictObject({
     selector: Selector.optional(),
     api: Api,
     target: z
       .strictObject({
         port: z
-          .union([z.string().min(1).max(15), z.int().min(1).max(65_535)], {
-            error: "expected a port: a number from 1 to 65535, or the name of a container port",
+          .union([z.string().min(1).max(15), z.int().min(1).max(65_535)], { error: EXPECTED_PORT })
+          .refine((port) => typeof port === "number" || PORT_NAME.test(port), { error: EXPECTED_PORT })
+          .meta({
+            "x-kubernetes-int-or-string": true,
+            minimum: 1,
+            maximum: 65_535,
+            maxLength: 15,
+            pattern: PORT_NAME.source,
           })
-          .refine((port) => typeof port === "number" || /^(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*$/.test(port), {
-            error: "expected a port: a number from 1 to 65535, or the name of a container port",
-          })
-          .meta({ "x-kubernetes-int-or-string": true, maxLength: 15 })
           .describe("The container port of the app, by name or number."),
-        protocol: z.string().max(32).default("http1").describe("What the app speaks. Only http1 is supported for now."),
+        protocol: z
+          .enum(["http1"], { error: "http1 is the only protocol that is supported for now" })
+          .default("http1")
+          .describe("What the app speaks. Only http1 is supported for now."),
       })
       .describe("The app behind the gate."),
     interception: z
@@ -138,14 +188,9 @@ export const ApiKeyPolicySpec = z
       .describe(
         "Port: the sidecar takes over the port's name. Redirect: iptables send the port's traffic through it. None: neither.",
       ),
-    credentials: z
-      .array(Credential)
-      .min(1)
-      .max(8)
-      .default(DEFAULT_CREDENTIALS)
-      .describe(
-        "Where the key is looked for, in this order; the first that is present decides, and all are removed before the app.",
-      ),
+    credentials: Credentials.default(DEFAULT_CREDENTIALS).describe(
+      "Where the key is looked for, in this order; the first that is present decides, and all are removed before the app.",
+    ),
     rules: z
       .array(ManifestRule)
       .max(256)
@@ -167,10 +212,7 @@ export const ApiKeyPolicySpec = z
       .default("Deny")
       .describe("Keys with limited credits while the credits cannot be read."),
     clientAddress: ClientAddress.optional(),
-    allowPaths: z
-      .array(PathAllowance)
-      .max(5)
-      .meta({ "x-kubernetes-list-type": "set" })
+    allowPaths: setOf(PathAllowance, 5)
       .default([])
       .describe("Forms of paths that are refused unless listed, because two servers may read them differently."),
     networkPolicy: z
@@ -179,8 +221,9 @@ export const ApiKeyPolicySpec = z
       .describe("Managed: a NetworkPolicy opens only the sidecar's ports of the selected pods."),
     allowedNamespaces: AllowedNamespaces,
     deletionPolicy: deletionPolicy("Orphan", "the API that was made for the policy"),
-  })
-  .describe("What guards an app: which keys it accepts and what each request needs.");
+  }),
+  PATHS_THAT_MATCH,
+).describe("What guards an app: which keys it accepts and what each request needs.");
 export type ApiKeyPolicySpec = z.output<typeof ApiKeyPolicySpec>;
 
 export const ApiKeyPolicyStatus = z.object({

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { ApiKeyPolicySpec } from "./api-key-policy.ts";
 import { compilePolicy, type ManifestProblem, namespacesOf } from "./compile-policy.ts";
-import { API_VERSION, NamespaceName, ObjectName } from "./fields.ts";
+import { API_VERSION, NamespaceName, ObjectAnnotations, ObjectLabels, ObjectName } from "./fields.ts";
 import { RatelimitNamespaceSpec } from "./ratelimit-namespace.ts";
 import { RatelimitOverrideSpec } from "./ratelimit-override.ts";
 import { RoleSpec } from "./role.ts";
@@ -12,8 +12,8 @@ export type { ManifestProblem } from "./compile-policy.ts";
 const Metadata = z.object({
   name: ObjectName,
   namespace: NamespaceName.optional(),
-  labels: z.record(z.string(), z.string()).optional(),
-  annotations: z.record(z.string(), z.string()).optional(),
+  labels: ObjectLabels.optional(),
+  annotations: ObjectAnnotations.optional(),
 });
 
 const envelope = <K extends string, S extends z.ZodType>(kind: K, spec: S) =>

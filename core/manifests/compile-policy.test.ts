@@ -25,7 +25,7 @@ describe("a compiled policy", () => {
         },
       ],
       clientAddress: { from: "ForwardedFor", trustedProxies: ["10.0.0.0/8"] },
-      allowPaths: ["Semicolon", "Semicolon"],
+      allowPaths: ["Semicolon"],
     });
     const policy = compile(spec, new Map([["public-api", "rlns_1"]]));
     expect(policy).toEqual({

@@ -27,27 +27,43 @@ function sumOfParts(text: string): number {
   return ms;
 }
 
-const isDurationOf = (duration: string | number, msMin: number): boolean => {
+/** A hundred years. The Kubernetes API server, and whatever else is written in Go, cannot express three hundred. */
+const HOURS_MAX = 876_000;
+const MS_MAX = HOURS_MAX * 3_600_000;
+
+/** Returns the duration in milliseconds, or undefined when it is none: for rules over several fields, of which one may be wrong. */
+export function findDuration(duration: string | number): number | undefined {
   try {
-    return parseDuration(duration) >= msMin;
+    return parseDuration(duration);
   } catch {
-    return false;
+    return undefined;
   }
+}
+
+const isDurationOf = (duration: string | number, msMin: number): boolean => {
+  const ms = findDuration(duration);
+  return ms !== undefined && ms >= msMin && ms <= MS_MAX;
 };
 
-/** A schema for a duration of at least `msMin` milliseconds. */
+/** In CEL: the milliseconds of the field, which is a text or an integer. All of them: `getMilliseconds` of a duration is no remainder. */
+export const celMilliseconds = (field: string): string =>
+  `(type(${field}) == int ? int(${field}) : duration(${field}).getMilliseconds())`;
+
+/** A schema for a duration of at least `msMin` milliseconds, and at most a hundred years. */
 export function durationOf({ msMin }: { msMin: number }) {
   return z
     .union([z.string().max(TEXT_LENGTH_MAX), z.int()], { error: EXPECTED })
-    .refine((duration) => isDurationOf(duration, msMin), { error: `${EXPECTED}, at least ${msMin} ms` })
+    .refine((duration) => isDurationOf(duration, msMin), {
+      error: `${EXPECTED}, at least ${msMin} ms and at most ${HOURS_MAX}h`,
+    })
     .meta({
       "x-kubernetes-int-or-string": true,
       pattern: DURATION_PATTERN,
       maxLength: TEXT_LENGTH_MAX,
       "x-kubernetes-validations": [
         {
-          rule: `type(self) == int ? self >= ${msMin} : duration(self) >= duration('${msMin}ms')`,
-          message: `must be at least ${msMin} ms`,
+          rule: `type(self) == int ? self >= ${msMin} && self <= ${MS_MAX} : duration(self) >= duration('${msMin}ms') && duration(self) <= duration('${HOURS_MAX}h')`,
+          message: `must be at least ${msMin} ms, and at most ${HOURS_MAX}h`,
         },
       ],
     });

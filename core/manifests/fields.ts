@@ -19,6 +19,83 @@ export const ObjectName = z
 export const DeletionPolicy = z.enum(["Delete", "Orphan"]);
 export type DeletionPolicy = z.infer<typeof DeletionPolicy>;
 
+/** Without it a text of white space would be a name. The same characters for JavaScript and for Go, whose `\\s` differ. */
+const NOT_BLANK = /[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]/;
+
+/** A name for people or in the store: anything but white space alone. */
+export const nameOf = ({ min, max }: { min: number; max: number }) =>
+  z.string().min(min).max(max).regex(NOT_BLANK, { error: "expected more than white space" });
+
+/** The items of which an earlier one has the same key, as faults of a rule. */
+export function repeated<Item>(items: readonly Item[], keyOf: (item: Item) => string, message: string) {
+  const seen = new Set<string>();
+  return items.flatMap((item, index) => {
+    const key = keyOf(item);
+    if (seen.has(key)) return [{ path: [index], message }];
+    seen.add(key);
+    return [];
+  });
+}
+
+/** A list whose items differ. The Kubernetes API server merges it by item. */
+export const setOf = <Item extends z.ZodType<string>>(item: Item, max: number) =>
+  z
+    .array(item)
+    .max(max)
+    .superRefine((items, context) => {
+      for (const { path, message } of repeated(items, (item) => item, "is listed above it already")) {
+        context.addIssue({ code: "custom", path, message });
+      }
+    })
+    .meta({ "x-kubernetes-list-type": "set" });
+
+const LABEL_NAME = "([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)";
+const LABEL_PREFIX = "([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*[/])?";
+const LABEL_KEY = `^${LABEL_PREFIX}${LABEL_NAME}$`;
+const LABEL_PREFIX_LENGTH_MAX = 253;
+const LABELS_MAX = 32;
+
+const isLabelKey = (key: string): boolean =>
+  new RegExp(LABEL_KEY).test(key) && key.lastIndexOf("/") <= LABEL_PREFIX_LENGTH_MAX;
+
+const LABEL_KEY_TEXT =
+  "a label's key is 1 to 63 letters, digits and - _ . that begin and end with a letter or digit, after an optional DNS name and /";
+
+const LabelKey = z.string().refine(isLabelKey, { error: LABEL_KEY_TEXT });
+const LabelValue = z
+  .string()
+  .max(63)
+  .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/, { error: "expected a label's value" });
+
+/** Labels that a pod must all have: at least one, because none would be every pod. */
+export const LabelsToMatch = z
+  .record(LabelKey, LabelValue)
+  .superRefine((labels, context) => {
+    const count = Object.keys(labels).length;
+    if (count === 0) context.addIssue({ code: "custom", message: "expected at least one label" });
+    if (count > LABELS_MAX) context.addIssue({ code: "custom", message: `expected at most ${LABELS_MAX} labels` });
+  })
+  .meta({
+    minProperties: 1,
+    maxProperties: LABELS_MAX,
+    "x-kubernetes-validations": [
+      {
+        rule: `self.all(key, key.matches('${LABEL_KEY}') && key.split('/')[0].size() <= ${LABEL_PREFIX_LENGTH_MAX})`,
+        message: LABEL_KEY_TEXT,
+      },
+    ],
+  });
+
+/** Labels of an object itself, which the Kubernetes API server checks for every kind. */
+export const ObjectLabels = z.record(LabelKey, LabelValue);
+/** Of annotations it checks the keys, whose prefix may have capitals. */
+export const ObjectAnnotations = z.record(
+  z.string().refine((key) => isLabelKey(key.replace(/^[^/]*[/]/, (prefix) => prefix.toLowerCase())), {
+    error: "expected the key of an annotation, which has the form of a label's key",
+  }),
+  z.string(),
+);
+
 /** What happens to the stored object when the manifest is deleted. */
 export const deletionPolicy = (byDefault: DeletionPolicy, what: string) =>
   DeletionPolicy.default(byDefault).describe(
@@ -32,10 +109,7 @@ export const Adopt = z
     "Whether an existing object of the store, made by other means, is taken over: match only if it equals this spec, override in any case. Without it the existing object is not changed and this one is Stalled.",
   );
 
-export const AllowedNamespaces = z
-  .array(NamespaceName)
-  .max(64)
-  .meta({ "x-kubernetes-list-type": "set" })
+export const AllowedNamespaces = setOf(NamespaceName, 64)
   .default([])
   .describe("Other namespaces whose objects may refer to what this object owns. Its own namespace always may.");
 
@@ -56,18 +130,33 @@ export interface Rule<T> {
   /** CEL; `self` is the value. A rule that names `oldSelf` forbids changes, which only the API server sees. */
   readonly rule: string;
   readonly message: string;
+  /** The member that the rule is about, for the Kubernetes API server. */
+  readonly fieldPath?: string;
   readonly holds?: (value: T) => boolean;
+  /** In place of `holds`: the places within the value that break the rule, so that each is reported where it is. */
+  readonly faults?: (
+    value: T,
+  ) => ReadonlyArray<{ readonly path: ReadonlyArray<string | number>; readonly message: string }>;
 }
 
 /** Adds rules to a schema: checked when parsing, and copied into the CRD as `x-kubernetes-validations`. */
-export function withRules<S extends z.ZodObject>(schema: S, rules: ReadonlyArray<Rule<z.output<S>>>): S {
+export function withRules<S extends z.ZodType>(schema: S, rules: ReadonlyArray<Rule<z.output<S>>>): S {
   return schema
     .superRefine((value, context) => {
-      for (const { message, holds } of rules) {
+      for (const { message, holds, faults } of rules) {
         if (holds !== undefined && !holds(value)) context.addIssue({ code: "custom", message });
+        for (const fault of faults?.(value) ?? []) {
+          context.addIssue({ code: "custom", path: [...fault.path], message: fault.message });
+        }
       }
     })
-    .meta({ "x-kubernetes-validations": rules.map(({ rule, message }) => ({ rule, message })) });
+    .meta({
+      "x-kubernetes-validations": rules.map(({ rule, message, fieldPath }) => ({
+        rule,
+        message,
+        ...(fieldPath === undefined ? {} : { fieldPath }),
+      })),
+    });
 }
 
 /** Exactly one of two optional fields is given. */

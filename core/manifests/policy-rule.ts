@@ -1,9 +1,8 @@
 import * as z from "zod";
 import { HttpMethod } from "../policies/policy.ts";
-import { durationOf } from "./duration.ts";
-import { exactlyOneOf, withRules } from "./fields.ts";
-
-const RulePath = z.string().min(1).max(1024).regex(/^[/]/, { error: "expected a path that begins with /" });
+import { celMilliseconds, durationOf, findDuration } from "./duration.ts";
+import { exactlyOneOf, repeated, setOf, withRules } from "./fields.ts";
+import { RulePath } from "./rule-path.ts";
 
 const PathMatch = withRules(
   z.strictObject({
@@ -17,11 +16,8 @@ const PathMatch = withRules(
 
 const Match = z
   .strictObject({
-    methods: z
-      .array(HttpMethod)
+    methods: setOf(HttpMethod, 9)
       .min(1)
-      .max(9)
-      .meta({ "x-kubernetes-list-type": "set" })
       .optional()
       .describe("HTTP methods; without them every method matches. HEAD is not implied by GET."),
     path: PathMatch.optional(),
@@ -68,6 +64,27 @@ const Ratelimit = withRules(
   ],
 ).describe("A rate limit. Of several, either all are charged or none.");
 
+/** What a limit counts on: two limits of a rule with one counter would charge it twice. */
+const counterOf = ({ name, namespace, identifier = "key", duration }: z.output<typeof Ratelimit>): string =>
+  JSON.stringify([name, namespace, identifier, findDuration(duration)]);
+
+/** The same in CEL, in which `namespace` is a reserved word. A list is compared, because comparing long texts pair by pair exceeds the budget of a rule. */
+const celCounterOf = (limit: string): string =>
+  `[${[
+    `(has(${limit}.name) ? ${limit}.name : '')`,
+    `(has(${limit}.__namespace__) ? ${limit}.__namespace__ : '')`,
+    `(has(${limit}.identifier) ? ${limit}.identifier : 'key')`,
+    `string(${celMilliseconds(`${limit}.duration`)})`,
+  ].join(", ")}]`;
+
+const Ratelimits = withRules(z.array(Ratelimit).max(16), [
+  {
+    rule: `self.all(a, self.exists_one(b, ${celCounterOf("a")} == ${celCounterOf("b")}))`,
+    message: "two of these limits count on the same counter",
+    faults: (limits) => repeated(limits, counterOf, "counts on the same counter as a limit above it"),
+  },
+]);
+
 /** One rule of an ApiKeyPolicy. */
 export const ManifestRule = withRules(
   z.strictObject({
@@ -88,11 +105,9 @@ export const ManifestRule = withRules(
       })
       .optional()
       .describe("Without it a request costs one credit; only keys with limited credits are charged."),
-    ratelimits: z
-      .array(Ratelimit)
-      .max(16)
-      .default([])
-      .describe("Rate limits that a request is charged to, in addition to those of the key itself."),
+    ratelimits: Ratelimits.default([]).describe(
+      "Rate limits that a request is charged to, in addition to those of the key itself.",
+    ),
   }),
   [
     {

@@ -1,16 +1,21 @@
 import * as z from "zod";
-import { Adopt, AllowedNamespaces, deletionPolicy, statusFields, storeId, unchangeable, withRules } from "./fields.ts";
+import {
+  Adopt,
+  AllowedNamespaces,
+  deletionPolicy,
+  nameOf,
+  statusFields,
+  storeId,
+  unchangeable,
+  withRules,
+} from "./fields.ts";
 
 /** A rate-limit namespace: limits in it share counters and overrides. */
 export const RatelimitNamespaceSpec = withRules(
   z.strictObject({
-    name: z
-      .string()
-      .min(1)
-      .max(512)
-      .describe(
-        "The namespace's name in the store, by which policies and ratelimit.* calls refer to it. It cannot be changed.",
-      ),
+    name: nameOf({ min: 1, max: 512 }).describe(
+      "The namespace's name in the store, by which policies and ratelimit.* calls refer to it. It cannot be changed.",
+    ),
     adopt: Adopt,
     allowedNamespaces: AllowedNamespaces,
     deletionPolicy: deletionPolicy("Delete", "the rate-limit namespace with its overrides"),

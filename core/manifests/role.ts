@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { Adopt, deletionPolicy, statusFields, storeId } from "./fields.ts";
+import { Adopt, deletionPolicy, nameOf, setOf, statusFields, storeId } from "./fields.ts";
 
 const Slug = z
   .string()
@@ -10,16 +10,11 @@ const Slug = z
 /** A role: a named set of permissions that keys are given. */
 export const RoleSpec = z
   .strictObject({
-    name: z
-      .string()
-      .min(1)
-      .max(128)
-      .describe("The role's name in the store. Changing it renames the role; keys keep it."),
+    name: nameOf({ min: 1, max: 128 }).describe(
+      "The role's name in the store. Changing it renames the role; keys keep it.",
+    ),
     description: z.string().max(512).optional().describe("What the role is for."),
-    permissions: z
-      .array(Slug)
-      .max(1000)
-      .meta({ "x-kubernetes-list-type": "set" })
+    permissions: setOf(Slug, 1000)
       .default([])
       .describe(
         "Slugs of the permissions that the role grants. Missing ones are created. A slug such as documents.* grants all slugs that begin with documents.",

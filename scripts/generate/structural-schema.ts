@@ -49,6 +49,8 @@ export function structuralSchema(schema: z.ZodType, io: "input" | "output"): Str
 function convert(schema: JsonSchema, path: string): Structural {
   const structural: Structural = {};
   for (const keyword of KEPT) if (schema[keyword] !== undefined) structural[keyword] = schema[keyword];
+  // JavaScript's escape of a character is unknown to Go, which the API server is written in.
+  if (typeof schema.pattern === "string") structural.pattern = schema.pattern.replace(/\\u([0-9a-f]{4})/gi, "\\x{$1}");
   if (schema.const !== undefined) structural.enum = [schema.const];
   convertFormat(schema, structural);
   convertMembers(schema, structural, path);

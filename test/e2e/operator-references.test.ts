@@ -239,7 +239,7 @@ const PLAIN: ReadonlySet<string> = new Set([
   ...["Role description"],
   ...["RatelimitOverride duration", "RatelimitNamespace allowedNamespaces[]", "ApiKeyPolicy allowedNamespaces[]"],
   // Pods are searched only in the policy's own namespace.
-  ...["ApiKeyPolicy selector.matchLabels.*", "ApiKeyPolicy target.port", "ApiKeyPolicy target.protocol"],
+  ...["ApiKeyPolicy selector.matchLabels.*", "ApiKeyPolicy target.port"],
   ...["ApiKeyPolicy credentials[].header.name", "ApiKeyPolicy credentials[].header.scheme"],
   ...["ApiKeyPolicy credentials[].query.name", "ApiKeyPolicy onStale.after", "ApiKeyPolicy onStale.denyAfter"],
   ...["ApiKeyPolicy clientAddress.trustedProxies[]", "ApiKeyPolicy rules[].permissions"],

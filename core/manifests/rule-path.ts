@@ -1,0 +1,62 @@
+import * as z from "zod";
+import { canonicalRulePath } from "../policies/check-path.ts";
+import { PathAllowance } from "../policies/policy.ts";
+import type { Rule } from "./fields.ts";
+
+/*
+ * Paths of rules. A rule whose path no request can have would protect nothing, so it is refused. What is wrong is found by the check
+ * of requests themselves (policies/check-path.ts); the pattern and the CEL rules below say the same to the Kubernetes API server.
+ */
+
+/** No control characters, blanks, fragments or queries; a percent sign encodes a byte, and not zero. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses.
+const RULE_PATH = /^[/]([^\x00-\x20\x7f#?%]|%(0[1-9A-Fa-f]|[1-9A-Fa-f][0-9A-Fa-f]))*$/;
+
+export const RulePath = z
+  .string()
+  .min(1)
+  .max(1024)
+  .regex(RULE_PATH, { error: ({ input }) => whyNever(String(input), PathAllowance.options) });
+
+/** Why no request can have the path; undefined when one can. */
+function whyNever(path: string, allow: readonly PathAllowance[]): string | undefined {
+  if (!path.startsWith("/")) return "expected a path that begins with /";
+  const checked = canonicalRulePath(path, allow);
+  return "refused" in checked ? `no request can match this: ${checked.refused}` : undefined;
+}
+
+interface WithPaths {
+  readonly allowPaths: readonly PathAllowance[];
+  readonly rules: ReadonlyArray<{
+    readonly match: { readonly path?: { prefix?: string | undefined; exact?: string | undefined } | undefined };
+  }>;
+}
+
+/** In a path that is not yet normalized: letters and dots may be encoded, hexadecimal is in any case. */
+const DOT = "([.]|%2[eE])";
+const SEPARATOR = "([/\\\\]|%2[fF]|%5[cC])";
+const FORMS: ReadonlyArray<{ readonly allowance: PathAllowance; readonly found: string; readonly what: string }> = [
+  { allowance: "EncodedSlash", found: "%2[fF]", what: "an encoded slash (%2F)" },
+  { allowance: "Backslash", found: "[\\\\]|%5[cC]", what: "a backslash" },
+  { allowance: "DoubleSlash", found: "//", what: "an empty segment (//)" },
+  { allowance: "DotSegments", found: `${SEPARATOR}${DOT}{1,2}($|;|%3[bB]|${SEPARATOR})`, what: "a dot segment" },
+];
+
+/** Rules of the whole spec, because `allowPaths` may allow such a path. */
+export const PATHS_THAT_MATCH: ReadonlyArray<Rule<WithPaths>> = FORMS.map(({ allowance, found, what }, index) => ({
+  rule: `'${allowance}' in self.allowPaths || self.rules.all(rule, !has(rule.match.path) || !(has(rule.match.path.prefix) ? rule.match.path.prefix : rule.match.path.exact).matches(r'${found}'))`,
+  message: `no request can match a rule whose path has ${what}; list ${allowance} in allowPaths to let such requests through`,
+  fieldPath: ".rules",
+  // Once for all forms: the first fault of a path is reported.
+  ...(index === 0 ? { faults: pathFaults } : {}),
+}));
+
+function pathFaults({ rules, allowPaths }: WithPaths) {
+  return rules.flatMap(({ match: { path } }, index) => {
+    const [field, text] = path?.prefix === undefined ? ["exact", path?.exact] : ["prefix", path.prefix];
+    // What RulePath refused is reported there.
+    if (text === undefined || !RULE_PATH.test(text)) return [];
+    const message = whyNever(text, allowPaths);
+    return message === undefined ? [] : [{ path: ["rules", index, "match", "path", field ?? ""], message }];
+  });
+}

@@ -1,0 +1,468 @@
+import { API_VERSION } from "../../core/manifests/index.ts";
+
+/*
+ * Manifests at the edges of what is allowed. Each bad one is refused by the Kubernetes API server and by `postern validate`, each
+ * good one is accepted by both. One list for both, so that they cannot drift apart.
+ */
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export interface TriedManifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly [field: string]: unknown };
+  readonly spec: unknown;
+}
+
+export interface BadManifest {
+  readonly name: string;
+  readonly manifest: TriedManifest;
+  /** The field, as `kubectl apply` names it; of a rule over several fields, what they have in common. */
+  readonly field: string;
+  /** What the message of the Kubernetes API server says. */
+  readonly says: RegExp;
+  /** The location that `postern validate` reports, when it is more exact than `field`. */
+  readonly location?: string;
+}
+
+export const aManifest = (kind: string, spec: unknown, metadata: Fields = {}): TriedManifest => ({
+  apiVersion: API_VERSION,
+  kind,
+  metadata: { name: "it", ...metadata },
+  spec,
+});
+export const aPolicy = (spec: Fields = {}): TriedManifest =>
+  aManifest("ApiKeyPolicy", { api: { name: "orders" }, target: { port: "http" }, ...spec });
+const withPort = (port: unknown) => aPolicy({ target: { port } });
+const withLabels = (matchLabels: Fields) => aPolicy({ selector: { matchLabels } });
+const withRule = (rule: Fields) => aPolicy({ rules: [{}, rule] });
+const withPath = (prefix: string, spec: Fields = {}) =>
+  aPolicy({ ...spec, rules: [{}, { match: { path: { prefix } } }] });
+const withExact = (exact: string) => aPolicy({ rules: [{}, { match: { path: { exact } } }] });
+const withLimits = (...ratelimits: Fields[]) => withRule({ ratelimits });
+const withProxies = (...trustedProxies: string[]) =>
+  aPolicy({ clientAddress: { from: "ForwardedFor", trustedProxies } });
+const aRole = (spec: Fields = {}): TriedManifest => aManifest("Role", { name: "editor", ...spec });
+const aNamespace = (spec: Fields = {}): TriedManifest => aManifest("RatelimitNamespace", { name: "public", ...spec });
+const anOverride = (spec: Fields = {}): TriedManifest =>
+  aManifest("RatelimitOverride", {
+    namespaceRef: { name: "public" },
+    identifier: "acme",
+    limit: 1,
+    duration: "1m",
+    ...spec,
+  });
+
+const THIRTY_TWO_LABELS = Object.fromEntries(Array.from({ length: 32 }, (_, i) => [`label-${i}`, "x"]));
+/** One character, two UTF-16 code units. */
+const KEY = "🗝";
+
+export const BAD_MANIFESTS: readonly BadManifest[] = [
+  { name: "port 0", manifest: withPort(0), field: "spec.target.port", says: /greater than or equal to 1/ },
+  { name: "port 99999", manifest: withPort(99_999), field: "spec.target.port", says: /less than or equal to 65535/ },
+  { name: "a port as a text of digits", manifest: withPort("8080"), field: "spec.target.port", says: /should match/ },
+  { name: "a port's name in capitals", manifest: withPort("HTTP"), field: "spec.target.port", says: /should match/ },
+  {
+    name: "a port's name with two hyphens",
+    manifest: withPort("a--b"),
+    field: "spec.target.port",
+    says: /should match/,
+  },
+  {
+    name: "an unknown protocol",
+    manifest: aPolicy({ target: { port: 80, protocol: "h2c" } }),
+    field: "spec.target.protocol",
+    says: /supported values: "http1"/,
+  },
+  {
+    name: "denying before acting",
+    manifest: aPolicy({ onStale: { after: "10m", denyAfter: "1m" } }),
+    field: "spec.onStale",
+    says: /denyAfter must not be shorter than after/,
+    location: "spec.onStale.denyAfter",
+  },
+  {
+    name: "denying before acting, in two notations",
+    manifest: aPolicy({ onStale: { after: 120_000, denyAfter: "1m59s" } }),
+    field: "spec.onStale",
+    says: /denyAfter must not be shorter than after/,
+    location: "spec.onStale.denyAfter",
+  },
+  {
+    name: "acting after the default of denying",
+    manifest: aPolicy({ onStale: { after: "1h" } }),
+    field: "spec.onStale",
+    says: /denyAfter must not be shorter than after/,
+    location: "spec.onStale.denyAfter",
+  },
+  {
+    name: "a duration that no clock can hold",
+    manifest: aPolicy({ onStale: { after: "99999999999h" } }),
+    field: "spec.onStale.after",
+    says: /Duration.* must be at least 1000 ms, and at most 876000h/,
+  },
+  {
+    name: "milliseconds that no clock can hold",
+    manifest: anOverride({ duration: 9_007_199_254_740_991 }),
+    field: "spec.duration",
+    says: /must be at least 1000 ms, and at most 876000h/,
+  },
+  {
+    name: "two limits of one name",
+    manifest: withLimits({ name: "writes", limit: 1, duration: "1m" }, { name: "writes", limit: 9, duration: "1m" }),
+    field: "spec.rules[1].ratelimits",
+    says: /two of these limits count on the same counter/,
+    location: "spec.rules[1].ratelimits[1]",
+  },
+  {
+    name: "two limits of one name, whose durations are spelt differently",
+    manifest: withLimits(
+      { name: "writes", limit: 1, duration: "1m" },
+      { name: "reads", limit: 1, duration: "1m" },
+      { name: "writes", limit: 1, duration: 60_000, identifier: "key" },
+    ),
+    field: "spec.rules[1].ratelimits",
+    says: /two of these limits count on the same counter/,
+    location: "spec.rules[1].ratelimits[2]",
+  },
+  {
+    name: "two limits in one namespace",
+    manifest: withLimits(
+      { namespace: "n", identifier: "identity", limit: 1, duration: "1m" },
+      { namespace: "n", identifier: "identity", limit: 2, duration: "60s" },
+    ),
+    field: "spec.rules[1].ratelimits",
+    says: /two of these limits count on the same counter/,
+    location: "spec.rules[1].ratelimits[1]",
+  },
+  {
+    name: "a limit with a name and a namespace",
+    manifest: withLimits({ name: "n", namespace: "n", identifier: "key", limit: 1, duration: "1m" }),
+    field: "spec.rules[1].ratelimits[0]",
+    says: /exactly one of name and namespace/,
+  },
+  {
+    name: "a limit in a namespace without an identifier",
+    manifest: withLimits({ namespace: "n", limit: 1, duration: "1m" }),
+    field: "spec.rules[1].ratelimits[0]",
+    says: /needs an identifier/,
+  },
+  {
+    name: "an empty selector",
+    manifest: withLabels({}),
+    field: "spec.selector.matchLabels",
+    says: /should have at least 1 properties/,
+  },
+  {
+    name: "33 labels",
+    manifest: withLabels({ ...THIRTY_TWO_LABELS, more: "x" }),
+    field: "spec.selector.matchLabels",
+    says: /must have at most 32/,
+  },
+  {
+    name: "a label's key with a blank",
+    manifest: withLabels({ "my app": "x" }),
+    field: "spec.selector.matchLabels",
+    says: /a label's key is/,
+    location: 'spec.selector.matchLabels["my app"]',
+  },
+  {
+    name: "a label's key with an empty prefix",
+    manifest: withLabels({ "/app": "x" }),
+    field: "spec.selector.matchLabels",
+    says: /a label's key is/,
+    location: 'spec.selector.matchLabels["/app"]',
+  },
+  {
+    name: "a label's key with two slashes",
+    manifest: withLabels({ "a/b/c": "x" }),
+    field: "spec.selector.matchLabels",
+    says: /a label's key is/,
+    location: 'spec.selector.matchLabels["a/b/c"]',
+  },
+  {
+    name: "a label's key of 64 characters",
+    manifest: withLabels({ ["k".repeat(64)]: "x" }),
+    field: "spec.selector.matchLabels",
+    says: /a label's key is/,
+    location: `spec.selector.matchLabels.${"k".repeat(64)}`,
+  },
+  {
+    name: "a label's key whose prefix has 254 characters",
+    manifest: withLabels({ [`${"p".repeat(254)}/app`]: "x" }),
+    field: "spec.selector.matchLabels",
+    says: /a label's key is/,
+    location: `spec.selector.matchLabels["${"p".repeat(64)}…"]`,
+  },
+  {
+    name: "a label's value with a blank",
+    manifest: withLabels({ app: "my app" }),
+    field: "spec.selector.matchLabels.app",
+    says: /should match/,
+  },
+  {
+    name: "a label's value that ends with a hyphen",
+    manifest: withLabels({ app: "orders-" }),
+    field: "spec.selector.matchLabels.app",
+    says: /should match/,
+  },
+  {
+    name: "a label's value of 64 characters",
+    manifest: withLabels({ app: "v".repeat(64) }),
+    field: "spec.selector.matchLabels.app",
+    says: /63/,
+  },
+  {
+    name: "a blank name of an API",
+    manifest: aPolicy({ api: { name: "   " } }),
+    field: "spec.api.name",
+    says: /should match/,
+  },
+  {
+    name: "a name of an API of other white space",
+    manifest: aPolicy({ api: { name: "\u00a0\u2003\u3000" } }),
+    field: "spec.api.name",
+    says: /should match/,
+  },
+  {
+    name: "a name of an API of two characters",
+    manifest: aPolicy({ api: { name: `${KEY}${KEY}` } }),
+    field: "spec.api.name",
+    says: /at least 3 chars/,
+  },
+  {
+    name: "a proxy by its name",
+    manifest: withProxies("10.0.0.0/8", "proxy.internal"),
+    field: "spec.clientAddress.trustedProxies[1]",
+    says: /an IP address or a CIDR block/,
+  },
+  {
+    name: "a proxy with too many bits",
+    manifest: withProxies("10.0.0.0/33"),
+    field: "spec.clientAddress.trustedProxies[0]",
+    says: /an IP address or a CIDR block/,
+  },
+  {
+    name: "a proxy with a port",
+    manifest: withProxies("10.0.0.1:443"),
+    field: "spec.clientAddress.trustedProxies[0]",
+    says: /an IP address or a CIDR block/,
+  },
+  {
+    name: "a proxy of three numbers",
+    manifest: withProxies("10.0.1"),
+    field: "spec.clientAddress.trustedProxies[0]",
+    says: /an IP address or a CIDR block/,
+  },
+  {
+    name: "a proxy with a leading zero",
+    manifest: withProxies("10.0.0.01"),
+    field: "spec.clientAddress.trustedProxies[0]",
+    says: /an IP address or a CIDR block/,
+  },
+  {
+    name: "a credential twice",
+    manifest: aPolicy({
+      credentials: [{ header: { name: "X-Key" } }, { query: { name: "key" } }, { header: { name: "x-key" } }],
+    }),
+    field: "spec.credentials",
+    says: /two of these are the same place/,
+    location: "spec.credentials[2]",
+  },
+  {
+    name: "a path with a query",
+    manifest: withPath("/a?b"),
+    field: "spec.rules[1].match.path.prefix",
+    says: /should match/,
+  },
+  {
+    name: "a path with a blank",
+    manifest: withExact("/a b"),
+    field: "spec.rules[1].match.path.exact",
+    says: /should match/,
+  },
+  {
+    name: "a path with a percent sign that encodes nothing",
+    manifest: withExact("/100%"),
+    field: "spec.rules[1].match.path.exact",
+    says: /should match/,
+  },
+  {
+    name: "a path with an encoded zero byte",
+    manifest: withExact("/a%00"),
+    field: "spec.rules[1].match.path.exact",
+    says: /should match/,
+  },
+  {
+    name: "a path with an empty segment",
+    manifest: withPath("/a//b"),
+    field: "spec.rules",
+    says: /has an empty segment/,
+    location: "spec.rules[1].match.path.prefix",
+  },
+  {
+    name: "a path with a dot segment",
+    manifest: withExact("/a/../b"),
+    field: "spec.rules",
+    says: /has a dot segment/,
+    location: "spec.rules[1].match.path.exact",
+  },
+  {
+    name: "a path with an encoded dot segment",
+    manifest: withExact("/a/%2e%2E"),
+    field: "spec.rules",
+    says: /has a dot segment/,
+    location: "spec.rules[1].match.path.exact",
+  },
+  {
+    name: "a path with an encoded slash",
+    manifest: withExact("/a%2fb"),
+    field: "spec.rules",
+    says: /has an encoded slash/,
+    location: "spec.rules[1].match.path.exact",
+  },
+  {
+    name: "a path with an encoded backslash",
+    manifest: withExact("/a%5cb"),
+    field: "spec.rules",
+    says: /has a backslash/,
+    location: "spec.rules[1].match.path.exact",
+  },
+  {
+    name: "a method twice",
+    manifest: withRule({ match: { methods: ["GET", "GET"] } }),
+    field: "spec.rules[1].match.methods[1]",
+    says: /Duplicate value/,
+  },
+  {
+    name: "a form of paths twice",
+    manifest: aPolicy({ allowPaths: ["Semicolon", "Semicolon"] }),
+    field: "spec.allowPaths[1]",
+    says: /Duplicate value/,
+  },
+  {
+    name: "a namespace twice",
+    manifest: aNamespace({ allowedNamespaces: ["lab", "lab"] }),
+    field: "spec.allowedNamespaces[1]",
+    says: /Duplicate value/,
+  },
+  {
+    name: "a permission twice",
+    manifest: aRole({ permissions: ["a", "b", "a"] }),
+    field: "spec.permissions[2]",
+    says: /Duplicate value/,
+  },
+  { name: "a blank name of a role", manifest: aRole({ name: " \t" }), field: "spec.name", says: /should match/ },
+  {
+    name: "a blank name of a rate-limit namespace",
+    manifest: aNamespace({ name: " " }),
+    field: "spec.name",
+    says: /should match/,
+  },
+  {
+    name: "a text that is too long in characters",
+    manifest: aRole({ description: KEY.repeat(513) }),
+    field: "spec.description",
+    says: /512/,
+  },
+  {
+    name: "a label of the object itself",
+    manifest: aManifest("Role", { name: "editor" }, { labels: { "a b": "x" } }),
+    field: "metadata.labels",
+    says: /Invalid value: "a b"/,
+    location: 'metadata.labels["a b"]',
+  },
+  {
+    name: "an annotation of the object itself",
+    manifest: aManifest("Role", { name: "editor" }, { annotations: { "a b": "x" } }),
+    field: "metadata.annotations",
+    says: /Invalid value: "a b"/,
+    location: 'metadata.annotations["a b"]',
+  },
+];
+
+export const GOOD_MANIFESTS: ReadonlyArray<{ readonly name: string; readonly manifest: TriedManifest }> = [
+  { name: "the least that a policy needs", manifest: aPolicy() },
+  { name: "port 1", manifest: withPort(1) },
+  { name: "port 65535", manifest: withPort(65_535) },
+  { name: "a port's name with digits first", manifest: withPort("8080-http-2") },
+  { name: "the longest name of a port", manifest: withPort("abcdefghijklmno") },
+  { name: "acting and denying at the same time", manifest: aPolicy({ onStale: { after: "15m" } }) },
+  {
+    name: "acting and denying at the same time, in two notations",
+    manifest: aPolicy({ onStale: { after: 60_000, denyAfter: "1m" } }),
+  },
+  { name: "the longest duration", manifest: anOverride({ duration: "876000h" }) },
+  { name: "the longest duration in milliseconds", manifest: anOverride({ duration: 3_153_600_000_000 }) },
+  { name: "a duration in many parts", manifest: anOverride({ duration: "1h1h0m500ms500ms" }) },
+  {
+    name: "one name for two lengths of a window",
+    manifest: withLimits({ name: "writes", limit: 1, duration: "1m" }, { name: "writes", limit: 9, duration: "1h" }),
+  },
+  {
+    name: "one name for keys and identities",
+    manifest: withLimits(
+      { name: "writes", limit: 1, duration: "1m" },
+      { name: "writes", limit: 9, duration: "1m", identifier: "identity" },
+    ),
+  },
+  {
+    name: "one text as a name and as a namespace",
+    manifest: withLimits(
+      { name: "n", limit: 1, duration: "1m" },
+      { namespace: "n", identifier: "key", limit: 9, duration: "1m" },
+    ),
+  },
+  { name: "32 labels", manifest: withLabels(THIRTY_TWO_LABELS) },
+  { name: "the longest label", manifest: withLabels({ [`${"p".repeat(253)}/${"k".repeat(63)}`]: "v".repeat(63) }) },
+  {
+    name: "labels of all forms",
+    manifest: withLabels({ "app.kubernetes.io/name": "", "A_b.C-9": "A_b.C-9", "1/2": "3" }),
+  },
+  { name: "a name of an API of three characters", manifest: aPolicy({ api: { name: KEY.repeat(3) } }) },
+  { name: "the longest name of an API", manifest: aPolicy({ api: { name: KEY.repeat(256) } }) },
+  { name: "a name of an API with white space around it", manifest: aPolicy({ api: { name: " a " } }) },
+  {
+    name: "proxies of all forms",
+    manifest: withProxies(
+      "10.0.0.1",
+      "10.0.0.0/8",
+      "10.0.0.1/08",
+      "::1",
+      "FE80::1%eth0/64",
+      "::ffff:10.0.0.1",
+      "::FFFF:a00:1/128",
+      "0:0:0:0:0:ffff:10.0.0.1/96",
+      "0.0.0.0/0",
+      "::/0",
+    ),
+  },
+  {
+    name: "two schemes of one header",
+    manifest: aPolicy({
+      credentials: [
+        { header: { name: "Authorization" } },
+        { header: { name: "authorization", scheme: "Bearer" } },
+        { query: { name: "authorization" } },
+        { query: { name: "Authorization" } },
+      ],
+    }),
+  },
+  {
+    name: "paths that are allowed",
+    manifest: withPath("/a//b/../c%2f%5c\\d", {
+      allowPaths: ["DoubleSlash", "DotSegments", "EncodedSlash", "Backslash"],
+    }),
+  },
+  { name: "paths with dots that are no dot segments", manifest: withExact("/.well-known/a..b/...;v=1/%41%C3%A4/ä🗝") },
+  { name: "a path with a semicolon", manifest: withPath("/a;b") },
+  { name: "the longest text in characters", manifest: aRole({ description: KEY.repeat(512), name: KEY.repeat(128) }) },
+  {
+    name: "labels of the object itself",
+    manifest: aManifest(
+      "Role",
+      { name: "editor" },
+      { labels: { "app.kubernetes.io/name": "x", a: "" }, annotations: { "Example.com/a": "any text" } },
+    ),
+  },
+];
