@@ -36,6 +36,22 @@ export const Conditions = z
   .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
   .describe("What the operator found: Ready, and Reconciling or Stalled while they are true.");
 
+/**
+ * The status of an object that no operator has seen yet: without it a missing operator would look like a slow one. In a cluster it is
+ * the default of the CRD, so it is there from the first read on. Its time is not known, and is replaced with the first real one.
+ */
+export const PENDING_STATUS = {
+  conditions: [
+    {
+      type: "Ready",
+      status: "Unknown",
+      reason: "Pending",
+      message: "Waiting for the operator.",
+      lastTransitionTime: "1970-01-01T00:00:00Z",
+    },
+  ],
+} as const;
+
 /** Makes a condition with the current time. Cuts a message that is longer than Kubernetes allows. */
 export function makeCondition({
   nowMs,

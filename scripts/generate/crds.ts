@@ -1,4 +1,5 @@
 import { stringify } from "yaml";
+import { PENDING_STATUS } from "../../core/manifests/conditions.ts";
 import { CATEGORY, GROUP, KINDS, type KindDefinition, VERSION } from "../../core/manifests/index.ts";
 import type { Target } from "../generate.ts";
 import { type Structural, structuralSchema } from "./structural-schema.ts";
@@ -58,7 +59,11 @@ function objectSchema({ description, specSchema, statusSchema }: KindDefinition)
       kind: { type: "string" },
       metadata: { type: "object" },
       spec: structuralSchema(specSchema, "input"),
-      status: { description: "What the operator reports.", ...structuralSchema(statusSchema, "output") },
+      status: {
+        description: "What the operator reports.",
+        ...structuralSchema(statusSchema, "output"),
+        default: PENDING_STATUS,
+      },
     },
   };
 }

@@ -2,7 +2,12 @@ import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { KUBERNETES_START_MS, type KubectlResult, startOwnKubernetes } from "../harness/kubernetes.ts";
+import {
+  createTestNamespace,
+  KUBERNETES_START_MS,
+  type KubectlResult,
+  startOwnKubernetes,
+} from "../harness/kubernetes.ts";
 import { waitFor } from "../harness/wait.ts";
 import {
   applyCrds,
@@ -128,6 +133,26 @@ test("the largest policy that the schema allows is accepted by the API server an
   }));
   await world.apply(policy("largest", { rules }));
   await untilReason(world, policy("largest"), "Succeeded");
+});
+
+test("an object has a condition from the first read on, also while no operator sees it", async () => {
+  const unwatched = await createTestNamespace(world.kubernetes);
+  onTestFinished(unwatched.drop);
+  const one = { ...policy("unseen"), metadata: { name: "unseen", namespace: unwatched.name } };
+  // As kubectl creates it: what the API server answers is what the first reader sees.
+  const created = await world.kubernetes.kubectl(["create", "-f", "-", "-o", "json"], toJson(one));
+  expect((JSON.parse(created.stdout) as { status?: Status }).status?.conditions).toEqual([
+    expect.objectContaining({ type: "Ready", status: "Unknown", reason: "Pending" }),
+  ]);
+  const listed = await world.kubernetes.kubectl(["-n", unwatched.name, "get", "akp"]);
+  expect(listed.stdout).toMatch(/unseen +Unknown +Pending/);
+});
+
+test("the operator's first status takes the place of the default", async () => {
+  await world.apply(role("first"));
+  const { conditions } = await untilReason(world, role("first"), "Succeeded");
+  expect(conditions?.map(({ type }) => type)).toEqual(["Ready"]);
+  expect(Date.parse(conditions?.[0]?.lastTransitionTime ?? "")).toBeGreaterThan(Date.now() - 60_000);
 });
 
 test("kubectl wait and kubectl get postern work unaided", async () => {

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { PENDING_STATUS } from "../../../core/manifests/conditions.ts";
 import type { Kind } from "../../../core/manifests/index.ts";
 import type { Desired, DocumentProblem, ReadDocument } from "./documents.ts";
 
@@ -110,7 +111,7 @@ const created = (
   finalizers: [],
   annotations,
   spec,
-  status: undefined,
+  status: PENDING_STATUS,
 });
 
 function duplicate(id: string, { file, index }: { file: string; index: number }, other: string): DocumentProblem {
