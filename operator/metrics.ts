@@ -1,15 +1,24 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import { RECONCILERS } from "./reconcilers/registry.ts";
+import type { SyncTimes } from "./reconcilers/sync-times.ts";
 import type { ManifestSource } from "./source/contract.ts";
 
 export interface OperatorMetrics {
   readonly registry: Registry;
   readonly observe: (outcome: { name: string; result: "success" | "error"; durationMs: number }) => void;
+  /** For each list of the statuses of a workspace's policies. */
+  readonly observePoll: (outcome: { readonly result: "success" | "error"; readonly durationMs: number }) => void;
   readonly setLeading: (isLeading: boolean) => void;
 }
 
+export interface MetricsOptions {
+  readonly source: Pick<ManifestSource, "list">;
+  readonly syncs: Pick<SyncTimes, "oldestMs">;
+  readonly nowMs: () => number;
+}
+
 /** No label names an object, because the number of objects is not bounded. */
-export function createOperatorMetrics(source: Pick<ManifestSource, "list">): OperatorMetrics {
+export function createOperatorMetrics({ source, syncs, nowMs }: MetricsOptions): OperatorMetrics {
   const registry = new Registry();
   const registers = [registry];
   const reconciles = new Counter({
@@ -30,6 +39,26 @@ export function createOperatorMetrics(source: Pick<ManifestSource, "list">): Ope
     help: "1 while this replica is the leader.",
     registers,
   });
+  const polls = new Histogram({
+    name: "postern_operator_policy_poll_seconds",
+    help: "How long it took to list the statuses of a workspace's policies, by result.",
+    labelNames: ["result"],
+    buckets: [0.02, 0.1, 0.3, 1, 3, 10, 30],
+    registers,
+  });
+  new Gauge({
+    name: "postern_operator_oldest_sync_seconds",
+    help: "How long ago the object whose turn is longest ago was compared with the store and found or made equal, by kind.",
+    labelNames: ["kind"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { kind } of RECONCILERS) {
+        const oldestMs = syncs.oldestMs(source.list(kind));
+        if (oldestMs !== undefined) this.set({ kind }, (nowMs() - oldestMs) / 1000);
+      }
+    },
+  });
   new Gauge({
     name: "postern_operator_objects",
     help: "Objects, by kind and status of their Ready condition.",
@@ -49,6 +78,7 @@ export function createOperatorMetrics(source: Pick<ManifestSource, "list">): Ope
       reconciles.inc({ kind: name, result });
       duration.observe({ kind: name }, durationMs / 1000);
     },
+    observePoll: ({ result, durationMs }) => polls.observe({ result }, durationMs / 1000),
     setLeading: (isLeading) => leading.set(isLeading ? 1 : 0),
   };
 }

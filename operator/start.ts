@@ -3,12 +3,15 @@ import type { Logger } from "pino";
 import type { Kind } from "../core/manifests/index.ts";
 import { startAdmin } from "./admin.ts";
 import { createOperatorMetrics } from "./metrics.ts";
+import { createPolicyLooks } from "./reconcilers/api-key-policy/looks.ts";
+import { startPolicyPoll } from "./reconcilers/api-key-policy/poll.ts";
 import type { OperatorContext } from "./reconcilers/context.ts";
 import { concernsItself, RECONCILERS } from "./reconcilers/registry.ts";
+import { createSyncTimes } from "./reconcilers/sync-times.ts";
 import type { Environment } from "./runtime/cluster-access.ts";
 import { type Controller, startController } from "./runtime/controller.ts";
 import { type LeaderElection, startLeaderElection } from "./runtime/leader.ts";
-import { formatKey } from "./runtime/object-key.ts";
+import { formatKey, type ObjectKey } from "./runtime/object-key.ts";
 import { keyOf, type ManifestChange, type ManifestSource } from "./source/contract.ts";
 import type { DocumentProblem } from "./source/directory/documents.ts";
 import { createDirectorySource } from "./source/directory.ts";
@@ -78,10 +81,17 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const { source, problems, elect, followLabels, closeSource } = await openSource(config);
   const stop = new AbortController();
   const controllers = new Map<Kind, Controller>();
+  const syncs = createSyncTimes();
+  const looks = createPolicyLooks((pace) => poll.hurry(pace));
+  /** For a change, after which nothing that is remembered of the object counts. */
+  const addChanged = (kind: Kind, key: ObjectKey) => {
+    if (kind === "ApiKeyPolicy") looks.forget(key);
+    controllers.get(kind)?.add(key);
+  };
   const lookAt = (namespace?: string) => {
-    for (const [kind, controller] of controllers) {
+    for (const kind of controllers.keys()) {
       for (const object of source.list(kind)) {
-        if (namespace === undefined || object.metadata.namespace === namespace) controller.add(keyOf(object));
+        if (namespace === undefined || object.metadata.namespace === namespace) addChanged(kind, keyOf(object));
       }
     }
   };
@@ -96,8 +106,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     await closeSource();
     throw error;
   });
-  const ctx: OperatorContext = { source, workspaces, cluster, resyncMs, nowMs, log };
-  const metrics = createOperatorMetrics(source);
+  const ctx: OperatorContext = { source, workspaces, cluster, looks, syncs, resyncMs, nowMs, log };
+  const metrics = createOperatorMetrics({ source, syncs, nowMs });
   const pending = new Set<string>();
   const allSeen = Promise.withResolvers<void>();
   let isListed = false;
@@ -119,6 +129,13 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     controllers.set(kind, controller);
   }
 
+  const poll = startPolicyPoll({
+    ctx,
+    add: (key) => controllers.get("ApiKeyPolicy")?.add(key),
+    observe: metrics.observePoll,
+    log,
+  });
+
   function seen(id: string): void {
     pending.delete(id);
     if (isListed && pending.size === 0) allSeen.resolve();
@@ -127,13 +144,14 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const onChange = (change: ManifestChange) => {
     const object = change.after ?? change.before;
     if (object === undefined) return;
+    if (change.after === undefined) syncs.forget(object);
     if (!isListed) pending.add(`${change.kind} ${formatKey(keyOf(object))}`);
-    if (concernsItself(change)) controllers.get(change.kind)?.add(keyOf(object));
+    if (concernsItself(change)) addChanged(change.kind, keyOf(object));
     for (const { kind, concernedBy } of RECONCILERS) {
       const isSame = (key: { namespace: string; name: string }) =>
         kind === change.kind && formatKey(key) === formatKey(keyOf(object));
       for (const key of concernedBy(change, ctx)) {
-        if (!isSame(key) && areTogether(key.namespace, object.metadata.namespace)) controllers.get(kind)?.add(key);
+        if (!isSame(key) && areTogether(key.namespace, object.metadata.namespace)) addChanged(kind, key);
       }
     }
   };
@@ -144,7 +162,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
 
   const work = (isLeading: boolean) => {
     metrics.setLeading(isLeading);
-    for (const controller of controllers.values()) isLeading ? controller.resume() : controller.pause();
+    for (const worker of [...controllers.values(), poll]) isLeading ? worker.resume() : worker.pause();
   };
 
   // Before the first list, which waits as long as the cluster's API is unreachable: probes must be answered meanwhile.
@@ -155,7 +173,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     await workspaces.ready;
     await source.start(onChange);
   } catch (error) {
-    await Promise.all([admin?.close(), workspaces.close()]);
+    await Promise.all([admin?.close(), poll.close(), workspaces.close()]);
     await closeSource();
     throw error;
   }
@@ -172,7 +190,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       await admin?.close();
       // Running work may finish, but an API that hangs must not delay the exit.
       const late = setTimeout(() => stop.abort(), CLOSE_MS);
-      await Promise.all([...controllers.values()].map((controller) => controller.close()));
+      await Promise.all([...controllers.values(), poll].map((worker) => worker.close()));
       clearTimeout(late);
       // Last, after all writes: the next leader must not start while this one is still writing.
       await election?.close();

@@ -117,10 +117,6 @@ export const AllowedNamespaces = setOf(NamespaceName, 64)
 export const statusFields = {
   conditions: Conditions.optional(),
   observedGeneration: z.int().min(0).optional().describe("The generation of the spec that this status describes."),
-  lastSyncTime: z.iso
-    .datetime()
-    .optional()
-    .describe("When the store was last compared with the spec and found or made equal."),
 };
 
 export const storeId = (what: string) => z.string().max(255).optional().describe(`The store's id of ${what}.`);

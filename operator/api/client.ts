@@ -35,7 +35,8 @@ export interface Fault {
 }
 
 export type Answer<T> =
-  | { readonly data: T; readonly refusal?: never }
+  /** `next` is the cursor of the next page of a list, if there is one. */
+  | { readonly data: T; readonly next?: string | undefined; readonly refusal?: never }
   | { readonly data?: never; readonly refusal: Refusal };
 
 export interface StoreApi {
@@ -109,7 +110,7 @@ export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS, signal: s
     async call<P extends Procedure>(procedure: P, body: Input<P>, management?: Management): Promise<Answer<Data<P>>> {
       for (let attempt = 1; ; attempt++) {
         const outcome = await outcomeOf(procedure, () => send(procedure, body, management));
-        if ("data" in outcome) return { data: outcome.data as Data<P> };
+        if ("data" in outcome) return { data: outcome.data as Data<P>, next: outcome.next };
         if ("refusal" in outcome) return outcome;
         const waitMs = outcome.retryAfterMs ?? jitterMs(RETRY_MS * attempt, 0.5, Math.random);
         if (!outcome.mayRetry || stop?.aborted || attempt === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MS_MAX)
@@ -121,7 +122,7 @@ export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS, signal: s
 }
 
 interface RawAnswer {
-  readonly data?: { readonly data: unknown };
+  readonly data?: { readonly data: unknown; readonly pagination?: { readonly cursor?: string } };
   readonly error?: {
     readonly error?: { readonly type?: string; readonly detail?: string; readonly errors?: readonly Fault[] };
   };
@@ -129,7 +130,7 @@ interface RawAnswer {
 }
 
 type Outcome =
-  | { readonly data: unknown }
+  | { readonly data: unknown; readonly next: string | undefined }
   | { readonly refusal: Refusal }
   | { readonly error: ApiUnavailable; readonly mayRetry: boolean; readonly retryAfterMs?: number | undefined };
 
@@ -141,7 +142,7 @@ async function outcomeOf(procedure: string, send: () => Promise<RawAnswer>): Pro
     return { error: new ApiUnavailable("the API is not reachable", { cause: error }), mayRetry: true };
   }
   const { data, error, response } = answer;
-  if (response.ok && data !== undefined) return { data: data.data };
+  if (response.ok && data !== undefined) return { data: data.data, next: data.pagination?.cursor };
   const { status } = response;
   const kind = error?.error?.type?.split("/").at(-1) ?? "";
   const detail = error?.error?.detail ?? "";

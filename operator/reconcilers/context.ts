@@ -3,6 +3,8 @@ import type { Kind } from "../../core/manifests/index.ts";
 import type { Management, StoreApi } from "../api/client.ts";
 import type { ManifestObject, ManifestSource } from "../source/contract.ts";
 import type { Workspaces } from "../tenancy/workspaces.ts";
+import type { PolicyLooks } from "./api-key-policy/looks.ts";
+import type { SyncTimes } from "./sync-times.ts";
 
 /** What all reconciles of an operator share. It has no API: which workspace an object acts in depends on its namespace. */
 export interface OperatorContext {
@@ -10,6 +12,9 @@ export interface OperatorContext {
   readonly workspaces: Pick<Workspaces, "placeOf" | "mayUseName" | "confirm">;
   /** The unique name of this cluster (or directory) among those that share the store. */
   readonly cluster: string;
+  /** What is remembered of the policies between two whole looks at them. */
+  readonly looks: PolicyLooks;
+  readonly syncs: SyncTimes;
   readonly resyncMs: number;
   readonly nowMs: () => number;
   readonly log: Logger;

@@ -2,7 +2,7 @@ import { RatelimitNamespaceSpec } from "../../core/manifests/ratelimit-namespace
 import type { ManifestObject } from "../source/contract.ts";
 import { claimantsOf, labelOf } from "./claims.ts";
 import { type Context, managedBy, managerOf } from "./context.ts";
-import { progressing, stalled, type Verdict } from "./plan.ts";
+import { progressing, type ResolvedNamespace, stalled, type Verdict } from "./plan.ts";
 import { findNamespace } from "./ratelimit-namespace/gather.ts";
 import { mayRefer } from "./spec.ts";
 import { findOwned } from "./stored.ts";
@@ -11,9 +11,6 @@ import { findOwned } from "./stored.ts";
  * References to a rate-limit namespace. The store decides which one an object stands for: the one that it manages there. What the
  * object itself contains (its status, its annotations, a name that others have too) is not trusted.
  */
-
-/** The result of resolving a reference to a RatelimitNamespace: the store's id, or why there is none yet. */
-export type ResolvedNamespace = { readonly namespaceId: string } | { readonly verdict: Verdict };
 
 /** For a RatelimitNamespace object; `from` is the Kubernetes namespace of the referring object. */
 export async function resolveNamespace(

@@ -1,4 +1,5 @@
 import type { WorkResult } from "../runtime/queue.ts";
+import type { Pace } from "./api-key-policy/poll-pace.ts";
 
 /*
  * The conclusion of a planner. The verdict is one of:
@@ -37,6 +38,9 @@ export interface Verdict {
   readonly message: string;
 }
 
+/** The result of resolving a reference to a RatelimitNamespace: the store's id, or why there is none yet. */
+export type ResolvedNamespace = { readonly namespaceId: string } | { readonly verdict: Verdict };
+
 /** A condition in addition to those of every object. */
 export interface FurtherCondition {
   readonly type: "Accepted" | "Enforced" | "Refused" | "Bypassable" | "Stale";
@@ -55,6 +59,10 @@ export interface Plan<Action> extends WorkResult {
   /** The fields of the status that the kind has of its own. */
   readonly status: object;
   readonly conditions?: readonly FurtherCondition[];
+  /** When the store was read, if that was long before. */
+  readonly seenAtMs?: number;
+  /** How often what the pods report is wanted; for policies alone, which poll it. */
+  readonly pace?: Pace | undefined;
   /** The object is being deleted and has nothing in the store any more. */
   readonly released?: true;
 }

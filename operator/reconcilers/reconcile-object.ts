@@ -24,6 +24,8 @@ export interface KindSteps<Observed, Action> {
   readonly gather: (object: ManifestObject, ctx: Context) => Promise<Observed>;
   readonly plan: (observed: Observed) => Plan<Action>;
   readonly apply: (action: Action, object: ManifestObject, ctx: Context) => Promise<Applied>;
+  /** Called when the store has what the manifest says. */
+  readonly remember?: (observed: Observed, plan: Plan<Action>, ctx: Context) => void;
   /** For the Event about drift: what the action corrects. */
   readonly describe: (action: Action) => string;
 }
@@ -52,7 +54,8 @@ export async function reconcileObject<Observed, Action>(
     }
     const { workspace, inWorkspace } = admission;
     try {
-      const plan = steps.plan(await steps.gather(object, inWorkspace));
+      const observed = await steps.gather(object, inWorkspace);
+      const plan = steps.plan(observed);
       if (plan.released) return await letGo(object, ctx);
       const hasCounterpart = plan.actions.length > 0 || plan.verdict.state === "Ready";
       if (hasCounterpart && !isDeleting && !object.metadata.finalizers.includes(finalizerOf(workspace))) {
@@ -62,7 +65,10 @@ export async function reconcileObject<Observed, Action>(
         // Before anything is created for it. The plan is still valid; only the object at hand is outdated now.
         await ctx.source.setFinalizers(object, [...foreignFinalizersOf(object), finalizerOf(workspace)]);
       }
-      if (plan.actions.length === 0) return await conclude(object, plan, ctx, drift);
+      if (plan.actions.length === 0) {
+        if (plan.verdict.state === "Ready") steps.remember?.(observed, plan, inWorkspace);
+        return await conclude(object, plan, ctx, drift);
+      }
       if (pass === 1 && !isDeleting && wasReady(object)) drift = plan.actions.map(steps.describe).join("; ");
       const verdict = await applyAll(steps, plan.actions, object, inWorkspace);
       if (verdict !== undefined) {
@@ -142,8 +148,8 @@ async function conclude<Action>(
     conditions: plan.conditions ?? [],
     own: plan.status,
     nowMs: ctx.nowMs(),
-    resyncMs: ctx.resyncMs,
   });
+  if (plan.verdict.state === "Ready") ctx.syncs.note(object, plan.seenAtMs ?? ctx.nowMs());
   if (status !== undefined) await ctx.source.updateStatus(object, status);
   for (const event of events) await ctx.source.recordEvent(object, event);
   if (drift !== undefined) {
@@ -183,7 +189,7 @@ async function reportUnavailable(object: ManifestObject, error: ApiUnavailable, 
   const { verdict, keepReady } = whileUnavailable(object, `${error.message}; it is tried again.${hint}`);
   if (!keepReady) {
     const own = ownStatus(object);
-    const { status } = statusOf({ object, verdict, conditions: [], own, nowMs: ctx.nowMs(), resyncMs: ctx.resyncMs });
+    const { status } = statusOf({ object, verdict, conditions: [], own, nowMs: ctx.nowMs() });
     if (status !== undefined) await ctx.source.updateStatus(object, status);
     return;
   }
@@ -193,11 +199,6 @@ async function reportUnavailable(object: ManifestObject, error: ApiUnavailable, 
 
 /** The kind's own members of its status, above all ids, which must be kept while the API is unreachable. */
 function ownStatus({ status }: ManifestObject): object {
-  const {
-    conditions: _,
-    observedGeneration: __,
-    lastSyncTime: ___,
-    ...own
-  } = (status ?? {}) as Record<string, unknown>;
+  const { conditions: _, observedGeneration: __, ...own } = (status ?? {}) as Record<string, unknown>;
   return own;
 }

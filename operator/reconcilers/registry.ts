@@ -62,6 +62,7 @@ const REGISTRY: { readonly [K in Kind]: Reconciler<K> } = {
     plan: planPolicy,
     apply: applyPolicy,
     describe: describePolicy,
+    remember: (observed, { pace }, { looks }) => looks.remember({ observed, pace }),
     concernedBy: policiesConcernedBy,
   }),
 };

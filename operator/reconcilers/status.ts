@@ -13,7 +13,6 @@ import type { FurtherCondition, Verdict } from "./plan.ts";
 const Previous = z.object({
   conditions: Conditions.default([]),
   observedGeneration: z.int().optional(),
-  lastSyncTime: z.string().optional(),
 });
 
 export interface StatusInput {
@@ -22,8 +21,6 @@ export interface StatusInput {
   readonly conditions: readonly FurtherCondition[];
   readonly own: object;
   readonly nowMs: number;
-  /** A time of the last sync that is younger than this is not updated on its own. */
-  readonly resyncMs: number;
 }
 
 export interface NewStatus {
@@ -34,7 +31,7 @@ export interface NewStatus {
 }
 
 /** The new status from the verdict and the previous status, by the conventions of kstatus. */
-export function statusOf({ object, verdict, conditions: further, own, nowMs, resyncMs }: StatusInput): NewStatus {
+export function statusOf({ object, verdict, conditions: further, own, nowMs }: StatusInput): NewStatus {
   const previous = previousOf(object);
   const observedGeneration = object.metadata.generation;
   const at = { observedGeneration, nowMs };
@@ -53,18 +50,10 @@ export function statusOf({ object, verdict, conditions: further, own, nowMs, res
   }
   for (const { alerts: _, ...condition } of further) set(condition);
 
-  const lastSyncTime = state === "Ready" ? `${new Date(nowMs).toISOString().slice(0, 19)}Z` : previous.lastSyncTime;
   const known = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
-  const status = {
-    ...known,
-    observedGeneration,
-    ...(lastSyncTime === undefined ? {} : { lastSyncTime }),
-    conditions,
-  };
+  const status = { ...known, observedGeneration, conditions };
   const events = [transition(previous.conditions, verdict), ...further.map((one) => alert(previous.conditions, one))];
-  const syncedMs = nowMs - Date.parse(previous.lastSyncTime ?? "");
-  const isSame = isDeepStrictEqual({ ...(object.status as object), lastSyncTime }, { ...status, lastSyncTime });
-  if (isSame && !(syncedMs >= resyncMs * 0.8)) return { events: [] };
+  if (isDeepStrictEqual(object.status, status)) return { events: [] };
   return { status, events: events.filter((event) => event !== undefined) };
 }
 

@@ -74,7 +74,7 @@ async function openProd(): Promise<Prod> {
   for (const one of objects) expect(readyOf(await applied(one)), labelOf(one)).toMatchObject({ status: "True" });
   const ids: Record<string, unknown> = {};
   for (const one of objects) {
-    const { conditions: _, observedGeneration: __, lastSyncTime: ___, ...own } = statusIn(one);
+    const { conditions: _, observedGeneration: __, ...own } = statusIn(one);
     Object.assign(ids, own);
   }
   const { roleId, namespaceId, policyId, apiId } = ids;

@@ -5,8 +5,10 @@ import { pino } from "pino";
 import { stringify } from "yaml";
 import { API_VERSION, type Kind } from "../../core/manifests/index.ts";
 import { createStoreApi, type StoreApi } from "../../operator/api/client.ts";
+import { createPolicyLooks } from "../../operator/reconcilers/api-key-policy/looks.ts";
 import type { OperatorContext } from "../../operator/reconcilers/context.ts";
 import { RECONCILERS } from "../../operator/reconcilers/registry.ts";
+import { createSyncTimes } from "../../operator/reconcilers/sync-times.ts";
 import type { WorkResult } from "../../operator/runtime/queue.ts";
 import type { ManifestObject } from "../../operator/source/contract.ts";
 import { createDirectorySource, type DirectorySource } from "../../operator/source/directory.ts";
@@ -59,6 +61,8 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
     source,
     workspaces: oneWorkspace(api),
     cluster: "test",
+    looks: createPolicyLooks(),
+    syncs: createSyncTimes(),
     resyncMs: 300_000,
     nowMs: Date.now,
     log,
@@ -71,6 +75,8 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
   const work = async (one: Name, within = ctx): Promise<WorkResult> => {
     const reconciler = RECONCILERS.find(({ kind }) => kind === one.kind);
     if (reconciler === undefined) throw new Error(`no reconciler of ${one.kind}`);
+    // No poll shows here what changed since the last look.
+    within.looks.forget(one.metadata);
     return await reconciler.reconcile(one.metadata, within);
   };
 

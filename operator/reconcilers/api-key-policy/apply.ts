@@ -6,6 +6,7 @@ import type { PolicyAction } from "./plan.ts";
 export async function applyPolicy(action: PolicyAction, object: ManifestObject, ctx: Context): Promise<Applied> {
   const { api } = ctx;
   const management = managementOf(ctx, object);
+  ctx.looks.forget(object.metadata);
   switch (action.type) {
     case "createApi":
       return await api.call("apis.createApi", { name: action.name }, management);

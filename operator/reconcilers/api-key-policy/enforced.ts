@@ -1,7 +1,8 @@
 import type { ApiKeyPolicyStatus } from "../../../core/manifests/api-key-policy.ts";
 import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { FurtherCondition } from "../plan.ts";
-import type { DataPlane } from "./gather.ts";
+import type { DataPlane } from "./observed.ts";
+import type { Pace } from "./poll-pace.ts";
 import { NEVER_HEARD_MS } from "./stale.ts";
 
 /** Whether the sidecars have the current policy, according to their own reports. */
@@ -75,24 +76,23 @@ export function toDataPlaneStatus(dataPlane: DataPlane | undefined): ApiKeyPolic
   return { ...counts, oldestLagMs: Math.ceil(oldestLagMs / LAG_STEP_MS) * LAG_STEP_MS };
 }
 
-const REST_MS = 15_000;
 const SOON_MS = 2_000;
 const FOLLOWING_MS = 1_000;
-/** The longer something lasts, the less often it is checked: every 2 s in the first minute, every 15 s after 450 s. */
-const LOOKS_PER_AGE = 30;
 
 /**
- * Soon while pods are expected to start or to catch up, but with growing intervals, because having no pods may be intended, and a
- * sidecar may never catch up. `previous` is the condition in the status so far.
+ * Returns how often the reports are wanted: soon while pods are expected to start or to catch up, but with growing intervals, because
+ * having no pods may be intended, and a sidecar may never catch up. undefined when nothing is expected to change. `previous` is the
+ * condition in the status so far.
  */
-export function refreshMs(
+export function paceOf(
   { type, status, reason }: FurtherCondition,
   { previous, nowMs }: { previous: readonly Condition[]; nowMs: number },
-): number {
-  if (status !== "False") return REST_MS;
+): Pace | undefined {
+  if (status !== "False") return undefined;
   const known = previous.find((one) => one.type === type);
   const isSame = known?.status === status && known.reason === reason;
-  const ageMs = isSame ? nowMs - Date.parse(known.lastTransitionTime) : 0;
-  const soonMs = reason === "Progressing" ? FOLLOWING_MS : SOON_MS;
-  return Math.min(REST_MS, Math.max(soonMs, ageMs / LOOKS_PER_AGE));
+  return {
+    soonMs: reason === "Progressing" ? FOLLOWING_MS : SOON_MS,
+    sinceMs: isSame ? Date.parse(known.lastTransitionTime) : nowMs,
+  };
 }

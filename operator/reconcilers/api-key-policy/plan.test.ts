@@ -7,8 +7,9 @@ import { aDeletedObject, anObject, managerOfIt } from "../../test/builders.ts";
 import { progressing, stalled } from "../plan.ts";
 import { parseSpec } from "../spec.ts";
 import { enforced, toDataPlaneStatus } from "./enforced.ts";
-import type { DataPlane, ObservedPolicy, StoredApi, StoredPolicy } from "./gather.ts";
+import type { DataPlane, ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
 import { planPolicy } from "./plan.ts";
+import { pollAfterMs } from "./poll-pace.ts";
 
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
 const manager = managerOfIt("ApiKeyPolicy");
@@ -26,6 +27,7 @@ function compiled(of: unknown = spec): CompiledPolicy {
 
 const aPolicy = (more: Partial<StoredPolicy> = {}): StoredPolicy => ({
   policyId: "pol_1",
+  workspaceId: "ws_1",
   uid: "uid-of-it",
   generation: 1,
   version: 3,
@@ -50,6 +52,8 @@ function observed(more: Partial<ObservedPolicy> & { spec?: unknown } = {}): Obse
     hasKeys: false,
     previous: [],
     nowMs: NOW_MS,
+    seenAtMs: NOW_MS,
+    lookId: 1,
     ...more,
   };
 }
@@ -301,30 +305,40 @@ describe("sidecars that serve by old knowledge", () => {
   });
 });
 
-describe("a policy is looked at again", () => {
+describe("the policies are polled", () => {
   const NO_PODS = { pods: 0, current: 0, oldestLagMs: 0 };
-  const lookAgainMs = (dataPlane: StoredPolicy["dataPlane"], lastedS?: number, reason = "NoPods") => {
+  const pollMs = (dataPlane: StoredPolicy["dataPlane"], lastedS?: number, reason = "NoPods") => {
     const lastTransitionTime = new Date(NOW_MS - (lastedS ?? 0) * 1000).toISOString();
     const before = { type: "Enforced", status: "False", reason, message: "", lastTransitionTime } as const;
     const previous = lastedS === undefined ? [] : [before];
-    return planPolicy(observed({ api, stored: aPolicy({ dataPlane }), previous })).requeueAfterMs;
+    const { pace } = planPolicy(observed({ api, stored: aPolicy({ dataPlane }), previous }));
+    return pollAfterMs([undefined, pace, undefined], { nowMs: NOW_MS });
   };
 
   test("every two seconds in the first minute without pods, then ever less often", () => {
-    expect([undefined, 0, 59, 120, 3600].map((lastedS) => lookAgainMs(NO_PODS, lastedS))).toEqual([
+    expect([undefined, 0, 59, 120, 3600].map((lastedS) => pollMs(NO_PODS, lastedS))).toEqual([
       2000, 2000, 2000, 4000, 15_000,
     ]);
   });
 
   test("every second while the first sidecars follow, but not for ever", () => {
     const some = { pods: 3, current: 2, oldestLagMs: 10 };
-    expect(lookAgainMs(some, 3600)).toBe(1000);
-    expect(lookAgainMs(some, 20, "Progressing")).toBe(1000);
-    expect(lookAgainMs(some, 3600, "Progressing")).toBe(15_000);
+    expect(pollMs(some, 3600)).toBe(1000);
+    expect(pollMs(some, 20, "Progressing")).toBe(1000);
+    expect(pollMs(some, 3600, "Progressing")).toBe(15_000);
   });
 
-  test("now and then when all enforce it", () => {
-    expect(lookAgainMs({ pods: 3, current: 3, oldestLagMs: 10 }, 10)).toBe(15_000);
+  test("now and then when all enforce it, and at the pace of the one in the greatest hurry otherwise", () => {
+    expect(pollMs({ pods: 3, current: 3, oldestLagMs: 10 }, 10)).toBe(15_000);
+    const pace = (soonMs: number, ageMs: number) => ({ soonMs, sinceMs: NOW_MS - ageMs });
+    expect(pollAfterMs([pace(2000, 0), pace(1000, 0), pace(2000, 90_000)], { nowMs: NOW_MS })).toBe(1000);
+    expect(pollAfterMs([], { nowMs: NOW_MS, restMs: 2000 })).toBe(2000);
+  });
+
+  test("and soon as long as it is open whether a sidecar is stale", () => {
+    const never = { pods: 1, current: 1, oldestLagMs: Number.MAX_SAFE_INTEGER };
+    expect(pollMs(never)).toBe(2000);
+    expect(planPolicy(observed({ api, stored: aPolicy({ dataPlane: never }) })).requeueAfterMs).toBe(2000);
   });
 });
 

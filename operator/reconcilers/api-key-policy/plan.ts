@@ -15,8 +15,8 @@ import {
   type Verdict,
 } from "../plan.ts";
 import { deletionPolicyOf, invalid, mayRefer } from "../spec.ts";
-import { enforced, refreshMs, refused, toDataPlaneStatus } from "./enforced.ts";
-import type { ObservedPolicy, StoredPolicy } from "./gather.ts";
+import { enforced, paceOf, refused, toDataPlaneStatus } from "./enforced.ts";
+import type { ObservedPolicy, StoredPolicy } from "./observed.ts";
 import { stale } from "./stale.ts";
 
 export type PolicyAction =
@@ -32,6 +32,9 @@ export type PolicyAction =
     }
   | { readonly type: "deletePolicy"; readonly policyId: string }
   | { readonly type: "deleteApi" | "releaseApi"; readonly apiId: string };
+
+/** How often a policy is looked at while it is open whether a sidecar is stale. */
+const OPEN_MS = 2_000;
 
 /** The actions after which the store has the API and the compiled policy as in the manifest. */
 export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
@@ -54,12 +57,17 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
     return { actions, verdict: progressing("Progressing", "The policy is being set."), status };
   }
   const inForce = enforced(stored?.dataPlane);
+  const sidecars = ofSidecars(observed);
+  // It becomes Stale by the time alone, also when the reports stay as they are.
+  const isOpen = sidecars.some(({ type, status: known }) => type === "Stale" && known === "Unknown");
   return {
     actions,
     verdict: ready(`The store holds the policy as ${stored?.policyId ?? ""}.`),
     status,
-    conditions: [ACCEPTED, inForce, bypassable(observed), ...ofSidecars(observed)],
-    requeueAfterMs: refreshMs(inForce, observed),
+    conditions: [ACCEPTED, inForce, bypassable(observed), ...sidecars],
+    seenAtMs: observed.seenAtMs,
+    pace: paceOf(inForce, observed) ?? (isOpen ? { soonMs: OPEN_MS, sinceMs: observed.nowMs } : undefined),
+    ...(isOpen ? { requeueAfterMs: OPEN_MS } : {}),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import type { FurtherCondition } from "../plan.ts";
-import type { DataPlane } from "./gather.ts";
+import type { DataPlane } from "./observed.ts";
 
 /** The lag that the API returns for a sidecar before its first heartbeat, because JSON has no infinity. */
 export const NEVER_HEARD_MS = Number.MAX_SAFE_INTEGER;

@@ -2,8 +2,8 @@ import { RatelimitOverrideSpec } from "../../../core/manifests/ratelimit-overrid
 import type { ManifestObject } from "../../source/contract.ts";
 import { rivalsOf } from "../claims.ts";
 import { type Context, managerOf } from "../context.ts";
-import { mayReferTo, type ResolvedNamespace, resolveNamespace } from "../namespace-ref.ts";
-import { progressing } from "../plan.ts";
+import { mayReferTo, resolveNamespace } from "../namespace-ref.ts";
+import { progressing, type ResolvedNamespace } from "../plan.ts";
 import { identifierIn, namespaceRefOf } from "../raw-spec.ts";
 import { type ParsedSpec, parseSpec } from "../spec.ts";
 import { findManaged, findOwned, foundOr404, type Owned } from "../stored.ts";

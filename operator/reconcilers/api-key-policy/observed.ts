@@ -1,0 +1,59 @@
+import type { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
+import type { Condition } from "../../../core/manifests/conditions.ts";
+import type { CompiledPolicy } from "../../../core/policies/policy.ts";
+import type { ManifestObject } from "../../source/contract.ts";
+import type { ResolvedNamespace } from "../plan.ts";
+import type { ParsedSpec } from "../spec.ts";
+
+export interface StoredApi {
+  readonly apiId: string;
+  readonly name: string;
+  readonly manager: string | undefined;
+}
+
+export interface DataPlane {
+  readonly pods: number;
+  readonly current: number;
+  readonly oldestLagMs: number;
+  /** Sidecars of an older release, which cannot enforce the stored policy. */
+  readonly refused?: { readonly pods: number; readonly reason: string } | undefined;
+}
+
+export interface StoredPolicy {
+  readonly policyId: string;
+  readonly workspaceId: string;
+  readonly uid: string;
+  readonly generation: number;
+  readonly version: number;
+  /** undefined when a later release set it, in a format that the API does not know. */
+  readonly policy: CompiledPolicy | undefined;
+  readonly manager: string | undefined;
+  /** undefined while the store with the sidecars' reports is unreachable. */
+  readonly dataPlane: DataPlane | undefined;
+}
+
+export interface ObservedPolicy {
+  readonly object: ManifestObject;
+  readonly parsed: ParsedSpec<ApiKeyPolicySpec>;
+  readonly manager: string;
+  /** `<cluster>/<namespace>/<name>` */
+  readonly policyName: string;
+  /** The API that this object made or has its policy in, according to the store; otherwise the one that the spec names by its id. */
+  readonly api: StoredApi | undefined;
+  /** The object of this source that made the API, if it is another object. */
+  readonly apiOwner: ManifestObject | undefined;
+  readonly stored: StoredPolicy | undefined;
+  /** The rate-limit namespaces of the rules, by their name in the store. */
+  readonly namespaces: ReadonlyMap<string, ResolvedNamespace>;
+  /** ApiKeyPolicy objects of the same Kubernetes namespace that make an API of the same name, this one too. */
+  readonly claimants: readonly ManifestObject[];
+  /** Whether the API has keys; read only when a deletion depends on it. */
+  readonly hasKeys: boolean;
+  /** The conditions of the status so far. */
+  readonly previous: readonly Condition[];
+  readonly nowMs: number;
+  /** When all of this was read from the store; the reports of the sidecars may be newer. */
+  readonly seenAtMs: number;
+  /** The number of the whole look that read it (looks.ts). */
+  readonly lookId: number;
+}

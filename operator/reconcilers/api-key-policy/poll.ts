@@ -1,0 +1,180 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import type { StoreApi } from "../../api/client.ts";
+import type { ObjectKey } from "../../runtime/object-key.ts";
+import type { ManifestObject } from "../../source/contract.ts";
+import { managerOf, type OperatorContext } from "../context.ts";
+import type { Look, Picture } from "./looks.ts";
+import { type Pace, pollAfterMs, REST_MS } from "./poll-pace.ts";
+
+/*
+ * One list of all policies of a workspace, asked for again and again, instead of several calls for each policy. Only policies of
+ * which it shows something new are reconciled.
+ *
+ * Workspaces are polled side by side, each with its own outcome: one that does not answer delays no other. While the list of a
+ * workspace cannot be had, its policies are looked at whole, so that their statuses say why, or go on without the list when
+ * everything else is there.
+ */
+
+export interface PolicyPollOptions {
+  readonly ctx: OperatorContext;
+  /** Reconciles a policy. */
+  readonly add: (key: ObjectKey) => void;
+  readonly observe?: (outcome: { readonly result: "success" | "error"; readonly durationMs: number }) => void;
+  readonly log: Logger;
+}
+
+export interface PolicyPoll {
+  /** Only the leader polls. */
+  pause(): void;
+  resume(): void;
+  /** A policy wants to know of its sidecars at this pace. */
+  hurry(pace: Pace): void;
+  close(): Promise<void>;
+}
+
+const PAGE = 500;
+/** 100,000 policies. Past this the list is not believed to end. */
+const PAGES_MAX = 200;
+/** On average one whole look per this time corrects what the list does not show, such as a policy that was edited in the store. */
+const WHOLE_LOOK_MS = 2_000;
+const WHOLE_LOOKS_MAX = 8;
+/** Several policies that begin to hurry at once are asked about together. */
+const GATHER_MS = 250;
+const FAILED_MS = 60_000;
+
+interface Member {
+  readonly object: ManifestObject;
+  readonly manager: string;
+}
+
+export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): PolicyPoll {
+  const stop = new AbortController();
+  const asking = new Map<StoreApi, Promise<void>>();
+  const failedAtMs = new Map<StoreApi, number>();
+  let isPaused = true;
+  let nextAtMs = Number.POSITIVE_INFINITY;
+  let wake = new AbortController();
+  let allowance = 0;
+  let roundAtMs = ctx.nowMs();
+  const restMs = Math.min(REST_MS, ctx.resyncMs);
+  const afterMs = (paces: Iterable<Pace | undefined>) => pollAfterMs(paces, { nowMs: ctx.nowMs(), restMs });
+
+  const schedule = (atMs: number) => {
+    if (atMs >= nextAtMs) return;
+    nextAtMs = atMs;
+    wake.abort();
+  };
+
+  async function ask(api: StoreApi, members: readonly Member[]): Promise<void> {
+    const atMs = ctx.nowMs();
+    const startedAt = performance.now();
+    let pictures: ReadonlyMap<string, Picture>;
+    try {
+      pictures = await listPictures(api, ctx.cluster);
+    } catch (error) {
+      observe?.({ result: "error", durationMs: performance.now() - startedAt });
+      if (stop.signal.aborted) return;
+      const since = failedAtMs.get(api);
+      if (since === undefined) log.warn({ err: error }, "the statuses of policies cannot be listed");
+      if (since !== undefined && atMs - since < FAILED_MS) return;
+      failedAtMs.set(api, atMs);
+      for (const { object } of members) lookWhole(object.metadata);
+      return;
+    }
+    observe?.({ result: "success", durationMs: performance.now() - startedAt });
+    failedAtMs.delete(api);
+    for (const { object, manager } of members) {
+      if (ctx.looks.show(object.metadata, pictures.get(manager), atMs)) add(object.metadata);
+    }
+  }
+
+  const lookWhole = (key: ObjectKey) => {
+    ctx.looks.forget(key);
+    add(key);
+  };
+
+  /** Starts the question of each workspace whose last one was answered. */
+  function round(): void {
+    const nowMs = ctx.nowMs();
+    const policies = ctx.source.list("ApiKeyPolicy").filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    const byApi = new Map<StoreApi, Member[]>();
+    for (const object of policies) {
+      const { workspace } = ctx.workspaces.placeOf(object.metadata.namespace);
+      if (workspace === undefined) continue;
+      const { api } = workspace;
+      const members = byApi.get(api) ?? [];
+      byApi.set(api, members);
+      members.push({ object, manager: managerOf(ctx, object) });
+    }
+    for (const [api, members] of byApi) {
+      if (!asking.has(api))
+        asking.set(
+          api,
+          ask(api, members).finally(() => asking.delete(api)),
+        );
+    }
+    for (const api of failedAtMs.keys()) if (!byApi.has(api)) failedAtMs.delete(api);
+    lookAtOldest(nowMs);
+    nextAtMs = nowMs + afterMs(ctx.looks.list().map(({ pace }) => pace));
+  }
+
+  /** At most so many at once that a large number of policies costs no more calls than a small one. */
+  function lookAtOldest(nowMs: number): void {
+    allowance = Math.min(WHOLE_LOOKS_MAX, allowance + (nowMs - roundAtMs) / WHOLE_LOOK_MS);
+    roundAtMs = nowMs;
+    for (const { observed } of dueLooks(ctx.looks.list(), nowMs - ctx.resyncMs, Math.floor(allowance))) {
+      allowance -= 1;
+      lookWhole(observed.object.metadata);
+    }
+  }
+
+  async function follow(): Promise<void> {
+    while (!stop.signal.aborted) {
+      wake = new AbortController();
+      const waitMs = Math.max(0, Math.min(nextAtMs - ctx.nowMs(), REST_MS));
+      await sleep(waitMs, undefined, { signal: AbortSignal.any([wake.signal, stop.signal]) }).catch(() => undefined);
+      if (stop.signal.aborted || isPaused || ctx.nowMs() < nextAtMs) continue;
+      round();
+    }
+  }
+
+  const following = follow();
+  return {
+    pause: () => {
+      isPaused = true;
+      nextAtMs = Number.POSITIVE_INFINITY;
+    },
+    resume: () => {
+      isPaused = false;
+      schedule(ctx.nowMs() + GATHER_MS);
+    },
+    hurry: (pace) => {
+      if (!isPaused) schedule(ctx.nowMs() + Math.max(GATHER_MS, afterMs([pace])));
+    },
+    close: async () => {
+      stop.abort();
+      await following;
+      await Promise.all(asking.values());
+    },
+  };
+}
+
+/** By manager: all policies of this cluster that have one. Throws `ApiUnavailable`, and when the list does not end. */
+async function listPictures(api: StoreApi, cluster: string): Promise<Map<string, Picture>> {
+  const found = new Map<string, Picture>();
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const body = { cluster, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) };
+    const answer = await api.call("policies.listStatus", body);
+    if (answer.refusal !== undefined) throw new Error(`${answer.refusal.kind}: ${answer.refusal.detail}`);
+    for (const picture of answer.data) if (picture.manager !== undefined) found.set(picture.manager, picture);
+    cursor = answer.next;
+    if (cursor === undefined) return found;
+  }
+  throw new Error(`the list of policies has more than ${PAGES_MAX} pages`);
+}
+
+/** The first `max` of those seen before a time; `looks` are in the order of their last whole look. Pure. */
+export const dueLooks = (looks: readonly Look[], beforeMs: number, max: number): readonly Look[] =>
+  looks.filter(({ observed }) => observed.seenAtMs < beforeMs).slice(0, max);
