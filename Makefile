@@ -1,12 +1,12 @@
 # The commands of this project. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test bench
+.PHONY: help setup demo dev test e2e bench
 
 NODE_AT_LEAST := 20
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: node_modules/.package-lock.json ## Install what package-lock.json names, when it is not there yet
 
@@ -18,6 +18,9 @@ dev: setup ## Start the same, stay up, and print what to try
 
 test: setup ## Check the types, lint, and run all tests on real parts
 	@node_modules/.bin/node scripts/checks.ts
+
+e2e: setup ## Install the chart in a whole cluster, and try it: test/cluster/README.md
+	@npm run -s e2e
 
 bench: setup ## Measure what we promise, as ratios in one run
 	@npm run -s bench

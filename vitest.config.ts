@@ -48,7 +48,8 @@ const WHOLE = [
   "test/faults/store-lost.test.ts",
   "test/faults/stray-errors.test.ts",
 ];
-const NEVER = ["**/node_modules/**", "**/dist/**"];
+// The last needs a whole cluster: `make e2e`.
+const NEVER = ["**/node_modules/**", "**/dist/**", "test/cluster/**"];
 
 // Shared parts (Postgres, Redis, a Kubernetes API) start on the first request, in the process that runs this.
 const REAL = { globalSetup: "test/harness/global-setup.ts", pool: "forks" } as const;

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { findAdapter } from "../test/cluster/main.ts";
 import { dockerAnswers } from "../test/harness/parts/find.ts";
 import { kubernetesPrograms } from "../test/harness/parts/kubernetes.ts";
 
@@ -40,8 +41,18 @@ async function tests(): Promise<Count & { skipped: number }> {
   await prepareKubernetes();
   await rm(results, { recursive: true, force: true });
   await mkdir(results, { recursive: true });
-  const file = join(results, "vitest.json");
-  const code = await runScript("test", ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`]);
+  return countedTests("test");
+}
+
+/** What needs a whole cluster, where there is a program that makes one. */
+async function clusterTests(): Promise<(Count & { skipped: number }) | undefined> {
+  const given = process.env.KUBECONFIG && process.env.E2E_TAG;
+  return given || (await findAdapter(process.env)) !== undefined ? countedTests("e2e") : undefined;
+}
+
+async function countedTests(script: "test" | "e2e"): Promise<Count & { skipped: number }> {
+  const file = join(results, `${script}.json`);
+  const code = await runScript(script, ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`]);
   const report = await readFile(file, "utf8").then(
     (text) => JSON.parse(text) as Report,
     () => undefined,
@@ -74,12 +85,15 @@ async function prepareKubernetes(): Promise<void> {
 const check = await asOne("check");
 const lint = await asOne("lint");
 const tested = await tests();
-const passed = check.passed + lint.passed + tested.passed;
-const failed = check.failed + lint.failed + tested.failed;
+const whole = await clusterTests();
+const all = [check, lint, tested, ...(whole === undefined ? [] : [whole])];
+const passed = all.reduce((sum, count) => sum + count.passed, 0);
+const failed = all.reduce((sum, count) => sum + count.failed, 0);
 
 const said = ({ failed }: Count) => (failed === 0 ? "passed" : "FAILED");
 process.stdout.write(
-  `\ntype check ${said(check)}, lint ${said(lint)}, tests ${said(tested)}, ${tested.skipped} skipped\n`,
+  `\ntype check ${said(check)}, lint ${said(lint)}, tests ${said(tested)}, ${tested.skipped} skipped, ` +
+    `${whole === undefined ? "IN A WHOLE CLUSTER SKIPPED: test/cluster/README.md" : `in a whole cluster ${said(whole)}`}\n`,
 );
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
 process.exitCode = failed === 0 ? 0 : 1;

@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { makeKeyString } from "../../core/keys/key-string.ts";
-import { cacheFolder } from "../harness/parts/kubernetes-build.ts";
+import { cacheFolder } from "../harness/parts/go-build.ts";
 import { schemathesis } from "../harness/parts/schemathesis.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
 import { startProcess } from "../harness/process.ts";

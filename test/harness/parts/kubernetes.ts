@@ -45,10 +45,11 @@ async function programsIn(path: string | undefined): Promise<Programs | undefine
   if (!path) return undefined;
   const [apiServer, etcd] = await Promise.all([findBinary(["kube-apiserver"], path), findBinary(["etcd"], path)]);
   if (apiServer === undefined || etcd === undefined) return undefined;
-  return { apiServer, etcd, kubectl: (await findBinary(["kubectl"], path)) ?? (await anyKubectl()) };
+  return { apiServer, etcd, kubectl: (await findBinary(["kubectl"], path)) ?? (await findKubectl()) };
 }
 
-async function anyKubectl(): Promise<string> {
+/** Returns the path of kubectl: that of the PATH, or one that is built. */
+export async function findKubectl(): Promise<string> {
   const built = async (folder: string | undefined) => (folder === undefined ? undefined : join(folder, "kubectl"));
   return (
     (await findBinary(["kubectl"])) ??
@@ -61,7 +62,7 @@ async function fromEnvironment(): Promise<Cluster | undefined> {
   const kubeconfigPath = process.env.TEST_KUBECONFIG;
   if (!kubeconfigPath) return undefined;
   await readFile(kubeconfigPath);
-  return { kubeconfigPath, kubectlPath: await anyKubectl(), stop: async () => {} };
+  return { kubeconfigPath, kubectlPath: await findKubectl(), stop: async () => {} };
 }
 
 async function fromContainer(): Promise<Cluster | undefined> {
@@ -75,7 +76,7 @@ async function fromContainer(): Promise<Cluster | undefined> {
     await container.stop();
     await rm(dir, { recursive: true, force: true });
   };
-  return { kubeconfigPath, kubectlPath: await anyKubectl(), stop };
+  return { kubeconfigPath, kubectlPath: await findKubectl(), stop };
 }
 
 async function start(programs: Programs | undefined): Promise<Cluster | undefined> {

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { findBinary, isExecutable, MissingPart } from "./find.ts";
-import { cacheFolder } from "./kubernetes-build.ts";
+import { cacheFolder } from "./go-build.ts";
 
 const run = promisify(execFile);
 

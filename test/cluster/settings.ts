@@ -1,0 +1,33 @@
+/*
+ * What the suite is told about the cluster that it works on, by environment variables. It installs and deletes in namespaces of its own; of
+ * objects without a namespace it leaves the CRDs until its end. Do not give it a cluster in which others use Postern.
+ */
+
+export interface Settings {
+  /** A kubeconfig of a cluster administrator. */
+  readonly kubeconfig: string;
+  /** Where the images are, with a slash at the end; empty for names without a registry. */
+  readonly registry: string;
+  readonly tag: string;
+  /** Tag of the release that is upgraded; undefined: the upgrade is from the same images. */
+  readonly previousTag: string | undefined;
+  readonly postgresImage: string;
+  readonly redisImage: string;
+}
+
+/** Throws when something necessary is not said. */
+export function readSettings(env: Readonly<Record<string, string | undefined>>): Settings {
+  const needed = (name: string) => {
+    const value = env[name];
+    if (!value) throw new Error(`set ${name}; test/cluster/README.md says what it is`);
+    return value;
+  };
+  return {
+    kubeconfig: needed("KUBECONFIG"),
+    registry: env.E2E_REGISTRY ?? "",
+    tag: needed("E2E_TAG"),
+    previousTag: env.E2E_PREVIOUS_TAG || undefined,
+    postgresImage: env.E2E_POSTGRES_IMAGE || "postgres:18",
+    redisImage: env.E2E_REDIS_IMAGE || "redis:7",
+  };
+}

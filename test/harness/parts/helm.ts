@@ -1,0 +1,43 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { findBinary, findPart, isExecutable } from "./find.ts";
+import { buildOnce, cacheFolder, type Go } from "./go-build.ts";
+
+const HELM = "3.22.0";
+const KUBERNETES_MINOR = 34;
+const PACKAGE = "helm.sh/helm/v3";
+
+const folder = () => join(cacheFolder(), `helm-${HELM}`);
+
+/** Returns the path of Helm: that of the PATH, or one that is built from its Go module into the user's cache, once. */
+export async function findHelm(): Promise<string> {
+  return await findPart("Helm", "install helm, or Go 1.24 or newer, or python3 with venv, so that it can be built", [
+    { name: "the PATH", attempt: () => findBinary(["helm"]) },
+    { name: "the cache", attempt: built },
+    { name: "Go build", attempt: buildHelm },
+  ]);
+}
+
+async function built(): Promise<string | undefined> {
+  const program = join(folder(), "helm");
+  return (await isExecutable(program)) ? program : undefined;
+}
+
+async function buildHelm(): Promise<string> {
+  const made = async () => ((await built()) === undefined ? undefined : folder());
+  return join(await buildOnce({ what: `helm ${HELM}`, folder: folder(), built: made, build }), "helm");
+}
+
+async function build({ work, go }: Go): Promise<void> {
+  await writeFile(join(work, "go.mod"), "module postern.test/helm\n\ngo 1.24.0\n");
+  await go(["get", `${PACKAGE}/cmd/helm@v${HELM}`]);
+  const stamps = [
+    `-X ${PACKAGE}/internal/version.version=v${HELM}`,
+    // The version of Kubernetes that it renders for when it has no cluster.
+    ...["pkg/chartutil", "pkg/lint/rules"].flatMap((where) => [
+      `-X ${PACKAGE}/${where}.k8sVersionMajor=1`,
+      `-X ${PACKAGE}/${where}.k8sVersionMinor=${KUBERNETES_MINOR}`,
+    ]),
+  ];
+  await go(["build", "-o", join("bin", "helm"), "-ldflags", ["-s", "-w", ...stamps].join(" "), `${PACKAGE}/cmd/helm`]);
+}
