@@ -26,6 +26,7 @@ const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
 /** Pause between two rounds, so that a long queue leaves half of the time to the calls that this process serves. */
 const KEY_QUEUE_EVERY_MS = 500;
+const ROOT_KEY_EVERY_MS = 5_000;
 const KEY_QUEUE_MEASURED_EVERY_MS = 10_000;
 
 /** Everything that an api-server does in the background except relaying. `drain` writes what is left at shutdown. */
@@ -39,6 +40,8 @@ export async function startBackgroundWork(parts: {
   eventsBytesMax: number;
   retentionDays: RetentionDays;
   workspaceIds: readonly string[];
+  /** Called every five seconds: registers the configured root key when it has changed. */
+  followRootKey: () => Promise<void>;
 }): Promise<{
   loops: Closeable[];
   drain: () => Promise<void>;
@@ -111,6 +114,10 @@ export async function startBackgroundWork(parts: {
     }),
     loop("key-queue-measure", KEY_QUEUE_MEASURED_EVERY_MS, async () => {
       await keyQueue.measure();
+      return false;
+    }),
+    loop("root-key", ROOT_KEY_EVERY_MS, async () => {
+      await parts.followRootKey();
       return false;
     }),
     loop("refill", REFILL_EVERY_MS, async () => {

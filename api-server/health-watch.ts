@@ -7,6 +7,7 @@ import type { Projection } from "../edge/projection/contract.ts";
 import { within } from "../edge/redis/script.ts";
 import type { AnalyticsStore } from "./analytics/contract.ts";
 import { DEGRADATIONS, type DegradationReason, type Health, judgeHealth, type Observation, REASONS } from "./health.ts";
+import type { DatabaseUrl } from "./store/database-url.ts";
 import { createPool } from "./store/pool.ts";
 
 const LOOK_EVERY_MS = 1000;
@@ -27,7 +28,7 @@ export interface HealthWatch extends Closeable {
  * again when it is over. Resolves after the first check.
  */
 export async function watchHealth(parts: {
-  databaseUrl: string;
+  databaseUrl: DatabaseUrl;
   edge: Edge;
   projection: Pick<Projection, "feedStaleness" | "stalenessMs">;
   analytics: Pick<AnalyticsStore, "trouble">;

@@ -7,6 +7,7 @@ import { type AnalyticsAddress, openAnalytics } from "./analytics/open.ts";
 import { atMost } from "./at-most.ts";
 import { createLoopFailures, startLoop } from "./background.ts";
 import { startIngestion } from "./ingestion.ts";
+import type { DatabaseUrl } from "./store/database-url.ts";
 import { migrate } from "./store/migrate.ts";
 import { createPool } from "./store/pool.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
@@ -21,7 +22,7 @@ const READY_MS_MAX = 30_000;
 const CONNECTIONS_MAX = 6;
 
 export interface IngestConfig {
-  readonly databaseUrl: string;
+  readonly databaseUrl: DatabaseUrl;
   /** Where usage events are kept: in Postgres when left out. */
   readonly analytics?: AnalyticsAddress | undefined;
   /** Opened and closed by the caller. */

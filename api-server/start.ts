@@ -36,6 +36,7 @@ import { openLobby } from "./lobby.ts";
 import type { V1Settings } from "./plugins/front-v1.ts";
 import { startRelay } from "./relay/relay.ts";
 import { DEFAULT_RETENTION_DAYS, type RetentionDays } from "./retention.ts";
+import type { DatabaseUrl } from "./store/database-url.ts";
 import { migrate } from "./store/migrate.ts";
 import { createPool } from "./store/pool.ts";
 import { createPostgresSource } from "./store/records.ts";
@@ -48,7 +49,7 @@ const SCRIPTS_WAIT_MS = 1000;
 const EVENTS_BYTES_MAX = 256 * 1024 * 1024;
 
 export interface ApiServerConfig {
-  readonly databaseUrl: string;
+  readonly databaseUrl: DatabaseUrl;
   /** Opened and closed by the caller. */
   readonly edge: Edge;
   readonly host: string;
@@ -59,8 +60,11 @@ export interface ApiServerConfig {
   readonly docsUrl?: string | undefined;
   readonly region?: string | undefined;
   readonly trustedProxies?: readonly string[] | undefined;
-  /** A configured root key, registered for the default workspace with every grant. */
-  readonly rootKey?: string | undefined;
+  /**
+   * A configured root key, registered for the default workspace with every grant. When it changes, the new one is registered too, and
+   * the one before stays until it is revoked.
+   */
+  readonly rootKey?: string | (() => string) | undefined;
   /** Where usage events are kept: in Postgres when left out. */
   readonly analytics?: AnalyticsAddress | undefined;
   /** Memory that all event streams together may use; 256 MiB when left out. */
@@ -150,9 +154,14 @@ async function startParts(config: ApiServerConfig, running: Running, lobby?: Clo
   const { edge, logger: log } = config;
   const { db } = running;
   const defaultWorkspaceId = await ensureWorkspace(db, DEFAULT_WORKSPACE);
-  if (config.rootKey !== undefined) {
-    await registerRootKey(db, { workspaceId: defaultWorkspaceId, rootKey: config.rootKey });
-  }
+  let registered: string | undefined;
+  const followRootKey = async (): Promise<void> => {
+    const rootKey = typeof config.rootKey === "function" ? config.rootKey() : config.rootKey;
+    if (rootKey === undefined || rootKey === registered) return;
+    await registerRootKey(db, { workspaceId: defaultWorkspaceId, rootKey });
+    registered = rootKey;
+  };
+  await followRootKey();
 
   const metrics = new Registry();
   const projection = await openProjection({
@@ -230,6 +239,7 @@ async function startParts(config: ApiServerConfig, running: Running, lobby?: Clo
     eventsBytesMax: config.eventsBytesMax ?? EVENTS_BYTES_MAX,
     retentionDays: config.retentionDays ?? DEFAULT_RETENTION_DAYS,
     workspaceIds: await listWorkspaceIds(db),
+    followRootKey,
   });
   running.loops.push(...background.loops);
   running.drain = background.drain;

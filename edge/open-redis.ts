@@ -17,7 +17,7 @@ import { KnownHeads } from "./projection/known-heads.ts";
 import { RedisChangeFeed } from "./projection/redis-feed.ts";
 import { RedisRecordSource } from "./projection/redis-source.ts";
 import { RedisRecordWriter } from "./projection/redis-writer.ts";
-import { connectRedis, isCluster, type RedisClient } from "./redis/connect.ts";
+import { connectRedis, isCluster, type RedisAddress, type RedisClient } from "./redis/connect.ts";
 import { DeadlineClock } from "./redis/deadline-clock.ts";
 import { RedisKeys } from "./redis/keys.ts";
 import { within } from "./redis/script.ts";
@@ -29,10 +29,12 @@ const CLOCK_ASKED = 5;
 const CLOSE_WAIT_MS = 2_000;
 
 export interface RedisEdgeOptions {
-  /** `redis://` or `rediss://`; `?cluster=true` in it makes this a node of a cluster. */
-  readonly url: string;
+  /** `redis://` or `rediss://`; `?cluster=true` in it makes this a node of a cluster. See `RedisAddress`. */
+  readonly url: RedisAddress["url"];
   /** A separate Redis for usage events, so that a flood of them cannot use the counters' memory. The same Redis when left out. */
-  readonly eventsUrl?: string | undefined;
+  readonly eventsUrl?: RedisAddress["url"] | undefined;
+  /** For both of them. */
+  readonly tls?: RedisAddress["tls"];
   /** The first part of every Redis key; `ps` when left out. */
   readonly prefix?: string;
   /** The name of the connections in the server's client list. */
@@ -47,16 +49,16 @@ export interface RedisEdgeOptions {
  * Counting has its own connection, so that it never waits behind a bulk of records.
  */
 export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
-  const { url, eventsUrl, clientName, onError = () => {} } = options;
-  const client = connectRedis({ url, clientName }).on("error", onError);
-  const counting = connectRedis({ url, clientName: `${clientName}-counters` });
+  const { url, eventsUrl, tls, clientName, onError = () => {} } = options;
+  const client = connectRedis({ url, tls, clientName }).on("error", onError);
+  const counting = connectRedis({ url, tls, clientName: `${clientName}-counters` });
   const ofEvents =
     eventsUrl === undefined
       ? client
-      : connectRedis({ url: eventsUrl, clientName: `${clientName}-events` }).on("error", onError);
+      : connectRedis({ url: eventsUrl, tls, clientName: `${clientName}-events` }).on("error", onError);
   const keys = new RedisKeys(options.prefix);
   const heads = new KnownHeads();
-  const feed = new RedisChangeFeed({ client, keys, url, clientName, heads });
+  const feed = new RedisChangeFeed({ client, keys, address: { url, tls }, clientName, heads });
   const sink = new BufferedSink({ send: (batch) => appendToRedis(ofEvents, keys, batch) });
   const readers: RedisEventSource[] = [];
   const openReader = () => {

@@ -1,3 +1,3 @@
 export type { Edge, EdgeCounters } from "./edge.ts";
 export { createMemoryEdge } from "./open-memory.ts";
-export { openRedisEdge } from "./open-redis.ts";
+export { openRedisEdge, type RedisEdgeOptions } from "./open-redis.ts";

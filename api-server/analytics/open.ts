@@ -1,3 +1,4 @@
+import type { DatabaseUrl } from "../store/database-url.ts";
 import { ClickhouseAnalytics } from "./clickhouse/store.ts";
 import type { AnalyticsStore } from "./contract.ts";
 import { openPostgresAnalytics } from "./postgres/open.ts";
@@ -16,7 +17,7 @@ export interface AnalyticsAddress {
 /** Opens the store of usage. Connects on first use. Throws when the address is none. */
 export function openAnalytics(
   { url, readerUrl, cluster }: AnalyticsAddress,
-  options: PostgresAnalyticsOptions & { readonly databaseUrl: string },
+  options: PostgresAnalyticsOptions & { readonly databaseUrl: DatabaseUrl },
 ): AnalyticsStore {
   if (url === undefined) return openPostgresAnalytics(options);
   const { db, log, metrics } = options;

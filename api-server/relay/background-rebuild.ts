@@ -3,6 +3,7 @@ import type { Gauge } from "prom-client";
 import type { Closeable } from "../../edge/closeable.ts";
 import type { CreditStore } from "../../edge/credits/contract.ts";
 import { ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
+import type { DatabaseUrl } from "../store/database-url.ts";
 import { connectWorker } from "./leadership.ts";
 import { type RebuildOptions, rebuild, rebuildWorkspace } from "./rebuild.ts";
 
@@ -10,7 +11,7 @@ import { type RebuildOptions, rebuild, rebuildWorkspace } from "./rebuild.ts";
 const WORKSPACE_AGAIN_MS = 15_000;
 
 export interface BackgroundRebuildOptions {
-  readonly databaseUrl: string;
+  readonly databaseUrl: DatabaseUrl;
   readonly writer: RecordWriter;
   readonly credits: CreditStore;
   readonly log: Logger;

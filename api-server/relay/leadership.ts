@@ -1,6 +1,7 @@
 import type { Client } from "pg";
 import type { Closeable } from "../../edge/closeable.ts";
 import { tryLock } from "../store/advisory-locks.ts";
+import { type DatabaseUrl, urlOf } from "../store/database-url.ts";
 import { createNamedClient } from "../store/named-client.ts";
 import { OUTBOX_CHANNEL } from "../store/outbox.ts";
 import { customTypes } from "../store/pool.ts";
@@ -33,7 +34,7 @@ export interface Leadership extends Closeable {
 }
 
 /** Becomes the leader if there is none; otherwise returns undefined. `onMarks` is called when there may be new marks. */
-export async function takeLead(databaseUrl: string, onMarks: () => void): Promise<Leadership | undefined> {
+export async function takeLead(databaseUrl: DatabaseUrl, onMarks: () => void): Promise<Leadership | undefined> {
   const lost = new AbortController();
   const db = newClient(databaseUrl, "postern-relay-lead");
   db.on("error", (error) => lost.abort(error));
@@ -61,7 +62,7 @@ export async function takeLead(databaseUrl: string, onMarks: () => void): Promis
 }
 
 /** A connection for the leader's work, which Postgres ends soon if the process hangs. The caller ends it. */
-export async function connectWorker(databaseUrl: string): Promise<Client> {
+export async function connectWorker(databaseUrl: DatabaseUrl): Promise<Client> {
   const db = newClient(databaseUrl, "postern-relay");
   // The next statement reports a lost connection; without a listener it would end the process.
   db.on("error", () => undefined);
@@ -75,9 +76,9 @@ export async function connectWorker(databaseUrl: string): Promise<Client> {
   }
 }
 
-const newClient = (databaseUrl: string, name: string): Client =>
+const newClient = (databaseUrl: DatabaseUrl, name: string): Client =>
   createNamedClient({
-    connectionString: databaseUrl,
+    connectionString: urlOf(databaseUrl),
     application_name: name,
     connectionTimeoutMillis: 5000,
     query_timeout: name === "postern-relay-lead" ? ANSWER_MS : 30_000,

@@ -5,6 +5,7 @@ import { backoffMs } from "../../core/backoff.ts";
 import type { Closeable } from "../../edge/closeable.ts";
 import type { CreditStore } from "../../edge/credits/contract.ts";
 import { ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
+import type { DatabaseUrl } from "../store/database-url.ts";
 import {
   countOutbox,
   deleteOldRecentMarks,
@@ -44,7 +45,7 @@ const TIDIED_ROWS_MAX = 10_000;
 const WAITING_PAGE = 1000;
 
 export interface RelayOptions {
-  readonly databaseUrl: string;
+  readonly databaseUrl: DatabaseUrl;
   readonly writer: RecordWriter;
   readonly credits: CreditStore;
   readonly log: Logger;

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { type DatabaseUrl, urlOf } from "./database-url.ts";
 import { failureCode } from "./failures.ts";
 import { type IndexStep, listMigrations, type Migration } from "./migration-files.ts";
 
@@ -43,10 +44,10 @@ export interface MigrateOptions {
  * has done. Safe to call from several processes at once. Throws the error of a migration, also when it did not get its locks
  * within `lockWaitMsMax`.
  */
-export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<void> {
+export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions = {}): Promise<void> {
   const migrations = await listMigrations(options.folder);
   const client = new pg.Client({
-    connectionString: databaseUrl,
+    connectionString: urlOf(databaseUrl),
     application_name: "postern-migrate",
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS_MAX,

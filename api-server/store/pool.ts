@@ -1,4 +1,5 @@
 import pg from "pg";
+import { type DatabaseUrl, urlOf } from "./database-url.ts";
 import { NamedClient } from "./named-client.ts";
 
 const INT8 = 20;
@@ -34,11 +35,14 @@ export interface PoolOptions {
   readonly onIdleError?: (error: Error) => void;
 }
 
-/** Opens a pool that returns int8 as Numbers and dates as text. Connects on first use; `end()` closes it. */
-export function createPool(databaseUrl: string, options: PoolOptions = {}): pg.Pool {
+/** Opens a pool whose connections each ask for the address, and that returns int8 as Numbers and dates as text. Connects on first use; `end()` closes it. */
+export function createPool(databaseUrl: DatabaseUrl, options: PoolOptions = {}): pg.Pool {
   const pool = new pg.Pool({
-    Client: NamedClient,
-    connectionString: databaseUrl,
+    Client: class extends NamedClient {
+      constructor(config?: pg.ClientConfig) {
+        super({ ...config, connectionString: urlOf(databaseUrl) });
+      }
+    },
     max: options.connectionsMax ?? 10,
     application_name: options.applicationName ?? "postern",
     connectionTimeoutMillis: options.connectMsMax ?? 5_000,

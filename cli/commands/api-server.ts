@@ -3,23 +3,21 @@ import { openRedisEdge } from "../../edge/open.ts";
 import { analyticsAddress } from "../analytics-store.ts";
 import { defineCommand } from "../command.ts";
 import { readEncryptionKeys } from "../encryption-keys.ts";
+import { followed } from "../followed.ts";
 import {
   analyticsStore,
-  databaseUrl,
   docsUrl,
   encryptionKeysFile,
   eventsMemory,
-  eventsRedisUrl,
   listenHost,
   redisPrefix,
-  redisUrl,
   region,
-  required,
   retention,
   splitList,
   v1,
 } from "../options.ts";
 import { runService } from "../process.ts";
+import { databaseAddress, databaseOptions, redisAddress, redisOptions } from "../stores.ts";
 import { parseMib, parsePort, parseRetention, parseSwitch, parseV1 } from "../values.ts";
 
 export const apiServer = defineCommand({
@@ -28,11 +26,10 @@ export const apiServer = defineCommand({
   description:
     "Migrates the database to this version's schema first. Any number of replicas may run; one of them at a time is the relay.",
   options: {
-    "database-url": databaseUrl,
+    ...databaseOptions,
     ...analyticsStore,
-    "redis-url": redisUrl,
+    ...redisOptions,
     "redis-prefix": redisPrefix,
-    "events-redis-url": eventsRedisUrl,
     "events-memory": eventsMemory,
     ingest: {
       type: "string",
@@ -53,19 +50,24 @@ export const apiServer = defineCommand({
       help: "proxies whose X-Forwarded-For is trusted",
       env: "POSTERN_TRUSTED_PROXIES",
     },
+    "root-key-file": {
+      type: "string",
+      placeholder: "PATH",
+      help: "file with a root key of the workspace `default` that has every grant, instead of POSTERN_ROOT_KEY; followed",
+      env: "POSTERN_ROOT_KEY_FILE",
+    },
     "encryption-keys-file": encryptionKeysFile,
   },
   run: (options, io) =>
     runService({ name: "api-server", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
       const edge = await openRedisEdge({
-        url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
-        eventsUrl: options["events-redis-url"],
+        ...redisAddress(options, log),
         prefix: options["redis-prefix"],
         clientName: "postern-api-server",
       });
       closers.add("redis", () => edge.close());
       const server = await start({
-        databaseUrl: required(options["database-url"], "give --database-url, or set DATABASE_URL"),
+        databaseUrl: databaseAddress(options, log),
         analytics: analyticsAddress(options),
         edge,
         host: options.host,
@@ -73,7 +75,12 @@ export const apiServer = defineCommand({
         docsUrl: options["docs-url"],
         region: options.region,
         trustedProxies: splitList(options["trusted-proxies"]),
-        rootKey: io.env.POSTERN_ROOT_KEY,
+        rootKey: followed({
+          name: "root-key",
+          value: io.env.POSTERN_ROOT_KEY,
+          file: options["root-key-file"],
+          log,
+        }),
         eventsBytesMax: parseMib("events-memory", options["events-memory"]),
         ingest: parseSwitch("ingest", options.ingest),
         retentionDays: parseRetention(options),

@@ -2,18 +2,9 @@ import { startIngest } from "../../api-server/start-ingest.ts";
 import { openRedisEdge } from "../../edge/open.ts";
 import { analyticsAddress } from "../analytics-store.ts";
 import { defineCommand } from "../command.ts";
-import {
-  adminPort,
-  analyticsStore,
-  databaseUrl,
-  eventsMemory,
-  eventsRedisUrl,
-  listenHost,
-  redisPrefix,
-  redisUrl,
-  required,
-} from "../options.ts";
+import { adminPort, analyticsStore, eventsMemory, listenHost, redisPrefix } from "../options.ts";
 import { runService } from "../process.ts";
+import { databaseAddress, databaseOptions, redisAddress, redisOptions } from "../stores.ts";
 import { parseMib, parsePort } from "../values.ts";
 
 export const ingest = defineCommand({
@@ -22,11 +13,10 @@ export const ingest = defineCommand({
   description:
     "What api-servers do unless they run with `--ingest off`. Any number of replicas may run, also beside api-servers that ingest. Migrates the database to this version's schema first.",
   options: {
-    "database-url": databaseUrl,
+    ...databaseOptions,
     ...analyticsStore,
-    "redis-url": redisUrl,
+    ...redisOptions,
     "redis-prefix": redisPrefix,
-    "events-redis-url": eventsRedisUrl,
     "events-memory": eventsMemory,
     host: listenHost,
     "admin-port": { ...adminPort, default: "8003" },
@@ -34,14 +24,13 @@ export const ingest = defineCommand({
   run: (options, io) =>
     runService({ name: "ingest", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
       const edge = await openRedisEdge({
-        url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
-        eventsUrl: options["events-redis-url"],
+        ...redisAddress(options, log),
         prefix: options["redis-prefix"],
         clientName: "postern-ingest",
       });
       closers.add("redis", () => edge.close());
       const running = await startIngest({
-        databaseUrl: required(options["database-url"], "give --database-url, or set DATABASE_URL"),
+        databaseUrl: databaseAddress(options, log),
         analytics: analyticsAddress(options),
         edge,
         admin: { host: options.host, port: parsePort("admin-port", options["admin-port"]) },

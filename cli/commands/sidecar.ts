@@ -4,8 +4,9 @@ import { openRedisEdge } from "../../edge/open.ts";
 import { startSidecar } from "../../sidecar/start.ts";
 import { defineCommand } from "../command.ts";
 import { surviveStrayErrors } from "../last-resort.ts";
-import { adminPort, docsUrl, eventsRedisUrl, listenHost, redisPrefix, redisUrl, region, required } from "../options.ts";
+import { adminPort, docsUrl, listenHost, redisPrefix, region } from "../options.ts";
 import { runService } from "../process.ts";
+import { redisAddress, redisOptions } from "../stores.ts";
 import { parseHttpUrl, parsePort, parseWhole } from "../values.ts";
 
 const PLACES = { min: 1, max: 1_000_000 };
@@ -16,9 +17,8 @@ export const sidecar = defineCommand({
   description:
     "Starts also while Redis is unreachable, or its policy does not exist yet. It is ready once it has the policy, and answers 503 until then. It drains at SIGTERM; with POSTERN_HOOK_TOKEN set, also at `GET /pod-ends` on the admin port with that token in the header Postern-Hook-Token, for a preStop hook.",
   options: {
-    "redis-url": redisUrl,
+    ...redisOptions,
     "redis-prefix": redisPrefix,
-    "events-redis-url": eventsRedisUrl,
     workspace: {
       type: "string",
       placeholder: "ID",
@@ -93,8 +93,7 @@ export const sidecar = defineCommand({
     const drainMs = 1000 * parseWhole("drain", options.drain, { min: 0, max: 3600 });
     return runService({ name: "sidecar", env: io.env, deadlineMs: drainMs + 10_000 }, async ({ log, closers }) => {
       const edge = await openRedisEdge({
-        url: required(options["redis-url"], "give --redis-url, or set REDIS_URL"),
-        eventsUrl: options["events-redis-url"],
+        ...redisAddress(options, log),
         prefix: options["redis-prefix"],
         clientName: "postern-sidecar",
       });

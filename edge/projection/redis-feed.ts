@@ -1,5 +1,5 @@
 import type { Closeable } from "../closeable.ts";
-import type { RedisClient } from "../redis/connect.ts";
+import type { RedisAddress, RedisClient } from "../redis/connect.ts";
 import type { RedisKeys } from "../redis/keys.ts";
 import { StoreClock } from "../redis/store-clock.ts";
 import type { ChangeFeed, FeedId, FeedListener } from "./contract.ts";
@@ -12,7 +12,7 @@ const START_WAIT_MS = 1_000;
 export interface RedisFeedOptions {
   readonly client: RedisClient;
   readonly keys: RedisKeys;
-  readonly url: string;
+  readonly address: RedisAddress;
   readonly clientName: string;
   /** Shared with the source that reads records from the same store. */
   readonly heads: KnownHeads;
@@ -24,7 +24,7 @@ export class RedisChangeFeed implements ChangeFeed {
   readonly #followers = new Set<Follower>();
   #clockStarted: Promise<void> | undefined;
 
-  /** `client` is used to measure the clock and stays the caller's; each follower opens its own connection to `url`. */
+  /** `client` is used to measure the clock and stays the caller's; each follower opens its own connection to `address`. */
   constructor(options: RedisFeedOptions) {
     this.#options = options;
     this.#clock = new StoreClock(options.client);

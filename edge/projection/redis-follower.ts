@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks";
 import type { Redis } from "ioredis";
-import { connectForBlocking, type RedisClient, reconnectDelayMs } from "../redis/connect.ts";
+import { connectForBlocking, type RedisAddress, type RedisClient, reconnectDelayMs } from "../redis/connect.ts";
 import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
 import { runReadingScript, within } from "../redis/script.ts";
 import type { StoreClock } from "../redis/store-clock.ts";
@@ -44,7 +44,7 @@ type Entry = [id: string, fields: string[]];
 export interface FollowerOptions {
   readonly client: RedisClient;
   readonly keys: RedisKeys;
-  readonly url: string;
+  readonly address: RedisAddress;
   readonly clientName: string;
   readonly feed: FeedId;
   readonly listener: FeedListener;
@@ -96,8 +96,11 @@ export class Follower {
   async #run(onPositioned: () => void): Promise<void> {
     for (let attempt = 0; !this.#isClosed; attempt++) {
       try {
-        const { url, clientName, client } = this.#options;
-        const connection = connectForBlocking({ url, clientName: `${clientName}-feed`, key: this.#changesKey }, client);
+        const { address, clientName, client } = this.#options;
+        const connection = connectForBlocking(
+          { ...address, clientName: `${clientName}-feed`, key: this.#changesKey },
+          client,
+        );
         this.#connection = connection;
         await within(ANSWER_MS, connection.connect());
         await this.#takePosition(connection);

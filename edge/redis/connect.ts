@@ -14,25 +14,48 @@ const RECONNECT = { firstMs: 25, maxMs: 2_000, random: Math.random };
 /** `attempt` counts from 0. */
 export const reconnectDelayMs = (attempt: number): number => backoffMs(attempt + 1, RECONNECT);
 
+export interface RedisAddress {
+  /**
+   * `redis://` or `rediss://`; `?cluster=true` in it makes this the first node of a cluster. A function is called for each new
+   * connection, so that user and password may change while the process runs; the server may not.
+   */
+  readonly url: string | (() => string);
+  /** For `rediss://`; called for each new connection. */
+  readonly tls?: (() => RedisTls) | undefined;
+}
+
+/** PEM. */
+export interface RedisTls {
+  /** Whom the server's certificate must be from; the system's authorities when left out. */
+  readonly ca?: string | undefined;
+  /** What this client shows of itself. */
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
+
 /**
  * Connects in the background and retries for ever. A command fails at once while there is no connection, or when its connection is
  * lost: nothing is queued and nothing is sent twice, because a consuming call must not be repeated.
- * `url` is `redis://` or `rediss://`; `?cluster=true` in it makes this the first node of a cluster.
  */
-export function connectRedis(options: { url: string; clientName: string }): RedisClient {
+export function connectRedis(options: RedisAddress & { readonly clientName: string }): RedisClient {
   const { url, wantsCluster } = parseUrl(options.url);
   const common = { ...commonOptions(options.clientName), socketTimeout: SILENCE_MAX_MS };
+  const secrets = currentSecrets(options);
   const client = wantsCluster
-    ? new Cluster([url.href], {
+    ? new Cluster([{ host: url.hostname, port: Number(url.port || DEFAULT_PORT) }], {
         enableOfflineQueue: false,
         // By default ioredis sends a command again when its connection was lost. It may have been executed already.
         retryDelayOnFailover: 0,
         clusterRetryStrategy: reconnectDelayMs,
         slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
         scaleReads: "master",
-        redisOptions: { ...common, ...credentialsOf(url) },
+        redisOptions: Object.defineProperties(common, secrets),
       })
     : new Redis(url.href, { ...common, enableOfflineQueue: false, retryStrategy: reconnectDelayMs });
+  const askForSecrets = (connection: Redis) => void Object.defineProperties(connection.options, secrets);
+  // A cluster copies its options once; its connections are made when they are first used.
+  if (isCluster(client)) client.on("+node", askForSecrets);
+  else askForSecrets(client);
   // The caller of a command gets its error; without a listener ioredis would write to the console.
   client.on("error", () => {});
   return client;
@@ -40,7 +63,7 @@ export function connectRedis(options: { url: string; clientName: string }): Redi
 
 /** One connection for blocking reads. The caller connects and reconnects it; nothing is retried. */
 export function connectForBlocking(
-  options: { url: string; clientName: string; key: string },
+  options: RedisAddress & { readonly clientName: string; readonly key: string },
   near: RedisClient,
 ): Redis {
   const { url } = parseUrl(options.url);
@@ -50,15 +73,16 @@ export function connectForBlocking(
     lazyConnect: true,
     retryStrategy: null,
   };
-  const client = isCluster(near)
-    ? new Redis({ ...masterOf(near, options.key), ...credentialsOf(url), ...base })
-    : new Redis(url.href, base);
+  const client = isCluster(near) ? new Redis({ ...masterOf(near, options.key), ...base }) : new Redis(url.href, base);
+  Object.defineProperties(client.options, currentSecrets(options));
   client.on("error", () => {});
   return client;
 }
 
-function parseUrl(text: string): { url: URL; wantsCluster: boolean } {
-  const url = new URL(text);
+const DEFAULT_PORT = 6379;
+
+function parseUrl(address: RedisAddress["url"]): { url: URL; wantsCluster: boolean } {
+  const url = new URL(typeof address === "string" ? address : address());
   if (url.protocol !== "redis:" && url.protocol !== "rediss:") {
     throw new Error(`a Redis URL begins with redis:// or rediss://, not with ${url.protocol}//`);
   }
@@ -66,6 +90,20 @@ function parseUrl(text: string): { url: URL; wantsCluster: boolean } {
   url.searchParams.delete("cluster");
   return { url, wantsCluster };
 }
+
+/** ioredis reads these members of its options whenever it connects, so getters make it use those of that moment. */
+function currentSecrets({ url, tls }: RedisAddress): PropertyDescriptorMap {
+  const now = (): URL => parseUrl(url).url;
+  const read = (get: () => unknown): PropertyDescriptor => ({ get, enumerable: true, configurable: true });
+  return {
+    username: read(() => (now().username === "" ? undefined : decodeURIComponent(now().username))),
+    password: read(() => (now().password === "" ? undefined : decodeURIComponent(now().password))),
+    ...(now().protocol === "rediss:" ? { tls: read(() => present(tls?.() ?? {})) } : {}),
+  };
+}
+
+const present = (tls: RedisTls): RedisTls =>
+  Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
 
 function commonOptions(clientName: string) {
   return {
@@ -76,14 +114,6 @@ function commonOptions(clientName: string) {
     autoResendUnfulfilledCommands: false,
     protocol: 2,
   } as const;
-}
-
-function credentialsOf(url: URL): { username?: string; password?: string; tls?: Record<string, never> } {
-  return {
-    ...(url.username === "" ? {} : { username: decodeURIComponent(url.username) }),
-    ...(url.password === "" ? {} : { password: decodeURIComponent(url.password) }),
-    ...(url.protocol === "rediss:" ? { tls: {} } : {}),
-  };
 }
 
 function masterOf(cluster: Cluster, key: string): { host: string; port: number } {

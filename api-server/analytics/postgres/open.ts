@@ -1,10 +1,11 @@
+import type { DatabaseUrl } from "../../store/database-url.ts";
 import type { AnalyticsStore } from "../contract.ts";
 import { openPostgresReader } from "./run.ts";
 import { PostgresAnalytics, type PostgresAnalyticsOptions } from "./store.ts";
 
 /** Opens usage in the database of everything else; queries of callers have connections of their own. Connects on first use. */
 export function openPostgresAnalytics(
-  options: PostgresAnalyticsOptions & { readonly databaseUrl: string },
+  options: PostgresAnalyticsOptions & { readonly databaseUrl: DatabaseUrl },
 ): AnalyticsStore {
   const store = new PostgresAnalytics(options);
   const reader = openPostgresReader(options);

@@ -2,6 +2,7 @@ import pg, { type Pool, type PoolClient } from "pg";
 import type { Closeable } from "../../../edge/closeable.ts";
 import { ANALYTICS_ROLE, prepareAnalyticsRole } from "../../store/analytics-role.ts";
 import { beginReading, settableSettings } from "../../store/analytics-scope.ts";
+import type { DatabaseUrl } from "../../store/database-url.ts";
 import { createPool } from "../../store/pool.ts";
 import { type QueryAnswer, type QueryLimits, QueryRefused, type QueryRun, type StoreQuery } from "../contract.ts";
 import { QueryPlaces } from "../query-places.ts";
@@ -29,7 +30,7 @@ const WIRE_BYTES_PER_ANSWER_BYTE = 2;
 const WIRE_BYTES_SPARE = 64 * 1024;
 
 export interface ReaderOptions {
-  readonly databaseUrl: string;
+  readonly databaseUrl: DatabaseUrl;
   /** Only of what concerns an operator: the query's own mistakes are for its caller. */
   readonly log: { warn(about: object, message: string): void };
   readonly waitMsMax?: number;

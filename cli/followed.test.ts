@@ -1,0 +1,85 @@
+import { mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { UsageError } from "./command.ts";
+import { followed, followFile, sameServer } from "./followed.ts";
+
+let dir = "";
+let nowMs = 0;
+const lines: string[] = [];
+const log = {
+  info: (_about: unknown, message: string) => void lines.push(`info ${message}`),
+  warn: (about: { reason: string }, message: string) => void lines.push(`warn ${message}: ${about.reason}`),
+} as never;
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "postern-followed-"));
+  nowMs = 0;
+  lines.length = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  rmSync(dir, { recursive: true });
+});
+
+const file = (text: string, name = "secret"): string => {
+  const path = join(dir, name);
+  writeFileSync(path, text);
+  return path;
+};
+
+test("a value is an option or a variable, or is in a file, and not both", () => {
+  const path = file("redis://of-file\n");
+  const of = (value: string | undefined, from: string | undefined) =>
+    followed({ name: "redis-url", value, file: from, log })?.();
+  expect([of("redis://given", undefined), of(undefined, path), of("", path)]).toEqual([
+    "redis://given",
+    "redis://of-file",
+    "redis://of-file",
+  ]);
+  expect(of(undefined, undefined)).toBe(undefined);
+  expect(() => of("redis://given", path)).toThrow(new UsageError("give --redis-url or --redis-url-file, not both"));
+});
+
+test("a file that is missing or empty at the start is said, without its content", () => {
+  const at = (path: string) => () => followFile(path, { name: "redis-url-file", log });
+  expect(at(join(dir, "none"))).toThrow(`--redis-url-file ${join(dir, "none")} cannot be read: ENOENT`);
+  expect(at(file(" \n"))).toThrow("is empty");
+});
+
+test("a file that is replaced as Kubernetes does is followed, and read at most once a second", () => {
+  file("one", "data-1");
+  file("two", "data-2");
+  const link = join(dir, "link");
+  symlinkSync(join(dir, "data-1"), link);
+  const value = followFile(link, { name: "x-file", log });
+  symlinkSync(join(dir, "data-2"), join(dir, "next"));
+  renameSync(join(dir, "next"), link);
+  nowMs = 999;
+  expect(value()).toBe("one");
+  nowMs = 1000;
+  expect(value()).toBe("two");
+  expect(lines).toEqual(["info --x-file has changed"]);
+});
+
+test("while a file cannot be read, or has no valid value, the last one stays, and that is said once", () => {
+  const path = file("postgres://me:a@host/db");
+  const value = followFile(path, { name: "database-url-file", log, accept: sameServer });
+  for (const text of ["not an address with s3cret", "postgres://me:s3cret@other/db", "postgres://me:s3cret@host/db2"]) {
+    file(text);
+    nowMs += 1000;
+    value();
+    nowMs += 1000;
+    expect(value()).toBe("postgres://me:a@host/db");
+  }
+  unlinkSync(path);
+  nowMs += 1000;
+  expect(value()).toBe("postgres://me:a@host/db");
+  expect(lines).toHaveLength(3);
+  expect(lines.join()).not.toContain("s3cret");
+  file("postgres://you:b@host/db?sslmode=disable");
+  nowMs += 1000;
+  expect(value()).toBe("postgres://you:b@host/db?sslmode=disable");
+});

@@ -1,0 +1,83 @@
+import type { Logger } from "pino";
+import type { DatabaseUrl } from "../api-server/store/database-url.ts";
+import type { RedisEdgeOptions } from "../edge/open.ts";
+import { UsageError } from "./command.ts";
+import { followed, followFile, sameServer, withFile } from "./followed.ts";
+import { databaseUrl, eventsRedisUrl, redisUrl } from "./options.ts";
+
+/* How a service reaches Postgres and Redis: addresses with passwords, and certificates, all of which may change while it runs. */
+
+const pem = (help: string, env: string) =>
+  ({ type: "string", placeholder: "PATH", help: `${help}, PEM; followed when it changes`, env }) as const;
+
+export const databaseOptions = {
+  ...withFile("database-url", databaseUrl),
+  "database-ca-file": pem("authority of Postgres' certificate, which is then demanded", "DATABASE_CA_FILE"),
+  "database-cert-file": pem("certificate to show to Postgres", "DATABASE_CERT_FILE"),
+  "database-key-file": pem("its private key", "DATABASE_KEY_FILE"),
+} as const;
+
+export const redisOptions = {
+  ...withFile("redis-url", redisUrl),
+  ...withFile("events-redis-url", eventsRedisUrl),
+  "redis-ca-file": pem("authority of Redis' certificate, for rediss://; the system's when left out", "REDIS_CA_FILE"),
+  "redis-cert-file": pem("certificate to show to Redis", "REDIS_CERT_FILE"),
+  "redis-key-file": pem("its private key", "REDIS_KEY_FILE"),
+} as const;
+
+type Values<T> = { readonly [K in keyof T]: string | undefined };
+type Log = Pick<Logger, "info" | "warn">;
+
+/** Throws `UsageError` when no address is given. */
+export function databaseAddress(options: Values<typeof databaseOptions>, log: Log): DatabaseUrl {
+  const { "database-url": value, "database-url-file": file } = options;
+  const url = followed({ name: "database-url", value, file, log, accept: sameServer });
+  if (url === undefined) throw new UsageError("give --database-url or --database-url-file, or set DATABASE_URL");
+  const files = {
+    sslrootcert: options["database-ca-file"],
+    sslcert: options["database-cert-file"],
+    sslkey: options["database-key-file"],
+  };
+  demandBoth("database", files.sslcert, files.sslkey);
+  return () => withCertificates(url(), files);
+}
+
+/** `pg` reads the files that these parameters name, for each new connection. */
+function withCertificates(text: string, files: Record<string, string | undefined>): string {
+  const given = Object.entries(files).filter(([, path]) => path !== undefined);
+  if (given.length === 0) return text;
+  const url = new URL(text);
+  for (const [name, path] of given) url.searchParams.set(name, path ?? "");
+  if (files.sslrootcert !== undefined && !url.searchParams.has("sslmode")) {
+    url.searchParams.set("sslmode", "verify-full");
+  }
+  return url.href;
+}
+
+/** Throws `UsageError` when no address is given. */
+export function redisAddress(
+  options: Values<typeof redisOptions>,
+  log: Log,
+): Pick<RedisEdgeOptions, "url" | "eventsUrl" | "tls"> {
+  const addressOf = (name: "redis-url" | "events-redis-url") =>
+    followed({ name, value: options[name], file: options[`${name}-file`], log, accept: sameServer });
+  const url = addressOf("redis-url");
+  if (url === undefined) throw new UsageError("give --redis-url or --redis-url-file, or set REDIS_URL");
+  return { url, eventsUrl: addressOf("events-redis-url"), tls: redisTls(options, log) };
+}
+
+function redisTls(options: Values<typeof redisOptions>, log: Log): RedisEdgeOptions["tls"] {
+  const fileOf = (name: "redis-ca-file" | "redis-cert-file" | "redis-key-file") => {
+    const file = options[name];
+    return file === undefined ? undefined : followFile(file, { name, log });
+  };
+  const [ca, cert, key] = [fileOf("redis-ca-file"), fileOf("redis-cert-file"), fileOf("redis-key-file")];
+  demandBoth("redis", options["redis-cert-file"], options["redis-key-file"]);
+  return () => ({ ca: ca?.(), cert: cert?.(), key: key?.() });
+}
+
+function demandBoth(of: string, cert: string | undefined, key: string | undefined): void {
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new UsageError(`--${of}-cert-file and --${of}-key-file belong together`);
+  }
+}

@@ -1,0 +1,105 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { expect, onTestFinished, test } from "vitest";
+import { freePort } from "../../test/harness/ports.ts";
+import { type OwnRedis, startOwnRedis } from "../../test/harness/redis.ts";
+import { waitFor } from "../../test/harness/wait.ts";
+import { openRedisEdge } from "../open.ts";
+
+/** Sets the only password of the user `pod`, and ends the connections that it has with the one before. */
+async function setPassword(raw: Redis, password: string): Promise<void> {
+  await raw.call("ACL", "SETUSER", "pod", "reset", "on", `>${password}`, "~*", "&*", "+@all");
+  await raw.call("CLIENT", "KILL", "USER", "pod");
+}
+
+async function ownRedis(options: Parameters<typeof startOwnRedis>[0]): Promise<{ own: OwnRedis; raw: Redis }> {
+  const own = await startOwnRedis(options);
+  onTestFinished(() => own.stop());
+  const raw = new Redis(own.url);
+  onTestFinished(() => raw.disconnect());
+  return { own, raw };
+}
+
+const CLUSTER = { cluster: true, args: ["--cluster-announce-ip", "127.0.0.1"] };
+
+test.each([
+  { name: "one Redis", options: {}, search: "" },
+  { name: "a Redis Cluster", options: CLUSTER, search: "?cluster=true" },
+])("all connections to $name use the password of now when they connect again", async ({ options, search }) => {
+  const { own, raw } = await ownRedis(options);
+  await setPassword(raw, "one");
+  let password = "one";
+  const url = () => `redis://pod:${password}@127.0.0.1:${own.port}${search}`;
+  const edge = await openRedisEdge({ url, clientName: "rotating" });
+  onTestFinished(() => edge.close());
+  const ignored = () => undefined;
+  const feed = await edge.feed.follow("central", { onChange: ignored, onReset: ignored, onHeartbeat: ignored });
+  onTestFinished(() => feed.close());
+  const users = async () => {
+    const clients = String(await raw.call("CLIENT", "LIST")).split("\n");
+    return clients.filter((line) => / name=\S*rotating/.test(line) && line.includes("user=pod")).length;
+  };
+  const connected = await waitFor("all connections", async () => ((await users()) >= 3 ? users() : false));
+  password = "two";
+  await setPassword(raw, "two");
+  await waitFor("all of them to be back", async () => {
+    await edge.ping();
+    return (await users()) >= connected;
+  });
+});
+
+test("with the files of an authority and of a client, a Redis that asks for certificates is used, and another one is not", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "postern-tls-"));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  const make = (name: string) => {
+    const openssl = (...args: string[]) => execFileSync("openssl", args, { cwd: dir, stdio: "pipe" });
+    openssl(
+      "req",
+      "-x509",
+      "-newkey",
+      "ec",
+      "-pkeyopt",
+      "ec_paramgen_curve:P-256",
+      "-nodes",
+      "-days",
+      "2",
+      "-subj",
+      `/CN=${name}`,
+      "-addext",
+      "subjectAltName=IP:127.0.0.1",
+      "-keyout",
+      `${name}.key`,
+      "-out",
+      `${name}.crt`,
+    );
+    return { cert: join(dir, `${name}.crt`), key: join(dir, `${name}.key`) };
+  };
+  const [server, client, other] = [make("server"), make("client"), make("other")];
+  const tlsPort = await freePort();
+  const files = ["--tls-cert-file", server.cert, "--tls-key-file", server.key, "--tls-ca-cert-file", client.cert];
+  await ownRedis({ args: ["--tls-port", String(tlsPort), "--tls-auth-clients", "yes", ...files] });
+  const url = `rediss://127.0.0.1:${tlsPort}`;
+  const read = (path: string) => readFileSync(path, "utf8");
+  let [ca, shown] = [other.cert, client];
+  const tls = () => ({ ca: read(ca), cert: read(shown.cert), key: read(shown.key) });
+  const errors: string[] = [];
+  const edge = await openRedisEdge({
+    url,
+    tls,
+    clientName: "tls",
+    onError: (error) => void errors.push(error.message),
+  });
+  onTestFinished(() => edge.close());
+  await expect(edge.ping()).rejects.toThrow();
+  await waitFor("the reason", () => errors.some((message) => message.includes("self-signed")));
+  // The files are replaced: the next connection uses them.
+  ca = server.cert;
+  await waitFor("it to be used", () => edge.ping().then(() => true));
+  shown = other;
+  const stranger = await openRedisEdge({ url, tls, clientName: "stranger" });
+  onTestFinished(() => stranger.close());
+  await expect(stranger.ping()).rejects.toThrow();
+});
