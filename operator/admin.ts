@@ -7,8 +7,8 @@ export interface AdminOptions {
   readonly host: string;
   readonly port: number;
   readonly metrics: OperatorMetrics;
-  /** Followers are ready too: their caches are filled and they wait. */
-  readonly isReady: () => boolean;
+  /** Why it is not ready, a line each. Followers are ready too: their caches are filled and they wait. */
+  readonly notReady: () => readonly string[];
 }
 
 /** `/livez`, `/readyz` and `/metrics`, and nothing else. */
@@ -16,12 +16,15 @@ export async function startAdmin({
   host,
   port,
   metrics,
-  isReady,
+  notReady,
 }: AdminOptions): Promise<{ url: string; close(): Promise<void> }> {
   const answer = async (path: string | undefined): Promise<{ status: number; text: string; type?: string }> => {
     if (path === "/livez") return { status: 200, text: "ok\n" };
-    if (path === "/readyz" && isReady()) return { status: 200, text: "ok\n" };
-    if (path === "/readyz") return { status: 503, text: "the manifests have not been listed yet\n" };
+    if (path === "/readyz") {
+      const reasons = notReady();
+      if (reasons.length === 0) return { status: 200, text: "ok\n" };
+      return { status: 503, text: reasons.map((reason) => `not ready: ${reason}\n`).join("") };
+    }
     if (path !== "/metrics") return { status: 404, text: "" };
     return { status: 200, text: await metrics.registry.metrics(), type: metrics.registry.contentType };
   };

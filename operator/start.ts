@@ -12,6 +12,7 @@ import type { Environment } from "./runtime/cluster-access.ts";
 import { type Controller, startController } from "./runtime/controller.ts";
 import { type LeaderElection, startLeaderElection } from "./runtime/leader.ts";
 import { formatKey, type ObjectKey } from "./runtime/object-key.ts";
+import { watchProblem } from "./runtime/watch-problem.ts";
 import { keyOf, type ManifestChange, type ManifestSource } from "./source/contract.ts";
 import type { DocumentProblem } from "./source/directory/documents.ts";
 import { createDirectorySource } from "./source/directory.ts";
@@ -78,7 +79,7 @@ const LEASE = "postern-operator";
 /** Starts watching and reconciling. Throws when the source cannot be opened. */
 export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const { cluster, logger: log, resyncMs = RESYNC_MS, nowMs = Date.now } = config;
-  const { source, problems, elect, followLabels, closeSource } = await openSource(config);
+  const { source, problems, elect, watchProblems, followLabels, closeSource } = await openSource(config);
   const stop = new AbortController();
   const controllers = new Map<Kind, Controller>();
   const syncs = createSyncTimes();
@@ -166,8 +167,12 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
 
   // Before the first list, which waits as long as the cluster's API is unreachable: probes must be answered meanwhile.
-  const admin =
-    config.admin === undefined ? undefined : await startAdmin({ ...config.admin, metrics, isReady: () => isListed });
+  let election: LeaderElection | undefined;
+  const notReady = (): string[] => {
+    const reasons = [...watchProblems(), election?.problem].filter((reason) => reason !== undefined);
+    return isListed || reasons.length > 0 ? reasons : ["the manifests have not been listed yet"];
+  };
+  const admin = config.admin === undefined ? undefined : await startAdmin({ ...config.admin, metrics, notReady });
   try {
     // First the Namespaces: no object may be taken for one of another workspace.
     await workspaces.ready;
@@ -179,7 +184,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   }
   isListed = true;
   if (pending.size === 0) allSeen.resolve();
-  const election = elect({ onStarted: () => work(true), onStopped: () => work(false) });
+  election = elect({ onStarted: () => work(true), onStopped: () => work(false) });
 
   return {
     adminUrl: admin?.url,
@@ -212,6 +217,8 @@ interface OpenSource {
   readonly elect: (terms: Terms) => LeaderElection | undefined;
   /** undefined where Namespaces have no labels. */
   readonly followLabels: WorkspacesOptions["followLabels"];
+  /** Why what is watched cannot be relied on, a line each. */
+  readonly watchProblems: () => readonly string[];
   /** Also closes the connections that the source and the election share. */
   readonly closeSource: () => Promise<void>;
 }
@@ -225,6 +232,7 @@ async function openSource(config: OperatorConfig): Promise<OpenSource> {
       problems: directory.problems,
       elect: leadAtOnce,
       followLabels: undefined,
+      watchProblems: () => [],
       closeSource: directory.close,
     };
   }
@@ -252,6 +260,7 @@ async function openSource(config: OperatorConfig): Promise<OpenSource> {
       };
       return { ...following, of };
     },
+    watchProblems: () => client.watches.states().flatMap((state) => watchProblem(state) ?? []),
     closeSource: async () => {
       await kubernetes.close();
       await client.close();

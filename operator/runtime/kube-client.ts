@@ -2,6 +2,7 @@ import { createInterface } from "node:readline";
 import { errors, request } from "undici";
 import type { ClusterAccess } from "./cluster-access.ts";
 import { createKubeConnections } from "./kube-connections.ts";
+import { createWatches, type Watches } from "./watches.ts";
 
 /*
  * A small HTTP client of the Kubernetes API: each request has a deadline and can be aborted, and a silent watch is noticed.
@@ -67,6 +68,8 @@ export interface WatchRequest {
   /** A connection without a byte for this long counts as dead. */
   readonly silenceMs: number;
   readonly signal: AbortSignal;
+  /** Called when the server has accepted the watch: it may be long until the first event. */
+  readonly onOpen?: () => void;
 }
 
 export interface WatchEvent {
@@ -79,6 +82,8 @@ export interface KubeClient {
   send<T>(request: KubeRequest): Promise<T>;
   /** Ends when the server closes the watch or it is aborted; throws when it breaks or stays silent. */
   watch(request: WatchRequest): AsyncIterable<WatchEvent>;
+  /** Of all who watch by this client, for readiness and metrics. */
+  readonly watches: Watches;
 }
 
 const REQUEST_MS = 30_000;
@@ -90,7 +95,13 @@ export interface OpenKubeClient extends KubeClient {
   close(): Promise<void>;
 }
 
-export function createKubeClient(access: ClusterAccess): OpenKubeClient {
+export interface KubeClientOptions {
+  /** The process's monotonic clock when left out. */
+  readonly monotonicMs?: () => number;
+}
+
+export function createKubeClient(access: ClusterAccess, options: KubeClientOptions = {}): OpenKubeClient {
+  const { monotonicMs = () => performance.now() } = options;
   const connections = createKubeConnections(access.proxyUrl);
 
   const urlOf = (path: string, query: KubeRequest["query"] = {}) => {
@@ -128,7 +139,7 @@ export function createKubeClient(access: ClusterAccess): OpenKubeClient {
       return JSON.parse(text) as T;
     },
 
-    async *watch({ path, query, silenceMs, signal }) {
+    async *watch({ path, query, silenceMs, signal, onOpen }) {
       const { headers, tls } = await access.signIn();
       const response = await request(urlOf(path, { ...query, watch: "true" }), {
         dispatcher: connections.forWatches(tls),
@@ -139,6 +150,7 @@ export function createKubeClient(access: ClusterAccess): OpenKubeClient {
         bodyTimeout: silenceMs,
       });
       if (response.statusCode >= 300) throw failure(response.statusCode, await response.body.text());
+      onOpen?.();
       const lines = createInterface({ input: response.body, crlfDelay: Number.POSITIVE_INFINITY });
       // readline does not pass on an error of its input, so a broken watch would look like one that ended normally.
       let broken: Error | undefined;
@@ -155,6 +167,7 @@ export function createKubeClient(access: ClusterAccess): OpenKubeClient {
       if (broken !== undefined && !signal.aborted) throw broken;
     },
 
+    watches: createWatches(monotonicMs),
     close: connections.close,
   };
 }

@@ -28,7 +28,7 @@ const specOf = (holderIdentity: string): Spec => ({
 });
 
 /** One Lease, as the API stores it: a write with an outdated version is a conflict. */
-class LeaseApi implements KubeClient {
+class LeaseApi implements Pick<KubeClient, "send"> {
   spec: Spec | undefined;
   version = 0;
   /** Awaited before a request is handled (`before`) and before it is answered (`after`); a throw becomes the reply. */
@@ -66,10 +66,6 @@ class LeaseApi implements KubeClient {
     };
     await arrived.promise;
     return answered.resolve;
-  }
-
-  watch(): never {
-    throw new Error("an election watches nothing");
   }
 
   put(spec: Spec): void {
@@ -281,4 +277,35 @@ test("a leader that checks the clock every 2 s stops before another may start", 
 
 test("a MicroTime has six digits after the point", () => {
   expect(microTime()).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+});
+
+describe("what keeps any replica from leading is a problem", () => {
+  const failing = (error: Error) => () => {
+    throw error;
+  };
+
+  test("at once when the right to the Lease is missing, until it is granted", async () => {
+    const api = new LeaseApi();
+    api.before = failing(new KubeError(403, "Forbidden", "no rights"));
+    const replica = aReplica(api, "a");
+    await waitFor("the problem", () => replica.election.problem !== undefined);
+    expect(replica.election.problem).toBe(
+      "the Lease shop/postern-operator cannot be renewed: 403 Forbidden: no rights",
+    );
+    api.before = () => {};
+    await waitFor("it to be over", () => replica.election.problem === undefined);
+  });
+
+  test("after the time of a Lease when the API does not answer", async () => {
+    const api = new LeaseApi();
+    const replica = aReplica(api, "a");
+    await waitFor("it to lead", () => replica.election.leading);
+    api.before = failing(new Error("reset"));
+    const asked = api.asked.length;
+    await waitFor("a failure", () => api.asked.length > asked + 1);
+    replica.clock.ms += LEASE_TIMING.leaseMs - 1;
+    expect(replica.election.problem).toBeUndefined();
+    replica.clock.ms += 1;
+    expect(replica.election.problem).toContain("reset");
+  });
 });

@@ -17,7 +17,7 @@ import { isKubeError, type KubeClient } from "./kube-client.ts";
  */
 
 export interface LeaderOptions {
-  readonly client: KubeClient;
+  readonly client: Pick<KubeClient, "send">;
   readonly namespace: string;
   readonly name: string;
   /** Unique to each process, such as the pod's name. */
@@ -32,6 +32,8 @@ export interface LeaderOptions {
 
 export interface LeaderElection {
   readonly leading: boolean;
+  /** Why no replica can be elected here; undefined while the Lease can be read and written. */
+  readonly problem: string | undefined;
   close(): Promise<void>;
 }
 
@@ -56,6 +58,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   const stop = new AbortController();
   let leading = false;
   let renewedAt = 0;
+  let failing: { readonly error: unknown; readonly since: number } | undefined;
   let seen: { resourceVersion: string; at: number } | undefined;
 
   // Time for two more tries within a term: the first finds out that the connection is dead.
@@ -136,8 +139,10 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     while (!stop.signal.aborted) {
       try {
         await attempt();
+        failing = undefined;
       } catch (error) {
         if (stop.signal.aborted) return;
+        failing = { error, since: failing?.since ?? monotonicMs() };
         log.warn({ lease: name, err: error }, "the lease could not be renewed");
         if (isOver()) follow();
       }
@@ -156,6 +161,14 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   return {
     get leading() {
       return leading;
+    },
+    get problem() {
+      if (failing === undefined) return undefined;
+      const { error, since } = failing;
+      // One that fails for a moment is tried again; a missing right, or a namespace that is not there, is not mended by that.
+      const isFinal = [401, 403, 404].some((status) => isKubeError(error, status));
+      if (!isFinal && monotonicMs() - since < timing.leaseMs) return undefined;
+      return `the Lease ${namespace}/${name} cannot be renewed: ${error instanceof Error ? error.message : String(error)}`;
     },
     close: async () => {
       clearInterval(guard);

@@ -53,11 +53,15 @@ async function follow(script: Script[]) {
     server.close();
     await once(server, "close");
   });
-  const client = createKubeClient({
-    server: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    signIn: async () => ({ headers: {}, tls: {} }),
-    forget: () => undefined,
-  });
+  const clock = { ms: 0 };
+  const client = createKubeClient(
+    {
+      server: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      signIn: async () => ({ headers: {}, tls: {} }),
+      forget: () => undefined,
+    },
+    { monotonicMs: () => clock.ms },
+  );
   closers.push(() => client.close());
   const changes: string[] = [];
   const describe = ({ before, after }: Change) =>
@@ -69,9 +73,10 @@ async function follow(script: Script[]) {
     log: pino({ level: "silent" }),
     silenceMs: 400,
   });
+  const state = () => client.watches.states()[0];
   closers.push(() => watching.close());
   const until = (count: number) => waitFor(`${count} requests`, () => asked.length >= count);
-  return { watching, asked, changes, until };
+  return { watching, asked, changes, until, clock, state };
 }
 
 test("a list of several pages is one list; then it watches from the list's version", async () => {
@@ -136,4 +141,35 @@ test("an own write is not undone by an earlier event, nor a new object by the de
   expect(watching.get("shop", "a")?.metadata.resourceVersion).toBe("8");
   expect(watching.get("shop", "b")?.metadata.uid).toBe("new");
   expect(changes).toEqual(["+a", "+b", "~a"]);
+});
+
+test("an open watch is heard of with each event, and a closed one is not among the states any more", async () => {
+  const { watching, until, clock, state } = await follow([
+    list(5, []),
+    { watch: [event("BOOKMARK", { metadata: { resourceVersion: "9" } })], hold: true },
+  ]);
+  await until(2);
+  expect(state()).toMatchObject({ resource: "things", namespace: undefined, ageMs: 0, failure: undefined });
+  clock.ms = 60_000;
+  // It stays silent, and is opened again.
+  await until(3);
+  await waitFor("it to be heard of", () => state()?.ageMs === 0);
+  await watching.close();
+  expect(state()).toBeUndefined();
+});
+
+test("a watch that fails gets older, and keeps the reason until it works again", async () => {
+  const { until, clock, state } = await follow([list(5, []), { status: 403 }, { status: 403 }, { hold: true }]);
+  await until(2);
+  clock.ms = 1_000;
+  await until(3);
+  expect(state()).toMatchObject({ ageMs: 1_000, failure: expect.objectContaining({ status: 403 }) });
+  await waitFor("the watch", () => state()?.failure === undefined);
+  expect(state()?.ageMs).toBe(0);
+});
+
+test("a list that is refused is a failure before anything was heard", async () => {
+  const { until, state } = await follow([{ status: 403 }, { status: 403 }]);
+  await until(2);
+  expect(state()).toMatchObject({ ageMs: undefined, failure: expect.objectContaining({ status: 403 }) });
 });

@@ -50,6 +50,7 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
   const cache = new Map<string, KubeObject>();
   const stop = new AbortController();
   const listed = Promise.withResolvers<void>();
+  const report = client.watches.open(path);
   let resourceVersion = "";
 
   const keyOf = ({ metadata }: KubeObject) => `${metadata.namespace ?? ""}/${metadata.name}`;
@@ -88,6 +89,7 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
     resourceVersion = listedVersion;
     for (const [key, object] of [...cache]) if (!found.has(key)) remove(object);
     for (const object of found.values()) put(object);
+    report.alive();
     listed.resolve();
   }
 
@@ -97,8 +99,10 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
       allowWatchBookmarks: "true",
       timeoutSeconds: String(Math.round(jitterMs(WATCH_SECONDS, 0.3, Math.random))),
     };
-    for await (const { type, object } of client.watch({ path, query, silenceMs, signal: stop.signal })) {
+    const asked = { path, query, silenceMs, signal: stop.signal, onOpen: report.alive };
+    for await (const { type, object } of client.watch(asked)) {
       if (type === "ERROR") throw toError(object);
+      report.alive();
       resourceVersion = object.metadata.resourceVersion;
       if (type === "ADDED" || type === "MODIFIED") put(object);
       else if (type === "DELETED") remove(object);
@@ -118,7 +122,10 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
         if (isKubeError(error, 410)) resourceVersion = "";
         // A failure after a watch that worked for a while starts a new series of failures.
         failures = performance.now() - startedAt > RETRY.maxMs ? 1 : failures + 1;
-        if (!isSilence(error)) log.warn({ path, err: error, failures }, "the watch broke; retrying");
+        if (!isSilence(error)) {
+          report.failed(error);
+          log.warn({ path, err: error, failures }, "the watch broke; retrying");
+        }
       }
       // Also after a watch that ended normally, because a server may close each watch at once.
       const waitMs =
@@ -136,6 +143,7 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
     close: async () => {
       stop.abort();
       await following;
+      report.end();
     },
   };
 }

@@ -21,6 +21,7 @@ export interface KubernetesSourceOptions {
 /** Manifests as custom resources of a cluster. */
 export function createKubernetesSource({ client, namespaces, log }: KubernetesSourceOptions): ManifestSource {
   const watches = new Map<Kind, ListWatch[]>();
+  let saidThatEventsFail = false;
 
   const open = (kind: Kind, plural: string, onChange: (change: ManifestChange) => void): ListWatch[] =>
     (namespaces ?? [undefined]).map((namespace) =>
@@ -100,8 +101,12 @@ export function createKubernetesSource({ client, namespaces, log }: KubernetesSo
           path: `/apis/events.k8s.io/v1/namespaces/${metadata.namespace}/events`,
           body,
         });
+        saidThatEventsFail = false;
       } catch (error) {
-        log.debug(
+        // A missing right meets every Event: one line tells of it, and the metric of requests counts the others.
+        const isFirst = isKubeError(error, 403) && !saidThatEventsFail;
+        if (isFirst) saidThatEventsFail = true;
+        log[isFirst ? "warn" : "debug"](
           { kind, namespace: metadata.namespace, object: metadata.name, err: error },
           "an Event was not recorded",
         );

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { KubeError } from "./kube-client.ts";
+import { WATCH_DEADLINE_MS, watchProblem } from "./watch-problem.ts";
+import type { WatchState } from "./watches.ts";
+
+const watching: WatchState = { resource: "roles", namespace: undefined, ageMs: 30_000, failure: undefined };
+const forbidden = new KubeError(403, "Forbidden", "no rights");
+
+test.each<{ name: string; state: Partial<WatchState>; problem: string | undefined }>([
+  { name: "one that was heard of lately is none", state: {}, problem: undefined },
+  { name: "at the deadline it is none yet", state: { ageMs: WATCH_DEADLINE_MS }, problem: undefined },
+  {
+    name: "one that was not heard of for longer is named",
+    state: { ageMs: WATCH_DEADLINE_MS + 500 },
+    problem: "roles have not been heard of for 121 s",
+  },
+  {
+    name: "its failure is told as well",
+    state: { ageMs: WATCH_DEADLINE_MS + 1, failure: new Error("reset") },
+    problem: "roles have not been heard of for 120 s: reset",
+  },
+  { name: "a failure that is retried in time is none", state: { failure: new Error("reset") }, problem: undefined },
+  {
+    name: "one that was never listed is named, with its namespace",
+    state: { ageMs: undefined, namespace: "shop" },
+    problem: "roles in shop have not been listed yet",
+  },
+  {
+    name: "a missing right is named at once",
+    state: { ageMs: 0, failure: forbidden },
+    problem: "roles may not be watched: 403 Forbidden: no rights",
+  },
+  {
+    name: "a missing right to list is named before there was a list",
+    state: { ageMs: undefined, failure: forbidden },
+    problem: "roles may not be watched: 403 Forbidden: no rights",
+  },
+])("$name", ({ state, problem }) => expect(watchProblem({ ...watching, ...state })).toBe(problem));
