@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { OperatorMetrics } from "./metrics.ts";
+import type { Registry } from "prom-client";
 
 export interface AdminOptions {
   readonly host: string;
   readonly port: number;
-  readonly metrics: OperatorMetrics;
+  readonly registry: Registry;
   /** Why it is not ready, a line each. Followers are ready too: their caches are filled and they wait. */
   readonly notReady: () => readonly string[];
 }
@@ -15,7 +15,7 @@ export interface AdminOptions {
 export async function startAdmin({
   host,
   port,
-  metrics,
+  registry,
   notReady,
 }: AdminOptions): Promise<{ url: string; close(): Promise<void> }> {
   const answer = async (path: string | undefined): Promise<{ status: number; text: string; type?: string }> => {
@@ -26,7 +26,7 @@ export async function startAdmin({
       return { status: 503, text: reasons.map((reason) => `not ready: ${reason}\n`).join("") };
     }
     if (path !== "/metrics") return { status: 404, text: "" };
-    return { status: 200, text: await metrics.registry.metrics(), type: metrics.registry.contentType };
+    return { status: 200, text: await registry.metrics(), type: registry.contentType };
   };
   const server = createServer(async (request, response) => {
     const { status, text, type = "text/plain; charset=utf-8" } = await answer(request.url);

@@ -1,25 +1,30 @@
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { RECONCILERS } from "./reconcilers/registry.ts";
 import type { SyncTimes } from "./reconcilers/sync-times.ts";
+import type { Controller, ControllerOptions } from "./runtime/controller.ts";
+import type { WatchState } from "./runtime/watches.ts";
 import type { ManifestSource } from "./source/contract.ts";
 
 export interface OperatorMetrics {
-  readonly registry: Registry;
-  readonly observe: (outcome: { name: string; result: "success" | "error"; durationMs: number }) => void;
+  readonly observe: NonNullable<ControllerOptions["observe"]>;
+  readonly observeWait: NonNullable<ControllerOptions["observeWait"]>;
   /** For each list of the statuses of a workspace's policies. */
   readonly observePoll: (outcome: { readonly result: "success" | "error"; readonly durationMs: number }) => void;
   readonly setLeading: (isLeading: boolean) => void;
 }
 
 export interface MetricsOptions {
+  readonly registry: Registry;
+  readonly controllers: ReadonlyMap<string, Pick<Controller, "depth">>;
+  readonly watchStates: () => readonly WatchState[];
   readonly source: Pick<ManifestSource, "list">;
   readonly syncs: Pick<SyncTimes, "oldestMs">;
   readonly nowMs: () => number;
 }
 
 /** No label names an object, because the number of objects is not bounded. */
-export function createOperatorMetrics({ source, syncs, nowMs }: MetricsOptions): OperatorMetrics {
-  const registry = new Registry();
+export function createOperatorMetrics(options: MetricsOptions): OperatorMetrics {
+  const { registry, controllers, watchStates, source, syncs, nowMs } = options;
   const registers = [registry];
   const reconciles = new Counter({
     name: "postern_operator_reconciles_total",
@@ -33,6 +38,42 @@ export function createOperatorMetrics({ source, syncs, nowMs }: MetricsOptions):
     labelNames: ["kind"],
     buckets: [0.005, 0.02, 0.05, 0.1, 0.3, 1, 3, 10],
     registers,
+  });
+  const retries = new Counter({
+    name: "postern_operator_retries_total",
+    help: "Reconciles that failed and are tried again, by kind.",
+    labelNames: ["kind"],
+    registers,
+  });
+  const waits = new Histogram({
+    name: "postern_operator_queue_wait_seconds",
+    help: "How long an object was in the queue until its turn came, by kind.",
+    labelNames: ["kind"],
+    buckets: [0.005, 0.05, 0.3, 1, 3, 10, 30, 100],
+    registers,
+  });
+  new Gauge({
+    name: "postern_operator_queue_depth",
+    help: "Objects that are in the queue or being reconciled, by kind.",
+    labelNames: ["kind"],
+    registers,
+    collect() {
+      for (const [kind, { depth }] of controllers) this.set({ kind }, depth);
+    },
+  });
+  new Gauge({
+    name: "postern_operator_watch_age_seconds",
+    help: "How long ago it was certain that no change was missed, by resource; the oldest of several namespaces. Inf before the first list.",
+    labelNames: ["resource"],
+    registers,
+    collect() {
+      this.reset();
+      const oldest = new Map<string, number>();
+      for (const { resource, ageMs = Number.POSITIVE_INFINITY } of watchStates()) {
+        oldest.set(resource, Math.max(ageMs, oldest.get(resource) ?? 0));
+      }
+      for (const [resource, ageMs] of oldest) this.set({ resource }, ageMs / 1000);
+    },
   });
   const leading = new Gauge({
     name: "postern_operator_leading",
@@ -73,11 +114,12 @@ export function createOperatorMetrics({ source, syncs, nowMs }: MetricsOptions):
     },
   });
   return {
-    registry,
     observe: ({ name, result, durationMs }) => {
       reconciles.inc({ kind: name, result });
+      if (result === "error") retries.inc({ kind: name });
       duration.observe({ kind: name }, durationMs / 1000);
     },
+    observeWait: ({ name, waitedMs }) => waits.observe({ kind: name }, waitedMs / 1000),
     observePoll: ({ result, durationMs }) => polls.observe({ result }, durationMs / 1000),
     setLeading: (isLeading) => leading.set(isLeading ? 1 : 0),
   };

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import type { Logger } from "pino";
+import { Registry } from "prom-client";
 import type { Kind } from "../core/manifests/index.ts";
 import { startAdmin } from "./admin.ts";
 import { createOperatorMetrics } from "./metrics.ts";
@@ -13,6 +14,7 @@ import { type Controller, startController } from "./runtime/controller.ts";
 import { type LeaderElection, startLeaderElection } from "./runtime/leader.ts";
 import { formatKey, type ObjectKey } from "./runtime/object-key.ts";
 import { watchProblem } from "./runtime/watch-problem.ts";
+import type { WatchState } from "./runtime/watches.ts";
 import { keyOf, type ManifestChange, type ManifestSource } from "./source/contract.ts";
 import type { DocumentProblem } from "./source/directory/documents.ts";
 import { createDirectorySource } from "./source/directory.ts";
@@ -21,6 +23,7 @@ import { followNamespaces } from "./source/namespaces.ts";
 import { openCluster } from "./source/open-kubernetes.ts";
 import { UNSEEN, WORKSPACE_LABEL } from "./tenancy/placement.ts";
 import { openWorkspaces, type WorkspacesOptions } from "./tenancy/workspaces.ts";
+import { createTrafficMetrics, type TrafficMetrics } from "./traffic-metrics.ts";
 
 export interface OperatorConfig {
   readonly source:
@@ -79,7 +82,10 @@ const LEASE = "postern-operator";
 /** Starts watching and reconciling. Throws when the source cannot be opened. */
 export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const { cluster, logger: log, resyncMs = RESYNC_MS, nowMs = Date.now } = config;
-  const { source, problems, elect, watchProblems, followLabels, closeSource } = await openSource(config);
+  const registry = new Registry();
+  const traffic = createTrafficMetrics(registry);
+  const opened = await openSource(config, traffic);
+  const { source, problems, elect, watchStates, followLabels, closeSource } = opened;
   const stop = new AbortController();
   const controllers = new Map<Kind, Controller>();
   const syncs = createSyncTimes();
@@ -102,13 +108,14 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     followLabels,
     onChange: lookAt,
     signal: stop.signal,
+    observe: traffic.observeApi,
     log,
   }).catch(async (error: unknown) => {
     await closeSource();
     throw error;
   });
   const ctx: OperatorContext = { source, workspaces, cluster, looks, syncs, resyncMs, nowMs, log };
-  const metrics = createOperatorMetrics({ source, syncs, nowMs });
+  const metrics = createOperatorMetrics({ registry, controllers, watchStates, source, syncs, nowMs });
   const pending = new Set<string>();
   const allSeen = Promise.withResolvers<void>();
   let isListed = false;
@@ -126,6 +133,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       resyncMs,
       log,
       observe: metrics.observe,
+      observeWait: metrics.observeWait,
     });
     controllers.set(kind, controller);
   }
@@ -169,10 +177,10 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   // Before the first list, which waits as long as the cluster's API is unreachable: probes must be answered meanwhile.
   let election: LeaderElection | undefined;
   const notReady = (): string[] => {
-    const reasons = [...watchProblems(), election?.problem].filter((reason) => reason !== undefined);
+    const reasons = [...watchStates().map(watchProblem), election?.problem].filter((reason) => reason !== undefined);
     return isListed || reasons.length > 0 ? reasons : ["the manifests have not been listed yet"];
   };
-  const admin = config.admin === undefined ? undefined : await startAdmin({ ...config.admin, metrics, notReady });
+  const admin = config.admin === undefined ? undefined : await startAdmin({ ...config.admin, registry, notReady });
   try {
     // First the Namespaces: no object may be taken for one of another workspace.
     await workspaces.ready;
@@ -217,13 +225,12 @@ interface OpenSource {
   readonly elect: (terms: Terms) => LeaderElection | undefined;
   /** undefined where Namespaces have no labels. */
   readonly followLabels: WorkspacesOptions["followLabels"];
-  /** Why what is watched cannot be relied on, a line each. */
-  readonly watchProblems: () => readonly string[];
+  readonly watchStates: () => readonly WatchState[];
   /** Also closes the connections that the source and the election share. */
   readonly closeSource: () => Promise<void>;
 }
 
-async function openSource(config: OperatorConfig): Promise<OpenSource> {
+async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Promise<OpenSource> {
   const { source, logger: log, leaderElection = false } = config;
   if (source.kind === "directory") {
     const directory = createDirectorySource({ ...source, log });
@@ -232,12 +239,12 @@ async function openSource(config: OperatorConfig): Promise<OpenSource> {
       problems: directory.problems,
       elect: leadAtOnce,
       followLabels: undefined,
-      watchProblems: () => [],
+      watchStates: () => [],
       closeSource: directory.close,
     };
   }
   // The Lease is in the namespace of the kubeconfig's context or of the pod.
-  const { client, namespace } = await openCluster(source.kubeconfig, source.env ?? {});
+  const { client, namespace } = await openCluster(source.kubeconfig, source.env ?? {}, traffic.observeKubernetes);
   const elect = (terms: Terms) =>
     startLeaderElection({
       client,
@@ -260,7 +267,7 @@ async function openSource(config: OperatorConfig): Promise<OpenSource> {
       };
       return { ...following, of };
     },
-    watchProblems: () => client.watches.states().flatMap((state) => watchProblem(state) ?? []),
+    watchStates: client.watches.states,
     closeSource: async () => {
       await kubernetes.close();
       await client.close();

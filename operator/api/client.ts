@@ -49,7 +49,15 @@ export class ApiUnavailable extends Error {
   override readonly name = "ApiUnavailable";
 }
 
+/** One try of a call. */
+export interface ApiAttempt {
+  readonly procedure: string;
+  readonly result: "success" | "refusal" | "error";
+  readonly durationMs: number;
+}
+
 export interface ApiOptions {
+  readonly observe?: ((attempt: ApiAttempt) => void) | undefined;
   readonly url: string;
   readonly rootKey: string;
   readonly timeoutMs?: number;
@@ -90,7 +98,7 @@ const RETRY_MS = 150;
 const RETRY_AFTER_MS_MAX = 2_000;
 const TIMEOUT_MS = 10_000;
 
-export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS, signal: stop }: ApiOptions): StoreApi {
+export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS, signal: stop, observe }: ApiOptions): StoreApi {
   const deadline = () => {
     const timeout = AbortSignal.timeout(timeoutMs);
     return stop === undefined ? timeout : AbortSignal.any([timeout, stop]);
@@ -109,7 +117,10 @@ export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS, signal: s
   return {
     async call<P extends Procedure>(procedure: P, body: Input<P>, management?: Management): Promise<Answer<Data<P>>> {
       for (let attempt = 1; ; attempt++) {
+        const startedAt = performance.now();
         const outcome = await outcomeOf(procedure, () => send(procedure, body, management));
+        const result = "data" in outcome ? "success" : "refusal" in outcome ? "refusal" : "error";
+        observe?.({ procedure, result, durationMs: performance.now() - startedAt });
         if ("data" in outcome) return { data: outcome.data as Data<P>, next: outcome.next };
         if ("refusal" in outcome) return outcome;
         const waitMs = outcome.retryAfterMs ?? jitterMs(RETRY_MS * attempt, 0.5, Math.random);

@@ -11,7 +11,16 @@ export interface ControllerOptions {
   readonly resyncMs: number;
   readonly concurrency?: number;
   readonly log: Logger;
-  readonly observe?: (outcome: { name: string; result: "success" | "error"; durationMs: number }) => void;
+  readonly observe?: (outcome: ReconcileOutcome) => void;
+  /** Called when an object's turn comes, with how long it was in the queue. */
+  readonly observeWait?: (wait: { readonly name: string; readonly waitedMs: number }) => void;
+}
+
+export interface ReconcileOutcome {
+  readonly name: string;
+  /** After `error` the object is tried again. */
+  readonly result: "success" | "error";
+  readonly durationMs: number;
 }
 
 export interface Controller {
@@ -22,11 +31,12 @@ export interface Controller {
   close(): Promise<void>;
 }
 
+export const CONCURRENCY = 4;
 const RETRY = { firstMs: 250, maxMs: 60_000, random: Math.random };
 
 /** Runs `reconcile` for the keys that are added: level-triggered, one worker per key, with backoff and periodic resync. */
 export function startController(options: ControllerOptions): Controller {
-  const { name, reconcile, resyncMs, concurrency = 4, log, observe } = options;
+  const { name, reconcile, resyncMs, concurrency = CONCURRENCY, log, observe, observeWait } = options;
   const work = async (text: string): Promise<WorkResult> => {
     const startedAt = performance.now();
     let result: "success" | "error" = "error";
@@ -45,6 +55,7 @@ export function startController(options: ControllerOptions): Controller {
     concurrency,
     backoff: RETRY,
     paused: true,
+    onStart: ({ waitedMs }) => observeWait?.({ name, waitedMs }),
     onFailure: ({ key, error, failures, retryAfterMs }) =>
       log.warn({ kind: name, object: key, err: error, failures, retryAfterMs }, "reconcile failed; retrying"),
   });

@@ -1,7 +1,8 @@
 import { createInterface } from "node:readline";
-import { errors, request } from "undici";
+import { type Dispatcher, errors, request } from "undici";
 import type { ClusterAccess } from "./cluster-access.ts";
 import { createKubeConnections } from "./kube-connections.ts";
+import { readResourcePath } from "./resource-path.ts";
 import { createWatches, type Watches } from "./watches.ts";
 
 /*
@@ -95,13 +96,23 @@ export interface OpenKubeClient extends KubeClient {
   close(): Promise<void>;
 }
 
+/** A request, or the opening of a watch, that was answered or failed. */
+export interface KubeExchange {
+  readonly method: KubeRequest["method"] | "WATCH";
+  readonly resource: string;
+  /** undefined when there was no answer. */
+  readonly status: number | undefined;
+  readonly durationMs: number;
+}
+
 export interface KubeClientOptions {
+  readonly observe?: ((exchange: KubeExchange) => void) | undefined;
   /** The process's monotonic clock when left out. */
   readonly monotonicMs?: () => number;
 }
 
 export function createKubeClient(access: ClusterAccess, options: KubeClientOptions = {}): OpenKubeClient {
-  const { monotonicMs = () => performance.now() } = options;
+  const { monotonicMs = () => performance.now(), observe } = options;
   const connections = createKubeConnections(access.proxyUrl);
 
   const urlOf = (path: string, query: KubeRequest["query"] = {}) => {
@@ -115,25 +126,41 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
     return toKubeError(status, text);
   };
 
+  /** Makes the request, and tells how it went unless it was aborted on purpose. */
+  const exchange = async (
+    { method, path, signal }: Pick<KubeExchange, "method"> & { readonly path: string; readonly signal?: AbortSignal },
+    ask: () => Promise<Dispatcher.ResponseData>,
+  ): Promise<Dispatcher.ResponseData> => {
+    const startedAt = monotonicMs();
+    const tell = (status: number | undefined) =>
+      observe?.({ method, ...readResourcePath(path), status, durationMs: monotonicMs() - startedAt });
+    try {
+      const response = await ask();
+      tell(response.statusCode);
+      return response;
+    } catch (error) {
+      if (signal?.aborted !== true) tell(undefined);
+      throw error;
+    }
+  };
+
   return {
     async send<T>(asked: KubeRequest): Promise<T> {
       const { method, path, query, body, contentType = "application/json", signal, deadlineMs = REQUEST_MS } = asked;
       const { headers, tls } = await access.signIn();
       const deadline = AbortSignal.timeout(deadlineMs + LATE_MS);
-      const response = await request(urlOf(path, query), {
-        dispatcher: connections.forRequests(tls),
-        method,
-        headers: {
-          ...ACCEPTED,
-          ...headers,
-          ...(body === undefined ? {} : { "content-type": contentType }),
-        },
-        body: body === undefined ? null : JSON.stringify(body),
-        signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-        // Only when these pass does undici find out whether the connection is dead, and make another one.
-        headersTimeout: deadlineMs,
-        bodyTimeout: deadlineMs,
-      });
+      const response = await exchange(asked, () =>
+        request(urlOf(path, query), {
+          dispatcher: connections.forRequests(tls),
+          method,
+          headers: { ...ACCEPTED, ...headers, ...(body === undefined ? {} : { "content-type": contentType }) },
+          body: body === undefined ? null : JSON.stringify(body),
+          signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
+          // Only when these pass does undici find out whether the connection is dead, and make another one.
+          headersTimeout: deadlineMs,
+          bodyTimeout: deadlineMs,
+        }),
+      );
       const text = await response.body.text();
       if (response.statusCode >= 300) throw failure(response.statusCode, text);
       return JSON.parse(text) as T;
@@ -141,14 +168,16 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
 
     async *watch({ path, query, silenceMs, signal, onOpen }) {
       const { headers, tls } = await access.signIn();
-      const response = await request(urlOf(path, { ...query, watch: "true" }), {
-        dispatcher: connections.forWatches(tls),
-        method: "GET",
-        headers: { ...ACCEPTED, ...headers },
-        signal,
-        headersTimeout: REQUEST_MS,
-        bodyTimeout: silenceMs,
-      });
+      const response = await exchange({ method: "WATCH", path, signal }, () =>
+        request(urlOf(path, { ...query, watch: "true" }), {
+          dispatcher: connections.forWatches(tls),
+          method: "GET",
+          headers: { ...ACCEPTED, ...headers },
+          signal,
+          headersTimeout: REQUEST_MS,
+          bodyTimeout: silenceMs,
+        }),
+      );
       if (response.statusCode >= 300) throw failure(response.statusCode, await response.body.text());
       onOpen?.();
       const lines = createInterface({ input: response.body, crlfDelay: Number.POSITIVE_INFINITY });

@@ -26,6 +26,8 @@ export interface QueueOptions {
   readonly backoff: Backoff;
   /** Called for each failure, with the number of failures in a row and the wait before the next attempt. */
   readonly onFailure: (failure: { key: string; error: unknown; failures: number; retryAfterMs: number }) => void;
+  /** Called when a key's turn comes, with how long it was ready. */
+  readonly onStart?: ((start: { key: string; waitedMs: number }) => void) | undefined;
   readonly paused?: boolean;
 }
 
@@ -47,7 +49,8 @@ interface Waiting {
 
 /** A queue that holds each key once, gives each key one worker at a time, and retries with backoff. */
 export function createQueue(options: QueueOptions): WorkQueue {
-  const ready = new Set<string>();
+  /** Since when. */
+  const ready = new Map<string, number>();
   const running = new Map<string, { again: boolean }>();
   const waiting = new Map<string, Waiting>();
   const failures = new Map<string, number>();
@@ -68,7 +71,7 @@ export function createQueue(options: QueueOptions): WorkQueue {
       return;
     }
     stopWaiting(key);
-    ready.add(key);
+    if (!ready.has(key)) ready.set(key, performance.now());
     startWorkers();
   };
 
@@ -85,9 +88,11 @@ export function createQueue(options: QueueOptions): WorkQueue {
 
   function startWorkers() {
     while (!paused && !closed && running.size < options.concurrency) {
-      const [key] = ready;
-      if (key === undefined) return;
+      const [next] = ready;
+      if (next === undefined) return;
+      const [key, since] = next;
       ready.delete(key);
+      options.onStart?.({ key, waitedMs: performance.now() - since });
       const state = { again: false };
       running.set(key, state);
       void runOnce(key, state);

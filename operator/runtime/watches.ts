@@ -1,10 +1,8 @@
+import { type ResourcePath, readResourcePath } from "./resource-path.ts";
+
 /* What the watches of a client know about themselves, for readiness and metrics. */
 
-export interface WatchState {
-  /** The plural of what is watched, such as `roles`. */
-  readonly resource: string;
-  /** undefined when all namespaces are watched. */
-  readonly namespace: string | undefined;
+export interface WatchState extends ResourcePath {
   /** Since it was last certain that nothing was missed: a list, an accepted watch, an event or a bookmark. undefined before the first list. */
   readonly ageMs: number | undefined;
   /** Why the last try failed; undefined when it did not. */
@@ -40,8 +38,7 @@ export function createWatches(monotonicMs: () => number): Watches {
     },
     states: () =>
       [...known.values()].map(({ path, aliveAt, failure }) => ({
-        resource: path.split("/").at(-1) ?? "",
-        namespace: /\/namespaces\/([^/]+)\//.exec(path)?.[1],
+        ...readResourcePath(path),
         ageMs: aliveAt === undefined ? undefined : monotonicMs() - aliveAt,
         failure,
       })),

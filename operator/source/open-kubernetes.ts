@@ -1,5 +1,5 @@
 import type { Environment } from "../runtime/cluster-access.ts";
-import { createKubeClient, type OpenKubeClient } from "../runtime/kube-client.ts";
+import { createKubeClient, type KubeExchange, type OpenKubeClient } from "../runtime/kube-client.ts";
 import { readKubeconfig } from "../runtime/kubeconfig.ts";
 import { podAccess } from "../runtime/pod-access.ts";
 
@@ -10,7 +10,11 @@ export interface OpenCluster {
 }
 
 /** Signs in with a kubeconfig file, or as the pod in which this runs when it is left out. */
-export async function openCluster(kubeconfig: string | undefined, env: Environment): Promise<OpenCluster> {
+export async function openCluster(
+  kubeconfig: string | undefined,
+  env: Environment,
+  observe?: (exchange: KubeExchange) => void,
+): Promise<OpenCluster> {
   const { access, namespace } = await (kubeconfig === undefined ? podAccess(env) : readKubeconfig(kubeconfig, env));
-  return { client: createKubeClient(access), namespace };
+  return { client: createKubeClient(access, { observe }), namespace };
 }

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Logger } from "pino";
-import { createStoreApi, type StoreApi } from "../api/client.ts";
+import { type ApiAttempt, createStoreApi, type StoreApi } from "../api/client.ts";
 import { followFolder } from "./follow-folder.ts";
 import { mayUseName, type NameUse } from "./name-grants.ts";
 import { type Placement, placementOf, type UNSEEN } from "./placement.ts";
@@ -61,16 +61,17 @@ export interface WorkspacesOptions {
   /** The objects of this namespace are to be looked at; every object when it is left out. */
   readonly onChange: (namespace?: string) => void;
   readonly signal: AbortSignal;
+  readonly observe?: ((attempt: ApiAttempt) => void) | undefined;
   readonly log: Logger;
 }
 
 /** Throws when the folder or the settings cannot be read at the start; later, what was read last holds. */
 export async function openWorkspaces(options: WorkspacesOptions): Promise<Workspaces> {
-  const { apiUrl, keys, defaultWorkspace, settingsFile, followLabels, onChange, signal, log } = options;
+  const { apiUrl, keys, defaultWorkspace, settingsFile, followLabels, onChange, signal, observe, log } = options;
   const open = (name: string | undefined, rootKey: string): Workspace => ({
     name,
     isDefault: name === defaultWorkspace,
-    api: createStoreApi({ url: apiUrl, rootKey, signal }),
+    api: createStoreApi({ url: apiUrl, rootKey, signal, observe }),
   });
   let taken: () => void = onChange;
   const settings = await followSettings(settingsFile, { log, onChange: () => taken() });

@@ -1,0 +1,110 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Registry } from "prom-client";
+import { describe, expect, test } from "vitest";
+import { createOperatorMetrics, type MetricsOptions } from "./metrics.ts";
+import { createTrafficMetrics } from "./traffic-metrics.ts";
+
+const DASHBOARD = join(import.meta.dirname, "../charts/postern/files/dashboards/operator.json");
+
+function open(options: Partial<MetricsOptions> = {}) {
+  const registry = new Registry();
+  const metrics = createOperatorMetrics({
+    registry,
+    controllers: new Map(),
+    watchStates: () => [],
+    source: { list: () => [] },
+    syncs: { oldestMs: () => undefined },
+    nowMs: () => 0,
+    ...options,
+  });
+  return { registry, ...metrics, ...createTrafficMetrics(registry) };
+}
+
+const linesOf = async (registry: Registry, name: string): Promise<string[]> =>
+  (await registry.metrics()).split("\n").filter((line) => line.startsWith(name));
+
+test("the depth of a queue is read when it is asked for", async () => {
+  let depth = 0;
+  const controllers = new Map([
+    [
+      "Role",
+      {
+        get depth() {
+          return depth;
+        },
+      },
+    ],
+  ]);
+  const { registry } = open({ controllers });
+  depth = 7;
+  expect(await linesOf(registry, "postern_operator_queue_depth")).toEqual([
+    'postern_operator_queue_depth{kind="Role"} 7',
+  ]);
+});
+
+test("of several namespaces the oldest watch counts, and one that was never listed is older than any", async () => {
+  const state = { namespace: "a", failure: undefined };
+  const { registry } = open({
+    watchStates: () => [
+      { ...state, resource: "roles", ageMs: 30_000 },
+      { ...state, resource: "roles", ageMs: 1_000, namespace: "b" },
+      { ...state, resource: "pods", ageMs: undefined },
+      { ...state, resource: "pods", ageMs: 5, namespace: "b" },
+    ],
+  });
+  expect(await linesOf(registry, "postern_operator_watch_age_seconds")).toEqual([
+    'postern_operator_watch_age_seconds{resource="roles"} 30',
+    'postern_operator_watch_age_seconds{resource="pods"} +Inf',
+  ]);
+});
+
+test("a reconcile that failed is a result and a retry", async () => {
+  const { registry, observe } = open();
+  observe({ name: "Role", result: "success", durationMs: 5 });
+  observe({ name: "Role", result: "error", durationMs: 5 });
+  expect(await linesOf(registry, "postern_operator_reconciles_total")).toEqual([
+    'postern_operator_reconciles_total{kind="Role",result="success"} 1',
+    'postern_operator_reconciles_total{kind="Role",result="error"} 1',
+  ]);
+  expect(await linesOf(registry, "postern_operator_retries_total")).toEqual([
+    'postern_operator_retries_total{kind="Role"} 1',
+  ]);
+});
+
+test("a request without an answer is counted as an error", async () => {
+  const { registry, observeKubernetes } = open();
+  observeKubernetes({ method: "PATCH", resource: "roles/status", status: 403, durationMs: 5 });
+  observeKubernetes({ method: "GET", resource: "leases", status: undefined, durationMs: 5 });
+  expect(await linesOf(registry, "postern_operator_kubernetes_requests_total")).toEqual([
+    'postern_operator_kubernetes_requests_total{method="PATCH",resource="roles/status",code="403"} 1',
+    'postern_operator_kubernetes_requests_total{method="GET",resource="leases",code="error"} 1',
+  ]);
+});
+
+describe("the dashboard", () => {
+  const expressions = [...readFileSync(DASHBOARD, "utf8").matchAll(/"(?:expr|query)": "((?:[^"\\]|\\.)*)"/g)].map(
+    ([, expression = ""]) => expression,
+  );
+  const shown = new Set(expressions.flatMap((expression) => expression.match(/postern_[a-z_]+/g) ?? []));
+  const nameOf = (series: string) => series.replace(/_(bucket|sum|count)$/, "");
+
+  test("shows only metrics that there are, with labels that they have", async () => {
+    const metrics = open().registry.getMetricsAsArray();
+    const known = new Map(metrics.map(({ name, ...rest }) => [name, (rest as { labelNames?: string[] }).labelNames]));
+    for (const series of shown) expect([...known.keys()], series).toContain(nameOf(series));
+    for (const expression of expressions) {
+      for (const [, series = "", matchers = ""] of expression.matchAll(/(postern_[a-z_]+)\{([^}]*)\}/g)) {
+        const labels = [...matchers.matchAll(/(\w+)\s*[!=]/g)].map(([, label = ""]) => label);
+        expect(["job", "le", ...(known.get(nameOf(series)) ?? [])], expression).toEqual(expect.arrayContaining(labels));
+      }
+    }
+  });
+
+  test("shows every metric of the operator", () => {
+    const names = open()
+      .registry.getMetricsAsArray()
+      .map(({ name }) => name);
+    expect([...new Set([...shown].map(nameOf))].sort()).toEqual(names.sort());
+  });
+});
