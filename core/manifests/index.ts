@@ -32,10 +32,18 @@ export interface KindDefinition {
   readonly selectableFields: readonly string[];
 }
 
+const ofCondition = (name: string, type: string, member: "status" | "reason" | "message"): PrinterColumn => ({
+  name,
+  type: "string",
+  jsonPath: `.status.conditions[?(@.type=="${type}")].${member}`,
+});
+
+/** No name of a column has a blank, so that `awk` and `--sort-by` find it. */
 const READY: readonly PrinterColumn[] = [
-  { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
-  { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+  ofCondition("Ready", "Ready", "status"),
+  ofCondition("Reason", "Ready", "reason"),
 ];
+const MESSAGE: PrinterColumn = { ...ofCondition("Message", "Ready", "message"), priority: 1 };
 const AGE: PrinterColumn = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" };
 
 /** `kubectl get postern` lists all kinds together. */
@@ -52,12 +60,15 @@ export const KINDS = [
     statusSchema: ApiKeyPolicyStatus,
     printerColumns: [
       ...READY,
+      ofCondition("Enforced", "Enforced", "status"),
+      { ...ofCondition("Stale", "Stale", "status"), priority: 1 },
       { name: "Mode", type: "string", jsonPath: ".spec.mode" },
       { name: "Pods", type: "integer", jsonPath: ".status.dataPlane.pods" },
       { name: "Current", type: "integer", jsonPath: ".status.dataPlane.current" },
       { name: "API", type: "string", jsonPath: ".status.apiId", priority: 1 },
       { name: "Policy", type: "string", jsonPath: ".status.policyId", priority: 1 },
       AGE,
+      MESSAGE,
     ],
     selectableFields: [".spec.api.name", ".spec.api.id"],
   },
@@ -71,9 +82,10 @@ export const KINDS = [
     statusSchema: RatelimitNamespaceStatus,
     printerColumns: [
       ...READY,
-      { name: "Name in store", type: "string", jsonPath: ".spec.name" },
+      { name: "Stored-As", type: "string", jsonPath: ".spec.name" },
       { name: "Id", type: "string", jsonPath: ".status.namespaceId", priority: 1 },
       AGE,
+      MESSAGE,
     ],
     selectableFields: [".spec.name"],
   },
@@ -92,6 +104,7 @@ export const KINDS = [
       { name: "Limit", type: "integer", jsonPath: ".spec.limit" },
       { name: "Id", type: "string", jsonPath: ".status.overrideId", priority: 1 },
       AGE,
+      MESSAGE,
     ],
     selectableFields: [".spec.namespaceRef.name"],
   },
@@ -99,15 +112,17 @@ export const KINDS = [
     kind: "Role",
     plural: "roles",
     singular: "role",
-    shortNames: ["prole"],
+    // `role` and `roles` alone mean RBAC's.
+    shortNames: ["keyrole", "keyroles"],
     description: "A named set of permissions, for keys.",
     specSchema: RoleSpec,
     statusSchema: RoleStatus,
     printerColumns: [
       ...READY,
-      { name: "Name in store", type: "string", jsonPath: ".spec.name" },
+      { name: "Stored-As", type: "string", jsonPath: ".spec.name" },
       { name: "Id", type: "string", jsonPath: ".status.roleId", priority: 1 },
       AGE,
+      MESSAGE,
     ],
     selectableFields: [".spec.name"],
   },

@@ -43,6 +43,11 @@ describe.each(KINDS)("$kind", ({ specSchema, statusSchema, plural, singular }) =
   });
 });
 
+test("columns are one word each, as kubectl's own are", () => {
+  const names = KINDS.flatMap(({ printerColumns }) => printerColumns.map(({ name }) => name));
+  expect(names.filter((name) => !/^[A-Z][A-Za-z-]*$/.test(name))).toEqual([]);
+});
+
 test("names and short names are of one kind each", () => {
   const names = KINDS.flatMap(({ plural, singular, shortNames }) => [plural, singular, ...shortNames]);
   expect(new Set(names).size).toBe(names.length);

@@ -84,9 +84,14 @@ describe("what an object claims", () => {
   }
   const object = anObject("Role", { name: "editor" });
   const elder = anObject("Role", { name: "editor" }, { name: "elder", creationTimestamp: "2025-01-01T00:00:00Z" });
-  const alone = { object, manager: "us", claimants: [object], stored: undefined };
-  const own: Stored = { manager: "us" };
-  const others: Stored = { manager: "them" };
+  const foreign = anObject(
+    "Role",
+    { name: "editor" },
+    { namespace: "bank", creationTimestamp: "2025-01-01T00:00:00Z", uid: "u" },
+  );
+  const alone = { object, manager: "test/Role/shop/it", claimants: [object], stored: undefined };
+  const own: Stored = { manager: "test/Role/shop/it" };
+  const others: Stored = { manager: "test/Role/bank/it" };
   const nobodys: Stored = { manager: undefined };
   const terms = (adopt?: "match" | "override", differs?: string): ConflictTerms<Stored> => ({
     rival: (rival) => `older: ${rival}`,
@@ -99,11 +104,20 @@ describe("what an object claims", () => {
     { name: "stays its own, however old another is", claimed: { ...alone, stored: own, claimants: [elder, object] } },
     { name: "is an older one's", claimed: { ...alone, claimants: [object, elder] }, says: "older: Role shop/elder" },
     {
+      name: "is an older one's of another namespace, which is not named",
+      claimed: { ...alone, claimants: [object, foreign] },
+      says: "older: A Role of another namespace",
+    },
+    {
       name: "is an older one's before it is said who manages it",
       claimed: { ...alone, stored: others, claimants: [elder, object] },
       says: "older: Role shop/elder",
     },
-    { name: "is another manager's", claimed: { ...alone, stored: others }, says: "managed by them" },
+    {
+      name: "is another manager's",
+      claimed: { ...alone, stored: others },
+      says: "managed by a Role of another namespace",
+    },
     { name: "is not taken over unasked", claimed: { ...alone, stored: nobodys }, says: "unasked" },
     { name: "is taken over when it matches", claimed: { ...alone, stored: nobodys }, with: terms("match") },
     {
@@ -117,7 +131,7 @@ describe("what an object claims", () => {
       name: "is never taken from a manager",
       claimed: { ...alone, stored: others },
       with: terms("override"),
-      says: "managed by them",
+      says: "managed by a Role of another namespace",
     },
     { name: "is taken over when its kind says nothing of it", claimed: { ...alone, stored: nobodys }, with: {} },
     {

@@ -1,5 +1,6 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import type { ManifestObject, ManifestSource } from "../source/contract.ts";
+import { labelFor, managerFor } from "./names-in-messages.ts";
 import { stalled, type Verdict } from "./plan.ts";
 import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn } from "./raw-spec.ts";
 
@@ -91,9 +92,9 @@ export const ownOf = <Stored extends Managed>({
 
 /** Messages for the status, which say how to resolve a conflict. A kind that leaves a member out does not have that conflict. */
 export interface ConflictTerms<Stored> {
-  /** Another object is older and has the same claim; `rival` is its label. */
+  /** Another object is older and has the same claim; `rival` is what readers of this namespace may know of it. */
   readonly rival?: (rival: string) => string;
-  /** Another manager owns it in the store. */
+  /** Another manager owns it in the store; `manager` is what readers of this namespace may know of it. */
   readonly managed?: (stored: Stored, manager: string) => string;
   /** It is in the store without a manager. */
   readonly unmanaged?: (stored: Stored) => Takeover;
@@ -113,24 +114,22 @@ export function conflictOf<Stored extends Managed>(
   claimed: Claimed<Stored>,
   terms: ConflictTerms<Stored>,
 ): Verdict | undefined {
-  const { object, stored, claimants } = claimed;
+  const { object, claimants } = claimed;
   // An object keeps what it has in the store: a new manifest must not take over what is in force.
   if (ownOf(claimed) !== undefined) return undefined;
   const rival = olderRival(object, claimants);
-  const message = rival === undefined ? heldBack(stored, terms) : terms.rival?.(labelOf(rival));
+  const message =
+    rival === undefined ? heldBack(claimed, terms) : terms.rival?.(labelFor(rival, object.metadata.namespace));
   return message === undefined ? undefined : stalled("Conflict", message);
 }
 
 function heldBack<Stored extends Managed>(
-  stored: Stored | undefined,
+  { stored, manager }: Claimed<Stored>,
   terms: ConflictTerms<Stored>,
 ): string | undefined {
   if (stored === undefined) return undefined;
-  if (stored.manager !== undefined) return terms.managed?.(stored, stored.manager);
+  if (stored.manager !== undefined) return terms.managed?.(stored, managerFor(stored.manager, manager));
   const takeover = terms.unmanaged?.(stored);
   if (takeover === undefined || takeover.adopt === "override") return undefined;
   return takeover.adopt === "match" ? takeover.differs : takeover.unasked;
 }
-
-/** `Role shop/editor`, for messages. */
-export const labelOf = ({ kind, metadata }: ManifestObject): string => `${kind} ${metadata.namespace}/${metadata.name}`;

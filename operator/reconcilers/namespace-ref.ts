@@ -1,7 +1,8 @@
 import { RatelimitNamespaceSpec } from "../../core/manifests/ratelimit-namespace.ts";
 import type { ManifestObject } from "../source/contract.ts";
-import { claimantsOf, labelOf } from "./claims.ts";
+import { claimantsOf } from "./claims.ts";
 import { type Context, managedBy, managerOf } from "./context.ts";
+import { labelFor, labelOf, managerFor } from "./names-in-messages.ts";
 import { progressing, type ResolvedNamespace, stalled, type Verdict } from "./plan.ts";
 import { findNamespace } from "./ratelimit-namespace/gather.ts";
 import { mayRefer } from "./spec.ts";
@@ -38,7 +39,7 @@ export async function resolveNamespaceByName(
   if (manager === undefined) return { namespaceId };
   const target = managedBy(ctx, "RatelimitNamespace", manager);
   if (target === undefined) {
-    const message = `The rate-limit namespace ${name} is managed by ${manager}, whose allowedNamespaces cannot be seen from here.`;
+    const message = `The rate-limit namespace ${name} is managed by ${managerFor(manager, `${ctx.cluster}//${from}/`)}, whose allowedNamespaces cannot be seen from here.`;
     return { verdict: stalled("NotAllowed", message) };
   }
   const refused = refusalOf(target, from);
@@ -52,11 +53,11 @@ export const mayReferTo = (target: ManifestObject, from: string): boolean =>
 /** Returns why objects of the Kubernetes namespace `from` cannot use it now; undefined when they can. Pure. */
 export function refusalOf(target: ManifestObject, from: string): Verdict | undefined {
   if (!mayReferTo(target, from)) {
-    const message = `${labelOf(target)} does not allow objects of the namespace ${from} to refer to it. Add ${from} to its spec.allowedNamespaces.`;
+    const message = `${labelFor(target, from)} does not allow objects of the namespace ${from} to refer to it. Add ${from} to its spec.allowedNamespaces.`;
     return stalled("NotAllowed", message);
   }
   if (target.metadata.deletionTimestamp === undefined) return undefined;
-  return progressing("DependencyNotReady", `${labelOf(target)} is being deleted.`);
+  return progressing("DependencyNotReady", `${labelFor(target, from)} is being deleted.`);
 }
 
 function notThere(name: string, from: string, { source }: Pick<Context, "source">): Verdict {
@@ -64,6 +65,6 @@ function notThere(name: string, from: string, { source }: Pick<Context, "source"
   const message =
     claimant === undefined
       ? `There is no rate-limit namespace ${name}. Create a RatelimitNamespace with that spec.name, or correct the rule.`
-      : `${labelOf(claimant)} is not ready yet.`;
+      : `${labelFor(claimant, from)} is not ready yet.`;
   return progressing("DependencyNotReady", message);
 }

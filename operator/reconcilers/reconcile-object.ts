@@ -4,8 +4,8 @@ import type { ObjectKey } from "../runtime/object-key.ts";
 import type { WorkResult } from "../runtime/queue.ts";
 import { ABANDON_ANNOTATION, type ManifestObject, storeFinalizersOf } from "../source/contract.ts";
 import { admit, finalizerOf } from "./admission.ts";
-import { labelOf } from "./claims.ts";
-import type { Context, OperatorContext } from "./context.ts";
+import { type Context, managerOf, type OperatorContext } from "./context.ts";
+import { labelOf, withoutForeignManagers } from "./names-in-messages.ts";
 import { CONFLICT_REQUEUE_MS, heldUp, type Plan, stalled, type Verdict } from "./plan.ts";
 import { statusOf, wasReady, whileUnavailable, withReconciling } from "./status.ts";
 
@@ -92,7 +92,8 @@ async function applyAll<Observed, Action>(
   for (const action of actions) {
     const applied = await steps.apply(action, object, ctx);
     if (applied.refusal !== undefined) {
-      const verdict = verdictOn(applied.refusal);
+      const detail = withoutForeignManagers(applied.refusal.detail, managerOf(ctx, object));
+      const verdict = verdictOn({ ...applied.refusal, detail });
       // For example, something was deleted after gathering: the next pass plans something else.
       if (verdict === undefined) throw new Error(`${steps.describe(action)}: ${applied.refusal.detail}`);
       return verdict;

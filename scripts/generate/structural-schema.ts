@@ -1,10 +1,13 @@
 import * as z from "zod";
+import { DURATION_PATTERN } from "../../core/manifests/duration.ts";
 
 /*
  * Converts JSON Schema to the structural subset that the Kubernetes API server accepts: each place has one type; no $ref, const or
  * conditional; an object lists its properties or has one schema for all of them, never both. The API server itself prunes
  * unknown fields, so `additionalProperties: false` has no counterpart.
  */
+
+const DURATION_FORM = "A duration such as 500ms, 60s or 1h30m, or an integer of milliseconds.";
 
 export type Structural = Record<string, unknown>;
 
@@ -49,6 +52,8 @@ export function structuralSchema(schema: z.ZodType, io: "input" | "output"): Str
 function convert(schema: JsonSchema, path: string): Structural {
   const structural: Structural = {};
   for (const keyword of KEPT) if (schema[keyword] !== undefined) structural[keyword] = schema[keyword];
+  // `kubectl explain` shows neither the pattern nor that it is a text or a number.
+  if (schema.pattern === DURATION_PATTERN) structural.description = `${schema.description} ${DURATION_FORM}`;
   // JavaScript's escape of a character is unknown to Go, which the API server is written in.
   if (typeof schema.pattern === "string") structural.pattern = schema.pattern.replace(/\\u([0-9a-f]{4})/gi, "\\x{$1}");
   if (schema.const !== undefined) structural.enum = [schema.const];

@@ -160,11 +160,24 @@ test("kubectl wait and kubectl get postern work unaided", async () => {
   const waited = await kubectl("wait", "--for=condition=Ready", "--timeout=20s", `${resourceOf("Role")}/waited`);
   expect(waited).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("condition met") });
   const { stdout } = await kubectl("get", "postern");
-  expect(stdout).toMatch(/NAME +READY +REASON +NAME IN STORE +AGE/);
+  expect(stdout).toMatch(/NAME +READY +REASON +STORED-AS +AGE/);
   expect(stdout).toMatch(/role\.postern\.dev\/waited +True +Succeeded +waited/);
-  expect((await kubectl("get", "prole", "--field-selector", "spec.name=waited", "-o", "name")).stdout.trim()).toBe(
+  expect((await kubectl("get", "keyrole", "--field-selector", "spec.name=waited", "-o", "name")).stdout.trim()).toBe(
     "role.postern.dev/waited",
   );
+});
+
+test("kubectl shows what a person asks for: whether a policy is enforced, its message, and how a duration is written", async () => {
+  await world.apply(policy("shown"));
+  await untilReason(world, policy("shown"), "Succeeded");
+  const { stdout } = await kubectl("get", "akp", "shown", "-o", "wide");
+  expect(stdout).toMatch(/NAME +READY +REASON +ENFORCED +STALE +MODE +PODS +CURRENT +API +POLICY +AGE +MESSAGE/);
+  expect(stdout).toMatch(/shown +True +Succeeded +False +False +Enforce .* The store holds the policy as pol_/);
+  const narrow = await kubectl("get", "akp", "shown");
+  expect(narrow.stdout).toMatch(/NAME +READY +REASON +ENFORCED +MODE +PODS +CURRENT +AGE\n/);
+  for (const name of ["keyrole", "keyroles"]) expect(await kubectl("get", name)).toMatchObject({ exitCode: 0 });
+  const explained = await kubectl("explain", "akp.spec.onStale.after");
+  expect(explained.stdout.replaceAll(/\s+/g, " ")).toContain("A duration such as 500ms, 60s or 1h30m");
 });
 
 test("each transition causes one Event, and so does drift", async () => {

@@ -137,7 +137,7 @@ describe("from manifests to a protected app", () => {
 
   test("the four manifests become Ready, so that kubectl wait works unaided", async () => {
     await apply(manifests({ writes: 3 }));
-    for (const object of ["prole/editor", "rlns/public-api", "rlo/premium", "akp/orders"]) {
+    for (const object of ["keyrole/editor", "rlns/public-api", "rlo/premium", "akp/orders"]) {
       const args = ["wait", object, "-n", namespace.name, "--for=condition=Ready", "--timeout=30s"];
       expect(await kubernetes.kubectl(args)).toMatchObject({ exitCode: 0 });
     }
@@ -211,7 +211,7 @@ describe("from manifests to a protected app", () => {
 
   test("kubectl delete removes them from the store, and leaves the API with its keys", async () => {
     const { status } = await get("akp", "orders");
-    const args = ["delete", "akp/orders", "rlo/premium", "rlns/public-api", "prole/editor", "-n", namespace.name];
+    const args = ["delete", "akp/orders", "rlo/premium", "rlns/public-api", "keyrole/editor", "-n", namespace.name];
     expect(await kubernetes.kubectl([...args, "--timeout=30s"])).toMatchObject({ exitCode: 0 });
     expect((await call("permissions.getRole", { role: "orders.editor" })).status).toBe(404);
     expect((await call("ratelimit.getNamespace", { namespace: "public-api" })).status).toBe(404);

@@ -3,6 +3,7 @@ import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import { compilePolicy } from "../../../core/manifests/compile-policy.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import { conflictOf, ownOf } from "../claims.ts";
+import { managerFor } from "../names-in-messages.ts";
 import {
   CONFLICT_REQUEUE_MS,
   type FurtherCondition,
@@ -109,7 +110,7 @@ const CHECKS = [
   ({ parsed: { spec }, api, apiOwner, object, manager }: ObservedPolicy): Verdict | undefined => {
     if (spec?.api.id === undefined || api?.manager === undefined || api.manager === manager) return undefined;
     if (apiOwner !== undefined && mayRefer(ApiKeyPolicySpec, apiOwner, object.metadata.namespace)) return undefined;
-    const message = `The API ${api.apiId} belongs to ${api.manager}. Add ${object.metadata.namespace} to the spec.allowedNamespaces of that policy.`;
+    const message = `The API ${api.apiId} belongs to ${managerFor(api.manager, manager)}. Add ${object.metadata.namespace} to the spec.allowedNamespaces of that policy.`;
     return stalled("NotAllowed", message);
   },
 
