@@ -67,7 +67,7 @@ const sayRequired = (issue: { code: string; input?: unknown }): string | undefin
   issue.code === "invalid_type" && issue.input === undefined ? "is required" : undefined;
 
 /** Turns zod issues into problems, one per unknown field, with locations such as `spec.rules[0].match.path`. */
-export function problemsOf(error: z.ZodError): ManifestProblem[] {
+export function problemsOf(error: Pick<z.ZodError, "issues">): ManifestProblem[] {
   return error.issues.flatMap((issue): ManifestProblem[] => {
     if (issue.code === "unrecognized_keys") {
       return issue.keys.map((key) => ({ location: locationOf([...issue.path, key]), message: "is not a known field" }));

@@ -28,6 +28,7 @@ export type Reason =
   | "ReportsUnavailable"
   | "PastStaleAfter"
   | "FormatNotKnown"
+  | "LaterRelease"
   | "NetworkPolicyNone"
   | "NotSupported";
 
@@ -43,7 +44,7 @@ export type ResolvedNamespace = { readonly namespaceId: string } | { readonly ve
 
 /** A condition in addition to those of every object. */
 export interface FurtherCondition {
-  readonly type: "Accepted" | "Enforced" | "Refused" | "Bypassable" | "Stale";
+  readonly type: "Accepted" | "Enforced" | "Refused" | "Bypassable" | "Stale" | "UnknownFields";
   readonly status: "True" | "False" | "Unknown";
   readonly reason: Reason;
   readonly message: string;

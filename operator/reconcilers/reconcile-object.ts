@@ -7,7 +7,8 @@ import { admit, finalizerOf } from "./admission.ts";
 import { type Context, managerOf, type OperatorContext } from "./context.ts";
 import { labelOf, withoutForeignManagers } from "./names-in-messages.ts";
 import { CONFLICT_REQUEUE_MS, heldUp, type Plan, stalled, type Verdict } from "./plan.ts";
-import { statusOf, wasReady, whileUnavailable, withReconciling } from "./status.ts";
+import { conditionsOf, statusOf, wasReady, whileUnavailable, withReconciling } from "./status.ts";
+import { unknownFields } from "./unknown-fields.ts";
 
 /*
  * One reconcile, the same for all kinds: gather, plan, apply, and repeat until there is nothing left
@@ -143,10 +144,12 @@ async function conclude<Action>(
   drift?: string,
 ): Promise<WorkResult> {
   // The object may have changed since: its status must describe exactly the generation that was reconciled.
+  const now = current(object, ctx);
+  const unknown = unknownFields(now, conditionsOf(now));
   const { status, events } = statusOf({
-    object: current(object, ctx),
+    object: now,
     verdict: plan.verdict,
-    conditions: plan.conditions ?? [],
+    conditions: [...(plan.conditions ?? []), ...(unknown === undefined ? [] : [unknown])],
     own: plan.status,
     nowMs: ctx.nowMs(),
   });

@@ -6,6 +6,7 @@ import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-c
 import { microTime } from "../runtime/leader.ts";
 import { type ListWatch, startListWatch } from "../runtime/list-watch.ts";
 import type { ManifestChange, ManifestEvent, ManifestObject, ManifestSource } from "./contract.ts";
+import { createUndeclaredFields } from "./undeclared-fields.ts";
 
 const FIELD_MANAGER = "postern-operator";
 /** The longest note of an Event, in bytes (events.k8s.io/v1). */
@@ -22,6 +23,7 @@ export interface KubernetesSourceOptions {
 export function createKubernetesSource({ client, namespaces, log }: KubernetesSourceOptions): ManifestSource {
   const watches = new Map<Kind, ListWatch[]>();
   let saidThatEventsFail = false;
+  const undeclared = createUndeclaredFields();
 
   const open = (kind: Kind, plural: string, onChange: (change: ManifestChange) => void): ListWatch[] =>
     (namespaces ?? [undefined]).map((namespace) =>
@@ -46,6 +48,16 @@ export function createKubernetesSource({ client, namespaces, log }: KubernetesSo
     watches.get(kind)?.[at]?.put(object);
   };
 
+  /** Server-side apply of the whole status by one field manager: left-out fields are removed, fields of other managers stay. */
+  const applyStatus = ({ kind, metadata: { name, namespace, uid } }: ManifestObject, status: object) =>
+    client.send<KubeObject>({
+      method: "PATCH",
+      path: `${pathOf(pluralOf(kind), namespace)}/${name}/status`,
+      query: { fieldManager: FIELD_MANAGER, force: "true" },
+      contentType: "application/apply-patch+yaml",
+      body: { apiVersion: API_VERSION, kind, metadata: { name, namespace, uid }, status },
+    });
+
   return {
     start: async (onChange) => {
       for (const { kind, plural } of KINDS) watches.set(kind, open(kind, plural, onChange));
@@ -63,20 +75,21 @@ export function createKubernetesSource({ client, namespaces, log }: KubernetesSo
     list: (kind) =>
       (watches.get(kind) ?? []).flatMap((watch) => watch.list().map((object) => toManifest(kind, object))),
 
-    updateStatus: async ({ kind, metadata: { name, namespace, uid } }, status) => {
-      try {
-        // Server-side apply of the whole status by one field manager: left-out fields are removed, fields of other managers stay.
-        const written = await client.send<KubeObject>({
-          method: "PATCH",
-          path: `${pathOf(pluralOf(kind), namespace)}/${name}/status`,
-          query: { fieldManager: FIELD_MANAGER, force: "true" },
-          contentType: "application/apply-patch+yaml",
-          body: { apiVersion: API_VERSION, kind, metadata: { name, namespace, uid }, status },
-        });
-        remember(kind, written);
-      } catch (error) {
-        // 404: deleted meanwhile; 409: another object has the name by now (another uid).
-        if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
+    updateStatus: async (object, status) => {
+      const { kind } = object;
+      for (;;) {
+        try {
+          return remember(kind, await applyStatus(object, undeclared.without(kind, status)));
+        } catch (error) {
+          // 404: deleted meanwhile; 409: another object has the name by now (another uid).
+          if (isKubeError(error, 404) || isKubeError(error, 409)) return;
+          // Ends, because each round leaves out a field more.
+          if (!undeclared.note(kind, error)) throw error;
+          log.warn(
+            { kind, err: error },
+            "the CRD does not know a field of the status, which is left out: upgrade the CRDs",
+          );
+        }
       }
     },
 

@@ -1,0 +1,25 @@
+import type { Condition } from "../../core/manifests/conditions.ts";
+import { KINDS } from "../../core/manifests/index.ts";
+import type { ManifestObject } from "../source/contract.ts";
+import type { FurtherCondition } from "./plan.ts";
+import { parseSpec } from "./spec.ts";
+
+const SHOWN_MAX = 5;
+
+/**
+ * The condition about fields of the spec that this release does not know and ignores. undefined as long as there are none and never
+ * were any, so that most objects do not have it. Pure.
+ */
+export function unknownFields(object: ManifestObject, previous: readonly Condition[]): FurtherCondition | undefined {
+  const schema = KINDS.find(({ kind }) => kind === object.kind)?.specSchema;
+  const unknown = schema === undefined ? [] : (parseSpec(schema, object).unknown ?? []);
+  if (unknown.length > 0) {
+    const shown = unknown.slice(0, SHOWN_MAX).join(", ");
+    const more = unknown.length > SHOWN_MAX ? ` (and ${unknown.length - SHOWN_MAX} more)` : "";
+    const message = `This operator does not know ${shown}${more}, and ignores what it does not know. Upgrade the operator to the release of the CRDs, or remove the fields.`;
+    return { type: "UnknownFields", status: "True", reason: "LaterRelease", message, alerts: true };
+  }
+  if (!previous.some(({ type }) => type === "UnknownFields")) return undefined;
+  const message = "This operator knows every field of the spec.";
+  return { type: "UnknownFields", status: "False", reason: "Succeeded", message, alerts: true };
+}

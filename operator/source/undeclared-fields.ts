@@ -1,0 +1,50 @@
+import { KubeError } from "../runtime/kube-client.ts";
+
+/*
+ * Fields of a status that the cluster's CRDs do not declare, because they are of an earlier release than this operator. The API server
+ * refuses a server-side apply with such a field as a whole, so they are left out; the rest of the status is worth more.
+ */
+
+export interface UndeclaredFields {
+  /** The status without the fields that are known to be undeclared. */
+  without(kind: string, status: object): object;
+  /** Returns whether the error named undeclared fields that were not known yet. */
+  note(kind: string, error: unknown): boolean;
+}
+
+/** After this time a field is tried again: the CRDs may have been upgraded. */
+const FORGOTTEN_MS = 600_000;
+
+const UNDECLARED = /\.status\.([A-Za-z0-9.]+): field not declared in schema/g;
+
+export function createUndeclaredFields(nowMs: () => number = Date.now): UndeclaredFields {
+  const byKind = new Map<string, Map<string, number>>();
+  const fieldsOf = (kind: string): Map<string, number> => {
+    const fields = byKind.get(kind) ?? new Map<string, number>();
+    byKind.set(kind, fields);
+    for (const [field, atMs] of fields) if (nowMs() - atMs > FORGOTTEN_MS) fields.delete(field);
+    return fields;
+  };
+  return {
+    without: (kind, status) => {
+      const fields = fieldsOf(kind);
+      if (fields.size === 0) return status;
+      const copy = structuredClone(status) as Record<string, unknown>;
+      for (const field of fields.keys()) remove(copy, field.split("."));
+      return copy;
+    },
+    note: (kind, error) => {
+      if (!(error instanceof KubeError)) return false;
+      const fields = fieldsOf(kind);
+      const before = fields.size;
+      for (const [, field = ""] of error.message.matchAll(UNDECLARED))
+        if (!fields.has(field)) fields.set(field, nowMs());
+      return fields.size > before;
+    },
+  };
+}
+
+function remove(from: Record<string, unknown>, [name = "", ...rest]: readonly string[]): void {
+  if (rest.length === 0) delete from[name];
+  else if (typeof from[name] === "object" && from[name] !== null) remove(from[name] as Record<string, unknown>, rest);
+}
