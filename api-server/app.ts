@@ -1,6 +1,8 @@
 import { type FastifyInstance, type FastifyRequest, fastify } from "fastify";
 import { Registry } from "prom-client";
+import type { GateUsers } from "../edge/gate-users/contract.ts";
 import type { Deps } from "./deps.ts";
+import { type GateCredentials, registerGateCredentials } from "./gates/credentials.ts";
 import { HEALTHY, type Health } from "./health.ts";
 import { createConnections } from "./plugins/connections.ts";
 import { createDeadlines } from "./plugins/deadline.ts";
@@ -31,6 +33,8 @@ export interface AppOptions {
   readonly metrics?: Registry;
   /** Whether v1 is served, and until when; left out: it is, and that is not decided. */
   readonly v1?: V1Settings;
+  /** For gates that get their users of Redis here; none do when left out. */
+  readonly gates?: GateCredentials & { readonly users: GateUsers };
 }
 
 /** Of a parameter in a path, which only leftovers of v1 have: no id is longer. What is longer is no path of ours. */
@@ -75,7 +79,8 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   const front = createV1Front(v1);
   const uses = createV1Uses(deps);
   app.addHook("onClose", () => uses.settle());
-  const metrics = registerMetrics(app, options.metrics ?? new Registry(), { isV1Served: v1.isServed });
+  const registry = options.metrics ?? new Registry();
+  const metrics = registerMetrics(app, registry, { isV1Served: v1.isServed });
   const observe = (request: FastifyRequest, status: number): void =>
     metrics.observe(request.routeOptions.url ?? "unknown", status, request.startedMs);
   const sendError = createErrorSender(deps, observe, front);
@@ -93,6 +98,10 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   registerV1Preflight(app, front);
   const ofV1 = v1Procedures.map((procedure) => serveV1(procedure, { front, uses }));
   const served = [...procedures.map(serveV2), ...ofV1];
+  if (options.gates !== undefined) {
+    const { users: gateUsers, ...gates } = options.gates;
+    registerGateCredentials(app, { ...deps, gates, gateUsers, sendError, metrics: registry });
+  }
   registerProcedures(app, { deps, deadlines, sendError, observe }, served);
   await app.ready();
   return app;

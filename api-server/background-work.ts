@@ -26,6 +26,7 @@ const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
 /** Pause between two rounds, so that a long queue leaves half of the time to the calls that this process serves. */
 const KEY_QUEUE_EVERY_MS = 500;
+const GATE_USERS_EVERY_MS = 60_000;
 const ROOT_KEY_EVERY_MS = 5_000;
 const KEY_QUEUE_MEASURED_EVERY_MS = 10_000;
 
@@ -42,6 +43,8 @@ export async function startBackgroundWork(parts: {
   workspaceIds: readonly string[];
   /** Called every five seconds: registers the configured root key when it has changed. */
   followRootKey: () => Promise<void>;
+  /** Called once a minute: deletes the users of gates whose time is over. */
+  sweepGateUsers: () => Promise<void>;
 }): Promise<{
   loops: Closeable[];
   drain: () => Promise<void>;
@@ -114,6 +117,10 @@ export async function startBackgroundWork(parts: {
     }),
     loop("key-queue-measure", KEY_QUEUE_MEASURED_EVERY_MS, async () => {
       await keyQueue.measure();
+      return false;
+    }),
+    loop("gate-users", GATE_USERS_EVERY_MS, async () => {
+      await parts.sweepGateUsers();
       return false;
     }),
     loop("root-key", ROOT_KEY_EVERY_MS, async () => {

@@ -27,6 +27,7 @@ import {
   replaceDevRootKey,
 } from "./domain/administration/bootstrap.ts";
 import { prepareDrain } from "./drain.ts";
+import type { GateCredentials } from "./gates/credentials.ts";
 import { exportGauges } from "./gauges.ts";
 import { PROPAGATION_BOUND_MS } from "./health.ts";
 import { watchHealth } from "./health-watch.ts";
@@ -77,6 +78,8 @@ export interface ApiServerConfig {
   readonly retentionDays?: RetentionDays | undefined;
   /** For recoverable keys: the first one encrypts, all decrypt. None when left out. */
   readonly encryptionKeys?: readonly [EncryptionKey, ...EncryptionKey[]] | undefined;
+  /** For gates that get their users of Redis from this server; none do when left out. */
+  readonly gates?: GateCredentials | undefined;
   /** Whether it waits for a Postgres that is away, and answers probes meanwhile; it fails at once when left out. */
   readonly waitsForPostgres?: boolean | undefined;
 }
@@ -213,6 +216,9 @@ async function startParts(config: ApiServerConfig, running: Running, lobby?: Clo
     health: health.current,
     metrics,
     ...(config.v1 === undefined ? {} : { v1: config.v1 }),
+    ...(config.gates === undefined || edge.gateUsers === undefined
+      ? {}
+      : { gates: { ...config.gates, users: edge.gateUsers } }),
     ...(config.trustedProxies === undefined || config.trustedProxies.length === 0
       ? {}
       : { trustedProxies: config.trustedProxies }),
@@ -240,6 +246,10 @@ async function startParts(config: ApiServerConfig, running: Running, lobby?: Clo
     retentionDays: config.retentionDays ?? DEFAULT_RETENTION_DAYS,
     workspaceIds: await listWorkspaceIds(db),
     followRootKey,
+    // One process is enough, and the relay's leader is one.
+    sweepGateUsers: async () => {
+      if (config.gates !== undefined && relay.isLeading()) await edge.gateUsers?.sweep();
+    },
   });
   running.loops.push(...background.loops);
   running.drain = background.drain;

@@ -1,6 +1,7 @@
 import type { Counters } from "./counters/contract.ts";
 import type { CreditStore } from "./credits/contract.ts";
 import type { EventSource, LineSink } from "./events/contract.ts";
+import type { GateUsers } from "./gate-users/contract.ts";
 import type { PodReports } from "./pods/contract.ts";
 import type { ChangeFeed, RecordSource, RecordWriter } from "./projection/contract.ts";
 
@@ -26,6 +27,8 @@ export interface Edge {
   /** Another reader of the same streams, with portions of its own, so that two can be stored at once. Closed with the edge. */
   anotherReader(): EventSource;
   readonly pods: PodReports;
+  /** undefined where the store has no users. */
+  readonly gateUsers: GateUsers | undefined;
   /**
    * Loads the scripts of pods into a store that has lost them, because a pod's user may run scripts but not load them. Throws when the
    * store is unreachable.

@@ -31,6 +31,7 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     events,
     // Its portions are apart already.
     anotherReader: () => events,
+    gateUsers: undefined,
     pods: new MemoryPodReports(nowMs),
     loadScripts: async () => {},
     ping: async () => {},

@@ -11,6 +11,7 @@ import type { Edge, EdgeCounters } from "./edge.ts";
 import { BufferedSink } from "./events/buffer.ts";
 import { appendToRedis } from "./events/redis-sink.ts";
 import { RedisEventSource } from "./events/redis-source.ts";
+import { RedisGateUsers } from "./gate-users/redis.ts";
 import { loadPodScripts } from "./load-scripts.ts";
 import { RedisPodReports } from "./pods/redis.ts";
 import { KnownHeads } from "./projection/known-heads.ts";
@@ -19,7 +20,7 @@ import { RedisRecordSource } from "./projection/redis-source.ts";
 import { RedisRecordWriter } from "./projection/redis-writer.ts";
 import { connectRedis, isCluster, type RedisAddress, type RedisClient } from "./redis/connect.ts";
 import { DeadlineClock } from "./redis/deadline-clock.ts";
-import { RedisKeys } from "./redis/keys.ts";
+import { DEFAULT_PREFIX, RedisKeys } from "./redis/keys.ts";
 import { within } from "./redis/script.ts";
 
 const PING_TIMEOUT_MS = 1_000;
@@ -37,6 +38,8 @@ export interface RedisEdgeOptions {
   readonly tls?: RedisAddress["tls"];
   /** The first part of every Redis key; `ps` when left out. */
   readonly prefix?: string;
+  /** Whether the user may write no pod's report but its own, as those that the centre makes for gates. */
+  readonly reportsAreOwn?: boolean;
   /** The name of the connections in the server's client list. */
   readonly clientName: string;
   /** Called for each failed attempt to connect, and for each lost connection. */
@@ -93,7 +96,11 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
     sink,
     events,
     anotherReader: openReader,
-    pods: new RedisPodReports(client, keys),
+    pods: new RedisPodReports(client, keys, { isOwn: options.reportsAreOwn === true }),
+    gateUsers: new RedisGateUsers(
+      [{ client, store: "all" }, ...(ofEvents === client ? [] : [{ client: ofEvents, store: "events" as const }])],
+      { keys, prefix: options.prefix ?? DEFAULT_PREFIX },
+    ),
     loadScripts: async () => {
       await Promise.all([...new Set([client, ofEvents])].map((each) => loadPodScripts(each)));
     },

@@ -1,7 +1,9 @@
+import type { GateCredentials } from "../../api-server/gates/credentials.ts";
 import { start } from "../../api-server/start.ts";
 import { openRedisEdge } from "../../edge/open.ts";
+import { openCluster } from "../../operator/source/open-kubernetes.ts";
 import { analyticsAddress } from "../analytics-store.ts";
-import { defineCommand } from "../command.ts";
+import { defineCommand, type Io } from "../command.ts";
 import { readEncryptionKeys } from "../encryption-keys.ts";
 import { followed } from "../followed.ts";
 import {
@@ -16,8 +18,9 @@ import {
   splitList,
   v1,
 } from "../options.ts";
-import { runService } from "../process.ts";
+import { type Closers, runService } from "../process.ts";
 import { databaseAddress, databaseOptions, redisAddress, redisOptions } from "../stores.ts";
+import { reviewToken } from "../token-review.ts";
 import { parseMib, parsePort, parseRetention, parseSwitch, parseV1 } from "../values.ts";
 
 export const apiServer = defineCommand({
@@ -56,6 +59,18 @@ export const apiServer = defineCommand({
       help: "file with a root key of the workspace `default` that has every grant, instead of POSTERN_ROOT_KEY; followed",
       env: "POSTERN_ROOT_KEY_FILE",
     },
+    "gate-cluster": {
+      type: "string",
+      placeholder: "NAME",
+      help: "hand out short-lived users of Redis to gates of this cluster, whose API is asked whose their tokens are",
+      env: "POSTERN_GATE_CLUSTER",
+    },
+    kubeconfig: {
+      type: "string",
+      placeholder: "FILE",
+      help: "how to reach that cluster; the one that it runs in when left out",
+      env: "KUBECONFIG",
+    },
     "encryption-keys-file": encryptionKeysFile,
   },
   run: (options, io) =>
@@ -86,6 +101,7 @@ export const apiServer = defineCommand({
         retentionDays: parseRetention(options),
         v1: parseV1(options),
         encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env),
+        gates: await gatesOf(options, io, closers),
         waitsForPostgres: true,
         logger: log,
       });
@@ -93,3 +109,14 @@ export const apiServer = defineCommand({
       log.info({ url: server.url }, "ready");
     }),
 });
+
+async function gatesOf(
+  { "gate-cluster": cluster, kubeconfig }: Readonly<Record<"gate-cluster" | "kubeconfig", string | undefined>>,
+  { env }: Io,
+  closers: Closers,
+): Promise<GateCredentials | undefined> {
+  if (cluster === undefined) return undefined;
+  const { client } = await openCluster(kubeconfig, env);
+  closers.add("kubernetes", () => client.close());
+  return { cluster, reviewToken: (token) => reviewToken(client, token) };
+}

@@ -10,6 +10,10 @@ export const redisAcl = defineCommand({
   options: {
     workspace: { type: "string", placeholder: "ID", help: "id of the workspace that the pods' user may access" },
     central: { type: "boolean", help: "the api-servers' user instead: all workspaces" },
+    "makes-users": {
+      type: "boolean",
+      help: "with --central: api-servers with --gate-cluster, which make the users of gates",
+    },
     events: { type: "boolean", help: "the pods' user of a Redis for events only" },
     eval: { type: "boolean", help: "let pods load scripts themselves, where no api-server loads them" },
     user: { type: "string", placeholder: "NAME", help: "name of the user; made from the workspace's id when left out" },
@@ -21,11 +25,12 @@ export const redisAcl = defineCommand({
     const { workspace, central, events } = options;
     if ((workspace === undefined) !== central) throw new UsageError("give either --workspace or --central");
     if (central && (events || options.eval)) throw new UsageError("--events and --eval are only for the pods' user");
+    if (options["makes-users"] && !central) throw new UsageError("--makes-users is only for --central");
     const prefix = options["redis-prefix"];
     const user = parseUser(options.user ?? (workspace === undefined ? "postern" : `postern-${workspace}`));
     const rules = readRules(() =>
       workspace === undefined
-        ? centralAclRules({ prefix })
+        ? centralAclRules({ prefix, makesUsers: options["makes-users"] })
         : podAclRules({ workspaceId: workspace, prefix, store: events ? "events" : "all", mayEval: options.eval }),
     );
     if (options.json) io.out(JSON.stringify({ user, rules }));

@@ -1,8 +1,11 @@
 import { hostname } from "node:os";
+import type { Logger } from "pino";
 import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
-import { openRedisEdge } from "../../edge/open.ts";
+import { openRedisEdge, type RedisEdgeOptions } from "../../edge/open.ts";
+import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts";
 import { startSidecar } from "../../sidecar/start.ts";
-import { defineCommand } from "../command.ts";
+import { defineCommand, UsageError } from "../command.ts";
+import { followFile } from "../followed.ts";
 import { surviveStrayErrors } from "../last-resort.ts";
 import { adminPort, docsUrl, listenHost, redisPrefix, region } from "../options.ts";
 import { runService } from "../process.ts";
@@ -18,6 +21,25 @@ export const sidecar = defineCommand({
     "Starts also while Redis is unreachable, or its policy does not exist yet. It is ready once it has the policy, and answers 503 until then. It drains at SIGTERM; with POSTERN_HOOK_TOKEN set, also at `GET /pod-ends` on the admin port with that token in the header Postern-Hook-Token, for a preStop hook.",
   options: {
     ...redisOptions,
+    "credentials-url": {
+      type: "string",
+      placeholder: "URL",
+      help: "api-server that hands out this gate's user of Redis; --redis-url then has none. --policy must be CLUSTER/NAMESPACE/NAME",
+      env: "POSTERN_CREDENTIALS_URL",
+    },
+    "credentials-ca-file": {
+      type: "string",
+      placeholder: "PATH",
+      help: "authority of that api-server's certificate, PEM; the system's when left out",
+      env: "POSTERN_CREDENTIALS_CA_FILE",
+    },
+    "token-file": {
+      type: "string",
+      placeholder: "PATH",
+      help: "token of the pod's ServiceAccount with the audience `postern`, to show to it",
+      default: "/var/run/secrets/postern/token",
+      env: "POSTERN_TOKEN_FILE",
+    },
     "redis-prefix": redisPrefix,
     workspace: {
       type: "string",
@@ -92,8 +114,10 @@ export const sidecar = defineCommand({
   run: (options, io) => {
     const drainMs = 1000 * parseWhole("drain", options.drain, { min: 0, max: 3600 });
     return runService({ name: "sidecar", env: io.env, deadlineMs: drainMs + 10_000 }, async ({ log, closers }) => {
+      const credentials = credentialsOf(options, log);
+      closers.add("credentials", async () => credentials?.close());
       const edge = await openRedisEdge({
-        ...redisAddress(options, log),
+        ...addressWith(credentials, redisAddress(options, log)),
         prefix: options["redis-prefix"],
         clientName: "postern-sidecar",
       });
@@ -129,6 +153,47 @@ export const sidecar = defineCommand({
     });
   },
 });
+
+type CredentialOptions = Readonly<
+  Record<"credentials-url" | "credentials-ca-file", string | undefined> &
+    Record<"workspace" | "policy" | "token-file", string>
+>;
+
+function credentialsOf(options: CredentialOptions, logger: Logger): Credentials | undefined {
+  const { "credentials-url": url, "credentials-ca-file": caFile, "token-file": tokenFile, workspace, policy } = options;
+  if (url === undefined) return undefined;
+  const named = parseNamedPolicy(policy);
+  if (named === undefined) throw new UsageError("--credentials-url wants --policy as CLUSTER/NAMESPACE/NAME");
+  return keepCredentials({
+    apiUrl: parseHttpUrl("credentials-url", url),
+    ca: caFile === undefined ? undefined : followFile(caFile, { name: "credentials-ca-file", log: logger }),
+    tokenFile,
+    asked: { workspaceId: workspace, cluster: named.cluster, policy: named.name },
+    logger,
+  });
+}
+
+/** Each new connection signs in with the user of that moment. */
+function addressWith(
+  credentials: Credentials | undefined,
+  { url, eventsUrl, tls }: ReturnType<typeof redisAddress>,
+): Pick<RedisEdgeOptions, "url" | "eventsUrl" | "tls" | "reportsAreOwn" | "onError"> {
+  if (credentials === undefined) return { url, eventsUrl, tls };
+  const withUser = (address: RedisEdgeOptions["url"]) => (): string => {
+    const signedIn = new URL(typeof address === "string" ? address : address());
+    signedIn.username = credentials.current?.username ?? NOT_YET;
+    signedIn.password = credentials.current?.password ?? NOT_YET;
+    return signedIn.href;
+  };
+  const onError = ({ message }: Error): void => {
+    if (/WRONGPASS|NOAUTH/.test(message)) credentials.refused();
+  };
+  const events = eventsUrl === undefined ? undefined : withUser(eventsUrl);
+  return { url: withUser(url), eventsUrl: events, tls, reportsAreOwn: true, onError };
+}
+
+/** Redis refuses it, and the connection is tried again. Without a user, the default one would be used, which may do anything. */
+const NOT_YET = "postern-no-user-yet";
 
 /** An id names a policy that no manifest manages, or one of an earlier release. */
 function policyIdFrom(policy: string, workspaceId: string): string {

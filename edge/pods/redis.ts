@@ -41,21 +41,27 @@ export class RedisPodReports implements PodReports {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
 
-  /** The connection belongs to the caller, who also closes it. */
-  constructor(client: RedisClient, keys: RedisKeys) {
+  readonly #isOwn: boolean;
+
+  /**
+   * The connection belongs to the caller, who also closes it. `isOwn`: reports are written where the user of one pod may write; they
+   * are listed with all others.
+   */
+  constructor(client: RedisClient, keys: RedisKeys, { isOwn = false }: { isOwn?: boolean } = {}) {
     this.#client = client;
     this.#keys = keys;
+    this.#isOwn = isOwn;
   }
 
   async report(report: PodReport): Promise<void> {
-    const { workspaceId, policyId, podId, generation, version, stalenessMs, refused } = report;
+    const { podId, generation, version, stalenessMs, refused } = report;
     const stored: z.input<typeof StoredPodReport> = {
       generation,
       version,
       stalenessMs: Number.isFinite(stalenessMs) ? stalenessMs : null,
       ...(refused === undefined ? {} : { refused }),
     };
-    const key = this.#keys.pods(workspaceId, policyId);
+    const key = this.#keyOf(report);
     await runScript(this.#client, REPORT, 1, [key, podId, JSON.stringify(stored), KEPT_MS]);
   }
 
@@ -66,12 +72,13 @@ export class RedisPodReports implements PodReports {
 
   /** The commands are written at once, before the first reply is awaited; each names one key, so that a cluster serves them too. */
   async listEach(refs: readonly PolicyRef[]): Promise<SeenPodReport[][]> {
-    const [time, ...all] = await Promise.all([
+    const [time, issued, ...all] = await Promise.all([
       this.#client.time(),
+      this.#listOwn(refs),
       ...refs.map(({ workspaceId, policyId }) => this.#client.hgetall(this.#keys.pods(workspaceId, policyId))),
     ]);
     const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
-    const listed = refs.map((ref, i) => ({ ref, ...readReports(ref, all[i] ?? {}, nowMs) }));
+    const listed = refs.map((ref, i) => ({ ref, ...readReports(ref, { ...all[i], ...issued[i] }, nowMs) }));
     await Promise.all(
       listed.map(async ({ ref: { workspaceId, policyId }, past }) => {
         if (past.length > 0) await this.#client.hdel(this.#keys.pods(workspaceId, policyId), ...past);
@@ -80,8 +87,30 @@ export class RedisPodReports implements PodReports {
     return listed.map(({ reports }) => reports);
   }
 
-  async remove({ workspaceId, policyId, podId }: PolicyRef & { readonly podId: string }): Promise<void> {
-    await this.#client.hdel(this.#keys.pods(workspaceId, policyId), podId);
+  /** The reports of pods with users of their own. Their names are those that the centre noted, so no pod can add others. */
+  async #listOwn(refs: readonly PolicyRef[]): Promise<Record<string, string>[]> {
+    const names = await Promise.all(
+      refs.map(({ workspaceId, policyId }) =>
+        this.#client.zrange(this.#keys.podsIssued(workspaceId, policyId), "0", "-1"),
+      ),
+    );
+    return await Promise.all(
+      refs.map(async ({ workspaceId, policyId }, i) => {
+        const read = async (podId: string): Promise<[string, string][]> => {
+          const text = await this.#client.hget(this.#keys.podsOwn(workspaceId, policyId, podId), podId);
+          return text === null ? [] : [[podId, text]];
+        };
+        return Object.fromEntries((await Promise.all((names[i] ?? []).map(read))).flat());
+      }),
+    );
+  }
+
+  #keyOf({ workspaceId, policyId, podId }: PolicyRef & { readonly podId: string }): string {
+    return this.#isOwn ? this.#keys.podsOwn(workspaceId, policyId, podId) : this.#keys.pods(workspaceId, policyId);
+  }
+
+  async remove(ref: PolicyRef & { readonly podId: string }): Promise<void> {
+    await this.#client.hdel(this.#keyOf(ref), ref.podId);
   }
 
   async close(): Promise<void> {}

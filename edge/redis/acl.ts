@@ -7,8 +7,8 @@ import { DEFAULT_PREFIX } from "./keys.ts";
  */
 
 /** Records, the mark and the change stream, which only the relay writes. */
-const READ_ONLY = ["k:{*", "i:{*", "r:{*", "a:{*", "n:{*", "p:{*", "o:{*", "w", "mark:{*", "changes:{*"] as const;
-const WRITTEN = ["rl:{*", "cr:{*", "cr-dirty", "cr-load", "pods:{*"] as const;
+const READ_ONLY = ["k:{*", "i:{*", "r:{*", "a:{*", "n:{*", "o:{*", "w", "mark:{*", "changes:{*"] as const;
+const WRITTEN = ["rl:{*", "cr:{*", "cr-dirty", "cr-load"] as const;
 const OF_EVENTS = ["events", "events-room:{*"] as const;
 
 /** What a client sends to connect, to keep a connection alive, and to read the store's clock. */
@@ -25,6 +25,8 @@ export interface PodAcl {
   readonly prefix?: string;
   /** `events`: the user of a Redis that is for events alone. */
   readonly store?: "all" | "events";
+  /** The user of one gate: it reads no policy but its own, and writes no report but its own. */
+  readonly gate?: { readonly policyId: string; readonly podId: string };
   /** Allow loading scripts too: for a Redis in which api-servers load none. */
   readonly mayEval?: boolean;
 }
@@ -35,12 +37,14 @@ export function podAclRules({
   prefix = DEFAULT_PREFIX,
   store = "all",
   mayEval = false,
+  gate,
 }: PodAcl): string[] {
   const base = `${pattern(prefix)}:${pattern(workspaceId)}:`;
   const ofEventsAlone = store === "events";
   const keys = [
     ...(ofEventsAlone ? [] : READ_ONLY.map((key) => `%R~${base}${key}`)),
-    ...[...(ofEventsAlone ? [] : WRITTEN), ...OF_EVENTS].map((key) => `~${base}${key}`),
+    ...(ofEventsAlone ? [] : ofPolicy(gate).read.map((key) => `%R~${base}${key}`)),
+    ...[...(ofEventsAlone ? [] : [...WRITTEN, ofPolicy(gate).written]), ...OF_EVENTS].map((key) => `~${base}${key}`),
   ];
   const commands = new Set([
     ...CONNECTING,
@@ -50,6 +54,12 @@ export function podAclRules({
     ...(mayEval ? ["eval", "eval_ro"] : []),
   ]);
   return ["reset", "on", ...keys, "resetchannels", "-@all", ...[...commands].map((name) => `+${name}`)];
+}
+
+function ofPolicy(gate: PodAcl["gate"]): { read: readonly string[]; written: string } {
+  if (gate === undefined) return { read: ["p:{*"], written: "pods:{*" };
+  const policyId = pattern(gate.policyId);
+  return { read: [`p:{${policyId}}`], written: `pods:{${policyId}}:${pattern(gate.podId)}` };
 }
 
 /** What an api-server needs of scripting, and of the commands that Redis lists as dangerous. */
@@ -70,9 +80,19 @@ const CENTRAL_COMMANDS = [
   ...OF_CLUSTER.map((name) => `+${name}`),
 ] as const;
 
+/** A user that may make users may make one that may do anything. */
+const MAKING_USERS = ["+acl|setuser", "+acl|deluser", "+acl|users"] as const;
+
+export interface CentralAcl {
+  readonly prefix?: string;
+  /** Whether api-servers make the users of gates. */
+  readonly makesUsers?: boolean;
+}
+
 /** Returns the rules of the api-servers' user: all keys with the prefix, and nothing that concerns the server as a whole. */
-export function centralAclRules({ prefix = DEFAULT_PREFIX }: { readonly prefix?: string } = {}): string[] {
-  return ["reset", "on", `~${pattern(prefix)}:*`, "resetchannels", "-@all", ...CENTRAL_COMMANDS];
+export function centralAclRules({ prefix = DEFAULT_PREFIX, makesUsers = false }: CentralAcl = {}): string[] {
+  const more = makesUsers ? MAKING_USERS : [];
+  return ["reset", "on", `~${pattern(prefix)}:*`, "resetchannels", "-@all", ...CENTRAL_COMMANDS, ...more];
 }
 
 /** Escapes text so that a key pattern matches it literally. */

@@ -107,6 +107,21 @@ export class RedisKeys {
   pods(workspaceId: string, policyId: string): string {
     return `${this.#prefix}:${workspaceId}:pods:{${policyId}}`;
   }
+
+  /** The report of a pod whose user may write no other. */
+  podsOwn(workspaceId: string, policyId: string, podId: string): string {
+    return `${this.pods(workspaceId, policyId)}:${podId}`;
+  }
+
+  /** A sorted set: the pods that have such a user, by when it ends. Only the centre writes it. */
+  podsIssued(workspaceId: string, policyId: string): string {
+    return `${this.#prefix}:${workspaceId}:pods-issued:{${policyId}}`;
+  }
+
+  /** A sorted set: the users of gates, by when they end. */
+  gateUsers(): string {
+    return `${this.#prefix}:${CENTRAL}:gate-users`;
+  }
 }
 
 /** SHA-256 in hex of (kind, scope, identifier). The length before the scope keeps different triples from being equal as text. */

@@ -103,7 +103,8 @@ export class System {
 
   /** An api-server in a process of its own, which can be killed. */
   async spawnApi(env: Record<string, string> = {}): Promise<SpawnedApi> {
-    const args = ["cli/main.ts", "api-server", "--host", LOCAL.host, "--port", "0"];
+    const port = env.POSTERN_API_PORT ?? "0";
+    const args = ["cli/main.ts", "api-server", "--host", LOCAL.host, "--port", port];
     const child = await startProcess(process.execPath, args, {
       cwd: ROOT,
       readyLine: /"msg":"ready".*\n/,

@@ -1,0 +1,120 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { Counter, type Registry } from "prom-client";
+import { PublicError } from "../../core/errors.ts";
+import {
+  CREDENTIALS_PATH,
+  type CredentialsReply,
+  CredentialsRequest,
+  mayBeGateToken,
+  podIdOf,
+  podOfToken,
+  policyOfPod,
+  type TokenReviewStatus,
+} from "../../core/gates/credentials.ts";
+import type { GateUsers } from "../../edge/gate-users/contract.ts";
+import type { Deps } from "../deps.ts";
+import { noteRarely } from "../note-rarely.ts";
+import type { ErrorSender } from "../plugins/errors.ts";
+import { findPolicy } from "../store/policies.ts";
+
+/*
+ * Gates ask here for a user of Redis (`core/gates/credentials.ts`). This is no procedure of the API: it takes the token of a pod, not a
+ * root key, and only gates of this release's kind call it.
+ */
+
+export interface GateCredentials {
+  /** Whose gates: the name under which the operator of that cluster manages objects. */
+  readonly cluster: string;
+  /** Asks the Kubernetes API of the cluster whose a token is. Throws when it does not answer. */
+  readonly reviewToken: (token: string) => Promise<TokenReviewStatus>;
+}
+
+/** Each is a request to the Kubernetes API; more at once are refused, and come again. */
+const REVIEWS_MAX = 20;
+
+interface Parts extends Pick<Deps, "db" | "log" | "rarely" | "nowMs"> {
+  readonly gates: GateCredentials;
+  readonly gateUsers: GateUsers;
+}
+
+export function registerGateCredentials(
+  app: FastifyInstance,
+  { sendError, metrics, ...parts }: Parts & { sendError: ErrorSender; metrics: Registry },
+): void {
+  const issued = new Counter({
+    name: "postern_gate_credentials_total",
+    help: "Requests of gates for a user of Redis, by outcome: issued, or the kind of the error",
+    labelNames: ["outcome"],
+    registers: [metrics],
+  });
+  let reviewing = 0;
+  const answer = async (request: FastifyRequest): Promise<CredentialsReply> => {
+    if (reviewing >= REVIEWS_MAX) {
+      throw new PublicError("service_unavailable", "Too many gates ask at once.", { headers: { "Retry-After": "1" } });
+    }
+    reviewing += 1;
+    try {
+      return await issue(parts, request);
+    } finally {
+      reviewing -= 1;
+    }
+  };
+  // Not in the OpenAPI document: its form may change with any release.
+  app.post(CREDENTIALS_PATH, { config: { isOpen: true } }, async (request, reply) => {
+    try {
+      const credentials = await answer(request);
+      issued.inc({ outcome: "issued" });
+      return reply.header("Cache-Control", "no-store").send(credentials);
+    } catch (error) {
+      issued.inc({ outcome: error instanceof PublicError ? error.kind : "unexpected_error" });
+      sendError(request, reply, error);
+      return reply;
+    }
+  });
+}
+
+async function issue(parts: Parts, request: FastifyRequest): Promise<CredentialsReply> {
+  const { db, gates, gateUsers, log, nowMs } = parts;
+  const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? "")?.[1];
+  if (token === undefined || !mayBeGateToken(token, nowMs())) throw noToken();
+  const wanted = readRequest(request.body);
+  if (wanted.cluster !== gates.cluster) {
+    throw new PublicError("forbidden", `This server hands out users to gates of cluster ${gates.cluster} only.`);
+  }
+  const pod = podOfToken(await reviewed(parts, token));
+  if (pod === undefined) throw noToken();
+  const { workspaceId } = wanted;
+  const { policyId, manager } = policyOfPod(wanted, pod);
+  const policy = await findPolicy(db, { workspaceId, policyId });
+  // That the operator has put it there is what allows this namespace to act in this workspace.
+  if (policy?.manager !== manager) throw new PublicError("policy_not_found", "The pod's namespace has no such policy.");
+  const podId = podIdOf(pod);
+  const user = await gateUsers.issue({ workspaceId, policyId, podId, podUid: pod.uid }).catch((cause: unknown) => {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    noteRarely(parts, { reason, message: "Redis makes no users for gates" });
+    throw new PublicError("service_unavailable", "Redis makes no users now.");
+  });
+  log.info({ podId, workspaceId, policyId }, "a gate got a user of Redis");
+  return user;
+}
+
+async function reviewed(parts: Parts, token: string): Promise<TokenReviewStatus> {
+  try {
+    return await parts.gates.reviewToken(token);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    noteRarely(parts, { reason, message: "the Kubernetes API reviews no tokens" });
+    throw new PublicError("service_unavailable", "The Kubernetes API does not say whose the token is.");
+  }
+}
+
+const noToken = (): PublicError =>
+  new PublicError("unauthorized", "A token of a pod's ServiceAccount with the audience `postern` is needed.");
+
+function readRequest(body: unknown): CredentialsRequest {
+  try {
+    return CredentialsRequest.parse(JSON.parse((body as Buffer).toString()));
+  } catch {
+    throw new PublicError("invalid_input", "The body names no policy of a cluster.", { errors: [] });
+  }
+}

@@ -1,0 +1,127 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { Redis } from "ioredis";
+import { podAclRules } from "../redis/acl.ts";
+import { isCluster, type RedisClient } from "../redis/connect.ts";
+import type { RedisKeys } from "../redis/keys.ts";
+import { defineScript, runScript, within } from "../redis/script.ts";
+import type { GateRef, GateUser, GateUsers } from "./contract.ts";
+
+/*
+ * Redis' users have no time to live, so a sorted set has the time of each. It is written before the user is made: a user that is not in
+ * it is one that Redis kept while it lost its data. Users are in the memory of each node, not in the data: a node that restarted
+ * without a file of its ACL has lost them. Then its gates are refused, ask again, and each issue makes the user on all nodes.
+ */
+
+const VALID_MS = 6 * 3_600_000;
+const ANSWER_MS_MAX = 3_000;
+const SWEPT_MAX = 100;
+
+/** KEYS: the times of users. ARGV: a user, how long it is valid in ms. Reply: 1. */
+const KEEP_TIME = defineScript(`
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+redis.call('ZADD', KEYS[1], string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])
+return 1
+`);
+
+/** Notes a pod whose reports are to be listed, and forgets those whose time is over. KEYS, ARGV and reply as above. */
+const NOTE_POD = defineScript(`
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
+redis.call('ZADD', KEYS[1], string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1
+`);
+
+/** The same as the first, unless the user has a time already. */
+const KEEP_FIRST_TIME = defineScript(`
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+redis.call('ZADD', KEYS[1], 'NX', string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])
+return 1
+`);
+
+/** KEYS: the times of users. ARGV: how many at most. Reply: the users whose time is over; they are taken out of the set. */
+const TAKE_OVER = defineScript(`
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local users = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now), 'LIMIT', '0', ARGV[1])
+if #users > 0 then redis.call('ZREM', KEYS[1], unpack(users)) end
+return users
+`);
+
+/** What a gate's user may do is different in a Redis that is for events alone. */
+export interface UserStore {
+  readonly client: RedisClient;
+  readonly store: "all" | "events";
+}
+
+export class RedisGateUsers implements GateUsers {
+  readonly #stores: readonly UserStore[];
+  readonly #client: RedisClient;
+  readonly #keys: RedisKeys;
+  readonly #prefix: string;
+
+  /** The first store has the times. Connections are the caller's. */
+  constructor(stores: readonly [UserStore, ...UserStore[]], { keys, prefix }: { keys: RedisKeys; prefix: string }) {
+    this.#stores = stores;
+    this.#client = stores[0].client;
+    this.#keys = keys;
+    this.#prefix = prefix;
+  }
+
+  async issue(ref: GateRef): Promise<GateUser> {
+    const username = `${this.#userPrefix()}${userDigest(ref)}`;
+    const password = randomBytes(32).toString("base64url");
+    const { workspaceId, policyId, podId } = ref;
+    await runScript(this.#client, KEEP_TIME, 1, [this.#keys.gateUsers(), username, VALID_MS]);
+    const digest = createHash("sha256").update(password).digest("hex");
+    await this.#onAllNodes(({ store }) => {
+      const rules = podAclRules({ workspaceId, prefix: this.#prefix, store, gate: { policyId, podId } });
+      return ["SETUSER", username, ...rules, `#${digest}`];
+    });
+    await runScript(this.#client, NOTE_POD, 1, [this.#keys.podsIssued(workspaceId, policyId), podId, VALID_MS]);
+    return { username, password, validMs: VALID_MS };
+  }
+
+  async sweep(): Promise<number> {
+    const key = this.#keys.gateUsers();
+    for (const user of await this.#unknownUsers()) {
+      await runScript(this.#client, KEEP_FIRST_TIME, 1, [key, user, VALID_MS]);
+    }
+    const over = (await runScript(this.#client, TAKE_OVER, 1, [key, SWEPT_MAX])) as string[];
+    if (over.length > 0) await this.#onAllNodes(() => ["DELUSER", ...over]);
+    return over.length;
+  }
+
+  async #unknownUsers(): Promise<string[]> {
+    const users = new Set<string>();
+    for (const { client } of this.#stores) {
+      for (const node of nodesOf(client)) {
+        const names = (await within(ANSWER_MS_MAX, node.call("ACL", "USERS"))) as string[];
+        for (const name of names) if (name.startsWith(this.#userPrefix())) users.add(name);
+      }
+    }
+    const known = new Set(await this.#client.zrange(this.#keys.gateUsers(), "0", "-1"));
+    return [...users].filter((user) => !known.has(user)).slice(0, SWEPT_MAX);
+  }
+
+  /** Throws when one of the nodes fails: a user that is not on all of them would be refused by some. */
+  async #onAllNodes(command: (store: UserStore) => readonly string[]): Promise<void> {
+    const sent = this.#stores.flatMap((store) =>
+      nodesOf(store.client).map((node) => within(ANSWER_MS_MAX, node.call("ACL", ...command(store)))),
+    );
+    await Promise.all(sent);
+  }
+
+  #userPrefix(): string {
+    return `${this.#prefix}-gate-`;
+  }
+}
+
+/** Replicas too: one of them may become a master. */
+const nodesOf = (client: RedisClient): Redis[] => (isCluster(client) ? client.nodes("all") : [client]);
+
+const userDigest = ({ workspaceId, policyId, podUid }: GateRef): string =>
+  createHash("sha256").update([workspaceId, policyId, podUid].join("\n")).digest("hex").slice(0, 32);

@@ -1,0 +1,144 @@
+import { readFileSync } from "node:fs";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import type { Logger } from "pino";
+import { backoffMs, jitterMs } from "../core/backoff.ts";
+import { CREDENTIALS_PATH, CredentialsReply, type CredentialsRequest } from "../core/gates/credentials.ts";
+
+/*
+ * The user with which the gate signs in at Redis, got from an api-server for the token of its pod's ServiceAccount.
+ *
+ *   none ──got──► held ──a sixth of its time is over, or Redis refused it──► asking (and held) ──got──► held
+ *     │ failed                                                                  │ failed
+ *     ▼                                                                         ▼
+ *   asks again, later each time                                        asks again, and holds what it has
+ *
+ * What is held stays in use until Redis refuses it: api-servers may be away for hours.
+ */
+
+export interface CredentialsOptions {
+  /** Of an api-server. */
+  readonly apiUrl: string;
+  /** PEM of the authorities of its certificate; the system's when undefined. */
+  readonly ca: (() => string) | undefined;
+  /** Kubernetes replaces the token in it before it ends. */
+  readonly tokenFile: string;
+  readonly asked: CredentialsRequest;
+  readonly logger: Pick<Logger, "info" | "warn">;
+}
+
+export interface Credentials {
+  /** undefined before the first are there. */
+  readonly current: { readonly username: string; readonly password: string } | undefined;
+  /** Redis has refused what is held, or nothing is held: asks now, unless it asked a moment ago. */
+  refused(): void;
+  close(): void;
+}
+
+const RENEWED_AFTER_SHARE = 1 / 6;
+const RETRY = { firstMs: 500, maxMs: 30_000, random: Math.random };
+/** After a refusal of Redis: a user that was made on one node a moment ago may be refused by another. */
+const REFUSED_PAUSE_MS = 1_000;
+const ANSWER_MS_MAX = 10_000;
+const ANSWER_BYTES_MAX = 64 * 1024;
+
+/** Asks at once, and then before what is held ends. Does not wait for the first answer. */
+export function keepCredentials(options: CredentialsOptions): Credentials {
+  const { logger } = options;
+  let current: Credentials["current"];
+  let timer: NodeJS.Timeout | undefined;
+  let isAsking = false;
+  let isClosed = false;
+  let failures = 0;
+  let gotAtMs = Number.NEGATIVE_INFINITY;
+  let problem: string | undefined;
+
+  const askIn = (ms: number): void => {
+    clearTimeout(timer);
+    if (isClosed) return;
+    timer = setTimeout(() => void ask(), ms);
+    timer.unref();
+  };
+
+  async function ask(): Promise<void> {
+    if (isAsking) return;
+    isAsking = true;
+    try {
+      const { username, password, validMs } = await fetchCredentials(options);
+      current = { username, password };
+      gotAtMs = performance.now();
+      if (failures > 0) logger.info({ failures }, "got a user of Redis");
+      failures = 0;
+      problem = undefined;
+      askIn(jitterMs(validMs * RENEWED_AFTER_SHARE, 0.2, Math.random));
+    } catch (error) {
+      failures += 1;
+      const reason = error instanceof Error ? error.message : String(error);
+      // Said when it changes, however often it is tried.
+      if (reason !== problem) logger.warn({ reason, held: current !== undefined }, "no user of Redis; asking again");
+      problem = reason;
+      askIn(backoffMs(failures, RETRY));
+    } finally {
+      isAsking = false;
+    }
+  }
+
+  void ask();
+  return {
+    get current() {
+      return current;
+    },
+    refused() {
+      // While nothing is got, the retries above are enough.
+      if (failures > 0 || isAsking || performance.now() - gotAtMs < REFUSED_PAUSE_MS) return;
+      void ask();
+    },
+    close() {
+      isClosed = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+async function fetchCredentials({ apiUrl, ca, tokenFile, asked }: CredentialsOptions): Promise<CredentialsReply> {
+  const token = readFileSync(tokenFile, "utf8").trim();
+  const url = new URL(CREDENTIALS_PATH, apiUrl);
+  const body = JSON.stringify(asked);
+  const headers = {
+    Authorization: `Bearer ${token}`,
+    "Content-Type": "application/json",
+    "Content-Length": Buffer.byteLength(body),
+  };
+  const common = { method: "POST", headers, agent: false, signal: AbortSignal.timeout(ANSWER_MS_MAX) } as const;
+  const { status, text } = await new Promise<{ status: number; text: string }>((resolve, reject) => {
+    const onResponse = (response: IncomingMessage): void => {
+      readText(response).then((answer) => resolve({ status: response.statusCode ?? 0, text: answer }), reject);
+    };
+    const sent =
+      url.protocol === "https:"
+        ? httpsRequest(url, ca === undefined ? common : { ...common, ca: ca() }, onResponse)
+        : httpRequest(url, common, onResponse);
+    sent.on("error", reject);
+    sent.end(body);
+  });
+  if (status !== 200) throw new Error(`the api-server answered ${status}: ${detailOf(text)}`);
+  return CredentialsReply.parse(JSON.parse(text));
+}
+
+async function readText(response: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of response.setEncoding("utf8")) {
+    text += chunk;
+    if (text.length > ANSWER_BYTES_MAX) throw new Error("the api-server's answer is too long");
+  }
+  return text;
+}
+
+/** The detail of an error body; nothing of any other answer. */
+function detailOf(text: string): string {
+  try {
+    return String(JSON.parse(text).error.detail).slice(0, 300);
+  } catch {
+    return "no error body";
+  }
+}

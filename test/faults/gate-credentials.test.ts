@@ -1,0 +1,330 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { CREDENTIALS_PATH } from "../../core/gates/credentials.ts";
+import { managerOfPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
+import { centralAclRules } from "../../edge/redis/acl.ts";
+import { RedisKeys } from "../../edge/redis/keys.ts";
+import { aPolicy, aRule, call, startApp, withKey } from "../harness/gate.ts";
+import {
+  createTestNamespace,
+  KUBERNETES_START_MS,
+  startKubernetes,
+  type TestKubernetes,
+} from "../harness/kubernetes.ts";
+import { spawnSidecar } from "../harness/sidecar-process.ts";
+import { waitFor } from "../harness/wait.ts";
+import { makeKey } from "./client.ts";
+import { commandsBeyond, expectRefused, OTHER_WORKSPACE } from "./refused-commands.ts";
+import { openSystem, type SpawnedApi, type System } from "./system.ts";
+
+/*
+ * Gates get their users of Redis from api-servers, for the token of their pod: a real Kubernetes API issues and checks the tokens, and a
+ * real Redis confines the users.
+ */
+
+const CLUSTER = "east";
+const LONG = { deadlineMs: 60_000 };
+
+let kubernetes: TestKubernetes;
+beforeAll(async () => {
+  kubernetes = await startKubernetes();
+}, KUBERNETES_START_MS);
+
+async function kubectl(args: string[], stdin?: string): Promise<string> {
+  const { exitCode, stdout, stderr } = await kubernetes.kubectl(args, stdin);
+  if (exitCode !== 0) throw new Error(stderr);
+  return stdout.trim();
+}
+
+interface KubePod {
+  readonly namespace: string;
+  readonly name: string;
+  token(options?: { audience?: string; isBound?: boolean }): Promise<string>;
+  remove(): Promise<void>;
+}
+
+/** A pod as the API knows it; no node runs it. */
+async function createPod(namespace: string): Promise<KubePod> {
+  const name = `orders-${randomBytes(3).toString("hex")}`;
+  const container = { name: "app", image: "app" };
+  const pod = {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace },
+    spec: { serviceAccountName: "default", containers: [container] },
+  };
+  await kubectl(["create", "-f", "-"], JSON.stringify(pod));
+  const uid = await kubectl(["get", "pod", name, "-n", namespace, "-o", "jsonpath={.metadata.uid}"]);
+  return {
+    namespace,
+    name,
+    token: ({ audience = "postern", isBound = true } = {}) =>
+      kubectl([
+        ...["create", "token", "default", "-n", namespace, "--audience", audience, "--duration", "1h"],
+        ...(isBound ? ["--bound-object-kind", "Pod", "--bound-object-name", name, "--bound-object-uid", uid] : []),
+      ]),
+    remove: async () => void (await kubectl(["delete", "pod", name, "-n", namespace, "--force", "--grace-period=0"])),
+  };
+}
+
+async function createNamespace(): Promise<string> {
+  const { name, drop } = await createTestNamespace(kubernetes);
+  onTestFinished(drop);
+  await kubectl(["create", "serviceaccount", "default", "-n", name]);
+  return name;
+}
+
+interface World {
+  readonly system: System;
+  readonly api: SpawnedApi;
+  readonly workspaceId: string;
+  readonly namespace: string;
+  readonly apiId: string;
+  readonly keyId: string;
+  readonly key: string;
+  readonly policyId: string;
+  readonly spawnApi: () => Promise<SpawnedApi>;
+}
+
+/** An api-server that makes users of a Redis of this test, and a policy `orders` of a namespace, as its operator makes it. */
+async function openWorld(): Promise<World> {
+  const system = await openSystem({ ownRedis: true });
+  const { prefix } = system;
+  await makeCentral(system);
+  const spawnApi = () =>
+    system.spawnApi({
+      REDIS_URL: system.redisUrl.replace("//", "//central:secret@"),
+      POSTERN_GATE_CLUSTER: CLUSTER,
+      KUBECONFIG: kubernetes.kubeconfigPath,
+    });
+  const api = await spawnApi();
+  const namespace = await createNamespace();
+  const { apiId, keyId, key } = await makeKey(api, {
+    credits: { remaining: 1_000 },
+    ratelimits: [{ name: "all", limit: 1_000, duration: 3_600_000, autoApply: true }],
+  });
+  const manager = managerOfPolicy({ cluster: CLUSTER, namespace, name: "orders" });
+  const response = await fetch(`${api.url}/v2/policies.setPolicy`, {
+    method: "POST",
+    headers: {
+      Authorization: `Bearer ${system.rootKey}`,
+      "Content-Type": "application/json",
+      "Postern-Manager": manager,
+    },
+    body: JSON.stringify({
+      apiId,
+      name: `${CLUSTER}/${namespace}/orders`,
+      uid: "uid-1",
+      generation: 1,
+      policy: aPolicy({ apiId, rules: [aRule({ creditCost: 1 })] }),
+    }),
+  });
+  expect({ status: response.status, body: await response.json() }).toMatchObject({ status: 200 });
+  const workspaceId = await system.workspaceId();
+  const policyId = policyIdOf({ workspaceId, manager });
+  const record = new RedisKeys(prefix).record({ workspaceId, kind: "policy", id: policyId }).key;
+  await waitFor("the policy to be projected", async () => (await system.raw.exists(record)) === 1);
+  return { system, api, workspaceId, namespace, apiId, keyId, key, policyId, spawnApi };
+}
+
+const makeCentral = ({ raw, prefix }: System) =>
+  raw.call("ACL", "SETUSER", "central", ...centralAclRules({ prefix, makesUsers: true }), ">secret");
+
+async function askCredentials({ api, workspaceId }: World, token: string, body: object = {}) {
+  const response = await fetch(`${api.url}${CREDENTIALS_PATH}`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ workspaceId, cluster: CLUSTER, policy: "orders", ...body }),
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
+  return { status: response.status, body: (await response.json()) as any };
+}
+
+/** A gate of the pod, whose only secret is its token. */
+async function spawnGate(world: World, pod: KubePod) {
+  const { system, api, workspaceId } = world;
+  const dir = mkdtempSync(join(tmpdir(), "postern-token-"));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  const tokenFile = join(dir, "token");
+  writeFileSync(tokenFile, await pod.token());
+  const app = system.closing(await startApp());
+  const gate = await spawnSidecar({
+    REDIS_URL: system.redisUrl,
+    POSTERN_REDIS_PREFIX: system.prefix,
+    POSTERN_WORKSPACE: workspaceId,
+    POSTERN_POLICY: `${CLUSTER}/${pod.namespace}/orders`,
+    POSTERN_POD: `${pod.namespace}/${pod.name}`,
+    POSTERN_CREDENTIALS_URL: api.url,
+    POSTERN_TOKEN_FILE: tokenFile,
+    POSTERN_UPSTREAM: app.url,
+  });
+  system.closing({ close: () => gate.process.stop() });
+  return { ...gate, status: async (key: string) => (await call(gate.port, withKey(key))).status };
+}
+
+const usersOf = async (raw: Redis, prefix: string): Promise<string[]> =>
+  ((await raw.call("ACL", "USERS")) as string[]).filter((name) => name.startsWith(`${prefix}-gate-`));
+
+async function connect(system: System, { username, password }: { username: string; password: string }): Promise<Redis> {
+  const pod = new Redis(system.redisUrl.replace("//", `//${username}:${password}@`));
+  pod.on("error", () => undefined);
+  onTestFinished(() => pod.disconnect());
+  await waitFor("the connection", () => pod.status === "ready");
+  return pod;
+}
+
+describe("a gate with no secret but its pod's token", () => {
+  test("does all that a gate does, by a user that is refused nothing of it", async () => {
+    const world = await openWorld();
+    const { system, api, key, keyId, policyId, namespace } = world;
+    const pod = await createPod(namespace);
+    await system.raw.call("ACL", "LOG", "RESET");
+    const gate = await spawnGate(world, pod);
+    await waitFor("the gate to serve", async () => (await gate.status(key)) === 200, LONG);
+    for (let i = 0; i < 3; i++) expect(await gate.status(key)).toBe(200);
+    expect(await gate.status("nobody_has_this_key")).toBe(401);
+    await waitFor("what was spent to be written", async () => {
+      const { credits } = await api.data("keys.getKey", { keyId });
+      return credits.remaining === 996;
+    });
+    await waitFor("the events to be stored", async () => {
+      const { rowCount } = await system.db.query("select from verification_events where key_id = $1", [keyId]);
+      return (rowCount ?? 0) >= 4;
+    });
+    await waitFor(
+      "the report to be seen",
+      async () => {
+        const { dataPlane } = await api.data("policies.getPolicy", { policyId });
+        return dataPlane?.pods === 1;
+      },
+      LONG,
+    );
+    await api.data("keys.updateKey", { keyId, enabled: false });
+    await waitFor("the change to be followed", async () => (await gate.status(key)) === 401);
+    const log = (await system.raw.call("ACL", "LOG")) as unknown[][];
+    const own = log.filter((entry) => String(entry).includes("-gate-")).map(String);
+    expect(own).toEqual([]);
+    expect(await usersOf(system.raw, system.prefix)).toHaveLength(1);
+    // Neither logs nor Redis' list of users have its password.
+    expect(gate.process.stderr()).not.toMatch(/password/i);
+  });
+
+  test("serves while api-servers are away, also over new connections, and gets another user when Redis has lost its own", async () => {
+    const world = await openWorld();
+    const { system, api, key, namespace } = world;
+    const gate = await spawnGate(world, await createPod(namespace));
+    await waitFor("the gate to serve", async () => (await gate.status(key)) === 200, LONG);
+    await api.process.stop();
+    const [user = ""] = await usersOf(system.raw, system.prefix);
+    await system.raw.call("CLIENT", "KILL", "USER", user);
+    await waitFor(
+      "it to be back on new connections",
+      async () => {
+        const clients = String(await system.raw.call("CLIENT", "LIST"));
+        return clients.includes(`user=${user}`) && (await gate.status(key)) === 200;
+      },
+      LONG,
+    );
+    // A restart without a file of its users: they are lost, and so is all data.
+    await system.redis.restart();
+    await waitFor("Redis", () => system.raw.ping().then(() => true));
+    expect(await usersOf(system.raw, system.prefix)).toEqual([]);
+    await makeCentral(system);
+    const again = await system.spawnApi({
+      REDIS_URL: system.redisUrl.replace("//", "//central:secret@"),
+      POSTERN_API_PORT: new URL(api.url).port,
+      POSTERN_GATE_CLUSTER: CLUSTER,
+      KUBECONFIG: kubernetes.kubeconfigPath,
+    });
+    expect(again.url).toBe(api.url);
+    await waitFor("a new user", async () => (await usersOf(system.raw, system.prefix)).length === 1, LONG);
+    await waitFor("the gate to serve with it", async () => (await gate.status(key)) === 200, LONG);
+  });
+});
+
+describe("the user that a gate gets", () => {
+  test("may do nothing beyond what its policy and its pod need", async () => {
+    const world = await openWorld();
+    const { system, workspaceId, policyId, keyId, namespace } = world;
+    const { prefix } = system;
+    const pod = await createPod(namespace);
+    const { status, body } = await askCredentials(world, await pod.token());
+    expect(status).toBe(200);
+    expect(body.validMs).toBeGreaterThan(3_600_000);
+    const user = await connect(system, body);
+    const [record = ""] = await waitFor("the key to be projected", async () => {
+      const found = await system.raw.keys(`${prefix}:${workspaceId}:k:*`);
+      return found.length > 0 && found;
+    });
+    await system.raw.set(`${prefix}:${OTHER_WORKSPACE}:k:{x}`, "theirs");
+    const dump = await system.raw.dumpBuffer(record);
+    expect(String(await user.call("getrange", record, "0", "-1"))).toContain(keyId);
+    for (const command of commandsBeyond({ prefix, workspaceId, keyId, record, dump })) {
+      await expectRefused(user, command);
+    }
+    const keys = new RedisKeys(prefix);
+    const own = keys.podsOwn(workspaceId, policyId, `${namespace}/${pod.name}`);
+    expect(await user.hset(own, "x", "1")).toBe(1);
+    for (const command of [
+      ["getrange", keys.record({ workspaceId, kind: "policy", id: "pol_other" }).key, "0", "-1"],
+      ["hset", keys.pods(workspaceId, policyId), "another/pod", "forged"],
+      ["hset", keys.podsOwn(workspaceId, policyId, `${namespace}/other`), "x", "forged"],
+      ["hset", keys.podsOwn(workspaceId, "pol_other", `${namespace}/${pod.name}`), "x", "forged"],
+      ["hget", keys.pods(workspaceId, "pol_other"), "x"],
+      ["zadd", keys.podsIssued(workspaceId, policyId), "9", "another/pod"],
+      ["zadd", keys.gateUsers(), "9", "me"],
+      ["del", keys.gateUsers()],
+      ["acl", "setuser", "me", "+@all"],
+      ["acl", "deluser", "central"],
+      ["acl", "users"],
+      ["acl", "whoami"],
+    ]) {
+      await expectRefused(user, command);
+    }
+  });
+
+  test("is only for a policy of the token's own namespace, cluster and workspace, and for a pod's token for us", async () => {
+    const world = await openWorld();
+    const pod = await createPod(world.namespace);
+    const [elsewhere, fresh] = [await createPod(await createNamespace()), await createPod(world.namespace)];
+    const token = await pod.token();
+    const kindOf = async (given: string, body: object = {}) => {
+      const answer = await askCredentials(world, given, body);
+      return answer.status === 200 ? "issued" : String(answer.body.error.type).split("/").at(-1);
+    };
+    const forged = `${token.slice(0, token.lastIndexOf("."))}.${"A".repeat(342)}`;
+    expect({
+      own: await kindOf(token),
+      elsewhere: await kindOf(await elsewhere.token()),
+      otherPolicy: await kindOf(token, { policy: "none" }),
+      namedPath: await kindOf(token, { policy: `../${world.namespace}/orders` }),
+      otherWorkspace: await kindOf(token, { workspaceId: OTHER_WORKSPACE }),
+      otherCluster: await kindOf(token, { cluster: "west" }),
+      forTheKubernetesApi: await kindOf(await pod.token({ audience: "https://kubernetes.default.svc" })),
+      ofNoPod: await kindOf(await pod.token({ isBound: false })),
+      forged: await kindOf(forged),
+      rootKey: await kindOf(world.system.rootKey),
+      noBody: await kindOf(token, { workspaceId: 1 }),
+    }).toEqual({
+      own: "issued",
+      elsewhere: "policy_not_found",
+      otherPolicy: "policy_not_found",
+      namedPath: "policy_not_found",
+      otherWorkspace: "policy_not_found",
+      otherCluster: "forbidden",
+      forTheKubernetesApi: "unauthorized",
+      ofNoPod: "unauthorized",
+      forged: "unauthorized",
+      rootKey: "unauthorized",
+      noBody: "invalid_input",
+    });
+    const left = await fresh.token();
+    await fresh.remove();
+    // The Kubernetes API remembers a token that it has reviewed for some seconds; this one it has not seen.
+    expect(await kindOf(left)).toBe("unauthorized");
+  });
+});
