@@ -4,12 +4,15 @@ import { Registry } from "prom-client";
 import type { Kind } from "../core/manifests/index.ts";
 import { startAdmin } from "./admin.ts";
 import { createOperatorMetrics } from "./metrics.ts";
+import { type FollowPodsOptions, followPods, type Pods } from "./pods/follow-pods.ts";
 import { createPolicyLooks } from "./reconcilers/api-key-policy/looks.ts";
 import { startPolicyPoll } from "./reconcilers/api-key-policy/poll.ts";
+import { selects } from "./reconcilers/api-key-policy/selection.ts";
 import type { OperatorContext } from "./reconcilers/context.ts";
 import { concernsItself, RECONCILERS } from "./reconcilers/registry.ts";
 import { createSyncTimes } from "./reconcilers/sync-times.ts";
 import type { Environment } from "./runtime/cluster-access.ts";
+import { collectKeys } from "./runtime/collect-keys.ts";
 import { type Controller, startController } from "./runtime/controller.ts";
 import { type LeaderElection, startLeaderElection } from "./runtime/leader.ts";
 import { formatKey, type ObjectKey } from "./runtime/object-key.ts";
@@ -77,6 +80,8 @@ export interface Operator {
 
 const RESYNC_MS = 300_000;
 const CLOSE_MS = 2_000;
+/** How long changes of pods are collected before the policies that select them are looked at. */
+const PODS_MS = 500;
 const LEASE = "postern-operator";
 
 /** Starts watching and reconciling. Throws when the source cannot be opened. */
@@ -95,6 +100,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     if (kind === "ApiKeyPolicy") looks.forget(key);
     controllers.get(kind)?.add(key);
   };
+  // New pods come in numbers, and change several times while they start.
+  const touched = collectKeys(PODS_MS, (key) => controllers.get("ApiKeyPolicy")?.add(key));
   const lookAt = (namespace?: string) => {
     for (const kind of controllers.keys()) {
       for (const object of source.list(kind)) {
@@ -114,7 +121,12 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     await closeSource();
     throw error;
   });
-  const ctx: OperatorContext = { source, workspaces, cluster, looks, syncs, resyncMs, nowMs, log };
+  const pods = opened.followPods?.((versions) => {
+    for (const policy of source.list("ApiKeyPolicy")) {
+      if (versions.some((pod) => selects(policy, pod))) touched.add(keyOf(policy));
+    }
+  });
+  const ctx: OperatorContext = { source, workspaces, cluster, looks, syncs, pods, resyncMs, nowMs, log };
   const metrics = createOperatorMetrics({ registry, controllers, watchStates, source, syncs, nowMs });
   const pending = new Set<string>();
   const allSeen = Promise.withResolvers<void>();
@@ -186,7 +198,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     await workspaces.ready;
     await source.start(onChange);
   } catch (error) {
-    await Promise.all([admin?.close(), poll.close(), workspaces.close()]);
+    touched.close();
+    await Promise.all([admin?.close(), poll.close(), workspaces.close(), pods?.close()]);
     await closeSource();
     throw error;
   }
@@ -207,7 +220,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       clearTimeout(late);
       // Last, after all writes: the next leader must not start while this one is still writing.
       await election?.close();
-      await workspaces.close();
+      touched.close();
+      await Promise.all([workspaces.close(), pods?.close()]);
       await closeSource();
     },
   };
@@ -225,6 +239,8 @@ interface OpenSource {
   readonly elect: (terms: Terms) => LeaderElection | undefined;
   /** undefined where Namespaces have no labels. */
   readonly followLabels: WorkspacesOptions["followLabels"];
+  /** undefined where there are no pods. */
+  readonly followPods: ((onChange: FollowPodsOptions["onChange"]) => Pods) | undefined;
   readonly watchStates: () => readonly WatchState[];
   /** Also closes the connections that the source and the election share. */
   readonly closeSource: () => Promise<void>;
@@ -239,6 +255,7 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
       problems: directory.problems,
       elect: leadAtOnce,
       followLabels: undefined,
+      followPods: undefined,
       watchStates: () => [],
       closeSource: directory.close,
     };
@@ -267,6 +284,7 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
       };
       return { ...following, of };
     },
+    followPods: (onChange) => followPods({ client, namespaces: source.namespaces, onChange, log }),
     watchStates: client.watches.states,
     closeSource: async () => {
       await kubernetes.close();

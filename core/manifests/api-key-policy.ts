@@ -228,6 +228,7 @@ export type ApiKeyPolicySpec = z.output<typeof ApiKeyPolicySpec>;
 
 export const ApiKeyPolicyStatus = z.object({
   ...statusFields,
+  workspaceId: storeId("the workspace"),
   apiId: storeId("the API"),
   policyId: storeId("the compiled policy"),
   policyVersion: z.int().min(0).optional().describe("The version of the compiled policy that is stored."),
@@ -235,6 +236,11 @@ export const ApiKeyPolicyStatus = z.object({
     .object({
       pods: z.int().min(0).describe("Sidecars that have reported recently."),
       current: z.int().min(0).describe("How many of them enforce this generation."),
+      unguarded: z
+        .int()
+        .min(0)
+        .optional()
+        .describe("Running pods of spec.selector without a gate of this policy; their names are in an Event."),
       oldestLagMs: z.int().min(0).optional().describe("The greatest staleness among them, in milliseconds."),
       refused: z
         .int()

@@ -57,9 +57,15 @@ export const rivalsOf = (object: ManifestObject, source: Pick<ManifestSource, "l
  * `object`, or undefined when `object` owns the claim.
  */
 export function olderRival(object: ManifestObject, claimants: readonly ManifestObject[]): ManifestObject | undefined {
-  let oldest = object;
-  for (const claimant of claimants) if (isOlder(claimant, oldest)) oldest = claimant;
+  const oldest = oldestOf(object, claimants);
   return oldest.metadata.uid === object.metadata.uid ? undefined : oldest;
+}
+
+/** The one of several objects that owns what all of them claim. */
+export function oldestOf(object: ManifestObject, others: readonly ManifestObject[]): ManifestObject {
+  let oldest = object;
+  for (const other of others) if (isOlder(other, oldest)) oldest = other;
+  return oldest;
 }
 
 function isOlder(a: ManifestObject, b: ManifestObject): boolean {

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Kind } from "../../core/manifests/index.ts";
 import type { Management, StoreApi } from "../api/client.ts";
+import type { Pods } from "../pods/follow-pods.ts";
 import type { ManifestObject, ManifestSource } from "../source/contract.ts";
 import type { Workspaces } from "../tenancy/workspaces.ts";
 import type { PolicyLooks } from "./api-key-policy/looks.ts";
@@ -15,6 +16,8 @@ export interface OperatorContext {
   /** What is remembered of the policies between two whole looks at them. */
   readonly looks: PolicyLooks;
   readonly syncs: SyncTimes;
+  /** undefined where there are none, as in a directory. */
+  readonly pods: Pick<Pods, "in"> | undefined;
   readonly resyncMs: number;
   readonly nowMs: () => number;
   readonly log: Logger;

@@ -29,6 +29,8 @@ export type Reason =
   | "PastStaleAfter"
   | "FormatNotKnown"
   | "LaterRelease"
+  | "UnguardedPods"
+  | "PodsUnavailable"
   | "NetworkPolicyNone"
   | "NotSupported";
 
@@ -50,6 +52,8 @@ export interface FurtherCondition {
   readonly message: string;
   /** The condition is abnormal while True, and an Event tells when that begins and when it ends. */
   readonly alerts?: true;
+  /** An Event with this text tells when the condition gets this reason. */
+  readonly note?: string;
 }
 
 export interface Plan<Action> extends WorkResult {

@@ -48,7 +48,7 @@ export function statusOf({ object, verdict, conditions: further, own, nowMs }: S
     if (holds) set({ type, status: "True", reason, message });
     else conditions = removeCondition(conditions, type);
   }
-  for (const { alerts: _, ...condition } of further) set(condition);
+  for (const { alerts: _, note: __, ...condition } of further) set(condition);
 
   const known = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
   const status = { ...known, observedGeneration, conditions };
@@ -100,8 +100,10 @@ function transition(previous: readonly Condition[], { state, reason, message }: 
 }
 
 function alert(previous: readonly Condition[], condition: FurtherCondition): ManifestEvent | undefined {
-  const { type, status, reason, message, alerts } = condition;
-  const was = previous.find((one) => one.type === type)?.status === "True";
+  const { type, status, reason, message, alerts, note } = condition;
+  const known = previous.find((one) => one.type === type);
+  if (note !== undefined && known?.reason !== reason) return { type: "Warning", reason, action: type, note };
+  const was = known?.status === "True";
   if (alerts !== true || was === (status === "True")) return undefined;
   return { type: status === "True" ? "Warning" : "Normal", reason, action: type, note: message };
 }

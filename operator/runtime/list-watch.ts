@@ -19,6 +19,8 @@ export interface ListWatchOptions {
   /** `/apis/<group>/<version>/namespaces/<ns>/<plural>`, or without the namespace for all of them. */
   readonly path: string;
   readonly onChange: (change: Change) => void;
+  /** What is kept of an object, which needs at least its name, uid and resource version. The whole object when left out. */
+  readonly trim?: (object: KubeObject) => KubeObject;
   readonly log: Logger;
   readonly silenceMs?: number;
 }
@@ -46,7 +48,14 @@ const RETRY = { firstMs: 200, maxMs: 30_000, random: Math.random };
 /** A watch that ended sooner than this did not work. */
 const SHORT_MS = 1_000;
 
-export function startListWatch({ client, path, onChange, log, silenceMs = SILENCE_MS }: ListWatchOptions): ListWatch {
+export function startListWatch({
+  client,
+  path,
+  onChange,
+  trim = (object) => object,
+  log,
+  silenceMs = SILENCE_MS,
+}: ListWatchOptions): ListWatch {
   const cache = new Map<string, KubeObject>();
   const stop = new AbortController();
   const listed = Promise.withResolvers<void>();
@@ -81,7 +90,7 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
         query: { limit: PAGE, continue: next },
         signal: stop.signal,
       });
-      for (const item of page.items) found.set(keyOf(item), item);
+      for (const item of page.items) found.set(keyOf(item), trim(item));
       next = page.metadata.continue === "" ? undefined : page.metadata.continue;
       listedVersion = page.metadata.resourceVersion;
     } while (next !== undefined);
@@ -104,7 +113,7 @@ export function startListWatch({ client, path, onChange, log, silenceMs = SILENC
       if (type === "ERROR") throw toError(object);
       report.alive();
       resourceVersion = object.metadata.resourceVersion;
-      if (type === "ADDED" || type === "MODIFIED") put(object);
+      if (type === "ADDED" || type === "MODIFIED") put(trim(object));
       else if (type === "DELETED") remove(object);
     }
   }

@@ -63,6 +63,7 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
     cluster: "test",
     looks: createPolicyLooks(),
     syncs: createSyncTimes(),
+    pods: undefined,
     resyncMs: 300_000,
     nowMs: Date.now,
     log,

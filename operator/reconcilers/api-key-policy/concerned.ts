@@ -1,6 +1,7 @@
 import { namespacesOf } from "../../../core/manifests/compile-policy.ts";
 import { type ManifestChange, type ManifestObject, type ManifestSource, versionsOf } from "../../source/contract.ts";
 import { apiIn, namespaceNameIn } from "../raw-spec.ts";
+import { mayShare, selectorOf } from "./selection.ts";
 
 /** Policies with limits in a namespace that changed, or that may use the API of an object that changed. */
 export function policiesConcernedBy(
@@ -14,11 +15,20 @@ export function policiesConcernedBy(
   }
   if (change.kind !== "ApiKeyPolicy") return [];
   const isGrant = text(grantsOf(change.before)) !== text(grantsOf(change.after));
-  return isGrant ? policies.filter(usesForeignApi) : [];
+  const isSelection = text(selectionOf(change.before)) !== text(selectionOf(change.after));
+  const versions = versionsOf(change);
+  return policies.filter(
+    (policy) =>
+      (isGrant && usesForeignApi(policy)) || (isSelection && versions.some((version) => mayShare(version, policy))),
+  );
 }
 
 /** Only the store knows which object made an API that a policy names by its id, so all such policies are reconciled. */
 const usesForeignApi = (policy: ManifestObject): boolean => apiIn(policy).id !== undefined;
+
+/** What decides which policy guards a pod that several select. */
+const selectionOf = (policy: ManifestObject | undefined): unknown =>
+  policy && [selectorOf(policy), policy.metadata.uid, policy.metadata.deletionTimestamp];
 
 const grantsOf = (maker: ManifestObject | undefined): unknown =>
   (maker?.spec as { allowedNamespaces?: unknown } | undefined)?.allowedNamespaces;

@@ -1,45 +1,54 @@
 import type { ApiKeyPolicyStatus } from "../../../core/manifests/api-key-policy.ts";
 import type { Condition } from "../../../core/manifests/conditions.ts";
+import { GUARDED_LABEL } from "../../pods/pod.ts";
 import type { FurtherCondition } from "../plan.ts";
-import type { DataPlane } from "./observed.ts";
+import type { DataPlane, ObservedPolicy } from "./observed.ts";
 import type { Pace } from "./poll-pace.ts";
 import { NEVER_HEARD_MS } from "./stale.ts";
 
-/** Whether the sidecars have the current policy, according to their own reports. */
-export function enforced(dataPlane: DataPlane | undefined): FurtherCondition {
-  if (dataPlane === undefined) {
+const NAMES_MAX = 20;
+
+/** Whether every selected pod has a gate, and every gate the current policy, according to their own reports. */
+export function enforced(
+  dataPlane: DataPlane | undefined,
+  selected?: ObservedPolicy["selected"],
+): FurtherCondition & { readonly type: "Enforced" } {
+  const is = (status: FurtherCondition["status"], reason: FurtherCondition["reason"], message: string) =>
+    ({ type: "Enforced", status, reason, message }) as const;
+  const { guarded = 0, unguarded = [], unlabelled = 0 } = typeof selected === "object" ? selected : {};
+  if (unguarded.length > 0) {
+    const all = guarded + unguarded.length;
+    const message = `${unguarded.length} of the ${all} running pods of spec.selector have no gate of this policy: requests to them are not checked. Restart them, so that they get one; their names are in an Event.`;
+    const names = unguarded.slice(0, NAMES_MAX).join(", ");
+    const more = unguarded.length > NAMES_MAX ? ` and ${unguarded.length - NAMES_MAX} more` : "";
     return {
-      type: "Enforced",
-      status: "Unknown",
-      reason: "ReportsUnavailable",
-      message: "What the sidecars report cannot be read for now.",
+      ...is("False", "UnguardedPods", message),
+      note: `These pods have no gate of this policy: ${names}${more}.`,
     };
   }
+  if (dataPlane === undefined)
+    return is("Unknown", "ReportsUnavailable", "What the sidecars report cannot be read for now.");
   const { pods, current } = dataPlane;
-  if (pods === 0) {
-    return {
-      type: "Enforced",
-      status: "False",
-      reason: "NoPods",
-      message: "No sidecar has reported on this policy lately.",
-    };
-  }
-  if (dataPlane.refused !== undefined) {
-    return {
-      type: "Enforced",
-      status: "False",
-      reason: "FormatNotKnown",
-      message: refusalMessage(dataPlane.refused, pods),
-    };
-  }
+  if (pods === 0) return is("False", "NoPods", "No sidecar has reported on this policy lately.");
+  if (dataPlane.refused !== undefined) return is("False", "FormatNotKnown", refusalMessage(dataPlane.refused, pods));
   if (current < pods) {
-    const message = `${current} of ${pods} sidecars enforce this generation; the others follow.`;
-    return { type: "Enforced", status: "False", reason: "Progressing", message };
+    return is("False", "Progressing", `${current} of ${pods} sidecars enforce this generation; the others follow.`);
   }
-  const message =
+  if (pods < guarded) {
+    const message = `${pods} of the ${guarded} running pods with a gate have reported; the others follow.`;
+    return is("False", "Progressing", message);
+  }
+  if (selected === "unknown") {
+    const message = "The pods of spec.selector cannot be listed: the operator needs the right to list and watch pods.";
+    return is("Unknown", "PodsUnavailable", message);
+  }
+  const all =
     pods === 1 ? "The one sidecar enforces this generation." : `All ${pods} sidecars enforce this generation.`;
-  return { type: "Enforced", status: "True", reason: "Succeeded", message };
+  return is("True", "Succeeded", unlabelled === 0 ? all : `${all} ${unlabelledMessage(unlabelled)}`);
 }
+
+const unlabelledMessage = (count: number): string =>
+  `${count} of the pods ${count === 1 ? "does" : "do"} not have the label ${GUARDED_LABEL}: "true". Unless their Namespace has it, they start without a gate when the webhook is away.`;
 
 const refusalMessage = ({ pods: refusing, reason }: NonNullable<DataPlane["refused"]>, pods: number): string =>
   `${refusing} of ${pods} sidecars cannot enforce this generation and keep the last that they could: ${reason}. Upgrade the sidecars, or take back what their release does not know.`;
@@ -68,10 +77,18 @@ const LAG_STEP_MS = 5_000;
  * For the status: the lag is rounded up to five seconds, so that its normal variation does not cause writes, and left
  * out when it is infinite.
  */
-export function toDataPlaneStatus(dataPlane: DataPlane | undefined): ApiKeyPolicyStatus["dataPlane"] {
+export function toDataPlaneStatus(
+  dataPlane: DataPlane | undefined,
+  selected?: ObservedPolicy["selected"],
+): ApiKeyPolicyStatus["dataPlane"] {
   if (dataPlane === undefined) return undefined;
   const { pods, current, oldestLagMs, refused } = dataPlane;
-  const counts = { pods, current, ...(refused === undefined ? {} : { refused: refused.pods }) };
+  const counts = {
+    pods,
+    current,
+    ...(typeof selected === "object" ? { unguarded: selected.unguarded.length } : {}),
+    ...(refused === undefined ? {} : { refused: refused.pods }),
+  };
   if (oldestLagMs >= NEVER_HEARD_MS) return counts;
   return { ...counts, oldestLagMs: Math.ceil(oldestLagMs / LAG_STEP_MS) * LAG_STEP_MS };
 }
@@ -88,7 +105,8 @@ export function paceOf(
   { type, status, reason }: FurtherCondition,
   { previous, nowMs }: { previous: readonly Condition[]; nowMs: number },
 ): Pace | undefined {
-  if (status !== "False") return undefined;
+  // Whether pods have a gate is told by the cluster, not by reports.
+  if (status !== "False" || reason === "UnguardedPods") return undefined;
   const known = previous.find((one) => one.type === type);
   const isSame = known?.status === status && known.reason === reason;
   return {

@@ -10,18 +10,19 @@ import { deletionPolicyOf, parseSpec } from "../spec.ts";
 import { conditionsOf } from "../status.ts";
 import { findManaged, findOwned, foundOr404 } from "../stored.ts";
 import type { ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
+import { selectedBy, selectorOf, selects } from "./selection.ts";
 
 /** Reads everything about a policy, unless it is remembered and nothing but the reports of its sidecars may have changed. */
 export async function gatherPolicy(object: ManifestObject, ctx: Context): Promise<ObservedPolicy> {
   const known = ctx.looks.recall(object);
-  const now = { object, previous: conditionsOf(object), nowMs: ctx.nowMs() };
+  const now = { object, selected: select(object, ctx), previous: conditionsOf(object), nowMs: ctx.nowMs() };
   return known === undefined ? { ...(await look(object, ctx)), ...now } : { ...known, ...now };
 }
 
 async function look(
   object: ManifestObject,
   ctx: Context,
-): Promise<Omit<ObservedPolicy, "object" | "previous" | "nowMs">> {
+): Promise<Omit<ObservedPolicy, "object" | "selected" | "previous" | "nowMs">> {
   const seenAtMs = ctx.nowMs();
   const lookId = ctx.looks.begin(object.metadata);
   const parsed = parseSpec(ApiKeyPolicySpec, object);
@@ -55,6 +56,16 @@ async function look(
     seenAtMs,
     lookId,
   };
+}
+
+function select(object: ManifestObject, { pods, source }: Context): ObservedPolicy["selected"] {
+  const { namespace } = object.metadata;
+  if (pods === undefined || selectorOf(object) === undefined) return undefined;
+  const seen = pods.in(namespace);
+  if (seen === undefined) return "unknown";
+  // Only for pods that are there: most policies have none that another one could select.
+  const policies = seen.some((pod) => pod.isRunning && selects(object, pod)) ? source.list("ApiKeyPolicy") : [];
+  return selectedBy(object, seen, policies);
 }
 
 /** `known` is its manager, if that is known already. */

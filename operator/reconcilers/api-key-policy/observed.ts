@@ -4,6 +4,7 @@ import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import type { ResolvedNamespace } from "../plan.ts";
 import type { ParsedSpec } from "../spec.ts";
+import type { Selected } from "./selection.ts";
 
 export interface StoredApi {
   readonly apiId: string;
@@ -49,6 +50,8 @@ export interface ObservedPolicy {
   readonly claimants: readonly ManifestObject[];
   /** Whether the API has keys; read only when a deletion depends on it. */
   readonly hasKeys: boolean;
+  /** The pods of `spec.selector`: "unknown" until the cluster's were listed; undefined without a selector or a cluster. */
+  readonly selected: Selected | "unknown" | undefined;
   /** The conditions of the status so far. */
   readonly previous: readonly Condition[];
   readonly nowMs: number;

@@ -50,6 +50,7 @@ function observed(more: Partial<ObservedPolicy> & { spec?: unknown } = {}): Obse
     namespaces: new Map(),
     claimants: [object],
     hasKeys: false,
+    selected: undefined,
     previous: [],
     nowMs: NOW_MS,
     seenAtMs: NOW_MS,

@@ -43,10 +43,11 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   if (object.metadata.deletionTimestamp !== undefined) return planDeletion(observed);
   const own = ownOf(observed);
   const status = {
+    workspaceId: own?.workspaceId,
     apiId: api?.apiId,
     policyId: own?.policyId,
     policyVersion: own?.version,
-    dataPlane: toDataPlaneStatus(own?.dataPlane),
+    dataPlane: toDataPlaneStatus(own?.dataPlane, observed.selected),
   };
   const verdict = firstOf(observed, CHECKS);
   if (verdict !== undefined) {
@@ -57,7 +58,7 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   if (actions.length > 0) {
     return { actions, verdict: progressing("Progressing", "The policy is being set."), status };
   }
-  const inForce = enforced(stored?.dataPlane);
+  const inForce = enforced(stored?.dataPlane, observed.selected);
   const sidecars = ofSidecars(observed);
   // It becomes Stale by the time alone, also when the reports stay as they are.
   const isOpen = sidecars.some(({ type, status: known }) => type === "Stale" && known === "Unknown");
@@ -76,6 +77,18 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
 const CHECKS = [
   ({ parsed }: ObservedPolicy): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
+
+  // A pod has one gate, and a gate one policy: that of the older object, as the webhook injects it.
+  ({ selected, object, manager }: ObservedPolicy): Verdict | undefined => {
+    if (typeof selected !== "object" || selected.rival === undefined) return undefined;
+    return conflictOf(
+      { object, manager, stored: undefined, claimants: [selected.rival] },
+      {
+        rival: (rival) =>
+          `${rival} is older and guards ${selected.contested} of the running pods of spec.selector. Narrow one of the two selectors.`,
+      },
+    );
+  },
 
   (observed: ObservedPolicy): Verdict | undefined => {
     const { parsed, namespaces } = observed;

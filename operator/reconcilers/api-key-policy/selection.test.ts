@@ -1,0 +1,111 @@
+import { describe, expect, test } from "vitest";
+import type { SeenPod } from "../../pods/pod.ts";
+import { anObject } from "../../test/builders.ts";
+import { enforced } from "./enforced.ts";
+import { mayShare, selectedBy, selectorOf, selects } from "./selection.ts";
+
+const policy = (matchLabels: unknown, metadata: Parameters<typeof anObject>[2] = {}) =>
+  anObject("ApiKeyPolicy", { selector: { matchLabels } }, metadata);
+const pod = (name: string, more: Partial<SeenPod> = {}): SeenPod => ({
+  namespace: "shop",
+  name,
+  labels: { app: "orders" },
+  isRunning: true,
+  hasGate: true,
+  policy: "it",
+  ...more,
+});
+
+test.each([
+  { name: "a pod with all labels and more", matchLabels: { app: "orders" }, is: true },
+  { name: "a pod without one of them", matchLabels: { app: "orders", tier: "x" }, is: false },
+  { name: "a pod with another value", matchLabels: { app: "order" }, is: false },
+  { name: "no pod by an empty selector", matchLabels: {}, is: false },
+  { name: "no pod without a selector", matchLabels: undefined, is: false },
+  { name: "no pod by one that is no selector", matchLabels: "app=orders", is: false },
+])("selects $name: $is", ({ matchLabels, is }) => {
+  expect(selects(policy(matchLabels), pod("a", { labels: { app: "orders", more: "1" } }))).toBe(is);
+});
+
+test("a pod of another namespace is not selected", () => {
+  expect(selects(policy({ app: "orders" }), pod("a", { namespace: "bank" }))).toBe(false);
+});
+
+test("pods are counted by gate, label and policy, those that do not run left out", () => {
+  const pods = [
+    pod("b-bare", { hasGate: false, policy: undefined }),
+    pod("a-of-another", { policy: "former" }),
+    pod("by-hand", { policy: undefined, labels: { app: "orders", "postern.dev/guarded": "true" } }),
+    pod("injected"),
+    pod("ending", { isRunning: false, hasGate: false }),
+    pod("other", { labels: {}, hasGate: false }),
+  ];
+  expect(selectedBy(policy({ app: "orders" }), pods, [])).toEqual({
+    guarded: 2,
+    unguarded: ["a-of-another", "b-bare"],
+    unlabelled: 3,
+    contested: 0,
+    rival: undefined,
+  });
+});
+
+describe("a pod that two policies select", () => {
+  const own = policy({ app: "orders" }, { creationTimestamp: "2026-01-02T00:00:00Z" });
+  const older = policy({ tier: "x" }, { name: "older", creationTimestamp: "2026-01-01T00:00:00Z" });
+  const younger = policy({ tier: "x" }, { name: "younger", creationTimestamp: "2026-01-03T00:00:00Z" });
+  const shared = pod("shared", { labels: { app: "orders", tier: "x" }, hasGate: false });
+
+  test("is the older one's, and no pod of the other", () => {
+    expect(selectedBy(own, [shared, pod("mine")], [own, older])).toMatchObject({
+      guarded: 1,
+      unguarded: [],
+      contested: 1,
+      rival: older,
+    });
+    expect(selectedBy(own, [shared], [own, younger])).toMatchObject({ unguarded: ["shared"], contested: 0 });
+  });
+
+  test("is no longer that of a policy that is being deleted, or of another namespace", () => {
+    const deleted = { ...older, metadata: { ...older.metadata, deletionTimestamp: "2026-02-01T00:00:00Z" } };
+    const elsewhere = { ...older, metadata: { ...older.metadata, namespace: "bank" } };
+    for (const other of [deleted, elsewhere])
+      expect(selectedBy(own, [shared], [own, other])).toMatchObject({ contested: 0 });
+  });
+
+  test("can be there only if no label is asked for with two values", () => {
+    expect(mayShare(own, older)).toBe(true);
+    expect(mayShare(own, policy({ app: "billing", tier: "x" }))).toBe(false);
+    expect(mayShare(own, policy({}))).toBe(false);
+    expect(selectorOf(policy(undefined))).toBeUndefined();
+  });
+});
+
+describe("Enforced", () => {
+  const reports = { pods: 2, current: 2, oldestLagMs: 1 };
+  const selected = { guarded: 2, unguarded: [], unlabelled: 0, contested: 0, rival: undefined };
+
+  test.each([
+    { name: "every pod has a gate that reported", of: {}, status: "True", reason: "Succeeded" },
+    { name: "a pod has none", of: { unguarded: ["x"] }, status: "False", reason: "UnguardedPods" },
+    { name: "a gate has not reported", of: { guarded: 3 }, status: "False", reason: "Progressing" },
+    { name: "pods lack the label", of: { unlabelled: 2 }, status: "True", reason: "Succeeded" },
+  ])("is $status when $name", ({ of, status, reason }) => {
+    expect(enforced(reports, { ...selected, ...of })).toMatchObject({ status, reason });
+  });
+
+  test("is False for pods without a gate also while no report can be read", () => {
+    expect(enforced(undefined, { ...selected, unguarded: ["x"] })).toMatchObject({ reason: "UnguardedPods" });
+  });
+
+  test("is never True while it is not known which pods there are", () => {
+    expect(enforced(reports, "unknown")).toMatchObject({ status: "Unknown", reason: "PodsUnavailable" });
+    expect(enforced(reports, undefined)).toMatchObject({ status: "True" });
+  });
+
+  test("names a bounded number of pods, in the Event alone", () => {
+    const unguarded = Array.from({ length: 50 }, (_, i) => `pod-${i}`);
+    const condition = enforced(reports, { ...selected, unguarded });
+    expect(condition.message).not.toContain("pod-0");
+    expect(condition.note).toMatch(/pod-0, .*pod-19 and 30 more/);
+  });
+});

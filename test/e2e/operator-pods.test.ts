@@ -1,0 +1,189 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
+import { waitFor } from "../harness/wait.ts";
+import { conditionOf, openKubernetesWorld, type Status, type TestManifest, untilReason } from "./operator-world.ts";
+
+/*
+ * Whether a policy is enforced at the pods that it selects. The pods are objects of a real API server without nodes, so a test says
+ * itself that they run, and reports as their gates would.
+ */
+
+let world: Awaited<ReturnType<typeof openKubernetesWorld>>;
+beforeAll(async () => {
+  world = await openKubernetesWorld();
+}, KUBERNETES_START_MS);
+afterAll(() => world?.close());
+
+const running: Array<() => Promise<unknown>> = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((stop) => stop()));
+});
+
+const policy = (name: string, app: string, labels: Record<string, string> = {}): TestManifest => ({
+  kind: "ApiKeyPolicy",
+  metadata: { name, namespace: world.namespace },
+  spec: {
+    api: { name: `${name}-api` },
+    target: { port: 80 },
+    selector: { matchLabels: { app, ...labels } },
+  },
+});
+
+interface PodOptions {
+  readonly app: string;
+  readonly gate?: boolean;
+  readonly phase?: string;
+  readonly namespace?: string;
+  readonly labels?: Record<string, string>;
+  readonly annotations?: Record<string, string>;
+}
+
+async function startPod(name: string, options: PodOptions): Promise<() => Promise<unknown>> {
+  const { app, gate = false, phase = "Running", namespace = world.namespace, labels = {}, annotations = {} } = options;
+  const pod = {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace, labels: { app, ...labels }, annotations },
+    spec: {
+      automountServiceAccountToken: false,
+      containers: [{ name: "app", image: "app" }],
+      initContainers: gate ? [{ name: "postern-gate", image: "gate", restartPolicy: "Always" }] : [],
+    },
+  };
+  const kubectl = async (args: string[], stdin?: string) => {
+    const { exitCode, stderr } = await world.kubernetes.kubectl(["-n", namespace, ...args], stdin);
+    if (exitCode !== 0) throw new Error(stderr);
+  };
+  await kubectl(["create", "-f", "-"], JSON.stringify(pod));
+  await kubectl([
+    "patch",
+    "pod",
+    name,
+    "--subresource=status",
+    "--type=merge",
+    "-p",
+    JSON.stringify({ status: { phase } }),
+  ]);
+  const stop = () => kubectl(["delete", "pod", name, "--ignore-not-found", "--grace-period=0", "--force"]);
+  running.push(stop);
+  return stop;
+}
+
+/** The gates of these pods report the version that is stored, until the test ends. */
+async function reportFrom(one: TestManifest, podNames: readonly string[]): Promise<void> {
+  const { db, pods } = world.server.deps;
+  const { policyId } = (await world.status(one)) ?? {};
+  const report = async () => {
+    const { rows } = await db.query<{ workspace_id: string; version: number }>(
+      "select workspace_id, version from policies where id = $1",
+      [policyId],
+    );
+    const [row] = rows;
+    if (row === undefined) return;
+    for (const name of podNames) {
+      const ref = { workspaceId: row.workspace_id, policyId: String(policyId), podId: `${world.namespace}/${name}` };
+      await pods.report({ ...ref, generation: 1, version: row.version, stalenessMs: 20 });
+    }
+  };
+  await report();
+  const timer = setInterval(() => void report(), 3_000);
+  running.push(async () => clearInterval(timer));
+}
+
+/** Waits until the condition has this reason. */
+const until = async (one: TestManifest, type: string, reason: string): Promise<Status> => {
+  let last: unknown;
+  return await waitFor(
+    `${type} of ${one.metadata.name} to be ${reason}`,
+    async () => {
+      const status = await world.status(one);
+      last = conditionOf(status, type);
+      return conditionOf(status, type)?.reason === reason ? status : undefined;
+    },
+    { deadlineMs: 20_000 },
+  ).catch((error: unknown) => {
+    throw new Error(`the last was ${JSON.stringify(last)}`, { cause: error });
+  });
+};
+
+async function eventsOf(name: string, reason: string): Promise<string[]> {
+  const { stdout } = await world.kubernetes.kubectl([
+    "-n",
+    world.namespace,
+    "get",
+    "events.events.k8s.io",
+    "-o",
+    "json",
+  ]);
+  const { items } = JSON.parse(stdout) as {
+    items: Array<{ reason: string; note: string; regarding: { name: string } }>;
+  };
+  return items.filter((one) => one.regarding.name === name && one.reason === reason).map(({ note }) => note);
+}
+
+test("a running pod without a gate makes a policy not enforced, whatever the gates of the others report, until it is gone", async () => {
+  const orders = policy("orders", "orders");
+  await world.apply(orders);
+  await untilReason(world, orders, "Succeeded");
+  await startPod("orders-1", { app: "orders", gate: true });
+  await startPod("orders-2", { app: "orders", gate: true });
+  await reportFrom(orders, ["orders-1", "orders-2"]);
+  const enforced = await until(orders, "Enforced", "Succeeded");
+  expect(enforced).toMatchObject({ dataPlane: { pods: 2, current: 2, unguarded: 0 }, workspaceId: expect.any(String) });
+  expect(conditionOf(enforced, "Enforced")?.message).toContain(
+    "2 of the pods do not have the label postern.dev/guarded",
+  );
+
+  // None of these is a pod of the policy that may serve.
+  await startPod("other-app", { app: "other" });
+  await startPod("pending", { app: "orders", phase: "Pending" });
+  await startPod("done", { app: "orders", phase: "Succeeded" });
+  await startPod("elsewhere", { app: "orders", namespace: world.other });
+  const stop = await startPod("orders-bare", { app: "orders" });
+  const bare = await until(orders, "Enforced", "UnguardedPods");
+  expect(conditionOf(bare, "Enforced")).toMatchObject({ status: "False" });
+  expect(conditionOf(bare, "Enforced")?.message).toMatch(/^1 of the 3 running pods/);
+  expect(bare).toMatchObject({ dataPlane: { pods: 2, current: 2, unguarded: 1 } });
+  expect(await waitFor("the Event", async () => (await eventsOf("orders", "UnguardedPods"))[0])).toContain(
+    "orders-bare",
+  );
+  await stop();
+  expect(await until(orders, "Enforced", "Succeeded")).toMatchObject({ dataPlane: { unguarded: 0 } });
+}, 90_000);
+
+test("a gate that has not reported yet, or that was injected for another policy, does not count", async () => {
+  const billing = policy("billing", "billing", { tier: "front" });
+  await world.apply(billing);
+  await untilReason(world, billing, "Succeeded");
+  const labels = { tier: "front", "postern.dev/guarded": "true" };
+  await startPod("billing-1", { app: "billing", gate: true, labels });
+  await startPod("billing-2", { app: "billing", gate: true, labels });
+  await reportFrom(billing, ["billing-1"]);
+  const following = await until(billing, "Enforced", "Progressing");
+  expect(conditionOf(following, "Enforced")?.message).toContain("1 of the 2 running pods with a gate have reported");
+  await reportFrom(billing, ["billing-2"]);
+  const enforced = await until(billing, "Enforced", "Succeeded");
+  expect(conditionOf(enforced, "Enforced")?.message).toBe("All 2 sidecars enforce this generation.");
+  const annotations = { "postern.dev/policy": "former" };
+  await startPod("billing-3", { app: "billing", gate: true, labels, annotations });
+  await until(billing, "Enforced", "UnguardedPods");
+}, 90_000);
+
+test("of two policies that select a pod the older guards it; the other is Stalled until it selects others", async () => {
+  const older = policy("older", "shared");
+  await world.apply(older);
+  await untilReason(world, older, "Succeeded");
+  // Creation times have seconds, and the older one wins.
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
+  const younger = policy("younger", "shared", { tier: "back" });
+  await world.apply(younger);
+  await untilReason(world, younger, "Succeeded");
+  await startPod("shared-1", { app: "shared", gate: true, labels: { tier: "back" } });
+  const stalled = await untilReason(world, younger, "Conflict");
+  expect(conditionOf(stalled, "Stalled")?.message).toContain(
+    `ApiKeyPolicy ${world.namespace}/older is older and guards 1`,
+  );
+  expect(conditionOf(await world.status(older), "Ready")).toMatchObject({ status: "True" });
+  await world.remove(older);
+  await untilReason(world, younger, "Succeeded");
+}, 90_000);
