@@ -1,5 +1,6 @@
 import { type Logger, pino } from "pino";
 import type { Io } from "./command.ts";
+import { toTextLine } from "./log-text.ts";
 
 /**
  * The part of an error that may be logged: message, stack and causes. The errors of libraries also carry connections,
@@ -12,10 +13,14 @@ function errorToLog(error: unknown): unknown {
   return { name, message, code, stack, ...(cause === undefined ? {} : { cause: errorToLog(cause) }) };
 }
 
-/** A logger to standard error, one JSON object a line, so that standard output stays the command's answer. */
-export function openLog(name: string, env: Io["env"]): Logger {
+export type LogFormat = "json" | "text";
+
+/** A logger to standard error, one JSON object or one line of text each, so that standard output stays the command's answer. */
+export function openLog(name: string, env: Io["env"], format: LogFormat = "json"): Logger {
   const options = { level: env.POSTERN_LOG_LEVEL ?? "info", base: { name }, serializers: { err: errorToLog } };
-  return pino(options, pino.destination({ fd: 2, sync: true }));
+  const output = pino.destination({ fd: 2, sync: true });
+  if (format === "json") return pino(options, output);
+  return pino(options, { write: (line) => void output.write(`${toTextLine(line.trimEnd())}\n`) });
 }
 
 /** Resolves with the signal's name at the first SIGTERM or SIGINT; a second signal ends the process at once. */
@@ -63,11 +68,11 @@ export class Closers {
  * handled at once: what has been started is closed, and the caller ends the process with the rest.
  */
 export async function runService(
-  options: { name: string; env: Io["env"]; deadlineMs?: number },
+  options: { name: string; env: Io["env"]; deadlineMs?: number; logFormat?: LogFormat },
   start: (service: { log: Logger; closers: Closers }) => Promise<void>,
 ): Promise<number> {
-  const { name, env, deadlineMs = 4500 } = options;
-  const log = openLog(name, env);
+  const { name, env, deadlineMs = 4500, logFormat } = options;
+  const log = openLog(name, env, logFormat);
   const closers = new Closers();
   const signalled = untilSignalled();
   const starting = start({ log, closers });

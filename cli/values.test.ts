@@ -1,6 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { UsageError } from "./command.ts";
-import { parseHttpUrl, parseInstant, parseLimit, parseName, parsePort, parseSwitch, parseWhole } from "./values.ts";
+import {
+  parseChoice,
+  parseDurationOption,
+  parseHttpUrl,
+  parseInstant,
+  parseLimit,
+  parseName,
+  parsePort,
+  parseSwitch,
+  parseWhole,
+} from "./values.ts";
 
 test.each(["-1", "65536", "http", ""])("a port of %j is refused", (text) => {
   expect(() => parsePort("port", text)).toThrow("--port wants a port");
@@ -66,4 +76,18 @@ test.each(["", "  ", "x".repeat(256), "a\u0000b", "a\nb", "\ud800"])("a name of 
 test("a switch is on or off and nothing else", () => {
   expect([parseSwitch("s", "on"), parseSwitch("s", "off")]).toEqual([true, false]);
   expect(() => parseSwitch("s", "true")).toThrow('--s wants on or off, got "true"');
+});
+
+test("a duration is in milliseconds, and has a least value", () => {
+  expect(parseDurationOption("resync", "1m30s", { minMs: 1_000 })).toBe(90_000);
+  expect(parseDurationOption("resync", "1s", { minMs: 1_000 })).toBe(1_000);
+});
+
+test.each(["", "999ms", "5", "-1s", "soon"])("a duration of %j is refused", (text) => {
+  expect(() => parseDurationOption("resync", text, { minMs: 1_000 })).toThrow("--resync wants a duration such as 60s");
+});
+
+test("a choice is one of the words", () => {
+  expect(parseChoice("log-format", "text", ["json", "text"])).toBe("text");
+  expect(() => parseChoice("log-format", "xml", ["json", "text"])).toThrow("--log-format wants json or text");
 });

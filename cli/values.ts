@@ -1,4 +1,5 @@
 import { EXPIRES_MAX_MS } from "../core/keys/expires-max.ts";
+import { parseDuration } from "../core/manifests/duration.ts";
 import { UsageError } from "./command.ts";
 
 /* Parsers of option values. Each throws a `UsageError` that says what was expected. */
@@ -34,6 +35,24 @@ export function parseWhole(option: string, text: string, range: { min: number; m
   if (number >= min && number <= max) return number;
   const word = or === undefined ? "" : `, or ${or}`;
   throw new UsageError(`--${option} wants a whole number from ${min} to ${max}${word}, got "${text}"`);
+}
+
+/** A duration such as `500ms`, `60s` or `1h30m`, of at least `minMs`, in milliseconds. */
+export function parseDurationOption(option: string, text: string, { minMs }: { minMs: number }): number {
+  try {
+    const ms = parseDuration(text);
+    if (ms >= minMs) return ms;
+  } catch {
+    // Refused below, as one that is too short.
+  }
+  throw new UsageError(`--${option} wants a duration such as 60s or 1h30m, at least ${minMs} ms, got "${text}"`);
+}
+
+/** One of the words. */
+export function parseChoice<const Word extends string>(option: string, text: string, words: readonly Word[]): Word {
+  const found = words.find((word) => word === text);
+  if (found !== undefined) return found;
+  throw new UsageError(`--${option} wants ${words.join(" or ")}, got "${text}"`);
 }
 
 const MIB = 1024 * 1024;

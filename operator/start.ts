@@ -18,6 +18,7 @@ import { type LeaderElection, startLeaderElection } from "./runtime/leader.ts";
 import { formatKey, type ObjectKey } from "./runtime/object-key.ts";
 import { watchProblem } from "./runtime/watch-problem.ts";
 import type { WatchState } from "./runtime/watches.ts";
+import { findClusterName } from "./source/cluster-name.ts";
 import { keyOf, type ManifestChange, type ManifestSource } from "./source/contract.ts";
 import type { DocumentProblem } from "./source/directory/documents.ts";
 import { createDirectorySource } from "./source/directory.ts";
@@ -47,14 +48,23 @@ export interface OperatorConfig {
   readonly defaultWorkspace?: string;
   /** Which namespaces act in which workspace, and who may use which names. */
   readonly tenancyFile?: string;
-  /** Unique name of this cluster or directory among all that share the store; part of an object's manager. */
-  readonly cluster: string;
+  /**
+   * Unique name of this cluster or directory among all that share the store; part of an object's manager. When left out: the UID of
+   * `kube-system`, and `default` for a directory.
+   */
+  readonly cluster?: string;
   readonly logger: Logger;
   /** Address for probes and metrics; none are served when left out. Port 0 picks a free port. */
   readonly admin?: { readonly host: string; readonly port: number };
-  /** Only one of several replicas works. For Kubernetes only. */
-  readonly leaderElection?: boolean;
+  /** Only one of several replicas works: the holder of this Lease. Without it each works. For Kubernetes only. */
+  readonly lease?: {
+    readonly name: string;
+    /** That of the kubeconfig's context or of the pod when left out. */
+    readonly namespace?: string;
+  };
   readonly resyncMs?: number;
+  /** How many objects of a kind are reconciled at once. */
+  readonly concurrency?: number;
   readonly nowMs?: () => number;
 }
 
@@ -67,6 +77,7 @@ export interface ObjectStatus {
 }
 
 export interface Operator {
+  readonly cluster: string;
   /** URL of the admin server, if there is one. */
   readonly adminUrl: string | undefined;
   /** Resolves when each object that existed at the start was reconciled once, successfully or not. */
@@ -82,15 +93,14 @@ const RESYNC_MS = 300_000;
 const CLOSE_MS = 2_000;
 /** How long changes of pods are collected before the policies that select them are looked at. */
 const PODS_MS = 500;
-const LEASE = "postern-operator";
 
 /** Starts watching and reconciling. Throws when the source cannot be opened. */
 export async function startOperator(config: OperatorConfig): Promise<Operator> {
-  const { cluster, logger: log, resyncMs = RESYNC_MS, nowMs = Date.now } = config;
+  const { logger: log, resyncMs = RESYNC_MS, nowMs = Date.now } = config;
   const registry = new Registry();
   const traffic = createTrafficMetrics(registry);
   const opened = await openSource(config, traffic);
-  const { source, problems, elect, watchStates, followLabels, closeSource } = opened;
+  const { cluster, source, problems, elect, watchStates, followLabels, closeSource } = opened;
   const stop = new AbortController();
   const controllers = new Map<Kind, Controller>();
   const syncs = createSyncTimes();
@@ -143,6 +153,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
         }
       },
       resyncMs,
+      ...(config.concurrency === undefined ? {} : { concurrency: config.concurrency }),
       log,
       observe: metrics.observe,
       observeWait: metrics.observeWait,
@@ -208,6 +219,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   election = elect({ onStarted: () => work(true), onStopped: () => work(false) });
 
   return {
+    cluster,
     adminUrl: admin?.url,
     ready: () => allSeen.promise,
     statuses: () => statusesOf(source),
@@ -233,6 +245,7 @@ interface Terms {
 }
 
 interface OpenSource {
+  readonly cluster: string;
   readonly source: ManifestSource;
   readonly problems: () => readonly DocumentProblem[];
   /** Calls `onStarted` at once when there is no election. */
@@ -247,10 +260,11 @@ interface OpenSource {
 }
 
 async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Promise<OpenSource> {
-  const { source, logger: log, leaderElection = false } = config;
+  const { source, logger: log, lease } = config;
   if (source.kind === "directory") {
     const directory = createDirectorySource({ ...source, log });
     return {
+      cluster: config.cluster ?? "default",
       source: directory,
       problems: directory.problems,
       elect: leadAtOnce,
@@ -260,22 +274,28 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
       closeSource: directory.close,
     };
   }
-  // The Lease is in the namespace of the kubeconfig's context or of the pod.
   const { client, namespace } = await openCluster(source.kubeconfig, source.env ?? {}, traffic.observeKubernetes);
-  const elect = (terms: Terms) =>
+  const cluster =
+    config.cluster ??
+    (await findClusterName({ client, log }).catch(async (error: unknown) => {
+      await client.close();
+      throw error;
+    }));
+  const electBy = (found: NonNullable<OperatorConfig["lease"]>) => (terms: Terms) =>
     startLeaderElection({
       client,
       namespace,
-      name: LEASE,
+      ...found,
       identity: `${hostname()}_${crypto.randomUUID()}`,
       log,
       ...terms,
     });
   const kubernetes = createKubernetesSource({ client, namespaces: source.namespaces, log });
   return {
+    cluster,
     source: kubernetes,
     problems: () => [],
-    elect: leaderElection ? elect : leadAtOnce,
+    elect: lease === undefined ? leadAtOnce : electBy(lease),
     followLabels: (onChange) => {
       const { labelsOf, ...following } = followNamespaces({ client, onChange, log });
       const of = (namespace: string) => {

@@ -20,3 +20,16 @@ test("one root key and a folder of them exclude each other", async () => {
 test("one of the two is needed", async () => {
   expect((await run(operator)).notes).toMatch(/POSTERN_ROOT_KEY.*--root-keys-dir/);
 });
+
+const once = { POSTERN_ROOT_KEY: "root_0123456789" };
+
+test.each([
+  { option: "--resync 10ms", says: "--resync wants a duration" },
+  { option: "--concurrency 0", says: "--concurrency wants a whole number from 1 to 100" },
+  { option: "--log-format xml", says: "--log-format wants json or text" },
+  { option: "--cluster a/b", says: "--cluster wants a name" },
+])("$option is refused", async ({ option, says }) => {
+  const { code, notes } = await run(`${operator} ${option}`, once);
+  expect(code).toBe(2);
+  expect(notes).toContain(says);
+});

@@ -2,7 +2,7 @@ import { type OperatorConfig, startOperator } from "../../operator/start.ts";
 import { defineCommand, UsageError } from "../command.ts";
 import { adminPort, required, splitList } from "../options.ts";
 import { runService } from "../process.ts";
-import { parseHttpUrl, parsePort } from "../values.ts";
+import { parseChoice, parseDurationOption, parseHttpUrl, parsePort, parseWhole } from "../values.ts";
 
 export const operator = defineCommand({
   name: "operator",
@@ -29,8 +29,7 @@ export const operator = defineCommand({
     cluster: {
       type: "string",
       placeholder: "NAME",
-      help: "name of the cluster, part of the manager's name of an object",
-      default: "default",
+      help: "name of the cluster, part of the manager's name of each object, so never change it; the UID of kube-system when left out, and `default` for a directory",
       env: "POSTERN_CLUSTER",
     },
     "root-keys-dir": {
@@ -56,11 +55,48 @@ export const operator = defineCommand({
       help: "let only one of several replicas work",
       env: "POSTERN_LEADER_ELECTION",
     },
+    "lease-name": {
+      type: "string",
+      placeholder: "NAME",
+      help: "the Lease by which replicas elect their leader",
+      default: "postern-operator",
+      env: "POSTERN_LEASE_NAME",
+    },
+    "lease-namespace": {
+      type: "string",
+      placeholder: "NAME",
+      help: "where it is; the namespace of the pod, or of the kubeconfig's context, when left out",
+      env: "POSTERN_LEASE_NAMESPACE",
+    },
+    resync: {
+      type: "string",
+      placeholder: "DURATION",
+      help: "how often each object is compared with the store without an event",
+      default: "5m",
+      env: "POSTERN_RESYNC",
+    },
+    concurrency: {
+      type: "string",
+      placeholder: "N",
+      help: "how many objects of a kind are reconciled at once",
+      default: "4",
+      env: "POSTERN_CONCURRENCY",
+    },
+    "log-format": {
+      type: "string",
+      placeholder: "json|text",
+      help: "how log lines are written",
+      default: "json",
+      env: "POSTERN_LOG_FORMAT",
+    },
     "admin-port": { ...adminPort, default: "8002" },
   },
-  run: (options, io) =>
-    runService({ name: "operator", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
+  run: (options, io) => {
+    const logFormat = parseChoice("log-format", options["log-format"], ["json", "text"]);
+    const service = { name: "operator", env: io.env, deadlineMs: 10_000, logFormat };
+    return runService(service, async ({ log, closers }) => {
       const namespaces = splitList(options.namespaces);
+      const leaseNamespace = options["lease-namespace"];
       const running = await startOperator({
         source:
           options.manifests === undefined
@@ -75,15 +111,31 @@ export const operator = defineCommand({
         keys: keysOf(options["root-keys-dir"], io.env.POSTERN_ROOT_KEY),
         ...(options["default-workspace"] === undefined ? {} : { defaultWorkspace: options["default-workspace"] }),
         ...(options.tenancy === undefined ? {} : { tenancyFile: options.tenancy }),
-        cluster: options.cluster,
-        leaderElection: options["leader-election"],
+        ...(options.cluster === undefined ? {} : { cluster: parseCluster(options.cluster) }),
+        ...(options["leader-election"]
+          ? {
+              lease: {
+                name: options["lease-name"],
+                ...(leaseNamespace === undefined ? {} : { namespace: leaseNamespace }),
+              },
+            }
+          : {}),
+        resyncMs: parseDurationOption("resync", options.resync, { minMs: 1_000 }),
+        concurrency: parseWhole("concurrency", options.concurrency, { min: 1, max: 100 }),
         admin: { host: "0.0.0.0", port: parsePort("admin-port", options["admin-port"]) },
         logger: log,
       });
       closers.add("operator", () => running.close());
-      log.info({ adminUrl: running.adminUrl }, "watching");
-    }),
+      log.info({ adminUrl: running.adminUrl, cluster: running.cluster }, "watching");
+    });
+  },
 });
+
+/** It is the first part of a manager's name, which has slashes between its parts. */
+function parseCluster(text: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(text)) return text;
+  throw new UsageError(`--cluster wants a name of at most 63 letters, digits, "-", "_" and ".", got "${text}"`);
+}
 
 /** Both at once would leave open whose key counts for a namespace without a workspace. */
 function keysOf(rootKeysDir: string | undefined, rootKey: string | undefined): OperatorConfig["keys"] {

@@ -348,7 +348,11 @@ test("only one of two operators works; when it stops the other takes over at onc
   const kubeconfig = await kubeconfigIn(world.namespace);
   const source = { kind: "kubernetes", kubeconfig, namespaces: [world.other] } as const;
   const start = () =>
-    operatorOf(store, source, { cluster: "elected", leaderElection: true, admin: { host: "127.0.0.1", port: 0 } });
+    operatorOf(store, source, {
+      cluster: "elected",
+      lease: { name: "postern-operator" },
+      admin: { host: "127.0.0.1", port: 0 },
+    });
   const leads = async (operator: { adminUrl: string | undefined }) => {
     const metrics = await (await fetch(`${operator.adminUrl}/metrics`)).text();
     return /^postern_operator_leading 1$/m.test(metrics);

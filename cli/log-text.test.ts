@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { toTextLine } from "./log-text.ts";
+
+const line = (entry: object) =>
+  toTextLine(JSON.stringify({ level: 40, time: Date.UTC(2026, 0, 2, 3, 4, 5, 6), name: "operator", ...entry }));
+
+test("a line has time, level, message and fields", () => {
+  expect(line({ msg: "reconcile failed", kind: "Role", failures: 2, object: { namespace: "shop", name: "a b" } })).toBe(
+    '2026-01-02T03:04:05.006Z WARN  reconcile failed kind=Role failures=2 object={"namespace":"shop","name":"a b"}',
+  );
+});
+
+test("an error follows with its causes, indented", () => {
+  const err = { message: "m", stack: "Error: m\n    at f (a.ts:1)", cause: { message: "because" } };
+  expect(line({ msg: "failed", err }).split("\n").slice(1)).toEqual([
+    "    Error: m",
+    "    at f (a.ts:1)",
+    "    caused by",
+    "    because",
+  ]);
+});
+
+test("what others wrote cannot begin a line", () => {
+  expect(line({ msg: 'say "a"\nFATAL', kind: "x\ny" })).toBe(
+    '2026-01-02T03:04:05.006Z WARN  say "a"\\nFATAL kind="x\\ny"',
+  );
+});
+
+test.each(["not JSON", "7", "null"])("%s is written as it is", (text) => expect(toTextLine(text)).toBe(text));
