@@ -1,0 +1,287 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { parse, stringify } from "yaml";
+import { type Operator, type OperatorConfig, startOperator } from "../../operator/start.ts";
+import { KUBERNETES_START_MS, startOwnKubernetes } from "../harness/kubernetes.ts";
+import { freePort } from "../harness/ports.ts";
+import { waitFor } from "../harness/wait.ts";
+import {
+  applyCrds,
+  conditionOf,
+  openStore,
+  operatorOf,
+  resourceOf,
+  type Status,
+  type Store,
+  toJson,
+} from "./operator-world.ts";
+
+/*
+ * What the chart allows the operator to do (charts/postern/files/operator-rules.yaml), held against a real API server with RBAC: it is
+ * enough, none of it is unused, and whatever is missing is said in readiness or in the log, by the name of the right.
+ */
+
+const RULES = join(import.meta.dirname, "../../charts/postern/files/operator-rules.yaml");
+/** Where the operator runs, and where the manifests are. */
+const OWN = "postern-system";
+const SHOP = "shop";
+
+type Section = "own" | "manifests" | "cluster";
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+}
+interface Right {
+  readonly section: Section;
+  readonly group: string;
+  readonly resource: string;
+  readonly verb: string;
+}
+
+const sections = parse(await readFile(RULES, "utf8")) as Record<Section, readonly Rule[]>;
+const rights: Right[] = (["own", "manifests", "cluster"] as const).flatMap((section) =>
+  sections[section].flatMap(({ apiGroups, resources, verbs }) =>
+    apiGroups.flatMap((group) =>
+      resources.flatMap((resource) => verbs.map((verb) => ({ section, group, resource, verb }))),
+    ),
+  ),
+);
+const labelOf = ({ group, resource, verb }: Right): string => `${verb} ${resource}.${group}`;
+
+let kubernetes: Awaited<ReturnType<typeof startOwnKubernetes>>;
+let store: Store;
+beforeAll(async () => {
+  kubernetes = await startOwnKubernetes();
+  await applyCrds(kubernetes);
+  for (const name of [OWN, SHOP]) await kubectl(["create", "namespace", name]);
+  store = await openStore();
+}, KUBERNETES_START_MS);
+afterAll(async () => {
+  await store?.close();
+  await kubernetes?.stop();
+});
+
+async function kubectl(args: string[], stdin?: string): Promise<string> {
+  const { exitCode, stdout, stderr } = await kubernetes.kubectl(args, stdin);
+  if (exitCode !== 0) throw new Error(stderr);
+  return stdout;
+}
+
+/** Lets the user do what `granted` says, and nothing else. */
+async function grant(user: string, granted: readonly Right[]): Promise<void> {
+  const ruleOf = ({ group, resource, verb }: Right) => ({ apiGroups: [group], resources: [resource], verbs: [verb] });
+  const own = granted.filter(({ section }) => section === "own");
+  const wide = granted.filter(({ section }) => section !== "own");
+  const apiVersion = "rbac.authorization.k8s.io/v1";
+  const subjects = [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: user }];
+  const bind = (kind: string, metadata: object) => ({
+    apiVersion,
+    kind: `${kind}Binding`,
+    metadata,
+    subjects,
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind, name: user },
+  });
+  const items = [
+    { apiVersion, kind: "Role", metadata: { name: user, namespace: OWN }, rules: own.map(ruleOf) },
+    bind("Role", { name: user, namespace: OWN }),
+    { apiVersion, kind: "ClusterRole", metadata: { name: user }, rules: wide.map(ruleOf) },
+    bind("ClusterRole", { name: user }),
+  ];
+  await kubectl(["apply", "-f", "-"], JSON.stringify({ apiVersion: "v1", kind: "List", items }));
+  // The API server learns of its own rules a moment later, and a refusal in between would look like a missing right.
+  for (const [right, namespace] of [
+    [own.at(-1), OWN],
+    [wide.at(-1), SHOP],
+  ] as const) {
+    if (right === undefined) continue;
+    const asked = ["auth", "can-i", right.verb, `${right.resource.split("/")[0]}.${right.group}`, "--as", user];
+    const subresource = right.resource.split("/")[1];
+    const whole = [...asked, "-n", namespace, ...(subresource === undefined ? [] : ["--subresource", subresource])];
+    await waitFor(`${labelOf(right)} to be granted`, async () => (await kubectl(whole)).trim() === "yes");
+  }
+}
+
+/** A kubeconfig that acts as the user, whose namespace is that of the operator. */
+async function kubeconfigOf(user: string): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "postern-rights-"));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  const config = parse(await readFile(kubernetes.kubeconfigPath, "utf8")) as {
+    users: Array<{ user: object }>;
+    contexts: Array<{ context: object }>;
+  };
+  for (const one of config.users) one.user = { ...one.user, as: user };
+  for (const one of config.contexts) one.context = { ...one.context, namespace: OWN };
+  await writeFile(join(dir, "config"), stringify(config));
+  return join(dir, "config");
+}
+
+/** Starts an operator without waiting until it has listed everything, which may be never. */
+async function startAs(user: string, more: Partial<OperatorConfig> = {}) {
+  const lines: string[] = [];
+  const port = await freePort();
+  const logger = pino({ level: "info" }, { write: (line) => void lines.push(line) });
+  const starting = operatorOf(
+    store,
+    { kind: "kubernetes", kubeconfig: await kubeconfigOf(user) },
+    { logger, lease: { name: user }, admin: { host: "127.0.0.1", port }, ...more },
+  );
+  let operator: Operator | undefined;
+  starting.then(
+    (started) => {
+      operator = started;
+    },
+    () => undefined,
+  );
+  const get = async (path: string) => await (await fetch(`http://127.0.0.1:${port}${path}`)).text();
+  return {
+    starting,
+    get,
+    isReady: async () => operator !== undefined && (await get("/readyz")) === "ok\n",
+    warnings: () => lines.filter((line) => (JSON.parse(line) as { level: number }).level >= 40),
+  };
+}
+
+/** One object of each kind, with names of their own. */
+async function applyOneOfEach(): Promise<{ isReady(): Promise<boolean>; remove(): Promise<void> }> {
+  const name = `x${randomBytes(4).toString("hex")}`;
+  const of = (kind: string, spec: Record<string, unknown>) => ({ kind, metadata: { name, namespace: SHOP }, spec });
+  const all = [
+    of("Role", { name, permissions: ["a.read"] }),
+    of("RatelimitNamespace", { name }),
+    of("RatelimitOverride", { namespaceRef: { name }, identifier: "acme", limit: 1, duration: "60s" }),
+    of("ApiKeyPolicy", { selector: { matchLabels: { app: name } }, api: { name }, target: { port: "http" } }),
+  ];
+  for (const one of all) await kubectl(["apply", "-f", "-"], toJson(one));
+  const statusOf = async (kind: string): Promise<Status> => {
+    const text = await kubectl(["-n", SHOP, "get", resourceOf(kind), name, "-o", "json"]);
+    return (JSON.parse(text) as { status?: Status }).status ?? {};
+  };
+  return {
+    isReady: async () => {
+      const statuses = await Promise.all(all.map(({ kind }) => statusOf(kind)));
+      return statuses.every((status) => conditionOf(status, "Ready")?.status === "True");
+    },
+    // Without the operator, which may lack the right to let go of them.
+    remove: async () => {
+      const free = ["--type=merge", "-p", '{"metadata":{"finalizers":null}}'];
+      for (const { kind } of all) {
+        await kubectl(["-n", SHOP, "patch", resourceOf(kind), name, ...free]);
+        await kubectl(["-n", SHOP, "delete", resourceOf(kind), name]);
+      }
+    },
+  };
+}
+
+const SLOW = { deadlineMs: 45_000, everyMs: 100 };
+
+test("the rules of the chart are enough: nothing is refused", async () => {
+  await grant("whole", rights);
+  const running = await startAs("whole");
+  const operator = await running.starting;
+  const objects = await applyOneOfEach();
+  try {
+    await waitFor("all objects to be Ready", objects.isReady, SLOW);
+    await waitFor("the leader", async () => /^postern_operator_leading 1$/m.test(await running.get("/metrics")), SLOW);
+    expect(await running.isReady()).toBe(true);
+    const requests = (await running.get("/metrics")).match(/^postern_operator_kubernetes_requests_total.*$/gm) ?? [];
+    expect(requests.filter((line) => line.includes('code="403"'))).toEqual([]);
+    expect(requests.some((line) => line.includes('resource="roles/status",code="200"'))).toBe(true);
+    expect(running.warnings()).toEqual([]);
+  } finally {
+    await operator.close();
+    await objects.remove();
+  }
+}, 180_000);
+
+/** All kinds go the same way, so a short run drops the rights of one of them. `npm run test:rights` drops each. */
+const dropped = rights.filter(
+  ({ group, resource }) => process.env.ALL_RIGHTS === "1" || group !== "postern.dev" || resource.startsWith("roles"),
+);
+
+test.each(dropped.map((right) => ({ name: labelOf(right), right })))(
+  "without the right to $name the operator says so, and works once it is granted",
+  async ({ right }) => {
+    const user = `without-${rights.indexOf(right)}`;
+    await grant(
+      user,
+      rights.filter((one) => one !== right),
+    );
+    const running = await startAs(user);
+    const objects = await applyOneOfEach();
+    try {
+      const missing = `cannot ${right.verb} resource "${right.resource}"`;
+      // Without what it reads or is elected by it does nothing at all, which must cost it its readiness.
+      const where = () =>
+        ["list", "watch"].includes(right.verb) || right.section === "own"
+          ? running.get("/readyz")
+          : running.warnings().join("\n").replaceAll('\\"', '"');
+      await waitFor(`${missing} to be said`, async () => (await where()).includes(missing), SLOW);
+      await grant(user, rights);
+      await waitFor("the operator to be ready", running.isReady, SLOW);
+      await waitFor("all objects to be Ready", objects.isReady, SLOW);
+    } finally {
+      await grant(user, rights);
+      await (await running.starting).close();
+      await objects.remove();
+    }
+  },
+  180_000,
+);
+
+test("a right to record Events that is missing is warned of once, however many there are", async () => {
+  const user = "without-events";
+  await grant(
+    user,
+    rights.filter(({ resource }) => resource !== "events"),
+  );
+  const running = await startAs(user);
+  const operator = await running.starting;
+  const objects = await applyOneOfEach();
+  try {
+    await waitFor("all objects to be Ready", objects.isReady, SLOW);
+    const refused = /^postern_operator_kubernetes_requests_total\{method="POST",resource="events",code="403"\} (\d+)$/m;
+    const count = async () => Number(refused.exec(await running.get("/metrics"))?.[1]);
+    await waitFor("several refused Events", async () => (await count()) >= 4, SLOW);
+    expect(running.warnings()).toHaveLength(1);
+    expect(running.warnings()[0]).toContain("events");
+    expect(await running.isReady()).toBe(true);
+  } finally {
+    await operator.close();
+    await objects.remove();
+  }
+}, 180_000);
+
+test("without a name the cluster is called by the UID of kube-system; without the right to read it, by none", async () => {
+  const uid = await kubectl(["get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}"]);
+  const naming: Right = { section: "cluster", group: "", resource: "namespaces", verb: "get" };
+  await grant("named", [...rights, naming]);
+  const kubeconfig = await kubeconfigOf("named");
+  const config = {
+    source: { kind: "kubernetes", kubeconfig } as const,
+    apiUrl: store.server.url,
+    keys: { rootKey: store.rootKey },
+    logger: pino({ level: "silent" }),
+  };
+  const operator = await startOperator(config);
+  expect(operator.cluster).toBe(uid);
+  await operator.close();
+
+  await grant("nameless", rights);
+  const other = { ...config, source: { kind: "kubernetes", kubeconfig: await kubeconfigOf("nameless") } as const };
+  await expect(startOperator(other)).rejects.toThrow("give --cluster");
+});
+
+test("the Lease has the name and the namespace that are asked for", async () => {
+  const operator = await operatorOf(
+    store,
+    { kind: "kubernetes", kubeconfig: kubernetes.kubeconfigPath, namespaces: [SHOP] },
+    { lease: { name: "ours", namespace: OWN } },
+  );
+  await waitFor("the Lease", async () => (await kubectl(["-n", OWN, "get", "lease", "ours", "-o", "name"])) !== "");
+  await operator.close();
+});
