@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../harness/wait.ts";
 import { type Cluster, conditionOf, openCluster } from "./cluster.ts";
 import { administer, CLUSTER_NAME, imageOf, install, type Place, RELEASE } from "./installation.ts";
+import { badOf, type Load, startLoad } from "./load.ts";
 import { guardedApp, pod, policy, programs, role } from "./sample-app.ts";
 import { readSettings } from "./settings.ts";
 
@@ -132,6 +133,204 @@ describe("first policy", () => {
     expect(await ask("/healthz")).toBe(200);
   });
 });
+
+describe("changes", () => {
+  const limited = () => Promise.all([ask("/orders", { key: keys.good, method: "POST" })]).then(([status]) => status);
+
+  test("an edited limit is enforced at every pod, and lifted again", async () => {
+    await cluster.apply(policy(shop, { limit: 1 }));
+    await untilAnswered(429, "/orders", { key: keys.good, method: "POST" });
+    await cluster.apply(policy(shop));
+    await untilAnswered(200, "/orders", { key: keys.good, method: "POST" });
+    expect(await limited()).toBe(200);
+  });
+
+  test("a policy that cannot be right is not Ready, and what was in force stays", async () => {
+    const broken = policy(shop);
+    const spec = { ...broken.spec, rules: [{ match: { methods: ["POST"] }, permissions: "orders.write AND (" }] };
+    const said = await cluster.run(
+      ["apply", "--server-side", "--force-conflicts", "-f", "-"],
+      JSON.stringify({ ...broken, spec }),
+    );
+    // A webhook may refuse it; without one the status says what is wrong.
+    if (said.code === 0) {
+      await cluster.until("not Ready", ORDERS, (object) => conditionOf(object, "Ready") === "False");
+    }
+    expect(await ask("/orders", { key: keys.good, method: "POST" })).toBe(200);
+    expect(await ask("/orders", { method: "POST" })).toBe(401);
+    await cluster.apply(broken);
+    await cluster.until("Ready again", ORDERS, (object) => conditionOf(object, "Ready") !== "False");
+  });
+});
+
+describe("breaking it under traffic", () => {
+  let load: Load;
+  const post = { url: "http://orders/orders", method: "POST" } as const;
+  const startTraffic = (name: string) =>
+    startLoad(cluster, {
+      namespace: shop,
+      name,
+      image,
+      targets: [
+        { name: "good", ...post, headers: { authorization: `Bearer ${keys.good}` }, expect: 200 },
+        { name: "without a key", ...post, expect: 401 },
+        { name: "lacking", ...post, headers: { authorization: `Bearer ${keys.lacking}` }, expect: 403 },
+      ],
+    });
+  beforeAll(async () => {
+    load = await startTraffic("load");
+  });
+  /** What was not as expected while `disturb` went on and for a hundred answers after it. */
+  const badDuring = async (disturb: () => Promise<unknown>): Promise<string> => {
+    const before = await load.counts();
+    await disturb();
+    await load.untilAnswered(100);
+    return badOf(await load.counts(), before);
+  };
+
+  test("the app is rolled out three times, and no request fails", async () => {
+    const bad = await badDuring(async () => {
+      for (let round = 0; round < 3; round++) {
+        await cluster.kubectl(["-n", shop, "rollout", "restart", "deploy/orders"]);
+        await rolledOut("deploy/orders", shop);
+      }
+    });
+    expect(bad).toBe("");
+  });
+
+  test("all operators end at once: gates go on, and an edit is enforced by the next ones", async () => {
+    const bad = await badDuring(async () => {
+      const all = ["-l", "app.kubernetes.io/component=operator"];
+      await cluster.kubectl(["-n", namespace, "delete", "pod", ...all, "--force", "--grace-period=0", "--wait=false"]);
+      const edited = policy(shop, { limit: 900_000 });
+      await cluster.apply(edited);
+      await rolledOut(`deploy/${RELEASE}-operator`, namespace);
+      await cluster.until("Ready", ORDERS, (object) => conditionOf(object, "Ready") === "True", {
+        deadlineMs: 120_000,
+      });
+    });
+    expect(bad).toBe("");
+  });
+
+  test("all api-servers end at once: gates go on, and a key that is made afterwards is known", async () => {
+    const bad = await badDuring(async () => {
+      const all = ["-l", "app.kubernetes.io/component=api-server"];
+      await cluster.kubectl(["-n", namespace, "delete", "pod", ...all, "--force", "--grace-period=0", "--wait=false"]);
+      await rolledOut(`deploy/${RELEASE}-api-server`, namespace);
+      await makesKeyThatWorks();
+    });
+    expect(bad).toBe("");
+  });
+
+  test("Redis ends and loses everything: gates go on, and all of it comes back", async () => {
+    const bad = await badDuring(async () => {
+      await restartContainer("dev-redis", ["redis-cli", "-a", "postern", "shutdown", "nosave"]);
+      await makesKeyThatWorks();
+    });
+    expect(bad).toBe("");
+  });
+
+  test("Postgres crashes: gates go on, and keys can be made again", async () => {
+    const bad = await badDuring(async () => {
+      await restartContainer("dev-postgres", ["sh", "-c", "kill -QUIT 1"]);
+      await makesKeyThatWorks();
+    });
+    expect(bad).toBe("");
+  });
+
+  test("the chart is upgraded in place and rolled back, and no request fails", async () => {
+    const bad = await badDuring(async () => {
+      // Another annotation of the pods replaces all of them also when the images are the same.
+      const replaced = (at: string) => ({
+        "apiServer.podAnnotations.replaced": at,
+        "operator.podAnnotations.replaced": at,
+      });
+      await install(place, settings.tag, replaced("first"));
+      await cluster.helm(["rollback", RELEASE, "-n", namespace, "--wait", "--timeout", "8m"]);
+      await makesKeyThatWorks();
+      await install(place, settings.tag, replaced("second"));
+    });
+    expect(bad).toBe("");
+  });
+
+  test("a gate's pod dies without notice: no request without a key passes, and the others go on", async () => {
+    const [victim] = await cluster.list("pods", shop, "app=orders");
+    const name = victim?.metadata.name ?? "";
+    await cluster.kubectl(["-n", shop, "delete", "pod", name, "--force", "--grace-period=0", "--wait=false"]);
+    await rolledOut("deploy/orders", shop);
+    const counts = await load.untilAnswered(100);
+    expect(counts["without a key"]?.answers["200"]).toBeUndefined();
+    expect(await badDuring(async () => undefined)).toBe("");
+    await load.stop();
+  });
+});
+
+describe("uninstall", () => {
+  test("prunes and re-applies: the same keys work", async () => {
+    await cluster.kubectl(["-n", shop, "delete", "apikeypolicy", "orders", "--timeout=60s"]);
+    await cluster.apply(policy(shop));
+    await cluster.until("Ready", ORDERS, (object) => conditionOf(object, "Ready") === "True", { deadlineMs: 120_000 });
+    await untilAnswered(200, "/orders", { key: keys.good, method: "POST" });
+    expect(await ask("/orders", { method: "POST" })).toBe(401);
+  });
+
+  test("leaves the CRDs with their objects, and nothing else", async () => {
+    await cluster.kubectl(["delete", "namespace", shop, "--timeout=120s"]);
+    await cluster.helm(["uninstall", RELEASE, "-n", namespace, "--wait", "--timeout", "3m"]);
+    const labelled = ["-A", "-l", `app.kubernetes.io/instance=${RELEASE}`, "-o", "name"];
+    const kinds = "deployments,jobs,services,secrets,configmaps,serviceaccounts,roles.rbac.authorization.k8s.io";
+    const more = "rolebindings,poddisruptionbudgets,networkpolicies,clusterroles,clusterrolebindings";
+    const webhooks = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
+    expect(await cluster.kubectl(["get", `${kinds},${more},${webhooks}`, ...labelled])).toBe("");
+    await waitFor("its pods to end", async () => (await cluster.kubectl(["get", "pods", ...labelled])) === "", {
+      deadlineMs: 60_000,
+      everyMs: 500,
+    });
+    const crds = await cluster.kubectl(["get", "crd", "-o", "name"]);
+    expect(crds).toContain("apikeypolicies.postern.dev");
+    // A CRD that stays belongs to the release that made it; the next one, in another namespace, must be able to have it.
+    await cluster.kubectl([
+      "delete",
+      "crd",
+      ...crds
+        .split("\n")
+        .filter((name) => /\.postern\.dev$/.test(name))
+        .map((name) => name.replace(/^.*\//, "")),
+    ]);
+  });
+});
+
+/** Creates a key and waits until the gates accept it: the whole way is there again, from the API to the pods. */
+async function makesKeyThatWorks(): Promise<void> {
+  const body = { apiId, roles: ["orders.editor"] };
+  const { key } = await waitFor("a key to be made", () => call<{ key: string }>("keys.createKey", body), {
+    deadlineMs: 120_000,
+    everyMs: 1000,
+  });
+  await waitFor("the key to be known", async () => (await ask("/orders", { key, method: "POST" })) === 200, {
+    deadlineMs: 60_000,
+    everyMs: 500,
+  });
+}
+
+/** Ends the container of a part, which then is started again in its pod. */
+async function restartContainer(component: string, command: readonly string[]): Promise<void> {
+  const restarts = async () => {
+    const [found] = await podsOf(component);
+    const status = found?.status.containerStatuses?.[0];
+    return status === undefined ? undefined : { count: status.restartCount as number, ready: status.ready as boolean };
+  };
+  const before = await restarts();
+  await cluster.run(["-n", namespace, "exec", `deploy/${RELEASE}-${component}`, "--", ...command]);
+  await waitFor(
+    `${component} to be restarted`,
+    async () => {
+      const now = await restarts();
+      return now?.ready === true && now.count > (before?.count ?? 0);
+    },
+    { deadlineMs: 120_000, everyMs: 500 },
+  );
+}
 
 /** The API that a policy's keys belong to. */
 async function apiOf(name: string): Promise<string> {

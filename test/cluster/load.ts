@@ -13,6 +13,7 @@ export interface Target {
 
 export interface Count {
   readonly sent: number;
+  readonly expect: number;
   /** How many answers of each status, or error. */
   readonly answers: Readonly<Record<string, number>>;
   /** The first ones that were not as expected. */
@@ -68,9 +69,14 @@ export async function startLoad(
   };
 }
 
-/** The answers that were not as expected, as text for an assertion; empty when there were none. */
-export const badOf = (counts: Counts): string =>
-  Object.entries(counts)
-    .filter(([, { bad }]) => bad.length > 0)
-    .map(([name, { answers, bad }]) => `${name}: ${JSON.stringify(answers)}, first ${JSON.stringify(bad.slice(0, 5))}`)
-    .join("\n");
+/** The answers since `before` that were not as expected, as text for an assertion; empty when there were none. */
+export function badOf(counts: Counts, before: Counts): string {
+  const lines = Object.entries(counts).flatMap(([name, { answers, bad, expect }]) => {
+    const more = Object.entries(answers)
+      .map(([answer, count]) => ({ answer, count: count - (before[name]?.answers[answer] ?? 0) }))
+      .filter(({ answer, count }) => count > 0 && answer !== String(expect));
+    const last = bad.slice(-5).map(({ at, answer }) => `${answer} at ${at}`);
+    return more.length === 0 ? [] : [`${name}: ${JSON.stringify(more)}, such as ${last.join(", ")}`];
+  });
+  return lines.join("\n");
+}

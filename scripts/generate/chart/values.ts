@@ -128,6 +128,11 @@ export const Values = z.strictObject({
       existingSecretKey: text("Which key of the Secret.", "rootKey"),
       workspace: text("Workspace of the root key that the Job makes; `default` when empty."),
     }),
+    rootKeys: group("Several workspaces instead of one: docs/multi-tenancy.md.", {
+      existingSecret: text("A Secret with a root key for each workspace, under the workspace's name. It is followed."),
+      defaultWorkspace: text("The workspace of namespaces that name none; they are refused when empty."),
+    }),
+    tenancy: anything("Which namespaces act in which workspace, and who may use which names: docs/multi-tenancy.md."),
     ...pods,
   }),
 

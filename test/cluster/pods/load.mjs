@@ -1,17 +1,19 @@
 // Sends requests at a steady rate over kept connections, and counts the answers. Each target is asked one after another. Its own port 9000
-// answers with the counts so far: for each target how many of each status or error, and the first bad ones with their time.
+// answers with the counts so far: for each target how many of each status or error, and the last bad ones with their time.
 // Usage: node load.mjs '[{"name":"good","url":"http://…","headers":{},"method":"GET","expect":200}]' RATE_PER_SECOND SECONDS
 import { Agent, createServer, request } from "node:http";
 
 const [targetsJson, rate, seconds] = process.argv.slice(2);
 const targets = JSON.parse(targetsJson);
 const agent = new Agent({ keepAlive: true, maxSockets: 20 });
-const counts = Object.fromEntries(targets.map(({ name }) => [name, { sent: 0, answers: {}, bad: [] }]));
+const counts = Object.fromEntries(targets.map(({ name, expect }) => [name, { sent: 0, expect, answers: {}, bad: [] }]));
 
 function count({ name, expect }, answer) {
   const { answers, bad } = counts[name];
   answers[answer] = (answers[answer] ?? 0) + 1;
-  if (answer !== String(expect) && bad.length < 50) bad.push({ at: new Date().toISOString(), answer });
+  if (answer === String(expect)) return;
+  bad.push({ at: new Date().toISOString(), answer });
+  if (bad.length > 50) bad.shift();
 }
 
 function send(target) {

@@ -1,0 +1,46 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { parseAllDocuments, stringify } from "yaml";
+import { findHelm } from "../harness/parts/helm.ts";
+
+const run = promisify(execFile);
+const CHART = resolve(import.meta.dirname, "../../charts/postern");
+
+export interface Rendered {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into objects of any kind.
+  readonly [part: string]: any;
+}
+
+async function helm(args: readonly string[], values: object): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "postern-chart-"));
+  try {
+    const file = join(folder, "values.yaml");
+    await writeFile(file, stringify(values));
+    const { stdout } = await run(await findHelm(), [...args, "--values", file], { maxBuffer: 64 * 1024 * 1024 });
+    return stdout;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** What Helm makes of the chart with these values. Throws what it says when it refuses them. */
+export async function render(values: object, namespace = "postern"): Promise<Rendered[]> {
+  const text = await helm(["template", "postern", CHART, "--namespace", namespace], values);
+  return parseAllDocuments(text)
+    .map((document) => document.toJS() as Rendered | null)
+    .filter((object) => object !== null);
+}
+
+/** Returns what `helm lint` says; throws when it finds an error. */
+export const lint = (values: object): Promise<string> => helm(["lint", CHART, "--strict"], values);
