@@ -62,6 +62,9 @@ function objectSchema({ description, specSchema, statusSchema }: KindDefinition)
       status: {
         description: "What the operator reports.",
         ...structuralSchema(statusSchema, "output"),
+        // An operator of another release writes fields that this one does not know, or no longer knows. Without this its whole
+        // status is refused, as "field not declared in schema".
+        "x-kubernetes-preserve-unknown-fields": true,
         default: PENDING_STATUS,
       },
     },
