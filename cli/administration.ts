@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { hostname, userInfo } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Administrator } from "../api-server/domain/administration/administrator.ts";
@@ -18,6 +19,7 @@ import { findRunningDev } from "./dev-state.ts";
 
 export interface DatabaseOptions {
   readonly "database-url": string | undefined;
+  readonly "database-url-file": string | undefined;
   readonly data: string;
   /** How long to try again while the database does not answer; not at all when left out. */
   readonly waitMs?: number;
@@ -35,7 +37,7 @@ export async function withDatabase<T>(
   options: DatabaseOptions,
   work: (administrator: Administrator) => Promise<T>,
 ): Promise<T> {
-  const url = options["database-url"] ?? findRunningDev(options.data)?.databaseUrl;
+  const url = options["database-url"] ?? readAddress(options) ?? findRunningDev(options.data)?.databaseUrl;
   if (url === undefined) {
     throw new UsageError(`no \`postern dev\` runs on ${options.data}: start it, or set DATABASE_URL`);
   }
@@ -72,6 +74,9 @@ export async function withWorkspace<T>(
     return work(administrator, workspace);
   });
 }
+
+const readAddress = ({ "database-url-file": file }: DatabaseOptions): string | undefined =>
+  file === undefined ? undefined : readFileSync(file, "utf8").trim();
 
 const AGAIN_MS = 1000;
 

@@ -170,7 +170,16 @@ export const waitSeconds = {
 } as const;
 
 /** For the commands that work on the database. */
-export const database = { "database-url": databaseUrl, data: dataDir } as const;
+export const database = {
+  "database-url": databaseUrl,
+  "database-url-file": {
+    type: "string",
+    placeholder: "PATH",
+    help: "file with what --database-url is",
+    env: "DATABASE_URL_FILE",
+  },
+  data: dataDir,
+} as const;
 
 /** For the commands that work in one workspace. */
 export const workspace = {

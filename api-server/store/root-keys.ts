@@ -116,12 +116,19 @@ export async function lockRootKey(
 
 export async function updateRootKey(
   tx: Queryable,
-  { workspaceId, rootKeyId, enabled, expiresAt }: RootKeyRef & { enabled: boolean; expiresAt: number | null },
+  {
+    workspaceId,
+    rootKeyId,
+    enabled,
+    expiresAt,
+    permissions,
+  }: RootKeyRef & { enabled: boolean; expiresAt: number | null; permissions: readonly string[] },
 ): Promise<void> {
   const text = `update root_keys
-                   set enabled = $3, expires_at = $4
+                   set enabled = $3, expires_at = $4, permissions = $5
                  where workspace_id = $1 and id = $2 and deleted_at is null`;
-  await tx.query({ name: "update-root-key", text, values: [workspaceId, rootKeyId, enabled, expiresAt] });
+  const values = [workspaceId, rootKeyId, enabled, expiresAt, permissions];
+  await tx.query({ name: "update-root-key", text, values });
 }
 
 /** Revokes a root key. Returns false when there was none to revoke. */

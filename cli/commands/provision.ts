@@ -11,15 +11,15 @@ import { readSecretValue, type SecretRef, writeSecretValue } from "../kube-secre
 import { database, waitSeconds, workspace } from "../options.ts";
 import { parseWhole } from "../values.ts";
 
-/** For how long a root key that is replaced still works: what uses it reads the Secret again in far less. */
-const OVERLAP_MS = 3_600_000;
+/** A root key that expires sooner is replaced. */
+const LEFT_MS_MIN = 3_600_000;
 const NAME = "operator";
 
 export const provision = defineCommand({
   name: "provision",
   summary: "see that a Secret of the cluster has a root key for the operator",
   description:
-    "Makes a root key with exactly what the operator needs, and writes it into a Secret, which must exist. Does nothing when there is one that is enough; replaces one that is not, which then works for another hour. Safe to repeat, and with several at once.",
+    "Makes a root key that may do exactly what the operator needs, and writes it into a Secret, which must exist. When there is one already, it is kept, and allowed exactly that. One that is revoked, disabled, expires within the hour or is of another workspace is replaced. Safe to repeat, and with several at once.",
   options: {
     secret: { type: "string", placeholder: "NAMESPACE/NAME", help: "the Secret", required: true },
     key: { type: "string", placeholder: "NAME", help: "the Secret's key with the root key", default: "rootKey" },
@@ -47,7 +47,6 @@ export const provision = defineCommand({
 const SAID = {
   kept: "the Secret has a root key for the operator",
   made: "made a root key for the operator",
-  replaced: "made a root key for the operator; the one before, which was not enough, works for another hour",
 };
 
 function parseSecret(text: string, key: string): SecretRef {
@@ -66,7 +65,11 @@ interface Place {
 async function keepRootKey({ administrator, client, ref, workspaceId }: Place): Promise<keyof typeof SAID> {
   const { text, resourceVersion } = await readSecretValue(client, ref);
   const before = text === undefined ? undefined : await findRootKey(administrator.db, { hash: hashKey(text) });
-  if (before !== undefined && isEnough(before, { workspaceId, nowMs: administrator.nowMs() })) return "kept";
+  if (before !== undefined && isUsable(before, { workspaceId, nowMs: administrator.nowMs() })) {
+    // In place: what uses it need not learn of another one when a release needs more than the one before.
+    await changeRootKey(administrator, { workspaceId, rootKeyId: before.id, permissions: OPERATOR_PERMISSIONS });
+    return "kept";
+  }
 
   const made = await issueRootKey(administrator, { workspaceId, permissions: OPERATOR_PERMISSIONS, name: NAME });
   try {
@@ -76,20 +79,11 @@ async function keepRootKey({ administrator, client, ref, workspaceId }: Place): 
     await revokeRootKey(administrator, { workspaceId, rootKeyId: made.rootKeyId });
     throw error;
   }
-  if (before === undefined || before.workspace_id !== workspaceId) return "made";
-  const expiresAt = administrator.nowMs() + OVERLAP_MS;
-  if ((before.expires_at ?? Number.POSITIVE_INFINITY) > expiresAt) {
-    await changeRootKey(administrator, { workspaceId, rootKeyId: before.id, expiresAt });
-  }
-  return "replaced";
+  return "made";
 }
 
-/** Whether the operator can work with it from now on: with one that expires soon, another one is made. */
-function isEnough(row: RootKeyRow, { workspaceId, nowMs }: { workspaceId: string; nowMs: number }): boolean {
-  return (
-    row.workspace_id === workspaceId &&
-    row.enabled &&
-    (row.expires_at === null || row.expires_at > nowMs + OVERLAP_MS) &&
-    OPERATOR_PERMISSIONS.every((permission) => row.permissions.includes(permission))
-  );
+/** Whether the operator can work with it from now on. */
+function isUsable(row: RootKeyRow, { workspaceId, nowMs }: { workspaceId: string; nowMs: number }): boolean {
+  const expiresAt = row.expires_at ?? Number.POSITIVE_INFINITY;
+  return row.workspace_id === workspaceId && row.enabled && expiresAt > nowMs + LEFT_MS_MIN;
 }

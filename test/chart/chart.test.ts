@@ -176,17 +176,21 @@ describe("a Job", () => {
 
   test("migrates as the user that owns the schema; api-servers work as the other one", async () => {
     const objects = await render(MATRIX["everything optional"] ?? {});
-    const secretOf = (kind: string, part: string) =>
-      podSpecs(objects)
-        .filter(
-          ({ object }) => object.kind === kind && object.metadata.labels?.["app.kubernetes.io/component"] === part,
-        )
-        .map(
-          ({ spec }) =>
-            spec.containers[0].env.find(({ name }: { name: string }) => name === "DATABASE_URL").valueFrom.secretKeyRef,
-        );
-    expect(secretOf("Job", "migrate")).toMatchObject([{ name: "db-owner", key: "address" }]);
-    expect(secretOf("Deployment", "api-server")).toMatchObject([{ name: "db", key: "url" }]);
+    const specOf = (kind: string, part: string) =>
+      podSpecs(objects).find(
+        ({ object }) => object.kind === kind && object.metadata.labels?.["app.kubernetes.io/component"] === part,
+      )?.spec;
+    const [variable] = specOf("Job", "migrate").containers[0].env;
+    expect(variable).toMatchObject({
+      name: "DATABASE_URL",
+      valueFrom: { secretKeyRef: { name: "db-owner", key: "address" } },
+    });
+    const { volumes, containers } = specOf("Deployment", "api-server");
+    expect(volumes).toContainEqual({
+      name: "database",
+      secret: { secretName: "db", items: [{ key: "url", path: "url" }] },
+    });
+    expect(containers[0].env).toContainEqual({ name: "DATABASE_URL_FILE", value: "/secrets/database/url" });
   });
 });
 

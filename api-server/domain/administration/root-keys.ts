@@ -29,22 +29,28 @@ export async function issueRootKey(
 /** Changes the given settings; writes nothing when nothing changes. Returns undefined when the workspace has no such root key. */
 export async function changeRootKey(
   administrator: Administrator,
-  { workspaceId, rootKeyId, ...change }: RootKeyRef & { enabled?: boolean; expiresAt?: number | null },
+  {
+    workspaceId,
+    rootKeyId,
+    ...change
+  }: RootKeyRef & { enabled?: boolean; expiresAt?: number | null; permissions?: readonly string[] },
 ): Promise<RootKeySummary | undefined> {
   return inTransaction(administrator, async (tx) => {
     const before = await lockRootKey(tx, { workspaceId, rootKeyId });
     if (before === undefined) return undefined;
-    const { enabled = before.enabled, expiresAt = before.expires_at } = change;
-    if (enabled === before.enabled && expiresAt === before.expires_at) return before;
-    await updateRootKey(tx, { workspaceId, rootKeyId, enabled, expiresAt });
+    const { enabled = before.enabled, expiresAt = before.expires_at, permissions = before.permissions } = change;
+    const isAllowedTheSame = sameTexts(permissions, before.permissions);
+    if (enabled === before.enabled && expiresAt === before.expires_at && isAllowedTheSame) return before;
+    await updateRootKey(tx, { workspaceId, rootKeyId, enabled, expiresAt, permissions });
     const what = [
       ...(enabled === before.enabled ? [] : [enabled ? "enabled" : "disabled"]),
       ...(expiresAt === before.expires_at ? [] : [`expires ${expiresAt ?? "never"}`]),
+      ...(isAllowedTheSame ? [] : [`permissions ${[...permissions].sort().join(", ")}`]),
     ];
     await insertAdministration(tx, administrator, workspaceId, [
       event("update", `Updated root key ${rootKeyId}: ${what.join(", ")}`, before),
     ]);
-    return { ...before, enabled, expires_at: expiresAt };
+    return { ...before, enabled, expires_at: expiresAt, permissions: [...permissions] };
   });
 }
 
@@ -63,6 +69,9 @@ export async function revokeRootKey(
     return before;
   });
 }
+
+const sameTexts = (a: readonly string[], b: readonly string[]): boolean =>
+  new Set(a).symmetricDifference(new Set(b)).size === 0;
 
 const event = (
   verb: string,
