@@ -48,6 +48,7 @@ const WHOLE = [
   "test/faults/secrets.test.ts",
   "test/faults/store-lost.test.ts",
   "test/faults/stray-errors.test.ts",
+  "test/package/package.test.ts",
 ];
 // The last needs a whole cluster: `make e2e`.
 const NEVER = ["**/node_modules/**", "**/dist/**", "test/cluster/**"];

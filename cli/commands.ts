@@ -38,6 +38,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/provision.ts")).provision,
   },
   {
+    name: "status",
+    summary: "show how the policies of a cluster stand: what is enforced, at how many pods",
+    load: async () => (await import("./commands/status.ts")).status,
+  },
+  {
     name: "validate",
     summary: "check manifests without applying them",
     load: async () => (await import("./commands/validate.ts")).validate,

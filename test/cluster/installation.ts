@@ -1,11 +1,12 @@
 import type { Cluster } from "./cluster.ts";
-import type { Settings } from "./settings.ts";
+import type { Release, Settings } from "./settings.ts";
 
 /* The release that the suite works with. */
 
 export const RELEASE = "postern";
 export const CLUSTER_NAME = "e2e";
-const CHART = "charts/postern";
+/** The release of this checkout. */
+export const present = ({ tag }: Settings): Release => ({ tag, chart: "charts/postern" });
 
 export interface Place {
   readonly cluster: Cluster;
@@ -15,7 +16,11 @@ export interface Place {
 }
 
 /** Installs or upgrades; `--wait` until all is ready. */
-export async function install(place: Place, tag: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
+export async function install(
+  place: Place,
+  { tag, chart }: Release,
+  more: Readonly<Record<string, string>> = {},
+): Promise<void> {
   const { cluster, settings, namespace } = place;
   const values = {
     "image.registry": settings.registry,
@@ -27,7 +32,7 @@ export async function install(place: Place, tag: string, more: Readonly<Record<s
     ...more,
   };
   const set = Object.entries(values).flatMap(([name, value]) => ["--set", `${name}=${value}`]);
-  const command = ["upgrade", "--install", RELEASE, CHART, "-n", namespace, "--create-namespace", ...set];
+  const command = ["upgrade", "--install", RELEASE, chart, "-n", namespace, "--create-namespace", ...set];
   await cluster.helm([...command, "--wait", "--wait-for-jobs", "--timeout", "8m"]);
 }
 

@@ -18,6 +18,7 @@ export const programs = (namespace: string) => ({
   data: { "app.mjs": program("app.mjs"), "load.mjs": program("load.mjs") },
 });
 
+const HOOK_TOKEN = "of-the-sample-app";
 const VOLUMES = { volumes: [{ name: "programs", configMap: { name: "programs" } }] };
 const MOUNTS = { volumeMounts: [{ name: "programs", mountPath: "/programs", readOnly: true }] };
 
@@ -73,6 +74,7 @@ const gate = ({ namespace, image, workspaceId, cluster, redisUrl }: GateOptions)
     { name: "REDIS_URL", value: redisUrl },
     { name: "POD", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
     { name: "POSTERN_POD", value: `${namespace}/$(POD)` },
+    { name: "POSTERN_HOOK_TOKEN", value: HOOK_TOKEN },
   ],
   ports: [
     { name: "gate", containerPort: 8000 },
@@ -80,6 +82,11 @@ const gate = ({ namespace, image, workspaceId, cluster, redisUrl }: GateOptions)
   ],
   startupProbe: { httpGet: { path: "/livez", port: 8001 }, periodSeconds: 1, failureThreshold: 60 },
   readinessProbe: { httpGet: { path: "/readyz", port: 8001 }, periodSeconds: 1 },
+  lifecycle: {
+    preStop: {
+      httpGet: { path: "/pod-ends", port: 8001, httpHeaders: [{ name: "Postern-Hook-Token", value: HOOK_TOKEN }] },
+    },
+  },
   resources: { requests: { cpu: "10m", memory: "64Mi" }, limits: { memory: "96Mi" } },
 });
 
@@ -91,7 +98,8 @@ const app = (image: string) => ({
   securityContext: SECURITY,
   ports: [{ name: "http", containerPort: 3000 }],
   readinessProbe: { tcpSocket: { port: 3000 }, periodSeconds: 1 },
-  lifecycle: { preStop: { sleep: { seconds: 5 } } },
+  // Longer than the gate drains, so that the app is there for all that the gate still takes.
+  lifecycle: { preStop: { sleep: { seconds: 8 } } },
   ...MOUNTS,
 });
 
@@ -109,7 +117,7 @@ export const guardedApp = (options: GateOptions) => [
         spec: {
           securityContext: POD_SECURITY,
           automountServiceAccountToken: false,
-          terminationGracePeriodSeconds: 20,
+          terminationGracePeriodSeconds: 30,
           initContainers: [gate(options)],
           containers: [app(options.image)],
           ...VOLUMES,

