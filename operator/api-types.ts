@@ -530,6 +530,7 @@ export interface paths {
       requestBody: { content: { "application/json": {
         kind: "api" | "role" | "permission" | "namespace" | "override" | "policy";
         manager: string;
+        left?: boolean | undefined;
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
@@ -559,6 +560,7 @@ export interface paths {
             kind: "api" | "role" | "permission" | "namespace" | "override" | "key" | "policy";
             id: string;
             manager?: string | undefined;
+            lastManager?: string | undefined;
             async?: boolean | undefined;
           };
           meta: components["schemas"]["ResponseMeta"];

@@ -286,6 +286,43 @@ describe.each(CASES)("$title", (one) => {
       expect(await managerOf(kind, next.id)).toBe(manager);
     });
 
+  if (remove !== undefined)
+    test("a released one remembers its last manager until it is managed again, or deleted", async () => {
+      const manager = aManager();
+      const made = await make(one, manager);
+      const read = () => api.data("managed.getObject", { kind, id: made.id });
+      const findLeft = () => api.call("managed.findObject", { kind, manager, left: true });
+      expect(await read()).not.toHaveProperty("lastManager");
+      const { path, body } = (remove as NonNullable<typeof remove>)(made);
+      await api.data(path, body, as(manager, RELEASE));
+      expect(await read()).toEqual({
+        kind,
+        id: made.id,
+        lastManager: manager,
+        ...(kind === "override" ? { async: false } : {}),
+      });
+      if (kind !== "key") {
+        expect((await findLeft()).body.data).toMatchObject({ kind, id: made.id, manager });
+        // What the same manager has now is another thing.
+        expect((await api.call("managed.findObject", { kind, manager })).status).toBe(404);
+        const other = await api.makeWorkspace();
+        expect(
+          (await api.call("managed.findObject", { kind, manager, left: true }, { rootKey: other.rootKey })).status,
+        ).toBe(404);
+      }
+      // A policy has another id when another manager has it.
+      if (change === undefined || kind === "policy") return;
+      const next = aManager();
+      const changed = change(made);
+      await api.data(changed.path, changed.body, as(next, ADOPT));
+      expect(await managerOf(kind, made.id)).toBe(next);
+      expect(await read()).not.toHaveProperty("lastManager");
+      if (kind !== "key") expect((await findLeft()).status).toBe(404);
+      await api.data(path, body, as(next, RELEASE));
+      expect((await read()).lastManager).toBe(next);
+      if (kind !== "key") expect((await findLeft()).status).toBe(404);
+    });
+
   if (createIsChange)
     test("setting what another made without a manager leaves it unmanaged", async () => {
       const { id, name } = await make(one);

@@ -13,7 +13,7 @@ const files = readdirSync(API_SERVER, { recursive: true, encoding: "utf8" })
 /** The other two have the SQL of usage events. */
 const STORE = /^(store|analytics\/postgres|analytics\/clickhouse)\//;
 const TABLES =
-  "root_keys|apis|identities|keys|key_credits|key_secrets|queued_keys|ratelimits|permissions|roles|role_permissions|key_permissions|key_roles|ratelimit_namespaces|ratelimit_overrides|policies|audit_log|migrations|verification_events|ratelimit_events|outbox";
+  "root_keys|apis|identities|keys|key_credits|key_secrets|queued_keys|ratelimits|permissions|roles|role_permissions|key_permissions|key_roles|ratelimit_namespaces|ratelimit_overrides|policies|orphaned_objects|audit_log|migrations|verification_events|ratelimit_events|outbox";
 /** A table name that is computed may be any of them. */
 const OF_A_WORKSPACE = new RegExp(`\\b(?:from|join|update|into) (?:(?:${TABLES})\\b|\\$\\{)`);
 

@@ -1,5 +1,6 @@
 import type { Call } from "../../procedure.ts";
 import { type AuditContext, type AuditEvent, auditContext, insertAuditEvents } from "../../store/audit.ts";
+import { deleteOrphan, upsertOrphan } from "../../store/orphaned-objects.ts";
 import type { Queryable } from "../../store/queryable.ts";
 import { adopting, guardManaged, isRemoval, type Managing } from "./rules.ts";
 import type { ManagedRow, ManagedThing, NamedObject, Removable } from "./things.ts";
@@ -64,6 +65,11 @@ async function setManager<Row extends ManagedRow>(
 ): Promise<AuditEvent[]> {
   if (manager === row.manager) return [];
   await adopting(actor, thing, () => thing.setManager(tx, row, manager, actor.context));
+  const { workspaceId, timeMs } = actor.context;
+  const ref = { workspaceId, kind: thing.kind, id: row.id };
+  // So that the manifest finds the object again, and no other takes it without leave.
+  if (manager !== null) await deleteOrphan(tx, ref);
+  else if (row.manager !== null) await upsertOrphan(tx, { ...ref, lastManager: row.manager, releasedAt: timeMs });
   return [auditEvent(thing, row, manager === null ? "Released" : "Adopted")];
 }
 
@@ -92,5 +98,9 @@ export async function deleteManagedAs<Row extends ManagedRow>(
     return;
   }
   await thing.remove(tx, row, actor.context);
+  // Keys are removed by the million, and are never looked for by the manifest that left them.
+  if (row.manager === null && thing.kind !== "key") {
+    await deleteOrphan(tx, { workspaceId: actor.context.workspaceId, kind: thing.kind, id: row.id });
+  }
   await insertAuditEvents(tx, actor.context, [auditEvent(thing, row, "Deleted")]);
 }

@@ -56,8 +56,15 @@ export const creatingManager = ({ management }: Managing): string | null => mana
  * adopting a second one breaks it.
  * @throws PublicError 409 `managed_exists` instead of the database's complaint.
  */
-export async function adopting<T>(
+export const adopting = <T>(
   { management }: Managing,
+  thing: Pick<ManagedThing, "index">,
+  work: () => Promise<T>,
+): Promise<T> => asItsOnly(management.manager, thing, work);
+
+/** The same where there is no call: `manager` is what the statement writes. */
+export async function asItsOnly<T>(
+  manager: string | null | undefined,
   { index }: Pick<ManagedThing, "index">,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -67,7 +74,7 @@ export async function adopting<T>(
     if (!isUniqueViolation(error, index)) throw error;
     throw new PublicError(
       "managed_exists",
-      `${management.manager ?? "The manager"} already manages another object of this kind; release or delete that one first.`,
+      `${manager ?? "The manager"} already manages another object of this kind; release or delete that one first.`,
       { cause: error },
     );
   }

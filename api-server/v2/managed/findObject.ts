@@ -2,6 +2,7 @@ import * as z from "zod";
 import { MANAGER } from "../../domain/managed/rules.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findOwn } from "../../store/managed-objects.ts";
+import { findLeft } from "../../store/orphaned-objects.ts";
 import {
   CLAIMED_ERRORS,
   CLAIMED_NEEDED,
@@ -21,6 +22,10 @@ const Manager = z
 const Body = z.strictObject({
   kind: ClaimedKind.describe("The kind of the object.").meta({ examples: ["role"] }),
   manager: Manager,
+  left: z
+    .boolean()
+    .default(false)
+    .describe("Find what the manager left in the store, unmanaged, instead of what it manages."),
 });
 type Body = z.output<typeof Body>;
 
@@ -30,7 +35,7 @@ const Data = z.strictObject({
     .string()
     .describe("Id of the object.")
     .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
-  manager: Manager,
+  manager: Manager.describe("As in the request: the manager, or the last one."),
   async: z.boolean().optional().describe("Of an override: whether it is counted in each process."),
   namespaceId: z
     .string()
@@ -45,7 +50,7 @@ export const findObject = defineProcedure({
   effect: "read",
   summary: "Find what a manifest manages",
   description:
-    "A manager has at most one object of a kind. Keys cannot be found this way, because a manager may have several. The answer comes from the store, so a client does not have to rely on what a manifest says about itself.",
+    "A manager has at most one object of a kind. Keys cannot be found this way, because a manager may have several. With `left`, the object that it released last and that nothing manages since. The answer comes from the store, so a client does not have to rely on what a manifest says about itself.",
   permissions: CLAIMED_NEEDED,
   errors: CLAIMED_ERRORS,
   addition: true,
@@ -56,15 +61,15 @@ export const findObject = defineProcedure({
 
 async function handle(call: Call<Body, typeof CLAIMED_NEEDED>): Promise<Data> {
   const { body, caller, deps } = call;
-  const { kind, manager } = body;
+  const { kind, manager, left } = body;
   const { workspaceId } = caller;
   const notFound = () => managedNotFound(kind, `of the manager ${manager}`);
-  const own = await findOwn(deps.db, kind, { workspaceId, manager });
-  if (own === undefined) throw notFound();
-  const { id } = own;
+  const ref = { workspaceId, manager };
+  const id = left ? await findLeft(deps.db, kind, ref) : (await findOwn(deps.db, kind, ref))?.id;
+  if (id === undefined) throw notFound();
   const found = await findManagedObject(deps.db, kind, { workspaceId, id });
   // Deleted or taken over between the two statements.
-  if (found?.manager !== manager) throw notFound();
+  if (found === undefined || found.manager !== (left ? null : manager)) throw notFound();
   call.require(TO_LEARN_OF[kind], found.permissionId);
   const { async, namespaceId } = found;
   return {

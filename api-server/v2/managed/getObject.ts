@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { findLastManager } from "../../store/orphaned-objects.ts";
 import {
   CLAIMED_ERRORS,
   CLAIMED_NEEDED,
@@ -32,6 +33,11 @@ const Data = z.strictObject({
     .optional()
     .describe("`<cluster>/<kind>/<namespace>/<name>` of the manifest that it comes from; omitted: unmanaged.")
     .meta({ examples: ["main/Role/shop/editor"] }),
+  lastManager: z
+    .string()
+    .optional()
+    .describe("Of an unmanaged object: the manager that left it in the store.")
+    .meta({ examples: ["main/ApiKeyPolicy/shop/orders"] }),
   async: z.boolean().optional().describe("Of an override: whether it is counted in each process."),
 });
 type Data = z.input<typeof Data>;
@@ -54,13 +60,16 @@ export const getObject = defineProcedure({
 async function handle(call: Call<Body, typeof needed>): Promise<Data> {
   const { body, caller, deps } = call;
   const { kind, id } = body;
-  const found = await findManagedObject(deps.db, kind, { workspaceId: caller.workspaceId, id });
+  const { workspaceId } = caller;
+  const found = await findManagedObject(deps.db, kind, { workspaceId, id });
   if (found === undefined) throw managedNotFound(kind, id);
   call.require(TO_LEARN_OF[kind], found.permissionId);
+  const lastManager = found.manager === null ? await findLastManager(deps.db, { workspaceId, kind, id }) : undefined;
   return {
     kind,
     id,
     ...(found.manager === null ? {} : { manager: found.manager }),
+    ...(lastManager === undefined ? {} : { lastManager }),
     ...(found.async === undefined ? {} : { async: found.async }),
   };
 }
