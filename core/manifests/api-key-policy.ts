@@ -220,9 +220,22 @@ export const ApiKeyPolicySpec = withRules(
       .default("Managed")
       .describe("Managed: a NetworkPolicy opens only the sidecar's ports of the selected pods."),
     allowedNamespaces: AllowedNamespaces,
-    deletionPolicy: deletionPolicy("Orphan", "the API that was made for the policy"),
+    adopt: z
+      .enum(["match", "override"])
+      .optional()
+      .describe(
+        "With api.id: this policy manages the API from now on, if nothing manages it; both words mean the same here. An API that this policy made and left is taken over without it.",
+      ),
+    deletionPolicy: deletionPolicy("Orphan", "the API that was made for the policy or taken over by it"),
   }),
-  PATHS_THAT_MATCH,
+  [
+    ...PATHS_THAT_MATCH,
+    {
+      rule: "!has(self.adopt) || has(self.api.id)",
+      message: "adopt is for an API that api.id names",
+      holds: ({ adopt, api }) => adopt === undefined || api.id !== undefined,
+    },
+  ],
 ).describe("What guards an app: which keys it accepts and what each request needs.");
 export type ApiKeyPolicySpec = z.output<typeof ApiKeyPolicySpec>;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { KINDS, type Kind } from "../../core/manifests/index.ts";
 import { anObject } from "../test/builders.ts";
-import { type ConflictTerms, claimOf, conflictOf, olderRival, rivalsOf } from "./claims.ts";
+import { type ConflictTerms, claimOf, conflictOf, leftByOther, olderRival, rivalsOf } from "./claims.ts";
 
 describe("of two that claim one name", () => {
   const at = (name: string, creationTimestamp: string) => anObject("Role", {}, { name, creationTimestamp });
@@ -81,6 +81,7 @@ test("policies of two Kubernetes namespaces may each make an API of one name; ro
 describe("what an object claims", () => {
   interface Stored {
     readonly manager: string | undefined;
+    readonly lastManager?: string;
   }
   const object = anObject("Role", { name: "editor" });
   const elder = anObject("Role", { name: "editor" }, { name: "elder", creationTimestamp: "2025-01-01T00:00:00Z" });
@@ -89,10 +90,12 @@ describe("what an object claims", () => {
     { name: "editor" },
     { namespace: "bank", creationTimestamp: "2025-01-01T00:00:00Z", uid: "u" },
   );
-  const alone = { object, manager: "test/Role/shop/it", claimants: [object], stored: undefined };
-  const own: Stored = { manager: "test/Role/shop/it" };
+  const us = "test/Role/shop/it";
+  const alone = { object, manager: us, claimants: [object], stored: undefined };
+  const own: Stored = { manager: us };
   const others: Stored = { manager: "test/Role/bank/it" };
   const nobodys: Stored = { manager: undefined };
+  const leftBy = (lastManager: string): Stored => ({ manager: undefined, lastManager });
   const terms = (adopt?: "match" | "override", differs?: string): ConflictTerms<Stored> => ({
     rival: (rival) => `older: ${rival}`,
     managed: (_, manager) => `managed by ${manager}`,
@@ -102,6 +105,28 @@ describe("what an object claims", () => {
   test.each([
     { name: "is its own when nothing is there", claimed: alone },
     { name: "stays its own, however old another is", claimed: { ...alone, stored: own, claimants: [elder, object] } },
+    { name: "is what it left itself, unasked", claimed: { ...alone, stored: leftBy(us) } },
+    {
+      name: "is not what it left itself while an older one has the claim",
+      claimed: { ...alone, stored: leftBy(us), claimants: [elder, object] },
+      says: "older: Role shop/elder",
+    },
+    {
+      name: "is what one of its namespace left, when it adopts it",
+      claimed: { ...alone, stored: leftBy("test/Role/shop/elder") },
+      with: terms("override"),
+    },
+    {
+      name: "is not what one of its namespace left, unasked",
+      claimed: { ...alone, stored: leftBy("test/Role/shop/elder") },
+      says: "unasked",
+    },
+    ...["test/Role/bank/editor", "west/Role/shop/editor"].map((other) => ({
+      name: `is not what ${other} left, however it adopts`,
+      claimed: { ...alone, stored: leftBy(other) },
+      with: terms("override"),
+      says: leftByOther(other, us),
+    })),
     { name: "is an older one's", claimed: { ...alone, claimants: [object, elder] }, says: "older: Role shop/elder" },
     {
       name: "is an older one's of another namespace, which is not named",

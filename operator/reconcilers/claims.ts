@@ -87,6 +87,8 @@ export interface Claimed<Stored> {
 
 interface Managed {
   readonly manager: string | undefined;
+  /** Of an object without a manager: who left it in the store. */
+  readonly lastManager?: string | undefined;
 }
 
 /** The store's object for the claim if this object manages it; otherwise undefined. */
@@ -136,6 +138,24 @@ function heldBack<Stored extends Managed>(
   if (stored === undefined) return undefined;
   if (stored.manager !== undefined) return terms.managed?.(stored, managerFor(stored.manager, manager));
   const takeover = terms.unmanaged?.(stored);
-  if (takeover === undefined || takeover.adopt === "override") return undefined;
+  // A manifest that comes back finds what it left.
+  if (takeover === undefined || stored.lastManager === manager) return undefined;
+  const { lastManager } = stored;
+  if (lastManager !== undefined && !mayTakeOver(lastManager, manager)) return leftByOther(lastManager, manager);
+  if (takeover.adopt === "override") return undefined;
   return takeover.adopt === "match" ? takeover.differs : takeover.unasked;
 }
+
+/**
+ * Whether an object may have what another one left in the store: within a namespace of a cluster it may, because who may write there
+ * could bring the former manifest back. Others need leave.
+ */
+export function mayTakeOver(lastManager: string, manager: string): boolean {
+  const [lastCluster, , lastNamespace] = lastManager.split("/");
+  const [cluster, , namespace] = manager.split("/");
+  return cluster === lastCluster && namespace === lastNamespace;
+}
+
+/** For what an object of another namespace, or of another cluster, left in the store. */
+export const leftByOther = (lastManager: string, manager: string): string =>
+  `It was left in the store by ${managerFor(lastManager, manager)}, and stays reserved for it. An administrator gives leave with \`postern managed release\` or \`postern managed transfer\`.`;

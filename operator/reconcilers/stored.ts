@@ -13,13 +13,17 @@ type ManagedKind = Input<"managed.findObject">["kind"];
 export interface Managed {
   /** undefined for an object without a manager. */
   readonly manager: string | undefined;
+  /** Of an object without one: the manager that left it in the store. */
+  readonly lastManager: string | undefined;
   readonly async: boolean | undefined;
 }
 
 /** Returns the manager of the object with this id; undefined when there is no such object. */
 export async function findManaged(api: StoreApi, kind: ManagedKind, id: string): Promise<Managed | undefined> {
   const found = foundOr404(await api.call("managed.getObject", { kind, id }));
-  return found === undefined ? undefined : { manager: found.manager, async: found.async };
+  if (found === undefined) return undefined;
+  const { manager, lastManager, async } = found;
+  return { manager, lastManager, async };
 }
 
 /** An object that a manager has in the store. */
@@ -37,6 +41,11 @@ export interface Owned {
 export async function findOwned(api: StoreApi, kind: ManagedKind, manager: string): Promise<Owned | undefined> {
   const found = foundOr404(await api.call("managed.findObject", { kind, manager }));
   return found === undefined ? undefined : { id: found.id, namespaceId: found.namespaceId, async: found.async };
+}
+
+/** Returns the id of what the manager left in the store, and what nothing manages since; undefined when there is nothing. */
+export async function findLeft(api: StoreApi, kind: ManagedKind, manager: string): Promise<string | undefined> {
+  return foundOr404(await api.call("managed.findObject", { kind, manager, left: true }))?.id;
 }
 
 /**

@@ -264,11 +264,26 @@ describe.each([
     expect((await world.call("managed.getObject", { kind: "namespace", id: namespaceId })).data).toEqual({
       kind: "namespace",
       id: namespaceId,
+      lastManager: managerOf(orphan),
     });
     expect((await world.call("managed.getObject", { kind: "api", id: apiId })).data).toEqual({
       kind: "api",
       id: apiId,
+      lastManager: managerOf(policy("orphaned")),
     });
+  });
+
+  test("a policy that is pruned and applied again has the API that it left, and customers' keys verify", async () => {
+    const pruned = policy("pruned");
+    await world.apply(pruned);
+    const { apiId, policyId } = await untilReason(world, pruned, "Succeeded");
+    const { data } = await world.call("keys.createKey", { apiId });
+    await world.remove(pruned);
+    await untilGone(world, pruned);
+    await world.apply(pruned);
+    const again = await untilReason(world, pruned, "Succeeded");
+    expect([again.apiId, again.policyId]).toEqual([apiId, policyId]);
+    expect((await world.call("keys.verifyKey", { key: data.key })).data.code).toBe("VALID");
   });
 
   test("an API that still has keys is not deleted with its policy", async () => {

@@ -10,9 +10,10 @@ export async function applyPolicy(action: PolicyAction, object: ManifestObject, 
   switch (action.type) {
     case "createApi":
       return await api.call("apis.createApi", { name: action.name }, management);
+    case "adoptApi":
     case "renameApi": {
-      const { apiId, name } = action;
-      return await api.call("apis.updateApi", { apiId, name }, management);
+      const { type, apiId, name } = action;
+      return await api.call("apis.updateApi", { apiId, name }, { ...management, adopt: type === "adoptApi" });
     }
     case "setPolicy": {
       const { type: _, policy, ...body } = action;
@@ -33,6 +34,8 @@ export function describePolicy(action: PolicyAction): string {
   switch (action.type) {
     case "createApi":
       return `create the API ${action.name}`;
+    case "adoptApi":
+      return `take over the API ${action.apiId}`;
     case "renameApi":
       return `rename the API ${action.apiId} to ${action.name}`;
     case "setPolicy":

@@ -8,7 +8,7 @@ import { resolveNamespaceByName } from "../namespace-ref.ts";
 import { apiIn } from "../raw-spec.ts";
 import { deletionPolicyOf, parseSpec } from "../spec.ts";
 import { conditionsOf } from "../status.ts";
-import { findManaged, findOwned, foundOr404 } from "../stored.ts";
+import { findLeft, findManaged, findOwned, foundOr404 } from "../stored.ts";
 import type { ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
 import { selectedBy, selectorOf, selects } from "./selection.ts";
 
@@ -34,10 +34,14 @@ async function look(
     findOwned(ctx.api, "policy", manager),
   ]);
   const known = ownPolicy === undefined ? undefined : await findPolicy({ policyId: ownPolicy.id }, ctx);
-  const apiId = ownApi?.id ?? known?.policy?.apiId ?? apiIn(object).id;
+  const isDeleting = object.metadata.deletionTimestamp !== undefined;
+  const namedId = known?.policy?.apiId ?? apiIn(object).id;
+  // Applied again, it finds the API whose keys customers have.
+  const leftId =
+    ownApi !== undefined || namedId !== undefined || isDeleting ? undefined : await findLeft(ctx.api, "api", manager);
+  const apiId = ownApi?.id ?? namedId ?? leftId;
   const api = apiId === undefined ? undefined : await findApi(apiId, ownApi && manager, ctx);
   const stored = known ?? (apiId === undefined ? undefined : await findPolicy({ apiId, name: policyName }, ctx));
-  const isDeleting = object.metadata.deletionTimestamp !== undefined;
   const wouldDeleteApi = isDeleting && api?.manager === manager && deletionPolicyOf(object, "Orphan") === "Delete";
   const names = parsed.spec === undefined || isDeleting ? [] : namespacesOf(parsed.spec);
   const resolved = await Promise.all(
@@ -74,7 +78,7 @@ async function findApi(apiId: string, known: string | undefined, { api }: Contex
   if (found === undefined) return undefined;
   if (known !== undefined) return { apiId, name: found.name, manager: known };
   const managed = await findManaged(api, "api", apiId);
-  return managed && { apiId, name: found.name, manager: managed.manager };
+  return managed && { apiId, name: found.name, manager: managed.manager, lastManager: managed.lastManager };
 }
 
 async function findPolicy(

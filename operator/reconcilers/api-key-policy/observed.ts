@@ -10,6 +10,8 @@ export interface StoredApi {
   readonly apiId: string;
   readonly name: string;
   readonly manager: string | undefined;
+  /** Of an API without a manager: who left it in the store. */
+  readonly lastManager?: string | undefined;
 }
 
 export interface DataPlane {
@@ -39,7 +41,7 @@ export interface ObservedPolicy {
   readonly manager: string;
   /** `<cluster>/<namespace>/<name>` */
   readonly policyName: string;
-  /** The API that this object made or has its policy in, according to the store; otherwise the one that the spec names by its id. */
+  /** The API that this object made, left or has its policy in, according to the store; otherwise the one that the spec names by its id. */
   readonly api: StoredApi | undefined;
   /** The object of this source that made the API, if it is another object. */
   readonly apiOwner: ManifestObject | undefined;

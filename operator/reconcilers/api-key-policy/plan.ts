@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import { compilePolicy } from "../../../core/manifests/compile-policy.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
-import { conflictOf, ownOf } from "../claims.ts";
+import { conflictOf, leftByOther, mayTakeOver, ownOf } from "../claims.ts";
 import { managerFor } from "../names-in-messages.ts";
 import {
   CONFLICT_REQUEUE_MS,
@@ -17,12 +17,12 @@ import {
 } from "../plan.ts";
 import { deletionPolicyOf, invalid, mayRefer } from "../spec.ts";
 import { enforced, paceOf, refused, toDataPlaneStatus } from "./enforced.ts";
-import type { ObservedPolicy, StoredPolicy } from "./observed.ts";
+import type { ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
 import { stale } from "./stale.ts";
 
 export type PolicyAction =
   | { readonly type: "createApi"; readonly name: string }
-  | { readonly type: "renameApi"; readonly apiId: string; readonly name: string }
+  | { readonly type: "adoptApi" | "renameApi"; readonly apiId: string; readonly name: string }
   | {
       readonly type: "setPolicy";
       readonly apiId: string;
@@ -103,7 +103,7 @@ const CHECKS = [
   ({ parsed: { spec }, api, manager }: ObservedPolicy): Verdict | undefined => {
     const isMoved =
       spec?.api.id === undefined
-        ? api !== undefined && api.manager !== manager
+        ? api !== undefined && api.manager !== manager && !isLeft(api, manager)
         : api !== undefined && api.apiId !== spec.api.id;
     if (!isMoved) return undefined;
     return stalled(
@@ -125,6 +125,16 @@ const CHECKS = [
     if (apiOwner !== undefined && mayRefer(ApiKeyPolicySpec, apiOwner, object.metadata.namespace)) return undefined;
     const message = `The API ${api.apiId} belongs to ${managerFor(api.manager, manager)}. Add ${object.metadata.namespace} to the spec.allowedNamespaces of that policy.`;
     return stalled("NotAllowed", message);
+  },
+
+  ({ parsed: { spec }, api, manager }: ObservedPolicy): Verdict | undefined => {
+    if (spec?.api.id === undefined || api?.lastManager === undefined || mayTakeOver(api.lastManager, manager)) {
+      return undefined;
+    }
+    return stalled(
+      "NotAllowed",
+      `The API ${api.apiId} is not this namespace's. ${leftByOther(api.lastManager, manager)}`,
+    );
   },
 
   // For the API. Another manager's API is no conflict, because the check before this one decided whether it may be used.
@@ -150,6 +160,10 @@ const CHECKS = [
     ),
 ];
 
+/** The API is what this object left in the store when it was deleted. */
+const isLeft = ({ manager: current, lastManager }: StoredApi, manager: string): boolean =>
+  current === undefined && lastManager === manager;
+
 function actionsFor({ object, parsed, api, policyName, stored, namespaces, manager }: ObservedPolicy): PolicyAction[] {
   const { spec } = parsed;
   if (spec === undefined) throw new Error("a spec that does not parse passed the checks");
@@ -165,8 +179,11 @@ function actionsFor({ object, parsed, api, policyName, stored, namespaces, manag
     stored.uid === uid &&
     stored.generation === generation &&
     isDeepStrictEqual(stored.policy, policy);
+  const isTaken = api.manager === undefined && (name !== undefined || spec.adopt !== undefined);
+  const isNamed = name === undefined || name === api.name;
   return [
-    ...(name === undefined || name === api.name ? [] : [{ type: "renameApi", apiId, name } as const]),
+    ...(isTaken ? [{ type: "adoptApi", apiId, name: name ?? api.name } as const] : []),
+    ...(isTaken || isNamed ? [] : [{ type: "renameApi", apiId, name } as const]),
     ...(isSet ? [] : [{ type: "setPolicy", apiId, name: policyName, uid, generation, policy } as const]),
   ];
 }

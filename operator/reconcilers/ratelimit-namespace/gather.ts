@@ -10,6 +10,7 @@ export interface StoredNamespace {
   readonly namespaceId: string;
   readonly name: string;
   readonly manager: string | undefined;
+  readonly lastManager?: string | undefined;
 }
 
 export interface ObservedNamespace {
@@ -42,5 +43,7 @@ export async function findNamespace(
   const found = foundOr404(await api.call("ratelimit.getNamespace", { namespace }));
   if (found === undefined) return undefined;
   const managed = await findManaged(api, "namespace", found.id);
-  return managed === undefined ? undefined : { namespaceId: found.id, name: found.name, manager: managed.manager };
+  if (managed === undefined) return undefined;
+  const { manager, lastManager } = managed;
+  return { namespaceId: found.id, name: found.name, manager, lastManager };
 }

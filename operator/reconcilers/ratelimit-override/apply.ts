@@ -7,7 +7,11 @@ export async function applyOverride(action: OverrideAction, object: ManifestObje
   const { namespaceId: namespace, identifier } = action;
   if (action.type === "set") {
     const body = { namespace, identifier, limit: action.limit, duration: action.durationMs, async: action.async };
-    return await ctx.api.call("ratelimit.setOverride", body, managementOf(ctx, object));
+    return await ctx.api.call(
+      "ratelimit.setOverride",
+      body,
+      managementOf(ctx, object, { adopt: action.adopt === true }),
+    );
   }
   const management = managementOf(ctx, object, { release: action.type === "release" });
   return await ctx.api.call("ratelimit.deleteOverride", { namespace, identifier }, management);

@@ -16,6 +16,7 @@ export interface StoredOverride {
   readonly durationMs: number;
   readonly async: boolean;
   readonly manager: string | undefined;
+  readonly lastManager?: string | undefined;
 }
 
 export interface ObservedOverride {
@@ -86,8 +87,8 @@ async function withManager(
 ): Promise<StoredOverride | undefined> {
   const managed = await findManaged(api, "override", overrideId);
   if (managed === undefined) return undefined;
-  const { manager, async = false } = managed;
-  return { overrideId, namespaceId, identifier, limit, durationMs: duration, async, manager };
+  const { manager, lastManager, async = false } = managed;
+  return { overrideId, namespaceId, identifier, limit, durationMs: duration, async, manager, lastManager };
 }
 
 /** Reads the object that the manager has in the store, with all its settings. */

@@ -13,6 +13,8 @@ export type OverrideAction =
       readonly limit: number;
       readonly durationMs: number;
       readonly async: boolean;
+      /** Take over what this object left in the store. */
+      readonly adopt?: true;
     }
   | { readonly type: "delete" | "release"; readonly namespaceId: string; readonly identifier: string };
 
@@ -38,11 +40,20 @@ export function planOverride(observed: ObservedOverride): Plan<OverrideAction> {
   };
   const actions: OverrideAction[] = [
     ...(former === undefined ? [] : [removal("delete", former)]),
-    ...(stored !== undefined && isSame(stored, wanted) ? [] : [{ type: "set", ...wanted } as const]),
+    ...(own !== undefined && isSame(own, wanted) ? [] : [setting(wanted, stored)]),
   ];
   if (actions.length > 0) return { actions, verdict: progressing("Progressing", "The override is being set."), status };
   return { actions, verdict: ready(`The override is in the store as ${stored?.overrideId ?? ""}.`), status };
 }
+
+type Setting = Extract<OverrideAction, { readonly type: "set" }>;
+
+const setting = (wanted: Omit<Setting, "type" | "adopt">, stored: StoredOverride | undefined): Setting => ({
+  type: "set",
+  ...wanted,
+  // The checks let through only what this object left.
+  ...(stored !== undefined && stored.manager === undefined ? { adopt: true } : {}),
+});
 
 const CHECKS = [
   ({ parsed }: ObservedOverride): Verdict | undefined =>

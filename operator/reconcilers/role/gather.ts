@@ -13,6 +13,7 @@ export interface StoredRole {
   /** Slugs. */
   readonly permissions: readonly string[];
   readonly manager: string | undefined;
+  readonly lastManager?: string | undefined;
 }
 
 export interface ObservedRole {
@@ -49,5 +50,6 @@ async function findRole(role: string, { api }: Context): Promise<StoredRole | un
     description: found.description,
     permissions: (found.permissions ?? []).map(({ slug }) => slug),
     manager: managed.manager,
+    lastManager: managed.lastManager,
   };
 }

@@ -1,0 +1,240 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Administrator } from "../../api-server/domain/administration/administrator.ts";
+import { releaseManaged, transferManaged } from "../../api-server/domain/administration/managed.ts";
+import type { OperatorContext } from "../../operator/reconcilers/context.ts";
+import { waitFor } from "../harness/wait.ts";
+import { conditionOf, type Status, type TestManifest } from "./operator-world.ts";
+import { type Name, openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
+
+/*
+ * What a manifest leaves in the store when it is deleted, above all the API whose keys customers have: the manifest finds it when it
+ * comes back, and no one else gets it without leave.
+ */
+
+let world: ReconcilerWorld;
+let administrator: Administrator;
+let workspaceId: string;
+beforeAll(async () => {
+  world = await openReconcilerWorld();
+  administrator = { ...world.store.server.deps, actor: { type: "cli", id: "test", name: "test" } };
+  const { rows } = await administrator.db.query<{ id: string }>("select id from workspaces");
+  workspaceId = rows[0]?.id ?? "";
+});
+afterAll(() => world?.close());
+
+const manifest = (kind: string, namespace: string, name: string, spec: Record<string, unknown>): TestManifest => ({
+  kind,
+  metadata: { name, namespace },
+  spec,
+});
+const policy = (name: string, spec: Record<string, unknown> = {}, namespace = "prod") =>
+  manifest("ApiKeyPolicy", namespace, name, { api: { name: `${name}-api` }, target: { port: 80 }, ...spec });
+
+const readyOf = (status: Status) => conditionOf(status, "Ready");
+async function applied(one: TestManifest, ctx?: OperatorContext): Promise<Status> {
+  await world.apply(one);
+  await world.work(one, ctx).catch(() => undefined);
+  return world.statusIn(one);
+}
+/** Deletes the manifest, and reconciles until it is gone. */
+async function pruned(one: Name, ctx?: OperatorContext): Promise<void> {
+  await world.remove(one);
+  await world.work(one, ctx);
+  expect(world.objectOf(one)).toBeUndefined();
+}
+async function abandon(one: TestManifest): Promise<void> {
+  const annotations = { "postern.dev/abandon": "true" };
+  await world.apply({ ...one, metadata: { ...one.metadata, annotations } });
+  await waitFor(
+    "the annotation",
+    async () => Object.keys(world.objectOf(one)?.metadata.annotations ?? {}).length === 1,
+  );
+}
+const api = (procedure: string, body: object) => world.store.call(procedure, body);
+async function aKey(apiId: unknown): Promise<{ key: string; keyId: string }> {
+  return (await api("keys.createKey", { apiId })).data;
+}
+const verified = async (key: string): Promise<string> => (await api("keys.verifyKey", { key })).data.code;
+const ownerOf = async (kind: string, id: unknown) => (await api("managed.getObject", { kind, id })).data;
+
+describe("a policy that is pruned and applied again", () => {
+  test("has the API that it left: customers' keys verify, and the id of the policy is the same", async () => {
+    const one = policy("again");
+    const first = await applied(one);
+    const { key } = await aKey(first.apiId);
+    await pruned(one);
+    expect(await ownerOf("api", first.apiId)).toEqual({
+      kind: "api",
+      id: first.apiId,
+      lastManager: "test/ApiKeyPolicy/prod/again",
+    });
+    const second = await applied(one);
+    expect(readyOf(second)).toMatchObject({ status: "True" });
+    expect(second.apiId).toBe(first.apiId);
+    expect(second.policyId).toBe(first.policyId);
+    expect(await ownerOf("api", first.apiId)).toMatchObject({ manager: "test/ApiKeyPolicy/prod/again" });
+    expect(await verified(key)).toBe("VALID");
+  });
+
+  test("has it also under another name of the API, which it then gets", async () => {
+    const { apiId } = await applied(policy("renamed"));
+    await pruned(policy("renamed"));
+    const second = await applied(policy("renamed", { api: { name: "other-name" } }));
+    expect(second.apiId).toBe(apiId);
+    expect((await api("apis.getApi", { apiId })).data.name).toBe("other-name");
+  });
+
+  test("has it after many times, and not one that it left before", async () => {
+    const one = policy("often");
+    const { apiId } = await applied(one);
+    for (let i = 0; i < 3; i++) {
+      await pruned(one);
+      expect((await applied(one)).apiId).toBe(apiId);
+    }
+  });
+
+  test("makes another API when the one that it left was deleted", async () => {
+    const one = policy("deleted");
+    const { apiId } = await applied(one);
+    await pruned(one);
+    await api("apis.deleteApi", { apiId });
+    const second = await applied(one);
+    expect(readyOf(second)).toMatchObject({ status: "True" });
+    expect(second.apiId).not.toBe(apiId);
+  });
+
+  test("has it after the escape annotation, which left everything as it was", async () => {
+    const one = policy("escaped");
+    const first = await applied(one);
+    const { key } = await aKey(first.apiId);
+    await abandon(one);
+    await pruned(one);
+    expect(await ownerOf("api", first.apiId)).toMatchObject({ manager: "test/ApiKeyPolicy/prod/escaped" });
+    const second = await applied(one);
+    expect(readyOf(second)).toMatchObject({ status: "True" });
+    expect([second.apiId, second.policyId]).toEqual([first.apiId, first.policyId]);
+    expect(await verified(key)).toBe("VALID");
+  });
+});
+
+describe("what a policy left", () => {
+  test("is not another namespace's, by no name and by no id, until an administrator gives leave", async () => {
+    const { apiId } = await applied(policy("wanted"));
+    await pruned(policy("wanted"));
+    // With equal names it makes an API of its own.
+    const own = await applied(policy("wanted", {}, "dev"));
+    expect(readyOf(own)).toMatchObject({ status: "True" });
+    expect(own.apiId).not.toBe(apiId);
+    for (const adopt of [undefined, "match", "override"]) {
+      const taking = policy(`taking-${adopt ?? "not"}`, { api: { id: apiId }, ...(adopt ? { adopt } : {}) }, "dev");
+      const status = await applied(taking);
+      expect(readyOf(status)).toMatchObject({ status: "False", reason: "NotAllowed" });
+      expect(readyOf(status)?.message).toContain("postern managed release");
+      expect(status.policyId).toBeUndefined();
+    }
+    expect(await ownerOf("api", apiId)).toMatchObject({ lastManager: "test/ApiKeyPolicy/prod/wanted" });
+
+    await releaseManaged(administrator, { workspaceId, manager: "test/ApiKeyPolicy/prod/wanted" });
+    const granted = policy("taking-override", { api: { id: apiId }, adopt: "override" }, "dev");
+    expect(readyOf(await world.reconcile(granted))).toMatchObject({ status: "True" });
+    expect(await ownerOf("api", apiId)).toMatchObject({ manager: "test/ApiKeyPolicy/dev/taking-override" });
+    // The former owner makes another one, and leaves this alone.
+    expect((await applied(policy("wanted"))).apiId).not.toBe(apiId);
+  });
+
+  test("may be used and adopted within its namespace, by its id", async () => {
+    const { apiId } = await applied(policy("before"));
+    await pruned(policy("before"));
+    const user = policy("after", { api: { id: apiId } });
+    expect(readyOf(await applied(user))).toMatchObject({ status: "True" });
+    expect(await ownerOf("api", apiId)).not.toHaveProperty("manager");
+    expect(readyOf(await applied(policy("after", { api: { id: apiId }, adopt: "match" })))).toMatchObject({
+      status: "True",
+    });
+    expect(await ownerOf("api", apiId)).toMatchObject({ manager: "test/ApiKeyPolicy/prod/after" });
+    // Like one that it made: it stays in the store when the manifest goes.
+    await pruned(user);
+    expect(await ownerOf("api", apiId)).toMatchObject({ lastManager: "test/ApiKeyPolicy/prod/after" });
+  });
+
+  test("goes to another cluster when an administrator transfers it, with its keys", async () => {
+    const one = policy("moving");
+    const { apiId } = await applied(one);
+    const { key } = await aKey(apiId);
+    await pruned(one);
+    await transferManaged(administrator, { workspaceId, from: "test", to: "east" });
+    const east = { ...world.ctx, cluster: "east" };
+    const there = await applied(one, east);
+    expect(readyOf(there)).toMatchObject({ status: "True" });
+    expect(there.apiId).toBe(apiId);
+    expect(await ownerOf("api", apiId)).toMatchObject({ manager: "east/ApiKeyPolicy/prod/moving" });
+    expect(await verified(key)).toBe("VALID");
+    await pruned(one, east);
+    await transferManaged(administrator, { workspaceId, from: "east", to: "test" });
+  });
+});
+
+test("what a policy has with the escape annotation is freed for another one by an administrator", async () => {
+  const one = policy("gone-for-good");
+  const { apiId } = await applied(one);
+  await abandon(one);
+  await pruned(one);
+  const heir = policy("heir", { api: { id: apiId }, adopt: "override" }, "dev");
+  expect(readyOf(await applied(heir))).toMatchObject({ reason: "NotAllowed" });
+  const freed = await releaseManaged(administrator, { workspaceId, manager: "test/ApiKeyPolicy/prod/gone-for-good" });
+  expect(freed.map(({ kind }) => kind)).toEqual(["api", "policy"]);
+  expect(readyOf(await world.reconcile(heir))).toMatchObject({ status: "True" });
+  expect(await ownerOf("api", apiId)).toMatchObject({ manager: "test/ApiKeyPolicy/dev/heir" });
+});
+
+const KEPT = { deletionPolicy: "Orphan" };
+describe.each([
+  {
+    kind: "Role",
+    of: "role",
+    idIn: "roleId",
+    spec: (name: string): Record<string, unknown> => ({ name, permissions: ["orders.read"], ...KEPT }),
+  },
+  {
+    kind: "RatelimitNamespace",
+    of: "namespace",
+    idIn: "namespaceId",
+    spec: (name: string): Record<string, unknown> => ({ name, ...KEPT }),
+  },
+])("a $kind that was left", ({ kind, of, idIn, spec }) => {
+  test("is taken over by its manifest that comes back, and by no other namespace's, also when that adopts it", async () => {
+    const one = manifest(kind, "prod", "kept", spec(`kept-${of}`));
+    const first = await applied(one);
+    await pruned(one);
+    const other = manifest(kind, "dev", "kept", { ...spec(`kept-${of}`), adopt: "override" });
+    const refused = await applied(other);
+    expect(readyOf(refused)).toMatchObject({ status: "False", reason: "Conflict" });
+    expect(readyOf(refused)?.message).toContain("postern managed release");
+    await pruned(other);
+    const second = await applied(one);
+    expect(readyOf(second)).toMatchObject({ status: "True" });
+    expect(second[idIn]).toBe(first[idIn]);
+    expect(await ownerOf(of, first[idIn])).toMatchObject({ manager: `test/${kind}/prod/kept` });
+  });
+});
+
+test("a RatelimitOverride that was left is taken over by its manifest that comes back", async () => {
+  const limits = manifest("RatelimitNamespace", "prod", "limits", { name: "limits" });
+  const override = manifest("RatelimitOverride", "prod", "acme", {
+    namespaceRef: { name: "limits" },
+    identifier: "acme",
+    limit: 5,
+    duration: "1h",
+    ...KEPT,
+  });
+  await applied(limits);
+  const first = await applied(override);
+  await pruned(override);
+  // Equal, and different.
+  expect((await applied(override)).overrideId).toBe(first.overrideId);
+  expect(await ownerOf("override", first.overrideId)).toMatchObject({ manager: "test/RatelimitOverride/prod/acme" });
+  await pruned(override);
+  const second = await applied({ ...override, spec: { ...override.spec, limit: 6 } });
+  expect(second.overrideId).toBe(first.overrideId);
+  expect(readyOf(second)).toMatchObject({ status: "True" });
+});
