@@ -118,6 +118,21 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/api/set.ts")).apiSet,
   },
   {
+    name: "managed list",
+    summary: "list what manifests manage in a workspace, or left there",
+    load: async () => (await import("./commands/managed/list.ts")).managedList,
+  },
+  {
+    name: "managed release",
+    summary: "free what a manifest manages or left, so that another one may adopt it",
+    load: async () => (await import("./commands/managed/release.ts")).managedRelease,
+  },
+  {
+    name: "managed transfer",
+    summary: "give what a manifest manages or left to another one: of another cluster, namespace or name",
+    load: async () => (await import("./commands/managed/transfer.ts")).managedTransfer,
+  },
+  {
     name: "namespace list",
     summary: "list the rate-limit namespaces of a workspace, by id",
     load: async () => (await import("./commands/namespace/list.ts")).namespaceList,

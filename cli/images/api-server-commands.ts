@@ -5,6 +5,9 @@ import { apiServer } from "../commands/api-server.ts";
 import { audit } from "../commands/audit.ts";
 import { ingest } from "../commands/ingest.ts";
 import { keyReencrypt } from "../commands/key/reencrypt.ts";
+import { managedList } from "../commands/managed/list.ts";
+import { managedRelease } from "../commands/managed/release.ts";
+import { managedTransfer } from "../commands/managed/transfer.ts";
 import { migrateCommand } from "../commands/migrate.ts";
 import { migrationCreate } from "../commands/migration/create.ts";
 import { migrationList } from "../commands/migration/list.ts";
@@ -47,6 +50,9 @@ export const API_SERVER_COMMANDS = [
   apiList,
   apiSet,
   namespaceList,
+  managedList,
+  managedRelease,
+  managedTransfer,
   namespaceDelete,
   migrationCreate,
   migrationList,

@@ -1,0 +1,35 @@
+import { listOwned } from "../../../api-server/store/managed-owners.ts";
+import { withWorkspace } from "../../administration.ts";
+import { defineCommand } from "../../command.ts";
+import { listShape } from "../../fields.ts";
+import { database, json, limit, workspace } from "../../options.ts";
+import { printList } from "../../output.ts";
+import { parseLimit } from "../../values.ts";
+import { managedFields } from "./fields.ts";
+import { parseManager } from "./manager-option.ts";
+
+export const managedList = defineCommand({
+  name: "managed list",
+  summary: "list what manifests manage in a workspace, or left there",
+  options: {
+    manager: {
+      type: "string",
+      placeholder: "MANAGER",
+      help: "of this manager, CLUSTER/KIND/NAMESPACE/NAME, or of those that begin so, such as CLUSTER",
+    },
+    workspace,
+    limit,
+    ...database,
+    json,
+  },
+  answer: listShape("objects", managedFields),
+  run: async (options, io) => {
+    const max = parseLimit(options.limit);
+    const manager = options.manager === undefined ? "" : parseManager("manager", options.manager);
+    const rows = await withWorkspace(options, ({ db }, { id: workspaceId }) =>
+      listOwned(db, { workspaceId, manager, rowsMax: max + 1 }),
+    );
+    printList(io, options, { things: "objects", fields: managedFields, rows, max });
+    return 0;
+  },
+});

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Cli, openCli } from "../../test/cli.ts";
+
+let cli: Cli;
+beforeAll(async () => {
+  cli = await openCli();
+  await cli.json("workspace create --name default");
+  await cli.json("workspace create --name other");
+});
+afterAll(() => cli.close());
+
+const MANAGER = { api: "main/ApiKeyPolicy/shop/orders", role: "main/Role/shop/editor" };
+
+/** An API and a role that `main` manages, an API that it left, and the same in another workspace. Ids begin with the prefix. */
+async function rows(prefix: string, cluster = "main"): Promise<void> {
+  const of = (manager: string) => manager.replace("main", cluster);
+  for (const workspace of ["default", "other"]) {
+    const id = (one: string) => `${one}_${prefix}_${workspace}`;
+    const { rows: found } = await cli.db.query("select id from workspaces where name = $1", [workspace]);
+    const workspaceId = found[0].id;
+    const insert =
+      "insert into apis (id, workspace_id, key_space_id, name, manager, created_at) values ($1, $2, $1, $3, $4, 1)";
+    await cli.db.query(insert, [id("api"), workspaceId, "orders", of(MANAGER.api)]);
+    await cli.db.query(insert, [id("left"), workspaceId, "left", null]);
+    await cli.db.query(insert, [id("free"), workspaceId, "free", null]);
+    await cli.db.query("insert into roles (id, workspace_id, name, manager, created_at) values ($1, $2, $3, $4, 1)", [
+      id("role"),
+      workspaceId,
+      `editor ${prefix}`,
+      of(MANAGER.role),
+    ]);
+    await cli.db.query("insert into orphaned_objects values ($1, 'api', $2, $3, 1700000000000)", [
+      workspaceId,
+      id("left"),
+      of("main/ApiKeyPolicy/shop/former"),
+    ]);
+  }
+}
+async function listed(args = ""): Promise<string[]> {
+  const { out } = await cli.run(`managed list${args} --json`);
+  const { objects } = JSON.parse(out[0] ?? "") as { objects: Array<Record<string, string | null>> };
+  return objects.map(({ id, manager, lastManager }) => `${id} ${manager ?? "-"} ${lastManager ?? "-"}`);
+}
+
+test("managed list shows what manifests manage or left, of all managers or of those that begin so", async () => {
+  await rows("a");
+  const all = [
+    "left_a_default - main/ApiKeyPolicy/shop/former",
+    `api_a_default ${MANAGER.api} -`,
+    `role_a_default ${MANAGER.role} -`,
+  ];
+  expect(await listed()).toEqual(all);
+  expect(await listed(" --manager main")).toEqual(all);
+  expect(await listed(" --manager main/Role")).toEqual([all[2]]);
+  expect(await listed(` --manager ${MANAGER.api}`)).toEqual([all[1]]);
+  // Only whole parts: neither a cluster whose name begins so, nor a pattern.
+  expect(await listed(" --manager mai")).toEqual([]);
+  expect(await listed(" --manager m.in")).toEqual([]);
+  expect((await cli.json("managed list --limit 1")).objects).toHaveLength(1);
+  const { releasedAt } = (await cli.json("managed list --limit 1")).objects[0];
+  expect(new Date(releasedAt).toISOString()).toBe("2023-11-14T22:13:20.000Z");
+});
+
+test("managed transfer gives it to another cluster, in this workspace alone, and writes it to the audit log", async () => {
+  expect((await cli.json("managed transfer --from main --to east")).objects).toHaveLength(3);
+  expect(await listed(" --manager main")).toEqual([]);
+  expect(await listed()).toEqual([
+    "left_a_default - east/ApiKeyPolicy/shop/former",
+    "api_a_default east/ApiKeyPolicy/shop/orders -",
+    "role_a_default east/Role/shop/editor -",
+  ]);
+  expect(await listed(" --workspace other --manager main")).toHaveLength(3);
+  const { events } = await cli.json("audit --target api_a_default");
+  expect(events).toMatchObject([
+    {
+      event: "api.update",
+      actor: { type: "cli" },
+      description: `Transferred API api_a_default of ${MANAGER.api} to east`,
+    },
+  ]);
+});
+
+test("managed transfer is refused as a whole when the other manager has such an object already", async () => {
+  await rows("b", "west");
+  expect(await cli.failure("managed transfer --from west --to east", 1)).toMatch(
+    /east\/ApiKeyPolicy\/shop\/orders already manages another object of this kind/,
+  );
+  expect(await listed(" --manager west")).toHaveLength(3);
+});
+
+test("managed release frees what is managed and what was left", async () => {
+  expect((await cli.run("managed release --manager west")).code).toBe(0);
+  expect(await listed(" --manager west")).toEqual([]);
+  const { rows: managers } = await cli.db.query("select manager from apis where id = 'api_b_default'");
+  expect(managers).toEqual([{ manager: null }]);
+  expect((await cli.run("managed release --manager west")).notes).toEqual(["no objects"]);
+});
+
+test.each([
+  "managed release --manager main//shop",
+  "managed list --manager a/b/c/d/e",
+  "managed transfer --from main --to east/Role",
+  "managed transfer --from main/Role/shop --to main/ApiKeyPolicy/shop",
+])("%s is called wrongly", async (line) => {
+  expect(await cli.failure(line, 2)).toMatch(/CLUSTER|same number of parts/);
+});

@@ -1,0 +1,40 @@
+import { transferManaged } from "../../../api-server/domain/administration/managed.ts";
+import { withWorkspace } from "../../administration.ts";
+import { defineCommand, UsageError } from "../../command.ts";
+import { listShape } from "../../fields.ts";
+import { database, json, workspace } from "../../options.ts";
+import { printList } from "../../output.ts";
+import { managedFields } from "./fields.ts";
+import { parseManager } from "./manager-option.ts";
+
+export const managedTransfer = defineCommand({
+  name: "managed transfer",
+  summary: "give what a manifest manages or left to another one: of another cluster, namespace or name",
+  description:
+    "Both names have the same number of parts and the same kind. Compiled policies stay, because each cluster stores its own. Prints what was transferred, as it was before.",
+  options: {
+    from: {
+      type: "string",
+      placeholder: "MANAGER",
+      help: "CLUSTER/KIND/NAMESPACE/NAME, or the beginning of several, such as CLUSTER",
+      required: true,
+    },
+    to: { type: "string", placeholder: "MANAGER", help: "what takes its place", required: true },
+    workspace,
+    ...database,
+    json,
+  },
+  answer: listShape("objects", managedFields),
+  run: async (options, io) => {
+    const [from, to] = [parseManager("from", options.from), parseManager("to", options.to)];
+    const [before, after] = [from.split("/"), to.split("/")];
+    if (before.length !== after.length || before[1] !== after[1]) {
+      throw new UsageError("--from and --to want the same number of parts and the same kind");
+    }
+    const rows = await withWorkspace(options, (administrator, { id: workspaceId }) =>
+      transferManaged(administrator, { workspaceId, from, to }),
+    );
+    printList(io, options, { things: "objects", fields: managedFields, rows, max: rows.length });
+    return 0;
+  },
+});
