@@ -25,6 +25,7 @@ const WHOLE = [
   "test/docs/recipes.test.ts",
   "test/e2e/administration.test.ts",
   "test/e2e/dev-stores.test.ts",
+  "test/e2e/operator-killed.test.ts",
   "test/e2e/operator-kubernetes.test.ts",
   "test/e2e/operator-many-objects.test.ts",
   "test/e2e/operator-references.test.ts",

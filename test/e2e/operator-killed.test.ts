@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  createTestNamespace,
+  KUBERNETES_START_MS,
+  startKubernetes,
+  startOwnKubernetes,
+  type TestKubernetes,
+} from "../harness/kubernetes.ts";
+import { freePort } from "../harness/ports.ts";
+import { type RunningProcess, startProcess } from "../harness/process.ts";
+import { waitFor } from "../harness/wait.ts";
+import {
+  applyCrds,
+  openStore,
+  operatorOf,
+  resourceOf,
+  type Store,
+  type TestManifest,
+  toJson,
+} from "./operator-world.ts";
+
+/* What ends amid the work: the leader, as a process of its own, and the Kubernetes API server. */
+
+const LONG = { deadlineMs: 120_000, everyMs: 200 };
+const POLICIES = 40;
+const PODS_NONE = { matchLabels: { app: "none" } };
+
+let store: Store;
+beforeAll(async () => {
+  store = await openStore();
+});
+afterAll(() => store?.close());
+
+/** A policy makes two things in the store, one after the other, and APIs of the store may have equal names. */
+const policy = (name: string, namespace: string, port = 80): TestManifest => ({
+  kind: "ApiKeyPolicy",
+  metadata: { name, namespace },
+  spec: { selector: PODS_NONE, api: { name: `${namespace}-${name}` }, target: { port } },
+});
+const policies = (namespace: string) => Array.from({ length: POLICIES }, (_, i) => policy(`p${i}`, namespace));
+
+async function applyAll(
+  { kubectl }: Pick<TestKubernetes, "kubectl">,
+  manifests: readonly TestManifest[],
+): Promise<void> {
+  const { exitCode, stderr } = await kubectl(["apply", "-f", "-"], manifests.map(toJson).join("\n---\n"));
+  if (exitCode !== 0) throw new Error(stderr);
+}
+
+interface Found {
+  readonly metadata: { readonly name: string; readonly generation: number };
+  readonly status?: {
+    readonly apiId?: string;
+    readonly observedGeneration?: number;
+    readonly conditions?: ReadonlyArray<{ readonly type: string; readonly status: string }>;
+  };
+}
+
+async function find({ kubectl }: Pick<TestKubernetes, "kubectl">, namespace: string): Promise<readonly Found[]> {
+  const { stdout } = await kubectl(["-n", namespace, "get", resourceOf("ApiKeyPolicy"), "-o", "json"]);
+  return (JSON.parse(stdout) as { items: Found[] }).items;
+}
+
+const isReady = ({ metadata, status }: Found): boolean =>
+  status?.observedGeneration === metadata.generation &&
+  status.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") === true;
+
+/** The ids of the APIs of these policies that live in the store, by the word of the store. */
+async function apisOf(namespace: string): Promise<string[]> {
+  const text = "select id from apis where deleted_at is null and name like $1";
+  const { rows } = await store.server.deps.db.query<{ id: string }>(text, [`${namespace}-%`]);
+  return rows.map(({ id }) => id).sort();
+}
+
+const idsIn = (found: readonly Found[]): string[] => found.map(({ status }) => status?.apiId ?? "none").sort();
+
+test(
+  "what a killed leader left half done its successor finishes, and nothing is made twice",
+  async () => {
+    const kubernetes = await startKubernetes();
+    await applyCrds(kubernetes);
+    const { name: namespace, drop } = await createTestNamespace(kubernetes);
+    const started: RunningProcess[] = [];
+    const start = async () => {
+      const port = await freePort();
+      const args = [
+        ...["cli/main.ts", "operator", "--api-url", store.server.url, "--kubeconfig", kubernetes.kubeconfigPath],
+        ...["--namespaces", namespace, "--cluster", "killed", "--admin-port", String(port)],
+        ...["--leader-election", "--lease-name", "killed", "--lease-namespace", namespace],
+      ];
+      const env = { POSTERN_ROOT_KEY: store.rootKey };
+      const running = await startProcess(process.execPath, args, { env, readyLine: /watching/ });
+      started.push(running);
+      const leads = async () => {
+        const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+        return /^postern_operator_leading 1$/m.test(metrics);
+      };
+      return { ...running, leads };
+    };
+    try {
+      const leader = await start();
+      await waitFor("the first to lead", leader.leads, LONG);
+      const follower = await start();
+      await applyAll(kubernetes, policies(namespace));
+      // By the store, which is asked faster than the API server.
+      await waitFor("it to be amid its work", async () => (await apisOf(namespace)).length >= 5, {
+        deadlineMs: 60_000,
+        everyMs: 5,
+      });
+      leader.kill("SIGKILL");
+      await leader.exited;
+      expect((await find(kubernetes, namespace)).filter(isReady).length).toBeLessThan(POLICIES);
+      await waitFor("the other to lead", follower.leads, LONG);
+      await waitFor("all to be Ready", async () => (await find(kubernetes, namespace)).every(isReady), LONG);
+      const found = await find(kubernetes, namespace);
+      expect(found).toHaveLength(POLICIES);
+      expect(await apisOf(namespace)).toEqual(idsIn(found));
+    } finally {
+      await Promise.all(started.map((one) => one.stop()));
+      await drop();
+    }
+  },
+  KUBERNETES_START_MS,
+);
+
+test(
+  "an API server that is killed and comes back costs no object: what was changed, added and deleted afterwards is seen",
+  async () => {
+    const kubernetes = await startOwnKubernetes();
+    const namespace = "default";
+    try {
+      await applyCrds(kubernetes);
+      const operator = await operatorOf(
+        store,
+        { kind: "kubernetes", kubeconfig: kubernetes.kubeconfigPath },
+        { cluster: "restarted", resyncMs: 600_000, admin: { host: "127.0.0.1", port: 0 } },
+      );
+      try {
+        await applyAll(kubernetes, policies(namespace));
+        await waitFor("it to be amid its work", async () => (await apisOf(namespace)).length >= 5, {
+          deadlineMs: 60_000,
+          everyMs: 5,
+        });
+        await kubernetes.restartApiServer();
+        await applyAll(kubernetes, [policy("p0", namespace, 81), policy("added", namespace)]);
+        const gone = ["-n", namespace, "delete", resourceOf("ApiKeyPolicy"), "p1", "--timeout=100s"];
+        expect(await kubernetes.kubectl(gone)).toMatchObject({ exitCode: 0 });
+        await waitFor("all to be Ready", async () => (await find(kubernetes, namespace)).every(isReady), LONG);
+        const found = await find(kubernetes, namespace);
+        expect(found.map(({ metadata }) => metadata.name)).toContain("added");
+        expect(found).toHaveLength(POLICIES);
+        // The API of the deleted policy stays, as its deletionPolicy says.
+        expect(await apisOf(namespace)).toEqual(expect.arrayContaining(idsIn(found)));
+        expect(await apisOf(namespace)).toHaveLength(POLICIES + 1);
+        expect((await fetch(`${operator.adminUrl}/readyz`)).status).toBe(200);
+      } finally {
+        await operator.close();
+      }
+    } finally {
+      await kubernetes.stop();
+    }
+  },
+  KUBERNETES_START_MS,
+);
