@@ -1,0 +1,96 @@
+import * as z from "zod";
+import { BEFORE_ANNOTATION, GATE_CONTAINER, REDIRECT_CONTAINER, TOKEN_VOLUME } from "./names.ts";
+import { type Container, Handler, HOOKS, type Pod, PROBES } from "./pod.ts";
+import { restoreProbe } from "./probes.ts";
+
+/*
+ * What the app's containers had before a gate was injected, kept in an annotation of the pod. A webhook is called again after others
+ * have changed the pod (`reinvocationPolicy`), and a pod that is copied comes with its gate: both are taken back first and injected
+ * anew, so that the result is the same however often this is done.
+ */
+
+export const Before = z.object({
+  /** Ports whose names the gate took; `at` is a port's place among those of its container. */
+  ports: z.array(z.object({ container: z.string(), at: z.int(), number: z.int(), name: z.string() })).default([]),
+  probes: z.array(z.object({ container: z.string(), probe: z.enum(PROBES), handler: Handler })).default([]),
+  /** Hooks that named such a port. */
+  hooks: z.array(z.object({ container: z.string(), hook: z.enum(HOOKS), port: z.string() })).default([]),
+});
+export type Before = z.output<typeof Before>;
+
+/** Returns the pod without what was injected; undefined when it has a container with our name, and not from us. */
+export function withoutGate(pod: Pod): Pod | undefined {
+  const { initContainers = [], containers } = pod.spec;
+  const written = pod.metadata.annotations?.[BEFORE_ANNOTATION];
+  const isInjected = initContainers.some(({ name }) => isOurs(name));
+  if (containers.some(({ name }) => isOurs(name))) return undefined;
+  // A template of a pod that was injected may have the annotation, and no gate any more.
+  if (!isInjected) return { ...pod, metadata: withoutAnnotation(pod.metadata) };
+  const before = readBefore(written);
+  if (before === undefined) return undefined;
+  const restored = (container: Container) => restore(container, before);
+  return {
+    ...pod,
+    metadata: withoutAnnotation(pod.metadata),
+    spec: {
+      ...pod.spec,
+      initContainers: initContainers.filter(({ name }) => !isOurs(name)).map(restored),
+      containers: containers.map(restored),
+      volumes: (pod.spec.volumes ?? []).filter(({ name }) => name !== TOKEN_VOLUME),
+    },
+  };
+}
+
+const isOurs = (name: string): boolean => name === GATE_CONTAINER || name === REDIRECT_CONTAINER;
+
+function withoutAnnotation({ annotations, ...metadata }: Pod["metadata"]): Pod["metadata"] {
+  if (annotations === undefined) return metadata;
+  const { [BEFORE_ANNOTATION]: _, ...kept } = annotations;
+  return { ...metadata, annotations: kept };
+}
+
+function readBefore(text: string | undefined): Before | undefined {
+  try {
+    return Before.safeParse(JSON.parse(text ?? "")).data;
+  } catch {
+    return undefined;
+  }
+}
+
+function restore(container: Container, { ports, probes, hooks }: Before): Container {
+  const { name } = container;
+  let restored = container;
+  for (const taken of ports.filter((one) => one.container === name)) {
+    restored = {
+      ...restored,
+      ports: restored.ports?.map((port, at) =>
+        at === taken.at && port.containerPort === taken.number && port.name === undefined
+          ? { ...port, name: taken.name }
+          : port,
+      ),
+    };
+  }
+  for (const former of probes.filter((one) => one.container === name)) restored = restoreProbe(restored, former);
+  for (const { hook, port } of hooks.filter((one) => one.container === name)) {
+    restored = withHookPort(restored, hook, port);
+  }
+  return restored;
+}
+
+/** The container with another port in its hook, which asks a port by HTTP or TCP. */
+export function withHookPort(container: Container, hook: (typeof HOOKS)[number], port: string | number): Container {
+  const handler = container.lifecycle?.[hook];
+  if (handler === undefined) return container;
+  const { httpGet, tcpSocket } = handler;
+  return {
+    ...container,
+    lifecycle: {
+      ...container.lifecycle,
+      [hook]: {
+        ...handler,
+        ...(httpGet === undefined ? {} : { httpGet: { ...httpGet, port } }),
+        ...(tcpSocket === undefined ? {} : { tcpSocket: { ...tcpSocket, port } }),
+      },
+    },
+  };
+}

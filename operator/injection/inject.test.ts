@@ -1,0 +1,417 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { GateProbes } from "../../core/gate/probes.ts";
+import { aConfig, anInjection, aPod } from "../test/pods.ts";
+import { type Injection, injectGate } from "./inject.ts";
+import { Pod } from "./pod.ts";
+
+function inject(pod: Pod, injection: Partial<Injection> = {}) {
+  const injected = injectGate(pod, anInjection(injection));
+  if (injected.refused !== undefined) throw new Error(injected.refused);
+  const [gate, ...others] = injected.pod.spec.initContainers ?? [];
+  if (gate === undefined) throw new Error("no gate");
+  const env = Object.fromEntries((gate.env ?? []).map(({ name, value }) => [name, value]));
+  return { ...injected, gate, others, env, probes: GateProbes.parse(JSON.parse(env.POSTERN_PROBES ?? "[]")) };
+}
+const refusal = (pod: Pod, injection: Partial<Injection> = {}): string =>
+  injectGate(pod, anInjection(injection)).refused ?? "admitted";
+const policy = (more: Partial<Injection["policy"]>) => ({ policy: { ...anInjection().policy, ...more } });
+const containerOf = (pod: Pod, name: string) => pod.spec.containers.find((one) => one.name === name);
+
+describe("the gate", () => {
+  test("is the first init container, restarts always, and is as restricted as Kubernetes can make it", () => {
+    const first = { name: "setup", image: "x" };
+    const { gate, others } = inject(aPod({ spec: { ...aPod().spec, initContainers: [first] } }));
+    expect(others).toEqual([first]);
+    expect(gate).toMatchObject({
+      name: "postern-gate",
+      restartPolicy: "Always",
+      image: "registry.example/postern-sidecar:1",
+      startupProbe: { httpGet: { path: "/livez", port: 19_081 } },
+      readinessProbe: { httpGet: { path: "/readyz", port: 19_081 } },
+      resources: { requests: { cpu: "10m", memory: "64Mi" }, limits: { memory: "96Mi" } },
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: 65_532,
+        readOnlyRootFilesystem: true,
+        allowPrivilegeEscalation: false,
+        capabilities: { drop: ["ALL"] },
+        seccompProfile: { type: "RuntimeDefault" },
+      },
+    });
+  });
+
+  test("is told its policy, its workspace, its app, its pod and where its secrets are", () => {
+    const { env, gate, pod } = inject(aPod(), { config: aConfig({ env: { POSTERN_REGION: "eu" } }) });
+    expect(env).toMatchObject({
+      POSTERN_POLICY: "main/shop/orders",
+      POSTERN_WORKSPACE: "ws_1",
+      POSTERN_UPSTREAM: "http://127.0.0.1:8080",
+      POSTERN_POD: "$(POD_NAMESPACE)/$(POD_NAME)",
+      POSTERN_TOKEN_FILE: "/var/run/secrets/postern/token",
+      POSTERN_REGION: "eu",
+    });
+    expect(gate).toMatchObject({ envFrom: [{ secretRef: { name: "postern-gate" } }] });
+    // What a variable refers to must stand before it.
+    expect(gate.env?.slice(0, 2).map(({ name }) => name)).toEqual(["POD_NAMESPACE", "POD_NAME"]);
+    expect(pod.spec.volumes).toMatchObject([
+      { name: "postern-token", projected: { sources: [{ serviceAccountToken: { audience: "postern" } }] } },
+    ]);
+    expect(pod.metadata.annotations).toMatchObject({ "postern.dev/policy": "orders" });
+    const bare = inject(aPod(), {
+      config: aConfig({ tokenAudience: undefined, secret: undefined }),
+      workspaceId: undefined,
+    });
+    expect(bare.pod.spec.volumes ?? []).toEqual([]);
+    expect(bare.gate).not.toHaveProperty("envFrom");
+    expect(bare.env).not.toHaveProperty("POSTERN_WORKSPACE");
+  });
+
+  test("hears from kubelet alone that its pod ends", () => {
+    const { gate, env } = inject(aPod());
+    expect(gate.lifecycle?.preStop?.httpGet).toMatchObject({
+      path: "/pod-ends",
+      port: 19_081,
+      httpHeaders: [{ name: "Postern-Hook-Token", value: env.POSTERN_HOOK_TOKEN }],
+    });
+    expect(env.POSTERN_HOOK_TOKEN).toBe("token-of-the-hook");
+  });
+
+  test("takes other ports where the pod uses its own", () => {
+    const taken = [19_080, 19_081, 19_082].map((containerPort) => ({ containerPort }));
+    const pod = aPod({ app: { ports: [{ name: "http", containerPort: 8080 }, ...taken] } });
+    const { gate, env } = inject(pod);
+    expect(gate.ports?.map(({ containerPort }) => containerPort)).toEqual([19_083, 19_084]);
+    expect(env).toMatchObject({ POSTERN_SIDECAR_PORT: "19083", POSTERN_ADMIN_PORT: "19084" });
+  });
+
+  test.each([
+    {
+      annotations: { "cpu-request": "50m", "cpu-limit": "1" },
+      resources: { requests: { cpu: "50m" }, limits: { cpu: "1" } },
+    },
+    {
+      annotations: { "memory-limit": "128Mi" },
+      resources: { requests: { memory: "64Mi" }, limits: { memory: "128Mi" } },
+    },
+    {
+      annotations: { "memory-request": "0.5Gi" },
+      resources: { requests: { memory: "0.5Gi" }, limits: { memory: "0.5Gi" } },
+    },
+    {
+      annotations: { "memory-limit": "32Mi" },
+      resources: { requests: { memory: "32Mi" }, limits: { memory: "32Mi" } },
+    },
+    { annotations: { "cpu-limit": "5m" }, resources: { requests: { cpu: "5m" }, limits: { cpu: "5m" } } },
+  ])("has the resources that the annotations say: $annotations", ({ annotations, resources }) => {
+    const written = Object.fromEntries(
+      Object.entries(annotations).map(([name, value]) => [`postern.dev/gate-${name}`, value]),
+    );
+    expect(inject(aPod({ metadata: { annotations: written } })).gate).toMatchObject({ resources });
+  });
+});
+
+describe("interception Port", () => {
+  test("gives the port's name to the gate, and leaves the app its number", () => {
+    const { pod, gate } = inject(aPod());
+    expect(gate.ports).toEqual([
+      { name: "http", containerPort: 19_080, protocol: "TCP" },
+      { name: "postern-admin", containerPort: 19_081, protocol: "TCP" },
+    ]);
+    expect(containerOf(pod, "app")?.ports).toEqual([{ containerPort: 8080, protocol: "TCP" }]);
+  });
+
+  test("takes the name from every container that has it, because a Service uses the first, and not for UDP", () => {
+    const containers = [
+      { name: "app", ports: [{ name: "http", containerPort: 8080 }] },
+      {
+        name: "second",
+        ports: [
+          { name: "http", containerPort: 8081 },
+          { name: "other", containerPort: 1 },
+        ],
+      },
+      { name: "third", ports: [{ name: "http", containerPort: 53, protocol: "UDP" }] },
+    ];
+    const { pod } = inject(aPod({ spec: { containers } }));
+    expect(pod.spec.containers.map(({ ports }) => ports?.map(({ name }) => name))).toEqual([
+      [undefined],
+      [undefined, "other"],
+      ["http"],
+    ]);
+  });
+
+  test("finds a port by its number, and says when it has no name to take over", () => {
+    const byNumber = inject(aPod(), policy({ port: 8080 }));
+    expect(byNumber.gate.ports?.[0]?.name).toBe("http");
+    expect(byNumber.warnings).toEqual([]);
+    for (const ports of [[{ containerPort: 8080 }], []]) {
+      const unnamed = inject(aPod({ app: { ports } }), policy({ port: 8080 }));
+      expect(unnamed.gate.ports?.[0]?.name).toBe("postern");
+      expect(unnamed.env.POSTERN_UPSTREAM).toBe("http://127.0.0.1:8080");
+      expect(unnamed.warnings.join()).toContain("the port 8080 has no name");
+    }
+  });
+
+  test("sends probes of the guarded port through the gate, and no others", () => {
+    const pod = aPod({
+      app: {
+        ports: [
+          { name: "http", containerPort: 8080 },
+          { name: "health", containerPort: 8081 },
+        ],
+        startupProbe: { grpc: { port: 8080, service: "shop.Orders" }, failureThreshold: 30 },
+        livenessProbe: {
+          httpGet: {
+            path: "live/$(POD_NAME)",
+            port: 8080,
+            scheme: "HTTPS",
+            httpHeaders: [{ name: "Host", value: "shop.example" }],
+          },
+        },
+        readinessProbe: { httpGet: { path: "/ready", port: "health" } },
+      },
+    });
+    const { pod: injected, probes, gate } = inject(pod);
+    const app = containerOf(injected, "app");
+    expect(app?.startupProbe).toEqual({
+      httpGet: { path: "/probes/app/startupProbe", port: 19_081, scheme: "HTTP" },
+      failureThreshold: 30,
+    });
+    expect(app?.livenessProbe).toEqual({
+      httpGet: { path: "/probes/app/livenessProbe", port: 19_081, scheme: "HTTP" },
+    });
+    expect(app?.readinessProbe).toEqual({ httpGet: { path: "/ready", port: "health" } });
+    expect(probes).toEqual([
+      {
+        path: "/probes/app/startupProbe",
+        timeoutMs: 1000,
+        probe: { kind: "grpc", port: 8080, service: "shop.Orders" },
+      },
+      {
+        path: "/probes/app/livenessProbe",
+        timeoutMs: 1000,
+        probe: {
+          kind: "http",
+          port: 8080,
+          target: "/live/$$(POD_NAME)",
+          isTls: true,
+          headers: [{ name: "Host", value: "shop.example" }],
+        },
+      },
+    ]);
+    // Kubelet reads `$$(` as `$(`, and would expand the latter.
+    expect(gate.env?.find(({ name }) => name === "POSTERN_PROBES")?.value).toContain("live/$$(POD_NAME)");
+  });
+
+  test("leaves probes that run a program or name a host", () => {
+    const kept = {
+      livenessProbe: { exec: { command: ["true"] } },
+      readinessProbe: { httpGet: { path: "/", port: "http", host: "10.0.0.1" } },
+      startupProbe: { tcpSocket: { port: 8080, host: "10.0.0.1" } },
+    };
+    const { pod, probes } = inject(aPod({ app: kept }));
+    expect(containerOf(pod, "app")).toMatchObject(kept);
+    expect(probes).toEqual([]);
+  });
+
+  test("gives hooks that named the port its number", () => {
+    const lifecycle = {
+      postStart: { httpGet: { port: "http", path: "/warm" } },
+      preStop: { tcpSocket: { port: "http" } },
+    };
+    expect(containerOf(inject(aPod({ app: { lifecycle } })).pod, "app")?.lifecycle).toEqual({
+      postStart: { httpGet: { port: 8080, path: "/warm" } },
+      preStop: { tcpSocket: { port: 8080 } },
+    });
+  });
+});
+
+test("Redirect sends the port's packets to the gate, also those of IPv6, and leaves the port its name", () => {
+  const { pod, gate, others, probes } = inject(aPod(), policy({ interception: "Redirect" }));
+  const [redirect] = others;
+  expect(redirect).toMatchObject({
+    name: "postern-redirect",
+    image: "registry.example/iptables:1",
+    securityContext: {
+      capabilities: { drop: ["ALL"], add: ["NET_ADMIN", "NET_RAW"] },
+      allowPrivilegeEscalation: false,
+    },
+  });
+  const [, , script] = (redirect?.command ?? []) as string[];
+  expect(script?.match(/--dport 8080 -j REDIRECT --to-ports 19080/g)).toHaveLength(2);
+  expect(script).toMatch(/^iptables .*\nif .*; then ip6tables /);
+  expect(containerOf(pod, "app")?.ports?.[0]?.name).toBe("http");
+  expect(gate.ports?.[0]?.name).toBe("postern");
+  // Kubelet's packets are redirected like any other.
+  expect(probes.map(({ path }) => path).sort()).toEqual(["/probes/app/livenessProbe", "/probes/app/readinessProbe"]);
+});
+
+test("None changes nothing of the app but its end", () => {
+  const { pod, probes, gate } = inject(aPod(), policy({ interception: "None" }));
+  const { lifecycle, ...app } = containerOf(pod, "app") ?? { name: "" };
+  expect(app).toEqual(aPod().spec.containers[0]);
+  expect(lifecycle).toEqual({ preStop: { sleep: { seconds: 5 } } });
+  expect(probes).toEqual([]);
+  expect(gate.ports?.[0]?.name).toBe("postern");
+});
+
+describe("a sleep before the end", () => {
+  test.each([
+    { name: "5 s by default", spec: {}, seconds: 5 },
+    { name: "half of a short grace period", spec: { terminationGracePeriodSeconds: 7 }, seconds: 3 },
+    { name: "nothing where there is no time", spec: { terminationGracePeriodSeconds: 1 }, seconds: undefined },
+    { name: "nothing where there is none at all", spec: { terminationGracePeriodSeconds: 0 }, seconds: undefined },
+  ])("is $name", ({ spec, seconds }) => {
+    const { pod } = inject(aPod({ spec: { ...aPod().spec, ...spec } }));
+    const sleeps = pod.spec.containers.map(
+      ({ lifecycle }) => (lifecycle?.preStop as { sleep?: { seconds: number } })?.sleep?.seconds,
+    );
+    expect(sleeps).toEqual([seconds, seconds]);
+  });
+
+  test("is left out where the app has a hook of its own, and where the cluster has no such action", () => {
+    const preStop = { exec: { command: ["drain"] } };
+    expect(containerOf(inject(aPod({ app: { lifecycle: { preStop } } })).pod, "app")?.lifecycle).toEqual({ preStop });
+    const none = inject(aPod(), { config: aConfig({ preStopSeconds: 0 }) });
+    expect(none.pod.spec.containers.every(({ lifecycle }) => lifecycle === undefined)).toBe(true);
+  });
+});
+
+test("two policies for one pod: a warning names the one that is not enforced", () => {
+  expect(inject(aPod(), policy({ outdone: ["younger"] })).warnings.join()).toContain(
+    "ApiKeyPolicy younger selects this pod too; orders is older",
+  );
+});
+
+test.each<{ name: string; pod?: Pod; injection?: Partial<Injection>; says: string }>([
+  {
+    name: "a pod of the host's network",
+    pod: aPod({ spec: { ...aPod().spec, hostNetwork: true } }),
+    says: "hostNetwork",
+  },
+  { name: "a pod of Windows", pod: aPod({ spec: { ...aPod().spec, os: { name: "windows" } } }), says: "Linux" },
+  { name: "a port that no container has", injection: policy({ port: "web" }), says: "guards the port web" },
+  {
+    name: "Redirect without an image",
+    injection: { ...policy({ interception: "Redirect" }), config: aConfig({ redirectImage: undefined }) },
+    says: "--redirect-image",
+  },
+  {
+    name: "a container with our name that is not ours",
+    pod: aPod({ spec: { ...aPod().spec, initContainers: [{ name: "postern-gate", image: "evil" }] } }),
+    says: "was not injected",
+  },
+  {
+    name: "the same among the app's containers",
+    pod: aPod({ spec: { containers: [{ name: "postern-gate", image: "evil" }] } }),
+    says: "was not injected",
+  },
+  {
+    name: "a made-up annotation beside it",
+    pod: aPod({
+      metadata: { annotations: { "postern.dev/before-injection": "{" } },
+      spec: { ...aPod().spec, initContainers: [{ name: "postern-gate" }] },
+    }),
+    says: "was not injected",
+  },
+  {
+    name: "resources that are none",
+    pod: aPod({ metadata: { annotations: { "postern.dev/gate-memory-limit": "much" } } }),
+    says: "gate-memory-limit",
+  },
+])("refuses $name", ({ pod = aPod(), injection = {}, says }) => expect(refusal(pod, injection)).toContain(says));
+
+/** Pods with ports, probes and hooks that concern the guarded port, or do not. */
+const pods = (() => {
+  const port = fc.constantFrom(8080, 8081, 19_080, 19_081);
+  const portRef = fc.oneof(port, fc.constantFrom("http", "web"));
+  const handler = fc.oneof(
+    fc.record({
+      httpGet: fc.record({ port: portRef, path: fc.constantFrom("/", "x", "/a?b=$(C)") }, { requiredKeys: ["port"] }),
+    }),
+    fc.record({ tcpSocket: fc.record({ port: portRef }) }),
+    fc.record({ grpc: fc.record({ port }) }),
+    fc.constant({ exec: { command: ["true"] } }),
+  );
+  const probe = fc.tuple(handler, fc.record({ timeoutSeconds: fc.integer({ min: 1, max: 9 }) }, { requiredKeys: [] }));
+  const container = fc.record(
+    {
+      image: fc.constant("x"),
+      restartPolicy: fc.constant("Always"),
+      ports: fc.array(
+        fc.record(
+          { containerPort: port, name: fc.constantFrom("http", "web"), protocol: fc.constantFrom("TCP", "UDP") },
+          { requiredKeys: ["containerPort"] },
+        ),
+        { maxLength: 3 },
+      ),
+      livenessProbe: probe.map(([a, b]) => ({ ...a, ...b })),
+      readinessProbe: probe.map(([a, b]) => ({ ...a, ...b })),
+      lifecycle: fc.record({ preStop: handler, postStart: handler }, { requiredKeys: [] }),
+    },
+    { requiredKeys: ["image"] },
+  );
+  const named = (prefix: string, all: object[]) => all.map((one, i) => ({ name: `${prefix}-${i}`, ...one }));
+  return fc
+    .record({
+      initContainers: fc.array(container, { maxLength: 2 }),
+      containers: fc.array(container, { minLength: 1, maxLength: 3 }),
+      terminationGracePeriodSeconds: fc.constantFrom(0, 1, 30),
+    })
+    .map(({ initContainers, containers, ...spec }) =>
+      // Read as the webhook reads it.
+      Pod.parse(
+        aPod({
+          spec: { ...spec, initContainers: named("init", initContainers), containers: named("app", containers) },
+        }),
+      ),
+    );
+})();
+
+test("injecting again changes nothing, also after other webhooks have added containers", () => {
+  let admitted = 0;
+  fc.assert(
+    fc.property(pods, fc.constantFrom("Port", "Redirect", "None"), (pod, interception) => {
+      const injection = anInjection(policy({ interception: interception as "Port", port: 8080 }));
+      const once = injectGate(pod, injection);
+      if (once.refused !== undefined) return;
+      admitted += 1;
+      const twice = injectGate(once.pod, { ...injection, hookToken: "another" });
+      expect(twice).toEqual(once);
+      const [gate, ...rest] = once.pod.spec.initContainers ?? [];
+      const mesh = { name: "mesh", restartPolicy: "Always", ports: [{ name: "mesh", containerPort: 15_001 }] };
+      const changed = { ...once.pod, spec: { ...once.pod.spec, initContainers: [mesh, gate, ...rest] } } as Pod;
+      const again = injectGate(changed, injection);
+      const first = {
+        ...once.pod,
+        spec: {
+          ...once.pod.spec,
+          initContainers: [
+            gate,
+            ...rest.filter(({ name }) => name === "postern-redirect"),
+            mesh,
+            ...rest.filter(({ name }) => name !== "postern-redirect"),
+          ],
+        },
+      };
+      expect(again).toEqual({ ...once, pod: first });
+    }),
+    { numRuns: 300 },
+  );
+  expect(admitted).toBeGreaterThan(100);
+});
+
+test("no Service and no probe reaches the guarded port by name past the gate", () => {
+  fc.assert(
+    fc.property(pods, (pod) => {
+      const once = injectGate(pod, anInjection(policy({ port: "http" })));
+      if (once.refused !== undefined) return;
+      for (const { ports = [] } of once.pod.spec.containers) {
+        expect(ports.filter(({ name, protocol = "TCP" }) => name === "http" && protocol === "TCP")).toEqual([]);
+      }
+      expect(once.pod.spec.initContainers?.[0]?.ports?.[0]?.name).toBe("http");
+    }),
+    { numRuns: 300 },
+  );
+});

@@ -1,0 +1,219 @@
+import type { GateProbes } from "../../core/gate/probes.ts";
+import { type Before, withHookPort, withoutGate } from "./before.ts";
+import type { GateResources, InjectionConfig } from "./config.ts";
+import { gateContainer, redirectContainer, resourcesOf, tokenVolume } from "./gate-container.ts";
+import { BEFORE_ANNOTATION, GATE_CONTAINER, POLICY_ANNOTATION } from "./names.ts";
+import { type Container, HOOKS, isTcp, type Pod, type PortRef, runningContainers } from "./pod.ts";
+import type { PolicyOfPod } from "./policy-of-pod.ts";
+import { detourProbes, portNumber } from "./probes.ts";
+
+/*
+ * Puts a gate into a pod. Pure: the same pod and policy make the same result, also when the pod has a gate already.
+ *
+ *   Port      the gate's port gets the name of the app's, so that Services that name it reach the gate
+ *   Redirect  packets to the app's port go to the gate, whoever sends them
+ *   None      the gate stands beside the app, for a gateway that asks it
+ */
+
+export interface Injection {
+  readonly config: InjectionConfig;
+  readonly cluster: string;
+  /** The pod's; a pod that is being created need not name it itself. */
+  readonly namespace: string;
+  readonly workspaceId: string | undefined;
+  readonly policy: PolicyOfPod;
+  /** For a pod that has no gate yet. */
+  readonly hookToken: string;
+}
+
+export type Injected =
+  | { readonly pod: Pod; readonly warnings: readonly string[]; readonly refused?: never }
+  /** Why the pod must not be admitted. */
+  | { readonly refused: string };
+
+interface Target {
+  readonly number: number;
+  /** undefined when no container port is listed for the number, or it has no name. */
+  readonly name: string | undefined;
+}
+
+const OWN_PORT_NAME = "postern";
+
+export function injectGate(given: Pod, injection: Injection): Injected {
+  const { config, policy, cluster, namespace, workspaceId } = injection;
+  const pod = withoutGate(given);
+  if (pod === undefined)
+    return { refused: `the pod has a container with the name ${GATE_CONTAINER} that was not injected.` };
+  const refused = cannotGuard(pod, injection);
+  if (refused !== undefined) return { refused };
+  const resources = resourcesOf(pod, config.resources);
+  if ("refused" in resources) return resources;
+  const target = findTarget(policy.port, pod);
+  if (target === undefined) {
+    return {
+      refused: `the ApiKeyPolicy ${policy.name} guards the port ${policy.port}, and no container of the pod has a TCP port of this name.`,
+    };
+  }
+
+  const [gatePort, adminPort] = choosePorts(pod, config);
+  const moved = moveIn(pod, target, policy.interception, adminPort);
+  const gate = gateContainer({
+    config,
+    resources: resources satisfies GateResources,
+    policy: `${cluster}/${namespace}/${policy.name}`,
+    workspaceId,
+    upstreamPort: target.number,
+    gatePort,
+    adminPort,
+    portName: policy.interception === "Port" ? (target.name ?? OWN_PORT_NAME) : OWN_PORT_NAME,
+    probes: moved.probes,
+    hookToken: hookTokenOf(given) ?? injection.hookToken,
+  });
+  const redirect =
+    policy.interception === "Redirect" && config.redirectImage !== undefined
+      ? [redirectContainer(config.redirectImage, { from: target.number, to: gatePort })]
+      : [];
+  const { metadata, spec } = moved.pod;
+  return {
+    warnings: warningsOf(target, injection),
+    pod: {
+      ...moved.pod,
+      metadata: {
+        ...metadata,
+        annotations: {
+          ...metadata.annotations,
+          [POLICY_ANNOTATION]: policy.name,
+          [BEFORE_ANNOTATION]: JSON.stringify(moved.before),
+        },
+      },
+      spec: {
+        ...spec,
+        initContainers: [gate, ...redirect, ...(spec.initContainers ?? [])],
+        containers: spec.containers.map((container) => sleepBeforeEnd(container, pod, config)),
+        ...(config.tokenAudience === undefined
+          ? {}
+          : { volumes: [...(spec.volumes ?? []), tokenVolume(config.tokenAudience)] }),
+      },
+    },
+  };
+}
+
+function cannotGuard({ spec }: Pod, { config, policy }: Injection): string | undefined {
+  if (spec.hostNetwork === true) {
+    return "a pod with hostNetwork shares its ports with its node, and a gate would guard none of them: leave hostNetwork out.";
+  }
+  if (spec.os?.name === "windows") return "gates run on Linux only.";
+  if (policy.interception === "Redirect" && config.redirectImage === undefined) {
+    return `the ApiKeyPolicy ${policy.name} has interception Redirect, which needs an image with iptables: the operator was given none (--redirect-image).`;
+  }
+  return undefined;
+}
+
+/** A number is a port of the app whether a container lists it or not; a name must be listed. */
+function findTarget(port: PortRef, pod: Pod): Target | undefined {
+  const listed = runningContainers(pod)
+    .flatMap(({ ports = [] }) => ports)
+    .filter(isTcp);
+  if (typeof port === "number") {
+    return { number: port, name: listed.find((one) => one.containerPort === port && one.name !== undefined)?.name };
+  }
+  const found = listed.find(({ name }) => name === port);
+  return found === undefined ? undefined : { number: found.containerPort, name: port };
+}
+
+/** The configured ports, or the next ones that no container lists. */
+function choosePorts(pod: Pod, { gatePort, adminPort }: InjectionConfig): [number, number] {
+  const used = new Set(runningContainers(pod).flatMap(({ ports = [] }) => ports.map((port) => port.containerPort)));
+  const free = (first: number): number => {
+    let port = first;
+    while (used.has(port)) port = port === 65_535 ? 1_024 : port + 1;
+    used.add(port);
+    return port;
+  };
+  return [free(gatePort), free(adminPort)];
+}
+
+interface MovedIn {
+  readonly pod: Pod;
+  readonly probes: GateProbes;
+  readonly before: Before;
+}
+
+/** Changes what the other containers say about the guarded port. */
+function moveIn(pod: Pod, target: Target, interception: PolicyOfPod["interception"], adminPort: number): MovedIn {
+  const before: Before = { ports: [], probes: [], hooks: [] };
+  const probes: GateProbes = [];
+  const takenName = interception === "Port" ? target.name : undefined;
+
+  const change = (container: Container): Container => {
+    if (interception === "None") return container;
+    // First the probes and hooks: their names of ports are looked up in the ports.
+    const detour = detourProbes(container, target.number, adminPort);
+    probes.push(...detour.probes);
+    before.probes.push(...detour.former);
+    return takenName === undefined ? detour.container : giveUpName(detour.container, takenName, before);
+  };
+  const { initContainers, containers } = pod.spec;
+  const spec = {
+    ...pod.spec,
+    ...(initContainers === undefined
+      ? {}
+      : { initContainers: initContainers.map((one) => (one.restartPolicy === "Always" ? change(one) : one)) }),
+    containers: containers.map(change),
+  };
+  return { pod: { ...pod, spec }, probes, before };
+}
+
+/** A Service takes the first port of the name, and containers come before the gate. */
+function giveUpName(container: Container, name: string, before: Before): Container {
+  let changed = container;
+  for (const hook of HOOKS) {
+    const { httpGet, tcpSocket } = container.lifecycle?.[hook] ?? {};
+    const number = portNumber(name, container.ports ?? []);
+    if (number === undefined || (httpGet?.port !== name && tcpSocket?.port !== name)) continue;
+    changed = withHookPort(changed, hook, number);
+    before.hooks.push({ container: container.name, hook, port: name });
+  }
+  if (changed.ports === undefined) return changed;
+  return {
+    ...changed,
+    ports: changed.ports.map((port, at) => {
+      if (port.name !== name || !isTcp(port)) return port;
+      before.ports.push({ container: container.name, at, number: port.containerPort, name });
+      const { name: _, ...unnamed } = port;
+      return unnamed;
+    }),
+  };
+}
+
+/**
+ * An app that ends at once refuses the requests of clients that have not heard of it yet. The sleep comes out of the grace period, so
+ * it takes at most half of it.
+ */
+function sleepBeforeEnd(container: Container, { spec }: Pod, { preStopSeconds }: InjectionConfig): Container {
+  const { terminationGracePeriodSeconds: graceSeconds = 30 } = spec;
+  const seconds = Math.min(preStopSeconds, Math.floor(graceSeconds / 2));
+  if (container.lifecycle?.preStop !== undefined || seconds < 1) return container;
+  return { ...container, lifecycle: { ...container.lifecycle, preStop: { sleep: { seconds } } } };
+}
+
+/** The token of a gate that was injected before, so that doing it again changes nothing. */
+function hookTokenOf({ spec: { initContainers = [] } }: Pod): string | undefined {
+  const gate = initContainers.find(({ name }) => name === GATE_CONTAINER);
+  return gate?.env?.find(({ name }) => name === "POSTERN_HOOK_TOKEN")?.value;
+}
+
+function warningsOf({ number, name }: Target, { policy }: Injection): string[] {
+  const { name: policyName, interception, outdone } = policy;
+  return [
+    ...outdone.map(
+      (other) =>
+        `the ApiKeyPolicy ${other} selects this pod too; ${policyName} is older, and is the one that is enforced.`,
+    ),
+    ...(interception === "Port" && name === undefined
+      ? [
+          `the port ${number} has no name that the gate could take over: give the container port one and let Services name it, or use interception Redirect. Until then only the port "${OWN_PORT_NAME}" of the pod leads to the gate.`,
+        ]
+      : []),
+  ];
+}

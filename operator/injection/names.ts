@@ -1,0 +1,21 @@
+/* What injection writes on pods and reads from them, and others look for. */
+
+export const GATE_CONTAINER = "postern-gate";
+export const REDIRECT_CONTAINER = "postern-redirect";
+export const TOKEN_VOLUME = "postern-token";
+
+/** On a pod or its namespace: admitted with a gate, or not at all. */
+export const GUARDED_LABEL = "postern.dev/guarded";
+/** The name of the ApiKeyPolicy, which need not exist yet. Read from a pod template, and written on the pod. */
+export const POLICY_ANNOTATION = "postern.dev/policy";
+/** The guarded container port, by name or number; read only while the policy does not exist, which says it afterwards. */
+export const PORT_ANNOTATION = "postern.dev/target-port";
+/** Written on the pod: what the app's containers had before. */
+export const BEFORE_ANNOTATION = "postern.dev/before-injection";
+/** `postern.dev/gate-cpu-request` and so on: resources of the gate. */
+export const RESOURCE_ANNOTATIONS = {
+  cpuRequest: "postern.dev/gate-cpu-request",
+  cpuLimit: "postern.dev/gate-cpu-limit",
+  memoryRequest: "postern.dev/gate-memory-request",
+  memoryLimit: "postern.dev/gate-memory-limit",
+} as const;

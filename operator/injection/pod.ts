@@ -1,0 +1,79 @@
+import * as z from "zod";
+
+/*
+ * A pod as far as injection reads or changes it. Everything else is kept as it is, because a later Kubernetes has members that we do
+ * not know. A webhook may be called by anything, so the shape is checked all the same.
+ */
+
+const PortRef = z.union([z.string(), z.int()]);
+export type PortRef = z.output<typeof PortRef>;
+
+const ContainerPort = z.looseObject({
+  name: z.string().optional(),
+  containerPort: z.int(),
+  protocol: z.string().optional(),
+});
+export type ContainerPort = z.output<typeof ContainerPort>;
+
+/** What a probe or a hook does. The members that are not listed here, such as `exec`, concern no port. */
+export const Handler = z.looseObject({
+  httpGet: z
+    .looseObject({
+      path: z.string().optional(),
+      port: PortRef,
+      host: z.string().optional(),
+      scheme: z.string().optional(),
+      httpHeaders: z.array(z.looseObject({ name: z.string(), value: z.string() })).optional(),
+    })
+    .optional(),
+  tcpSocket: z.looseObject({ port: PortRef, host: z.string().optional() }).optional(),
+  grpc: z.looseObject({ port: z.int(), service: z.string().nullish() }).optional(),
+});
+export type Handler = z.output<typeof Handler>;
+
+const Probe = Handler.extend({ timeoutSeconds: z.int().optional() });
+export type Probe = z.output<typeof Probe>;
+
+export const PROBES = ["startupProbe", "livenessProbe", "readinessProbe"] as const;
+export type ProbeName = (typeof PROBES)[number];
+
+export const HOOKS = ["postStart", "preStop"] as const;
+export type HookName = (typeof HOOKS)[number];
+
+const Container = z.looseObject({
+  name: z.string(),
+  restartPolicy: z.string().optional(),
+  ports: z.array(ContainerPort).optional(),
+  startupProbe: Probe.optional(),
+  livenessProbe: Probe.optional(),
+  readinessProbe: Probe.optional(),
+  lifecycle: z.looseObject({ postStart: Handler.optional(), preStop: Handler.optional() }).optional(),
+  env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })).optional(),
+});
+export type Container = z.output<typeof Container>;
+
+export const Pod = z.looseObject({
+  metadata: z.looseObject({
+    name: z.string().optional(),
+    generateName: z.string().optional(),
+    labels: z.record(z.string(), z.string()).optional(),
+    annotations: z.record(z.string(), z.string()).optional(),
+  }),
+  spec: z.looseObject({
+    initContainers: z.array(Container).optional(),
+    containers: z.array(Container),
+    volumes: z.array(z.looseObject({ name: z.string() })).optional(),
+    hostNetwork: z.boolean().optional(),
+    os: z.looseObject({ name: z.string() }).optional(),
+    terminationGracePeriodSeconds: z.int().optional(),
+  }),
+});
+export type Pod = z.output<typeof Pod>;
+
+/** Containers that run as long as the app does: those, and native sidecars. */
+export const runningContainers = ({ spec }: Pod): readonly Container[] => [
+  ...spec.containers,
+  ...(spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === "Always"),
+];
+
+export const isTcp = ({ protocol = "TCP" }: ContainerPort): boolean => protocol === "TCP";
