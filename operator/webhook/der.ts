@@ -1,0 +1,55 @@
+/*
+ * The few forms of DER (X.690) that a certificate needs, for writing only. Each function returns one complete value: tag, length, content.
+ */
+
+function value(tag: number, ...contents: readonly Uint8Array[]): Buffer {
+  const content = Buffer.concat(contents);
+  return Buffer.concat([Buffer.from([tag]), lengthOf(content.length), content]);
+}
+
+function lengthOf(length: number): Buffer {
+  if (length < 0x80) return Buffer.from([length]);
+  const bytes: number[] = [];
+  for (let rest = length; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256);
+  return Buffer.from([0x80 | bytes.length, ...bytes]);
+}
+
+export const sequence = (...items: readonly Uint8Array[]): Buffer => value(0x30, ...items);
+export const set = (...items: readonly Uint8Array[]): Buffer => value(0x31, ...items);
+export const octets = (content: Uint8Array): Buffer => value(0x04, content);
+export const utf8 = (text: string): Buffer => value(0x0c, Buffer.from(text));
+export const boolean = (is: boolean): Buffer => value(0x01, Buffer.from([is ? 0xff : 0]));
+
+/** A positive integer, its bytes with the highest first. */
+export function integer(bytes: Uint8Array): Buffer {
+  const first = bytes.findIndex((byte) => byte !== 0);
+  const digits = first === -1 ? Buffer.from([0]) : Buffer.from(bytes.subarray(first));
+  // A leading 1 would make it negative.
+  return value(0x02, ...((digits[0] ?? 0) >= 0x80 ? [Buffer.from([0])] : []), digits);
+}
+
+/** `unused` bits at the end do not count. */
+export const bits = (content: Uint8Array, unused = 0): Buffer => value(0x03, Buffer.from([unused]), content);
+
+/** `1.2.840.10045.4.3.2` */
+export function objectId(dotted: string): Buffer {
+  const [first = 0, second = 0, ...rest] = dotted.split(".").map(Number);
+  return value(0x06, ...[first * 40 + second, ...rest].map(base128));
+}
+
+function base128(number: number): Buffer {
+  const digits = [number % 128];
+  for (let rest = Math.floor(number / 128); rest > 0; rest = Math.floor(rest / 128))
+    digits.unshift((rest % 128) | 0x80);
+  return Buffer.from(digits);
+}
+
+/** A moment in whole seconds. RFC 5280 asks for the short form up to 2049. */
+export function time(ms: number): Buffer {
+  const digits = new Date(ms).toISOString().replace(/[-:T]|\.\d+/g, "");
+  return digits < "2050" ? value(0x17, Buffer.from(digits.slice(2))) : value(0x18, Buffer.from(digits));
+}
+
+/** A value with a tag of its context: `constructed` holds other values, otherwise `content` is plain bytes. */
+export const tagged = (number: number, content: Uint8Array, { constructed }: { constructed: boolean }): Buffer =>
+  value(0x80 | (constructed ? 0x20 : 0) | number, content);
