@@ -28,6 +28,7 @@ import { openCluster } from "./source/open-kubernetes.ts";
 import { UNSEEN, WORKSPACE_LABEL } from "./tenancy/placement.ts";
 import { openWorkspaces, type WorkspacesOptions } from "./tenancy/workspaces.ts";
 import { createTrafficMetrics, type TrafficMetrics } from "./traffic-metrics.ts";
+import { startWebhook, type Webhook, type WebhookConfig, type WebhookParts } from "./webhook/start.ts";
 
 export interface OperatorConfig {
   readonly source:
@@ -62,6 +63,8 @@ export interface OperatorConfig {
     /** That of the kubeconfig's context or of the pod when left out. */
     readonly namespace?: string;
   };
+  /** Injects gates and checks policies when the Kubernetes API server asks. For Kubernetes only. */
+  readonly webhook?: WebhookConfig | undefined;
   readonly resyncMs?: number;
   /** How many objects of a kind are reconciled at once. */
   readonly concurrency?: number;
@@ -80,6 +83,7 @@ export interface Operator {
   readonly cluster: string;
   /** URL of the admin server, if there is one. */
   readonly adminUrl: string | undefined;
+  readonly webhook: Webhook | undefined;
   /** Resolves when each object that existed at the start was reconciled once, successfully or not. */
   ready(): Promise<void>;
   /** The objects with their statuses. */
@@ -100,7 +104,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const registry = new Registry();
   const traffic = createTrafficMetrics(registry);
   const opened = await openSource(config, traffic);
-  const { cluster, source, problems, elect, watchStates, followLabels, closeSource } = opened;
+  const { cluster, source, problems, elect, watchStates, followLabels, serveWebhook, closeSource } = opened;
   const stop = new AbortController();
   const controllers = new Map<Kind, Controller>();
   const syncs = createSyncTimes();
@@ -197,10 +201,14 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     for (const worker of [...controllers.values(), poll]) isLeading ? worker.resume() : worker.pause();
   };
 
+  const webhook = serveWebhook?.({ cluster, source, isListed: () => isListed, registry, nowMs, log });
+  const webhookProblem = () =>
+    webhook === undefined || webhook.isReady() ? undefined : "the webhook has no certificate yet";
   // Before the first list, which waits as long as the cluster's API is unreachable: probes must be answered meanwhile.
   let election: LeaderElection | undefined;
   const notReady = (): string[] => {
-    const reasons = [...watchStates().map(watchProblem), election?.problem].filter((reason) => reason !== undefined);
+    const problems = [...watchStates().map(watchProblem), election?.problem, webhookProblem()];
+    const reasons = problems.filter((reason) => reason !== undefined);
     return isListed || reasons.length > 0 ? reasons : ["the manifests have not been listed yet"];
   };
   const admin = config.admin === undefined ? undefined : await startAdmin({ ...config.admin, registry, notReady });
@@ -210,7 +218,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     await source.start(onChange);
   } catch (error) {
     touched.close();
-    await Promise.all([admin?.close(), poll.close(), workspaces.close(), pods?.close()]);
+    await Promise.all([admin?.close(), webhook?.close(), poll.close(), workspaces.close(), pods?.close()]);
     await closeSource();
     throw error;
   }
@@ -221,11 +229,12 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   return {
     cluster,
     adminUrl: admin?.url,
+    webhook,
     ready: () => allSeen.promise,
     statuses: () => statusesOf(source),
     problems,
     close: async () => {
-      await admin?.close();
+      await Promise.all([admin?.close(), webhook?.close()]);
       // Running work may finish, but an API that hangs must not delay the exit.
       const late = setTimeout(() => stop.abort(), CLOSE_MS);
       await Promise.all([...controllers.values(), poll].map((worker) => worker.close()));
@@ -255,12 +264,14 @@ interface OpenSource {
   /** undefined where there are no pods. */
   readonly followPods: ((onChange: FollowPodsOptions["onChange"]) => Pods) | undefined;
   readonly watchStates: () => readonly WatchState[];
+  /** undefined where no webhook is wanted, or none can be called. */
+  readonly serveWebhook: ((parts: Omit<WebhookParts, "client" | "namespace">) => Webhook) | undefined;
   /** Also closes the connections that the source and the election share. */
   readonly closeSource: () => Promise<void>;
 }
 
 async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Promise<OpenSource> {
-  const { source, logger: log, lease } = config;
+  const { source, logger: log, lease, webhook } = config;
   if (source.kind === "directory") {
     const directory = createDirectorySource({ ...source, log });
     return {
@@ -271,6 +282,7 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
       followLabels: undefined,
       followPods: undefined,
       watchStates: () => [],
+      serveWebhook: undefined,
       closeSource: directory.close,
     };
   }
@@ -296,6 +308,7 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
     source: kubernetes,
     problems: () => [],
     elect: lease === undefined ? leadAtOnce : electBy(lease),
+    serveWebhook: webhook === undefined ? undefined : (parts) => startWebhook(webhook, { ...parts, client, namespace }),
     followLabels: (onChange) => {
       const { labelsOf, ...following } = followNamespaces({ client, onChange, log });
       const of = (namespace: string) => {

@@ -3,6 +3,7 @@ import { defineCommand, UsageError } from "../command.ts";
 import { adminPort, required, splitList } from "../options.ts";
 import { runService } from "../process.ts";
 import { parseChoice, parseDurationOption, parseHttpUrl, parsePort, parseWhole } from "../values.ts";
+import { parseWebhook, webhookOptions } from "./webhook-options.ts";
 
 export const operator = defineCommand({
   name: "operator",
@@ -90,6 +91,7 @@ export const operator = defineCommand({
       env: "POSTERN_LOG_FORMAT",
     },
     "admin-port": { ...adminPort, default: "8002" },
+    ...webhookOptions,
   },
   run: (options, io) => {
     const logFormat = parseChoice("log-format", options["log-format"], ["json", "text"]);
@@ -123,6 +125,7 @@ export const operator = defineCommand({
         resyncMs: parseDurationOption("resync", options.resync, { minMs: 1_000 }),
         concurrency: parseWhole("concurrency", options.concurrency, { min: 1, max: 100 }),
         admin: { host: "0.0.0.0", port: parsePort("admin-port", options["admin-port"]) },
+        webhook: options.manifests === undefined ? parseWebhook(options) : undefined,
         logger: log,
       });
       closers.add("operator", () => running.close());

@@ -6,7 +6,7 @@ import { restoreProbe } from "./probes.ts";
 /*
  * What the app's containers had before a gate was injected, kept in an annotation of the pod. A webhook is called again after others
  * have changed the pod (`reinvocationPolicy`), and a pod that is copied comes with its gate: both are taken back first and injected
- * anew, so that the result is the same however often this is done.
+ * again, so that the result is the same however often this is done.
  */
 
 export const Before = z.object({

@@ -11,7 +11,7 @@ import { detourProbes, portNumber } from "./probes.ts";
  * Puts a gate into a pod. Pure: the same pod and policy make the same result, also when the pod has a gate already.
  *
  *   Port      the gate's port gets the name of the app's, so that Services that name it reach the gate
- *   Redirect  packets to the app's port go to the gate, whoever sends them
+ *   Redirect  packets to the app's port go to the gate, from every sender
  *   None      the gate stands beside the app, for a gateway that asks it
  */
 

@@ -58,7 +58,7 @@ test("an authority that is soon over is replaced, and trusted until it is over; 
   }
 });
 
-test("other hosts get another certificate; a set that contradicts itself is made anew", () => {
+test("other hosts get another certificate; a set that contradicts itself is replaced", () => {
   const made = at(0);
   const moved = renewed(made, { hosts: ["elsewhere.postern.svc"], lifetimes, nowMs });
   expect(moved.bundle).toBe(made.bundle);

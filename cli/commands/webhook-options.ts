@@ -1,0 +1,175 @@
+import {
+  DEFAULT_GATE_ADMIN_PORT,
+  DEFAULT_GATE_PORT,
+  DEFAULT_PRE_STOP_SECONDS,
+  DEFAULT_RESOURCES,
+} from "../../operator/injection/config.ts";
+import { parseQuantity } from "../../operator/injection/quantity.ts";
+import type { WebhookConfig } from "../../operator/webhook/start.ts";
+import { UsageError } from "../command.ts";
+import { splitList } from "../options.ts";
+import { parsePort, parseWhole } from "../values.ts";
+
+/* The options of `postern operator` that concern its webhooks and the gates that they inject. */
+
+export const webhookOptions = {
+  "gate-image": {
+    type: "string",
+    placeholder: "IMAGE",
+    help: "image of the gates; with it the operator answers admission webhooks and puts gates into guarded pods",
+    env: "POSTERN_GATE_IMAGE",
+  },
+  "webhook-port": {
+    type: "string",
+    placeholder: "PORT",
+    help: "port for admission webhooks",
+    default: "19443",
+    env: "POSTERN_WEBHOOK_PORT",
+  },
+  "webhook-hosts": {
+    type: "string",
+    placeholder: "NAME,NAME",
+    help: "names by which the Kubernetes API server calls it: those of its Service",
+    default: "postern-webhook.postern.svc",
+    env: "POSTERN_WEBHOOK_HOSTS",
+  },
+  "webhook-configuration": {
+    type: "string",
+    placeholder: "NAME",
+    help: "name of the mutating and of the validating configuration, into which the authority is written",
+    default: "postern",
+    env: "POSTERN_WEBHOOK_CONFIGURATION",
+  },
+  "webhook-secret": {
+    type: "string",
+    placeholder: "NAME",
+    help: "Secret in its own namespace that keeps the certificate and the authority for all replicas",
+    default: "postern-webhook",
+    env: "POSTERN_WEBHOOK_SECRET",
+  },
+  "webhook-cert-dir": {
+    type: "string",
+    placeholder: "DIR",
+    help: "folder with tls.crt and tls.key, for example of cert-manager; instead of a certificate of its own",
+    env: "POSTERN_WEBHOOK_CERT_DIR",
+  },
+  "gate-port": {
+    type: "string",
+    placeholder: "PORT",
+    help: "port of the gates; the next free one in pods that use it themselves",
+    default: String(DEFAULT_GATE_PORT),
+    env: "POSTERN_GATE_PORT",
+  },
+  "gate-admin-port": {
+    type: "string",
+    placeholder: "PORT",
+    help: "port of the gates for probes and metrics, likewise",
+    default: String(DEFAULT_GATE_ADMIN_PORT),
+    env: "POSTERN_GATE_ADMIN_PORT",
+  },
+  "gate-secret": {
+    type: "string",
+    placeholder: "NAME",
+    help: "Secret in the pods' namespaces whose members become the gates' environment, such as REDIS_URL and POSTERN_WORKSPACE",
+    env: "POSTERN_GATE_SECRET",
+  },
+  "gate-env": {
+    type: "string",
+    placeholder: "NAME=VALUE,…",
+    help: "further environment of every gate",
+    env: "POSTERN_GATE_ENV",
+  },
+  "gate-workspace": {
+    type: "string",
+    placeholder: "ID",
+    help: "workspace of all gates; left out when they learn theirs from their Secret",
+    env: "POSTERN_GATE_WORKSPACE",
+  },
+  "gate-token-audience": {
+    type: "string",
+    placeholder: "NAME",
+    help: "audience of a ServiceAccount token that is mounted into every gate; none when left out",
+    env: "POSTERN_GATE_TOKEN_AUDIENCE",
+  },
+  "gate-resources": {
+    type: "string",
+    placeholder: "NAME=QUANTITY,…",
+    help: "resources of the gates: cpu-request, cpu-limit, memory-request, memory-limit; annotations of a pod win",
+    default: "cpu-request=10m,memory-request=64Mi,memory-limit=96Mi",
+    env: "POSTERN_GATE_RESOURCES",
+  },
+  "redirect-image": {
+    type: "string",
+    placeholder: "IMAGE",
+    help: "image with sh, iptables and ip6tables, for `interception: Redirect`",
+    env: "POSTERN_REDIRECT_IMAGE",
+  },
+  "pre-stop-sleep": {
+    type: "string",
+    placeholder: "SECONDS",
+    help: "how long apps of guarded pods sleep before they are told to end, unless they have a preStop hook; 0 for not at all",
+    default: String(DEFAULT_PRE_STOP_SECONDS),
+    env: "POSTERN_PRE_STOP_SLEEP",
+  },
+} as const;
+
+type Given = { readonly [Name in keyof typeof webhookOptions]?: string | undefined };
+
+/** Returns undefined without a gate image. Throws UsageError for values that are not usable. */
+export function parseWebhook(options: Given): WebhookConfig | undefined {
+  const gateImage = options["gate-image"];
+  if (gateImage === undefined || gateImage === "") return undefined;
+  const hosts = splitList(options["webhook-hosts"]);
+  if (hosts.length === 0) throw new UsageError("--webhook-hosts: expected at least one name");
+  const certDir = options["webhook-cert-dir"];
+  const secretName = options["webhook-secret"] ?? "";
+  const port = (name: "webhook-port" | "gate-port" | "gate-admin-port") => parsePort(name, options[name] ?? "");
+  return {
+    host: "0.0.0.0",
+    port: port("webhook-port"),
+    hosts,
+    configurationName: options["webhook-configuration"] ?? "",
+    certificate: certDir === undefined ? { secretName } : { dir: certDir },
+    workspaceId: options["gate-workspace"],
+    injection: {
+      gateImage,
+      redirectImage: options["redirect-image"],
+      gatePort: port("gate-port"),
+      adminPort: port("gate-admin-port"),
+      secret: options["gate-secret"],
+      env: Object.fromEntries(parsePairs("gate-env", options["gate-env"])),
+      tokenAudience: options["gate-token-audience"],
+      resources: parseResources(options["gate-resources"]),
+      preStopSeconds: parseWhole("pre-stop-sleep", options["pre-stop-sleep"] ?? "", { min: 0, max: 3_600 }),
+    },
+  };
+}
+
+const RESOURCES = {
+  "cpu-request": "cpuRequest",
+  "cpu-limit": "cpuLimit",
+  "memory-request": "memoryRequest",
+  "memory-limit": "memoryLimit",
+} as const;
+
+function parseResources(text: string | undefined): WebhookConfig["injection"]["resources"] {
+  const resources = { ...DEFAULT_RESOURCES };
+  for (const [name, value] of parsePairs("gate-resources", text)) {
+    if (!isResource(name) || parseQuantity(value) === undefined) {
+      throw new UsageError(`--gate-resources: expected ${Object.keys(RESOURCES).join(", ")}, each with a quantity`);
+    }
+    Object.assign(resources, { [RESOURCES[name]]: value });
+  }
+  return resources;
+}
+
+const isResource = (name: string): name is keyof typeof RESOURCES => Object.hasOwn(RESOURCES, name);
+
+function parsePairs(option: string, text: string | undefined): [string, string][] {
+  return splitList(text).map((pair) => {
+    const [, name, value] = /^([A-Za-z][\w-]*)=(.*)$/.exec(pair) ?? [];
+    if (name === undefined || value === undefined)
+      throw new UsageError(`--${option}: expected NAME=VALUE, got ${pair}`);
+    return [name, value];
+  });
+}

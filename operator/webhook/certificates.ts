@@ -1,0 +1,168 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import * as z from "zod";
+import { backoffMs } from "../../core/backoff.ts";
+import { isKubeError, type KubeClient } from "../runtime/kube-client.ts";
+import { type CertificateSet, type Lifetimes, renewed, splitPem } from "./certificate-set.ts";
+
+/*
+ * Keeps the certificate of the webhook: shared by all replicas in one Secret, renewed in time, served from memory. Every replica does
+ * this, leader or not, because every replica answers. The Secret's version decides between two that write at once.
+ *
+ * API servers must trust an authority before a certificate of it is served. So the bundle is written into the webhook
+ * configurations first, and a certificate of a new authority waits until API servers have seen it.
+ */
+
+const EVERY_MS_MAX = 60_000;
+const RETRY = { firstMs: 500, maxMs: 30_000, random: Math.random };
+/** API servers see a changed configuration by a watch. */
+const SETTLE_MS = 5_000;
+
+export interface CertificatesOptions {
+  readonly client: KubeClient;
+  /** Where the Secret is. */
+  readonly namespace: string;
+  readonly secretName: string;
+  /** Name of the mutating and of the validating configuration. */
+  readonly configurationName: string;
+  /** By which the API server calls the webhook. */
+  readonly hosts: readonly string[];
+  readonly lifetimes: Lifetimes;
+  readonly nowMs: () => number;
+  /** Serves this pair from now on. */
+  readonly use: (pair: { cert: string; key: string }) => Promise<void>;
+  readonly log: Logger;
+}
+
+export interface Certificates {
+  /** Whether the API server can call the webhook, as far as certificates go. */
+  isReady(): boolean;
+  close(): Promise<void>;
+}
+
+export function keepCertificates(options: CertificatesOptions): Certificates {
+  const { lifetimes, log } = options;
+  const stop = new AbortController();
+  const everyMs = Math.min(EVERY_MS_MAX, lifetimes.servingMs / 20);
+  let inUse: CertificateSet | undefined;
+  let failures = 0;
+
+  async function look(): Promise<void> {
+    const set = await share(options);
+    await trust(set.bundle, options);
+    if (set.cert !== inUse?.cert) {
+      const isNewAuthority = inUse !== undefined && splitPem(set.bundle)[0] !== splitPem(inUse.bundle)[0];
+      if (isNewAuthority) await sleep(Math.min(SETTLE_MS, everyMs), undefined, { signal: stop.signal });
+      await options.use(set);
+      log.info({ hosts: options.hosts, isNewAuthority }, "the webhook serves another certificate");
+    }
+    inUse = set;
+  }
+
+  async function run(): Promise<void> {
+    while (!stop.signal.aborted) {
+      try {
+        await look();
+        failures = 0;
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        failures += 1;
+        if (failures === 1) log.error({ err: error }, "the certificate of the webhook cannot be kept; retrying");
+      }
+      const waitMs = failures === 0 ? everyMs : Math.min(everyMs, backoffMs(failures, RETRY));
+      await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
+    }
+  }
+
+  const running = run();
+  return {
+    // A replica that cannot renew for a while goes on with what it has.
+    isReady: () => inUse !== undefined,
+    close: async () => {
+      stop.abort();
+      await running;
+    },
+  };
+}
+
+const StoredSecret = z.object({
+  metadata: z.looseObject({ resourceVersion: z.string() }),
+  data: z.record(z.string(), z.string()).default({}),
+});
+
+const MEMBERS = { bundle: "ca.crt", authorityKey: "ca.key", cert: "tls.crt", key: "tls.key" } as const;
+
+const encode = (text: string): string => Buffer.from(text).toString("base64");
+const decode = (text: string): string => Buffer.from(text, "base64").toString();
+
+/** Returns the set that all replicas use, after renewing it where it must be. */
+async function share(options: CertificatesOptions): Promise<CertificateSet> {
+  const { client, namespace, secretName, hosts, lifetimes, nowMs } = options;
+  const path = `/api/v1/namespaces/${namespace}/secrets`;
+  for (;;) {
+    const secret = await readSecret(client, `${path}/${secretName}`);
+    const current = secret === undefined ? undefined : toSet(secret.data);
+    const set = renewed(current, { hosts, lifetimes, nowMs: nowMs() });
+    if (set === current) return set;
+    const data = Object.fromEntries(
+      Object.entries(MEMBERS).map(([member, name]) => [name, encode(set[member as keyof CertificateSet])]),
+    );
+    const { resourceVersion } = secret?.metadata ?? {};
+    const body = {
+      apiVersion: "v1",
+      kind: "Secret",
+      type: "Opaque",
+      metadata: { name: secretName, namespace, ...(resourceVersion === undefined ? {} : { resourceVersion }) },
+      data,
+    };
+    try {
+      if (secret === undefined) await client.send({ method: "POST", path, body });
+      else await client.send({ method: "PUT", path: `${path}/${secretName}`, body });
+      return set;
+    } catch (error) {
+      // Another replica was quicker: its set counts.
+      if (!isKubeError(error, 409)) throw error;
+    }
+  }
+}
+
+async function readSecret(client: KubeClient, path: string): Promise<z.output<typeof StoredSecret> | undefined> {
+  try {
+    return StoredSecret.parse(await client.send({ method: "GET", path }));
+  } catch (error) {
+    if (isKubeError(error, 404)) return undefined;
+    throw error;
+  }
+}
+
+/** A Secret that lacks a member has none: it is written again. */
+function toSet(data: Readonly<Record<string, string>>): CertificateSet {
+  const read = (member: keyof typeof MEMBERS) => decode(data[MEMBERS[member]] ?? "");
+  return { bundle: read("bundle"), authorityKey: read("authorityKey"), cert: read("cert"), key: read("key") };
+}
+
+const Configuration = z.looseObject({
+  webhooks: z.array(z.looseObject({ clientConfig: z.looseObject({ caBundle: z.string().optional() }) })).default([]),
+});
+
+/** Writes the bundle into both configurations. One that is not there is not needed: the chart may leave either out. */
+async function trust(bundle: string, { client, configurationName, log }: CertificatesOptions): Promise<void> {
+  const caBundle = encode(bundle);
+  for (const plural of ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]) {
+    const path = `/apis/admissionregistration.k8s.io/v1/${plural}/${configurationName}`;
+    try {
+      const configuration = Configuration.parse(await client.send({ method: "GET", path }));
+      if (configuration.webhooks.every(({ clientConfig }) => clientConfig.caBundle === caBundle)) continue;
+      const webhooks = configuration.webhooks.map((webhook) => ({
+        ...webhook,
+        clientConfig: { ...webhook.clientConfig, caBundle },
+      }));
+      // With the version that was read: a change of the chart in between is not undone.
+      await client.send({ method: "PUT", path, body: { ...configuration, webhooks } });
+      log.info({ configuration: `${plural}/${configurationName}` }, "the webhook's authority was written");
+    } catch (error) {
+      if (!isKubeError(error, 404)) throw error;
+      log.debug({ configuration: `${plural}/${configurationName}` }, "there is no such configuration");
+    }
+  }
+}

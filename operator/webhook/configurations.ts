@@ -1,0 +1,87 @@
+import { GROUP, VERSION } from "../../core/manifests/fields.ts";
+import { GUARDED_LABEL } from "../injection/names.ts";
+
+/*
+ * What the Kubernetes API server must know to call the webhooks, as objects to apply. The chart has them without `caBundle`, which the
+ * operator writes.
+ */
+
+export const MUTATE_PATH = "/mutate";
+export const VALIDATE_PATH = "/validate";
+
+export interface ConfigurationOptions {
+  /** Name of both objects. */
+  readonly name: string;
+  /** The namespace of the operator, whose own pods must be able to start. */
+  readonly ownNamespace: string;
+  /** For a path: the operator's Service, or a URL. */
+  readonly client: (path: string) => object;
+  readonly timeoutSeconds?: number;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+const NAMESPACE_NAME = "kubernetes.io/metadata.name";
+
+/**
+ * Guarded pods are admitted with a gate or not at all, so these webhooks fail closed, and no other pod ever depends on them. A pod is
+ * guarded by its own label, or by that of its namespace; one of both is sent by the first webhook alone.
+ */
+export function webhookConfigurations(options: ConfigurationOptions): readonly object[] {
+  const { name, ownNamespace, client, timeoutSeconds = 5, labels } = options;
+  const metadata = { name, ...(labels === undefined ? {} : { labels }) };
+  const others = { key: NAMESPACE_NAME, operator: "NotIn", values: ["kube-system", ownNamespace] };
+  const both = { admissionReviewVersions: ["v1"], sideEffects: "None", timeoutSeconds, failurePolicy: "Fail" };
+  const pods = {
+    ...both,
+    matchPolicy: "Equivalent",
+    // Webhooks that come later may add containers.
+    reinvocationPolicy: "IfNeeded",
+    clientConfig: client(MUTATE_PATH),
+    rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"], scope: "Namespaced" }],
+  };
+  return [
+    {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: "MutatingWebhookConfiguration",
+      metadata,
+      webhooks: [
+        {
+          ...pods,
+          name: "pods.guarded.postern.dev",
+          namespaceSelector: { matchExpressions: [others] },
+          objectSelector: { matchLabels: { [GUARDED_LABEL]: "true" } },
+        },
+        {
+          ...pods,
+          name: "namespaces.guarded.postern.dev",
+          namespaceSelector: { matchLabels: { [GUARDED_LABEL]: "true" }, matchExpressions: [others] },
+          objectSelector: { matchExpressions: [{ key: GUARDED_LABEL, operator: "NotIn", values: ["true"] }] },
+        },
+      ],
+    },
+    {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: "ValidatingWebhookConfiguration",
+      metadata,
+      webhooks: [
+        {
+          ...both,
+          name: "policies.postern.dev",
+          // A fault that passes here is said in the status all the same, so nothing depends on this one.
+          failurePolicy: "Ignore",
+          matchPolicy: "Equivalent",
+          clientConfig: client(VALIDATE_PATH),
+          rules: [
+            {
+              apiGroups: [GROUP],
+              apiVersions: [VERSION],
+              operations: ["CREATE", "UPDATE"],
+              resources: ["apikeypolicies"],
+              scope: "Namespaced",
+            },
+          ],
+        },
+      ],
+    },
+  ];
+}

@@ -1,0 +1,40 @@
+import { randomBytes } from "node:crypto";
+import type { InjectionConfig } from "../injection/config.ts";
+import { injectGate } from "../injection/inject.ts";
+import { patchOf } from "../injection/json-patch.ts";
+import { Pod } from "../injection/pod.ts";
+import { policyOfPod } from "../injection/policy-of-pod.ts";
+import type { ManifestObject } from "../source/contract.ts";
+import type { Admission, AdmissionRequest } from "./review.ts";
+
+export interface MutateParts {
+  readonly config: InjectionConfig;
+  readonly cluster: string;
+  /** Of one Kubernetes namespace. */
+  readonly policiesOf: (namespace: string) => readonly ManifestObject[];
+  /** Id of the workspace in which the namespace acts; undefined when the gates learn it elsewhere. */
+  readonly workspaceIdOf: (namespace: string) => string | undefined;
+}
+
+/**
+ * Puts a gate into a pod that is being created, or says why it must not be. Only guarded pods come here: the configuration of the
+ * webhook selects them by their label, or by that of their namespace (configurations.ts).
+ */
+export function mutatePod(request: AdmissionRequest, parts: MutateParts): Admission {
+  const { namespace } = request;
+  const parsed = Pod.safeParse(request.object);
+  if (request.kind.kind !== "Pod" || namespace === undefined || !parsed.success) {
+    return { allowed: false, message: "This is no Pod that could be read, so no gate can be put into it." };
+  }
+  const { config, cluster } = parts;
+  const policy = policyOfPod(parsed.data, parts.policiesOf(namespace));
+  if ("refused" in policy) return refuse(policy.refused);
+  const workspaceId = parts.workspaceIdOf(namespace);
+  const hookToken = randomBytes(18).toString("base64url");
+  const injected = injectGate(parsed.data, { config, cluster, namespace, workspaceId, policy, hookToken });
+  if (injected.refused !== undefined) return refuse(injected.refused);
+  return { allowed: true, patch: patchOf(request.object, injected.pod), warnings: injected.warnings };
+}
+
+/** The API server puts the name of the webhook and `denied the request` before it. */
+const refuse = (why: string): Admission => ({ allowed: false, message: `The pod is guarded: ${why}` });

@@ -1,0 +1,157 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { Counter, Histogram, type Registry } from "prom-client";
+import * as z from "zod";
+import type { InjectionConfig } from "../injection/config.ts";
+import type { KubeClient } from "../runtime/kube-client.ts";
+import type { ManifestSource } from "../source/contract.ts";
+import { followFolder } from "../tenancy/follow-folder.ts";
+import { DEFAULT_LIFETIMES, type Lifetimes } from "./certificate-set.ts";
+import { keepCertificates } from "./certificates.ts";
+import { MUTATE_PATH, VALIDATE_PATH } from "./configurations.ts";
+import { mutatePod } from "./mutate.ts";
+import { startWebhookServer, type WebhookServer } from "./server.ts";
+import { validatePolicy } from "./validate.ts";
+
+export interface WebhookConfig {
+  readonly host: string;
+  readonly port: number;
+  /** By which the API server calls it, such as `postern-webhook.postern.svc`. */
+  readonly hosts: readonly string[];
+  readonly configurationName: string;
+  readonly certificate:
+    | { readonly secretName: string; readonly lifetimes?: Lifetimes }
+    /** A folder with `tls.crt` and `tls.key`, such as cert-manager's Secret when it is mounted. It is followed. */
+    | { readonly dir: string };
+  readonly injection: InjectionConfig;
+  /** The workspace of every namespace; gates learn theirs from their Secret when it is left out. */
+  readonly workspaceId?: string | undefined;
+}
+
+export interface WebhookParts {
+  readonly client: KubeClient;
+  /** The operator's own. */
+  readonly namespace: string;
+  readonly cluster: string;
+  readonly source: Pick<ManifestSource, "list">;
+  /** Whether the manifests were listed. */
+  readonly isListed: () => boolean;
+  readonly registry: Registry;
+  readonly nowMs: () => number;
+  readonly log: Logger;
+}
+
+export interface Webhook {
+  /** Whether calls are answered. */
+  isReady(): boolean;
+  /** The port that is listened on; undefined before there is a certificate. */
+  readonly port: number | undefined;
+  close(): Promise<void>;
+}
+
+/** Begins to answer as soon as there is a certificate. Every replica does, leader or not. */
+export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhook {
+  const { log } = parts;
+  const observe = createMetrics(parts.registry);
+  let { injection } = config;
+  let server: WebhookServer | undefined;
+  let isClosed = false;
+
+  const handlers = {
+    [MUTATE_PATH]: (request: Parameters<typeof mutatePod>[0]) =>
+      mutatePod(request, {
+        config: injection,
+        cluster: parts.cluster,
+        policiesOf: (namespace) =>
+          parts.source.list("ApiKeyPolicy").filter(({ metadata }) => metadata.namespace === namespace),
+        workspaceIdOf: () => config.workspaceId,
+      }),
+    [VALIDATE_PATH]: validatePolicy,
+  };
+
+  async function use(pair: { cert: string; key: string }): Promise<void> {
+    if (server !== undefined) return server.setCertificate(pair);
+    // Before the first call, which may need it.
+    injection = await withoutSleep(injection, parts);
+    const { host, port } = config;
+    server = await startWebhookServer({ host, port, handlers, isReady: parts.isListed, observe, log }, pair);
+    if (isClosed) await server.close();
+  }
+
+  const { certificate } = config;
+  const keeping =
+    "dir" in certificate
+      ? followFiles(certificate.dir, use, log)
+      : keepCertificates({
+          ...parts,
+          ...config,
+          secretName: certificate.secretName,
+          lifetimes: certificate.lifetimes ?? DEFAULT_LIFETIMES,
+          use,
+        });
+  return {
+    isReady: () => server !== undefined && keeping.isReady(),
+    get port() {
+      return server?.port;
+    },
+    close: async () => {
+      isClosed = true;
+      await keeping.close();
+      await server?.close();
+    },
+  };
+}
+
+/** Serves what the files hold, from the time when they are there. */
+function followFiles(dir: string, use: (pair: { cert: string; key: string }) => Promise<void>, log: Logger) {
+  let served: string | undefined;
+  const read = async () => {
+    const [cert, key] = await Promise.all(["tls.crt", "tls.key"].map((name) => readFile(join(dir, name), "utf8")));
+    if (cert === undefined || key === undefined || cert + key === served) return;
+    await use({ cert, key });
+    served = cert + key;
+    log.info({ dir }, "the webhook serves another certificate");
+  };
+  const following = followFolder({ dir, log }, () =>
+    read().catch((error: unknown) => {
+      if (served !== undefined) throw error;
+      log.warn({ dir, err: error }, "the webhook waits for its certificate");
+    }),
+  );
+  return { isReady: () => served !== undefined, close: async () => (await following).close() };
+}
+
+/** The release from which the sleep action is there without a feature gate. */
+const SLEEP_SINCE_MINOR = 30;
+const Version = z.object({ major: z.string(), minor: z.string() });
+
+/** An older API server drops the action, and then refuses the hook that has none. */
+async function withoutSleep(injection: InjectionConfig, { client, log }: WebhookParts): Promise<InjectionConfig> {
+  const { major, minor } = Version.parse(await client.send({ method: "GET", path: "/version" }));
+  if (Number(major) > 1 || Number.parseInt(minor, 10) >= SLEEP_SINCE_MINOR || injection.preStopSeconds === 0)
+    return injection;
+  log.warn({ major, minor }, "this Kubernetes has no sleep action: apps are not kept from ending too early");
+  return { ...injection, preStopSeconds: 0 };
+}
+
+function createMetrics(registry: Registry) {
+  const registers = [registry];
+  const calls = new Counter({
+    name: "postern_operator_webhook_calls_total",
+    help: "Calls of the webhook, by path and outcome.",
+    labelNames: ["path", "outcome"],
+    registers,
+  });
+  const duration = new Histogram({
+    name: "postern_operator_webhook_seconds",
+    help: "How long the decision on a call took.",
+    labelNames: ["path"],
+    buckets: [0.0005, 0.002, 0.01, 0.05, 0.2, 1],
+    registers,
+  });
+  return ({ path, allowed, seconds }: { path: string; allowed: boolean; seconds: number }) => {
+    calls.inc({ path, outcome: allowed ? "allowed" : "refused" });
+    duration.observe({ path }, seconds);
+  };
+}

@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { validatePolicy } from "./validate.ts";
+
+const request = (spec: object, kind = "ApiKeyPolicy") => ({
+  uid: "u",
+  kind: { group: "postern.dev", version: "v1alpha1", kind },
+  namespace: "shop",
+  operation: "CREATE",
+  object: {
+    apiVersion: "postern.dev/v1alpha1",
+    kind,
+    // As the API server sends it.
+    metadata: { name: "orders", namespace: "shop", uid: "u", managedFields: [{}], creationTimestamp: null },
+    spec: { api: { name: "orders" }, target: { port: "http" }, ...spec },
+  },
+});
+
+test("queries that do not parse are refused with their places, at most five of them", () => {
+  const rules = [{ permissions: "a AND b" }, ...Array.from({ length: 7 }, () => ({ permissions: "a AND" }))];
+  const admission = validatePolicy(request({ rules }));
+  expect(admission).toMatchObject({ allowed: false });
+  const { message } = admission as { message: string };
+  expect(message).toMatch(/^spec\.rules\[1\]\.permissions: /);
+  expect(message).toContain("(and 2 more)");
+});
+
+test("everything else passes: what the schema says the API server has checked, by a CRD that may be newer", () => {
+  for (const spec of [{ rules: [{ permissions: "a OR b" }] }, { ofALaterRelease: 1 }, { rules: "none" }]) {
+    expect(validatePolicy(request(spec))).toEqual({ allowed: true });
+  }
+  expect(validatePolicy(request({ rules: [{ permissions: "a AND" }] }, "Role"))).toEqual({ allowed: true });
+});

@@ -1,0 +1,319 @@
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect } from "node:tls";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { KubeObject } from "../../operator/runtime/kube-client.ts";
+import type { Operator } from "../../operator/start.ts";
+import { splitPem } from "../../operator/webhook/certificate-set.ts";
+import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
+import { freePort } from "../harness/ports.ts";
+import { waitFor } from "../harness/wait.ts";
+import { type AnyPod, gateOf, guardedPod, openWebhookWorld, SECRET, type WebhookWorld } from "./webhook-world.ts";
+
+let world: WebhookWorld;
+let operator: Operator;
+let shop: string;
+beforeAll(async () => {
+  world = await openWebhookWorld();
+  operator = await world.startOperator();
+  shop = await world.namespace();
+  await world.policy(shop, "orders");
+  await untilInjected(shop);
+}, KUBERNETES_START_MS);
+afterAll(() => world?.close());
+
+/** A new policy, and a new configuration, are known a moment later. */
+const untilInjected = (namespace: string, pod: AnyPod = guardedPod()) =>
+  waitFor("a guarded pod to be injected", async () => {
+    const { pod: created, message } = await world.create(namespace, pod);
+    if (gateOf(created) === undefined) throw new Error(message);
+    return created;
+  });
+
+describe("a guarded pod", () => {
+  test("gets a gate that the API server stores as it was made, and takes over the port's name", async () => {
+    const { pod, message } = await world.create(shop, guardedPod(), { dryRun: false });
+    expect(message).toBe("");
+    const path = `/api/v1/namespaces/${shop}/pods/${pod.metadata.name}`;
+    const stored: AnyPod = await world.client.send<KubeObject>({ method: "GET", path });
+    expect(stored.spec.initContainers[0]).toMatchObject({
+      name: "postern-gate",
+      restartPolicy: "Always",
+      ports: [{ name: "http", containerPort: 19_080 }, { name: "postern-admin" }],
+      envFrom: [{ secretRef: { name: "postern-gate" } }],
+    });
+    const env = Object.fromEntries(gateOf(stored).env.map(({ name, value }: AnyPod) => [name, value]));
+    expect(env).toMatchObject({ POSTERN_POLICY: `main/${shop}/orders`, POSTERN_WORKSPACE: "ws_of_the_test" });
+    const [app] = stored.spec.containers;
+    expect(app.ports).toEqual([{ containerPort: 8080, protocol: "TCP" }]);
+    expect(app.readinessProbe.httpGet).toMatchObject({ path: "/probes/app/readinessProbe", port: 19_081 });
+    expect(app.lifecycle.preStop).toEqual({ sleep: { seconds: 5 } });
+    expect(stored.metadata.annotations["postern.dev/policy"]).toBe("orders");
+
+    // A pod that is copied with its gate is the same again.
+    const { resourceVersion, uid, creationTimestamp, name, ...metadata } = stored.metadata;
+    const copy = await world.create(shop, { ...stored, metadata, status: undefined });
+    expect(copy.pod?.spec).toEqual(stored.spec);
+    expect(copy.pod?.metadata.annotations).toEqual(stored.metadata.annotations);
+  });
+
+  test.each<{ name: string; pod: AnyPod }>([
+    { name: "of a Deployment", pod: guardedPod({ metadata: owned("ReplicaSet", "orders-7c9") }) },
+    {
+      name: "of a StatefulSet",
+      pod: guardedPod({
+        metadata: { ...owned("StatefulSet", "orders"), generateName: undefined, name: "orders-0" },
+        spec: { hostname: "orders-0", subdomain: "orders" },
+      }),
+    },
+    { name: "of a Job", pod: guardedPod({ metadata: owned("Job", "orders"), spec: { restartPolicy: "Never" } }) },
+    {
+      name: "of a DaemonSet",
+      pod: guardedPod({
+        metadata: owned("DaemonSet", "orders"),
+        spec: { tolerations: [{ key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoExecute" }] },
+      }),
+    },
+  ])("$name gets one", async ({ pod }) => {
+    const spec = { ...guardedPod().spec, ...pod.spec };
+    const { pod: created, message } = await world.create(shop, { ...pod, spec });
+    expect(message).toBe("");
+    expect(created.spec.initContainers[0].name).toBe("postern-gate");
+  });
+
+  test("may be guarded by its namespace; pods that are not guarded are not touched, also where a policy selects them", async () => {
+    const guarded = await world.namespace({ "postern.dev/guarded": "true" });
+    await world.policy(guarded, "orders");
+    const plain = guardedPod({ labels: { "postern.dev/guarded": undefined } });
+    await untilInjected(guarded, plain);
+    const { pod } = await world.create(shop, plain);
+    expect(gateOf(pod)).toBeUndefined();
+    expect(pod.metadata.annotations).toBeUndefined();
+  });
+
+  test("that no policy selects is refused with what to do; one that names a policy to come is admitted", async () => {
+    const stranger = guardedPod({ labels: { app: "stranger" } });
+    expect((await world.create(shop, stranger)).message).toMatch(
+      /no ApiKeyPolicy selects this pod.*postern\.dev\/policy/,
+    );
+    const coming = guardedPod({
+      metadata: { annotations: { "postern.dev/policy": "coming" } },
+      labels: { app: "stranger" },
+    });
+    const { pod, message } = await world.create(shop, {
+      ...coming,
+      metadata: { ...guardedPod().metadata, ...coming.metadata },
+    });
+    expect(message).toBe("");
+    expect(gateOf(pod).env).toContainEqual({ name: "POSTERN_POLICY", value: `main/${shop}/coming` });
+  });
+
+  test("of two policies gets the older one", async () => {
+    const two = await world.namespace();
+    await world.policy(two, "z-first");
+    await untilInjected(two);
+    // Times of creation are whole seconds.
+    await sleep(1_100);
+    await world.policy(two, "a-second");
+    await waitFor("both to be known", async () => {
+      const { pod } = await world.create(
+        two,
+        guardedPod({ metadata: { ...guardedPod().metadata, annotations: { "postern.dev/policy": "a-second" } } }),
+      );
+      return pod?.metadata.annotations["postern.dev/policy"] === "a-second";
+    });
+    const { stderr } = await world.cluster.kubectl(
+      ["-n", two, "create", "--dry-run=server", "-f", "-"],
+      JSON.stringify(guardedPod()),
+    );
+    expect(stderr).toContain("ApiKeyPolicy a-second selects this pod too; z-first is older");
+  });
+
+  test.each([
+    { name: "with hostNetwork", spec: { hostNetwork: true }, says: /hostNetwork/ },
+    {
+      name: "with a container of our name",
+      spec: { initContainers: [{ name: "postern-gate", image: "x" }] },
+      says: /was not injected/,
+    },
+  ])("$name is refused", async ({ spec, says }) => {
+    const pod = guardedPod({ spec: { ...guardedPod().spec, ...spec } });
+    expect((await world.create(shop, { ...pod, spec: { ...guardedPod().spec, ...spec } })).message).toMatch(says);
+  });
+});
+
+function owned(kind: string, name: string) {
+  const controller = {
+    apiVersion: "apps/v1",
+    kind,
+    name,
+    uid: "6f1d4b0e-52c1-4c55-9f0e-0a8c3c1b7a11",
+    controller: true,
+  };
+  return { generateName: `${name}-`, labels: guardedPod().metadata.labels, ownerReferences: [controller] };
+}
+
+test("Pod Security `restricted` admits a pod with its gate, and not the packet rules of Redirect", async () => {
+  const enforce = { "pod-security.kubernetes.io/enforce": "restricted" };
+  const restricted = await world.namespace(enforce);
+  await world.policy(restricted, "orders");
+  await untilInjected(restricted);
+  const redirected = await world.namespace(enforce);
+  await world.policy(redirected, "orders", { interception: "Redirect" });
+  const { message } = await waitFor("the policy to be known", async () => {
+    const created = await world.create(redirected, guardedPod());
+    return created.message.includes("no ApiKeyPolicy") ? undefined : created;
+  });
+  expect(message).toMatch(/violates PodSecurity.*postern-redirect/);
+});
+
+test("a permission query that does not parse is refused when it is applied, with its place", async () => {
+  const apply = (permissions: string) =>
+    world.policy(shop, `query-${permissions.length}`, { selector: undefined, rules: [{ permissions }] }).catch(String);
+  await waitFor("the validating webhook to be called", async () =>
+    /rules\[0\]\.permissions/.test(String(await apply("a AND"))),
+  );
+  expect(await apply("orders.write OR orders.admin")).toBeUndefined();
+});
+
+test("any pod that the API server admits without a gate it admits with one", async () => {
+  const name = fc.constantFrom("http", "web", "grpc-1");
+  const number = fc.constantFrom(8080, 8081, 19_080, 19_081, 65_535);
+  const handler = fc.oneof(
+    fc.record({ httpGet: fc.record({ port: fc.oneof(number, name), path: fc.constantFrom("/", "/a?b=$(C)") }) }),
+    fc.record({ tcpSocket: fc.record({ port: number }) }),
+    fc.record({ grpc: fc.record({ port: number, service: fc.constantFrom("", "a.B") }) }),
+    fc.constant({ exec: { command: ["true"] } }),
+  );
+  const container = fc.record(
+    {
+      image: fc.constant("x"),
+      ports: fc.uniqueArray(fc.record({ containerPort: number, name }), { maxLength: 3, selector: (one) => one.name }),
+      readinessProbe: handler,
+      livenessProbe: fc
+        .tuple(handler, fc.integer({ min: 1, max: 9 }))
+        .map(([one, timeoutSeconds]) => ({ ...one, timeoutSeconds })),
+      lifecycle: fc.record({ preStop: handler.filter((one) => !("grpc" in one)) }),
+      resources: fc.constantFrom({}, { limits: { cpu: "1" } }),
+    },
+    { requiredKeys: ["image"] },
+  );
+  const native = container.map((one) => ({ ...one, restartPolicy: "Always" }));
+  const setup = container.map(({ image }) => ({ image }));
+  const pods = fc.record(
+    {
+      containers: fc.array(container, { minLength: 1, maxLength: 3 }),
+      initContainers: fc.array(fc.oneof(native, setup), { maxLength: 2 }),
+      terminationGracePeriodSeconds: fc.constantFrom(0, 1, 5, 30),
+      restartPolicy: fc.constantFrom("Always", "Never"),
+      volumes: fc.constantFrom([], [{ name: "data", emptyDir: {} }]),
+      shareProcessNamespace: fc.boolean(),
+    },
+    { requiredKeys: ["containers"] },
+  );
+  const named = (prefix: string, all: readonly object[] = []) =>
+    all.map((one, i) => ({ name: `${prefix}-${i}`, ...one }));
+  const counts = { admitted: 0, refused: 0 };
+  await fc.assert(
+    fc.asyncProperty(pods, fc.constantFrom("http", 8080), async (given, port) => {
+      const spec = {
+        ...given,
+        serviceAccountName: "default",
+        containers: named("app", given.containers),
+        initContainers: named("init", given.initContainers),
+      };
+      const annotations = { "postern.dev/policy": "orders-to-come", "postern.dev/target-port": String(port) };
+      const metadata = { generateName: "any-", annotations };
+      if ((await world.create(shop, { metadata, spec })).pod === undefined) return;
+      const labels = { "postern.dev/guarded": "true" };
+      const { pod, message } = await world.create(shop, { metadata: { ...metadata, labels }, spec });
+      // A policy may name a port that the pod lacks; that is said, and is no fault of the patch.
+      if (pod === undefined) expect(message).toContain("no container of the pod has a TCP port of this name");
+      counts[pod === undefined ? "refused" : "admitted"] += 1;
+      if (pod === undefined) return;
+      expect(pod.spec.initContainers[0].name).toBe("postern-gate");
+      expect(pod.spec.containers).toHaveLength(spec.containers.length);
+    }),
+    { numRuns: 60 },
+  );
+  expect(counts.admitted).toBeGreaterThan(20);
+}, 120_000);
+
+test("while the operator is away guarded pods are refused, and all others are admitted; then it goes on with its authority", async () => {
+  const before = await secret();
+  await operator.close();
+  const { message } = await world.create(shop, guardedPod());
+  expect(message).toContain("failed calling webhook");
+  expect(await world.create(shop, guardedPod({ labels: { "postern.dev/guarded": "false" } }))).toMatchObject({
+    message: "",
+  });
+  expect(await world.create("kube-system", guardedPod())).toMatchObject({ message: "" });
+  operator = await world.startOperator();
+  await untilInjected(shop);
+  expect(await secret()).toEqual(before);
+});
+
+test("two replicas serve the certificate of one authority, also when both make it at once", async () => {
+  await operator.close();
+  await world.client.send({ method: "DELETE", path: `/api/v1/namespaces/default/secrets/${SECRET}` });
+  const [one, other] = await Promise.all([world.startOperator(), world.startOperator({ port: await freePort() })]);
+  operator = one;
+  await untilInjected(shop);
+  const [authority] = splitPem(Buffer.from((await secret())["ca.crt"] ?? "", "base64").toString());
+  expect(new X509Certificate(authority ?? "").ca).toBe(true);
+  await other.close();
+});
+
+test("certificates and their authority are rotated under traffic, without a refused pod", async () => {
+  await operator.close();
+  await world.client.send({ method: "DELETE", path: `/api/v1/namespaces/default/secrets/${SECRET}` });
+  operator = await world.startOperator({ lifetimes: { authorityMs: 24_000, servingMs: 9_000 } });
+  await untilInjected(shop);
+  const served = new Set<string>();
+  const authorities = new Set<string>();
+  const failures: string[] = [];
+  let calls = 0;
+  const until = Date.now() + 40_000;
+  while (Date.now() < until) {
+    const { pod, message } = await world.create(shop, guardedPod());
+    calls += 1;
+    if (gateOf(pod) === undefined) failures.push(message);
+    const data = await secret();
+    served.add(data["tls.crt"] ?? "");
+    authorities.add(splitPem(Buffer.from(data["ca.crt"] ?? "", "base64").toString())[0] ?? "");
+    // The API server keeps its connections; a new one trusts what the configuration says, and nothing else.
+    await shake(await bundle()).catch((error: unknown) => failures.push(String(error)));
+    await sleep(100);
+  }
+  expect(calls).toBeGreaterThan(50);
+  expect(failures).toEqual([]);
+  expect(served.size).toBeGreaterThanOrEqual(4);
+  expect(authorities.size).toBeGreaterThanOrEqual(2);
+}, 90_000);
+
+/** As the API server has it. */
+async function bundle(): Promise<string> {
+  const path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/postern";
+  const { webhooks } = await world.client.send<{ webhooks: { clientConfig: { caBundle: string } }[] }>({
+    method: "GET",
+    path,
+  });
+  return Buffer.from(webhooks[0]?.clientConfig.caBundle ?? "", "base64").toString();
+}
+
+async function shake(ca: string): Promise<void> {
+  const socket = connect({ port: world.port, host: "127.0.0.1", ca });
+  try {
+    await once(socket, "secureConnect");
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function secret(): Promise<Record<string, string>> {
+  const path = `/api/v1/namespaces/default/secrets/${SECRET}`;
+  const { data } = await world.client.send<{ data: Record<string, string> }>({ method: "GET", path });
+  return data;
+}
