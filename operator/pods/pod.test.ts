@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import type { KubeObject } from "../runtime/kube-client.ts";
+import { toPod, trimPod } from "./pod.ts";
+
+const aPod = (more: { spec?: object; status?: object; metadata?: object } = {}): KubeObject => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: {
+    name: "a",
+    namespace: "shop",
+    uid: "uid-a",
+    resourceVersion: "7",
+    creationTimestamp: "2026-01-01T00:00:00Z",
+    labels: { app: "orders" },
+    annotations: {
+      "postern.dev/policy": "orders",
+      "kubectl.kubernetes.io/last-applied-configuration": "x".repeat(9000),
+    },
+    ...more.metadata,
+  },
+  spec: { containers: [{ name: "app", env: [{ name: "PASSWORD", value: "secret" }] }], ...more.spec },
+  status: { phase: "Running", containerStatuses: [{}], ...more.status },
+});
+
+test("of a pod so little is kept that 10,000 of them take a few megabytes, and no value of its environment", () => {
+  const text = JSON.stringify(trimPod(aPod()));
+  expect(text.length).toBeLessThan(400);
+  expect(text).not.toContain("secret");
+  expect(trimPod(aPod()).metadata).toMatchObject({ uid: "uid-a", resourceVersion: "7" });
+});
+
+test.each([
+  { name: "a sidecar", spec: { initContainers: [{ name: "postern-gate" }] }, has: true },
+  { name: "a container", spec: { containers: [{ name: "app" }, { name: "postern-gate" }] }, has: true },
+  { name: "none", spec: { initContainers: [{ name: "postern-gate-2" }] }, has: false },
+])("a gate is found that is $name", ({ spec, has }) => {
+  expect(toPod(trimPod(aPod({ spec }))).hasGate).toBe(has);
+});
+
+test.each([
+  { name: "runs", is: true },
+  { name: "is on a lost node", status: { phase: "Unknown" }, is: true },
+  { name: "waits", status: { phase: "Pending" }, is: false },
+  { name: "has no phase yet", status: { phase: undefined }, is: false },
+  { name: "is done", status: { phase: "Succeeded" }, is: false },
+  { name: "is being deleted", metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" }, is: false },
+])("a pod that $name serves: $is", ({ is, ...more }) => {
+  expect(toPod(trimPod(aPod(more))).isRunning).toBe(is);
+});
+
+test("what is kept is read as it was, and again after it was kept", () => {
+  const once = trimPod(aPod({ spec: { initContainers: [{ name: "postern-gate" }] } }));
+  expect(toPod(trimPod(once))).toEqual(toPod(once));
+  expect(toPod(once)).toEqual({
+    namespace: "shop",
+    name: "a",
+    labels: { app: "orders" },
+    isRunning: true,
+    hasGate: true,
+    policy: "orders",
+  });
+});

@@ -1,0 +1,135 @@
+import { pino } from "pino";
+import { afterEach, expect, test } from "vitest";
+import { waitFor } from "../../../test/harness/wait.ts";
+import { ApiUnavailable, type StoreApi } from "../../api/client.ts";
+import type { ManifestObject } from "../../source/contract.ts";
+import { anObject } from "../../test/builders.ts";
+import type { OperatorContext } from "../context.ts";
+import { createPolicyLooks, type Picture } from "./looks.ts";
+import type { ObservedPolicy } from "./observed.ts";
+import { type PolicyPoll, startPolicyPoll } from "./poll.ts";
+
+const polls: PolicyPoll[] = [];
+afterEach(async () => {
+  await Promise.all(polls.splice(0).map((poll) => poll.close()));
+});
+
+const policyIn = (namespace: string): ManifestObject =>
+  anObject("ApiKeyPolicy", {}, { namespace, uid: `uid-${namespace}` });
+const managerOf = (namespace: string): string => `test/ApiKeyPolicy/${namespace}/it`;
+const pictureOf = (namespace: string, version: number): Picture => ({
+  policyId: `pol_${namespace}`,
+  workspaceId: "ws_1",
+  apiId: "api_1",
+  api: { name: "it" },
+  name: `test/${namespace}/it`,
+  manager: managerOf(namespace),
+  uid: `uid-${namespace}`,
+  generation: 1,
+  version,
+});
+
+/** A workspace per Kubernetes namespace, each with one policy that was looked at, and what its list of policies answers. */
+function aPoll(lists: Readonly<Record<string, (body: { cursor?: string }) => Promise<unknown>>>) {
+  const asked: string[] = [];
+  const apis = new Map(
+    Object.entries(lists).map(([namespace, list]) => {
+      const call = async (_: string, body: { cursor?: string }) => {
+        asked.push(namespace);
+        return await list(body);
+      };
+      return [namespace, { call } as unknown as StoreApi];
+    }),
+  );
+  const policies = [...apis.keys()].map(policyIn);
+  const looks = createPolicyLooks();
+  for (const object of policies) {
+    const { namespace } = object.metadata;
+    const stored = { ...pictureOf(namespace, 1), policy: undefined, dataPlane: undefined };
+    const api = { apiId: "api_1", name: "it", manager: undefined };
+    const lookId = looks.begin(object.metadata);
+    const observed = { object, stored, api, lookId, seenAtMs: Date.now() } as unknown as ObservedPolicy;
+    looks.remember({ observed, pace: undefined });
+  }
+  const added: string[] = [];
+  const ctx = {
+    source: { list: () => policies },
+    workspaces: { placeOf: (namespace: string) => ({ workspace: { api: apis.get(namespace) } }) },
+    cluster: "test",
+    looks,
+    resyncMs: 300_000,
+    nowMs: Date.now,
+  } as unknown as OperatorContext;
+  const poll = startPolicyPoll({ ctx, add: ({ namespace }) => added.push(namespace), log: pino({ level: "silent" }) });
+  polls.push(poll);
+  return { poll, added, asked, looks, policies };
+}
+
+const answer = (data: readonly Picture[], next?: string) => ({ data, next });
+
+test("only policies of which the list shows something new are reconciled", async () => {
+  const { poll, added, asked } = aPoll({
+    same: async () => answer([pictureOf("same", 1)]),
+    other: async () => answer([pictureOf("other", 2)]),
+    gone: async () => answer([]),
+  });
+  poll.resume();
+  await waitFor("both to be added", () => added.length === 2);
+  expect(added.sort()).toEqual(["gone", "other"]);
+  expect(asked.sort()).toEqual(["gone", "other", "same"]);
+});
+
+test("every page of a list is read, and a policy of the last one is found", async () => {
+  const pages = [answer([pictureOf("elsewhere", 1)], "p2"), answer([], "p3"), answer([pictureOf("paged", 2)])];
+  const cursors: Array<string | undefined> = [];
+  const { poll, added } = aPoll({
+    paged: async ({ cursor }) => {
+      cursors.push(cursor);
+      return pages[cursors.length - 1];
+    },
+  });
+  poll.resume();
+  await waitFor("it to be added", () => added.length > 0);
+  expect(cursors).toEqual([undefined, "p2", "p3"]);
+});
+
+test("a workspace that does not answer delays no other, and is not asked twice at once", async () => {
+  const hung = Promise.withResolvers<unknown>();
+  const { poll, added, asked, policies } = aPoll({
+    hangs: () => hung.promise,
+    answers: async () => answer([pictureOf("answers", 2)]),
+  });
+  poll.resume();
+  await waitFor("the other to be added", () => added.includes("answers"));
+  poll.hurry({ soonMs: 0, sinceMs: Date.now() });
+  await waitFor("the next round", () => asked.filter((one) => one === "answers").length === 2);
+  expect(asked.filter((one) => one === "hangs")).toHaveLength(1);
+  expect(added).not.toContain("hangs");
+  expect(policies).toHaveLength(2);
+  hung.resolve(answer([]));
+});
+
+test("policies whose list cannot be had are looked at whole once, and not in each round", async () => {
+  const { poll, added, asked, looks, policies } = aPoll({
+    fails: async () => {
+      throw new ApiUnavailable("away");
+    },
+  });
+  poll.resume();
+  await waitFor("it to be added", () => added.length === 1);
+  for (const policy of policies) expect(looks.recall(policy)).toBeUndefined();
+  poll.hurry({ soonMs: 0, sinceMs: Date.now() });
+  await waitFor("the next round", () => asked.length === 2);
+  expect(added).toEqual(["fails"]);
+});
+
+test("a follower asks nothing", async () => {
+  const { poll, asked } = aPoll({ one: async () => answer([]) });
+  poll.hurry({ soonMs: 0, sinceMs: Date.now() });
+  poll.resume();
+  await waitFor("the leader's first question", () => asked.length === 1);
+  poll.pause();
+  poll.hurry({ soonMs: 0, sinceMs: Date.now() });
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  expect(asked).toHaveLength(1);
+});
