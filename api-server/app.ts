@@ -2,6 +2,8 @@ import { type FastifyInstance, type FastifyRequest, fastify } from "fastify";
 import { Registry } from "prom-client";
 import type { GateUsers } from "../edge/gate-users/contract.ts";
 import type { Deps } from "./deps.ts";
+import { registerDocuments } from "./documents.ts";
+import type { Certificate } from "./follow-certificate.ts";
 import { type GateCredentials, registerGateCredentials } from "./gates/credentials.ts";
 import { HEALTHY, type Health } from "./health.ts";
 import { createConnections } from "./plugins/connections.ts";
@@ -12,8 +14,6 @@ import { createErrorSender, registerRefusals } from "./plugins/errors.ts";
 import { createV1Front, registerV1Preflight, type V1Settings } from "./plugins/front-v1.ts";
 import { registerHealth } from "./plugins/health.ts";
 import { registerMetrics } from "./plugins/metrics.ts";
-import { buildOpenApi, registerOpenApi } from "./plugins/openapi.ts";
-import { buildV1OpenApi } from "./plugins/openapi-v1.ts";
 import { registerArrival, registerProcedures } from "./plugins/pipeline.ts";
 import { createRequestIds } from "./plugins/request-ids.ts";
 import { serveV1 } from "./plugins/serve-v1.ts";
@@ -33,6 +33,10 @@ export interface AppOptions {
   readonly metrics?: Registry;
   /** Whether v1 is served, and until when; left out: it is, and that is not decided. */
   readonly v1?: V1Settings;
+  /** false: metrics and the page that shows the API are not served here, but on an admin port. */
+  readonly hasPages?: boolean;
+  /** Serves by TLS with it. */
+  readonly certificate?: Certificate | undefined;
   /** For gates that get their users of Redis here; none do when left out. */
   readonly gates?: GateCredentials & { readonly users: GateUsers };
 }
@@ -47,6 +51,7 @@ const CONNECTIONS_CHECKED_MS = 5_000;
 
 /** Builds the HTTP server on its dependencies, without listening: tests inject requests, `start` calls `listen`. */
 export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
+  const hasPages = options.hasPages !== false;
   const timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
   const nextRequestId = createRequestIds(deps);
   const connections = createConnections({
@@ -54,6 +59,13 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     docsUrl: () => deps.docsUrl,
     observe: (status, startedMs) => metrics.observe("unknown", status, startedMs),
   });
+  const connection = {
+    // Refused by our own code, in our own form.
+    requireHostHeader: false,
+    headersTimeout: Math.min(timeoutMs, HEADERS_TIMEOUT_MS),
+    connectionsCheckingInterval: Math.min(timeoutMs, CONNECTIONS_CHECKED_MS),
+  };
+  const { certificate } = options;
   const app = fastify({
     logger: false,
     // A client's own request id is not used.
@@ -62,12 +74,8 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     trustProxy: options.trustedProxies === undefined ? false : [...options.trustedProxies],
     requestTimeout: timeoutMs,
     routerOptions: { maxParamLength: PARAMETER_LENGTH_MAX },
-    http: {
-      // Refused by our own code, in our own form.
-      requireHostHeader: false,
-      headersTimeout: Math.min(timeoutMs, HEADERS_TIMEOUT_MS),
-      connectionsCheckingInterval: Math.min(timeoutMs, CONNECTIONS_CHECKED_MS),
-    },
+    // A server of TLS is one of HTTP in all that is used of it; its types are of no common base.
+    ...(certificate === undefined ? { http: connection } : ({ https: { ...connection, ...certificate } } as object)),
     forceCloseConnections: "idle",
     return503OnClosing: false,
     frameworkErrors: (error, request, reply) => sendError(request, reply, error),
@@ -80,7 +88,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   const uses = createV1Uses(deps);
   app.addHook("onClose", () => uses.settle());
   const registry = options.metrics ?? new Registry();
-  const metrics = registerMetrics(app, registry, { isV1Served: v1.isServed });
+  const metrics = registerMetrics(app, registry, { isV1Served: v1.isServed, isExposed: hasPages });
   const observe = (request: FastifyRequest, status: number): void =>
     metrics.observe(request.routeOptions.url ?? "unknown", status, request.startedMs);
   const sendError = createErrorSender(deps, observe, front);
@@ -90,11 +98,8 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   registerRefusals(app, sendError);
   registerHealth(app, options.health ?? (() => HEALTHY), observe);
   registerErrorPages(app, sendError);
-  registerOpenApi(app, {
-    "/openapi.json": () => buildOpenApi(procedures),
-    "/v1/openapi.json": () => buildV1OpenApi(v1Procedures),
-  });
-  registerDocsPage(app);
+  registerDocuments(app);
+  if (hasPages) registerDocsPage(app, { makesCalls: true });
   registerV1Preflight(app, front);
   const ofV1 = v1Procedures.map((procedure) => serveV1(procedure, { front, uses }));
   const served = [...procedures.map(serveV2), ...ofV1];

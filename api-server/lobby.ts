@@ -1,12 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type RequestListener } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import { PublicError } from "../core/errors.ts";
 import { makeId } from "../core/ids.ts";
 import type { Closeable } from "../edge/closeable.ts";
 import { atMost } from "./at-most.ts";
+import type { Certificate } from "./follow-certificate.ts";
 import { errorBody } from "./plugins/errors.ts";
-import { WAITING, type WaitingReason } from "./until-postgres.ts";
+import { WAITING, type WaitingReason, waitingAnswer } from "./until-postgres.ts";
 
 const ANSWER_MS_MAX = 200;
 
@@ -18,10 +20,11 @@ export async function openLobby(options: {
   host: string;
   port: number;
   docsUrl: string | undefined;
+  tls: (() => Certificate) | undefined;
   reason: () => WaitingReason;
 }): Promise<Closeable> {
-  const { host, port, docsUrl = "", reason } = options;
-  const server = createServer((request, response) => {
+  const { host, port, docsUrl = "", tls, reason } = options;
+  const serve: RequestListener = (request, response) => {
     const answer = (status: number, body: object) => {
       // The next request should meet the api-server itself.
       response.writeHead(status, { "Content-Type": "application/json", Connection: "close" });
@@ -29,12 +32,15 @@ export async function openLobby(options: {
     };
     const path = request.url?.split("?")[0];
     if (path === "/livez") answer(200, { status: "ok" });
-    else if (path === "/readyz") answer(503, { status: "not ready", reason: reason(), meaning: WAITING[reason()] });
-    else {
+    else if (path === "/readyz") {
+      const { status, body } = waitingAnswer(reason());
+      answer(status, body);
+    } else {
       const error = new PublicError("service_unavailable", `The server is not ready: ${WAITING[reason()]}.`);
       answer(500, errorBody(error, { requestId: makeId("request", randomBytes(24)), docsUrl }));
     }
-  });
+  };
+  const server = tls === undefined ? createServer(serve) : createTlsServer({ ...tls() }, serve);
   server.listen(port, host);
   await once(server, "listening");
   return {

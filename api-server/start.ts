@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
+import type { Server as TlsServer } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import type { Pool } from "pg";
 import type { Logger } from "pino";
@@ -12,6 +13,7 @@ import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
 import { Rarely } from "../edge/rarely.ts";
+import { startAdminApp } from "./admin-app.ts";
 import { type AnalyticsAddress, openAnalytics } from "./analytics/open.ts";
 import { QueryMetrics } from "./analytics/query-metrics.ts";
 import { buildApp } from "./app.ts";
@@ -27,14 +29,16 @@ import {
   replaceDevRootKey,
 } from "./domain/administration/bootstrap.ts";
 import { prepareDrain } from "./drain.ts";
+import { type Certificate, followCertificate } from "./follow-certificate.ts";
 import type { GateCredentials } from "./gates/credentials.ts";
 import { exportGauges } from "./gauges.ts";
-import { PROPAGATION_BOUND_MS } from "./health.ts";
+import { type Health, PROPAGATION_BOUND_MS } from "./health.ts";
 import { watchHealth } from "./health-watch.ts";
 import { createKeyHomes } from "./key-homes.ts";
 import { createKeyVault, type EncryptionKey } from "./key-vault.ts";
 import { openLobby } from "./lobby.ts";
 import type { V1Settings } from "./plugins/front-v1.ts";
+import { answerReadyz } from "./plugins/health.ts";
 import { startRelay } from "./relay/relay.ts";
 import { DEFAULT_RETENTION_DAYS, type RetentionDays } from "./retention.ts";
 import type { DatabaseUrl } from "./store/database-url.ts";
@@ -43,7 +47,7 @@ import { createPool } from "./store/pool.ts";
 import { createPostgresSource } from "./store/records.ts";
 import { createRelayWaker } from "./store/relay-waker.ts";
 import { listWorkspaceIds } from "./store/workspaces.ts";
-import { untilPostgres, type WaitingReason } from "./until-postgres.ts";
+import { untilPostgres, type WaitingReason, waitingAnswer } from "./until-postgres.ts";
 
 const COUNTERS_TIMEOUT_MS = 1000;
 const SCRIPTS_WAIT_MS = 1000;
@@ -57,6 +61,10 @@ export interface ApiServerConfig {
   /** 0 lets the kernel choose. */
   readonly port: number;
   readonly logger: Logger;
+  /** For probes, metrics and the page that shows the API; they are at the API's own address when left out. */
+  readonly admin?: { readonly host: string; readonly port: number } | undefined;
+  /** Serves the API by TLS, with the certificate of each moment. */
+  readonly tls?: (() => Certificate) | undefined;
   /** Base URL of error types; the server's own pages when left out. */
   readonly docsUrl?: string | undefined;
   readonly region?: string | undefined;
@@ -86,6 +94,7 @@ export interface ApiServerConfig {
 
 export interface ApiServer {
   readonly url: string;
+  readonly adminUrl: string | undefined;
   readonly deps: Deps;
   /** Whether this process is the relay's leader. */
   isRelaying(): boolean;
@@ -97,27 +106,60 @@ export interface ApiServer {
   close(): Promise<void>;
 }
 
+/** What is known of the start from outside, for probes. */
+interface Progress {
+  reason: WaitingReason;
+  /** undefined until the API is served. */
+  health: (() => Health) | undefined;
+  metrics: Registry;
+}
+
 /**
- * Starts all parts of an api-server. Throws when the database cannot be migrated or the port is taken; and when the database cannot
+ * Starts all parts of an api-server. Throws when the database cannot be migrated or a port is taken; and when the database cannot
  * be reached, unless it waits for it.
  */
 export async function start(config: ApiServerConfig): Promise<ApiServer> {
-  const { host, port, docsUrl, logger: log } = config;
-  if (config.waitsForPostgres !== true) return await startOnce(config);
-  let reason: WaitingReason = "starting";
-  const lobby = await openLobby({ host, port, docsUrl, reason: () => reason });
-  const onWaiting = (why: WaitingReason): void => {
-    reason = why;
+  const progress: Progress = { reason: "starting", health: undefined, metrics: new Registry() };
+  const admin =
+    config.admin &&
+    (await startAdminApp({
+      ...config.admin,
+      readyz: (isVerbose) =>
+        progress.health === undefined ? waitingAnswer(progress.reason) : answerReadyz(progress.health(), isVerbose),
+      metrics: () => progress.metrics,
+    }));
+  try {
+    const server = await (config.waitsForPostgres === true
+      ? startWhenReached(config, progress)
+      : startOnce(config, progress));
+    const close = async (): Promise<void> => {
+      await server.close();
+      await atMost(300, admin?.close());
+    };
+    return { ...server, adminUrl: admin?.url, close };
+  } catch (error) {
+    await admin?.close();
+    throw error;
+  }
+}
+
+type Started = Omit<ApiServer, "adminUrl">;
+
+async function startWhenReached(config: ApiServerConfig, progress: Progress): Promise<Started> {
+  const { host, port, docsUrl, tls, logger: log } = config;
+  const lobby = await openLobby({ host, port, docsUrl, tls, reason: () => progress.reason });
+  const onWaiting = (reason: WaitingReason): void => {
+    progress.reason = reason;
   };
   try {
-    return await untilPostgres(() => startOnce(config, lobby), { log, onWaiting });
+    return await untilPostgres(() => startOnce(config, progress, lobby), { log, onWaiting });
   } finally {
     await lobby.close();
   }
 }
 
 /** `lobby` has the port until this listens. */
-async function startOnce(config: ApiServerConfig, lobby?: Closeable): Promise<ApiServer> {
+async function startOnce(config: ApiServerConfig, progress: Progress, lobby?: Closeable): Promise<Started> {
   const { logger: log } = config;
   await migrate(config.databaseUrl, {
     onBlocked: (blocked) => log.warn(blocked, "a migration did not get its locks in time; retrying"),
@@ -131,7 +173,7 @@ async function startOnce(config: ApiServerConfig, lobby?: Closeable): Promise<Ap
   });
   const running: Running = { db, loops: [], isStopping: false };
   try {
-    return await startParts(config, running, lobby);
+    return await startParts(config, { running, progress, lobby });
   } catch (error) {
     await stop(running).catch(() => undefined);
     throw error;
@@ -153,7 +195,10 @@ interface Running {
   drain?: () => Promise<void>;
 }
 
-async function startParts(config: ApiServerConfig, running: Running, lobby?: Closeable): Promise<ApiServer> {
+async function startParts(
+  config: ApiServerConfig,
+  { running, progress, lobby }: { running: Running; progress: Progress; lobby: Closeable | undefined },
+): Promise<Started> {
   const { edge, logger: log } = config;
   const { db } = running;
   const defaultWorkspaceId = await ensureWorkspace(db, DEFAULT_WORKSPACE);
@@ -167,6 +212,7 @@ async function startParts(config: ApiServerConfig, running: Running, lobby?: Clo
   await followRootKey();
 
   const metrics = new Registry();
+  progress.metrics = metrics;
   const projection = await openProjection({
     source: createPostgresSource(db),
     feed: edge.feed,
@@ -215,6 +261,8 @@ async function startParts(config: ApiServerConfig, running: Running, lobby?: Clo
   const app = await buildApp(deps, {
     health: health.current,
     metrics,
+    hasPages: config.admin === undefined,
+    certificate: config.tls?.(),
     ...(config.v1 === undefined ? {} : { v1: config.v1 }),
     ...(config.gates === undefined || edge.gateUsers === undefined
       ? {}
@@ -257,7 +305,12 @@ async function startParts(config: ApiServerConfig, running: Running, lobby?: Clo
   await lobby?.close();
   await app.listen({ host: config.host, port: config.port });
   const { address, port, family } = app.server.address() as AddressInfo;
-  url = `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+  url = `${config.tls === undefined ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+  if (config.tls !== undefined) {
+    const server = app.server as unknown as TlsServer;
+    running.loops.push(followCertificate(server, { current: config.tls, log }));
+  }
+  progress.health = health.current;
   let closing: Promise<void> | undefined;
   return {
     url,

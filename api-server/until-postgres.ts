@@ -16,6 +16,12 @@ export const WAITING = {
 
 export type WaitingReason = keyof typeof WAITING;
 
+/** The answer of `/readyz` meanwhile. */
+export const waitingAnswer = (reason: WaitingReason): { status: number; body: object } => ({
+  status: 503,
+  body: { status: "not ready", reason, meaning: WAITING[reason] },
+});
+
 /**
  * Calls `attempt` until it succeeds, as long as it fails because Postgres cannot be used now. `onWaiting` hears why, after each
  * failure. Throws any other failure of `attempt`, such as that of a migration.

@@ -5,7 +5,7 @@ import { registerDocsPage } from "./docs-page.ts";
 let app: FastifyInstance;
 beforeAll(async () => {
   app = fastify();
-  registerDocsPage(app);
+  registerDocsPage(app, { makesCalls: true });
   await app.ready();
 });
 afterAll(() => app.close());

@@ -37,7 +37,7 @@ const PAGE = `<!doctype html>
 `;
 
 /** Without the validator of swagger.io, and without \`?url=\`, so that the document is always this server's. */
-const START = `SwaggerUIBundle({
+const start = (makesCalls: boolean): string => `SwaggerUIBundle({${makesCalls ? "" : "\n  supportedSubmitMethods: [],"}
   url: "openapi.json",
   dom_id: "#page",
   deepLinking: true,
@@ -63,17 +63,17 @@ const text = (value: string) => async () => Buffer.from(value);
 
 const packaged = (name: string) => () => readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`)));
 
-const ASSETS: Readonly<Record<string, Asset>> = {
+const assets = (makesCalls: boolean): Readonly<Record<string, Asset>> => ({
   "/docs": { type: HTML, read: text(PAGE) },
-  "/docs/start.js": { type: SCRIPT, read: text(START) },
+  "/docs/start.js": { type: SCRIPT, read: text(start(makesCalls)) },
   "/docs/swagger-ui-bundle.js": { type: SCRIPT, read: packaged("swagger-ui-bundle.js") },
   "/docs/swagger-ui.css": { type: "text/css; charset=utf-8", read: packaged("swagger-ui.css") },
   "/docs/favicon-32x32.png": { type: "image/png", read: packaged("favicon-32x32.png") },
-};
+});
 
-/** Serves the page at `/docs`, and its files below that. */
-export function registerDocsPage(app: FastifyInstance): void {
-  for (const [path, asset] of Object.entries(ASSETS)) app.get(path, serve(asset));
+/** Serves the page at `/docs`, and its files below that. `makesCalls`: whether the API is at the same address. */
+export function registerDocsPage(app: FastifyInstance, { makesCalls }: { makesCalls: boolean }): void {
+  for (const [path, asset] of Object.entries(assets(makesCalls))) app.get(path, serve(asset));
 }
 
 interface Content {

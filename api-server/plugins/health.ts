@@ -10,6 +10,18 @@ const LIVENESS_SCHEMA = {
   },
 };
 
+export interface ProbeAnswer {
+  readonly status: number;
+  readonly body: object;
+}
+
+/** The answer of `/readyz`. */
+export function answerReadyz({ ready, degradations }: Health, isVerbose: boolean): ProbeAnswer {
+  const status = ready ? "ready" : "not ready";
+  const reasons = degradations.map((reason) => ({ reason, meaning: DEGRADATIONS[reason] }));
+  return { status: ready ? 200 : 503, body: isVerbose ? { status, degradations: reasons } : { status } };
+}
+
 /**
  * `/v2/liveness` is part of the API (api-v2.md section 19); `/livez` and `/readyz` are for the probes of the cluster. `?verbose` lists
  * degradations, which do not make the replica unready.
@@ -25,10 +37,8 @@ export function registerHealth(
   });
   app.get("/livez", async () => ({ status: "ok" }));
   app.get<{ Querystring: { verbose?: string } }>("/readyz", async (request, reply) => {
-    const { ready, degradations } = health();
-    const status = ready ? "ready" : "not ready";
-    reply.status(ready ? 200 : 503);
-    if (request.query.verbose === undefined) return { status };
-    return { status, degradations: degradations.map((reason) => ({ reason, meaning: DEGRADATIONS[reason] })) };
+    const { status, body } = answerReadyz(health(), request.query.verbose !== undefined);
+    reply.status(status);
+    return body;
   });
 }

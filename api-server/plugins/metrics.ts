@@ -25,7 +25,7 @@ export interface RequestMetrics {
 export function registerMetrics(
   app: FastifyInstance,
   registry: Registry,
-  { isV1Served }: { isV1Served: boolean },
+  { isV1Served, isExposed }: { isV1Served: boolean; isExposed: boolean },
 ): RequestMetrics {
   const stats = new Map<string, ProcedureStats>();
 
@@ -91,10 +91,12 @@ export function registerMetrics(
     },
   });
 
-  app.get("/metrics", async (_request, reply) => {
-    reply.type(registry.contentType);
-    return registry.metrics();
-  });
+  if (isExposed) {
+    app.get("/metrics", async (_request, reply) => {
+      reply.type(registry.contentType);
+      return registry.metrics();
+    });
+  }
 
   return {
     observe: (procedure, status, startedMs) => {

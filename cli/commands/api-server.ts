@@ -1,12 +1,15 @@
+import type { Logger } from "pino";
+import type { Certificate } from "../../api-server/follow-certificate.ts";
 import type { GateCredentials } from "../../api-server/gates/credentials.ts";
 import { start } from "../../api-server/start.ts";
 import { openRedisEdge } from "../../edge/open.ts";
 import { openCluster } from "../../operator/source/open-kubernetes.ts";
 import { analyticsAddress } from "../analytics-store.ts";
-import { defineCommand, type Io } from "../command.ts";
+import { defineCommand, type Io, UsageError } from "../command.ts";
 import { readEncryptionKeys } from "../encryption-keys.ts";
-import { followed } from "../followed.ts";
+import { followed, followFile } from "../followed.ts";
 import {
+  adminPort,
   analyticsStore,
   docsUrl,
   encryptionKeysFile,
@@ -22,6 +25,8 @@ import { type Closers, runService } from "../process.ts";
 import { databaseAddress, databaseOptions, redisAddress, redisOptions } from "../stores.ts";
 import { reviewToken } from "../token-review.ts";
 import { parseMib, parsePort, parseRetention, parseSwitch, parseV1 } from "../values.ts";
+
+const certificateFile = { type: "string", placeholder: "PATH" } as const;
 
 export const apiServer = defineCommand({
   name: "api-server",
@@ -45,6 +50,16 @@ export const apiServer = defineCommand({
     ...v1,
     host: listenHost,
     port: { type: "string", placeholder: "PORT", help: "port to listen on", default: "8080", env: "POSTERN_API_PORT" },
+    "admin-port": {
+      ...adminPort,
+      help: "port for probes, metrics and /docs, which are then not on the API's port, but for its probes",
+    },
+    "tls-cert-file": {
+      ...certificateFile,
+      help: "certificate to serve the API with, by TLS; PEM, followed",
+      env: "POSTERN_TLS_CERT_FILE",
+    },
+    "tls-key-file": { ...certificateFile, help: "its private key", env: "POSTERN_TLS_KEY_FILE" },
     "docs-url": { ...docsUrl, help: "base URL of error types; the server serves the pages itself" },
     region,
     "trusted-proxies": {
@@ -87,6 +102,11 @@ export const apiServer = defineCommand({
         edge,
         host: options.host,
         port: parsePort("port", options.port),
+        admin:
+          options["admin-port"] === undefined
+            ? undefined
+            : { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
+        tls: certificateOf(options, log),
         docsUrl: options["docs-url"],
         region: options.region,
         trustedProxies: splitList(options["trusted-proxies"]),
@@ -106,9 +126,26 @@ export const apiServer = defineCommand({
         logger: log,
       });
       closers.add("api-server", () => server.close());
-      log.info({ url: server.url }, "ready");
+      log.info({ url: server.url, adminUrl: server.adminUrl }, "ready");
     }),
 });
+
+/** The files are read again when they are asked for, so a replaced one is used. */
+function certificateOf(
+  options: Readonly<Record<"tls-cert-file" | "tls-key-file", string | undefined>>,
+  log: Logger,
+): (() => Certificate) | undefined {
+  const { "tls-cert-file": certFile, "tls-key-file": keyFile } = options;
+  if (certFile === undefined && keyFile === undefined) return undefined;
+  if (certFile === undefined || keyFile === undefined) {
+    throw new UsageError("--tls-cert-file and --tls-key-file belong together");
+  }
+  const [cert, key] = [
+    followFile(certFile, { name: "tls-cert-file", log }),
+    followFile(keyFile, { name: "tls-key-file", log }),
+  ];
+  return () => ({ cert: cert(), key: key() });
+}
 
 async function gatesOf(
   { "gate-cluster": cluster, kubeconfig }: Readonly<Record<"gate-cluster" | "kubeconfig", string | undefined>>,

@@ -1,9 +1,6 @@
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
+import { openCertificateFolder } from "../../test/harness/certificate.ts";
 import { freePort } from "../../test/harness/ports.ts";
 import { type OwnRedis, startOwnRedis } from "../../test/harness/redis.ts";
 import { waitFor } from "../../test/harness/wait.ts";
@@ -52,39 +49,23 @@ test.each([
 });
 
 test("with the files of an authority and of a client, a Redis that asks for certificates is used, and another one is not", async () => {
-  const dir = mkdtempSync(join(tmpdir(), "postern-tls-"));
-  onTestFinished(() => rmSync(dir, { recursive: true }));
-  const make = (name: string) => {
-    const openssl = (...args: string[]) => execFileSync("openssl", args, { cwd: dir, stdio: "pipe" });
-    openssl(
-      "req",
-      "-x509",
-      "-newkey",
-      "ec",
-      "-pkeyopt",
-      "ec_paramgen_curve:P-256",
-      "-nodes",
-      "-days",
-      "2",
-      "-subj",
-      `/CN=${name}`,
-      "-addext",
-      "subjectAltName=IP:127.0.0.1",
-      "-keyout",
-      `${name}.key`,
-      "-out",
-      `${name}.crt`,
-    );
-    return { cert: join(dir, `${name}.crt`), key: join(dir, `${name}.key`) };
-  };
+  const certificates = openCertificateFolder();
+  onTestFinished(() => certificates.remove());
+  const { make } = certificates;
   const [server, client, other] = [make("server"), make("client"), make("other")];
   const tlsPort = await freePort();
-  const files = ["--tls-cert-file", server.cert, "--tls-key-file", server.key, "--tls-ca-cert-file", client.cert];
+  const files = [
+    "--tls-cert-file",
+    server.certFile,
+    "--tls-key-file",
+    server.keyFile,
+    "--tls-ca-cert-file",
+    client.certFile,
+  ];
   await ownRedis({ args: ["--tls-port", String(tlsPort), "--tls-auth-clients", "yes", ...files] });
   const url = `rediss://127.0.0.1:${tlsPort}`;
-  const read = (path: string) => readFileSync(path, "utf8");
   let [ca, shown] = [other.cert, client];
-  const tls = () => ({ ca: read(ca), cert: read(shown.cert), key: read(shown.key) });
+  const tls = () => ({ ca, cert: shown.cert, key: shown.key });
   const errors: string[] = [];
   const edge = await openRedisEdge({
     url,

@@ -88,6 +88,11 @@ export const Values = z.strictObject({
     replicas: count("How many; not used with autoscaling.", 2),
     resources: resources("100m", "256Mi", "512Mi"),
     port: count("Port that it listens on in its pod.", 8080, 1),
+    adminPort: count(
+      "Port of its metrics and of the page that shows the API, which customers of the API need not reach.",
+      8004,
+      1,
+    ),
     service: group("Its Service.", {
       type: z.enum(["ClusterIP", "NodePort", "LoadBalancer"]).default("ClusterIP").describe("Its type."),
       port: count("Its port.", 80, 1),
