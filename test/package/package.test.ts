@@ -18,7 +18,7 @@ let folder: string;
 let env: Record<string, string | undefined>;
 let app: Server;
 let dev: RunningProcess;
-let ready: { apiUrl: string; sidecarUrl: string; rootKey: string };
+let ready: { apiUrl: string; sidecarUrl: string; rootKey: string; pid: number } | undefined;
 
 const within = (...names: string[]) => join(folder, ...names);
 const settingOf = async (name: string) => (await run("npm", ["config", "get", name], { cwd: ROOT })).stdout.trim();
@@ -41,6 +41,8 @@ beforeAll(async () => {
   app = createServer((_, response) => response.end("the app")).listen(0, "127.0.0.1");
 }, 600_000);
 afterAll(async () => {
+  // npx leaves its child alone when it is ended.
+  if (ready !== undefined) process.kill(ready.pid, "SIGTERM");
   await dev?.stop();
   app?.close();
   await rm(folder, { recursive: true, force: true });
@@ -66,14 +68,16 @@ test("npx postern dev starts everything in an empty folder", async () => {
       .split("\n")
       .find((line) => line.startsWith("{")) ?? "",
   );
-  expect(ready.sidecarUrl).toMatch(/^http:/);
+  expect(ready?.sidecarUrl).toMatch(/^http:/);
 });
 
 test("the quickstart: a guarded app, a key with a role, an edited manifest", async () => {
+  if (ready === undefined) throw new Error("postern dev is not there");
+  const { apiUrl, sidecarUrl, rootKey } = ready;
   const call = async (procedure: string, body: object) => {
-    const response = await fetch(`${ready.apiUrl}/v2/${procedure}`, {
+    const response = await fetch(`${apiUrl}/v2/${procedure}`, {
       method: "POST",
-      headers: { authorization: `Bearer ${ready.rootKey}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
       body: JSON.stringify(body),
     });
     // biome-ignore lint/suspicious/noExplicitAny: answers of any shape.
@@ -81,7 +85,7 @@ test("the quickstart: a guarded app, a key with a role, an edited manifest", asy
   };
   const send = async (key?: string) => {
     const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
-    return (await fetch(`${ready.sidecarUrl}/orders`, { method: "POST", headers })).status;
+    return (await fetch(`${sidecarUrl}/orders`, { method: "POST", headers })).status;
   };
   expect(await send()).toBe(401);
   const [{ policyId }] = await call("policies.listPolicies", {});
@@ -99,8 +103,8 @@ test("the other commands work on it, also as a plugin of kubectl", async () => {
   expect((await postern("postern", "rootkey", "list")).stdout).toContain("postern dev");
   expect((await postern("kubectl-postern", "audit")).stdout).toContain("key.create");
   expect((await postern("kubectl-postern", "validate", "-f", "manifests")).stdout).toMatch(/4/);
-  for (const command of ["status", "explain", "rootkey", "managed", "audit"]) {
-    const { stdout } = await postern("kubectl-postern", command, "--help").catch((error) => error);
-    if (["status", "rootkey", "audit"].includes(command)) expect(stdout).toContain(`postern ${command}`);
+  for (const command of ["status", "rootkey create", "audit"]) {
+    const { stdout } = await postern("kubectl-postern", ...command.split(" "), "--help");
+    expect(stdout).toContain(`postern ${command}`);
   }
 });
