@@ -122,7 +122,11 @@ export const ERROR_KINDS = {
     "Precondition Failed",
     "Usage analytics are switched off for the workspace. An administrator can switch them on.",
   ),
-  protected_resource: row(412, "Resource is protected", "Delete protection is on for this API. Switch it off first."),
+  protected_resource: row(
+    412,
+    "Resource is protected",
+    "Delete protection is on for this API: switch it off first. Or keys have the role that was to be deleted unless keys have it.",
+  ),
   request_body_too_large: row(413, "Request Entity Too Large", "The body is larger than 10 MiB."),
   query_rows_limit_exceeded: row(
     422,

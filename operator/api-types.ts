@@ -627,6 +627,7 @@ export interface paths {
     post: {
       requestBody: { content: { "application/json": {
         role: string;
+        unlessHeld?: boolean | undefined;
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {

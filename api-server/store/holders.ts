@@ -28,6 +28,23 @@ export async function countHolders(
   return rows[0]?.keys ?? 0;
 }
 
+/** Like `countHolders`, of keys that are not deleted, in APIs that are not. */
+export async function countLiveHolders(
+  db: Queryable,
+  { workspaceId, kind, id, max }: Held & { readonly max: number },
+): Promise<number> {
+  const { table, column } = LINKS[kind];
+  const text = `select count(*) as keys
+                  from (select from ${table} held
+                          join keys k on k.id = held.key_id and k.deleted_at is null
+                          join apis a on a.id = k.api_id and a.deleted_at is null
+                         where held.workspace_id = $1 and held.${column} = $2
+                         limit $3) as counted`;
+  const values = [workspaceId, id, max];
+  const { rows } = await db.query<{ keys: number }>({ name: `count-live-holders-of-${kind}`, text, values });
+  return rows[0]?.keys ?? 0;
+}
+
 /** Removes it from at most `max` keys. Returns from how many. */
 export async function deleteSomeHoldings(
   tx: Queryable,

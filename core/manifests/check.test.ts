@@ -85,7 +85,7 @@ describe("a manifest that is right", () => {
       allowedNamespaces: [],
       deletionPolicy: "Orphan",
     });
-    expect(specOf(aRole())).toEqual({ name: "orders.editor", permissions: [], deletionPolicy: "Delete" });
+    expect(specOf(aRole())).toEqual({ name: "orders.editor", permissions: [] });
     expect(specOf(aNamespace())).toEqual({ name: "public-api", allowedNamespaces: [], deletionPolicy: "Delete" });
     expect(specOf(anOverride())).toMatchObject({ async: false, deletionPolicy: "Delete" });
   });

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { Adopt, deletionPolicy, nameOf, setOf, statusFields, storeId } from "./fields.ts";
+import { Adopt, DeletionPolicy, nameOf, setOf, statusFields, storeId } from "./fields.ts";
 
 const Slug = z
   .string()
@@ -20,7 +20,9 @@ export const RoleSpec = z
         "Slugs of the permissions that the role grants. Missing ones are created. A slug such as documents.* grants all slugs that begin with documents.",
       ),
     adopt: Adopt,
-    deletionPolicy: deletionPolicy("Delete", "the role (keys then lose it)"),
+    deletionPolicy: DeletionPolicy.optional().describe(
+      "What happens to the role when this object is deleted: Delete removes it, and keys lose it; Orphan leaves it in the store, no longer managed. Without it the role is removed when no key has it.",
+    ),
   })
   .describe("A named set of permissions, for keys.");
 export type RoleSpec = z.output<typeof RoleSpec>;

@@ -238,3 +238,24 @@ test("a RatelimitOverride that was left is taken over by its manifest that comes
   expect(second.overrideId).toBe(first.overrideId);
   expect(readyOf(second)).toMatchObject({ status: "True" });
 });
+
+test("a Role that keys have is not deleted with its manifest, which says how many, unless that said Delete", async () => {
+  const { apiId } = (await api("apis.createApi", { name: "held" })).data;
+  const role = (name: string, spec: Record<string, unknown> = {}) => manifest("Role", "prod", name, { name, ...spec });
+  for (const [name, spec] of [
+    ["held", {}],
+    ["said", { deletionPolicy: "Delete" }],
+  ] as const) {
+    await applied(role(name, spec));
+    await api("keys.createKey", { apiId, roles: [name] });
+  }
+  await pruned(role("said"));
+  await world.remove(role("held"));
+  await world.work(role("held"));
+  expect(readyOf(world.statusIn(role("held")))).toMatchObject({
+    status: "False",
+    reason: "DeleteProtected",
+    message: expect.stringContaining("1 key has the role"),
+  });
+  expect(await api("permissions.getRole", { role: "held" })).toMatchObject({ status: 200 });
+});

@@ -1,5 +1,7 @@
+import { PublicError } from "../../../core/errors.ts";
 import type { Call } from "../../procedure.ts";
-import { countHolders, deleteSomeHoldings } from "../../store/holders.ts";
+import { countHolders, countLiveHolders, deleteSomeHoldings } from "../../store/holders.ts";
+import type { Queryable } from "../../store/queryable.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import { guardManaged, isRemoval } from "../managed/rules.ts";
@@ -30,17 +32,37 @@ async function takeFromManyHolders<Row extends ManagedRow>(
   while ((await inTransaction(deps, (tx) => deleteSomeHoldings(tx, { ...held, max }))) === max);
 }
 
+/** The most keys that are counted for a message. */
+const COUNTED_MAX = 1000;
+
 /**
  * Deletes a permission or a role: every key and role that has it loses it.
- * @throws PublicError the 404 of its kind, or 409 `managed_elsewhere`.
+ * @param unlessHeld refuses while a live key has it. A key that is given it meanwhile waits for the lock, and then finds it gone.
+ * @throws PublicError the 404 of its kind, 409 `managed_elsewhere`, or 412 `protected_resource`.
  */
 export async function deleteHeld<Row extends ManagedRow>(
   call: Call<unknown>,
   thing: ManagedThing<Row, NamedObject, Row> & Holdable<Row> & Removable<Row>,
   ref: NamedObject,
+  { unlessHeld = false }: { readonly unlessHeld?: boolean } = {},
 ): Promise<void> {
-  await takeFromManyHolders(call, thing, ref);
+  if (!unlessHeld) await takeFromManyHolders(call, thing, ref);
   await inTransaction(call.deps, async (tx) => {
-    await deleteManaged(tx, call, thing, await lockManaged(tx, thing, ref));
+    const row = await lockManaged(tx, thing, ref);
+    guardManaged(call, thing, row);
+    if (unlessHeld && isRemoval(call)) await requireNoHolders(tx, thing, { workspaceId: ref.workspaceId, id: row.id });
+    await deleteManaged(tx, call, thing, row);
   });
+}
+
+async function requireNoHolders(
+  tx: Queryable,
+  { kind, noun }: Pick<ManagedThing, "noun"> & Pick<Holdable<ManagedRow>, "kind">,
+  { workspaceId, id }: { workspaceId: string; id: string },
+): Promise<void> {
+  const keys = await countLiveHolders(tx, { workspaceId, kind, id, max: COUNTED_MAX + 1 });
+  if (keys === 0) return;
+  const many =
+    keys > COUNTED_MAX ? `More than ${COUNTED_MAX} keys have` : keys === 1 ? "1 key has" : `${keys} keys have`;
+  throw new PublicError("protected_resource", `${many} the ${noun} ${id}, and would lose it.`);
 }

@@ -247,6 +247,23 @@ describe("deleteRole", () => {
   });
 });
 
+test("a role that keys have is not deleted with unlessHeld, and says how many have it; deleted keys do not count", async () => {
+  const roleId = await createRole({ name: "Held", permissions: ["held.read"] });
+  const { apiId } = await api.data("apis.createApi", { name: "held" });
+  const keys = await Promise.all(
+    [1, 2].map(async () => (await api.data("keys.createKey", { apiId, roles: ["Held"] })).keyId),
+  );
+  const deleteIt = () => api.call("permissions.deleteRole", { role: "held", unlessHeld: true });
+  const refused = await deleteIt();
+  expect(refused.status).toBe(412);
+  expect(refused.body.error.detail).toBe(`2 keys have the role ${roleId}, and would lose it.`);
+  expect((await api.data("permissions.getRole", { role: roleId })).id).toBe(roleId);
+  await api.data("keys.deleteKey", { keyId: keys[0] });
+  expect((await deleteIt()).body.error.detail).toContain("1 key has the role");
+  await api.data("keys.deleteKey", { keyId: keys[1] });
+  expect((await deleteIt()).status).toBe(200);
+});
+
 test.each(["permissions.getRole", "permissions.deleteRole", "permissions.updateRole"])(
   "%s refuses a role of 0 or 129 characters",
   async (path) => {

@@ -21,11 +21,18 @@ export async function applyRole(action: RoleAction, object: ManifestObject, ctx:
       const body = { roleId, permissions: [...permissions] };
       return await api.call("permissions.setRolePermissions", body, managementOf(ctx, object));
     }
-    case "delete":
-    case "release": {
-      const management = managementOf(ctx, object, { release: action.type === "release" });
-      return await api.call("permissions.deleteRole", { role: action.roleId }, management);
+    case "delete": {
+      const { roleId, unlessHeld } = action;
+      // An api-server of the release before does not know the member.
+      const body = { role: roleId, ...(unlessHeld ? { unlessHeld } : {}) };
+      return await api.call("permissions.deleteRole", body, managementOf(ctx, object));
     }
+    case "release":
+      return await api.call(
+        "permissions.deleteRole",
+        { role: action.roleId },
+        managementOf(ctx, object, { release: true }),
+      );
   }
 }
 

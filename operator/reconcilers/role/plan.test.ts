@@ -138,15 +138,28 @@ describe("when the object is deleted", () => {
     planRole(observed({ object: aDeletedObject("Role", { ...spec, ...more }), stored }));
 
   test.each([
-    { name: "its role is deleted", more: {}, type: "delete" },
+    { name: "its role is deleted unless keys have it", more: {}, type: "delete", unlessHeld: true },
+    {
+      name: "its role is deleted when it says so",
+      more: { deletionPolicy: "Delete" },
+      type: "delete",
+      unlessHeld: false,
+    },
     { name: "its role is released with Orphan", more: { deletionPolicy: "Orphan" }, type: "release" },
-    { name: "its role is deleted also when the spec does not parse", more: { permissions: 7 }, type: "delete" },
+    {
+      name: "its role is deleted also when the spec does not parse",
+      more: { permissions: 7 },
+      type: "delete",
+      unlessHeld: true,
+    },
     {
       name: "and released when that is all that can be read",
       more: { permissions: 7, deletionPolicy: "Orphan" },
       type: "release",
     },
-  ])("$name", ({ more, type }) => expect(deleted(more, aRole()).actions).toEqual([{ type, roleId: "role_1" }]));
+  ])("$name", ({ name: _, more, ...action }) =>
+    expect(deleted(more, aRole()).actions).toEqual([{ ...action, roleId: "role_1" }]),
+  );
 
   test("a role of somebody else is none of its business", () => {
     expect(deleted({}, aRole({ manager: undefined }))).toMatchObject({ actions: [], released: true });

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { RoleSpec } from "../../../core/manifests/role.ts";
+import type { ManifestObject } from "../../source/contract.ts";
 import { conflictOf, ownOf } from "../claims.ts";
 import { planCleanUp } from "../clean-up.ts";
 import { firstOf, heldUp, type Plan, progressing, ready, type Verdict } from "../plan.ts";
@@ -21,7 +22,8 @@ export type RoleAction =
       readonly adopt: boolean;
     }
   | { readonly type: "setPermissions"; readonly roleId: string; readonly permissions: readonly string[] }
-  | { readonly type: "delete" | "release"; readonly roleId: string };
+  | { readonly type: "delete"; readonly roleId: string; readonly unlessHeld: boolean }
+  | { readonly type: "release"; readonly roleId: string };
 
 /** The actions after which the store has the role as in the manifest. */
 export function planRole(observed: ObservedRole): Plan<RoleAction> {
@@ -33,7 +35,8 @@ export function planRole(observed: ObservedRole): Plan<RoleAction> {
       own: [own],
       noun: "role",
       status,
-      removal: (type, { roleId }): RoleAction => ({ type, roleId }),
+      removal: (type, { roleId }): RoleAction =>
+        type === "release" ? { type, roleId } : { type, roleId, unlessHeld: !saysDelete(object) },
     });
   }
   const verdict = firstOf(observed, CHECKS);
@@ -44,6 +47,10 @@ export function planRole(observed: ObservedRole): Plan<RoleAction> {
   if (actions.length > 0) return { actions, verdict: progressing("Progressing", "The role is being set."), status };
   return { actions, verdict: ready(`The role is in the store as ${stored?.roleId ?? ""}.`), status };
 }
+
+/** Customers' keys lose their rights with the role, so a manifest that is pruned must have said that it may. */
+const saysDelete = ({ spec }: ManifestObject): boolean =>
+  (spec as { deletionPolicy?: unknown } | undefined)?.deletionPolicy === "Delete";
 
 /** Checks that prevent a role from being set; the first that fails is reported. */
 const CHECKS = [
