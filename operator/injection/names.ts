@@ -1,13 +1,10 @@
 /* What injection writes on pods and reads from them, and others look for. */
 
-export const GATE_CONTAINER = "postern-gate";
+export { GATE_CONTAINER, GUARDED_LABEL, POLICY_ANNOTATION } from "../pods/pod.ts";
+
 export const REDIRECT_CONTAINER = "postern-redirect";
 export const TOKEN_VOLUME = "postern-token";
 
-/** On a pod or its namespace: admitted with a gate, or not at all. */
-export const GUARDED_LABEL = "postern.dev/guarded";
-/** The name of the ApiKeyPolicy, which need not exist yet. Read from a pod template, and written on the pod. */
-export const POLICY_ANNOTATION = "postern.dev/policy";
 /** The guarded container port, by name or number; read only while the policy does not exist, which says it afterwards. */
 export const PORT_ANNOTATION = "postern.dev/target-port";
 /** Written on the pod: what the app's containers had before. */

@@ -2,9 +2,9 @@ import type { KubeObject } from "../runtime/kube-client.ts";
 
 /** The container of the gate in a pod. A pod has a gate when one of its containers or init containers has this name. */
 export const GATE_CONTAINER = "postern-gate";
-/** On a pod: it is admitted with a gate or not at all. */
+/** On a pod or its namespace: admitted with a gate, or not at all. */
 export const GUARDED_LABEL = "postern.dev/guarded";
-/** On a pod, by the webhook: the name of the policy that its gate enforces. */
+/** The name of the ApiKeyPolicy, which need not exist yet. Read from a pod template, and written on the pod by the webhook. */
 export const POLICY_ANNOTATION = "postern.dev/policy";
 
 /** What is kept of a pod. */

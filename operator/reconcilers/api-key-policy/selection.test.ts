@@ -53,7 +53,14 @@ describe("a pod that two policies select", () => {
   const own = policy({ app: "orders" }, { creationTimestamp: "2026-01-02T00:00:00Z" });
   const older = policy({ tier: "x" }, { name: "older", creationTimestamp: "2026-01-01T00:00:00Z" });
   const younger = policy({ tier: "x" }, { name: "younger", creationTimestamp: "2026-01-03T00:00:00Z" });
-  const shared = pod("shared", { labels: { app: "orders", tier: "x" }, hasGate: false });
+  const shared = pod("shared", { labels: { app: "orders", tier: "x" }, hasGate: false, policy: undefined });
+
+  test("is its own all the same when the pod names it", () => {
+    expect(selectedBy(own, [{ ...shared, hasGate: true, policy: "it" }], [own, older])).toMatchObject({
+      guarded: 1,
+      contested: 0,
+    });
+  });
 
   test("is the older one's, and no pod of the other", () => {
     expect(selectedBy(own, [shared, pod("mine")], [own, older])).toMatchObject({

@@ -55,11 +55,14 @@ export function selectedBy(
   const others = policies.filter(
     ({ metadata }) => metadata.deletionTimestamp === undefined && metadata.uid !== policy.metadata.uid,
   );
+  // A pod whose template names the policy is its own, whatever others select it.
   const ownerOf = (pod: SeenPod) =>
-    oldestOf(
-      policy,
-      others.filter((other) => selects(other, pod)),
-    );
+    pod.policy === policy.metadata.name
+      ? policy
+      : oldestOf(
+          policy,
+          others.filter((other) => selects(other, pod)),
+        );
   const isOwn = (pod: SeenPod) => ownerOf(pod) === policy;
   const own = running.filter(isOwn);
   const [rival] = running.map(ownerOf).filter((owner) => owner !== policy);
