@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { parse, stringify } from "yaml";
-import { type Operator, type OperatorConfig, startOperator } from "../../operator/start.ts";
+import { type Operator, startOperator } from "../../operator/start.ts";
 import { KUBERNETES_START_MS, startOwnKubernetes } from "../harness/kubernetes.ts";
 import { freePort } from "../harness/ports.ts";
 import { waitFor } from "../harness/wait.ts";
@@ -30,7 +30,8 @@ const RULES = join(import.meta.dirname, "../../charts/postern/files/operator-rul
 const OWN = "postern-system";
 const SHOP = "shop";
 
-type Section = "own" | "manifests" | "cluster";
+const SECTIONS = ["own", "manifests", "cluster", "namespaces"] as const;
+type Section = (typeof SECTIONS)[number];
 interface Rule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
@@ -44,7 +45,7 @@ interface Right {
 }
 
 const sections = parse(await readFile(RULES, "utf8")) as Record<Section, readonly Rule[]>;
-const rights: Right[] = (["own", "manifests", "cluster"] as const).flatMap((section) =>
+const rights: Right[] = SECTIONS.flatMap((section) =>
   sections[section].flatMap(({ apiGroups, resources, verbs }) =>
     apiGroups.flatMap((group) =>
       resources.flatMap((resource) => verbs.map((verb) => ({ section, group, resource, verb }))),
@@ -120,15 +121,29 @@ async function kubeconfigOf(user: string): Promise<string> {
   return join(dir, "config");
 }
 
+/** A folder with the root key of the one workspace that there is, so that the operator goes by the labels of Namespaces. */
+async function rootKeysDir(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "postern-rights-keys-"));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  await writeFile(join(dir, "default"), store.rootKey);
+  return dir;
+}
+
 /** Starts an operator without waiting until it has listed everything, which may be never. */
-async function startAs(user: string, more: Partial<OperatorConfig> = {}) {
+async function startAs(user: string) {
   const lines: string[] = [];
   const port = await freePort();
   const logger = pino({ level: "info" }, { write: (line) => void lines.push(line) });
   const starting = operatorOf(
     store,
     { kind: "kubernetes", kubeconfig: await kubeconfigOf(user) },
-    { logger, lease: { name: user }, admin: { host: "127.0.0.1", port }, ...more },
+    {
+      logger,
+      lease: { name: user },
+      admin: { host: "127.0.0.1", port },
+      keys: { rootKeysDir: await rootKeysDir() },
+      defaultWorkspace: "default",
+    },
   );
   let operator: Operator | undefined;
   starting.then(
