@@ -101,11 +101,12 @@ export const sidecar = defineCommand({
       default: "240",
       env: "POSTERN_BODY_RATE",
     },
+    // A second less than the webhook lets an app sleep before its end: the gate closes idle connections while the app still serves.
     drain: {
       type: "string",
       placeholder: "SECONDS",
       help: "how long it goes on serving, unready, from when its pod begins to end; each answer then ends its connection",
-      default: "5",
+      default: "4",
       env: "POSTERN_DRAIN",
     },
     "docs-url": { ...docsUrl, default: "" },
