@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { call } from "../test/harness/gate.ts";
 import { createAdminServer } from "./admin.ts";
+import { createProbes } from "./probes.ts";
 
 test("a probe that fails is reported, and the next one is answered", async () => {
   const faults: unknown[] = [];
@@ -13,6 +14,7 @@ test("a probe that fails is reported, and the next one is answered", async () =>
       return { ready: true, detail: {} };
     },
     metrics: async () => ({ type: "text/plain", text: "" }),
+    probes: createProbes([]),
     onFault: (error) => void faults.push(error),
   });
   server.listen(0, "127.0.0.1");

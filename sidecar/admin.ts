@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { guardedMessages, guardServer, type OnFault } from "./http/guard.ts";
+import type { Probes } from "./probes.ts";
 import type { Readiness } from "./readiness.ts";
 
 /** Serves probes and metrics only, on a separate port that gets no traffic of the app. */
@@ -9,6 +10,7 @@ export function createAdminServer(options: {
   metrics: () => Promise<{ type: string; text: string }>;
   /** For the hook that Kubernetes calls when the pod begins to end. The caller needs the token. */
   podEnds?: { token: string; begin: () => void } | undefined;
+  probes: Probes;
   onFault: OnFault;
 }): Server {
   const server = createServer(guardedMessages(options.onFault), (req, res) => {
@@ -25,6 +27,10 @@ export function createAdminServer(options: {
         ({ type, text }) => send(res, 200, type, text),
         (error: unknown) => send(res, 500, "text/plain", `${error}\n`),
       );
+    } else if (path?.startsWith("/probes/")) {
+      const result = options.probes.run(path);
+      if (result === undefined) send(res, 404, "text/plain", "no such probe\n");
+      else void result.then(({ ok, detail }) => send(res, ok ? 200 : 503, "text/plain", `${detail}\n`));
     } else if (path === "/pod-ends" && options.podEnds !== undefined) {
       const { token, begin } = options.podEnds;
       const given = req.headers["postern-hook-token"];

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import type { GateProbes } from "../core/gate/probes.ts";
 import type { Edge } from "../edge/open.ts";
 
 export interface SidecarConfig {
@@ -14,6 +15,8 @@ export interface SidecarConfig {
   readonly podId: string;
   /** Who may tell the gate that its pod ends, by `GET /pod-ends` on the admin port; no one when left out. */
   readonly hookToken?: string | undefined;
+  /** Probes of the app that kubelet asks for at the admin port. */
+  readonly probes?: GateProbes | undefined;
   readonly region: string;
   readonly timeouts?: Partial<Timeouts>;
   readonly limits?: Partial<Limits>;

@@ -15,6 +15,7 @@ import { endServer, listen } from "./http/serve.ts";
 import { type Knowledge, openKnowledge } from "./knowledge.ts";
 import { exposeMetrics, Metrics } from "./metrics.ts";
 import { startPodReports } from "./pod-reports.ts";
+import { createProbes } from "./probes.ts";
 import { judgeReadiness } from "./readiness.ts";
 
 export interface Sidecar {
@@ -65,6 +66,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     readiness,
     metrics: exposeMetrics(metrics, gauges),
     podEnds: hookToken === undefined ? undefined : { token: hookToken, begin: () => ending.begin() },
+    probes: createProbes(config.probes ?? []),
     onFault,
   });
   const reports = startPodReports(config, knowledge, timeouts.reportMs);

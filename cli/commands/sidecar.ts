@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import type { Logger } from "pino";
+import { GateProbes } from "../../core/gate/probes.ts";
 import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
 import { openRedisEdge, type RedisEdgeOptions } from "../../edge/open.ts";
 import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts";
@@ -143,6 +144,8 @@ export const sidecar = defineCommand({
         podId: options["pod-id"] ?? hostname(),
         // Not an option, because a command line is visible to all.
         hookToken: io.env.POSTERN_HOOK_TOKEN,
+        // Written by the operator that injects the gate, not by people.
+        probes: parseProbes(io.env.POSTERN_PROBES),
         region: options.region,
         errorDocsUrl: options["docs-url"],
         logger: log,
@@ -200,4 +203,14 @@ const NOT_YET = "postern-no-user-yet";
 function policyIdFrom(policy: string, workspaceId: string): string {
   const named = parseNamedPolicy(policy);
   return named === undefined ? policy : policyIdOf({ workspaceId, manager: managerOfPolicy(named) });
+}
+
+/** Throws UsageError: a gate that ignored a probe would keep its pod from becoming ready, without saying why. */
+function parseProbes(text: string | undefined): GateProbes | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return GateProbes.parse(JSON.parse(text));
+  } catch (error) {
+    throw new UsageError(`POSTERN_PROBES is not a list of probes: ${error instanceof Error ? error.message : error}`);
+  }
 }
