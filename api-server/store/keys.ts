@@ -276,6 +276,26 @@ export async function listKeyParts(
   return rows;
 }
 
+/** The live keys of a manager, the newest first. */
+export async function listKeysOfManager(
+  db: Queryable,
+  { workspaceId, manager, rowsMax }: { workspaceId: string; manager: string; rowsMax: number },
+): Promise<KeyRow[]> {
+  const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
+                       k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
+                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+                  from keys k
+                  join apis a on a.id = k.api_id and a.deleted_at is null
+                  left join identities i on i.id = k.identity_id and i.deleted_at is null
+                  left join key_credits c on c.key_id = k.id
+                 where k.workspace_id = $1 and k.manager = $2 and k.deleted_at is null
+                 order by k.created_at desc, k.id desc
+                 limit $3`;
+  const values = [workspaceId, manager, rowsMax];
+  const { rows } = await db.query<KeyRow>({ name: "list-keys-of-manager", text, values });
+  return rows;
+}
+
 /** The live key with this name and manager; null is a name of its own. */
 export async function findKeyIdByManager(
   db: Queryable,

@@ -147,6 +147,8 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
     },
     lookedUpFirst: ["id"],
   },
+  // Of the API of each key that is shown.
+  "managed.listKeys": { needs: [], also: { always: [api("read_key")] } },
   "managed.findObject": {
     needs: [],
     also: {

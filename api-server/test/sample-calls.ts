@@ -297,6 +297,12 @@ export const SAMPLE_CALLS: SampleCalls = {
       return { body: { kind: "override", id: overrideId }, namespaceId };
     },
   },
+  "managed.listKeys": {
+    always: async (things) => {
+      const { apiId, keyId } = await things.key();
+      return { body: { manager: await things.manage("keys", keyId) }, apiId };
+    },
+  },
   "managed.findObject": {
     always: async (things) => {
       const apiId = await things.api();

@@ -23,6 +23,7 @@ export type ManagedTable =
   | "permissions"
   | "ratelimit_namespaces"
   | "ratelimit_overrides"
+  | "keys"
   | "policies";
 
 export interface Things {

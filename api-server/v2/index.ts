@@ -28,6 +28,7 @@ import { verifyKey } from "./keys/verifyKey.ts";
 import { whoami } from "./keys/whoami.ts";
 import { findObject } from "./managed/findObject.ts";
 import { getObject } from "./managed/getObject.ts";
+import { listKeys as listManagedKeys } from "./managed/listKeys.ts";
 import { createPermission } from "./permissions/createPermission.ts";
 import { createRole } from "./permissions/createRole.ts";
 import { deletePermission } from "./permissions/deletePermission.ts";
@@ -109,6 +110,7 @@ export const procedures: readonly AnyProcedure[] = [
   getPolicy,
   listPolicies,
   listStatus,
+  listManagedKeys,
   deletePolicy,
   findObject,
   getObject,

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { MANAGER } from "../../domain/managed/rules.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { findOwn } from "../../store/managed-objects.ts";
 import { findLeft } from "../../store/orphaned-objects.ts";
@@ -8,16 +7,10 @@ import {
   CLAIMED_NEEDED,
   ClaimedKind,
   findManagedObject,
+  Manager,
   managedNotFound,
   TO_LEARN_OF,
 } from "./managed-kinds.ts";
-
-const Manager = z
-  .string()
-  .max(1015)
-  .regex(MANAGER)
-  .describe("`<cluster>/<kind>/<namespace>/<name>` of a manifest.")
-  .meta({ examples: ["main/Role/shop/editor"] });
 
 const Body = z.strictObject({
   kind: ClaimedKind.describe("The kind of the object.").meta({ examples: ["role"] }),

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { ErrorKind, PublicError } from "../../../core/errors.ts";
+import { MANAGER } from "../../domain/managed/rules.ts";
 import { MANAGED } from "../../domain/managed/things.ts";
 import { onApi, onNamespace, onRbac } from "../../needed-permissions.ts";
 import { findManager, MANAGED_KINDS, type ManagerRows, type ObjectRef } from "../../store/managed-objects.ts";
@@ -13,6 +14,13 @@ export type ManagedKind = z.output<typeof ManagedKind>;
 /** The kinds of which a manager has at most one object. */
 export const ClaimedKind = ManagedKind.exclude(["key"]);
 export type ClaimedKind = z.output<typeof ClaimedKind>;
+
+export const Manager = z
+  .string()
+  .max(1015)
+  .regex(MANAGER)
+  .describe("`<cluster>/<kind>/<namespace>/<name>` of a manifest.")
+  .meta({ examples: ["main/Role/shop/editor"] });
 
 export const CLAIMED_NEEDED = {
   readApi: onApi("read_api", "for kind `api` or `policy`"),

@@ -1,0 +1,63 @@
+import * as z from "zod";
+import { onApi } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { listDirectPermissions } from "../../store/key-permissions.ts";
+import { listKeysOfManager } from "../../store/keys.ts";
+import { describeKeys } from "../key-reply.ts";
+import { KeyOut, unixMs } from "../schemas.ts";
+import { Manager } from "./managed-kinds.ts";
+
+const Body = z.strictObject({ manager: Manager });
+type Body = z.output<typeof Body>;
+
+const ManagedKey = KeyOut.omit({ plaintext: true }).extend({
+  apiId: z
+    .string()
+    .describe("Id of its API.")
+    .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
+  directPermissions: z
+    .array(z.string().meta({ examples: ["documents.read"] }))
+    .optional()
+    .describe("Slugs that the key holds directly, and not only through roles."),
+});
+
+const Data = z.strictObject({
+  now: unixMs("The server's time, Unix milliseconds: ages of keys do not depend on the client's clock."),
+  keys: z.array(ManagedKey).describe("The newest first."),
+});
+type Data = z.input<typeof Data>;
+
+const needed = { readKey: onApi("read_key", "for every key that is listed") };
+
+/** A manager needs few: the one in use, and those that run out after they were replaced. */
+const KEYS_MAX = 100;
+
+export const listKeys = defineProcedure({
+  path: "managed.listKeys",
+  effect: "read",
+  summary: "List the keys of a manifest",
+  description:
+    "A manager may have several keys with different names. The newest 100 are listed, the newest first; never their secrets.",
+  permissions: needed,
+  errors: [],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const rows = await listKeysOfManager(deps.db, { workspaceId, manager: body.manager, rowsMax: KEYS_MAX });
+  for (const { api_id } of rows) call.require(needed.readKey, api_id);
+  const keys = await describeKeys(deps, workspaceId, rows);
+  const direct = await listDirectPermissions(deps.db, { workspaceId, keyIds: rows.map(({ id }) => id) });
+  return {
+    now: deps.nowMs(),
+    keys: keys.map((key, i) => {
+      const directPermissions = direct.get(key.keyId) ?? [];
+      return { ...key, apiId: rows[i]?.api_id ?? "", ...(directPermissions.length === 0 ? {} : { directPermissions }) };
+    }),
+  };
+}
