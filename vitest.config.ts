@@ -24,6 +24,8 @@ const WHOLE = [
   "test/docs/commands.test.ts",
   "test/docs/recipes.test.ts",
   "test/e2e/administration.test.ts",
+  "test/e2e/api-key.test.ts",
+  "test/e2e/api-key-kubernetes.test.ts",
   "test/e2e/dev-stores.test.ts",
   "test/e2e/operator-killed.test.ts",
   "test/e2e/operator-kubernetes.test.ts",

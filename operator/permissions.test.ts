@@ -9,6 +9,8 @@ import { rootKeyPermissionProblem } from "../core/permissions/root-key.ts";
 const NEVER: Readonly<Record<string, readonly string[]>> = {
   // It asks only whether there are keys, never for their strings.
   "apis.listKeys": ["decrypt"],
+  // A key of an ApiKey is in its Secret, and cannot be had from the store.
+  "keys.createKey": ["recoverable"],
 };
 /** Procedures that show an object of any kind: the operator asks for those of its own kinds. */
 const OTHER_KINDS = ["key"];

@@ -104,7 +104,7 @@ describe("a manifest that is wrong", () => {
       name: "another kind",
       manifest: { ...aRole(), kind: "Rule" },
       location: "kind",
-      message: /expected one of ApiKeyPolicy, .*Role/,
+      message: /expected one of ApiKey, ApiKeyPolicy, .*Role/,
     },
     {
       name: "a kind by the name of a method",

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { ApiKeySpec } from "./api-key.ts";
 import { ApiKeyPolicySpec } from "./api-key-policy.ts";
 import { compilePolicy, type ManifestProblem, namespacesOf } from "./compile-policy.ts";
 import { API_VERSION, NamespaceName, ObjectAnnotations, ObjectLabels, ObjectName } from "./fields.ts";
@@ -26,6 +27,7 @@ const envelope = <K extends string, S extends z.ZodType>(kind: K, spec: S) =>
   });
 
 const ENVELOPES = {
+  ApiKey: envelope("ApiKey", ApiKeySpec),
   ApiKeyPolicy: envelope("ApiKeyPolicy", ApiKeyPolicySpec),
   RatelimitNamespace: envelope("RatelimitNamespace", RatelimitNamespaceSpec),
   RatelimitOverride: envelope("RatelimitOverride", RatelimitOverrideSpec),

@@ -1,4 +1,5 @@
 import type * as z from "zod";
+import { ApiKeySpec, ApiKeyStatus } from "./api-key.ts";
 import { ApiKeyPolicySpec, ApiKeyPolicyStatus } from "./api-key-policy.ts";
 import { RatelimitNamespaceSpec, RatelimitNamespaceStatus } from "./ratelimit-namespace.ts";
 import { RatelimitOverrideSpec, RatelimitOverrideStatus } from "./ratelimit-override.ts";
@@ -50,6 +51,28 @@ const AGE: PrinterColumn = { name: "Age", type: "date", jsonPath: ".metadata.cre
 export const CATEGORY = "postern";
 
 export const KINDS = [
+  {
+    kind: "ApiKey",
+    plural: "apikeys",
+    singular: "apikey",
+    shortNames: ["ak"],
+    description: "An API key for an app, put into a Secret and rotated there.",
+    specSchema: ApiKeySpec,
+    statusSchema: ApiKeyStatus,
+    printerColumns: [
+      ...READY,
+      { name: "Secret", type: "string", jsonPath: ".spec.secretRef.name" },
+      { name: "Owner", type: "string", jsonPath: ".spec.owner" },
+      // Times to come: the type `date` shows how long ago a time was.
+      { name: "Rotation", type: "string", jsonPath: ".status.nextRotation", priority: 1 },
+      { name: "Expires", type: "string", jsonPath: ".status.expiresAt", priority: 1 },
+      { name: "Key", type: "string", jsonPath: ".status.keyId", priority: 1 },
+      { name: "API", type: "string", jsonPath: ".status.apiId", priority: 1 },
+      MESSAGE,
+      AGE,
+    ],
+    selectableFields: [".spec.policyRef.name", ".spec.owner", ".spec.secretRef.name"],
+  },
   {
     kind: "ApiKeyPolicy",
     plural: "apikeypolicies",

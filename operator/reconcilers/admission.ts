@@ -9,7 +9,7 @@ import type { NamedKind } from "../tenancy/settings.ts";
 import type { Workspace } from "../tenancy/workspaces.ts";
 import type { Context, OperatorContext } from "./context.ts";
 import { progressing, stalled, type Verdict } from "./plan.ts";
-import { namespaceNameIn, roleNameIn } from "./raw-spec.ts";
+import { namespaceNameIn, roleNameIn, rolesIn } from "./raw-spec.ts";
 
 /*
  * Before anything is read or done for an object: the workspace it acts in, and whether it may. The boundary between teams is
@@ -75,16 +75,19 @@ function mayUseItsName(
   workspace: Workspace,
   { workspaces }: Pick<OperatorContext, "workspaces">,
 ): boolean {
-  const { kind } = object;
+  const { kind, metadata } = object;
+  const may = (named: NamedKind, name: string): boolean =>
+    workspaces.mayUseName({ kind: named, name, namespace: metadata.namespace, workspace: workspace.name });
+  // Who may not have a role of that name may not give it to a key either.
+  if (kind === "ApiKey") return rolesIn(object).every((role) => may("Role", role));
   const name = isNamed(kind) ? NAME_OF[kind](object) : undefined;
-  if (!isNamed(kind) || name === undefined) return true;
-  return workspaces.mayUseName({ kind, name, namespace: object.metadata.namespace, workspace: workspace.name });
+  return !isNamed(kind) || name === undefined || may(kind, name);
 }
 
-const notGranted = ({ metadata: { namespace } }: ManifestObject): Verdict =>
+const notGranted = ({ kind, metadata: { namespace } }: ManifestObject): Verdict =>
   stalled(
     "NotAllowed",
-    `spec.name: objects of the namespace ${namespace} may not use this name. Choose another one, or ask the operator's administrator for a grant. What was in force before stays in force.`,
+    `${kind === "ApiKey" ? "spec.roles" : "spec.name"}: objects of the namespace ${namespace} may not use ${kind === "ApiKey" ? "all of these names" : "this name"}. Choose another one, or ask the operator's administrator for a grant. What was in force before stays in force.`,
   );
 
 /** The source as it looks from within a workspace. An object that may not have what it claims blocks no other one. */

@@ -37,6 +37,11 @@ const CLAIMS: Readonly<Record<Kind, { spec: object; same: readonly object[]; oth
       { namespaceRef: { name: "public", namespace: "bank" }, identifier: "acme" },
     ],
   },
+  ApiKey: {
+    spec: { secretRef: { name: "orders-key" } },
+    same: [{ secretRef: { name: "orders-key", key: "other" }, owner: 7 }],
+    other: [{ secretRef: { name: "orders-key-2" } }, { name: "orders-key" }],
+  },
   ApiKeyPolicy: {
     spec: { api: { name: "orders" } },
     same: [{ api: { name: "orders" } }],

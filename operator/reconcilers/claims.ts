@@ -2,7 +2,7 @@ import type { Kind } from "../../core/manifests/index.ts";
 import type { ManifestObject, ManifestSource } from "../source/contract.ts";
 import { labelFor, managerFor } from "./names-in-messages.ts";
 import { stalled, type Verdict } from "./plan.ts";
-import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn } from "./raw-spec.ts";
+import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn, secretNameIn } from "./raw-spec.ts";
 
 /*
  * Two manifests that claim one name in the store: for every kind, this file decides which objects do, which of them owns it, and
@@ -25,6 +25,11 @@ const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefin
     const ref = namespaceRefOf(object);
     const identifier = identifierIn(object);
     return ref === undefined || identifier === undefined ? undefined : JSON.stringify([ref, identifier]);
+  },
+  // A Secret holds one key.
+  ApiKey: (object) => {
+    const name = secretNameIn(object);
+    return name === undefined ? undefined : JSON.stringify([object.metadata.namespace, name]);
   },
   // Names of APIs need not be unique, but two policies of one team that each make an API with one name are a mistake.
   ApiKeyPolicy: (object) => {

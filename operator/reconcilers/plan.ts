@@ -24,6 +24,9 @@ export type Reason =
   | "WorkspaceChanged"
   | "HasKeys"
   | "DeleteProtected"
+  | "SecretNotOurs"
+  | "MissingRights"
+  | "Expired"
   | "NoPods"
   | "ReportsUnavailable"
   | "PastStaleAfter"
@@ -68,6 +71,8 @@ export interface Plan<Action> extends WorkResult {
   readonly seenAtMs?: number;
   /** How often what the pods report is wanted; for policies alone, which poll it. */
   readonly pace?: Pace | undefined;
+  /** The actions are what passing time asks for, such as a rotation: the store does not differ from the manifest. */
+  readonly isDue?: true;
   /** The object is being deleted and has nothing in the store any more. */
   readonly released?: true;
 }

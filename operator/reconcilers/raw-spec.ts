@@ -27,6 +27,26 @@ export function namespaceRefOf(object: ManifestObject): ObjectKey | undefined {
   return { namespace, name: namespaceRef.name };
 }
 
+/** `spec.policyRef` of an ApiKey: in its own Kubernetes namespace unless it names another one. */
+export function policyRefOf(object: ManifestObject): ObjectKey | undefined {
+  const { policyRef } = fieldsOf(object) as { policyRef?: { name?: unknown; namespace?: unknown } };
+  if (typeof policyRef?.name !== "string") return undefined;
+  const namespace = typeof policyRef.namespace === "string" ? policyRef.namespace : object.metadata.namespace;
+  return { namespace, name: policyRef.name };
+}
+
+/** `spec.secretRef.name` of an ApiKey. */
+export function secretNameIn(object: ManifestObject): string | undefined {
+  const { secretRef } = fieldsOf(object) as { secretRef?: { name?: unknown } };
+  return typeof secretRef?.name === "string" ? secretRef.name : undefined;
+}
+
+/** `spec.roles` of an ApiKey. */
+export function rolesIn(object: ManifestObject): readonly string[] {
+  const { roles } = fieldsOf(object);
+  return Array.isArray(roles) ? roles.filter((role) => typeof role === "string") : [];
+}
+
 /** `spec.api` of an ApiKeyPolicy. */
 export function apiIn(object: ManifestObject): { readonly name?: string; readonly id?: string } {
   const { api } = fieldsOf(object) as { api?: { name?: unknown; id?: unknown } };
@@ -34,4 +54,10 @@ export function apiIn(object: ManifestObject): { readonly name?: string; readonl
     ...(typeof api?.name === "string" ? { name: api.name } : {}),
     ...(typeof api?.id === "string" && /^[a-zA-Z0-9_]{8,255}$/.test(api.id) ? { id: api.id } : {}),
   };
+}
+
+/** `spec.apiRef.id` of an ApiKey. */
+export function apiRefIdIn(object: ManifestObject): string | undefined {
+  const { apiRef } = fieldsOf(object) as { apiRef?: { id?: unknown } };
+  return typeof apiRef?.id === "string" && /^[a-zA-Z0-9_]{8,255}$/.test(apiRef.id) ? apiRef.id : undefined;
 }

@@ -6,7 +6,7 @@ import { ABANDON_ANNOTATION, type ManifestObject, storeFinalizersOf } from "../s
 import { admit, finalizerOf } from "./admission.ts";
 import { type Context, managerOf, type OperatorContext } from "./context.ts";
 import { labelOf, withoutForeignManagers } from "./names-in-messages.ts";
-import { CONFLICT_REQUEUE_MS, heldUp, type Plan, stalled, type Verdict } from "./plan.ts";
+import { CONFLICT_REQUEUE_MS, heldUp, type Plan, progressing, stalled, type Verdict } from "./plan.ts";
 import { conditionsOf, statusOf, wasReady, whileUnavailable, withReconciling } from "./status.ts";
 import { unknownFields } from "./unknown-fields.ts";
 
@@ -19,6 +19,8 @@ import { unknownFields } from "./unknown-fields.ts";
 /** What a reply of the store means for the reconcile. Created objects are found by the next gather, not from the reply. */
 export interface Applied {
   readonly refusal?: Refusal;
+  /** In place of a refusal by the store: what another system refuses. */
+  readonly verdict?: Verdict;
 }
 
 export interface KindSteps<Observed, Action> {
@@ -70,7 +72,8 @@ export async function reconcileObject<Observed, Action>(
         if (plan.verdict.state === "Ready") steps.remember?.(observed, plan, inWorkspace);
         return await conclude(object, plan, ctx, drift);
       }
-      if (pass === 1 && !isDeleting && wasReady(object)) drift = plan.actions.map(steps.describe).join("; ");
+      if (pass === 1 && !isDeleting && !plan.isDue && wasReady(object))
+        drift = plan.actions.map(steps.describe).join("; ");
       const verdict = await applyAll(steps, plan.actions, object, inWorkspace);
       if (verdict !== undefined) {
         return await conclude(object, { ...plan, verdict, requeueAfterMs: CONFLICT_REQUEUE_MS }, ctx);
@@ -92,6 +95,7 @@ async function applyAll<Observed, Action>(
 ): Promise<Verdict | undefined> {
   for (const action of actions) {
     const applied = await steps.apply(action, object, ctx);
+    if (applied.verdict !== undefined) return applied.verdict;
     if (applied.refusal !== undefined) {
       const detail = withoutForeignManagers(applied.refusal.detail, managerOf(ctx, object));
       const verdict = verdictOn({ ...applied.refusal, detail });
@@ -114,6 +118,8 @@ function verdictOn({ kind, detail, faults = [] }: Refusal): Verdict | undefined 
       return stalled("Conflict", detail);
     case "invalid_input":
       return stalled("InvalidSpec", `The API refuses what the manifest asks for: ${detail}${describeFaults(faults)}`);
+    case "role_not_found":
+      return progressing("DependencyNotReady", detail);
     case "protected_resource":
       return stalled("DeleteProtected", detail);
     default:

@@ -8,6 +8,10 @@ import {
   type ManifestSource,
   versionsOf,
 } from "../source/contract.ts";
+import { applyApiKey, describeApiKey } from "./api-key/apply.ts";
+import { apiKeysConcernedBy } from "./api-key/concerned.ts";
+import { gatherApiKey } from "./api-key/gather.ts";
+import { planApiKey } from "./api-key/plan.ts";
 import { applyPolicy, describePolicy } from "./api-key-policy/apply.ts";
 import { policiesConcernedBy } from "./api-key-policy/concerned.ts";
 import { gatherPolicy } from "./api-key-policy/gather.ts";
@@ -64,6 +68,13 @@ const REGISTRY: { readonly [K in Kind]: Reconciler<K> } = {
     describe: describePolicy,
     remember: (observed, { pace }, { looks }) => looks.remember({ observed, pace }),
     concernedBy: policiesConcernedBy,
+  }),
+  ApiKey: register("ApiKey", {
+    gather: gatherApiKey,
+    plan: planApiKey,
+    apply: applyApiKey,
+    describe: describeApiKey,
+    concernedBy: apiKeysConcernedBy,
   }),
 };
 

@@ -52,6 +52,8 @@ export const isKubeError = (error: unknown, status: number): error is KubeError 
   error instanceof KubeError && error.status === status;
 
 export interface KubeRequest {
+  /** For GET: the API server sends the metadata alone. */
+  readonly metadataOnly?: boolean;
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
@@ -147,13 +149,19 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
   return {
     async send<T>(asked: KubeRequest): Promise<T> {
       const { method, path, query, body, contentType = "application/json", signal, deadlineMs = REQUEST_MS } = asked;
+      const { metadataOnly = false } = asked;
       const { headers, tls } = await access.signIn();
       const deadline = AbortSignal.timeout(deadlineMs + LATE_MS);
       const response = await exchange(asked, () =>
         request(urlOf(path, query), {
           dispatcher: connections.forRequests(tls),
           method,
-          headers: { ...ACCEPTED, ...headers, ...(body === undefined ? {} : { "content-type": contentType }) },
+          headers: {
+            ...ACCEPTED,
+            ...headers,
+            ...(metadataOnly ? METADATA_ACCEPTED : {}),
+            ...(body === undefined ? {} : { "content-type": contentType }),
+          },
           body: body === undefined ? null : JSON.stringify(body),
           signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
           // Only when these pass does undici find out whether the connection is dead, and make another one.
@@ -201,6 +209,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
   };
 }
 
+const METADATA_ACCEPTED = { accept: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1" };
 const ACCEPTED = { accept: "application/json", "user-agent": "postern-operator" };
 
 /** The silence of a watch is normal and followed by a new watch, so it is not logged as a warning. */

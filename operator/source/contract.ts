@@ -67,7 +67,42 @@ export interface ManifestSource {
   setFinalizers(object: ManifestObject, finalizers: readonly string[]): Promise<void>;
   /** Never throws: an Event is optional information. */
   recordEvent(object: ManifestObject, event: ManifestEvent): Promise<void>;
+  /** Where objects put what only their apps may read. */
+  readonly secrets: SecretStore;
   close(): Promise<void>;
+}
+
+/** A Secret, as far as it is looked at: never its content. */
+export type FoundSecret =
+  | { readonly state: "absent" }
+  /** `version` is what a write expects; `keyId` is the key that was written last. */
+  | { readonly state: "ours"; readonly keyId: string | undefined; readonly version: string }
+  /** It does not belong to the object that asks. */
+  | { readonly state: "foreign" }
+  | { readonly state: "refused"; readonly message: string };
+
+export interface SecretContent {
+  readonly name: string;
+  /** The key of the Secret's data. */
+  readonly member: string;
+  readonly keyId: string;
+  readonly text: string;
+}
+
+/** Secrets in the namespace of the object that owns them. */
+export interface SecretStore {
+  find(owner: ManifestObject, name: string): Promise<FoundSecret>;
+  /**
+   * Creates the Secret, or replaces the member of one that is the owner's. `found` says what was there: throws when that is not so any
+   * more. Returns why it must not be written; undefined when it was.
+   */
+  write(owner: ManifestObject, content: SecretContent, found: FoundSecret): Promise<string | undefined>;
+  /** Returns why a write would be refused, without writing; undefined when it would not. */
+  check(owner: ManifestObject, content: Omit<SecretContent, "text">, found: FoundSecret): Promise<string | undefined>;
+  /** Whether Secrets are deleted after their owner by others. */
+  readonly areCollected: boolean;
+  /** Removes the owner's Secret. */
+  remove(owner: ManifestObject, name: string): Promise<void>;
 }
 
 export const keyOf = ({ metadata: { namespace, name } }: ManifestObject): ObjectKey => ({ namespace, name });

@@ -9,6 +9,7 @@ import type { ObjectKey } from "../runtime/object-key.ts";
 import type { ManifestChange, ManifestObject, ManifestSource } from "./contract.ts";
 import { type DocumentProblem, identityOf, type ReadDocument, readDocuments } from "./directory/documents.ts";
 import { mergeDocuments, type Objects, type StoredObject } from "./directory/merge.ts";
+import { createDirectorySecrets } from "./directory/secrets.ts";
 import { createStateWriter, loadState } from "./directory/state.ts";
 
 /** The wait from the first event of a change to reading the file, so that several writes of one save are read once. */
@@ -192,6 +193,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     recordEvent: async ({ kind, metadata: { namespace, name } }, { type, reason, action, note }) => {
       log[type === "Warning" ? "warn" : "info"]({ kind, namespace, object: name, reason, action }, note);
     },
+    secrets: createDirectorySecrets(stateDir),
     problems: () => problems,
     close: async () => {
       stop.abort();

@@ -6,6 +6,7 @@ import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-c
 import { microTime } from "../runtime/leader.ts";
 import { type ListWatch, startListWatch } from "../runtime/list-watch.ts";
 import type { ManifestChange, ManifestEvent, ManifestObject, ManifestSource } from "./contract.ts";
+import { createKubernetesSecrets } from "./kubernetes-secrets.ts";
 import { createUndeclaredFields } from "./undeclared-fields.ts";
 
 const FIELD_MANAGER = "postern-operator";
@@ -125,6 +126,8 @@ export function createKubernetesSource({ client, namespaces, log }: KubernetesSo
         );
       }
     },
+
+    secrets: createKubernetesSecrets(client),
 
     close: async () => {
       await Promise.all([...watches.values()].flat().map((watch) => watch.close()));

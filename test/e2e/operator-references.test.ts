@@ -139,6 +139,8 @@ const devNamespace = (name: string, storeName = name) =>
   manifest("RatelimitNamespace", "dev", name, { name: storeName, deletionPolicy: "Delete" });
 const devOverride = (name: string, namespaceRef: object, identifier = "*") =>
   manifest("RatelimitOverride", "dev", name, { namespaceRef, identifier, limit: 0, duration: "1h" });
+const devKey = (name: string, spec: Record<string, unknown>) =>
+  manifest("ApiKey", "dev", name, { secretRef: { name: `secret-of-${name}` }, ...spec });
 const devPolicy = (name: string, spec: Record<string, unknown>) =>
   manifest("ApiKeyPolicy", "dev", name, { target: { port: 80 }, deletionPolicy: "Delete", ...spec });
 
@@ -199,6 +201,27 @@ const REFERENCES: Readonly<Record<string, Readonly<Record<string, Scenario>>>> =
       reason: undefined,
     },
   },
+  "ApiKey policyRef.name": {
+    "its own policy, which passes itself off as prod's": {
+      dev: ({ suffix }) => [
+        devPolicy(`of-key-${suffix}`, { api: { name: `api-${suffix}` } }),
+        devKey(`own-${suffix}`, { policyRef: { name: `of-key-${suffix}` } }),
+      ],
+      reason: undefined,
+    },
+  },
+  "ApiKey policyRef.namespace": {
+    "prod's policy, which does not allow it": {
+      dev: ({ suffix }) => [devKey(`far-${suffix}`, { policyRef: { name: `policy-${suffix}`, namespace: "prod" } })],
+      reason: "NotAllowed",
+    },
+  },
+  "ApiKey apiRef.id": {
+    "prod's API, which does not allow it": {
+      dev: ({ suffix, ids }) => [devKey(`by-id-${suffix}`, { apiRef: { id: ids.apiId } })],
+      reason: "NotAllowed",
+    },
+  },
   "ApiKeyPolicy api.name": {
     "the name of prod's API, which makes another API": {
       dev: ({ suffix }) => [devPolicy(`named-${suffix}`, { api: { name: `api-${suffix}` } })],
@@ -236,7 +259,10 @@ const REFERENCES: Readonly<Record<string, Readonly<Record<string, Scenario>>>> =
 
 /** Texts of a spec that name nothing outside of the object. */
 const PLAIN: ReadonlySet<string> = new Set([
-  ...["Role description"],
+  ...["Role description", "ApiKey owner", "ApiKey name", "ApiKey permissions[]", "ApiKey expires"],
+  ...["ApiKey ratelimits[].name", "ApiKey ratelimits[].duration", "ApiKey rotation.every", "ApiKey rotation.overlap"],
+  // In the namespace of the object, where a Secret of another is never touched: api-key.test.ts. Roles are shared by name.
+  ...["ApiKey secretRef.name", "ApiKey secretRef.key", "ApiKey roles[]"],
   ...["RatelimitOverride duration", "RatelimitNamespace allowedNamespaces[]", "ApiKeyPolicy allowedNamespaces[]"],
   // Pods are searched only in the policy's own namespace.
   ...["ApiKeyPolicy selector.matchLabels.*", "ApiKeyPolicy target.port"],

@@ -122,6 +122,12 @@ const role = (namespace: string, name: string, spec: Record<string, unknown> = {
 
 /** One object of each kind, with the same names in every namespace, and contents of the namespace's own. */
 const everyKind = (namespace: string, limit: number): Readonly<Record<Kind, TestManifest>> => ({
+  ApiKey: manifest("ApiKey", namespace, "orders", {
+    policyRef: { name: "orders" },
+    owner: "acme",
+    roles: ["editor"],
+    secretRef: { name: "orders-key" },
+  }),
   Role: manifest("Role", namespace, "editor", { name: "editor", permissions: [`of.${namespace}`] }),
   RatelimitNamespace: manifest("RatelimitNamespace", namespace, "limits", {
     name: "limits",
@@ -147,12 +153,14 @@ async function stored(team: Team, statuses: Readonly<Record<Kind, Status>>): Pro
   const { roleId } = statuses.Role;
   const { namespaceId } = statuses.RatelimitNamespace;
   const { apiId, policyId } = statuses.ApiKeyPolicy;
+  const { keyId } = statuses.ApiKey;
   const calls: Array<[string, object]> = [
     ["permissions.getRole", { role: roleId }],
     ["ratelimit.getNamespace", { namespace: namespaceId }],
     ["ratelimit.listOverrides", { namespace: namespaceId }],
     ["apis.getApi", { apiId }],
     ["policies.getPolicy", { policyId }],
+    ["keys.getKey", { keyId }],
   ];
   return await Promise.all(
     calls.map(async ([procedure, body]) => {
@@ -181,6 +189,7 @@ test("objects of every kind with equal names are two teams' own, made, changed a
   const role = await teamB.call("permissions.getRole", { role: "editor" });
   expect(role.data.permissions).toMatchObject([{ slug: `of.${ns.b}` }]);
   for (const [kind, id] of [
+    ["ApiKey", "keyId"],
     ["Role", "roleId"],
     ["RatelimitNamespace", "namespaceId"],
     ["ApiKeyPolicy", "apiId"],
@@ -199,13 +208,26 @@ test("objects of every kind with equal names are two teams' own, made, changed a
     api: { id: myStatuses.ApiKeyPolicy.apiId },
     target: { port: 80 },
   });
-  await apply(far);
-  await apply(foreign);
+  const farKey = manifest("ApiKey", ns.b, "far", {
+    policyRef: { name: "orders", namespace: ns.a },
+    secretRef: { name: "far-key" },
+  });
+  const foreignKey = manifest("ApiKey", ns.b, "foreign", {
+    apiRef: { id: myStatuses.ApiKeyPolicy.apiId },
+    secretRef: { name: "foreign-key" },
+  });
+  for (const one of [far, foreign, farKey, foreignKey]) await apply(one);
+  await until(farKey, "DependencyNotReady");
+  await until(foreignKey, "DependencyNotReady");
   await until(far, "DependencyNotReady");
   await until(foreign, "DependencyNotReady");
   expect(await stored(teamA, myStatuses)).toEqual(before);
 
-  const all = [...kindsOf(theirs).map(([, one]) => one), far, foreign];
+  // A policy whose API is to be deleted waits for its keys.
+  await remove(theirs.ApiKey);
+  await untilGone(world, theirs.ApiKey);
+  const { ApiKey: _, ...others } = theirs;
+  const all = [...Object.values(others), far, foreign, farKey, foreignKey];
   for (const one of all) await remove(one);
   for (const one of all) await untilGone(world, one);
   expect(await stored(teamA, myStatuses)).toEqual(before);

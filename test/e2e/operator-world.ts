@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Client } from "pg";
 import { pino } from "pino";
 import { stringify } from "yaml";
 import { type ApiServer, start } from "../../api-server/start.ts";
@@ -48,6 +49,8 @@ export interface Store {
   call(procedure: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** After `server` was closed: starts another one on the same database and port. Returns the function that closes it. */
   reopen(port: number): Promise<() => Promise<void>>;
+  /** Runs a statement on the store's database, for what no procedure can do, such as letting time pass. */
+  sql(text: string, values: unknown[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -82,6 +85,11 @@ export async function openStore(): Promise<Store> {
       });
       const answer = (await response.json()) as { data?: unknown; error?: unknown };
       return { status: response.status, data: answer.data, error: answer.error };
+    },
+    sql: async (text, values) => {
+      const client = new Client({ connectionString: database.url });
+      await client.connect();
+      await client.query(text, values).finally(() => client.end());
     },
     reopen: async (port) => {
       const again = await serve(port);

@@ -25,6 +25,7 @@ export type Name = Pick<TestManifest, "kind" | "metadata">;
 export interface ReconcilerWorld {
   readonly store: Store;
   readonly source: DirectorySource;
+  readonly stateDir: string;
   readonly api: StoreApi;
   readonly ctx: OperatorContext;
   objectOf(one: Name): ManifestObject | undefined;
@@ -84,6 +85,7 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
   return {
     store,
     source,
+    stateDir: join(root, "state"),
     api,
     ctx,
     objectOf,

@@ -11,7 +11,7 @@ import type { Objects, StoredObject } from "./merge.ts";
 const FILE_NAME = "manifests.json";
 
 const Stored = z.object({
-  kind: z.enum(["ApiKeyPolicy", "RatelimitNamespace", "RatelimitOverride", "Role"]),
+  kind: z.enum(["ApiKey", "ApiKeyPolicy", "RatelimitNamespace", "RatelimitOverride", "Role"]),
   namespace: z.string(),
   name: z.string(),
   file: z.string(),

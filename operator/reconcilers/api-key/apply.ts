@@ -1,0 +1,76 @@
+import type { ManifestObject } from "../../source/contract.ts";
+import { type Context, managementOf } from "../context.ts";
+import { stalled } from "../plan.ts";
+import type { Applied } from "../reconcile-object.ts";
+import { type ApiKeyAction, missingRights } from "./plan.ts";
+
+export async function applyApiKey(action: ApiKeyAction, object: ManifestObject, ctx: Context): Promise<Applied> {
+  switch (action.type) {
+    case "issue":
+      return await issue(action, object, ctx);
+    case "update":
+      return await ctx.api.call("keys.updateKey", action.changes, managementOf(ctx, object));
+    case "revoke": {
+      const answer = await ctx.api.call("keys.deleteKey", { keyId: action.keyId }, managementOf(ctx, object));
+      // Revoked meanwhile, or gone with its API: that is what was wanted.
+      return answer.refusal?.status === 404 ? {} : answer;
+    }
+    case "removeSecret":
+      await ctx.source.secrets.remove(object, action.name);
+      return {};
+  }
+}
+
+/**
+ * Makes a key and puts its secret into the Secret. The secret is in this function's memory alone, for as long as that takes. Nothing is
+ * made when the Secret could not be written.
+ */
+async function issue(
+  { key, secret, successorOf }: Extract<ApiKeyAction, { type: "issue" }>,
+  object: ManifestObject,
+  ctx: Context,
+): Promise<Applied> {
+  const { secrets } = ctx.source;
+  const { name, member, found } = secret;
+  const refused = await secrets.check(object, { name, member, keyId: "none" }, found);
+  if (refused !== undefined) return { verdict: verdictOn(refused, object) };
+  const made = await ctx.api.call("keys.createKey", key, managementOf(ctx, object));
+  if (made.refusal !== undefined) {
+    // Made by another operator, or by a call whose answer was lost. The next reconcile finds it, and revokes it.
+    if (made.refusal.kind === "managed_exists")
+      throw new Error(`a key is being issued already: ${made.refusal.detail}`);
+    return made;
+  }
+  const { keyId, key: text } = made.data;
+  const late = await secrets.write(object, { name, member, keyId, text }, found);
+  if (late !== undefined) return { verdict: verdictOn(late, object) };
+  await ctx.source.recordEvent(object, {
+    type: "Normal",
+    reason: successorOf === undefined ? "KeyIssued" : "KeyRotated",
+    action: "Issue",
+    note:
+      successorOf === undefined
+        ? `The key ${keyId} is in the Secret ${name}.`
+        : `The key ${keyId} is in the Secret ${name}, in place of ${successorOf}.`,
+  });
+  return {};
+}
+
+/** A Secret of another type cannot become ours, whatever its owner reference says. */
+const verdictOn = (refused: string, { metadata: { namespace } }: ManifestObject) =>
+  refused.startsWith("422") ? stalled("SecretNotOurs", refused) : missingRights(namespace, refused);
+
+export function describeApiKey(action: ApiKeyAction): string {
+  switch (action.type) {
+    case "issue":
+      return `issue a key for the Secret ${action.secret.name}`;
+    case "update":
+      return `set ${Object.keys(action.changes)
+        .filter((field) => field !== "keyId")
+        .join(", ")} of the key ${action.changes.keyId}`;
+    case "revoke":
+      return `revoke the key ${action.keyId}, because ${action.why}`;
+    case "removeSecret":
+      return `remove the Secret ${action.name}`;
+  }
+}

@@ -1,0 +1,88 @@
+import { isDeepStrictEqual } from "node:util";
+import type { ApiKeySpec } from "../../../core/manifests/api-key.ts";
+import { parseDuration } from "../../../core/manifests/duration.ts";
+import type { Input } from "../../api/client.ts";
+import type { StoredKey } from "./gather.ts";
+
+/* What a spec says of a key, as the API takes it, and how a key of the store differs from that. */
+
+type Refill = NonNullable<ApiKeySpec["credits"]>["refill"];
+type Changes = Omit<Input<"keys.updateKey">, "keyId">;
+
+export function settingsOf(spec: ApiKeySpec, name: string) {
+  const { owner, roles, permissions, credits } = spec;
+  const ratelimits = spec.ratelimits.map(({ duration, ...limit }) => ({ ...limit, duration: parseDuration(duration) }));
+  return {
+    name,
+    owner,
+    roles,
+    permissions,
+    ratelimits,
+    /** @param left are the credits that the former key has left, if it has any. */
+    forCreation: (left: number | undefined) => ({
+      roles,
+      permissions,
+      ratelimits,
+      ...(owner === undefined ? {} : { externalId: owner }),
+      ...(credits === undefined
+        ? {}
+        : { credits: { remaining: left ?? credits.remaining, ...refillOf(credits.refill) } }),
+    }),
+  };
+}
+
+const refillOf = (refill: Refill): { refill?: NonNullable<ReturnType<typeof plainRefill>> } => {
+  const plain = plainRefill(refill);
+  return plain === undefined ? {} : { refill: plain };
+};
+
+/** Without members that are undefined, as the API sends it. */
+const plainRefill = (refill: Refill) =>
+  refill === undefined
+    ? undefined
+    : {
+        interval: refill.interval,
+        amount: refill.amount,
+        ...(refill.refillDay === undefined ? {} : { refillDay: refill.refillDay }),
+      };
+
+/** Returns what must change for the key in use to be as the spec says; undefined when it is so. Credits left are not a difference. */
+export function changesOf(key: StoredKey, spec: ApiKeySpec, name: string): Changes | undefined {
+  const { owner, roles, permissions, ratelimits } = settingsOf(spec, name);
+  const expires = spec.expires === undefined ? undefined : Date.parse(spec.expires);
+  const changes: Changes = {
+    ...(key.name === name ? {} : { name }),
+    ...(key.enabled ? {} : { enabled: true }),
+    ...(key.expires === expires ? {} : { expires: expires ?? null }),
+    ...(key.identity?.externalId === owner ? {} : { externalId: owner ?? null }),
+    ...(areSame(key.roles, roles) ? {} : { roles }),
+    ...(areSame(key.directPermissions, permissions) ? {} : { permissions }),
+    ...(isDeepStrictEqual(byName(key.ratelimits), byName(ratelimits)) ? {} : { ratelimits }),
+    ...creditChanges(key, spec),
+  };
+  return Object.keys(changes).length === 0 ? undefined : changes;
+}
+
+/** Names and slugs are unique in the store ignoring case. */
+function areSame(stored: readonly string[] = [], wanted: readonly string[]): boolean {
+  const fold = (names: readonly string[]) => new Set(names.map((name) => name.toLowerCase()));
+  return isDeepStrictEqual(fold(stored), fold(wanted));
+}
+
+interface Limit {
+  readonly name: string;
+  readonly limit: number;
+  readonly duration: number;
+  readonly autoApply: boolean;
+}
+
+const byName = (limits: readonly Limit[] = []) =>
+  new Map(limits.map(({ name, limit, duration, autoApply }) => [name, { limit, duration, autoApply }]));
+
+function creditChanges({ credits: stored }: StoredKey, { credits }: ApiKeySpec): Pick<Changes, "credits"> {
+  if (credits === undefined) return stored === undefined ? {} : { credits: null };
+  if (stored === undefined) return { credits: { remaining: credits.remaining, ...refillOf(credits.refill) } };
+  const refill = plainRefill(credits.refill);
+  const isSame = isDeepStrictEqual(stored.refill === undefined ? undefined : plainRefill(stored.refill), refill);
+  return isSame ? {} : { credits: { refill: refill ?? null } };
+}

@@ -1,0 +1,203 @@
+import { type ApiKeySpec, BEING_ISSUED } from "../../../core/manifests/api-key.ts";
+import { parseDuration } from "../../../core/manifests/duration.ts";
+import type { Input } from "../../api/client.ts";
+import type { FoundSecret } from "../../source/contract.ts";
+import { conflictOf } from "../claims.ts";
+import {
+  CONFLICT_REQUEUE_MS,
+  firstOf,
+  type Plan,
+  progressing,
+  ready,
+  released,
+  stalled,
+  type Verdict,
+} from "../plan.ts";
+import { invalid } from "../spec.ts";
+import { changesOf, settingsOf } from "./changes.ts";
+import type { ObservedApiKey, StoredKey } from "./gather.ts";
+
+/*
+ * The keys of an ApiKey. The store holds what there is to know: no step depends on a status or on memory, so each may be the last
+ * one before a crash, and the next reconcile goes on.
+ *
+ *   being issued   made, with an end soon; its secret is on the way into the Secret. If the Secret names another key, or none, the
+ *                  secret is lost: the key is revoked, and another is issued. Should no operator ever come back, it ends by itself.
+ *   in use         the Secret names it. It gets the name and the end of the spec. A rotation, or a Secret that is gone, issues its
+ *                  successor; once that is in the Secret,
+ *   replaced       it ends after the overlap, and is then revoked. It never becomes the one in use again.
+ *
+ * A manager has one key of each name (api-v2.md section 24.1), so two operators never issue two keys at once.
+ */
+
+export type ApiKeyAction =
+  | { readonly type: "revoke"; readonly keyId: string; readonly why: string }
+  | {
+      readonly type: "issue";
+      readonly key: Input<"keys.createKey">;
+      readonly secret: { readonly name: string; readonly member: string; readonly found: FoundSecret };
+      /** The key that it takes the place of, for the Event. */
+      readonly successorOf: string | undefined;
+    }
+  | { readonly type: "update"; readonly changes: Input<"keys.updateKey"> }
+  | { readonly type: "removeSecret"; readonly name: string };
+
+/** How long a key that is being issued works when nothing more is done: long enough for another operator to take over. */
+const ISSUING_MS = 3_600_000;
+
+/** Rights, and Secrets of others, change without our being told. */
+const SECRET_REQUEUE_MS = 30_000;
+
+export function planApiKey(observed: ObservedApiKey): Plan<ApiKeyAction> {
+  const { object, parsed, api, nowMs } = observed;
+  if (object.metadata.deletionTimestamp !== undefined) return planDeletion(observed);
+  const current = findCurrent(observed);
+  const status = statusOf(observed, current);
+  const verdict = firstOf(observed, CHECKS);
+  if (verdict !== undefined) return { actions: [], verdict, status, requeueAfterMs: requeueOf(verdict) };
+  const { spec } = parsed;
+  if (spec === undefined || "verdict" in api) throw new Error("an unresolved key passed the checks");
+  const actions = actionsFor(observed, { spec, apiId: api.apiId, current });
+  if (actions.length > 0) {
+    const isDrift = actions.some(({ type }) => type === "update") && current !== undefined && !isBeingIssued(current);
+    const planned = { actions, verdict: progressing("Progressing", "The key is being set."), status };
+    return isDrift ? planned : { ...planned, isDue: true };
+  }
+  const settled = hasEnded(spec, nowMs)
+    ? stalled("Expired", `The key ended at ${spec.expires}. Set a later spec.expires to use it again.`)
+    : ready(`The key ${current?.keyId ?? ""} is in the Secret ${spec.secretRef.name}.`);
+  return { actions, verdict: settled, status, requeueAfterMs: nextMs(observed, spec, current) };
+}
+
+const CHECKS = [
+  ({ parsed }: ObservedApiKey): Verdict | undefined =>
+    parsed.problems === undefined ? undefined : invalid(parsed.problems),
+
+  (observed: ObservedApiKey): Verdict | undefined =>
+    conflictOf(
+      { ...observed, stored: undefined },
+      { rival: (rival) => `${rival} is older and has the same spec.secretRef.name. Choose another Secret.` },
+    ),
+
+  ({ api }: ObservedApiKey): Verdict | undefined => ("verdict" in api ? api.verdict : undefined),
+
+  ({ secret, parsed: { spec }, object }: ObservedApiKey): Verdict | undefined => {
+    if (secret.state === "refused") return missingRights(object.metadata.namespace, secret.message);
+    if (secret.state !== "foreign") return undefined;
+    return stalled(
+      "SecretNotOurs",
+      `There is a Secret ${spec?.secretRef.name} already, which does not belong to this object. It is not touched. Remove it, or make an ApiKey with another spec.secretRef.`,
+    );
+  },
+];
+
+/** @param why is the Kubernetes API server's own message, which names the user, the verb and the namespace. */
+export const missingRights = (namespace: string, why: string): Verdict =>
+  progressing(
+    "MissingRights",
+    `The operator may not use Secrets of the namespace ${namespace}: ${why}. A Role there must allow it to get, create and patch secrets (docs/api-keys.md); it is tried again.`,
+  );
+
+const requeueOf = ({ reason }: Verdict): number | undefined => {
+  const isOfSecret = reason === "SecretNotOurs" || reason === "MissingRights";
+  return isOfSecret ? SECRET_REQUEUE_MS : reason === "Conflict" ? CONFLICT_REQUEUE_MS : undefined;
+};
+
+const isBeingIssued = ({ name }: StoredKey): boolean => name?.endsWith(BEING_ISSUED) === true;
+const isReplaced = ({ name, keyId }: StoredKey): boolean => name?.endsWith(replaced(keyId)) === true;
+const replaced = (keyId: string): string => ` (replaced ${keyId})`;
+
+/** The key that the Secret names. */
+function findCurrent({ secret, keys, api }: ObservedApiKey): StoredKey | undefined {
+  if (secret.state !== "ours" || "verdict" in api) return undefined;
+  const named = keys.find(({ keyId }) => keyId === secret.keyId);
+  return named === undefined || isReplaced(named) || named.apiId !== api.apiId ? undefined : named;
+}
+
+function actionsFor(
+  { object, secret, keys, nowMs }: ObservedApiKey,
+  { spec, apiId, current }: { spec: ApiKeySpec; apiId: string; current: StoredKey | undefined },
+): ApiKeyAction[] {
+  const name = spec.name ?? object.metadata.name.slice(0, 200);
+  const others = keys.filter((key) => key !== current);
+  const revocations = others.flatMap((key): ApiKeyAction[] => {
+    if (isBeingIssued(key)) return [revocation(key, "its secret was lost")];
+    return isReplaced(key) && (key.expires ?? 0) <= nowMs ? [revocation(key, "it was replaced")] : [];
+  });
+  const isDue = current === undefined || (isOver(rotationMs(current, spec), nowMs) && !isBeingIssued(current));
+  if (isDue && !hasEnded(spec, nowMs)) {
+    const { name: secretName, key: member } = spec.secretRef;
+    // For what it has left: the newest one that was ever in use.
+    const former = keys.find((key) => !isBeingIssued(key));
+    const wanted = settingsOf(spec, name);
+    const key = {
+      ...wanted.forCreation(former?.credits?.remaining),
+      apiId,
+      name: `${name}${BEING_ISSUED}`,
+      expires: Math.min(nowMs + ISSUING_MS, expiresMs(spec) ?? Number.POSITIVE_INFINITY),
+    };
+    const issue = { type: "issue", key, secret: { name: secretName, member, found: secret } } as const;
+    return [...revocations, { ...issue, successorOf: former?.keyId }];
+  }
+  const overlapMs = parseDuration(spec.rotation?.overlap ?? "1h");
+  const endMs = Math.min(nowMs + overlapMs, expiresMs(spec) ?? Number.POSITIVE_INFINITY);
+  const replacements = others
+    .filter((key) => !isBeingIssued(key) && !isReplaced(key))
+    .map((key): ApiKeyAction => {
+      const expires = Math.min(endMs, key.expires ?? endMs);
+      return { type: "update", changes: { keyId: key.keyId, name: `${name}${replaced(key.keyId)}`, expires } };
+    });
+  // Last: it gets the name that one of the others had.
+  return [...revocations, ...replacements, ...(current === undefined ? [] : updatesOf(current, spec, name))];
+}
+
+function updatesOf(current: StoredKey, spec: ApiKeySpec, name: string): ApiKeyAction[] {
+  const changes = changesOf(current, spec, name);
+  return changes === undefined ? [] : [{ type: "update", changes: { keyId: current.keyId, ...changes } }];
+}
+
+const revocation = ({ keyId }: StoredKey, why: string): ApiKeyAction => ({ type: "revoke", keyId, why });
+
+const expiresMs = ({ expires }: ApiKeySpec): number | undefined =>
+  expires === undefined ? undefined : Date.parse(expires);
+
+/** A key that would end sooner than it is due has no successor. */
+function rotationMs({ createdAt }: StoredKey, spec: ApiKeySpec): number | undefined {
+  const { every } = spec.rotation ?? {};
+  if (every === undefined) return undefined;
+  const dueMs = createdAt + parseDuration(every);
+  return dueMs < (expiresMs(spec) ?? Number.POSITIVE_INFINITY) ? dueMs : undefined;
+}
+
+const isOver = (ms: number | undefined, nowMs: number): boolean => ms !== undefined && ms <= nowMs;
+const hasEnded = (spec: ApiKeySpec, nowMs: number): boolean => isOver(expiresMs(spec), nowMs);
+
+/** How long until something is to be done; undefined: until something changes. */
+function nextMs({ keys, nowMs }: ObservedApiKey, spec: ApiKeySpec, current: StoredKey | undefined): number | undefined {
+  const times = [
+    current === undefined ? undefined : rotationMs(current, spec),
+    expiresMs(spec),
+    ...keys.filter(isReplaced).map(({ expires }) => expires),
+  ].filter((time) => time !== undefined && time > nowMs);
+  return times.length === 0 ? undefined : Math.min(...times.map((time) => (time ?? 0) - nowMs));
+}
+
+function statusOf({ api, parsed: { spec } }: ObservedApiKey, current: StoredKey | undefined): object {
+  return {
+    apiId: "apiId" in api ? api.apiId : undefined,
+    keyId: current?.keyId,
+    expiresAt: toTime(spec === undefined ? undefined : expiresMs(spec)),
+    nextRotation: toTime(spec === undefined || current === undefined ? undefined : rotationMs(current, spec)),
+  };
+}
+
+const toTime = (ms: number | undefined): string | undefined =>
+  ms === undefined ? undefined : new Date(ms).toISOString();
+
+/** All keys are revoked, also those that still had an overlap. */
+function planDeletion({ keys, secret, parsed: { spec } }: ObservedApiKey): Plan<ApiKeyAction> {
+  const actions: ApiKeyAction[] = keys.map((key) => revocation(key, "its ApiKey was deleted"));
+  if (secret.state === "ours" && spec !== undefined) actions.push({ type: "removeSecret", name: spec.secretRef.name });
+  if (actions.length === 0) return released;
+  return { actions, verdict: progressing("Progressing", "The key is being revoked."), status: {} };
+}

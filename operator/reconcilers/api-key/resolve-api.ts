@@ -1,0 +1,69 @@
+import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
+import type { ManifestObject } from "../../source/contract.ts";
+import { type Context, managedBy, managerOf } from "../context.ts";
+import { labelFor, labelOf } from "../names-in-messages.ts";
+import { progressing, stalled, type Verdict } from "../plan.ts";
+import { apiRefIdIn, policyRefOf } from "../raw-spec.ts";
+import { mayRefer } from "../spec.ts";
+import { findManaged, findOwned, foundOr404 } from "../stored.ts";
+
+/** The API that a key is for: the store's id, or why there is none yet. */
+export type ResolvedApi = { readonly apiId: string } | { readonly verdict: Verdict };
+
+/** The store says which API a policy stands for. What objects say of themselves is not trusted. */
+export async function resolveApi(object: ManifestObject, ctx: Context): Promise<ResolvedApi> {
+  if (object.metadata.deletionTimestamp !== undefined) return waiting("The object is being deleted.");
+  const ref = policyRefOf(object);
+  const named = apiRefIdIn(object);
+  if (ref === undefined) {
+    return named === undefined ? waiting("No API is named.") : await resolveById(named, object, ctx);
+  }
+  const policy = ctx.source.get("ApiKeyPolicy", ref);
+  if (policy === undefined) {
+    return waiting(
+      `There is no ApiKeyPolicy ${ref.namespace}/${ref.name}. Create it, or make an ApiKey for another one.`,
+    );
+  }
+  const refused = refusalOf(policy, object);
+  if (refused !== undefined) return { verdict: refused };
+  const apiId = await apiOf(policy, ctx);
+  if (apiId === undefined) return waiting(`${labelOf(policy)} is not ready yet.`);
+  return await resolveById(apiId, object, ctx);
+}
+
+/** The API that the policy made, or otherwise the one that it is in force for. */
+async function apiOf(policy: ManifestObject, ctx: Context): Promise<string | undefined> {
+  const manager = managerOf(ctx, policy);
+  const made = await findOwned(ctx.api, "api", manager);
+  if (made !== undefined) return made.id;
+  const owned = await findOwned(ctx.api, "policy", manager);
+  if (owned === undefined) return undefined;
+  return foundOr404(await ctx.api.call("policies.getPolicy", { policyId: owned.id }))?.apiId;
+}
+
+async function resolveById(apiId: string, object: ManifestObject, ctx: Context): Promise<ResolvedApi> {
+  const managed = await findManaged(ctx.api, "api", apiId);
+  if (managed === undefined) return waiting(`There is no API ${apiId}.`);
+  if (managed.manager === undefined) return { apiId };
+  const maker = managedBy(ctx, "ApiKeyPolicy", managed.manager);
+  if (maker === undefined) {
+    const message = `The API ${apiId} belongs to an object that cannot be seen from here, and neither can its allowedNamespaces.`;
+    return { verdict: stalled("NotAllowed", message) };
+  }
+  const refused = refusalOf(maker, object);
+  return refused === undefined ? { apiId } : { verdict: refused };
+}
+
+function refusalOf(policy: ManifestObject, { metadata: { namespace } }: ManifestObject): Verdict | undefined {
+  if (!mayRefer(ApiKeyPolicySpec, policy, namespace)) {
+    // Not its name: who may refer to nothing of another namespace need not learn what is there.
+    return stalled(
+      "NotAllowed",
+      `The policy of this API does not allow keys of the namespace ${namespace}. Add ${namespace} to its spec.allowedNamespaces.`,
+    );
+  }
+  if (policy.metadata.deletionTimestamp === undefined) return undefined;
+  return progressing("DependencyNotReady", `${labelFor(policy, namespace)} is being deleted.`);
+}
+
+const waiting = (message: string): ResolvedApi => ({ verdict: progressing("DependencyNotReady", message) });

@@ -1,0 +1,215 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { parse, stringify } from "yaml";
+import { KINDS } from "../../core/manifests/index.ts";
+import { createTestNamespace, KUBERNETES_START_MS } from "../harness/kubernetes.ts";
+import { waitFor } from "../harness/wait.ts";
+import {
+  conditionOf,
+  openKubernetesWorld,
+  operatorOf,
+  resourceOf,
+  type Status,
+  type TestManifest,
+  untilGone,
+  untilReason,
+} from "./operator-world.ts";
+
+/* ApiKeys on a real Kubernetes API: Secrets, their owner, and the rights on them. */
+
+let world: Awaited<ReturnType<typeof openKubernetesWorld>>;
+beforeAll(async () => {
+  world = await openKubernetesWorld();
+  await world.apply(policy("orders"));
+}, KUBERNETES_START_MS);
+afterAll(() => world?.close());
+
+const policy = (name: string): TestManifest => ({
+  kind: "ApiKeyPolicy",
+  metadata: { name, namespace: world.namespace },
+  spec: { api: { name: `${name}-api` }, target: { port: 80 } },
+});
+const apiKey = (name: string, spec: Record<string, unknown> = {}, namespace = world.namespace): TestManifest => ({
+  kind: "ApiKey",
+  metadata: { name, namespace },
+  spec: { policyRef: { name: "orders" }, secretRef: { name: `${name}-key` }, ...spec },
+});
+const kubectl = (...args: string[]) => world.kubernetes.kubectl(["-n", world.namespace, ...args]);
+
+interface Secret {
+  readonly type: string;
+  readonly metadata: {
+    readonly annotations: Record<string, string>;
+    readonly ownerReferences: ReadonlyArray<Record<string, unknown>>;
+  };
+  readonly data: Readonly<Record<string, string>>;
+}
+async function secretOf(name: string): Promise<Secret | undefined> {
+  const { stdout } = await kubectl("get", "secret", `${name}-key`, "-o", "json", "--ignore-not-found");
+  return stdout === "" ? undefined : (JSON.parse(stdout) as Secret);
+}
+const textIn = (secret: Secret | undefined, member = "key") =>
+  Buffer.from(secret?.data[member] ?? "", "base64").toString();
+const verify = async (key: string) => (await world.call("keys.verifyKey", { key })).data;
+const keysOf = async (name: string): Promise<Array<{ keyId: string }>> =>
+  (await world.call("managed.listKeys", { manager: `test/ApiKey/${world.namespace}/${name}` })).data.keys;
+/** Has the operator look at it now, and not only at its next resync. */
+const nudge = (name: string) =>
+  kubectl("annotate", resourceOf("ApiKey"), name, `test/nudge=${crypto.randomUUID()}`, "--overwrite");
+
+test("an app finds its key in a Secret of the ApiKey, which says nothing of it anywhere else", async () => {
+  const one = apiKey("billing", { owner: "acme", secretRef: { name: "billing-key", key: "token" } });
+  await world.apply(one);
+  const status = await untilReason(world, one, "Succeeded");
+  const secret = await secretOf("billing");
+  const object = JSON.parse((await kubectl("get", "ak", "billing", "-o", "json")).stdout) as {
+    metadata: { uid: string };
+  };
+  expect(secret).toMatchObject({
+    type: "postern.dev/api-key",
+    metadata: {
+      annotations: { "postern.dev/key-id": status.keyId },
+      ownerReferences: [{ kind: "ApiKey", name: "billing", uid: object.metadata.uid, controller: true }],
+    },
+  });
+  expect(Object.keys(secret?.data ?? {})).toEqual(["token"]);
+  const key = textIn(secret, "token");
+  expect(await verify(key)).toMatchObject({ valid: true, keyId: status.keyId, identity: { externalId: "acme" } });
+
+  const events = await waitFor("the Event", async () => {
+    const { stdout } = await kubectl("get", "events.events.k8s.io", "-o", "json");
+    return stdout.includes("KeyIssued") ? stdout : undefined;
+  });
+  expect(events).toContain(String(status.keyId));
+  for (const text of [events, JSON.stringify(object), JSON.stringify(secret?.metadata)])
+    expect(text).not.toContain(key);
+  expect((await kubectl("get", "ak")).stdout).toMatch(/billing +True +Succeeded +billing-key +acme/);
+});
+
+test("a Secret that is deleted is made anew with another key, and the former key runs out", async () => {
+  const one = apiKey("deleted", { rotation: { overlap: "0s" } });
+  await world.apply(one);
+  const { keyId } = await untilReason(world, one, "Succeeded");
+  const first = textIn(await secretOf("deleted"));
+  await kubectl("delete", "secret", "deleted-key");
+  await nudge("deleted");
+  const secret = await waitFor("another Secret", async () => {
+    const found = await secretOf("deleted");
+    const status: Status | undefined = await world.status(one);
+    return found !== undefined && status?.keyId !== keyId ? found : undefined;
+  });
+  const second = textIn(secret);
+  expect(second).not.toBe(first);
+  expect((await verify(second)).valid).toBe(true);
+  expect((await verify(first)).valid).toBe(false);
+});
+
+test("a Secret that is not the object's is never touched", async () => {
+  await kubectl("create", "secret", "generic", "foreign-key", "--from-literal=key=theirs");
+  const one = apiKey("foreign");
+  await world.apply(one);
+  const status = await untilReason(world, one, "SecretNotOurs");
+  expect(conditionOf(status, "Stalled")?.message).toContain("foreign-key");
+  expect(textIn(await secretOf("foreign"))).toBe("theirs");
+  expect(await keysOf("foreign")).toEqual([]);
+
+  // Nor one that says so, of another type: the type of a Secret cannot be changed.
+  const uid = (await kubectl("get", "ak", "foreign", "-o", "jsonpath={.metadata.uid}")).stdout;
+  const owner = { apiVersion: "postern.dev/v1alpha1", kind: "ApiKey", name: "foreign", uid, controller: true };
+  const patch = JSON.stringify({ metadata: { ownerReferences: [owner] } });
+  expect(await kubectl("patch", "secret", "foreign-key", "--type=merge", "-p", patch)).toMatchObject({ exitCode: 0 });
+  await nudge("foreign");
+  await waitFor("the refusal of its type", async () => {
+    return conditionOf(await world.status(one), "Stalled")?.message.includes("immutable");
+  });
+  expect(textIn(await secretOf("foreign"))).toBe("theirs");
+  expect(await keysOf("foreign")).toEqual([]);
+
+  await kubectl("delete", "secret", "foreign-key");
+  await nudge("foreign");
+  await untilReason(world, one, "Succeeded");
+});
+
+test("deleting it revokes its keys", async () => {
+  const one = apiKey("gone");
+  await world.apply(one);
+  await untilReason(world, one, "Succeeded");
+  const key = textIn(await secretOf("gone"));
+  await world.remove(one);
+  await untilGone(world, one);
+  expect(await verify(key)).toMatchObject({ valid: false, code: "NOT_FOUND" });
+});
+
+describe("kubectl apply refuses", () => {
+  const change = async (spec: Record<string, unknown>) => {
+    const one = apiKey("fixed", spec);
+    return await world.kubernetes.kubectl(
+      ["apply", "-f", "-"],
+      JSON.stringify({ apiVersion: "postern.dev/v1alpha1", ...one }),
+    );
+  };
+  test.each([
+    { name: "another Secret", spec: { secretRef: { name: "elsewhere" } }, says: /cannot move to another Secret/ },
+    { name: "another policy", spec: { policyRef: { name: "other" } }, says: /cannot move to another API/ },
+  ])("$name for a key that is there", async ({ spec, says }) => {
+    await world.apply(apiKey("fixed"));
+    expect((await change(spec)).stderr).toMatch(says);
+  });
+});
+
+test("without rights on Secrets the status says which are missing, and no key is made until they are there", async () => {
+  const { kubernetes } = world;
+  const own = await createTestNamespace(kubernetes);
+  onTestFinished(own.drop);
+  const admin = (...args: string[]) => kubernetes.kubectl(["-n", own.name, ...args]);
+  const user = `system:serviceaccount:${own.name}:operator`;
+  await admin("create", "serviceaccount", "operator");
+  const grant = async (name: string, verbs: string, resources: string) => {
+    await admin("create", "role", name, `--verb=${verbs}`, `--resource=${resources}`);
+    await admin("create", "rolebinding", name, `--role=${name}`, `--serviceaccount=${own.name}:operator`);
+  };
+  const kinds = KINDS.map(({ plural }) => `${plural}.postern.dev,${plural}.postern.dev/status`).join(",");
+  await grant("manifests", "list,watch,patch", kinds);
+  await grant("events", "create", "events.events.k8s.io");
+  const token = (await admin("create", "token", "operator")).stdout.trim();
+  const operator = await operatorOf(
+    world,
+    { kind: "kubernetes", kubeconfig: await kubeconfigWith(token), namespaces: [own.name] },
+    { cluster: "limited" },
+  );
+  onTestFinished(() => operator.close());
+
+  const inOwn = (one: TestManifest): TestManifest => ({ ...one, metadata: { ...one.metadata, namespace: own.name } });
+  const one = inOwn(apiKey("limited"));
+  await world.apply(inOwn(policy("orders")));
+  await world.apply(one);
+  const until = async (says: string) => {
+    await waitFor(`a status with ${says}`, async () => {
+      await admin("annotate", resourceOf("ApiKey"), "limited", `test/nudge=${crypto.randomUUID()}`, "--overwrite");
+      const ready = conditionOf(await world.status(one), "Ready");
+      return ready?.reason === "MissingRights" && ready.message.includes(says);
+    });
+    const { data } = await world.call("managed.listKeys", { manager: `limited/ApiKey/${own.name}/limited` });
+    expect(data.keys).toEqual([]);
+  };
+  await until(`User "${user}" cannot get resource "secrets"`);
+  await grant("secrets-get", "get", "secrets");
+  await until(`User "${user}" cannot create resource "secrets"`);
+  await grant("secrets-write", "create,patch", "secrets");
+  await admin("annotate", resourceOf("ApiKey"), "limited", "test/nudge=last", "--overwrite");
+  await untilReason(world, one, "Succeeded");
+  const { data } = await world.call("managed.listKeys", { manager: `limited/ApiKey/${own.name}/limited` });
+  expect(data.keys).toHaveLength(1);
+});
+
+/** The cluster of the tests, for a user with this token. */
+async function kubeconfigWith(token: string): Promise<string> {
+  const config = parse(await readFile(world.kubernetes.kubeconfigPath, "utf8"));
+  config.users[0].user = { token };
+  const path = join(await mkdtemp(join(tmpdir(), "postern-limited-")), "config");
+  onTestFinished(() => rm(dirname(path), { recursive: true }));
+  await writeFile(path, stringify(config), { mode: 0o600 });
+  return path;
+}
