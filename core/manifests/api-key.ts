@@ -97,7 +97,7 @@ const Rotation = withRules(
       .describe("The age at which the key is replaced; at least 1m. Without it only a deleted Secret replaces it."),
     overlap: durationOf({ msMin: 0 })
       .default("1h")
-      .describe("How long the former key still works; shorter than `every`. Apps read the Secret anew within it."),
+      .describe("How long the former key still works; shorter than `every`. Apps read the Secret again within it."),
   }),
   [
     {
@@ -151,7 +151,7 @@ export const ApiKeySpec = withRules(
       },
     ])
       .default([])
-      .describe("Limits of the key itself. Its successors have them too, and count anew."),
+      .describe("Limits of the key itself. Its successors have them too, and count from zero."),
     credits: z
       .strictObject({
         remaining: z

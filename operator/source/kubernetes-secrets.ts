@@ -94,7 +94,7 @@ const creation = (owner: ManifestObject, content: SecretContent, query: Readonly
     },
   }) as const;
 
-/** The uid and version make the write fail when the Secret was changed, or made anew, since it was looked at. */
+/** The uid and version make the write fail when the Secret was changed, or made again, since it was looked at. */
 function replacement(
   owner: ManifestObject,
   content: SecretContent,

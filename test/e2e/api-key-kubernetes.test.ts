@@ -88,7 +88,7 @@ test("an app finds its key in a Secret of the ApiKey, which says nothing of it a
   expect((await kubectl("get", "ak")).stdout).toMatch(/billing +True +Succeeded +billing-key +acme/);
 });
 
-test("a Secret that is deleted is made anew with another key, and the former key runs out", async () => {
+test("a Secret that is deleted is made again with another key, and the former key runs out", async () => {
   const one = apiKey("deleted", { rotation: { overlap: "0s" } });
   await world.apply(one);
   const { keyId } = await untilReason(world, one, "Succeeded");

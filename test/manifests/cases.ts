@@ -53,11 +53,68 @@ const anOverride = (spec: Fields = {}): TriedManifest =>
     ...spec,
   });
 
+const aKey = (spec: Fields = {}): TriedManifest =>
+  aManifest("ApiKey", { policyRef: { name: "orders" }, secretRef: { name: "orders-key" }, ...spec });
+
 const THIRTY_TWO_LABELS = Object.fromEntries(Array.from({ length: 32 }, (_, i) => [`label-${i}`, "x"]));
 /** One character, two UTF-16 code units. */
 const KEY = "🗝";
 
 export const BAD_MANIFESTS: readonly BadManifest[] = [
+  {
+    name: "a key for two APIs",
+    manifest: aKey({ apiRef: { id: "api_12345678" } }),
+    field: "spec",
+    says: /exactly one of policyRef and apiRef/,
+  },
+  {
+    name: "a key that is replaced before its overlap is over",
+    manifest: aKey({ rotation: { every: "1h" } }),
+    field: "spec.rotation",
+    says: /every must be longer than overlap/,
+  },
+  {
+    name: "a key that is replaced all the time",
+    manifest: aKey({ rotation: { every: "59s", overlap: "1s" } }),
+    field: "spec.rotation.every",
+    says: /at least 60000 ms/,
+  },
+  {
+    name: "a key that ends on a day that there is not",
+    manifest: aKey({ expires: "2027-02-30T00:00:00Z" }),
+    field: "spec.expires",
+    says: /expected a time/,
+  },
+  {
+    name: "a key that ends after some time, and not at a time",
+    manifest: aKey({ expires: "720h" }),
+    field: "spec.expires",
+    says: /should match/,
+  },
+  {
+    name: "a key in a Secret's data that would be another folder",
+    manifest: aKey({ secretRef: { name: "orders-key", key: ".." } }),
+    field: "spec.secretRef.key",
+    says: /should match/,
+  },
+  {
+    name: "two limits of a key with one name",
+    manifest: aKey({
+      ratelimits: [
+        { name: "requests", limit: 1, duration: "1m" },
+        { name: "requests", limit: 1, duration: "1h" },
+      ],
+    }),
+    field: "spec.ratelimits",
+    says: /two of these limits have one name/,
+    location: "spec.ratelimits[1]",
+  },
+  {
+    name: "a monthly refill without its day",
+    manifest: aKey({ credits: { remaining: 1, refill: { interval: "monthly", amount: 1 } } }),
+    field: "spec.credits.refill",
+    says: /refillDay is needed with monthly/,
+  },
   { name: "port 0", manifest: withPort(0), field: "spec.target.port", says: /greater than or equal to 1/ },
   { name: "port 99999", manifest: withPort(99_999), field: "spec.target.port", says: /less than or equal to 65535/ },
   { name: "a port as a text of digits", manifest: withPort("8080"), field: "spec.target.port", says: /should match/ },
@@ -382,6 +439,23 @@ export const BAD_MANIFESTS: readonly BadManifest[] = [
 ];
 
 export const GOOD_MANIFESTS: ReadonlyArray<{ readonly name: string; readonly manifest: TriedManifest }> = [
+  { name: "the least that a key needs", manifest: aKey() },
+  {
+    name: "a key with all of its fields",
+    manifest: aKey({
+      policyRef: undefined,
+      apiRef: { id: "api_12345678" },
+      owner: "acme-1_2.3",
+      name: "Billing 🗝",
+      roles: ["editor"],
+      permissions: ["orders.read"],
+      ratelimits: [{ name: "requests", limit: 1, duration: "1m", autoApply: true }],
+      credits: { remaining: 0, refill: { interval: "daily", amount: 1 } },
+      expires: "2028-02-29T23:59:59.999+14:00",
+      secretRef: { name: "orders-key", key: ".env" },
+      rotation: { every: "1m", overlap: 0 },
+    }),
+  },
   { name: "the least that a policy needs", manifest: aPolicy() },
   { name: "port 1", manifest: withPort(1) },
   { name: "port 65535", manifest: withPort(65_535) },
