@@ -107,4 +107,13 @@ async function insertCounts(db: Pool, bucket: "day" | "hour", row: Counted): Pro
      values ($1, $2, $3, $4, 'ks_1', $5, '', $6, $7, 'api', '', $8, $9)`,
     [time, credits, count, workspaceId, key, externalId, outcome, tags, dims],
   );
+  if (bucket === "hour") return;
+  await db.query(
+    `insert into verification_key_totals_day (time, spent_credits, count, workspace_id, key_space_id, key_id)
+     values ($1, $2, $3, $4, 'ks_1', $5)
+     on conflict (workspace_id, time, key_id, key_space_id)
+        do update set spent_credits = verification_key_totals_day.spent_credits + excluded.spent_credits,
+                      count = verification_key_totals_day.count + excluded.count`,
+    [time, credits, count, workspaceId, key],
+  );
 }
