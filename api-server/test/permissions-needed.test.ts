@@ -140,6 +140,9 @@ const withRootKey = [...everyReference()].filter(([path]) =>
   everyProcedure.some((one) => one.path === path && !one.isOpen),
 );
 
+/** Permissions are asked for each object of the list, and there is none. */
+const NOTHING_IS_LISTED: ReadonlySet<string> = new Set(["managed.listKeys manager"]);
+
 describe.each(withRootKey)("%s", (path, references) => {
   const { lookedUpFirst = [] } = EXPECTED[path] ?? {};
   test("looks these up before it looks at permissions, and no others", async () => {
@@ -156,6 +159,8 @@ describe.each(withRootKey)("%s", (path, references) => {
         for (const value of reference.values(each, call.body)) {
           const reply = await t.call(path, withValue(call.body, reference, absent(value)), { rootKey });
           if (reply.status === 404) found.push(reference.field);
+          else if (NOTHING_IS_LISTED.has(`${path} ${reference.field}`))
+            expect(reply.body.data).toMatchObject({ keys: [] });
           else expect(reply.status, `${reference.field}: ${JSON.stringify(reply.body)}`).toBe(403);
         }
       }

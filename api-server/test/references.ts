@@ -49,6 +49,7 @@ async function managersOfEach(things: Things): Promise<Record<string, string>> {
     namespace: await things.manage("ratelimit_namespaces", (await things.namespace()).namespaceId),
     override: await things.manage("ratelimit_overrides", (await things.override()).overrideId),
     policy: await things.manage("policies", (await things.policy()).policyId),
+    key: await things.manage("keys", (await things.key()).keyId),
   };
 }
 
@@ -95,9 +96,8 @@ const REFERENCES: Readonly<Record<string, Names>> = {
     return [id(each)];
   },
   manager: ({ managers }, body) => {
-    const { kind } = body as { kind?: string };
-    // A list of what a manager has: that may be nothing, so there is no 404.
-    if (kind === undefined) return [];
+    // A manager's keys are listed without a kind.
+    const { kind = "key" } = body as { kind?: string };
     const manager = managers[kind];
     if (manager === undefined)
       throw new Error(`api-server/test/references.ts has no manager of the kind in ${JSON.stringify(body)}`);

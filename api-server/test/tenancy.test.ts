@@ -111,6 +111,7 @@ const NOT_404: Readonly<Record<string, string>> = {
   "ratelimit.multiLimit [].namespace": "a namespace is made",
   "v1/analytics.getVerifications keyId": "an unknown key was never used",
   "apis.listKeys externalId": "an unknown externalId has no keys",
+  "managed.listKeys manager": "an unknown manager has no keys",
   "policies.setPolicy policy.rules[].ratelimits[].scope.namespaceId": "a sidecar looks in its own workspace alone",
 };
 
@@ -202,7 +203,7 @@ const shapeOf = (path: string, tried: Tried | undefined): unknown => [
     .replaceAll(tried?.name ?? "", "<name>")
     .replaceAll(/"[a-z]+_[A-Za-z0-9]{16}"/g, '"<id>"')
     .replaceAll(/[a-z]+_[0-9a-f]{12}/g, "<text>")
-    .replaceAll(/"(key|hash|reset|createdAt|requestId)":("[^"]+"|\d+)/g, '"$1":"<new>"'),
+    .replaceAll(/"(key|hash|reset|now|createdAt|requestId)":("[^"]+"|\d+)/g, '"$1":"<new>"'),
 ];
 
 /** No response contains anything of the other workspace, except what the request itself sent. */

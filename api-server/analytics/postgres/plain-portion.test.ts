@@ -71,7 +71,7 @@ test.each([
         const copied = await stored(lines.join("\n"), new Map());
         expect(copied).toEqual(await stored(lines.join("\n"), undefined));
       }),
-      { numRuns: 60, seed: 20 },
+      { numRuns: 30, seed: 20 },
     );
   },
   60_000,
