@@ -46,7 +46,8 @@ export const role = (namespace: string) => ({
   apiVersion: "postern.dev/v1alpha1",
   kind: "Role",
   metadata: { name: "orders-editor", namespace },
-  spec: { name: "orders.editor", permissions: ["orders.write"] },
+  // Keys have it, so without this word its deletion, and that of its namespace, waits for them.
+  spec: { name: "orders.editor", permissions: ["orders.write"], deletionPolicy: "Delete" },
 });
 
 export interface GateOptions {

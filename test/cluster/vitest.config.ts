@@ -9,7 +9,8 @@ export default defineConfig({
     pool: "forks",
     fileParallelism: false,
     bail: 1,
-    testTimeout: 300_000,
+    // Helm waits for eight minutes, and an upgrade is three of its runs.
+    testTimeout: 1_500_000,
     hookTimeout: 600_000,
   },
 });
