@@ -36,6 +36,8 @@ afterAll(async () => {
   if (process.env.E2E_KEEP === "1") return;
   // Objects first: while the operator is there, it takes off their finalizers.
   await cluster.run(["delete", "namespace", shop, "--ignore-not-found", "--timeout=90s"]);
+  // Its objects without a namespace would stay.
+  await cluster.helm(["uninstall", RELEASE, "-n", namespace, "--ignore-not-found"]).catch(() => undefined);
   await cluster.run(["delete", "namespace", namespace, "--ignore-not-found", "--timeout=90s"]);
 });
 
