@@ -75,7 +75,7 @@ const manifests = ({ writes }: Limits) => `
 apiVersion: postern.dev/v1alpha1
 kind: Role
 metadata: { name: editor, namespace: ${namespace.name} }
-spec: { name: orders.editor, permissions: [orders.read, orders.write] }
+spec: { name: orders.editor, deletionPolicy: Delete, permissions: [orders.read, orders.write] }
 ---
 apiVersion: postern.dev/v1alpha1
 kind: RatelimitNamespace
