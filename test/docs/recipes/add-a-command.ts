@@ -7,6 +7,7 @@ import type { Part, Recipe } from "./recipe.ts";
 const RENAME = readFileSync(join(import.meta.dirname, "add-a-command", "rename.ts.txt"), "utf8");
 
 const CLI_REFERENCE = "docs/reference/cli.md";
+const IMAGE_COMMANDS = "cli/images/api-server-commands.ts";
 const ADMINISTRATION = "docs/administration.md";
 const NOUN_TEST = "cli/commands/workspace/workspace.test.ts";
 const STATEMENTS = "api-server/store/workspaces.ts";
@@ -23,6 +24,15 @@ const inList: Part = {
   },
 `,
 };
+const inImage: readonly Part[] = [
+  {
+    step: 3,
+    file: IMAGE_COMMANDS,
+    after: 'import { workspaceQuota } from "../commands/workspace/quota.ts";\n',
+    text: 'import { workspaceRename } from "../commands/workspace/rename.ts";\n',
+  },
+  { step: 3, file: IMAGE_COMMANDS, after: "  workspaceQuota,\n", text: "  workspaceRename,\n" },
+];
 const example: Part = {
   step: 4,
   file: ADMINISTRATION,
@@ -86,6 +96,7 @@ export async function renameWorkspace(
 `,
     },
     inList,
+    ...inImage,
     {
       step: 4,
       file: NOUN_TEST,
