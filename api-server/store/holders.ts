@@ -13,35 +13,22 @@ const LINKS = {
   role: { table: "key_roles", column: "role_id" },
 } as const;
 
-/** Returns how many keys hold it; `max` when there are more. */
+/** Returns how many keys hold it; `max` when there are more. With `live`, of those that are not deleted, in APIs that are not. */
 export async function countHolders(
   db: Queryable,
-  { workspaceId, kind, id, max }: Held & { readonly max: number },
+  { workspaceId, kind, id, max, live = false }: Held & { readonly max: number; readonly live?: boolean },
 ): Promise<number> {
   const { table, column } = LINKS[kind];
+  const alive = `join keys k on k.id = held.key_id and k.deleted_at is null
+                          join apis a on a.id = k.api_id and a.deleted_at is null`;
   const text = `select count(*) as keys
                   from (select from ${table} held
+                          ${live ? alive : ""}
                          where held.workspace_id = $1 and held.${column} = $2
                          limit $3) as counted`;
   const values = [workspaceId, id, max];
-  const { rows } = await db.query<{ keys: number }>({ name: `count-holders-of-${kind}`, text, values });
-  return rows[0]?.keys ?? 0;
-}
-
-/** Like `countHolders`, of keys that are not deleted, in APIs that are not. */
-export async function countLiveHolders(
-  db: Queryable,
-  { workspaceId, kind, id, max }: Held & { readonly max: number },
-): Promise<number> {
-  const { table, column } = LINKS[kind];
-  const text = `select count(*) as keys
-                  from (select from ${table} held
-                          join keys k on k.id = held.key_id and k.deleted_at is null
-                          join apis a on a.id = k.api_id and a.deleted_at is null
-                         where held.workspace_id = $1 and held.${column} = $2
-                         limit $3) as counted`;
-  const values = [workspaceId, id, max];
-  const { rows } = await db.query<{ keys: number }>({ name: `count-live-holders-of-${kind}`, text, values });
+  const name = `count-${live ? "live-" : ""}holders-of-${kind}`;
+  const { rows } = await db.query<{ keys: number }>({ name, text, values });
   return rows[0]?.keys ?? 0;
 }
 

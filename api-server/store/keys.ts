@@ -43,14 +43,18 @@ export interface KeyRow {
   readonly refill_day: number | null;
 }
 
-export async function findKey(db: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
-  const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
-                       k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
-                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
-                  from keys k
-                  join apis a on a.id = k.api_id and a.deleted_at is null
+/** The columns of a `KeyRow`, with `KEY_JOINS`. */
+const KEY_COLUMNS = `k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
+                       k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id,
+                       i.meta as identity_meta, c.granted - c.spent as remaining, c.refill_amount, c.refill_day`;
+const KEY_JOINS = `join apis a on a.id = k.api_id and a.deleted_at is null
                   left join identities i on i.id = k.identity_id and i.deleted_at is null
-                  left join key_credits c on c.key_id = k.id
+                  left join key_credits c on c.key_id = k.id`;
+
+export async function findKey(db: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
+  const text = `select ${KEY_COLUMNS}
+                  from keys k
+                  ${KEY_JOINS}
                  where k.workspace_id = $1 and k.id = $2 and k.deleted_at is null`;
   const { rows } = await db.query<KeyRow>({ name: "find-key", text, values: [workspaceId, keyId] });
   return rows[0];
@@ -61,13 +65,9 @@ export async function findKeyByHash(
   db: Queryable,
   { workspaceId, hash }: { workspaceId: string; hash: string },
 ): Promise<KeyRow | undefined> {
-  const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
-                       k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
-                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+  const text = `select ${KEY_COLUMNS}
                   from keys k
-                  join apis a on a.id = k.api_id and a.deleted_at is null
-                  left join identities i on i.id = k.identity_id and i.deleted_at is null
-                  left join key_credits c on c.key_id = k.id
+                  ${KEY_JOINS}
                  where k.workspace_id = $1 and k.hash = $2 and k.deleted_at is null`;
   const { rows } = await db.query<KeyRow>({ name: "find-key-by-hash", text, values: [workspaceId, hash] });
   return rows[0];
@@ -92,13 +92,9 @@ export async function findKeyHome(
 
 /** Like `findKey`, with a lock: no other transaction can change the key until this one ends. */
 export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
-  const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
-                       k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
-                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+  const text = `select ${KEY_COLUMNS}
                   from keys k
-                  join apis a on a.id = k.api_id and a.deleted_at is null
-                  left join identities i on i.id = k.identity_id and i.deleted_at is null
-                  left join key_credits c on c.key_id = k.id
+                  ${KEY_JOINS}
                  where k.workspace_id = $1 and k.id = $2 and k.deleted_at is null
                    for update of k`;
   const { rows } = await tx.query<KeyRow>({ name: "lock-key", text, values: [workspaceId, keyId] });
@@ -214,14 +210,10 @@ export async function listKeysThatFit(
                    left join identities i on i.id = k.identity_id
                   where k.workspace_id = $1 and k.id = next.id`;
   const text = `${fitting(bytesOfNext)}
-                select f.place, k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
-                       k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
-                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+                select f.place, ${KEY_COLUMNS}
                   from fitting f
                   join keys k on k.workspace_id = $1 and k.id = f.id and k.deleted_at is null
-                  join apis a on a.id = k.api_id and a.deleted_at is null
-                  left join identities i on i.id = k.identity_id and i.deleted_at is null
-                  left join key_credits c on c.key_id = k.id
+                  ${KEY_JOINS}
                  where f.place = 1 or f.bytes <= $3
                  order by f.place`;
   const values = [workspaceId, keyIds, bytesMax];
@@ -281,13 +273,9 @@ export async function listKeysOfManager(
   db: Queryable,
   { workspaceId, manager, rowsMax }: { workspaceId: string; manager: string; rowsMax: number },
 ): Promise<KeyRow[]> {
-  const text = `select k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
-                       k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id, i.meta as identity_meta,
-                       c.granted - c.spent as remaining, c.refill_amount, c.refill_day
+  const text = `select ${KEY_COLUMNS}
                   from keys k
-                  join apis a on a.id = k.api_id and a.deleted_at is null
-                  left join identities i on i.id = k.identity_id and i.deleted_at is null
-                  left join key_credits c on c.key_id = k.id
+                  ${KEY_JOINS}
                  where k.workspace_id = $1 and k.manager = $2 and k.deleted_at is null
                  order by k.created_at desc, k.id desc
                  limit $3`;

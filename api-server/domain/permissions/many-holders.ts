@@ -1,6 +1,6 @@
 import { PublicError } from "../../../core/errors.ts";
 import type { Call } from "../../procedure.ts";
-import { countHolders, countLiveHolders, deleteSomeHoldings } from "../../store/holders.ts";
+import { countHolders, deleteSomeHoldings } from "../../store/holders.ts";
 import type { Queryable } from "../../store/queryable.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
@@ -60,7 +60,7 @@ async function requireNoHolders(
   { kind, noun }: Pick<ManagedThing, "noun"> & Pick<Holdable<ManagedRow>, "kind">,
   { workspaceId, id }: { workspaceId: string; id: string },
 ): Promise<void> {
-  const keys = await countLiveHolders(tx, { workspaceId, kind, id, max: COUNTED_MAX + 1 });
+  const keys = await countHolders(tx, { workspaceId, kind, id, max: COUNTED_MAX + 1, live: true });
   if (keys === 0) return;
   const many =
     keys > COUNTED_MAX ? `More than ${COUNTED_MAX} keys have` : keys === 1 ? "1 key has" : `${keys} keys have`;
