@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { type Following, followFolder } from "./follow-folder.ts";
+import { type Following, followFolder } from "../runtime/follow-folder.ts";
 import { WorkspaceName } from "./settings.ts";
 
 /** Longer than any root key; a larger file is something else. */

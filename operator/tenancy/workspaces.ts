@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Logger } from "pino";
 import { type ApiAttempt, createStoreApi, type StoreApi } from "../api/client.ts";
-import { followFolder } from "./follow-folder.ts";
+import { followFolder } from "../runtime/follow-folder.ts";
 import { mayUseName, type NameUse } from "./name-grants.ts";
 import { type Placement, placementOf, type UNSEEN } from "./placement.ts";
 import { followRootKeys } from "./root-keys.ts";
