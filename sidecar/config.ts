@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { GateProbes } from "../core/gate/probes.ts";
+import type { GateProbes } from "../core/gates/probes.ts";
 import type { Edge } from "../edge/open.ts";
 
 export interface SidecarConfig {

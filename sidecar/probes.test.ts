@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import { createServer as createHttp2, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer as createTcp, type Server } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import type { GateProbe } from "../core/gate/probes.ts";
+import type { GateProbe } from "../core/gates/probes.ts";
 import { call } from "../test/harness/gate.ts";
 import { freePort } from "../test/harness/ports.ts";
 import { createAdminServer } from "./admin.ts";

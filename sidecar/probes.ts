@@ -3,10 +3,10 @@ import { request as requestHttp } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { request as requestHttps } from "node:https";
 import { connect } from "node:net";
-import type { GateProbe, GateProbes } from "../core/gate/probes.ts";
+import type { GateProbe, GateProbes } from "../core/gates/probes.ts";
 
 /*
- * Makes probes of the app for kubelet, which has no key (core/gate/probes.ts). A probe takes nothing from the request that asks for it, and
+ * Makes probes of the app for kubelet, which has no key (core/gates/probes.ts). A probe takes nothing from the request that asks for it, and
  * tells nothing but whether it went well. Those who ask at the same time share one: many requests to the admin port do not become many
  * to the app.
  */

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import type { Logger } from "pino";
-import { GateProbes } from "../../core/gate/probes.ts";
+import { GateProbes } from "../../core/gates/probes.ts";
 import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
 import { openRedisEdge, type RedisEdgeOptions } from "../../edge/open.ts";
 import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts";

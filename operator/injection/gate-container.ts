@@ -1,4 +1,4 @@
-import type { GateProbes } from "../../core/gate/probes.ts";
+import type { GateProbes } from "../../core/gates/probes.ts";
 import type { GateResources, InjectionConfig } from "./config.ts";
 import { GATE_CONTAINER, REDIRECT_CONTAINER, RESOURCE_ANNOTATIONS, TOKEN_VOLUME } from "./names.ts";
 import type { Container, Pod } from "./pod.ts";

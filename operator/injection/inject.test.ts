@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { GateProbes } from "../../core/gate/probes.ts";
+import { GateProbes } from "../../core/gates/probes.ts";
 import { aConfig, anInjection, aPod } from "../test/pods.ts";
 import { type Injection, injectGate } from "./inject.ts";
 import { Pod } from "./pod.ts";

@@ -1,4 +1,4 @@
-import type { GateProbes } from "../../core/gate/probes.ts";
+import type { GateProbes } from "../../core/gates/probes.ts";
 import { type Before, withHookPort, withoutGate } from "./before.ts";
 import type { GateResources, InjectionConfig } from "./config.ts";
 import { gateContainer, redirectContainer, resourcesOf, tokenVolume } from "./gate-container.ts";

@@ -1,4 +1,4 @@
-import { type GateProbe, probePath } from "../../core/gate/probes.ts";
+import { type GateProbe, probePath } from "../../core/gates/probes.ts";
 import {
   type Container,
   type ContainerPort,
@@ -10,7 +10,7 @@ import {
 } from "./pod.ts";
 
 /*
- * Probes of the app that go to the guarded port. Kubelet has no key, so it asks the gate instead (core/gate/probes.ts). Probes that
+ * Probes of the app that go to the guarded port. Kubelet has no key, so it asks the gate instead (core/gates/probes.ts). Probes that
  * go elsewhere, name a host, or run a program stay as they are.
  */
 
