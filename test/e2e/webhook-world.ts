@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { pino } from "pino";
-import { DEFAULT_RESOURCES, type InjectionConfig } from "../../operator/injection/config.ts";
+import type { InjectionConfig } from "../../operator/injection/config.ts";
 import { KubeError, type KubeObject, type OpenKubeClient } from "../../operator/runtime/kube-client.ts";
 import { openCluster } from "../../operator/source/open-kubernetes.ts";
 import { type Operator, startOperator } from "../../operator/start.ts";
+import { aConfig } from "../../operator/test/pods.ts";
 import type { Lifetimes } from "../../operator/webhook/certificate-set.ts";
 import { webhookConfigurations } from "../../operator/webhook/configurations.ts";
 import { startOwnKubernetes } from "../harness/kubernetes.ts";
@@ -84,18 +85,7 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
           configurationName: CONFIGURATION,
           certificate: { secretName: SECRET, ...(lifetimes === undefined ? {} : { lifetimes }) },
           workspaceId: "ws_of_the_test",
-          injection: {
-            gateImage: "registry.example/postern-sidecar:1",
-            redirectImage: "registry.example/iptables:1",
-            gatePort: 19_080,
-            adminPort: 19_081,
-            resources: DEFAULT_RESOURCES,
-            secret: "postern-gate",
-            env: {},
-            tokenAudience: "postern",
-            preStopSeconds: 5,
-            ...injection,
-          },
+          injection: aConfig(injection),
         },
       });
       operators.add(operator);
