@@ -5,9 +5,9 @@ import type { Kind } from "../core/manifests/index.ts";
 import { startAdmin } from "./admin.ts";
 import { createOperatorMetrics } from "./metrics.ts";
 import { type FollowPodsOptions, followPods, type Pods } from "./pods/follow-pods.ts";
+import { concerns } from "./reconcilers/api-key-policy/choose-policy.ts";
 import { createPolicyLooks } from "./reconcilers/api-key-policy/looks.ts";
 import { startPolicyPoll } from "./reconcilers/api-key-policy/poll.ts";
-import { selects } from "./reconcilers/api-key-policy/selection.ts";
 import type { OperatorContext } from "./reconcilers/context.ts";
 import { concernsItself, RECONCILERS } from "./reconcilers/registry.ts";
 import { createSyncTimes } from "./reconcilers/sync-times.ts";
@@ -137,7 +137,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   });
   const pods = opened.followPods?.((versions) => {
     for (const policy of source.list("ApiKeyPolicy")) {
-      if (versions.some((pod) => selects(policy, pod))) touched.add(keyOf(policy));
+      if (versions.some((pod) => concerns(policy, pod))) touched.add(keyOf(policy));
     }
   });
   const ctx: OperatorContext = { source, workspaces, cluster, looks, syncs, pods, resyncMs, nowMs, log };

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import { aDeletedObject, anObject } from "../test/builders.ts";
+import { selectedBy } from "../reconcilers/api-key-policy/selection.ts";
+import { anObject } from "../test/builders.ts";
 import { aPod } from "../test/pods.ts";
-import { policyOfPod, selects } from "./policy-of-pod.ts";
+import { policyOfPod } from "./policy-of-pod.ts";
 
 const aPolicy = (name: string, labels: Record<string, string>, creationTimestamp: string, more: object = {}) =>
   anObject(
@@ -14,44 +15,32 @@ const younger = aPolicy("a-younger", { app: "orders" }, "2026-02-01T00:00:00Z");
 const other = aPolicy("other", { app: "others" }, "2025-01-01T00:00:00Z");
 
 test("the policy that selects the pod is found, and of two the older one", () => {
-  expect(policyOfPod(aPod(), [other, younger])).toEqual({
+  expect(policyOfPod(aPod(), "shop", [other, younger])).toEqual({
     name: "a-younger",
     port: "http",
     interception: "Port",
     outdone: [],
   });
-  expect(policyOfPod(aPod(), [younger, other, older])).toMatchObject({
+  expect(policyOfPod(aPod(), "shop", [younger, other, older])).toMatchObject({
     name: "z-older",
     interception: "Redirect",
     outdone: ["a-younger"],
   });
 });
 
-test.each<{ name: string; labels: Record<string, string>; is: boolean }>([
-  { name: "all labels must match", labels: { app: "orders", tier: "web" }, is: false },
-  { name: "a label of every object's prototype is none of the pod's", labels: { valueOf: "x" }, is: false },
-  { name: "an empty selector selects nothing", labels: {}, is: false },
-  { name: "further labels do not matter", labels: { app: "orders" }, is: true },
-])("$name", ({ labels, is }) => expect(selects(aPolicy("one", labels, "2026-01-01T00:00:00Z"), aPod())).toBe(is));
-
-test("a policy without a selector, one that is being deleted and one that cannot be read select nothing", () => {
-  const spec = { selector: { matchLabels: { app: "orders" } }, target: { port: 1 } };
-  for (const policy of [
-    anObject("ApiKeyPolicy", { target: { port: 1 } }),
-    aDeletedObject("ApiKeyPolicy", spec),
-    anObject("ApiKeyPolicy", { selector: "app" }),
-    anObject("ApiKeyPolicy", null),
-  ]) {
-    expect(selects(policy, aPod())).toBe(false);
-  }
-  expect(policyOfPod(aPod(), [other])).toMatchObject({
+test("a pod that no policy selects is refused; one that is selected by a policy without a port, too", () => {
+  expect(policyOfPod(aPod(), "shop", [other])).toMatchObject({
     refused: expect.stringContaining("no ApiKeyPolicy selects this pod"),
+  });
+  const portless = aPolicy("portless", { app: "orders" }, "2026-01-01T00:00:00Z", { target: {} });
+  expect(policyOfPod(aPod(), "shop", [portless])).toMatchObject({
+    refused: "the ApiKeyPolicy portless does not say which port it guards: correct it.",
   });
 });
 
 test("a fault elsewhere in a policy does not keep its pods from starting", () => {
   const broken = aPolicy("broken", { app: "orders" }, "2026-01-01T00:00:00Z", { rules: "none", later: 1 });
-  expect(policyOfPod(aPod(), [broken])).toMatchObject({ name: "broken", port: "http" });
+  expect(policyOfPod(aPod(), "shop", [broken])).toMatchObject({ name: "broken", port: "http" });
 });
 
 const named = (annotations: Record<string, string>, containers?: object[]) =>
@@ -59,14 +48,55 @@ const named = (annotations: Record<string, string>, containers?: object[]) =>
 
 test("the annotation wins over selectors, and may name a policy that is to come", () => {
   const policies = [older, other];
-  expect(policyOfPod(named({ "postern.dev/policy": "other" }), policies)).toMatchObject({ name: "other", outdone: [] });
+  expect(policyOfPod(named({ "postern.dev/policy": "other" }), "shop", policies)).toMatchObject({
+    name: "other",
+    outdone: [],
+  });
   const coming = { "postern.dev/policy": "coming" };
-  expect(policyOfPod(named(coming), policies)).toMatchObject({ name: "coming", port: "http", interception: "Port" });
-  expect(policyOfPod(named({ ...coming, "postern.dev/target-port": "9090" }), policies)).toMatchObject({ port: 9090 });
-  expect(policyOfPod(named({ ...coming, "postern.dev/target-port": "web" }), policies)).toMatchObject({ port: "web" });
+  expect(policyOfPod(named(coming), "shop", policies)).toMatchObject({
+    name: "coming",
+    port: "http",
+    interception: "Port",
+  });
+  expect(policyOfPod(named({ ...coming, "postern.dev/target-port": "9090" }), "shop", policies)).toMatchObject({
+    port: 9090,
+  });
+  expect(policyOfPod(named({ ...coming, "postern.dev/target-port": "web" }), "shop", policies)).toMatchObject({
+    port: "web",
+  });
   for (const ports of [[], [{ containerPort: 1 }, { containerPort: 2 }]]) {
-    expect(policyOfPod(named(coming, [{ name: "app", ports }]), policies)).toMatchObject({
+    expect(policyOfPod(named(coming, [{ name: "app", ports }]), "shop", policies)).toMatchObject({
       refused: expect.stringContaining("postern.dev/target-port"),
     });
+  }
+});
+
+test("of several that select a pod, that one's gate is injected whose status counts the pod as its own", () => {
+  const january = "2026-01-01T00:00:00Z";
+  const at = (name: string, uid: string, creationTimestamp = january) => {
+    const policy = aPolicy(name, { app: "orders" }, creationTimestamp);
+    return { ...policy, metadata: { ...policy.metadata, uid } };
+  };
+  // Two of one time, where the smaller uid decides; names, uids and places in the list sort in different orders.
+  const all = [at("c-later", "uid-1", "2026-02-01T00:00:00Z"), at("m-first", "uid-5"), at("a-same-time", "uid-7")];
+  const lists = [all, all.toReversed(), all.slice(1), all.slice(1).toReversed(), [all[0], all[2]], [all[1]]];
+  for (const list of lists) {
+    const policies = list.filter((one) => one !== undefined);
+    const injected = policyOfPod(aPod(), "shop", policies);
+    if ("refused" in injected) throw new Error(injected.refused);
+    // Before the webhook's annotation is on the pod, and after.
+    for (const named of [undefined, injected.name]) {
+      const running = {
+        ...{ namespace: "shop", name: "orders-1", labels: { app: "orders" } },
+        ...{ isRunning: true, hasGate: true, policy: named },
+      };
+      for (const policy of policies) {
+        const { guarded, contested, rival } = selectedBy(policy, [running], policies);
+        const isChosen = policy.metadata.name === injected.name;
+        expect([guarded, contested, rival?.metadata.name]).toEqual(
+          isChosen ? [1, 0, undefined] : [0, 1, injected.name],
+        );
+      }
+    }
   }
 });

@@ -1,17 +1,11 @@
 import * as z from "zod";
-import { olderRival } from "../reconcilers/claims.ts";
+import { choosePolicy } from "../reconcilers/api-key-policy/choose-policy.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import { POLICY_ANNOTATION, PORT_ANNOTATION } from "./names.ts";
 import type { Pod, PortRef } from "./pod.ts";
 
-/*
- * Which ApiKeyPolicy a pod gets. The annotation `postern.dev/policy` names one, which need not exist yet; otherwise it is the one
- * whose selector matches, and of several the oldest, as for everything that two manifests claim.
- */
-
 /** What injection needs of a policy. It is read tolerantly: a fault in a rule must not keep pods from starting. */
 const Injected = z.object({
-  selector: z.object({ matchLabels: z.record(z.string(), z.string()).default({}) }).optional(),
   target: z.object({ port: z.union([z.string(), z.int()]) }),
   interception: z.enum(["Port", "Redirect", "None"]).default("Port"),
 });
@@ -26,36 +20,22 @@ export interface PolicyOfPod {
 
 export type FoundPolicy = PolicyOfPod | { readonly refused: string };
 
-/** `policies` are those of the pod's namespace. */
-export function policyOfPod(pod: Pod, policies: readonly ManifestObject[]): FoundPolicy {
-  const { annotations = {} } = pod.metadata;
-  const named = annotations[POLICY_ANNOTATION];
-  if (named !== undefined) {
-    const policy = policies.find(({ metadata }) => metadata.name === named);
-    return policy === undefined ? expected(named, pod) : read(policy, []);
-  }
-  const selecting = policies.filter((policy) => selects(policy, pod));
-  const oldest = oldestOf(selecting);
-  if (oldest === undefined) {
+/** `policies` are those of the namespace, in which the pod is being created. */
+export function policyOfPod(pod: Pod, namespace: string, policies: readonly ManifestObject[]): FoundPolicy {
+  const { labels = {}, annotations = {} } = pod.metadata;
+  const choice = choosePolicy({ namespace, labels, policy: annotations[POLICY_ANNOTATION] }, policies);
+  if (choice === undefined) {
     return {
       refused: `no ApiKeyPolicy selects this pod. Make one whose spec.selector matches its labels, or name one that is to come by the annotation ${POLICY_ANNOTATION}.`,
     };
   }
-  return read(
-    oldest,
-    selecting.filter((policy) => policy !== oldest).map(({ metadata }) => metadata.name),
-  );
-}
-
-/** Whether the policy's selector matches the pod. One without a selector, or with an empty one, selects no pod. */
-export function selects(policy: ManifestObject, { metadata: { labels = {} } }: Pick<Pod, "metadata">): boolean {
-  if (policy.metadata.deletionTimestamp !== undefined) return false;
-  const wanted = Object.entries(Injected.safeParse(policy.spec).data?.selector?.matchLabels ?? {});
-  return wanted.length > 0 && wanted.every(([name, value]) => Object.hasOwn(labels, name) && labels[name] === value);
-}
-
-function oldestOf(policies: readonly ManifestObject[]): ManifestObject | undefined {
-  return policies.find((policy) => olderRival(policy, policies) === undefined);
+  const { policy, name, outdone } = choice;
+  return policy === undefined
+    ? expected(name, pod)
+    : read(
+        policy,
+        outdone.map(({ metadata }) => metadata.name),
+      );
 }
 
 function read({ metadata: { name }, spec }: ManifestObject, outdone: readonly string[]): FoundPolicy {

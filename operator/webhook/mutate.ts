@@ -27,7 +27,7 @@ export function mutatePod(request: AdmissionRequest, parts: MutateParts): Admiss
     return { allowed: false, message: "This is no Pod that could be read, so no gate can be put into it." };
   }
   const { config, cluster } = parts;
-  const policy = policyOfPod(parsed.data, parts.policiesOf(namespace));
+  const policy = policyOfPod(parsed.data, namespace, parts.policiesOf(namespace));
   if ("refused" in policy) return refuse(policy.refused);
   const workspaceId = parts.workspaceIdOf(namespace);
   const hookToken = randomBytes(18).toString("base64url");

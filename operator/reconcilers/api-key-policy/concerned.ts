@@ -1,7 +1,8 @@
 import { namespacesOf } from "../../../core/manifests/compile-policy.ts";
 import { type ManifestChange, type ManifestObject, type ManifestSource, versionsOf } from "../../source/contract.ts";
 import { apiIn, namespaceNameIn } from "../raw-spec.ts";
-import { mayShare, selectorOf } from "./selection.ts";
+import { selectorOf } from "./choose-policy.ts";
+import { mayShare } from "./selection.ts";
 
 /** Policies with limits in a namespace that changed, or that may use the API of an object that changed. */
 export function policiesConcernedBy(

@@ -9,8 +9,9 @@ import { apiIn } from "../raw-spec.ts";
 import { deletionPolicyOf, parseSpec } from "../spec.ts";
 import { conditionsOf } from "../status.ts";
 import { findLeft, findManaged, findOwned, foundOr404 } from "../stored.ts";
+import { concerns, selectorOf } from "./choose-policy.ts";
 import type { ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
-import { selectedBy, selectorOf, selects } from "./selection.ts";
+import { selectedBy } from "./selection.ts";
 
 /** Reads everything about a policy, unless it is remembered and nothing but the reports of its sidecars may have changed. */
 export async function gatherPolicy(object: ManifestObject, ctx: Context): Promise<ObservedPolicy> {
@@ -68,7 +69,7 @@ function select(object: ManifestObject, { pods, source }: Context): ObservedPoli
   const seen = pods.in(namespace);
   if (seen === undefined) return "unknown";
   // Only for pods that are there: most policies have none that another one could select.
-  const policies = seen.some((pod) => pod.isRunning && selects(object, pod)) ? source.list("ApiKeyPolicy") : [];
+  const policies = seen.some((pod) => concerns(object, pod)) ? source.list("ApiKeyPolicy") : [];
   return selectedBy(object, seen, policies);
 }
 

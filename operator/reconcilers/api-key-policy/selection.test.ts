@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { SeenPod } from "../../pods/pod.ts";
 import { anObject } from "../../test/builders.ts";
+import { selectorOf } from "./choose-policy.ts";
 import { enforced } from "./enforced.ts";
-import { mayShare, selectedBy, selectorOf, selects } from "./selection.ts";
+import { mayShare, selectedBy } from "./selection.ts";
 
 const policy = (matchLabels: unknown, metadata: Parameters<typeof anObject>[2] = {}) =>
   anObject("ApiKeyPolicy", { selector: { matchLabels } }, metadata);
@@ -16,21 +17,6 @@ const pod = (name: string, more: Partial<SeenPod> = {}): SeenPod => ({
   ...more,
 });
 
-test.each([
-  { name: "a pod with all labels and more", matchLabels: { app: "orders" }, is: true },
-  { name: "a pod without one of them", matchLabels: { app: "orders", tier: "x" }, is: false },
-  { name: "a pod with another value", matchLabels: { app: "order" }, is: false },
-  { name: "no pod by an empty selector", matchLabels: {}, is: false },
-  { name: "no pod without a selector", matchLabels: undefined, is: false },
-  { name: "no pod by one that is no selector", matchLabels: "app=orders", is: false },
-])("selects $name: $is", ({ matchLabels, is }) => {
-  expect(selects(policy(matchLabels), pod("a", { labels: { app: "orders", more: "1" } }))).toBe(is);
-});
-
-test("a pod of another namespace is not selected", () => {
-  expect(selects(policy({ app: "orders" }), pod("a", { namespace: "bank" }))).toBe(false);
-});
-
 test("pods are counted by gate, label and policy, those that do not run left out", () => {
   const pods = [
     pod("b-bare", { hasGate: false, policy: undefined }),
@@ -38,7 +24,7 @@ test("pods are counted by gate, label and policy, those that do not run left out
     pod("by-hand", { policy: undefined, labels: { app: "orders", "postern.dev/guarded": "true" } }),
     pod("injected"),
     pod("ending", { isRunning: false, hasGate: false }),
-    pod("other", { labels: {}, hasGate: false }),
+    pod("other", { labels: {}, hasGate: false, policy: undefined }),
   ];
   expect(selectedBy(policy({ app: "orders" }), pods, [])).toEqual({
     guarded: 2,
@@ -60,6 +46,16 @@ describe("a pod that two policies select", () => {
       guarded: 1,
       contested: 0,
     });
+  });
+
+  test("is its own when the pod names it, and it does not select the pod", () => {
+    const named = pod("named", { labels: { app: "other" } });
+    expect(selectedBy(own, [named], [own, older])).toMatchObject({ guarded: 1, unguarded: [] });
+  });
+
+  test("has no gate of it when the pod names a younger one", () => {
+    const named = pod("named", { policy: "younger" });
+    expect(selectedBy(own, [named], [own, younger])).toMatchObject({ unguarded: ["named"], contested: 0 });
   });
 
   test("is the older one's, and no pod of the other", () => {
