@@ -1,23 +1,30 @@
 -- Health of the kinds of postern.dev for Argo CD: in the ConfigMap argocd-cm, under resource.customizations.health.postern.dev_<Kind>.
--- An object is healthy when the operator has seen this generation of it and it is Ready; a policy also says whether pods enforce it.
-local health = { status = "Progressing", message = "Waiting for the operator" }
-if obj.status == nil or obj.status.conditions == nil then
-  return health
-end
+-- It says what kstatus says, so that Argo CD and Flux agree: Stalled is Degraded, Ready is Healthy, all else is Progressing. No object
+-- is ever Suspended.
+-- A policy is Healthy when the store has it. That pods enforce it stands in the message and not in the health: they may belong to a
+-- later sync wave, which would never begin.
 local found = {}
-for _, condition in ipairs(obj.status.conditions) do
+local conditions = obj.status ~= nil and obj.status.conditions or {}
+for _, condition in ipairs(conditions) do
   -- What is said of an older generation does not count.
   if condition.observedGeneration == obj.metadata.generation then
     found[condition.type] = condition
   end
 end
-if found.Stalled ~= nil and found.Stalled.status == "True" then
+local function is(type, status)
+  return found[type] ~= nil and found[type].status == status
+end
+if is("Reconciling", "True") then
+  return { status = "Progressing", message = found.Reconciling.message }
+end
+if is("Stalled", "True") then
   return { status = "Degraded", message = found.Stalled.message }
 end
-if found.Ready ~= nil and found.Ready.status == "True" then
-  return { status = "Healthy", message = found.Ready.message }
+if is("Ready", "True") then
+  local message = found.Ready.message
+  if is("Enforced", "False") then
+    message = message .. " Not enforced: " .. found.Enforced.message
+  end
+  return { status = "Healthy", message = message }
 end
-if found.Ready ~= nil and found.Ready.status == "False" then
-  return { status = "Progressing", message = found.Ready.message }
-end
-return health
+return { status = "Progressing", message = found.Ready ~= nil and found.Ready.message or "Waiting for the operator." }
