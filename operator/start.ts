@@ -202,12 +202,10 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
 
   const webhook = serveWebhook?.({ cluster, source, isListed: () => isListed, registry, nowMs, log });
-  const webhookProblem = () =>
-    webhook === undefined || webhook.isReady() ? undefined : "the webhook has no certificate yet";
   // Before the first list, which waits as long as the cluster's API is unreachable: probes must be answered meanwhile.
   let election: LeaderElection | undefined;
   const notReady = (): string[] => {
-    const problems = [...watchStates().map(watchProblem), election?.problem, webhookProblem()];
+    const problems = [...watchStates().map(watchProblem), election?.problem, webhook?.problem()];
     const reasons = problems.filter((reason) => reason !== undefined);
     return isListed || reasons.length > 0 ? reasons : ["the manifests have not been listed yet"];
   };

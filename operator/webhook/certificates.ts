@@ -35,8 +35,8 @@ export interface CertificatesOptions {
 }
 
 export interface Certificates {
-  /** Whether the API server can call the webhook, as far as certificates go. */
-  isReady(): boolean;
+  /** Why the API server cannot call the webhook; undefined when it can, as far as certificates go. */
+  problem(): string | undefined;
   close(): Promise<void>;
 }
 
@@ -46,6 +46,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
   const everyMs = Math.min(EVERY_MS_MAX, lifetimes.servingMs / 20);
   let inUse: CertificateSet | undefined;
   let failures = 0;
+  let lastFailure = "";
 
   async function look(): Promise<void> {
     const set = await share(options);
@@ -67,6 +68,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
       } catch (error) {
         if (stop.signal.aborted) return;
         failures += 1;
+        lastFailure = error instanceof Error ? error.message : String(error);
         if (failures === 1) log.error({ err: error }, "the certificate of the webhook cannot be kept; retrying");
       }
       const waitMs = failures === 0 ? everyMs : Math.min(everyMs, backoffMs(failures, RETRY));
@@ -77,7 +79,8 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
   const running = run();
   return {
     // A replica that cannot renew for a while goes on with what it has.
-    isReady: () => inUse !== undefined,
+    problem: () =>
+      inUse === undefined ? `the webhook has no certificate yet${lastFailure && `: ${lastFailure}`}` : undefined,
     close: async () => {
       stop.abort();
       await running;

@@ -43,8 +43,8 @@ export interface WebhookParts {
 }
 
 export interface Webhook {
-  /** Whether calls are answered. */
-  isReady(): boolean;
+  /** Why calls are not answered; undefined when they are. */
+  problem(): string | undefined;
   /** The port that is listened on; undefined before there is a certificate. */
   readonly port: number | undefined;
   close(): Promise<void>;
@@ -91,7 +91,7 @@ export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhoo
           use,
         });
   return {
-    isReady: () => server !== undefined && keeping.isReady(),
+    problem: () => keeping.problem() ?? (server === undefined ? "the webhook does not listen yet" : undefined),
     get port() {
       return server?.port;
     },
@@ -119,7 +119,10 @@ function followFiles(dir: string, use: (pair: { cert: string; key: string }) => 
       log.warn({ dir, err: error }, "the webhook waits for its certificate");
     }),
   );
-  return { isReady: () => served !== undefined, close: async () => (await following).close() };
+  return {
+    problem: () => (served === undefined ? `the webhook waits for tls.crt and tls.key in ${dir}` : undefined),
+    close: async () => (await following).close(),
+  };
 }
 
 /** The release from which the sleep action is there without a feature gate. */

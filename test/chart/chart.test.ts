@@ -18,10 +18,13 @@ const HELM_BUILD_MS = 1_200_000;
 const operator = { clusterName: "c" };
 const database = { existingSecret: "db" };
 const redis = { existingSecret: "redis" };
+/** How gates reach the Redis whose address is in a Secret. */
+const injection = { redisUrl: "rediss://redis.example:6379" };
+const stores = { database, redis, injection };
 /** Values as an installation may have them, by what is special about them. */
 const MATRIX: Readonly<Record<string, object>> = {
   "a throw-away pair": { dev: { enabled: true }, operator },
-  "addresses in Secrets": { operator, database, redis },
+  "addresses in Secrets": { operator, ...stores },
   "addresses by value": {
     operator,
     database: { url: "postgres://u:p@h/d", migration: { url: "postgres://owner:p@h/d" } },
@@ -47,6 +50,11 @@ const MATRIX: Readonly<Record<string, object>> = {
     database: { ...database, migration: { existingSecret: "db-owner", existingSecretKey: "address" } },
     redis,
     eventsRedis: { existingSecret: "events" },
+    injection: {
+      ...injection,
+      eventsRedisUrl: "redis://events.example:6379",
+      gateResources: { requests: { cpu: "20m", memory: "64Mi" }, limits: { cpu: 1, memory: "128Mi" } },
+    },
     analytics: { existingSecret: "clickhouse" },
     region: "eu",
     commonLabels: { team: "platform" },
@@ -59,15 +67,21 @@ const MATRIX: Readonly<Record<string, object>> = {
     },
     runAsUser: null,
   },
-  "one replica": { operator: { ...operator, replicas: 1 }, apiServer: { replicas: 1 }, database, redis },
+  "one replica": { operator: { ...operator, replicas: 1 }, apiServer: { replicas: 1 }, ...stores },
   "several workspaces": {
     operator: { ...operator, rootKeys: { existingSecret: "keys", defaultWorkspace: "d" }, tenancy: { workspaces: [] } },
+    ...stores,
+  },
+  "no injection": { operator, database, redis, injection: { enabled: false } },
+  "gates with a Secret": {
+    operator,
     database,
     redis,
+    injection: { existingSecret: "gate", redirectImage: "iptables:1" },
   },
   "two namespaces": { operator, database, redis, scopedNamespaces: ["default", "kube-system"] },
-  "nothing of the cluster": { operator, database, redis, crds: { enabled: false }, rbac: { create: false } },
-  "a root key of one's own": { operator: { ...operator, rootKey: { existingSecret: "mine" } }, database, redis },
+  "nothing of the cluster": { operator, ...stores, crds: { enabled: false }, rbac: { create: false } },
+  "a root key of one's own": { operator: { ...operator, rootKey: { existingSecret: "mine" } }, ...stores },
 };
 /** Kinds of operators that the API server of the tests does not have. */
 const FOREIGN = ["ServiceMonitor", "PrometheusRule"];
@@ -194,22 +208,83 @@ describe("a Job", () => {
   });
 });
 
+describe("injection", () => {
+  const argsOf = (objects: readonly Rendered[], part: string): string[] =>
+    podSpecs(objects).find(
+      ({ object }) => object.kind === "Deployment" && object.metadata.labels?.["app.kubernetes.io/component"] === part,
+    )?.spec.containers[0].args;
+
+  test("calls the operator's Service by the name that its certificate has, and writes what it may write", async () => {
+    const objects = await render(MATRIX["addresses in Secrets"] ?? {}, "system");
+    const args = argsOf(objects, "operator");
+    const service = objects.find(({ kind, metadata }) => kind === "Service" && metadata.name === "postern-webhook");
+    expect(service?.spec.ports).toMatchObject([{ port: 443, targetPort: "webhook" }]);
+    expect(args).toContain("--webhook-hosts=postern-webhook.system.svc");
+    for (const kind of ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]) {
+      const configuration = objects.find((object) => object.kind === kind);
+      expect(args).toContain(`--webhook-configuration=${configuration?.metadata.name}`);
+      for (const { clientConfig } of configuration?.webhooks ?? []) {
+        expect(clientConfig.service).toMatchObject({ name: "postern-webhook", namespace: "system", port: 443 });
+      }
+    }
+    const rules = objects.filter(({ kind }) => /Role$/.test(kind)).flatMap((object) => object.rules);
+    const names = rules.flatMap(({ resources, resourceNames = [] }) =>
+      resources.some((name: string) => /webhookconfigurations|^secrets$/.test(name)) ? resourceNames : [],
+    );
+    expect(names).toEqual(expect.arrayContaining(["postern-webhook", "system-postern"]));
+    const mutating = objects.find(({ kind }) => kind === "MutatingWebhookConfiguration");
+    for (const { namespaceSelector, failurePolicy } of mutating?.webhooks ?? []) {
+      expect(JSON.stringify(namespaceSelector)).toContain('"NotIn","values":["kube-system","system"]');
+      expect(failurePolicy).toBe("Fail");
+    }
+  });
+
+  test("tells gates where Redis is, and none of the users that the api-servers have", async () => {
+    const envOf = async (values: object) =>
+      argsOf(await render(values), "operator").find((arg) => arg.startsWith("--gate-env="));
+    expect(await envOf(MATRIX["addresses in Secrets"] ?? {})).toContain("REDIS_URL=rediss://redis.example:6379,");
+    expect(await envOf(MATRIX["addresses by value"] ?? {})).toContain(",EVENTS_REDIS_URL=redis://events:6379");
+    const url = "rediss://user:secret@h:6379";
+    const given = await envOf({ operator, database, redis: { url }, region: "eu" });
+    expect(given).toContain("=REDIS_URL=rediss://h:6379,");
+    expect(given).toContain("POSTERN_REGION=eu");
+    expect(given).not.toContain("secret");
+  });
+
+  test("api-servers have a token exactly where they ask whose one is", async () => {
+    for (const [name, asks] of [
+      ["addresses in Secrets", true],
+      ["gates with a Secret", false],
+      ["no injection", false],
+      ["two namespaces", false],
+    ] as const) {
+      const objects = await render(MATRIX[name] ?? {});
+      const apiServer = podSpecs(objects).find(({ object }) => object.metadata.name.endsWith("-api-server"));
+      expect(apiServer?.spec.automountServiceAccountToken, name).toBe(asks);
+      expect(argsOf(objects, "api-server").includes("--gate-cluster=c"), name).toBe(asks);
+      const mayAsk = objects.some(({ rules }) => JSON.stringify(rules ?? "").includes("tokenreviews"));
+      expect(mayAsk, name).toBe(asks);
+    }
+  });
+});
+
 describe("values", () => {
   test.each([
-    { name: "no database", values: { operator, redis }, says: /set database.existingSecret/ },
-    { name: "no Redis", values: { operator, database }, says: /set redis.existingSecret/ },
-    { name: "no name of the cluster", values: { database, redis }, says: /set operator.clusterName/ },
+    { name: "no database", values: { operator, redis, injection }, says: /set database.existingSecret/ },
+    { name: "no Redis", values: { operator, database, injection }, says: /set redis.existingSecret/ },
+    { name: "no name of the cluster", values: stores, says: /set operator.clusterName/ },
     {
       name: "an address twice",
-      values: { operator, redis, database: { ...database, url: "postgres://h/d" } },
+      values: { operator, ...stores, database: { ...database, url: "postgres://h/d" } },
       says: /not both/,
     },
-    { name: "a word that is none", values: { operator, database, redis, apiSrever: {} }, says: /apiSrever/ },
+    { name: "a word that is none", values: { operator, ...stores, apiSrever: {} }, says: /apiSrever/ },
     {
       name: "a number that is too small",
-      values: { operator, database, redis, apiServer: { port: 0 } },
+      values: { operator, ...stores, apiServer: { port: 0 } },
       says: /minimum/,
     },
+    { name: "a Redis that gates cannot find", values: { operator, database, redis }, says: /set injection.redisUrl/ },
   ])("with $name are refused with the reason", async ({ values, says }) => {
     await expect(render(values)).rejects.toThrow(says);
   });

@@ -89,7 +89,10 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
         },
       });
       operators.add(operator);
-      await waitFor("the webhook to be ready", async () => operator.webhook?.isReady() === true);
+      await waitFor(
+        "the webhook to be ready",
+        async () => operator.webhook !== undefined && operator.webhook.problem() === undefined,
+      );
       return {
         ...operator,
         close: async () => {

@@ -138,3 +138,54 @@ http://{{ include "postern.fullname" . }}-api-server.{{ .Release.Namespace }}.sv
 {{- $system := lookup "v1" "Namespace" "" "kube-system" | default dict }}
 {{- coalesce .Values.operator.clusterName (dig "metadata" "uid" "" $system) | required "set operator.clusterName: it is part of the manager's name of each object" }}
 {{- end }}
+
+{{- /* Whether gates are injected: `true` or nothing. Webhook configurations are of the whole cluster. */ -}}
+{{- define "postern.injects" -}}
+{{- if and .Values.injection.enabled (not .Values.scopedNamespaces) }}true{{ end }}
+{{- end }}
+
+{{- /* Whether gates get users of Redis by the tokens of their pods. */ -}}
+{{- define "postern.reviewsTokens" -}}
+{{- if and (include "postern.injects" .) (not .Values.injection.existingSecret) }}true{{ end }}
+{{- end }}
+
+{{- /* Of the webhook's Service and of its Secret. */ -}}
+{{- define "postern.webhookName" -}}
+{{ include "postern.fullname" . }}-webhook
+{{- end }}
+
+{{- /* Of the webhook's configurations, which are in no namespace. */ -}}
+{{- define "postern.webhookConfiguration" -}}
+{{ .Release.Namespace }}-{{ include "postern.fullname" . }}
+{{- end }}
+
+{{- /* Addresses for gates have no user: each gate gets its own. (dict "given" "" "url" "redis://:secret@host") */ -}}
+{{- define "postern.withoutUser" -}}
+{{ .given | default (regexReplaceAll "^([a-z]+://)[^/@]*@" .url "${1}") }}
+{{- end }}
+
+{{- /* Redis as gates reach it from their namespaces, as pairs of their environment. */ -}}
+{{- define "postern.gateStores" -}}
+{{- $url := include "postern.withoutUser" (dict "given" .Values.injection.redisUrl "url" .Values.redis.url) }}
+{{- if and (not $url) .Values.dev.enabled (not .Values.redis.existingSecret) }}
+{{- $url = printf "redis://%s-dev-redis.%s.svc:6379" (include "postern.fullname" .) .Release.Namespace }}
+{{- end }}
+{{- $events := include "postern.withoutUser" (dict "given" .Values.injection.eventsRedisUrl "url" .Values.eventsRedis.url) }}
+{{- if or (not $url) (and .Values.eventsRedis.existingSecret (not $events)) }}
+{{- fail "set injection.redisUrl (and injection.eventsRedisUrl, where there is one): gates reach Redis by it and may not read its Secret. Or set injection.existingSecret, or injection.enabled=false" }}
+{{- end -}}
+REDIS_URL={{ $url }},POSTERN_REDIS_PREFIX={{ .Values.redisPrefix }}
+{{- with $events }},EVENTS_REDIS_URL={{ . }}{{ end }}
+{{- with .Values.region }},POSTERN_REGION={{ . }}{{ end }}
+{{- end }}
+
+{{- /* `cpu-request=10m,…` */ -}}
+{{- define "postern.gateResources" -}}
+{{- $all := list }}
+{{- range $side, $word := dict "requests" "request" "limits" "limit" }}
+{{- range $name, $quantity := dig $side dict $.Values.injection.gateResources }}
+{{- $all = append $all (printf "%s-%s=%v" $name $word $quantity) }}
+{{- end }}
+{{- end }}
+{{- join "," $all }}
+{{- end }}

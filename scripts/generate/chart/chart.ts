@@ -1,12 +1,14 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { stringify } from "yaml";
 import { z } from "zod";
+import { webhookConfigurations } from "../../../operator/webhook/configurations.ts";
 import type { Target } from "../../generate.ts";
 import { crds } from "../crds.ts";
 import { leavesOf, valuesYaml } from "./describe-values.ts";
 import { Values } from "./values.ts";
 
-/* What of charts/postern is made from the sources: its description, its values with their schema and table, and the CRDs. */
+/* What of charts/postern is made from the sources: its description, its values with their schema and table, the webhooks, and the CRDs. */
 
 const CHART = "charts/postern";
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -24,6 +26,7 @@ export const chart: Target = {
       [`${CHART}/values.yaml`, `# ${SOURCE}\n${valuesYaml(Values)}`],
       [`${CHART}/values.schema.json`, `${JSON.stringify(valuesSchema(), undefined, 2)}\n`],
       [`${CHART}/README.md`, readme()],
+      [`${CHART}/files/webhooks.yaml`, webhooksYaml()],
     ]);
   },
 };
@@ -49,6 +52,16 @@ const chartYaml = ({ version, description }: { version: string; description: str
     'kubeVersion: ">=1.30.0-0"',
     "",
   ].join("\n");
+
+/** The template puts the release's own names in the place of these. */
+function webhooksYaml(): string {
+  const configurations = webhookConfigurations({
+    name: "NAME",
+    ownNamespace: "NAMESPACE",
+    client: (path) => ({ service: { name: "SERVICE", namespace: "NAMESPACE", path, port: 443 } }),
+  });
+  return `# ${SOURCE}\n${stringify({ configurations }, { aliasDuplicateObjects: false })}`;
+}
 
 function valuesSchema(): object {
   return { title: "Values of the chart postern", ...z.toJSONSchema(Values, { target: "draft-7", io: "input" }) };

@@ -141,6 +141,27 @@ export const Values = z.strictObject({
     ...pods,
   }),
 
+  injection: group(
+    "The webhook that puts a gate into each guarded pod: docs/injection.md. There is none with scopedNamespaces, because webhooks are of the whole cluster.",
+    {
+      enabled: switchedOn("Whether gates are injected."),
+      image: image("postern-sidecar"),
+      redirectImage: text("Image with sh, iptables and ip6tables, for policies with `interception: Redirect`."),
+      port: count("Port of the operator for the webhook.", 19_443, 1),
+      gatePort: count("Port of the gates; the next free one in pods that use it themselves.", 19_080, 1),
+      gateAdminPort: count("Port of the gates for probes and metrics, likewise.", 19_081, 1),
+      gateResources: resources("10m", "64Mi", "96Mi"),
+      preStopSleepSeconds: count("How long apps of guarded pods without a preStop hook sleep before their end.", 5),
+      redisUrl: text(
+        "Address of Redis for gates, without a user; that of `redis.url` when empty. Each gate gets a user of its own for some hours.",
+      ),
+      eventsRedisUrl: text("Likewise of the Redis for usage events, where there is another one."),
+      existingSecret: text(
+        "A Secret in each guarded pod's namespace with the gates' environment instead, such as REDIS_URL with a password: for a Redis whose users the api-server may not make.",
+      ),
+    },
+  ),
+
   scopedNamespaces: z
     .array(z.string())
     .default([])
