@@ -9,6 +9,7 @@ import { concerns } from "./reconcilers/api-key-policy/choose-policy.ts";
 import { createPolicyLooks } from "./reconcilers/api-key-policy/looks.ts";
 import { startPolicyPoll } from "./reconcilers/api-key-policy/poll.ts";
 import type { OperatorContext } from "./reconcilers/context.ts";
+import { INDEXES } from "./reconcilers/indexes.ts";
 import { concernsItself, RECONCILERS } from "./reconcilers/registry.ts";
 import { createSyncTimes } from "./reconcilers/sync-times.ts";
 import type { Environment } from "./runtime/cluster-access.ts";
@@ -22,6 +23,7 @@ import { findClusterName } from "./source/cluster-name.ts";
 import { keyOf, type ManifestChange, type ManifestSource } from "./source/contract.ts";
 import type { DocumentProblem } from "./source/directory/documents.ts";
 import { createDirectorySource } from "./source/directory.ts";
+import { indexSource } from "./source/indexed.ts";
 import { createKubernetesSource } from "./source/kubernetes.ts";
 import { followNamespaces } from "./source/namespaces.ts";
 import { openCluster } from "./source/open-kubernetes.ts";
@@ -104,7 +106,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const registry = new Registry();
   const traffic = createTrafficMetrics(registry);
   const opened = await openSource(config, traffic);
-  const { cluster, source, problems, elect, watchStates, followLabels, serveWebhook, closeSource } = opened;
+  const { cluster, problems, elect, watchStates, followLabels, serveWebhook, closeSource } = opened;
+  const source = indexSource(opened.source, INDEXES);
   const stop = new AbortController();
   const controllers = new Map<Kind, Controller>();
   const syncs = createSyncTimes();
@@ -118,9 +121,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const touched = collectKeys(PODS_MS, (key) => controllers.get("ApiKeyPolicy")?.add(key));
   const lookAt = (namespace?: string) => {
     for (const kind of controllers.keys()) {
-      for (const object of source.list(kind)) {
-        if (namespace === undefined || object.metadata.namespace === namespace) addChanged(kind, keyOf(object));
-      }
+      const objects = namespace === undefined ? source.list(kind) : source.having(kind, "namespace", namespace);
+      for (const object of objects) addChanged(kind, keyOf(object));
     }
   };
   const workspaces = await openWorkspaces({
@@ -136,8 +138,10 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     throw error;
   });
   const pods = opened.followPods?.((versions) => {
-    for (const policy of source.list("ApiKeyPolicy")) {
-      if (versions.some((pod) => concerns(policy, pod))) touched.add(keyOf(policy));
+    for (const pod of versions) {
+      for (const policy of source.having("ApiKeyPolicy", "namespace", pod.namespace)) {
+        if (concerns(policy, pod)) touched.add(keyOf(policy));
+      }
     }
   });
   const ctx: OperatorContext = { source, workspaces, cluster, looks, syncs, pods, resyncMs, nowMs, log };
@@ -186,7 +190,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     for (const { kind, concernedBy } of RECONCILERS) {
       const isSame = (key: { namespace: string; name: string }) =>
         kind === change.kind && formatKey(key) === formatKey(keyOf(object));
-      for (const key of concernedBy(change, ctx)) {
+      for (const key of concernedBy(change, source)) {
         if (!isSame(key) && areTogether(key.namespace, object.metadata.namespace)) addChanged(kind, key);
       }
     }

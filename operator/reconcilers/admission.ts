@@ -1,10 +1,4 @@
-import {
-  FINALIZER,
-  type ManifestObject,
-  type ManifestSource,
-  storeFinalizersOf,
-  WORKSPACE_FINALIZER,
-} from "../source/contract.ts";
+import { FINALIZER, type ManifestObject, storeFinalizersOf, WORKSPACE_FINALIZER } from "../source/contract.ts";
 import type { NamedKind } from "../tenancy/settings.ts";
 import type { Workspace } from "../tenancy/workspaces.ts";
 import type { Context, OperatorContext } from "./context.ts";
@@ -91,18 +85,19 @@ const notGranted = ({ kind, metadata: { namespace } }: ManifestObject): Verdict 
   );
 
 /** The source as it looks from within a workspace. An object that may not have what it claims blocks no other one. */
-function sourceIn(workspace: Workspace, ctx: OperatorContext): ManifestSource {
+function sourceIn(workspace: Workspace, ctx: OperatorContext): Context["source"] {
   const { source, workspaces } = ctx;
   const isHere = (namespace: string): boolean => {
     const { workspace: its } = workspaces.placeOf(namespace);
     return its !== undefined && its.name === workspace.name;
   };
   return {
-    ...source,
+    secrets: source.secrets,
+    recordEvent: source.recordEvent,
     get: (kind, key) => (isHere(key.namespace) ? source.get(kind, key) : undefined),
-    list: (kind) =>
+    having: (kind, index, value) =>
       source
-        .list(kind)
+        .having(kind, index, value)
         .filter(
           (object) =>
             isHere(object.metadata.namespace) &&

@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { KINDS, type Kind } from "../../core/manifests/index.ts";
+import type { ManifestObject } from "../source/contract.ts";
+import { createIndex } from "../source/indexed.ts";
 import { anObject } from "../test/builders.ts";
 import { type ConflictTerms, claimOf, conflictOf, leftByOther, olderRival, rivalsOf } from "./claims.ts";
+import { INDEXES } from "./indexes.ts";
 
 describe("of two that claim one name", () => {
   const at = (name: string, creationTimestamp: string) => anObject("Role", {}, { name, creationTimestamp });
@@ -19,6 +22,12 @@ describe("of two that claim one name", () => {
     { name: "and keeps it whatever the order of the list", object: twin, among: [young, old, twin], rival: undefined },
   ])("$name", ({ object, among, rival }) => expect(olderRival(object, among)).toBe(rival));
 });
+
+const among = (objects: readonly ManifestObject[]) => {
+  const index = createIndex(INDEXES);
+  for (const after of objects) index.take({ kind: after.kind, after });
+  return index;
+};
 
 /** Of each kind: a spec, those that claim the same though they are written otherwise, and those that claim something else. */
 const CLAIMS: Readonly<Record<Kind, { spec: object; same: readonly object[]; other: readonly object[] }>> = {
@@ -58,7 +67,7 @@ describe.each(KINDS.map(({ kind }) => kind))("%s", (kind) => {
   const world = objects.map(({ one }, index) => anObject(kind, one, { name: `object-${index}` }));
 
   test("rivals claim the same, be their specs valid or not", () => {
-    const rivals = rivalsOf(world[0] as (typeof world)[0], { list: () => world });
+    const rivals = rivalsOf(world[0] as (typeof world)[0], among(world));
     expect(rivals).toEqual(world.filter((_, index) => objects[index]?.isRival));
   });
 
@@ -72,7 +81,7 @@ describe.each(KINDS.map(({ kind }) => kind))("%s", (kind) => {
   ])("%o claims nothing, and is no rival of others that claim nothing", (empty) => {
     const nothing = anObject(kind, empty);
     expect(claimOf(nothing)).toBeUndefined();
-    expect(rivalsOf(nothing, { list: () => [nothing, anObject(kind, empty, { name: "another" })] })).toEqual([]);
+    expect(rivalsOf(nothing, among([nothing, anObject(kind, empty, { name: "another" })]))).toEqual([]);
   });
 });
 

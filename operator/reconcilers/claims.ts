@@ -1,5 +1,6 @@
 import type { Kind } from "../../core/manifests/index.ts";
-import type { ManifestObject, ManifestSource } from "../source/contract.ts";
+import type { ManifestObject } from "../source/contract.ts";
+import type { Lookup } from "../source/indexed.ts";
 import { labelFor, managerFor } from "./names-in-messages.ts";
 import { stalled, type Verdict } from "./plan.ts";
 import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn, secretNameIn } from "./raw-spec.ts";
@@ -44,17 +45,14 @@ export const claimOf = (object: ManifestObject): string | undefined => CLAIMS[ob
 export function claimantsOf(
   kind: Kind,
   claims: readonly (string | undefined)[],
-  source: Pick<ManifestSource, "list">,
+  source: Lookup<"claim">,
 ): readonly ManifestObject[] {
-  const wanted = new Set(claims);
-  return source.list(kind).filter((object) => {
-    const claim = claimOf(object);
-    return claim !== undefined && wanted.has(claim);
-  });
+  const wanted = new Set(claims.filter((claim) => claim !== undefined));
+  return [...wanted].flatMap((claim) => source.having(kind, "claim", claim));
 }
 
 /** All objects with the same claim as this one, including itself; none when it has no claim. */
-export const rivalsOf = (object: ManifestObject, source: Pick<ManifestSource, "list">): readonly ManifestObject[] =>
+export const rivalsOf = (object: ManifestObject, source: Lookup<"claim">): readonly ManifestObject[] =>
   claimantsOf(object.kind, [claimOf(object)], source);
 
 /**

@@ -2,14 +2,15 @@ import type { Logger } from "pino";
 import type { Kind } from "../../core/manifests/index.ts";
 import type { Management, StoreApi } from "../api/client.ts";
 import type { Pods } from "../pods/follow-pods.ts";
-import type { ManifestObject, ManifestSource } from "../source/contract.ts";
+import type { ManifestObject } from "../source/contract.ts";
 import type { Workspaces } from "../tenancy/workspaces.ts";
 import type { PolicyLooks } from "./api-key-policy/looks.ts";
+import type { ObjectSource } from "./indexes.ts";
 import type { SyncTimes } from "./sync-times.ts";
 
 /** What all reconciles of an operator share. It has no API: which workspace an object acts in depends on its namespace. */
 export interface OperatorContext {
-  readonly source: ManifestSource;
+  readonly source: ObjectSource;
   readonly workspaces: Pick<Workspaces, "placeOf" | "mayUseName" | "confirm">;
   /** The unique name of this cluster (or directory) among those that share the store. */
   readonly cluster: string;
@@ -23,8 +24,12 @@ export interface OperatorContext {
   readonly log: Logger;
 }
 
-/** The dependencies of one reconcile, in the workspace of its object: `source` has no object of another one. */
-export interface Context extends Omit<OperatorContext, "workspaces"> {
+/**
+ * The dependencies of one reconcile, in the workspace of its object: `source` has no object of another one. It has no list either,
+ * because what is done for one object must not cost more the more others there are.
+ */
+export interface Context extends Omit<OperatorContext, "workspaces" | "source"> {
+  readonly source: Pick<ObjectSource, "get" | "having" | "secrets" | "recordEvent">;
   readonly api: StoreApi;
 }
 

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { KINDS, type Kind } from "../../core/manifests/index.ts";
 import type { ManifestChange, ManifestObject } from "../source/contract.ts";
+import { createIndex } from "../source/indexed.ts";
 import { anObject } from "../test/builders.ts";
+import { INDEXES } from "./indexes.ts";
 import { RECONCILERS } from "./registry.ts";
 
 test("every kind of manifest has its reconciler", () => {
@@ -31,13 +33,12 @@ describe("what a change concerns besides the changed object", () => {
     of("ApiKeyPolicy", "elsewhere", { api: { name: "orders" } }, "bank"),
     of("ApiKeyPolicy", "guest", { api: { id: "api_12345678" } }, "bank"),
   ];
-  const source = {
-    list: (kind: Kind) => world.filter((object) => object.kind === kind),
-  } as unknown as Parameters<(typeof RECONCILERS)[number]["concernedBy"]>[1]["source"];
+  const source = createIndex(INDEXES);
+  for (const after of world) source.take({ kind: after.kind, after });
 
   const concerned = (change: ManifestChange): string[] =>
     RECONCILERS.flatMap(({ kind, concernedBy }) =>
-      concernedBy(change, { source }).map(({ namespace, name }) => `${kind} ${namespace}/${name}`),
+      concernedBy(change, source).map(({ namespace, name }) => `${kind} ${namespace}/${name}`),
     ).sort();
 
   test.each<{ name: string; change: ManifestChange; objects: string[] }>([
@@ -51,7 +52,7 @@ describe("what a change concerns besides the changed object", () => {
       change: {
         kind: "Role",
         before: of("Role", "it", { name: "reader" }),
-        after: of("Role", "it", { name: "editor" }),
+        after: anObject("Role", { name: "editor" }, { name: "it", generation: 2 }),
       },
       objects: ["Role bank/shouting", "Role shop/editor", "Role shop/reader"],
     },
@@ -87,6 +88,15 @@ describe("what a change concerns besides the changed object", () => {
         after: of("ApiKeyPolicy", "maker", { api: { name: "mine" }, allowedNamespaces: ["bank"] }),
       },
       objects: ["ApiKeyPolicy bank/guest"],
+    },
+    {
+      name: "a role of which only the status changed: none, whatever claims its name",
+      change: {
+        kind: "Role",
+        before: of("Role", "it", { name: "editor" }),
+        after: anObject("Role", { name: "editor" }, { name: "it", status: { roleId: "role_1" } }),
+      },
+      objects: [],
     },
     {
       name: "an object that claims nothing: none",

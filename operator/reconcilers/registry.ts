@@ -1,13 +1,7 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
 import type { WorkResult } from "../runtime/queue.ts";
-import {
-  keyOf,
-  type ManifestChange,
-  type ManifestObject,
-  type ManifestSource,
-  versionsOf,
-} from "../source/contract.ts";
+import { keyOf, type ManifestChange, type ManifestObject, versionsOf } from "../source/contract.ts";
 import { applyApiKey, describeApiKey } from "./api-key/apply.ts";
 import { apiKeysConcernedBy } from "./api-key/concerned.ts";
 import { gatherApiKey } from "./api-key/gather.ts";
@@ -18,6 +12,7 @@ import { gatherPolicy } from "./api-key-policy/gather.ts";
 import { planPolicy } from "./api-key-policy/plan.ts";
 import { claimantsOf, claimOf } from "./claims.ts";
 import type { OperatorContext } from "./context.ts";
+import type { ObjectLookup } from "./indexes.ts";
 import { applyNamespace, describeNamespace } from "./ratelimit-namespace/apply.ts";
 import { gatherNamespace } from "./ratelimit-namespace/gather.ts";
 import { planNamespace } from "./ratelimit-namespace/plan.ts";
@@ -38,7 +33,7 @@ export interface Reconciler<K extends Kind = Kind> {
   readonly kind: K;
   readonly reconcile: (key: ObjectKey, ctx: OperatorContext) => Promise<WorkResult>;
   /** Objects of this kind, other than the changed one itself, whose state may depend on a change. */
-  readonly concernedBy: (change: ManifestChange, ctx: Pick<OperatorContext, "source">) => readonly ObjectKey[];
+  readonly concernedBy: (change: ManifestChange, source: ObjectLookup) => readonly ObjectKey[];
 }
 
 const REGISTRY: { readonly [K in Kind]: Reconciler<K> } = {
@@ -82,16 +77,19 @@ export const RECONCILERS: readonly Reconciler[] = Object.values(REGISTRY);
 
 interface Registered<Observed, Action> extends KindSteps<Observed, Action> {
   /** Objects that a change concerns, besides those that win or lose a claim by it. */
-  readonly concernedBy?: (change: ManifestChange, source: Pick<ManifestSource, "list">) => readonly ManifestObject[];
+  readonly concernedBy?: (change: ManifestChange, source: ObjectLookup) => readonly ManifestObject[];
 }
 
 function register<K extends Kind, Observed, Action>(kind: K, steps: Registered<Observed, Action>): Reconciler<K> {
   return {
     kind,
     reconcile: (key, ctx) => reconcileObject(kind, steps, key, ctx),
-    concernedBy: (change, { source }) => {
-      const rivals = change.kind === kind ? claimantsOf(kind, versionsOf(change).map(claimOf), source) : [];
-      return [...rivals, ...(steps.concernedBy?.(change, source) ?? [])].map(keyOf);
+    concernedBy: (change, source) => {
+      const rivals =
+        change.kind === kind && concernsRivals(change)
+          ? claimantsOf(kind, versionsOf(change).map(claimOf), source)
+          : [];
+      return [...new Set([...rivals, ...(steps.concernedBy?.(change, source) ?? [])])].map(keyOf);
     },
   };
 }
@@ -101,6 +99,12 @@ export function concernsItself({ before, after }: ManifestChange): boolean {
   if (before === undefined || after === undefined) return true;
   return text(before) !== text(after);
 }
+
+/** What an object says of itself, or what we write into its status, changes nothing about who has a claim. */
+const concernsRivals = (change: ManifestChange): boolean =>
+  concernsItself(change) || finalizersOf(change.before) !== finalizersOf(change.after);
+
+const finalizersOf = (object: ManifestObject | undefined): string => JSON.stringify(object?.metadata.finalizers);
 
 const text = ({ metadata }: ManifestObject): string => {
   const { uid, generation, deletionTimestamp, annotations } = metadata;

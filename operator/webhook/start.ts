@@ -6,7 +6,7 @@ import * as z from "zod";
 import type { InjectionConfig } from "../injection/config.ts";
 import { followFolder } from "../runtime/follow-folder.ts";
 import type { KubeClient } from "../runtime/kube-client.ts";
-import type { ManifestSource } from "../source/contract.ts";
+import type { Lookup } from "../source/indexed.ts";
 import { DEFAULT_LIFETIMES, type Lifetimes } from "./certificate-set.ts";
 import { keepCertificates } from "./certificates.ts";
 import { MUTATE_PATH, VALIDATE_PATH } from "./configurations.ts";
@@ -34,7 +34,7 @@ export interface WebhookParts {
   /** The operator's own. */
   readonly namespace: string;
   readonly cluster: string;
-  readonly source: Pick<ManifestSource, "list">;
+  readonly source: Lookup<"namespace">;
   /** Whether the manifests were listed. */
   readonly isListed: () => boolean;
   readonly registry: Registry;
@@ -63,8 +63,7 @@ export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhoo
       mutatePod(request, {
         config: injection,
         cluster: parts.cluster,
-        policiesOf: (namespace) =>
-          parts.source.list("ApiKeyPolicy").filter(({ metadata }) => metadata.namespace === namespace),
+        policiesOf: (namespace) => parts.source.having("ApiKeyPolicy", "namespace", namespace),
         workspaceIdOf: () => config.workspaceId,
       }),
     [VALIDATE_PATH]: validatePolicy,

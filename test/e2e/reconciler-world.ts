@@ -7,11 +7,13 @@ import { API_VERSION, type Kind } from "../../core/manifests/index.ts";
 import { createStoreApi, type StoreApi } from "../../operator/api/client.ts";
 import { createPolicyLooks } from "../../operator/reconcilers/api-key-policy/looks.ts";
 import type { OperatorContext } from "../../operator/reconcilers/context.ts";
+import { INDEXES, type ObjectSource } from "../../operator/reconcilers/indexes.ts";
 import { RECONCILERS } from "../../operator/reconcilers/registry.ts";
 import { createSyncTimes } from "../../operator/reconcilers/sync-times.ts";
 import type { WorkResult } from "../../operator/runtime/queue.ts";
 import type { ManifestObject } from "../../operator/source/contract.ts";
-import { createDirectorySource, type DirectorySource } from "../../operator/source/directory.ts";
+import { createDirectorySource } from "../../operator/source/directory.ts";
+import { indexSource } from "../../operator/source/indexed.ts";
 import { waitFor } from "../harness/wait.ts";
 import { openStore, type Status, type Store, type TestManifest } from "./operator-world.ts";
 
@@ -24,7 +26,7 @@ export type Name = Pick<TestManifest, "kind" | "metadata">;
 
 export interface ReconcilerWorld {
   readonly store: Store;
-  readonly source: DirectorySource;
+  readonly source: ObjectSource;
   readonly stateDir: string;
   readonly api: StoreApi;
   readonly ctx: OperatorContext;
@@ -55,7 +57,7 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
   await mkdir(dir);
   const store = await openStore();
   const log = pino({ level: process.env.TEST_LOG ?? "silent" }, pino.destination(2));
-  const source = createDirectorySource({ dir, stateDir: join(root, "state"), log });
+  const source = indexSource(createDirectorySource({ dir, stateDir: join(root, "state"), log }), INDEXES);
   await source.start(() => undefined);
   const api = createStoreApi({ url: store.server.url, rootKey: store.rootKey });
   const ctx: OperatorContext = {

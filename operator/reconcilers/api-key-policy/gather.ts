@@ -69,7 +69,9 @@ function select(object: ManifestObject, { pods, source }: Context): ObservedPoli
   const seen = pods.in(namespace);
   if (seen === undefined) return "unknown";
   // Only for pods that are there: most policies have none that another one could select.
-  const policies = seen.some((pod) => concerns(object, pod)) ? source.list("ApiKeyPolicy") : [];
+  const policies = seen.some((pod) => concerns(object, pod))
+    ? source.having("ApiKeyPolicy", "namespace", namespace)
+    : [];
   return selectedBy(object, seen, policies);
 }
 

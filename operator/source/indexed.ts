@@ -1,0 +1,74 @@
+import type { Kind } from "../../core/manifests/index.ts";
+import { type ManifestChange, type ManifestObject, type ManifestSource, versionsOf } from "./contract.ts";
+
+/*
+ * Objects by what they say, so that the work for one object does not grow with the number of the others. What happens to the one
+ * object of a cluster that claims a name must cost the same whether there are ten objects or ten thousand.
+ */
+
+/** For each index, the values under which it has an object. */
+export type Indexes<Name extends string> = Readonly<Record<Name, (object: ManifestObject) => readonly string[]>>;
+
+export interface Lookup<Name extends string> {
+  /** The objects of a kind that an index has under a value, in no order. */
+  having(kind: Kind, index: Name, value: string): readonly ManifestObject[];
+}
+
+export type IndexedSource<Name extends string> = ManifestSource & Lookup<Name>;
+
+/** Keeps indexes of what a source reports. They have a change before its listener is told of it. */
+export function indexSource<Name extends string>(source: ManifestSource, indexes: Indexes<Name>): IndexedSource<Name> {
+  const index = createIndex(indexes);
+  return {
+    ...source,
+    start: (onChange) =>
+      source.start((change) => {
+        index.take(change);
+        onChange(change);
+      }),
+    having: index.having,
+  };
+}
+
+export interface Index<Name extends string> extends Lookup<Name> {
+  take(change: ManifestChange): void;
+}
+
+export function createIndex<Name extends string>(indexes: Indexes<Name>): Index<Name> {
+  const names = Object.keys(indexes) as Name[];
+  /** By place, which is a kind, an index and a value; then by the object's own name. */
+  const places = new Map<string, Map<string, ManifestObject>>();
+  /** Where an object is: what an index said of it before it changed. */
+  const placesOf = new Map<string, readonly string[]>();
+
+  const remove = (id: string) => {
+    for (const place of placesOf.get(id) ?? []) {
+      const there = places.get(place);
+      there?.delete(id);
+      if (there?.size === 0) places.delete(place);
+    }
+    placesOf.delete(id);
+  };
+
+  const put = (id: string, object: ManifestObject) => {
+    const its = names.flatMap((name) => indexes[name](object).map((value) => placeOf(object.kind, name, value)));
+    for (const place of its) {
+      const there = places.get(place) ?? new Map<string, ManifestObject>();
+      places.set(place, there);
+      there.set(id, object);
+    }
+    placesOf.set(id, its);
+  };
+
+  return {
+    take: (change) => {
+      for (const version of versionsOf(change)) remove(idOf(version));
+      if (change.after !== undefined) put(idOf(change.after), change.after);
+    },
+    having: (kind, index, value) => [...(places.get(placeOf(kind, index, value))?.values() ?? [])],
+  };
+}
+
+/** No kind and no index has a space in its name. */
+const placeOf = (kind: Kind, index: string, value: string): string => `${kind} ${index} ${value}`;
+const idOf = ({ kind, metadata: { namespace, name } }: ManifestObject): string => `${kind} ${namespace}/${name}`;

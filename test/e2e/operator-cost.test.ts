@@ -1,0 +1,167 @@
+import { pino } from "pino";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { KINDS, type Kind } from "../../core/manifests/index.ts";
+import { createStoreApi } from "../../operator/api/client.ts";
+import { createPolicyLooks } from "../../operator/reconcilers/api-key-policy/looks.ts";
+import type { OperatorContext } from "../../operator/reconcilers/context.ts";
+import { INDEXES } from "../../operator/reconcilers/indexes.ts";
+import { RECONCILERS } from "../../operator/reconcilers/registry.ts";
+import { createSyncTimes } from "../../operator/reconcilers/sync-times.ts";
+import type { ManifestChange, ManifestObject, ManifestSource } from "../../operator/source/contract.ts";
+import { indexSource } from "../../operator/source/indexed.ts";
+import { anObject } from "../../operator/test/builders.ts";
+import { conditionOf, openStore, type Status, type Store } from "./operator-world.ts";
+import { oneWorkspace } from "./reconciler-world.ts";
+
+/*
+ * How many objects are looked at in order to reconcile one, and to find out whom its change concerns: as many among 80 of each kind as
+ * among 20. Time is not measured, because it would say little of 20 and of 80.
+ */
+
+let store: Store;
+beforeAll(async () => {
+  store = await openStore();
+});
+afterAll(() => store?.close());
+
+/** Four objects of each kind per Kubernetes namespace; each refers to those with its own number. */
+const SPECS: Readonly<Record<Kind, (i: number, unique: string) => object>> = {
+  Role: (i, unique) => ({ name: `${unique}-r${i}`, permissions: ["a.read"] }),
+  RatelimitNamespace: (i, unique) => ({ name: `${unique}-n${i}` }),
+  RatelimitOverride: (i) => ({ namespaceRef: { name: `it-${i}` }, identifier: `i${i}`, limit: 1, duration: "1s" }),
+  ApiKeyPolicy: (i, unique) => ({
+    selector: { matchLabels: { app: `app-${i}` } },
+    api: { name: `${unique}-p${i}` },
+    target: { port: 80 },
+    rules: [{ ratelimits: [{ namespace: `${unique}-n${i}`, identifier: "key", limit: 9, duration: "1h" }] }],
+  }),
+  ApiKey: (i, unique) => ({
+    policyRef: { name: `it-${i}` },
+    roles: [`${unique}-r${i}`],
+    secretRef: { name: `key-${i}` },
+  }),
+};
+/** What the others refer to comes first. */
+const ORDER: readonly Kind[] = ["Role", "RatelimitNamespace", "RatelimitOverride", "ApiKeyPolicy", "ApiKey"];
+
+/** Adds an object to a set whenever any part of it is read. */
+function noticing(object: ManifestObject, looked: Set<string>): ManifestObject {
+  const id = `${object.kind} ${object.metadata.namespace}/${object.metadata.name}`;
+  const read = <T>(value: T): T => {
+    looked.add(id);
+    return value;
+  };
+  return {
+    kind: object.kind,
+    get metadata() {
+      return read(object.metadata);
+    },
+    get spec() {
+      return read(object.spec);
+    },
+    get status() {
+      return read(object.status);
+    },
+  };
+}
+
+/** A cluster in memory: the objects alone are of interest, and the store is a real one. */
+function openCluster(objects: readonly ManifestObject[], looked: Set<string>) {
+  const held = new Map<string, ManifestObject>();
+  const idOf = (kind: Kind, { namespace, name }: { namespace: string; name: string }) => `${kind} ${namespace}/${name}`;
+  let report: (change: ManifestChange) => void = () => undefined;
+  const changes: ManifestChange[] = [];
+  const put = (id: string, after: ManifestObject) => {
+    const before = held.get(id);
+    held.set(id, after);
+    report({ kind: after.kind, after, ...(before === undefined ? {} : { before }) });
+  };
+  const change = async ({ kind, metadata }: ManifestObject, to: Partial<ManifestObject>) => {
+    const id = idOf(kind, metadata);
+    const { kind: _, ...object } = { ...(held.get(id) as ManifestObject) };
+    put(id, noticing({ kind, ...object, ...to }, looked));
+  };
+  const written = new Map<string, string>();
+  const secrets: ManifestSource["secrets"] = {
+    find: async (_, name) =>
+      written.has(name) ? { state: "ours", keyId: written.get(name), version: "1" } : { state: "absent" },
+    write: async (_, { name, keyId }) => {
+      written.set(name, keyId);
+      return undefined;
+    },
+    check: async () => undefined,
+    areCollected: true,
+    remove: async () => undefined,
+  };
+  const source = indexSource(
+    {
+      start: async (onChange) => {
+        report = onChange;
+        for (const object of objects) put(idOf(object.kind, object.metadata), noticing(object, looked));
+      },
+      get: (kind, key) => held.get(idOf(kind, key)),
+      list: (kind) => [...held.values()].filter((object) => object.kind === kind),
+      updateStatus: (object, status) => change(object, { status }),
+      setFinalizers: (object, finalizers) => change(object, { metadata: { ...object.metadata, finalizers } }),
+      recordEvent: async () => undefined,
+      secrets,
+      close: async () => undefined,
+    },
+    INDEXES,
+  );
+  return { source, start: () => source.start((one) => changes.push(one)), changes };
+}
+
+/** For each kind, how many objects its reconcile looks at, and the change that it makes. */
+async function lookedAt(count: number): Promise<Record<string, number>> {
+  const unique = `of${count}`;
+  const looked = new Set<string>();
+  const objects = KINDS.flatMap(({ kind }) =>
+    Array.from({ length: count }, (_, i) =>
+      anObject(kind, SPECS[kind](i, unique), {
+        name: `it-${i}`,
+        namespace: `ns-${unique}-${Math.floor(i / 4)}`,
+        uid: `${kind}-${i}`,
+        finalizers: [],
+      }),
+    ),
+  );
+  const { source, start, changes } = openCluster(objects, looked);
+  await start();
+  const ctx: OperatorContext = {
+    source,
+    workspaces: oneWorkspace(createStoreApi({ url: store.server.url, rootKey: store.rootKey })),
+    cluster: unique,
+    looks: createPolicyLooks(),
+    syncs: createSyncTimes(),
+    pods: { in: () => [] },
+    resyncMs: 300_000,
+    nowMs: Date.now,
+    log: pino({ level: "silent" }),
+  };
+  const figures: Record<string, number> = {};
+  for (const kind of ORDER) {
+    const reconciler = RECONCILERS.find((one) => one.kind === kind);
+    const key = { namespace: `ns-${unique}-1`, name: "it-5" };
+    looked.clear();
+    changes.length = 0;
+    await reconciler?.reconcile(key, ctx);
+    figures[`${kind}, reconciled`] = looked.size;
+    const status = source.get(kind, key)?.status as Status;
+    expect(conditionOf(status, "Accepted") ?? conditionOf(status, "Ready"), JSON.stringify(status)).toMatchObject({
+      status: "True",
+    });
+    const after = source.get(kind, key) as ManifestObject;
+    const made = [...changes, { kind, after }, { kind, before: after }];
+    looked.clear();
+    for (const change of made) for (const { concernedBy } of RECONCILERS) concernedBy(change, source);
+    figures[`${kind}, changed`] = looked.size;
+  }
+  return figures;
+}
+
+test("the work for one object does not grow with the number of the others", async () => {
+  const few = await lookedAt(20);
+  expect(await lookedAt(80)).toEqual(few);
+  expect(Math.max(...Object.values(few)), JSON.stringify(few)).toBeLessThanOrEqual(8);
+}, 60_000);
