@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Registry } from "prom-client";
 import { describe, expect, test } from "vitest";
 import { createOperatorMetrics, type MetricsOptions } from "./metrics.ts";
+import { anObject } from "./test/builders.ts";
 import { createTrafficMetrics } from "./traffic-metrics.ts";
 
 const DASHBOARD = join(import.meta.dirname, "../charts/postern/files/dashboards/operator.json");
@@ -40,6 +41,31 @@ test("the depth of a queue is read when it is asked for", async () => {
   depth = 7;
   expect(await linesOf(registry, "postern_operator_queue_depth")).toEqual([
     'postern_operator_queue_depth{kind="Role"} 7',
+  ]);
+});
+
+test("policies are counted by condition, and the pods without a gate are added up", async () => {
+  const policy = (name: string, status: unknown) => anObject("ApiKeyPolicy", {}, { name, status });
+  const enforced = (status: string) => ({ type: "Enforced", status });
+  const objects = [
+    policy("open", { conditions: [enforced("False"), { type: "Ready", status: "True" }], dataPlane: { unguarded: 2 } }),
+    policy("other", { conditions: [enforced("False")], dataPlane: { pods: 1, unguarded: 1 } }),
+    policy("guarded", { conditions: [enforced("True"), { type: "Stale", status: "True" }], dataPlane: { pods: 3 } }),
+    policy("new", undefined),
+    policy("broken", { conditions: "none", dataPlane: 3 }),
+  ];
+  const { registry } = open({ source: { list: (kind) => (kind === "ApiKeyPolicy" ? objects : []) } });
+  expect(await linesOf(registry, "postern_operator_unguarded_pods")).toEqual(["postern_operator_unguarded_pods 3"]);
+  const counted = await linesOf(registry, "postern_operator_policies");
+  expect(counted.filter((line) => !line.endsWith(" 0"))).toEqual([
+    'postern_operator_policies{condition="Enforced",status="True"} 1',
+    'postern_operator_policies{condition="Enforced",status="False"} 2',
+    'postern_operator_policies{condition="Stale",status="True"} 1',
+  ]);
+  // Series that are not there cannot be alerted on: each condition has all of its statuses.
+  expect(counted).toHaveLength(12);
+  expect(await linesOf(registry, 'postern_operator_objects{kind="ApiKeyPolicy",ready="Unknown"}')).toEqual([
+    'postern_operator_objects{kind="ApiKeyPolicy",ready="Unknown"} 4',
   ]);
 });
 

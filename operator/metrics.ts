@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import * as z from "zod";
 import { RECONCILERS } from "./reconcilers/registry.ts";
 import type { SyncTimes } from "./reconcilers/sync-times.ts";
 import type { Controller, ControllerOptions } from "./runtime/controller.ts";
@@ -113,6 +114,32 @@ export function createOperatorMetrics(options: MetricsOptions): OperatorMetrics 
       }
     },
   });
+  const policies = () => source.list("ApiKeyPolicy").map(({ status }) => seenStatusOf(status));
+  new Gauge({
+    name: "postern_operator_policies",
+    help: "Policies, by condition and its status.",
+    labelNames: ["condition", "status"],
+    registers,
+    collect() {
+      this.reset();
+      for (const condition of POLICY_CONDITIONS) {
+        for (const status of ["True", "False", "Unknown"]) this.set({ condition, status }, 0);
+      }
+      for (const { conditions } of policies()) {
+        for (const { type, status } of conditions) {
+          if (POLICY_CONDITIONS.includes(type)) this.inc({ condition: type, status });
+        }
+      }
+    },
+  });
+  new Gauge({
+    name: "postern_operator_unguarded_pods",
+    help: "Running pods that a policy selects and that have no gate of it, as the statuses of policies say.",
+    registers,
+    collect() {
+      this.set(policies().reduce((sum, { dataPlane }) => sum + dataPlane.unguarded, 0));
+    },
+  });
   return {
     observe: ({ name, result, durationMs }) => {
       reconciles.inc({ kind: name, result });
@@ -125,7 +152,19 @@ export function createOperatorMetrics(options: MetricsOptions): OperatorMetrics 
   };
 }
 
-function readyOf(status: unknown): string {
-  const { conditions = [] } = (status ?? {}) as { conditions?: Array<{ type: string; status: string }> };
-  return conditions.find(({ type }) => type === "Ready")?.status ?? "Unknown";
+/** Those that an alert may be about. */
+const POLICY_CONDITIONS: readonly string[] = ["Enforced", "Stale", "Refused", "Bypassable"];
+
+const StatusInMetrics = z.object({
+  conditions: z.array(z.object({ type: z.string(), status: z.enum(["True", "False", "Unknown"]) })).default([]),
+  dataPlane: z.object({ unguarded: z.number().default(0) }).default({ unguarded: 0 }),
+});
+
+/** A status that another writer broke counts as none: it is written again. */
+function seenStatusOf(status: unknown): z.output<typeof StatusInMetrics> {
+  const parsed = StatusInMetrics.safeParse(status ?? {});
+  return parsed.success ? parsed.data : StatusInMetrics.parse({});
 }
+
+const readyOf = (status: unknown): string =>
+  seenStatusOf(status).conditions.find(({ type }) => type === "Ready")?.status ?? "Unknown";

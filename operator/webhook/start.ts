@@ -1,13 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { Counter, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import * as z from "zod";
 import type { InjectionConfig } from "../injection/config.ts";
 import { followFolder } from "../runtime/follow-folder.ts";
 import type { KubeClient } from "../runtime/kube-client.ts";
 import type { Lookup } from "../source/indexed.ts";
-import { DEFAULT_LIFETIMES, type Lifetimes } from "./certificate-set.ts";
+import { DEFAULT_LIFETIMES, type Lifetimes, validToMs } from "./certificate-set.ts";
 import { keepCertificates } from "./certificates.ts";
 import { MUTATE_PATH, VALIDATE_PATH } from "./configurations.ts";
 import { mutatePod } from "./mutate.ts";
@@ -53,7 +53,7 @@ export interface Webhook {
 /** Begins to answer as soon as there is a certificate. Every replica does, leader or not. */
 export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhook {
   const { log } = parts;
-  const observe = createMetrics(parts.registry);
+  const { observe, serves } = createMetrics(parts.registry);
   let { injection } = config;
   let server: WebhookServer | undefined;
   let isClosed = false;
@@ -70,12 +70,15 @@ export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhoo
   };
 
   async function use(pair: { cert: string; key: string }): Promise<void> {
-    if (server !== undefined) return server.setCertificate(pair);
-    // Before the first call, which may need it.
-    injection = await withoutSleep(injection, parts);
-    const { host, port } = config;
-    server = await startWebhookServer({ host, port, handlers, isReady: parts.isListed, observe, log }, pair);
-    if (isClosed) await server.close();
+    if (server !== undefined) server.setCertificate(pair);
+    else {
+      // Before the first call, which may need it.
+      injection = await withoutSleep(injection, parts);
+      const { host, port } = config;
+      server = await startWebhookServer({ host, port, handlers, isReady: parts.isListed, observe, log }, pair);
+      if (isClosed) await server.close();
+    }
+    serves(pair.cert);
   }
 
   const { certificate } = config;
@@ -152,8 +155,16 @@ function createMetrics(registry: Registry) {
     buckets: [0.0005, 0.002, 0.01, 0.05, 0.2, 1],
     registers,
   });
-  return ({ path, allowed, seconds }: { path: string; allowed: boolean; seconds: number }) => {
-    calls.inc({ path, outcome: allowed ? "allowed" : "refused" });
-    duration.observe({ path }, seconds);
+  const validTo = new Gauge({
+    name: "postern_operator_webhook_certificate_expiry_timestamp_seconds",
+    help: "When the certificate that the webhook serves ends; 0 before there is one.",
+    registers,
+  });
+  return {
+    observe: ({ path, allowed, seconds }: { path: string; allowed: boolean; seconds: number }) => {
+      calls.inc({ path, outcome: allowed ? "allowed" : "refused" });
+      duration.observe({ path }, seconds);
+    },
+    serves: (cert: string) => validTo.set(validToMs(cert) / 1000),
   };
 }

@@ -78,6 +78,7 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
         keys: { rootKey: store.rootKey },
         cluster: "main",
         logger,
+        admin: { host: "127.0.0.1", port: 0 },
         webhook: {
           host: "127.0.0.1",
           port: own,

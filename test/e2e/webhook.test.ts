@@ -255,6 +255,14 @@ test("while the operator is away guarded pods are refused, and all others are ad
   expect(await secret()).toEqual(before);
 });
 
+test("metrics say when the certificate that is served ends", async () => {
+  const metrics = await (await fetch(`${operator.adminUrl}/metrics`)).text();
+  const said = /^postern_operator_webhook_certificate_expiry_timestamp_seconds (\S+)$/m.exec(metrics)?.[1];
+  const { "tls.crt": cert = "" } = await secret();
+  const served = new X509Certificate(Buffer.from(cert, "base64"));
+  expect(Number(said) * 1000).toBe(served.validToDate.getTime());
+});
+
 test("two replicas serve the certificate of one authority, also when both make it at once", async () => {
   await operator.close();
   await world.client.send({ method: "DELETE", path: `/api/v1/namespaces/default/secrets/${SECRET}` });
