@@ -7,16 +7,16 @@ import { statusOf, withReconciling } from "../../operator/reconcilers/status.ts"
 import type { ManifestObject } from "../../operator/source/contract.ts";
 import { anObject } from "../../operator/test/builders.ts";
 import { conditionOf, openKubernetesWorld, resourceOf, type TestManifest, untilReason } from "../e2e/operator-world.ts";
-import { findGitopsJudge } from "../harness/parts/gitops-judge.ts";
+
 import { waitFor } from "../harness/wait.ts";
-import { judge } from "./judge.ts";
+import { findJudge, judge } from "./judge.ts";
 
 /* Flux and Argo CD see the same in every object, and what is true: judged by kstatus itself, and by our health.lua in Argo CD's Lua. */
 
 const BUILD_MS = 1_200_000;
 const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
 
-beforeAll(findGitopsJudge, BUILD_MS);
+beforeAll(findJudge, BUILD_MS);
 
 /** The object as a client reads it. */
 const asRead = ({ kind, metadata, spec, status }: ManifestObject) => ({

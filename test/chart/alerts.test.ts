@@ -1,0 +1,73 @@
+import { beforeAll, expect, test } from "vitest";
+import { findGoProgram } from "../harness/parts/go-program.ts";
+import { findHelm } from "../harness/parts/helm.ts";
+import { runWithJson } from "../harness/run-with-json.ts";
+import { ALERT_CASES, type AlertCase } from "./alert-cases.ts";
+import { render } from "./render.ts";
+
+/* Each alert of the PrometheusRule that Helm makes, evaluated by Prometheus's own engine. */
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly for?: string;
+  readonly annotations: { readonly summary: string };
+}
+
+const BUILD_MS = 1_200_000;
+const RELEASE = "postern";
+
+let rules: Rule[];
+beforeAll(async () => {
+  await Promise.all([findHelm(), findEngine()]);
+  const values = {
+    operator: { clusterName: "c" },
+    database: { existingSecret: "d" },
+    redis: { existingSecret: "r" },
+    injection: { enabled: false },
+    monitoring: { prometheusRule: { enabled: true } },
+  };
+  const rule = (await render(values, RELEASE)).find(({ kind }) => kind === "PrometheusRule");
+  rules = rule?.spec.groups.flatMap((group: { rules: Rule[] }) => group.rules);
+}, BUILD_MS);
+
+const findEngine = () =>
+  findGoProgram({
+    name: "alert-engine",
+    source: "chart/alerts.go",
+    modules: ["github.com/prometheus/prometheus@v0.305.0"],
+  });
+
+/** The summaries of the alert with these series, at the end. */
+async function summariesOf({ alert, minutes = 30 }: AlertCase, series: readonly string[]): Promise<string[]> {
+  const rule = rules.find((one) => one.alert === alert);
+  if (rule === undefined) throw new Error(`there is no alert ${alert}`);
+  const load = `load 1m\n${series.map((line) => `  ${line}`).join("\n")}\n`;
+  const { expr, for: pending = "0s", annotations } = rule;
+  const answer = await runWithJson(await findEngine(), [], [{ expr, for: pending, annotations, load, minutes }]);
+  return (JSON.parse(answer) as Array<Array<{ summary: string }>>)[0]?.map(({ summary }) => summary) ?? [];
+}
+
+const inNamespace = (series: readonly string[], namespace: string) =>
+  series.map((line) => line.replace("NS", `namespace="${namespace}"`));
+const isOfGates = ({ alert }: AlertCase) => /^Postern(Gate|App)/.test(alert);
+/** Another Postern in the cluster, whose alerts are its own. The gates of a cluster stand in any namespace. */
+const elsewhere = (one: AlertCase, series: readonly string[]) =>
+  isOfGates(one) ? [] : inNamespace(series, "elsewhere");
+
+test.each(ALERT_CASES)("$alert fires, whatever another installation does: $says", async (one) => {
+  const series = [...inNamespace(one.fires, isOfGates(one) ? "shop" : RELEASE), ...elsewhere(one, one.quiet)];
+  const summaries = await summariesOf(one, series);
+  expect(summaries).toEqual([expect.stringMatching(one.says)]);
+});
+
+test.each(ALERT_CASES)("$alert does not fire when all is well here: $says", async (one) => {
+  const series = [...inNamespace(one.quiet, isOfGates(one) ? "shop" : RELEASE), ...elsewhere(one, one.fires)];
+  expect(await summariesOf(one, series)).toEqual([]);
+});
+
+test("every alert has a case, and a severity", () => {
+  expect([...new Set(ALERT_CASES.map(({ alert }) => alert))]).toEqual(rules.map(({ alert }) => alert));
+  for (const rule of rules)
+    expect(rule, rule.alert).toMatchObject({ labels: { severity: expect.stringMatching(/^(warning|critical)$/) } });
+});

@@ -1,0 +1,37 @@
+import { createHash } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { findPart, isExecutable } from "./find.ts";
+import { buildOnce, cacheFolder, type Go } from "./go-build.ts";
+
+const TEST = resolve(import.meta.dirname, "../..");
+
+export interface GoProgram {
+  readonly name: string;
+  /** Its one file, below `test/`. */
+  readonly source: string;
+  /** What it imports, `path@version`. */
+  readonly modules: readonly string[];
+}
+
+/** Returns the path of a small Go program of the tests, which is built into the user's cache once for each version of it. */
+export async function findGoProgram({ name, source, modules }: GoProgram): Promise<string> {
+  const text = await readFile(join(TEST, source), "utf8");
+  const version = createHash("sha256")
+    .update(JSON.stringify([text, modules]))
+    .digest("hex")
+    .slice(0, 12);
+  const folder = join(cacheFolder(), `${name}-${version}`);
+  const built = async () => ((await isExecutable(join(folder, name))) ? folder : undefined);
+  const build = async ({ work, go }: Go) => {
+    await writeFile(join(work, "go.mod"), "module postern.test/program\n\ngo 1.24.0\n");
+    await writeFile(join(work, "main.go"), text);
+    await go(["get", ...modules, "."]);
+    await go(["build", "-o", join("bin", name), "-ldflags", "-s -w", "."]);
+  };
+  const found = await findPart(name, "install Go 1.25 or newer, or python3 with venv, so that it can be built", [
+    { name: "the cache", attempt: built },
+    { name: "Go build", attempt: () => buildOnce({ what: name, folder, built, build }) },
+  ]);
+  return join(found, name);
+}
