@@ -1095,6 +1095,22 @@ export interface paths {
       };
     };
   };
+  /** Say whose root key this is. */
+  "/v2/workspaces.getWorkspace": {
+    post: {
+      requestBody: { content: { "application/json": Record<string, never> } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: {
+            id: string;
+            name: string;
+          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
 }
 
 export interface components {

@@ -150,6 +150,7 @@ const SERVICES: Readonly<Record<string, string>> = {
   policies: "What the sidecars in front of apps enforce.",
   ratelimits: "Limits that do not belong to a key, and exceptions from them.",
   ratelimit: "Limits that do not belong to a key, and exceptions from them.",
+  workspaces: "What a root key acts in.",
 };
 
 /** The tags of these services. Throws for a service without a description. */

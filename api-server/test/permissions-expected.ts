@@ -134,6 +134,8 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
   "policies.listStatus": { needs: [], also: { always: [api("read_api")] } },
   "policies.deletePolicy": { needs: [api("update_api")], lookedUpFirst: ["policyId"] },
 
+  "workspaces.getWorkspace": { needs: [] },
+
   "managed.getObject": {
     needs: [],
     also: {

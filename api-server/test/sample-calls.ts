@@ -273,6 +273,8 @@ export const SAMPLE_CALLS: SampleCalls = {
     },
   },
 
+  "workspaces.getWorkspace": { always: async () => ({ body: {} }) },
+
   "managed.getObject": {
     always: async (things) => {
       const apiId = await things.api();

@@ -55,6 +55,7 @@ import { listNamespaces } from "./ratelimit/listNamespaces.ts";
 import { listOverrides } from "./ratelimit/listOverrides.ts";
 import { multiLimit } from "./ratelimit/multiLimit.ts";
 import { setOverride } from "./ratelimit/setOverride.ts";
+import { getWorkspace } from "./workspaces/getWorkspace.ts";
 
 /** Every procedure that is served under `/v2/`. */
 export const procedures: readonly AnyProcedure[] = [
@@ -114,4 +115,5 @@ export const procedures: readonly AnyProcedure[] = [
   deletePolicy,
   findObject,
   getObject,
+  getWorkspace,
 ];

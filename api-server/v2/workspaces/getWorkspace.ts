@@ -1,0 +1,39 @@
+import * as z from "zod";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findWorkspace } from "../../store/workspaces.ts";
+
+const Body = z.strictObject({});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  id: z
+    .string()
+    .describe("Id of the workspace.")
+    .meta({ examples: ["ws_4mNp6Qr8St1Uv3Wx"] }),
+  name: z
+    .string()
+    .describe("Its name.")
+    .meta({ examples: ["team-shop"] }),
+});
+type Data = z.input<typeof Data>;
+
+export const getWorkspace = defineProcedure({
+  path: "workspaces.getWorkspace",
+  effect: "read",
+  summary: "Say whose root key this is",
+  description:
+    "The workspace in which every call with this root key acts. A client that holds root keys of several workspaces tells its sidecars by it where they belong.",
+  permissions: {},
+  errors: [],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle({ caller, deps }: Call<Body>): Promise<Data> {
+  const workspace = await findWorkspace(deps.db, { workspace: caller.workspaceId });
+  if (workspace === undefined) throw new Error(`the workspace ${caller.workspaceId} vanished during a call`);
+  const { id, name } = workspace;
+  return { id, name };
+}
