@@ -205,7 +205,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     for (const worker of [...controllers.values(), poll]) isLeading ? worker.resume() : worker.pause();
   };
 
-  const webhook = serveWebhook?.({ cluster, source, isListed: () => isListed, registry, nowMs, log });
+  const webhook = serveWebhook?.({ cluster, source, workspaces, isListed: () => isListed, registry, nowMs, log });
   // Before the first list, which waits as long as the cluster's API is unreachable: probes must be answered meanwhile.
   let election: LeaderElection | undefined;
   const notReady = (): string[] => {
@@ -225,6 +225,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     throw error;
   }
   isListed = true;
+  webhook?.prepare(source.list("ApiKeyPolicy").map(({ metadata }) => metadata.namespace));
   if (pending.size === 0) allSeen.resolve();
   election = elect({ onStarted: () => work(true), onStopped: () => work(false) });
 

@@ -70,7 +70,7 @@ export const webhookOptions = {
   "gate-secret": {
     type: "string",
     placeholder: "NAME",
-    help: "Secret in the pods' namespaces whose members become the gates' environment, such as REDIS_URL and POSTERN_WORKSPACE",
+    help: "Secret in the pods' namespaces whose members become the gates' environment, such as REDIS_URL",
     env: "POSTERN_GATE_SECRET",
   },
   "gate-env": {
@@ -78,12 +78,6 @@ export const webhookOptions = {
     placeholder: "NAME=VALUE,…",
     help: "further environment of every gate",
     env: "POSTERN_GATE_ENV",
-  },
-  "gate-workspace": {
-    type: "string",
-    placeholder: "ID",
-    help: "workspace of all gates; left out when they learn theirs from their Secret",
-    env: "POSTERN_GATE_WORKSPACE",
   },
   "gate-token-audience": {
     type: "string",
@@ -130,7 +124,6 @@ export function parseWebhook(options: Given): WebhookConfig | undefined {
     hosts,
     configurationName: options["webhook-configuration"] ?? "",
     certificate: certDir === undefined ? { secretName } : { dir: certDir },
-    workspaceId: options["gate-workspace"],
     injection: {
       gateImage,
       redirectImage: options["redirect-image"],

@@ -19,8 +19,7 @@ export interface GateSettings {
   readonly resources: GateResources;
   /** `<cluster>/<namespace>/<name>` */
   readonly policy: string;
-  /** undefined when the gate learns it from the api-server, or from its Secret. */
-  readonly workspaceId: string | undefined;
+  readonly workspaceId: string;
   readonly upstreamPort: number;
   readonly gatePort: number;
   readonly adminPort: number;
@@ -87,7 +86,7 @@ function environmentOf({ config, policy, workspaceId, upstreamPort, ...rest }: G
     ...config.env,
     // Names of a pod are known only when it exists; kubelet puts them in.
     POSTERN_POD: "$(POD_NAMESPACE)/$(POD_NAME)",
-    ...(workspaceId === undefined ? {} : { POSTERN_WORKSPACE: workspaceId }),
+    POSTERN_WORKSPACE: workspaceId,
     POSTERN_POLICY: policy,
     POSTERN_UPSTREAM: `http://127.0.0.1:${upstreamPort}`,
     POSTERN_SIDECAR_PORT: String(rest.gatePort),

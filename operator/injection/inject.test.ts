@@ -60,11 +60,9 @@ describe("the gate", () => {
     expect(pod.metadata.annotations).toMatchObject({ "postern.dev/policy": "orders" });
     const bare = inject(aPod(), {
       config: aConfig({ tokenAudience: undefined, secret: undefined }),
-      workspaceId: undefined,
     });
     expect(bare.pod.spec.volumes ?? []).toEqual([]);
     expect(bare.gate).not.toHaveProperty("envFrom");
-    expect(bare.env).not.toHaveProperty("POSTERN_WORKSPACE");
   });
 
   test("hears from kubelet alone that its pod ends", () => {

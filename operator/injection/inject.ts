@@ -20,7 +20,7 @@ export interface Injection {
   readonly cluster: string;
   /** The pod's; a pod that is being created need not name it itself. */
   readonly namespace: string;
-  readonly workspaceId: string | undefined;
+  readonly workspaceId: string;
   readonly policy: PolicyOfPod;
   /** For a pod that has no gate yet. */
   readonly hookToken: string;

@@ -6,21 +6,21 @@ import { Pod } from "../injection/pod.ts";
 import { policyOfPod } from "../injection/policy-of-pod.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import type { Admission, AdmissionRequest } from "./review.ts";
+import type { WorkspaceIds } from "./workspace-ids.ts";
 
 export interface MutateParts {
   readonly config: InjectionConfig;
   readonly cluster: string;
   /** Of one Kubernetes namespace. */
   readonly policiesOf: (namespace: string) => readonly ManifestObject[];
-  /** Id of the workspace in which the namespace acts; undefined when the gates learn it elsewhere. */
-  readonly workspaceIdOf: (namespace: string) => string | undefined;
+  readonly workspaceOf: WorkspaceIds["of"];
 }
 
 /**
  * Puts a gate into a pod that is being created, or says why it must not be. Only guarded pods come here: the configuration of the
  * webhook selects them by their label, or by that of their namespace (configurations.ts).
  */
-export function mutatePod(request: AdmissionRequest, parts: MutateParts): Admission {
+export async function mutatePod(request: AdmissionRequest, parts: MutateParts): Promise<Admission> {
   const { namespace } = request;
   const parsed = Pod.safeParse(request.object);
   if (request.kind.kind !== "Pod" || namespace === undefined || !parsed.success) {
@@ -29,7 +29,9 @@ export function mutatePod(request: AdmissionRequest, parts: MutateParts): Admiss
   const { config, cluster } = parts;
   const policy = policyOfPod(parsed.data, namespace, parts.policiesOf(namespace));
   if ("refused" in policy) return refuse(policy.refused);
-  const workspaceId = parts.workspaceIdOf(namespace);
+  const workspace = await parts.workspaceOf(namespace);
+  if (workspace.refused !== undefined) return refuse(workspace.refused);
+  const { workspaceId } = workspace;
   const hookToken = randomBytes(18).toString("base64url");
   const injected = injectGate(parsed.data, { config, cluster, namespace, workspaceId, policy, hookToken });
   if (injected.refused !== undefined) return refuse(injected.refused);

@@ -28,12 +28,13 @@ beforeAll(async () => {
             config: aConfig(),
             cluster: "main",
             policiesOf: () => [],
-            workspaceIdOf: () => undefined,
+            workspaceOf: async () => ({ workspaceId: "ws_1" }),
           }),
         "/validate": validatePolicy,
         "/broken": () => {
           throw new Error("on purpose");
         },
+        "/never": () => new Promise(() => undefined),
       },
       isReady: () => isReady,
       observe: ({ allowed }) => void seen.push(allowed),
@@ -140,6 +141,13 @@ test("a decision that throws refuses the object, and says nothing of the reason"
   const { body } = await post("/broken", review({}));
   expect(JSON.parse(body).response).toMatchObject({ allowed: false });
   expect(body).not.toContain("on purpose");
+});
+
+test("a decision that takes too long refuses the object, before the API server gives up", async () => {
+  const started = performance.now();
+  const { body } = await post("/never", review({}));
+  expect(JSON.parse(body).response).toMatchObject({ allowed: false });
+  expect(performance.now() - started).toBeLessThan(5_000);
 });
 
 test("before the manifests are known no pod is decided on", async () => {

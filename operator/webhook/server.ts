@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Admission, type AdmissionRequest, answerOf, readReview } from "./review.ts";
 
@@ -14,6 +15,8 @@ import { type Admission, type AdmissionRequest, answerOf, readReview } from "./r
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
 /** An API server waits ten seconds by default. */
 const REQUEST_MS = 10_000;
+/** Ours waits five (configurations.ts). A refusal says why; an answer that is late says nothing. */
+const DECISION_MS = 4_000;
 const CONNECTIONS_MAX = 1_000;
 /**
  * API servers keep idle connections for 90 s. They must be the ones to close: a call that meets a connection that is being closed is not
@@ -21,12 +24,14 @@ const CONNECTIONS_MAX = 1_000;
  */
 const KEEP_ALIVE_MS = 300_000;
 
+type Decide = (request: AdmissionRequest) => Admission | Promise<Admission>;
+
 export interface WebhookServerOptions {
   readonly host: string;
   /** 0 lets the kernel choose. */
   readonly port: number;
   /** By path. May throw: the object is refused then, because the webhook is there to hold back what was not checked. */
-  readonly handlers: Readonly<Record<string, (request: AdmissionRequest) => Admission>>;
+  readonly handlers: Readonly<Record<string, Decide>>;
   /** Whether the manifests are known; requests get 503 before. */
   readonly isReady: () => boolean;
   readonly observe: (what: { path: string; allowed: boolean; seconds: number }) => void;
@@ -93,14 +98,17 @@ async function answer(request: IncomingMessage, options: WebhookServerOptions): 
   if (review === undefined) return { status: 400, body: "expected an AdmissionReview of admission.k8s.io/v1\n" };
   if (!options.isReady()) return { status: 503, body: "the manifests have not been listed yet\n" };
   const started = performance.now();
-  const admission = decide(handle, review, options.log);
+  const admission = await decide(handle, review, options.log);
   options.observe({ path, allowed: admission.allowed, seconds: (performance.now() - started) / 1000 });
   return { status: 200, body: answerOf(review.uid, admission) };
 }
 
-function decide(handle: (request: AdmissionRequest) => Admission, review: AdmissionRequest, log: Logger): Admission {
+async function decide(handle: Decide, review: AdmissionRequest, log: Logger): Promise<Admission> {
   try {
-    return handle(review);
+    const late = sleep(DECISION_MS, undefined, { ref: false });
+    const admission = await Promise.race([handle(review), late]);
+    if (admission === undefined) throw new Error(`no decision within ${DECISION_MS} ms`);
+    return admission;
   } catch (error) {
     log.error(
       { err: error, namespace: review.namespace, kind: review.kind.kind },

@@ -7,12 +7,14 @@ import type { InjectionConfig } from "../injection/config.ts";
 import { followFolder } from "../runtime/follow-folder.ts";
 import type { KubeClient } from "../runtime/kube-client.ts";
 import type { Lookup } from "../source/indexed.ts";
+import type { Workspaces } from "../tenancy/workspaces.ts";
 import { DEFAULT_LIFETIMES, type Lifetimes, validToMs } from "./certificate-set.ts";
 import { keepCertificates } from "./certificates.ts";
 import { MUTATE_PATH, VALIDATE_PATH } from "./configurations.ts";
 import { mutatePod } from "./mutate.ts";
 import { startWebhookServer, type WebhookServer } from "./server.ts";
 import { validatePolicy } from "./validate.ts";
+import { createWorkspaceIds } from "./workspace-ids.ts";
 
 export interface WebhookConfig {
   readonly host: string;
@@ -25,8 +27,6 @@ export interface WebhookConfig {
     /** A folder with `tls.crt` and `tls.key`, such as cert-manager's Secret when it is mounted. It is followed. */
     | { readonly dir: string };
   readonly injection: InjectionConfig;
-  /** The workspace of every namespace; gates learn theirs from their Secret when it is left out. */
-  readonly workspaceId?: string | undefined;
 }
 
 export interface WebhookParts {
@@ -35,6 +35,7 @@ export interface WebhookParts {
   readonly namespace: string;
   readonly cluster: string;
   readonly source: Lookup<"namespace">;
+  readonly workspaces: Pick<Workspaces, "placeOf" | "confirm">;
   /** Whether the manifests were listed. */
   readonly isListed: () => boolean;
   readonly registry: Registry;
@@ -43,6 +44,8 @@ export interface WebhookParts {
 }
 
 export interface Webhook {
+  /** Learns what pods of these namespaces will need. */
+  prepare(namespaces: Iterable<string>): void;
   /** Why calls are not answered; undefined when they are. */
   problem(): string | undefined;
   /** The port that is listened on; undefined before there is a certificate. */
@@ -54,6 +57,7 @@ export interface Webhook {
 export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhook {
   const { log } = parts;
   const { observe, serves } = createMetrics(parts.registry);
+  const ids = createWorkspaceIds(parts.workspaces, log);
   let { injection } = config;
   let server: WebhookServer | undefined;
   let isClosed = false;
@@ -64,7 +68,7 @@ export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhoo
         config: injection,
         cluster: parts.cluster,
         policiesOf: (namespace) => parts.source.having("ApiKeyPolicy", "namespace", namespace),
-        workspaceIdOf: () => config.workspaceId,
+        workspaceOf: ids.of,
       }),
     [VALIDATE_PATH]: validatePolicy,
   };
@@ -93,6 +97,9 @@ export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhoo
           use,
         });
   return {
+    prepare: (namespaces) => {
+      for (const namespace of new Set(namespaces)) ids.prepare(namespace);
+    },
     problem: () => keeping.problem() ?? (server === undefined ? "the webhook does not listen yet" : undefined),
     get port() {
       return server?.port;

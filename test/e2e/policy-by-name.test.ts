@@ -1,16 +1,14 @@
-import { resolve } from "node:path";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { start } from "../../api-server/start.ts";
 import { managerOfPolicy } from "../../core/policies/policy-id.ts";
 import { openRedisEdge } from "../../edge/open.ts";
-import { aPolicy, call, startApp } from "../harness/gate.ts";
+import { aPolicy, call, startApp, withKey } from "../harness/gate.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
-import { startProcess } from "../harness/process.ts";
 import { createTestRedis } from "../harness/redis.ts";
+import { isReady, spawnUnready } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
 
-const ROOT = resolve(import.meta.dirname, "../..");
 const ROOT_KEY = "root_of_the_test_of_names_0123456789";
 
 /** Runs an api-server of its own on a real Postgres and Redis. */
@@ -36,24 +34,12 @@ async function openSystem(closers: AsyncDisposableStack) {
   return { env: { REDIS_URL: redis.url, POSTERN_REDIS_PREFIX: prefix, POSTERN_WORKSPACE: workspaceId }, ask };
 }
 
-/** A sidecar process that need not be ready. */
 async function startGate(env: Record<string, string>) {
-  const child = await startProcess(process.execPath, ["cli/main.ts", "sidecar"], {
-    cwd: ROOT,
-    readyLine: /"msg":"listening".*\n/,
-    env: { POSTERN_HOST: "127.0.0.1", POSTERN_SIDECAR_PORT: "0", POSTERN_ADMIN_PORT: "0", ...env },
-  });
-  const line = child
-    .stderr()
-    .split("\n")
-    .find((one) => one.includes('"msg":"listening"'));
-  const { url, adminUrl } = JSON.parse(line ?? "{}");
-  const [port = 0, adminPort = 0] = [url, adminUrl].map((one) => Number(new URL(one).port));
+  const gate = await spawnUnready(env);
   return {
-    stop: () => child.stop(),
-    status: async (key: string) =>
-      (await call(port, { path: "/", headers: { authorization: `Bearer ${key}` } })).status,
-    isReady: async () => (await call(adminPort, { path: "/readyz" })).status === 200,
+    stop: () => gate.process.stop(),
+    status: async (key: string) => (await call(gate.port, withKey(key))).status,
+    isReady: () => isReady(gate),
   };
 }
 

@@ -3,7 +3,7 @@ import { pino } from "pino";
 import type { InjectionConfig } from "../../operator/injection/config.ts";
 import { KubeError, type KubeObject, type OpenKubeClient } from "../../operator/runtime/kube-client.ts";
 import { openCluster } from "../../operator/source/open-kubernetes.ts";
-import { type Operator, startOperator } from "../../operator/start.ts";
+import { type Operator, type OperatorConfig, startOperator } from "../../operator/start.ts";
 import { aConfig } from "../../operator/test/pods.ts";
 import type { Lifetimes } from "../../operator/webhook/certificate-set.ts";
 import { webhookConfigurations } from "../../operator/webhook/configurations.ts";
@@ -38,6 +38,8 @@ export interface WebhookWorld {
     port?: number;
     lifetimes?: Lifetimes;
     injection?: Partial<InjectionConfig>;
+    /** Those of the world's store when left out. */
+    api?: Pick<OperatorConfig, "apiUrl" | "keys">;
   }): Promise<Operator>;
   /** Makes a namespace with these labels; returns its name. */
   namespace(labels?: Record<string, string>): Promise<string>;
@@ -71,11 +73,10 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
     client,
     store,
     port,
-    startOperator: async ({ port: own = port, lifetimes, injection } = {}) => {
+    startOperator: async ({ port: own = port, lifetimes, injection, api } = {}) => {
       const operator = await startOperator({
         source: { kind: "kubernetes", kubeconfig: cluster.kubeconfigPath },
-        apiUrl: store.server.url,
-        keys: { rootKey: store.rootKey },
+        ...(api ?? { apiUrl: store.server.url, keys: { rootKey: store.rootKey } }),
         cluster: "main",
         logger,
         admin: { host: "127.0.0.1", port: 0 },
@@ -85,7 +86,6 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
           hosts: ["postern-webhook.default.svc", "127.0.0.1"],
           configurationName: CONFIGURATION,
           certificate: { secretName: SECRET, ...(lifetimes === undefined ? {} : { lifetimes }) },
-          workspaceId: "ws_of_the_test",
           injection: aConfig(injection),
         },
       });

@@ -45,7 +45,8 @@ describe("a guarded pod", () => {
       envFrom: [{ secretRef: { name: "postern-gate" } }],
     });
     const env = Object.fromEntries(gateOf(stored).env.map(({ name, value }: AnyPod) => [name, value]));
-    expect(env).toMatchObject({ POSTERN_POLICY: `main/${shop}/orders`, POSTERN_WORKSPACE: "ws_of_the_test" });
+    const { data: workspace } = await world.store.call("workspaces.getWorkspace", {});
+    expect(env).toMatchObject({ POSTERN_POLICY: `main/${shop}/orders`, POSTERN_WORKSPACE: workspace.id });
     const [app] = stored.spec.containers;
     expect(app.ports).toEqual([{ containerPort: 8080, protocol: "TCP" }]);
     expect(app.readinessProbe.httpGet).toMatchObject({ path: "/probes/app/readinessProbe", port: 19_081 });

@@ -16,6 +16,13 @@ export interface SidecarProcess {
 
 /** Starts a sidecar as in a pod, ready to decide: `env` must name its policy, store and app. The caller stops it. */
 export async function spawnSidecar(env: Record<string, string>, nodeArgs: string[] = []): Promise<SidecarProcess> {
+  const sidecar = await spawnUnready(env, nodeArgs);
+  await waitFor("the sidecar to be ready", () => isReady(sidecar));
+  return sidecar;
+}
+
+/** The same, when its policy may not be there yet. */
+export async function spawnUnready(env: Record<string, string>, nodeArgs: string[] = []): Promise<SidecarProcess> {
   const child = await startProcess(process.execPath, [...nodeArgs, "cli/main.ts", "sidecar"], {
     cwd: ROOT,
     readyLine: /"msg":"listening".*\n/,
@@ -27,9 +34,11 @@ export async function spawnSidecar(env: Record<string, string>, nodeArgs: string
     .find((one) => one.includes('"msg":"listening"'));
   const { url, adminUrl } = JSON.parse(line ?? "{}");
   const [port, adminPort] = [url, adminUrl].map((one) => Number(new URL(one).port)) as [number, number];
-  await waitFor("the sidecar to be ready", async () => (await call(adminPort, { path: "/readyz" })).status === 200);
   return { process: child, port, adminPort };
 }
+
+export const isReady = async ({ adminPort }: SidecarProcess): Promise<boolean> =>
+  (await call(adminPort, { path: "/readyz" })).status === 200;
 
 export interface GuardedApp extends SidecarProcess {
   readonly edge: Edge;

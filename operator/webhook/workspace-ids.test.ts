@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import type { StoreApi } from "../api/client.ts";
+import type { Place, Workspace } from "../tenancy/workspaces.ts";
+import { createWorkspaceIds } from "./workspace-ids.ts";
+
+/** A workspace whose API answers in turn what the case says; a number is the status of a failure. */
+function aWorkspace(name: string, ...answers: (string | Error)[]): { workspace: Workspace; asked: () => number } {
+  let asked = 0;
+  const call = async () => {
+    const answer = answers[Math.min(asked++, answers.length - 1)];
+    if (answer instanceof Error) throw answer;
+    return { data: { id: answer, name } };
+  };
+  return { workspace: { name, isDefault: false, api: { call } as unknown as StoreApi }, asked: () => asked };
+}
+
+function open(places: Record<string, Place>) {
+  const confirmed: string[] = [];
+  const warnings: unknown[] = [];
+  const ids = createWorkspaceIds(
+    {
+      placeOf: (namespace) => places[namespace] ?? { reason: "none", message: `${namespace} acts in no workspace.` },
+      confirm: async (namespace) => void confirmed.push(namespace),
+    },
+    { warn: (about: unknown) => void warnings.push(about) } as never,
+  );
+  return { ids, confirmed, warnings };
+}
+
+test("the id of a workspace is asked for once, also by pods that come together and in several namespaces", async () => {
+  const { workspace, asked } = aWorkspace("team", "ws_1");
+  const { ids, confirmed } = open({ a: { workspace }, b: { workspace } });
+  ids.prepare("a");
+  const answers = await Promise.all([ids.of("a"), ids.of("b"), ids.of("a")]);
+  expect(answers).toEqual([{ workspaceId: "ws_1" }, { workspaceId: "ws_1" }, { workspaceId: "ws_1" }]);
+  expect(asked()).toBe(1);
+  expect(confirmed).toEqual(["a", "b", "a"]);
+});
+
+test("while no api-server answers pods are refused, and the next one asks again", async () => {
+  const { workspace } = aWorkspace("team", new Error("away"), new Error("away"), "ws_1");
+  const { ids, warnings } = open({ a: { workspace } });
+  ids.prepare("a");
+  expect(await ids.of("a")).toMatchObject({ refused: expect.stringContaining("no api-server") });
+  expect(await ids.of("a")).toMatchObject({ refused: expect.stringContaining("no api-server") });
+  expect(await ids.of("a")).toEqual({ workspaceId: "ws_1" });
+  expect(warnings).toHaveLength(2);
+});
+
+test("a workspace whose root key changed is asked again, and the key may be one of another workspace", async () => {
+  const places: Record<string, Place> = { a: { workspace: aWorkspace("team", "ws_1").workspace } };
+  const { ids } = open(places);
+  expect(await ids.of("a")).toEqual({ workspaceId: "ws_1" });
+  places.a = { workspace: aWorkspace("team", "ws_2").workspace };
+  expect(await ids.of("a")).toEqual({ workspaceId: "ws_2" });
+});
+
+test("a namespace without a workspace is refused with the reason", async () => {
+  const { ids } = open({});
+  expect(await ids.of("b")).toEqual({ refused: "b acts in no workspace." });
+  expect(() => ids.prepare("b")).not.toThrow();
+});
