@@ -540,6 +540,7 @@ export interface paths {
             manager: string;
             async?: boolean | undefined;
             namespaceId?: string | undefined;
+            digest?: string | undefined;
           };
           meta: components["schemas"]["ResponseMeta"];
         } } };
@@ -563,6 +564,29 @@ export interface paths {
             lastManager?: string | undefined;
             async?: boolean | undefined;
           };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Say which managed objects changed. */
+  "/v2/managed.listDigests": {
+    post: {
+      requestBody: { content: { "application/json": {
+        kind: "role" | "namespace" | "override";
+        cluster: string;
+        limit?: number | undefined;
+        cursor?: string | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: Array<{
+            id: string;
+            manager: string;
+            digest: string;
+          }>;
+          pagination: components["schemas"]["Pagination"];
           meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };

@@ -402,6 +402,7 @@ test("managed.findObject tells an override's namespace and whether it is counted
     manager,
     async: true,
     namespaceId,
+    digest: expect.any(String),
   });
 });
 

@@ -151,6 +151,15 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
   },
   // Of the API of each key that is shown.
   "managed.listKeys": { needs: [], also: { always: [api("read_key")] } },
+  // Of each object that is shown.
+  "managed.listDigests": {
+    needs: [],
+    also: {
+      always: [rbac("read_role")],
+      namespace: [namespace("read_namespace")],
+      override: [namespace("read_override")],
+    },
+  },
   "managed.findObject": {
     needs: [],
     also: {

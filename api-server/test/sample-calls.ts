@@ -305,6 +305,22 @@ export const SAMPLE_CALLS: SampleCalls = {
       return { body: { manager: await things.manage("keys", keyId) }, apiId };
     },
   },
+  "managed.listDigests": {
+    always: async (things) => {
+      const cluster = firstPartOf(await things.manage("roles", (await things.role()).roleId));
+      return { body: { kind: "role", cluster } };
+    },
+    namespace: async (things) => {
+      const { namespaceId } = await things.namespace();
+      const cluster = firstPartOf(await things.manage("ratelimit_namespaces", namespaceId));
+      return { body: { kind: "namespace", cluster }, namespaceId };
+    },
+    override: async (things) => {
+      const { namespaceId, overrideId } = await things.override();
+      const cluster = firstPartOf(await things.manage("ratelimit_overrides", overrideId));
+      return { body: { kind: "override", cluster }, namespaceId };
+    },
+  },
   "managed.findObject": {
     always: async (things) => {
       const apiId = await things.api();
@@ -334,3 +350,6 @@ export const SAMPLE_CALLS: SampleCalls = {
     },
   },
 };
+
+/** A manager's cluster. */
+const firstPartOf = (manager: string): string => manager.split("/")[0] ?? "";

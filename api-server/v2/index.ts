@@ -28,6 +28,7 @@ import { verifyKey } from "./keys/verifyKey.ts";
 import { whoami } from "./keys/whoami.ts";
 import { findObject } from "./managed/findObject.ts";
 import { getObject } from "./managed/getObject.ts";
+import { listDigests } from "./managed/listDigests.ts";
 import { listKeys as listManagedKeys } from "./managed/listKeys.ts";
 import { createPermission } from "./permissions/createPermission.ts";
 import { createRole } from "./permissions/createRole.ts";
@@ -112,6 +113,7 @@ export const procedures: readonly AnyProcedure[] = [
   listPolicies,
   listStatus,
   listManagedKeys,
+  listDigests,
   deletePolicy,
   findObject,
   getObject,

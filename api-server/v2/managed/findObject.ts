@@ -1,11 +1,13 @@
 import * as z from "zod";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { DIGESTED_KINDS, findDigest } from "../../store/managed-digests.ts";
 import { findOwn } from "../../store/managed-objects.ts";
 import { findLeft } from "../../store/orphaned-objects.ts";
 import {
   CLAIMED_ERRORS,
   CLAIMED_NEEDED,
   ClaimedKind,
+  Digest,
   findManagedObject,
   Manager,
   managedNotFound,
@@ -35,6 +37,7 @@ const Data = z.strictObject({
     .optional()
     .describe("Of an override: the id of its namespace.")
     .meta({ examples: ["rlns_3hJk8Lm2Np5Qr9St"] }),
+  digest: Digest.optional().describe("Of a role, a namespace or an override: as in `managed.listDigests`."),
 });
 type Data = z.input<typeof Data>;
 
@@ -65,11 +68,14 @@ async function handle(call: Call<Body, typeof CLAIMED_NEEDED>): Promise<Data> {
   if (found === undefined || found.manager !== (left ? null : manager)) throw notFound();
   call.require(TO_LEARN_OF[kind], found.permissionId);
   const { async, namespaceId } = found;
+  const digested = DIGESTED_KINDS.find((one) => one === kind);
+  const digest = left || digested === undefined ? undefined : await findDigest(deps.db, digested, ref);
   return {
     kind,
     id,
     manager,
     ...(async === undefined ? {} : { async }),
     ...(namespaceId === undefined ? {} : { namespaceId }),
+    ...(digest === undefined ? {} : { digest }),
   };
 }

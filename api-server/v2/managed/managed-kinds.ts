@@ -22,6 +22,13 @@ export const Manager = z
   .describe("`<cluster>/<kind>/<namespace>/<name>` of a manifest.")
   .meta({ examples: ["main/Role/shop/editor"] });
 
+export const Digest = z
+  .string()
+  .describe(
+    "Changes with anything that a manifest determines of the object; opaque, and compared only with others of one api-server.",
+  )
+  .meta({ examples: ["5d41402abc4b2a76b9719d911017c592ae2b1f9c0d8e7f6a5b4c3d2e1f0a9b8c"] });
+
 export const CLAIMED_NEEDED = {
   readApi: onApi("read_api", "for kind `api` or `policy`"),
   readRole: onRbac("read_role", "for kind `role`"),

@@ -1,0 +1,66 @@
+import * as z from "zod";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { DIGESTED_KINDS, listDigestsOf } from "../../store/managed-digests.ts";
+import { Cursor } from "../schemas.ts";
+import { CLAIMED_NEEDED, Digest, Manager, TO_LEARN_OF } from "./managed-kinds.ts";
+
+const Body = z.strictObject({
+  kind: z
+    .enum(DIGESTED_KINDS)
+    .describe("The kind of the objects.")
+    .meta({ examples: ["role"] }),
+  cluster: z
+    .string()
+    .regex(/^[a-zA-Z0-9._-]{1,253}$/)
+    .describe("Only what manifests of this cluster manage: the first part of the manager's name.")
+    .meta({ examples: ["main"] }),
+  limit: z
+    .int()
+    .min(1)
+    .max(500)
+    .default(100)
+    .describe("Items per page.")
+    .meta({ examples: [500] }),
+  cursor: Cursor.optional(),
+});
+type Body = z.output<typeof Body>;
+
+const ManagedDigest = z.strictObject({
+  id: z
+    .string()
+    .describe("Id of the object.")
+    .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
+  manager: Manager,
+  digest: Digest,
+});
+type ManagedDigest = z.input<typeof ManagedDigest>;
+
+const { readRole, readNamespace, readOverride } = CLAIMED_NEEDED;
+const needed = { readRole, readNamespace, readOverride };
+
+export const listDigests = defineListProcedure({
+  path: "managed.listDigests",
+  effect: "read",
+  summary: "Say which managed objects changed",
+  description:
+    "For clients that keep many objects as their manifests say: one digest per object, which changes with anything that a manifest determines. In the order of their ids. The root key must be allowed to read each.",
+  permissions: needed,
+  errors: [],
+  addition: true,
+  body: Body,
+  item: ManagedDigest,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Page<ManagedDigest>> {
+  const { body, caller, deps } = call;
+  const { kind, cluster, limit, cursor = "" } = body;
+  const { workspaceId } = caller;
+  const rows = await listDigestsOf(deps.db, kind, { workspaceId, cluster, cursor, rowsMax: limit + 1 });
+  const shown = rows.slice(0, limit);
+  for (const { id, namespace_id: namespaceId } of shown) {
+    call.require(TO_LEARN_OF[kind], kind === "role" ? undefined : (namespaceId ?? id));
+  }
+  return { items: shown.map(({ id, manager, digest }) => ({ id, manager, digest })), cursor: rows[limit]?.id };
+}
