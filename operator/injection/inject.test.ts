@@ -65,6 +65,27 @@ describe("the gate", () => {
     expect(bare.gate).not.toHaveProperty("envFrom");
   });
 
+  test("is on a pod whose label names the policy, so that a NetworkPolicy can select it, as far as a label can", () => {
+    const labelOf = (name: string, given = aPod()) => {
+      const { policy } = anInjection();
+      const injected = injectGate(given, anInjection({ policy: { ...policy, name } }));
+      if (injected.refused !== undefined) throw new Error(injected.refused);
+      return injected.pod.metadata.labels ?? {};
+    };
+    expect(labelOf("orders")).toEqual({
+      app: "orders",
+      "postern.dev/guarded": "true",
+      "postern.dev/gated-by": "orders",
+    });
+    expect(labelOf("orders", aPod({ metadata: { labels: { "postern.dev/gated-by": "another" } } }))).toEqual({
+      "postern.dev/gated-by": "orders",
+    });
+    const long = `${"a".repeat(62)}.${"b".repeat(190)}`;
+    const values = [long, `${long.slice(0, -1)}c`].map((name) => labelOf(name)["postern.dev/gated-by"]);
+    expect(new Set(values).size).toBe(2);
+    for (const value of values) expect(value).toMatch(/^(?=.{1,63}$)[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/);
+  });
+
   test("hears from kubelet alone that its pod ends", () => {
     const { gate, env } = inject(aPod());
     expect(gate.lifecycle?.preStop?.httpGet).toMatchObject({

@@ -2,7 +2,7 @@ import type { GateProbes } from "../../core/gates/probes.ts";
 import { type Before, withHookPort, withoutGate } from "./before.ts";
 import type { GateResources, InjectionConfig } from "./config.ts";
 import { gateContainer, redirectContainer, resourcesOf, tokenVolume } from "./gate-container.ts";
-import { BEFORE_ANNOTATION, GATE_CONTAINER, POLICY_ANNOTATION } from "./names.ts";
+import { BEFORE_ANNOTATION, GATE_CONTAINER, GATED_BY_LABEL, gatedBy, POLICY_ANNOTATION } from "./names.ts";
 import { type Container, HOOKS, isTcp, type Pod, type PortRef, runningContainers } from "./pod.ts";
 import type { PolicyOfPod } from "./policy-of-pod.ts";
 import { detourProbes, portNumber } from "./probes.ts";
@@ -80,6 +80,7 @@ export function injectGate(given: Pod, injection: Injection): Injected {
       ...moved.pod,
       metadata: {
         ...metadata,
+        labels: { ...metadata.labels, [GATED_BY_LABEL]: gatedBy(policy.name) },
         annotations: {
           ...metadata.annotations,
           [POLICY_ANNOTATION]: policy.name,

@@ -1,8 +1,8 @@
 /* What injection writes on pods and reads from them, and others look for. */
 
-export { GATE_CONTAINER, GUARDED_LABEL, POLICY_ANNOTATION } from "../pods/pod.ts";
+export { GATED_BY_LABEL, gatedBy } from "../pods/gated-by.ts";
+export { GATE_CONTAINER, GUARDED_LABEL, POLICY_ANNOTATION, REDIRECT_CONTAINER } from "../pods/pod.ts";
 
-export const REDIRECT_CONTAINER = "postern-redirect";
 export const TOKEN_VOLUME = "postern-token";
 
 /** The guarded container port, by name or number; read only while the policy does not exist, which says it afterwards. */

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { selectedBy } from "../reconcilers/api-key-policy/selection.ts";
 import { anObject } from "../test/builders.ts";
 import { aPod } from "../test/pods.ts";
+import { aGate } from "../test/seen-pods.ts";
 import { policyOfPod } from "./policy-of-pod.ts";
 
 const aPolicy = (name: string, labels: Record<string, string>, creationTimestamp: string, more: object = {}) =>
@@ -88,7 +89,7 @@ test("of several that select a pod, that one's gate is injected whose status cou
     for (const named of [undefined, injected.name]) {
       const running = {
         ...{ namespace: "shop", name: "orders-1", labels: { app: "orders" } },
-        ...{ isRunning: true, hasGate: true, policy: named },
+        ...{ isRunning: true, gate: aGate, policy: named },
       };
       for (const policy of policies) {
         const { guarded, contested, rival } = selectedBy(policy, [running], policies);

@@ -34,7 +34,7 @@ test.each([
   { name: "a container", spec: { containers: [{ name: "app" }, { name: "postern-gate" }] }, has: true },
   { name: "none", spec: { initContainers: [{ name: "postern-gate-2" }] }, has: false },
 ])("a gate is found that is $name", ({ spec, has }) => {
-  expect(toPod(trimPod(aPod({ spec }))).hasGate).toBe(has);
+  expect(toPod(trimPod(aPod({ spec }))).gate !== undefined).toBe(has);
 });
 
 test.each([
@@ -56,7 +56,50 @@ test("what is kept is read as it was, and again after it was kept", () => {
     name: "a",
     labels: { app: "orders" },
     isRunning: true,
-    hasGate: true,
+    gate: { guards: undefined, redirects: false, isOnHostNetwork: false, ports: [] },
     policy: "orders",
   });
+});
+
+test("of a gate it is kept what a NetworkPolicy is made of: the app's port, the ports of the pod, and what the kernel does", () => {
+  const gate = {
+    name: "postern-gate",
+    env: [
+      { name: "POSTERN_UPSTREAM", value: "http://127.0.0.1:8080" },
+      { name: "REDIS_URL", value: "redis://:password@redis" },
+    ],
+    ports: [{ name: "http", containerPort: 19_080, protocol: "TCP" }],
+  };
+  const containers = [
+    {
+      name: "app",
+      ports: [{ containerPort: 8080 }, { name: "dns", containerPort: 53, protocol: "UDP" }],
+    },
+  ];
+  const trimmed = trimPod(
+    aPod({ spec: { containers, initContainers: [gate, { name: "postern-redirect" }], hostNetwork: true } }),
+  );
+  expect(JSON.stringify(trimmed)).not.toContain("password");
+  expect(toPod(trimPod(trimmed)).gate).toEqual({
+    guards: 8080,
+    redirects: true,
+    isOnHostNetwork: true,
+    ports: [
+      { name: undefined, number: 8080 },
+      { name: "http", number: 19_080 },
+    ],
+  });
+});
+
+test.each([
+  { upstream: "http://127.0.0.1:8080", guards: 8080 },
+  { upstream: "http://localhost", guards: 80 },
+  { upstream: "https://[::1]/", guards: 443 },
+  { upstream: "http://orders.shop.svc:8080", guards: undefined },
+  { upstream: "127.0.0.1:8080", guards: undefined },
+  { upstream: undefined, guards: undefined },
+])("a gate with the upstream $upstream guards the port $guards", ({ upstream, guards }) => {
+  const env = [{ name: "POSTERN_UPSTREAM", ...(upstream === undefined ? {} : { value: upstream }) }];
+  const containers = [{ name: "postern-gate", env }];
+  expect(toPod(trimPod(aPod({ spec: { containers } }))).gate?.guards).toBe(guards);
 });

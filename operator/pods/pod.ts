@@ -2,6 +2,8 @@ import type { KubeObject } from "../runtime/kube-client.ts";
 
 /** The container of the gate in a pod. A pod has a gate when one of its containers or init containers has this name. */
 export const GATE_CONTAINER = "postern-gate";
+/** The init container by which packets to the app's port go to the gate. */
+export const REDIRECT_CONTAINER = "postern-redirect";
 /** On a pod or its namespace: admitted with a gate, or not at all. */
 export const GUARDED_LABEL = "postern.dev/guarded";
 /** The name of the ApiKeyPolicy, which need not exist yet. Read from a pod template, and written on the pod by the webhook. */
@@ -14,22 +16,48 @@ export interface SeenPod {
   readonly labels: Readonly<Record<string, string>>;
   /** Whether it may serve requests: it runs, and is not being deleted. A pod whose node is lost may run on. */
   readonly isRunning: boolean;
-  readonly hasGate: boolean;
+  /** undefined for a pod without one. */
+  readonly gate: SeenGate | undefined;
   /** The policy that its gate was injected for; undefined for a gate that was put there by other means. */
   readonly policy: string | undefined;
 }
 
-interface PodSpec {
-  readonly containers?: ReadonlyArray<{ readonly name: string }>;
-  readonly initContainers?: ReadonlyArray<{ readonly name: string }>;
+/** What is kept of a pod with a gate. */
+export interface SeenGate {
+  /** The port of the app; undefined when the gate's environment does not say it. */
+  readonly guards: number | undefined;
+  /** Whether packets to the app's port go to the gate. */
+  readonly redirects: boolean;
+  /** Whether the pod has the network of its node. */
+  readonly isOnHostNetwork: boolean;
+  /** The TCP ports that the pod's containers list. */
+  readonly ports: ReadonlyArray<{ readonly name?: string | undefined; readonly number: number }>;
 }
+
+interface Port {
+  readonly name?: string;
+  readonly containerPort: number;
+  readonly protocol?: string;
+}
+
+interface Container {
+  readonly name: string;
+  readonly env?: ReadonlyArray<{ readonly name: string; readonly value?: string }>;
+  readonly ports?: readonly Port[];
+}
+
+interface PodSpec {
+  readonly containers?: readonly Container[];
+  readonly initContainers?: readonly Container[];
+  readonly hostNetwork?: boolean;
+}
+
+const UPSTREAM = "POSTERN_UPSTREAM";
 
 /** A pod with only what `toPod` reads: pods are the largest collection of a cluster, and all of them are kept in memory. */
 export function trimPod({ metadata, spec, status }: KubeObject): KubeObject {
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels, annotations } = metadata;
   const policy = annotations?.[POLICY_ANNOTATION];
-  const { containers = [], initContainers = [] } = (spec ?? {}) as PodSpec;
-  const hasGate = [...containers, ...initContainers].some((container) => container.name === GATE_CONTAINER);
   const { phase } = (status ?? {}) as { readonly phase?: string };
   return {
     metadata: {
@@ -42,21 +70,61 @@ export function trimPod({ metadata, spec, status }: KubeObject): KubeObject {
       ...(labels === undefined ? {} : { labels }),
       ...(policy === undefined ? {} : { annotations: { [POLICY_ANNOTATION]: policy } }),
     },
-    spec: hasGate ? { initContainers: [{ name: GATE_CONTAINER }] } : {},
+    spec: trimSpec((spec ?? {}) as PodSpec),
     status: { phase },
   };
 }
 
+/** Nothing of a pod without a gate. Of the environment the app's port alone: an address may have a password in it. */
+function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec): PodSpec {
+  const all = [...containers, ...initContainers];
+  const gate = all.find(({ name }) => name === GATE_CONTAINER);
+  if (gate === undefined) return {};
+  const guards = guardedBy(gate);
+  const ports = all
+    .flatMap(({ ports: own = [] }) => own)
+    .filter(({ protocol = "TCP" }) => protocol === "TCP")
+    .map(({ name, containerPort }) => ({ ...(name === undefined ? {} : { name }), containerPort }));
+  const env = guards === undefined ? [] : [{ name: UPSTREAM, value: `http://127.0.0.1:${guards}` }];
+  const redirect = all.filter(({ name }) => name === REDIRECT_CONTAINER).map(({ name }) => ({ name }));
+  return {
+    initContainers: [{ name: GATE_CONTAINER, env, ports }, ...redirect],
+    ...(hostNetwork === true ? { hostNetwork } : {}),
+  };
+}
+
+const LOCAL = new Set(["127.0.0.1", "[::1]", "localhost"]);
+
+/** The port of the app behind a gate; undefined when its address is not a plain text, or not in the pod. */
+function guardedBy({ env = [] }: Container): number | undefined {
+  const { value = "" } = env.find(({ name }) => name === UPSTREAM) ?? {};
+  if (!URL.canParse(value)) return undefined;
+  const { hostname, port, protocol } = new URL(value);
+  if (!LOCAL.has(hostname)) return undefined;
+  return port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
+}
+
 export function toPod(object: KubeObject): SeenPod {
   const { name, namespace = "", labels = {}, annotations, deletionTimestamp } = object.metadata;
-  const { initContainers = [] } = (object.spec ?? {}) as PodSpec;
   const { phase } = (object.status ?? {}) as { readonly phase?: string };
   return {
     namespace,
     name,
     labels,
     isRunning: deletionTimestamp === undefined && (phase === "Running" || phase === "Unknown"),
-    hasGate: initContainers.length > 0,
+    gate: toGate((object.spec ?? {}) as PodSpec),
     policy: annotations?.[POLICY_ANNOTATION],
+  };
+}
+
+/** Of a spec that was trimmed. */
+function toGate({ initContainers = [], hostNetwork = false }: PodSpec): SeenGate | undefined {
+  const gate = initContainers.find(({ name }) => name === GATE_CONTAINER);
+  if (gate === undefined) return undefined;
+  return {
+    guards: guardedBy(gate),
+    redirects: initContainers.some(({ name }) => name === REDIRECT_CONTAINER),
+    isOnHostNetwork: hostNetwork,
+    ports: (gate.ports ?? []).map(({ name, containerPort: number }) => ({ name, number })),
   };
 }

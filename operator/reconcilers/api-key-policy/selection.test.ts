@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { SeenPod } from "../../pods/pod.ts";
 import { anObject } from "../../test/builders.ts";
+import { aGate } from "../../test/seen-pods.ts";
 import { selectorOf } from "./choose-policy.ts";
 import { enforced } from "./enforced.ts";
 import { mayShare, selectedBy } from "./selection.ts";
@@ -12,21 +13,21 @@ const pod = (name: string, more: Partial<SeenPod> = {}): SeenPod => ({
   name,
   labels: { app: "orders" },
   isRunning: true,
-  hasGate: true,
+  gate: aGate,
   policy: "it",
   ...more,
 });
 
 test("pods are counted by gate, label and policy, those that do not run left out", () => {
   const pods = [
-    pod("b-bare", { hasGate: false, policy: undefined }),
+    pod("b-bare", { gate: undefined, policy: undefined }),
     pod("a-of-another", { policy: "former" }),
     pod("by-hand", { policy: undefined, labels: { app: "orders", "postern.dev/guarded": "true" } }),
     pod("injected"),
-    pod("ending", { isRunning: false, hasGate: false }),
-    pod("other", { labels: {}, hasGate: false, policy: undefined }),
+    pod("ending", { isRunning: false, gate: undefined }),
+    pod("other", { labels: {}, gate: undefined, policy: undefined }),
   ];
-  expect(selectedBy(policy({ app: "orders" }), pods, [])).toEqual({
+  expect(selectedBy(policy({ app: "orders" }), pods, [])).toMatchObject({
     guarded: 2,
     unguarded: ["a-of-another", "b-bare"],
     unlabelled: 3,
@@ -39,10 +40,10 @@ describe("a pod that two policies select", () => {
   const own = policy({ app: "orders" }, { creationTimestamp: "2026-01-02T00:00:00Z" });
   const older = policy({ tier: "x" }, { name: "older", creationTimestamp: "2026-01-01T00:00:00Z" });
   const younger = policy({ tier: "x" }, { name: "younger", creationTimestamp: "2026-01-03T00:00:00Z" });
-  const shared = pod("shared", { labels: { app: "orders", tier: "x" }, hasGate: false, policy: undefined });
+  const shared = pod("shared", { labels: { app: "orders", tier: "x" }, gate: undefined, policy: undefined });
 
   test("is its own all the same when the pod names it", () => {
-    expect(selectedBy(own, [{ ...shared, hasGate: true, policy: "it" }], [own, older])).toMatchObject({
+    expect(selectedBy(own, [{ ...shared, gate: aGate, policy: "it" }], [own, older])).toMatchObject({
       guarded: 1,
       contested: 0,
     });
@@ -85,7 +86,7 @@ describe("a pod that two policies select", () => {
 
 describe("Enforced", () => {
   const reports = { pods: 2, current: 2, oldestLagMs: 1 };
-  const selected = { guarded: 2, unguarded: [], unlabelled: 0, contested: 0, rival: undefined };
+  const selected = { own: [], gated: [], guarded: 2, unguarded: [], unlabelled: 0, contested: 0, rival: undefined };
 
   test.each([
     { name: "every pod has a gate that reported", of: {}, status: "True", reason: "Succeeded" },

@@ -1,6 +1,7 @@
+import { GATED_BY_LABEL, gatedBy } from "../../pods/gated-by.ts";
 import { GUARDED_LABEL, type SeenPod } from "../../pods/pod.ts";
 import type { ManifestObject } from "../../source/contract.ts";
-import { olderRival } from "../claims.ts";
+import { oldestOf } from "../claims.ts";
 import { choosePolicy, concerns, selectorOf } from "./choose-policy.ts";
 
 /* Which pods a policy selects, and which of them it guards. Pure. */
@@ -14,6 +15,10 @@ export function mayShare(a: ManifestObject, b: ManifestObject): boolean {
 
 /** The running pods that a policy selects. */
 export interface Selected {
+  /** All that it guards or should guard. */
+  readonly own: readonly SeenPod[];
+  /** Pods in any state that the webhook made for it, so that a NetworkPolicy finds them. */
+  readonly gated: readonly SeenPod[];
   /** Those that have its gate. */
   readonly guarded: number;
   /** The names of those that do not, sorted. */
@@ -38,11 +43,13 @@ export function selectedBy(
   /** The older policy whose pod it is. A pod that names a younger one, or one that does not exist, has no gate of this one. */
   const rivalAt = (pod: SeenPod): ManifestObject | undefined => {
     const chosen = choosePolicy(pod, all)?.policy;
-    return chosen && olderRival(policy, [chosen]);
+    return chosen === undefined || oldestOf(policy, [chosen]) === policy ? undefined : chosen;
   };
   const own = running.filter((pod) => rivalAt(pod) === undefined);
-  const isGuarded = (pod: SeenPod) => pod.hasGate && (pod.policy ?? name) === name;
+  const isGuarded = (pod: SeenPod) => pod.gate !== undefined && (pod.policy ?? name) === name;
   return {
+    own,
+    gated: pods.filter(({ gate, labels }) => gate !== undefined && labels[GATED_BY_LABEL] === gatedBy(name)),
     guarded: own.filter(isGuarded).length,
     unguarded: own
       .filter((pod) => !isGuarded(pod))
