@@ -1,0 +1,143 @@
+import type { Logger } from "pino";
+import { API_VERSION } from "../../core/manifests/index.ts";
+import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-client.ts";
+import { startListWatch } from "../runtime/list-watch.ts";
+import type { ManifestObject } from "../source/contract.ts";
+import { type NetworkPolicy, type NetworkPolicySpec, toNetworkPolicy } from "./network-policy.ts";
+
+/** The NetworkPolicies of a cluster, and those of them that manifests own. */
+export interface NetworkPolicies {
+  /** Those of a namespace; undefined until all were listed once. */
+  in(namespace: string): readonly NetworkPolicy[] | undefined;
+  /**
+   * Writes the owner's NetworkPolicy by server-side apply. `found` is the one that is there, and the owner's; a new one is made when it is
+   * left out. Throws when another one has the name by now.
+   */
+  apply(
+    owner: ManifestObject,
+    wanted: { readonly name: string; readonly spec: NetworkPolicySpec },
+    found?: NetworkPolicy,
+  ): Promise<void>;
+  /** Deletes it, and no other one that has its name by now. */
+  remove(found: NetworkPolicy): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface FollowNetworkPoliciesOptions {
+  readonly client: KubeClient;
+  /** Only these; all when left out. */
+  readonly namespaces?: readonly string[] | undefined;
+  /** Called with the namespace of each that came, went or changed; with none when all were listed. */
+  readonly onChange: (namespace?: string) => void;
+  readonly log: Logger;
+}
+
+const GROUP_PATH = "/apis/networking.k8s.io/v1";
+const FIELD_MANAGER = "postern-operator";
+
+/** Follows them. Needs the rights to list, watch, create, patch and delete them. */
+export function followNetworkPolicies({
+  client,
+  namespaces,
+  onChange,
+  log,
+}: FollowNetworkPoliciesOptions): NetworkPolicies {
+  const byNamespace = new Map<string, Map<string, NetworkPolicy>>();
+  const pathOf = (namespace: string) => `${GROUP_PATH}/namespaces/${namespace}/networkpolicies`;
+
+  const forget = ({ namespace, name, uid }: NetworkPolicy) => {
+    const policies = byNamespace.get(namespace);
+    if (policies?.get(name)?.uid === uid) policies.delete(name);
+    if (policies?.size === 0) byNamespace.delete(namespace);
+  };
+  const keep = ({ before, after }: { readonly before?: KubeObject; readonly after?: KubeObject }) => {
+    const [was, is] = [before && toNetworkPolicy(before), after && toNetworkPolicy(after)];
+    if (was !== undefined) forget(was);
+    // One that waits for a finalizer is in force until it is gone.
+    if (is !== undefined) {
+      const policies = byNamespace.get(is.namespace) ?? new Map<string, NetworkPolicy>();
+      byNamespace.set(is.namespace, policies.set(is.name, is));
+    }
+    if (JSON.stringify(was) !== JSON.stringify(is)) onChange((is ?? was)?.namespace);
+  };
+
+  const watches = (namespaces ?? [undefined]).map((namespace) => ({
+    namespace,
+    ...startListWatch({
+      client,
+      path: namespace === undefined ? `${GROUP_PATH}/networkpolicies` : pathOf(namespace),
+      trim: withoutWriters,
+      onChange: keep,
+      log,
+    }),
+  }));
+  let isListed = false;
+  void Promise.all(watches.map(({ listed }) => listed)).then(() => {
+    isListed = true;
+    onChange();
+  });
+
+  return {
+    in: (namespace) => (isListed ? [...(byNamespace.get(namespace)?.values() ?? [])] : undefined),
+
+    apply: async (owner, { name, spec }, found) => {
+      const { namespace } = owner.metadata;
+      const written = await client.send<KubeObject>({
+        method: "PATCH",
+        path: `${pathOf(namespace)}/${name}`,
+        // Of one that is not there no field is another's. With the uid nothing is written to one that came in its place.
+        query: { fieldManager: FIELD_MANAGER, force: String(found !== undefined) },
+        contentType: "application/apply-patch+yaml",
+        body: {
+          apiVersion: "networking.k8s.io/v1",
+          kind: "NetworkPolicy",
+          metadata: {
+            name,
+            namespace,
+            ...(found === undefined ? {} : { uid: found.uid }),
+            labels: { "app.kubernetes.io/managed-by": "postern" },
+            ownerReferences: [ownerReference(owner)],
+          },
+          spec,
+        },
+      });
+      // Visible at once, so that the next look does not write again.
+      watches
+        .find((watch) => watch.namespace === undefined || watch.namespace === namespace)
+        ?.put(withoutWriters(written));
+    },
+
+    remove: async (found) => {
+      try {
+        await client.send({
+          method: "DELETE",
+          path: `${pathOf(found.namespace)}/${found.name}`,
+          body: { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid: found.uid } },
+        });
+      } catch (error) {
+        // 409: another one has the name by now.
+        if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
+      }
+      forget(found);
+    },
+
+    close: async () => {
+      await Promise.all(watches.map((watch) => watch.close()));
+    },
+  };
+}
+
+const ownerReference = ({ kind, metadata: { name, uid } }: ManifestObject) => ({
+  ...{ apiVersion: API_VERSION, kind, name, uid },
+  ...{ controller: true, blockOwnerDeletion: false },
+});
+
+/** Without `managedFields` and annotations, which are most of such an object. */
+function withoutWriters({ apiVersion, kind, metadata, spec }: KubeObject): KubeObject {
+  const {
+    managedFields: _,
+    annotations: __,
+    ...kept
+  } = metadata as KubeObject["metadata"] & { managedFields?: unknown };
+  return { ...(apiVersion && { apiVersion }), ...(kind && { kind }), metadata: kept, spec };
+}
