@@ -4,6 +4,11 @@ import { Registry } from "prom-client";
 import type { Kind } from "../core/manifests/index.ts";
 import { startAdmin } from "./admin.ts";
 import { createOperatorMetrics } from "./metrics.ts";
+import {
+  type FollowNetworkPoliciesOptions,
+  followNetworkPolicies,
+  type NetworkPolicies,
+} from "./network/follow-network-policies.ts";
 import { type FollowPodsOptions, followPods, type Pods } from "./pods/follow-pods.ts";
 import { concerns } from "./reconcilers/api-key-policy/choose-policy.ts";
 import { createPolicyLooks } from "./reconcilers/api-key-policy/looks.ts";
@@ -97,7 +102,7 @@ export interface Operator {
 
 const RESYNC_MS = 300_000;
 const CLOSE_MS = 2_000;
-/** How long changes of pods are collected before the policies that select them are looked at. */
+/** How long changes of pods and NetworkPolicies are collected before the policies that they concern are looked at. */
 const PODS_MS = 500;
 
 /** Starts watching and reconciling. Throws when the source cannot be opened. */
@@ -119,10 +124,11 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
   // New pods come in numbers, and change several times while they start.
   const touched = collectKeys(PODS_MS, (key) => controllers.get("ApiKeyPolicy")?.add(key));
+  const objectsIn = (kind: Kind, namespace?: string) =>
+    namespace === undefined ? source.list(kind) : source.having(kind, "namespace", namespace);
   const lookAt = (namespace?: string) => {
     for (const kind of controllers.keys()) {
-      const objects = namespace === undefined ? source.list(kind) : source.having(kind, "namespace", namespace);
-      for (const object of objects) addChanged(kind, keyOf(object));
+      for (const object of objectsIn(kind, namespace)) addChanged(kind, keyOf(object));
     }
   };
   const workspaces = await openWorkspaces({
@@ -144,7 +150,10 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       }
     }
   });
-  const ctx: OperatorContext = { source, workspaces, cluster, looks, syncs, pods, resyncMs, nowMs, log };
+  const network = opened.followNetworkPolicies?.((namespace) => {
+    for (const policy of objectsIn("ApiKeyPolicy", namespace)) touched.add(keyOf(policy));
+  });
+  const ctx: OperatorContext = { source, workspaces, cluster, looks, syncs, pods, network, resyncMs, nowMs, log };
   const metrics = createOperatorMetrics({ registry, controllers, watchStates, source, syncs, nowMs });
   const pending = new Set<string>();
   const allSeen = Promise.withResolvers<void>();
@@ -220,7 +229,14 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     await source.start(onChange);
   } catch (error) {
     touched.close();
-    await Promise.all([admin?.close(), webhook?.close(), poll.close(), workspaces.close(), pods?.close()]);
+    await Promise.all([
+      admin?.close(),
+      webhook?.close(),
+      poll.close(),
+      workspaces.close(),
+      pods?.close(),
+      network?.close(),
+    ]);
     await closeSource();
     throw error;
   }
@@ -245,7 +261,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       // Last, after all writes: the next leader must not start while this one is still writing.
       await election?.close();
       touched.close();
-      await Promise.all([workspaces.close(), pods?.close()]);
+      await Promise.all([workspaces.close(), pods?.close(), network?.close()]);
       await closeSource();
     },
   };
@@ -266,6 +282,7 @@ interface OpenSource {
   readonly followLabels: WorkspacesOptions["followLabels"];
   /** undefined where there are no pods. */
   readonly followPods: ((onChange: FollowPodsOptions["onChange"]) => Pods) | undefined;
+  readonly followNetworkPolicies: ((onChange: FollowNetworkPoliciesOptions["onChange"]) => NetworkPolicies) | undefined;
   readonly watchStates: () => readonly WatchState[];
   /** undefined where no webhook is wanted, or none can be called. */
   readonly serveWebhook: ((parts: Omit<WebhookParts, "client" | "namespace">) => Webhook) | undefined;
@@ -284,6 +301,7 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
       elect: leadAtOnce,
       followLabels: undefined,
       followPods: undefined,
+      followNetworkPolicies: undefined,
       watchStates: () => [],
       serveWebhook: undefined,
       closeSource: directory.close,
@@ -321,6 +339,8 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
       return { ...following, of };
     },
     followPods: (onChange) => followPods({ client, namespaces: source.namespaces, onChange, log }),
+    followNetworkPolicies: (onChange) =>
+      followNetworkPolicies({ client, namespaces: source.namespaces, onChange, log }),
     watchStates: client.watches.states,
     closeSource: async () => {
       await kubernetes.close();

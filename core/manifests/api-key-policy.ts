@@ -218,7 +218,9 @@ export const ApiKeyPolicySpec = withRules(
     networkPolicy: z
       .enum(["Managed", "None"])
       .default("Managed")
-      .describe("Managed: a NetworkPolicy opens only the sidecar's ports of the selected pods."),
+      .describe(
+        "Managed: with interception Port, a NetworkPolicy closes the app's port of the pods with a gate, so that the gate is the only way in. None: no NetworkPolicy is written.",
+      ),
     allowedNamespaces: AllowedNamespaces,
     adopt: z
       .enum(["match", "override"])

@@ -149,6 +149,9 @@ function heldBack<Stored extends Managed>(
   return takeover.adopt === "match" ? takeover.differs : takeover.unasked;
 }
 
+/** Something in the cluster that is not the object's has the name of what should be made for it, and stays as it is. */
+export const takenInCluster = (message: string): Verdict => stalled("Conflict", message);
+
 /**
  * Whether an object may have what another one left in the store: within a namespace of a cluster it may, because who may write there
  * could bring the former manifest back. Others need leave.

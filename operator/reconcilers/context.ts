@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Kind } from "../../core/manifests/index.ts";
 import type { Management, StoreApi } from "../api/client.ts";
+import type { NetworkPolicies } from "../network/follow-network-policies.ts";
 import type { Pods } from "../pods/follow-pods.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import type { Workspaces } from "../tenancy/workspaces.ts";
@@ -19,6 +20,8 @@ export interface OperatorContext {
   readonly syncs: SyncTimes;
   /** undefined where there are none, as in a directory. */
   readonly pods: Pick<Pods, "in"> | undefined;
+  /** undefined where there are none, as in a directory. */
+  readonly network: Pick<NetworkPolicies, "in" | "apply" | "remove"> | undefined;
   readonly resyncMs: number;
   readonly nowMs: () => number;
   readonly log: Logger;

@@ -35,6 +35,12 @@ export type Reason =
   | "UnguardedPods"
   | "PodsUnavailable"
   | "NetworkPolicyNone"
+  | "NetworkPoliciesUnavailable"
+  | "OtherNetworkPolicy"
+  | "PodsNotCovered"
+  | "InterceptionNone"
+  | "Redirected"
+  | "NoSelector"
   | "NotSupported";
 
 export interface Verdict {

@@ -135,6 +135,7 @@ async function lookedAt(count: number): Promise<Record<string, number>> {
     looks: createPolicyLooks(),
     syncs: createSyncTimes(),
     pods: { in: () => [] },
+    network: undefined,
     resyncMs: 300_000,
     nowMs: Date.now,
     log: pino({ level: "silent" }),

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
 import { waitFor } from "../harness/wait.ts";
 import { conditionOf, openKubernetesWorld, type Status, type TestManifest, untilReason } from "./operator-world.ts";
+import { type PodOptions, runPod } from "./running-pods.ts";
 
 /*
  * Whether a policy is enforced at the pods that it selects. The pods are objects of a real API server without nodes, so a test says
@@ -29,42 +30,8 @@ const policy = (name: string, app: string, labels: Record<string, string> = {}):
   },
 });
 
-interface PodOptions {
-  readonly app: string;
-  readonly gate?: boolean;
-  readonly phase?: string;
-  readonly namespace?: string;
-  readonly labels?: Record<string, string>;
-  readonly annotations?: Record<string, string>;
-}
-
 async function startPod(name: string, options: PodOptions): Promise<() => Promise<unknown>> {
-  const { app, gate = false, phase = "Running", namespace = world.namespace, labels = {}, annotations = {} } = options;
-  const pod = {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name, namespace, labels: { app, ...labels }, annotations },
-    spec: {
-      automountServiceAccountToken: false,
-      containers: [{ name: "app", image: "app" }],
-      initContainers: gate ? [{ name: "postern-gate", image: "gate", restartPolicy: "Always" }] : [],
-    },
-  };
-  const kubectl = async (args: string[], stdin?: string) => {
-    const { exitCode, stderr } = await world.kubernetes.kubectl(["-n", namespace, ...args], stdin);
-    if (exitCode !== 0) throw new Error(stderr);
-  };
-  await kubectl(["create", "-f", "-"], JSON.stringify(pod));
-  await kubectl([
-    "patch",
-    "pod",
-    name,
-    "--subresource=status",
-    "--type=merge",
-    "-p",
-    JSON.stringify({ status: { phase } }),
-  ]);
-  const stop = () => kubectl(["delete", "pod", name, "--ignore-not-found", "--grace-period=0", "--force"]);
+  const stop = await runPod(world, name, options);
   running.push(stop);
   return stop;
 }

@@ -19,6 +19,7 @@ import {
   resourceOf,
   type Status,
   type Store,
+  type TestManifest,
   toJson,
 } from "./operator-world.ts";
 
@@ -202,6 +203,30 @@ async function startAs(user: string) {
   };
 }
 
+/** A policy that wants no NetworkPolicy, with one that it has from before, so that the operator must delete it. */
+async function leaveNetworkPolicy(name: string) {
+  const metadata = { name, namespace: SHOP };
+  const none = {
+    api: { name },
+    target: { port: 8080 },
+    selector: { matchLabels: { app: name } },
+    networkPolicy: "None",
+  };
+  const policy = { kind: "ApiKeyPolicy", metadata, spec: none };
+  await kubectl(["apply", "-f", "-"], toJson(policy));
+  const uid = await kubectl(["-n", SHOP, "get", "apikeypolicy", name, "-o", "jsonpath={.metadata.uid}"]);
+  const { kind } = policy;
+  const owner = { apiVersion: "postern.dev/v1alpha1", kind, name, uid, controller: true };
+  const left = {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: { name: `postern-${name}`, namespace: SHOP, ownerReferences: [owner] },
+    spec: { podSelector: { matchLabels: { app: name } } },
+  };
+  await kubectl(["create", "-f", "-"], JSON.stringify(left));
+  return policy;
+}
+
 /** One object of each kind, with names of their own. */
 async function applyOneOfEach(): Promise<{ isReady(): Promise<boolean>; remove(): Promise<void> }> {
   const name = `x${randomBytes(4).toString("hex")}`;
@@ -210,25 +235,28 @@ async function applyOneOfEach(): Promise<{ isReady(): Promise<boolean>; remove()
     of("Role", { name, permissions: ["a.read"] }),
     of("RatelimitNamespace", { name }),
     of("RatelimitOverride", { namespaceRef: { name }, identifier: "acme", limit: 1, duration: "60s" }),
-    of("ApiKeyPolicy", { selector: { matchLabels: { app: name } }, api: { name }, target: { port: "http" } }),
+    of("ApiKeyPolicy", { selector: { matchLabels: { app: name } }, api: { name }, target: { port: 8080 } }),
   ];
   for (const one of all) await kubectl(["apply", "-f", "-"], toJson(one));
-  const statusOf = async (kind: string): Promise<Status> => {
-    const text = await kubectl(["-n", SHOP, "get", resourceOf(kind), name, "-o", "json"]);
+  const left = await leaveNetworkPolicy(`${name}-none`);
+  all.push(left);
+  const statusOf = async ({ kind, metadata }: TestManifest): Promise<Status> => {
+    const text = await kubectl(["-n", SHOP, "get", resourceOf(kind), metadata.name, "-o", "json"]);
     return (JSON.parse(text) as { status?: Status }).status ?? {};
   };
   return {
     isReady: async () => {
-      const statuses = await Promise.all(all.map(({ kind }) => statusOf(kind)));
+      const statuses = await Promise.all(all.map(statusOf));
       return statuses.every((status) => conditionOf(status, "Ready")?.status === "True");
     },
     // Without the operator, which may lack the right to let go of them.
     remove: async () => {
       const free = ["--type=merge", "-p", '{"metadata":{"finalizers":null}}'];
-      for (const { kind } of all) {
-        await kubectl(["-n", SHOP, "patch", resourceOf(kind), name, ...free]);
-        await kubectl(["-n", SHOP, "delete", resourceOf(kind), name]);
+      for (const { kind, metadata } of all) {
+        await kubectl(["-n", SHOP, "patch", resourceOf(kind), metadata.name, ...free]);
+        await kubectl(["-n", SHOP, "delete", resourceOf(kind), metadata.name]);
       }
+      await kubectl(["-n", SHOP, "delete", "networkpolicies", "--all"]);
     },
   };
 }

@@ -67,6 +67,7 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
     looks: createPolicyLooks(),
     syncs: createSyncTimes(),
     pods: undefined,
+    network: undefined,
     resyncMs: 300_000,
     nowMs: Date.now,
     log,

@@ -42,6 +42,8 @@ const away = progressing("ApiUnavailable", "The API cannot be reached.");
 const unguarded = enforced(
   { pods: 1, current: 1, oldestLagMs: 0 },
   {
+    own: [],
+    gated: [],
     guarded: 1,
     unguarded: ["a"],
     unlabelled: 0,

@@ -1,11 +1,18 @@
+import { isKubeError } from "../../runtime/kube-client.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { type Context, managementOf } from "../context.ts";
+import { labelOf } from "../names-in-messages.ts";
+import { stalled } from "../plan.ts";
 import type { Applied } from "../reconcile-object.ts";
+import type { NetworkAction } from "./network.ts";
 import type { PolicyAction } from "./plan.ts";
 
 export async function applyPolicy(action: PolicyAction, object: ManifestObject, ctx: Context): Promise<Applied> {
   const { api } = ctx;
   const management = managementOf(ctx, object);
+  if (action.type === "writeNetworkPolicy" || action.type === "deleteNetworkPolicy") {
+    return await applyToNetwork(action, object, ctx);
+  }
   ctx.looks.forget(object.metadata);
   switch (action.type) {
     case "createApi":
@@ -30,6 +37,23 @@ export async function applyPolicy(action: PolicyAction, object: ManifestObject, 
   }
 }
 
+async function applyToNetwork(
+  action: NetworkAction,
+  object: ManifestObject,
+  { network, log }: Context,
+): Promise<Applied> {
+  try {
+    if (action.type === "deleteNetworkPolicy") await network?.remove(action.found);
+    else await network?.apply(object, action, action.found);
+    return {};
+  } catch (error) {
+    // 422: such as a name that the cluster's own rules refuse.
+    if (!isKubeError(error, 403) && !isKubeError(error, 422)) throw error;
+    log.warn({ object: labelOf(object), err: error }, "the cluster refuses a change of a NetworkPolicy");
+    return { verdict: stalled("MissingRights", `The NetworkPolicy cannot be changed: ${error.message}`) };
+  }
+}
+
 export function describePolicy(action: PolicyAction): string {
   switch (action.type) {
     case "createApi":
@@ -46,5 +70,9 @@ export function describePolicy(action: PolicyAction): string {
       return `delete the API ${action.apiId}`;
     case "releaseApi":
       return `release the API ${action.apiId}`;
+    case "writeNetworkPolicy":
+      return `write the NetworkPolicy ${action.name}`;
+    case "deleteNetworkPolicy":
+      return `delete the NetworkPolicy ${action.found.name}`;
   }
 }

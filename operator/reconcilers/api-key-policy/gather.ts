@@ -16,14 +16,20 @@ import { selectedBy } from "./selection.ts";
 /** Reads everything about a policy, unless it is remembered and nothing but the reports of its sidecars may have changed. */
 export async function gatherPolicy(object: ManifestObject, ctx: Context): Promise<ObservedPolicy> {
   const known = ctx.looks.recall(object);
-  const now = { object, selected: select(object, ctx), previous: conditionsOf(object), nowMs: ctx.nowMs() };
+  const now = {
+    object,
+    selected: select(object, ctx),
+    network: networkOf(object, ctx),
+    previous: conditionsOf(object),
+    nowMs: ctx.nowMs(),
+  };
   return known === undefined ? { ...(await look(object, ctx)), ...now } : { ...known, ...now };
 }
 
 async function look(
   object: ManifestObject,
   ctx: Context,
-): Promise<Omit<ObservedPolicy, "object" | "selected" | "previous" | "nowMs">> {
+): Promise<Omit<ObservedPolicy, "object" | "selected" | "network" | "previous" | "nowMs">> {
   const seenAtMs = ctx.nowMs();
   const lookId = ctx.looks.begin(object.metadata);
   const parsed = parseSpec(ApiKeyPolicySpec, object);
@@ -74,6 +80,9 @@ function select(object: ManifestObject, { pods, source }: Context): ObservedPoli
     : [];
   return selectedBy(object, seen, policies);
 }
+
+const networkOf = ({ metadata }: ManifestObject, { network }: Context): ObservedPolicy["network"] =>
+  network && (network.in(metadata.namespace) ?? "unknown");
 
 /** `known` is its manager, if that is known already. */
 async function findApi(apiId: string, known: string | undefined, { api }: Context): Promise<StoredApi | undefined> {

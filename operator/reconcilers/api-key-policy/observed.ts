@@ -1,6 +1,7 @@
 import type { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
+import type { NetworkPolicy } from "../../network/network-policy.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import type { ResolvedNamespace } from "../plan.ts";
 import type { ParsedSpec } from "../spec.ts";
@@ -54,6 +55,8 @@ export interface ObservedPolicy {
   readonly hasKeys: boolean;
   /** The pods of `spec.selector`: "unknown" until the cluster's were listed; undefined without a selector or a cluster. */
   readonly selected: Selected | "unknown" | undefined;
+  /** The NetworkPolicies of its Kubernetes namespace: "unknown" until the cluster's were listed; undefined without a cluster. */
+  readonly network: readonly NetworkPolicy[] | "unknown" | undefined;
   /** The conditions of the status so far. */
   readonly previous: readonly Condition[];
   readonly nowMs: number;

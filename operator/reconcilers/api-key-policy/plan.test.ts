@@ -51,6 +51,7 @@ function observed(more: Partial<ObservedPolicy> & { spec?: unknown } = {}): Obse
     claimants: [object],
     hasKeys: false,
     selected: undefined,
+    network: undefined,
     previous: [],
     nowMs: NOW_MS,
     seenAtMs: NOW_MS,
@@ -82,17 +83,6 @@ test("a policy that is as written needs nothing, and says what it knows of the s
   });
   expect(condition(plan, "Accepted")).toMatchObject({ status: "True" });
   expect(condition(plan, "Enforced")).toMatchObject({ status: "True" });
-});
-
-test.each([
-  { networkPolicy: "Managed", reason: "NotSupported" },
-  { networkPolicy: "None", reason: "NetworkPolicyNone" },
-])("with networkPolicy $networkPolicy it says that the sidecar can be bypassed", ({ networkPolicy, reason }) => {
-  const object = anObject("ApiKeyPolicy", { ...spec, networkPolicy });
-  expect(condition(planPolicy(observed({ object, api, stored: aPolicy() })), "Bypassable")).toMatchObject({
-    status: "True",
-    reason,
-  });
 });
 
 test.each([

@@ -16,7 +16,9 @@ import {
   type Verdict,
 } from "../plan.ts";
 import { deletionPolicyOf, invalid, mayRefer } from "../spec.ts";
+import { bypassable } from "./bypassable.ts";
 import { enforced, paceOf, refused, toDataPlaneStatus } from "./enforced.ts";
+import { type NetworkAction, networkActions, networkConflict, ownNetworkPolicy } from "./network.ts";
 import type { ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
 import { stale } from "./stale.ts";
 
@@ -32,6 +34,7 @@ export type PolicyAction =
       readonly policy: CompiledPolicy;
     }
   | { readonly type: "deletePolicy"; readonly policyId: string }
+  | NetworkAction
   | { readonly type: "deleteApi" | "releaseApi"; readonly apiId: string };
 
 /** How often a policy is looked at while it is open whether a sidecar is stale. */
@@ -51,7 +54,12 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   };
   const verdict = firstOf(observed, CHECKS);
   if (verdict !== undefined) {
-    const conditions = [accepted(verdict), enforcedInSpiteOf(verdict, stored), ...ofSidecars(observed)];
+    const conditions = [
+      accepted(verdict),
+      enforcedInSpiteOf(verdict, stored),
+      bypassable(observed),
+      ...ofSidecars(observed),
+    ];
     return { actions: [], verdict, status, conditions, requeueAfterMs: CONFLICT_REQUEUE_MS };
   }
   const actions = actionsFor(observed);
@@ -62,14 +70,17 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   const sidecars = ofSidecars(observed);
   // It becomes Stale by the time alone, also when the reports stay as they are.
   const isOpen = sidecars.some(({ type, status: known }) => type === "Stale" && known === "Unknown");
+  const conflict = networkConflict(observed);
   return {
-    actions,
-    verdict: ready(`The store holds the policy as ${stored?.policyId ?? ""}.`),
+    // What the cluster lacks is due when its pods come and go, and no difference of the store.
+    actions: networkActions(observed),
+    isDue: true,
+    verdict: conflict ?? ready(`The store holds the policy as ${stored?.policyId ?? ""}.`),
     status,
     conditions: [ACCEPTED, inForce, bypassable(observed), ...sidecars],
     seenAtMs: observed.seenAtMs,
     pace: paceOf(inForce, observed) ?? (isOpen ? { soonMs: OPEN_MS, sinceMs: observed.nowMs } : undefined),
-    ...(isOpen ? { requeueAfterMs: OPEN_MS } : {}),
+    ...(isOpen ? { requeueAfterMs: OPEN_MS } : conflict === undefined ? {} : { requeueAfterMs: CONFLICT_REQUEUE_MS }),
   };
 }
 
@@ -205,25 +216,6 @@ const ACCEPTED: FurtherCondition = {
   message: "The spec is valid and what it refers to is there.",
 };
 
-/**
- * Clients that reach the pods without passing the sidecar are not checked, and the status must say so.
- * Always true for now: no NetworkPolicy is written before the sidecar's ports are known, which is the webhook's part.
- */
-const bypassable = ({ parsed: { spec } }: ObservedPolicy): FurtherCondition => ({
-  type: "Bypassable",
-  status: "True",
-  ...(spec?.networkPolicy === "None"
-    ? {
-        reason: "NetworkPolicyNone",
-        message: "spec.networkPolicy is None: traffic that does not pass the sidecar is not checked.",
-      }
-    : {
-        reason: "NotSupported",
-        message:
-          "This version writes no NetworkPolicy. Until one of your own opens only the sidecar's ports, traffic that does not pass the sidecar is not checked.",
-      }),
-});
-
 /** According to the policy in force, which may differ from that of the manifest. */
 function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
   const stored = ownOf(observed);
@@ -257,7 +249,8 @@ function planDeletion(observed: ObservedPolicy): Plan<PolicyAction> {
   const { object, api, manager, hasKeys } = observed;
   const ownPolicy = ownOf(observed);
   const ownApi = ownOf({ manager, stored: api });
-  if (ownPolicy === undefined && ownApi === undefined) return released;
+  const found = ownNetworkPolicy(observed);
+  if (ownPolicy === undefined && ownApi === undefined && found === undefined) return released;
   const status = { apiId: api?.apiId, policyId: ownPolicy?.policyId };
   if (ownApi !== undefined && hasKeys) {
     const message = `The API ${ownApi.apiId} still has keys, and deleting it would revoke them. Delete the keys first, or set spec.deletionPolicy to Orphan to leave the API in the store.`;
@@ -268,6 +261,7 @@ function planDeletion(observed: ObservedPolicy): Plan<PolicyAction> {
     actions: [
       ...(ownPolicy === undefined ? [] : [{ type: "deletePolicy", policyId: ownPolicy.policyId } as const]),
       ...(ownApi === undefined ? [] : [{ type, apiId: ownApi.apiId } as const]),
+      ...(found === undefined ? [] : [{ type: "deleteNetworkPolicy", found } as const]),
     ],
     verdict: progressing("Progressing", "The policy is being cleaned up."),
     status,

@@ -1,0 +1,161 @@
+import { admitting, isolating } from "../../network/reach.ts";
+import { GATED_BY_LABEL } from "../../pods/gated-by.ts";
+import type { SeenPod } from "../../pods/pod.ts";
+import type { FurtherCondition, Reason } from "../plan.ts";
+import {
+  foreignNetworkPolicy,
+  networkPolicyName,
+  othersIsolating,
+  ownNetworkPolicy,
+  wantedNetworkPolicy,
+} from "./network.ts";
+import type { ObservedPolicy } from "./observed.ts";
+
+type Observed = Pick<ObservedPolicy, "object" | "parsed" | "selected" | "network">;
+
+const NAMES_MAX = 5;
+
+/**
+ * Whether someone reaches the app of a selected pod past its gate, as far as the cluster's objects say. It is decided by all
+ * NetworkPolicies that are there, ours and those of others. Pure.
+ */
+export function bypassable(observed: Observed): FurtherCondition {
+  const { object, parsed, selected, network } = observed;
+  const is = (status: FurtherCondition["status"], reason: Reason, message: string): FurtherCondition => ({
+    ...{ type: "Bypassable", status, reason, message },
+  });
+  if (network === undefined) {
+    return is(
+      "True",
+      "NotSupported",
+      "Only in a cluster is the app's port closed: traffic that does not pass the sidecar is not checked.",
+    );
+  }
+  if (selected === undefined) {
+    return is(
+      "True",
+      "NoSelector",
+      "Without spec.selector the pods are not known, and no way around their sidecars is closed.",
+    );
+  }
+  if (selected === "unknown") return is("Unknown", "PodsUnavailable", "The pods of spec.selector cannot be listed.");
+  if (network === "unknown") {
+    return is("Unknown", "NetworkPoliciesUnavailable", "The NetworkPolicies of the namespace cannot be listed.");
+  }
+  if (selected.unguarded.length > 0) {
+    return is("True", "UnguardedPods", `${count(selected.unguarded.length)} of spec.selector no gate of this policy.`);
+  }
+  const { interception = "Port", networkPolicy } = parsed.spec ?? {};
+  if (interception === "None") {
+    return is(
+      "True",
+      "InterceptionNone",
+      "spec.interception is None: requests to the app's port do not pass the gate, which only a gateway asks. No NetworkPolicy is written, because it would keep out the gateway.",
+    );
+  }
+  const open = selected.own.filter((pod) => isOpen(pod, observed));
+  if (open.length === 0) return closed(observed, is);
+
+  const pods = open.length === 1 ? "one pod" : `${open.length} pods`;
+  const others = othersThatAdmit(open, observed);
+  if (others.length > 0) {
+    return is(
+      "True",
+      "OtherNetworkPolicy",
+      `The app's port of ${pods} is open by ${names(others)}: let it name the gate's port instead.`,
+    );
+  }
+  if (networkPolicy === "None") {
+    return is(
+      "True",
+      "NetworkPolicyNone",
+      `spec.networkPolicy is None, and the app's port of ${pods} is open: traffic that does not pass the gate is not checked.`,
+    );
+  }
+  const isolated = othersIsolating(observed);
+  if (isolated.length > 0) {
+    return is(
+      "True",
+      "OtherNetworkPolicy",
+      `The app's port of ${pods} is open. Postern writes no NetworkPolicy while ${names(isolated)} isolates other pods of this policy, because it would open what that one closes: let that one select all of them.`,
+    );
+  }
+  if (foreignNetworkPolicy(observed) !== undefined) {
+    return is(
+      "True",
+      "Conflict",
+      `The app's port of ${pods} is open: the NetworkPolicy ${networkPolicyName(object)} is not this policy's, and is not overwritten.`,
+    );
+  }
+  if (interception === "Port" && open.every(isCoverable)) {
+    return is("True", "Progressing", `The app's port of ${pods} is open until the NetworkPolicy is written.`);
+  }
+  return is(
+    "True",
+    "PodsNotCovered",
+    `The app's port of ${pods} is open: they have the network of their node, or a gate from before this release or by hand, without the label ${GATED_BY_LABEL} or a known port. Restart them, so that the webhook makes them anew.`,
+  );
+}
+
+type Make = (status: FurtherCondition["status"], reason: Reason, message: string) => FurtherCondition;
+
+/** No pod that runs is open. */
+function closed(observed: Observed, is: Make): FurtherCondition {
+  const { selected } = observed;
+  const own = typeof selected === "object" ? selected.own : [];
+  const found = ownNetworkPolicy(observed);
+  const depends = "if the cluster's network plugin enforces NetworkPolicies. The pods' own nodes always reach it.";
+  if (found !== undefined && wantedNetworkPolicy(observed) !== undefined) {
+    return is("False", "Succeeded", `The NetworkPolicy ${found.name} lets no sender reach the app's port, ${depends}`);
+  }
+  if (own.length === 0) return is("Unknown", "NoPods", "No pod of spec.selector runs.");
+  if (own.every(({ gate }) => gate?.redirects === true)) {
+    return is("False", "Redirected", "In every pod the packets to the app's port are redirected to the gate.");
+  }
+  return is(
+    "False",
+    "Succeeded",
+    `The NetworkPolicies of the namespace let no sender reach the app's port, ${depends}`,
+  );
+}
+
+/** Whether someone outside the pod reaches its app past the gate. A port that is not known counts as open. */
+function isOpen({ gate, labels }: SeenPod, observed: Observed): boolean {
+  if (gate === undefined || gate.isOnHostNetwork) return true;
+  if (gate.redirects) return false;
+  const port = guardedPort(gate, observed);
+  if (port === undefined) return true;
+  const found = isolating(policiesOf(observed), labels);
+  return found.length === 0 || admitting(found, gate, port).length > 0;
+}
+
+function guardedPort({ guards }: NonNullable<SeenPod["gate"]>, { parsed }: Observed): number | undefined {
+  const port = parsed.spec?.target.port;
+  return guards ?? (typeof port === "number" ? port : undefined);
+}
+
+const policiesOf = ({ network }: Observed) => (typeof network === "object" ? network : []);
+
+/** The names of NetworkPolicies, other than its own, that let someone in at the app's port of one of these pods. */
+function othersThatAdmit(open: readonly SeenPod[], observed: Observed) {
+  const own = ownNetworkPolicy(observed);
+  const found = open.flatMap(({ gate, labels }) => {
+    const port = gate && guardedPort(gate, observed);
+    if (gate === undefined || gate.isOnHostNetwork || port === undefined) return [];
+    return admitting(isolating(policiesOf(observed), labels), gate, port).filter((one) => one !== own);
+  });
+  return [...new Set(found)];
+}
+
+/** Whether a NetworkPolicy of ours can close the pod's port. */
+const isCoverable = ({ gate, labels }: SeenPod): boolean =>
+  gate?.isOnHostNetwork === false && gate.guards !== undefined && labels[GATED_BY_LABEL] !== undefined;
+
+const count = (pods: number): string => (pods === 1 ? "One running pod" : `${pods} running pods`);
+
+/** All of them are of the policy's own namespace, so its readers may see them. */
+function names(policies: ReadonlyArray<{ readonly name: string }>): string {
+  const shown = policies.map(({ name }) => name).sort();
+  const more = shown.length > NAMES_MAX ? ` and ${shown.length - NAMES_MAX} more` : "";
+  return `the NetworkPolicy ${shown.slice(0, NAMES_MAX).join(", ")}${more}`;
+}

@@ -1,0 +1,298 @@
+import { describe, expect, test } from "vitest";
+import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
+import type { NetworkPolicy, NetworkPolicySpec } from "../../network/network-policy.ts";
+import type { SeenPod } from "../../pods/pod.ts";
+import { anObject } from "../../test/builders.ts";
+import { aGate, aSeenPod } from "../../test/seen-pods.ts";
+import { parseSpec } from "../spec.ts";
+import { bypassable } from "./bypassable.ts";
+import { networkActions, networkConflict, networkPolicyName, wantedNetworkPolicy } from "./network.ts";
+import type { ObservedPolicy } from "./observed.ts";
+import { selectedBy } from "./selection.ts";
+
+const spec = {
+  api: { name: "orders" },
+  target: { port: "http" },
+  selector: { matchLabels: { app: "orders" } },
+};
+
+interface Case {
+  readonly of?: object;
+  readonly pods?: readonly SeenPod[];
+  readonly network?: readonly NetworkPolicy[] | "unknown" | undefined;
+}
+
+function observe({ of = {}, pods = [aSeenPod("a")], network = [] }: Case = {}) {
+  const object = anObject("ApiKeyPolicy", { ...spec, ...of });
+  const parsed = parseSpec(ApiKeyPolicySpec, object);
+  const selected: ObservedPolicy["selected"] = selectedBy(object, pods, [object]);
+  return { object, parsed, selected, network } as const;
+}
+
+const other = (name: string, more: Partial<NetworkPolicySpec> = {}, controllerUid?: string): NetworkPolicy => ({
+  namespace: "shop",
+  name,
+  uid: `uid-of-${name}`,
+  controllerUid,
+  spec: { podSelector: {}, policyTypes: ["Ingress"], ...more },
+});
+/** Ours, as it should be for the case. */
+function ours(one: Case = {}): NetworkPolicy {
+  const wanted = wantedNetworkPolicy(observe({ ...one, network: [] }));
+  if (wanted === undefined) throw new Error("the case wants no NetworkPolicy");
+  return other("postern-it", wanted, "uid-of-it");
+}
+
+describe("the NetworkPolicy", () => {
+  test("closes the app's port of the pods with a gate of the policy, and nothing else", () => {
+    expect(networkActions(observe())).toEqual([
+      {
+        type: "writeNetworkPolicy",
+        name: "postern-it",
+        found: undefined,
+        spec: {
+          podSelector: { matchLabels: { "postern.dev/gated-by": "it" } },
+          policyTypes: ["Ingress"],
+          ingress: [
+            {
+              ports: [
+                { protocol: "TCP", port: 9090 },
+                { protocol: "TCP", port: 19_080 },
+                { protocol: "TCP", port: 19_081 },
+                { protocol: "TCP", port: 1, endPort: 8079 },
+                { protocol: "TCP", port: 8081, endPort: 65_535 },
+                { protocol: "UDP" },
+                { protocol: "SCTP" },
+              ],
+            },
+          ],
+        },
+      },
+    ]);
+  });
+
+  test("is as wanted, and nothing is done; is changed or gone, and is written", () => {
+    const found = ours();
+    expect(networkActions(observe({ network: [found] }))).toEqual([]);
+    const changed = { ...found, spec: { ...found.spec, ingress: [{}] } };
+    expect(networkActions(observe({ network: [changed] }))).toMatchObject([
+      { type: "writeNetworkPolicy", found: changed },
+    ]);
+    expect(networkActions(observe({ network: [] }))).toMatchObject([{ type: "writeNetworkPolicy", found: undefined }]);
+  });
+
+  test("closes the ports of all its pods, when a name means another one in some of them", () => {
+    const pods = [aSeenPod("a"), aSeenPod("b", { gate: { ...aGate, guards: 9090, ports: [] }, isRunning: false })];
+    const ports = wantedNetworkPolicy(observe({ pods }))?.ingress?.[0]?.ports ?? [];
+    expect(ports).not.toContainEqual({ protocol: "TCP", port: 9090 });
+    expect(ports).toContainEqual({ protocol: "TCP", port: 8081, endPort: 9089 });
+  });
+
+  test("waits for a pod that says which port a name means; a number is known before", () => {
+    expect(wantedNetworkPolicy(observe({ pods: [] }))).toBeUndefined();
+    expect(wantedNetworkPolicy(observe({ pods: [], of: { target: { port: 8080 } } }))).toBeDefined();
+  });
+
+  test.each([
+    { name: "networkPolicy None", of: { networkPolicy: "None" } },
+    { name: "interception Redirect", of: { interception: "Redirect" } },
+    { name: "interception None", of: { interception: "None" } },
+  ])("is deleted with $name", ({ of }) => {
+    const found = ours();
+    expect(networkActions(observe({ of, network: [found] }))).toEqual([{ type: "deleteNetworkPolicy", found }]);
+    expect(networkActions(observe({ of, network: [] }))).toEqual([]);
+  });
+
+  test("stays as it is while the spec, the pods or the NetworkPolicies cannot be read", () => {
+    const network = [ours()];
+    expect(networkActions(observe({ of: { target: {} }, network }))).toEqual([]);
+    expect(networkActions({ ...observe({ network }), selected: "unknown" })).toEqual([]);
+    expect(networkActions(observe({ network: "unknown" }))).toEqual([]);
+    expect(networkActions({ ...observe(), network: undefined })).toEqual([]);
+  });
+
+  test("does not open what another one keeps closed", () => {
+    const denied = other("default-deny");
+    expect(networkActions(observe({ network: [denied] }))).toEqual([]);
+    expect(networkActions(observe({ network: [denied, ours()] }))).toMatchObject([{ type: "deleteNetworkPolicy" }]);
+    // Before there is a pod, too, which would be open for a moment.
+    const early = { pods: [], of: { target: { port: 8080 } } };
+    expect(networkActions(observe({ ...early, network: [denied] }))).toEqual([]);
+    const elsewhere = other("for-billing", { podSelector: { matchLabels: { app: "billing" } } });
+    expect(networkActions(observe({ ...early, network: [elsewhere] }))).toHaveLength(1);
+  });
+
+  test.each([
+    { name: "nobody's", controllerUid: undefined },
+    { name: "that of a former object of the name", controllerUid: "uid-of-the-former" },
+  ])("that has the name and is $name is neither overwritten nor deleted", ({ controllerUid }) => {
+    const network = [other("postern-it", {}, controllerUid)];
+    expect(networkActions(observe({ network }))).toEqual([]);
+    expect(networkActions(observe({ network, of: { networkPolicy: "None" } }))).toEqual([]);
+    expect(networkConflict(observe({ network }))).toMatchObject({ state: "Stalled", reason: "Conflict" });
+    expect(networkConflict(observe({ network }))?.message).toContain("postern-it");
+    expect(networkConflict(observe({ network, of: { networkPolicy: "None" } }))).toBeUndefined();
+  });
+
+  test("has a name that Kubernetes allows, and that is the policy's alone, however long the policy's is", () => {
+    const named = (name: string) => networkPolicyName(anObject("ApiKeyPolicy", spec, { name }));
+    expect(named("orders")).toBe("postern-orders");
+    const long = [`${"a".repeat(228)}.${"b".repeat(24)}`, `${"a".repeat(228)}.${"b".repeat(23)}c`].map(named);
+    expect(new Set(long).size).toBe(2);
+    for (const name of long)
+      expect(name).toMatch(/^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
+  });
+});
+
+describe("Bypassable", () => {
+  const bare = aSeenPod("bare", { gate: undefined, policy: undefined });
+  const byHand = aSeenPod("by-hand", { labels: { app: "orders" } });
+  const redirected = aSeenPod("redirected", { gate: { ...aGate, redirects: true } });
+  const onHost = aSeenPod("on-host", { gate: { ...aGate, isOnHostNetwork: true } });
+  const unknownPort = aSeenPod("unknown", { gate: { ...aGate, guards: undefined } });
+  const wide = other("wide", {
+    podSelector: { matchLabels: { app: "orders" } },
+    ingress: [{ ports: [{ port: 8080 }] }],
+  });
+  const narrow = other("narrow", { ingress: [{ ports: [{ port: "http" }] }] });
+  const managed = ours();
+
+  test.each<Case & { name: string; status: string; reason: string }>([
+    { name: "no cluster", network: undefined, status: "True", reason: "NotSupported" },
+    {
+      name: "NetworkPolicies that were not listed",
+      network: "unknown",
+      status: "Unknown",
+      reason: "NetworkPoliciesUnavailable",
+    },
+    { name: "ours", network: [managed], status: "False", reason: "Succeeded" },
+    { name: "ours still to come", network: [], status: "True", reason: "Progressing" },
+    {
+      name: "ours, and a pod without a gate",
+      network: [managed],
+      pods: [aSeenPod("a"), bare],
+      status: "True",
+      reason: "UnguardedPods",
+    },
+    {
+      name: "ours, and a gate by hand",
+      network: [managed],
+      pods: [aSeenPod("a"), byHand],
+      status: "True",
+      reason: "PodsNotCovered",
+    },
+    {
+      name: "ours, and a pod on its node's network",
+      network: [managed],
+      pods: [onHost],
+      status: "True",
+      reason: "PodsNotCovered",
+    },
+    {
+      name: "a gate whose port nobody knows",
+      network: [managed],
+      pods: [unknownPort],
+      status: "True",
+      reason: "PodsNotCovered",
+    },
+    {
+      name: "ours, which someone has opened",
+      network: [{ ...managed, spec: { ...managed.spec, ingress: [{}] } }],
+      status: "True",
+      reason: "Progressing",
+    },
+    {
+      name: "ours, and one that opens the port",
+      network: [managed, wide],
+      status: "True",
+      reason: "OtherNetworkPolicy",
+    },
+    { name: "one that lets in to the gate alone", network: [narrow], status: "False", reason: "Succeeded" },
+    {
+      name: "networkPolicy None",
+      of: { networkPolicy: "None" },
+      network: [],
+      status: "True",
+      reason: "NetworkPolicyNone",
+    },
+    {
+      name: "networkPolicy None, and one that lets in to the gate alone",
+      of: { networkPolicy: "None" },
+      network: [narrow],
+      status: "False",
+      reason: "Succeeded",
+    },
+    {
+      name: "one of our name that opens the port",
+      network: [other("postern-it", { ingress: [{}] })],
+      status: "True",
+      reason: "OtherNetworkPolicy",
+    },
+    {
+      name: "one of our name for other pods",
+      network: [other("postern-it", { podSelector: { matchLabels: { x: "y" } } })],
+      status: "True",
+      reason: "Conflict",
+    },
+    {
+      name: "interception None",
+      of: { interception: "None" },
+      network: [],
+      status: "True",
+      reason: "InterceptionNone",
+    },
+    {
+      name: "pods that redirect",
+      of: { interception: "Redirect" },
+      network: [],
+      pods: [redirected],
+      status: "False",
+      reason: "Redirected",
+    },
+    {
+      name: "Redirect, and a pod that does not",
+      of: { interception: "Redirect" },
+      network: [],
+      pods: [redirected, aSeenPod("a")],
+      status: "True",
+      reason: "PodsNotCovered",
+    },
+    { name: "no pods and no NetworkPolicy", network: [], pods: [], status: "Unknown", reason: "NoPods" },
+    {
+      name: "no pods, and ours",
+      of: { target: { port: 8080 } },
+      network: [managed],
+      pods: [],
+      status: "False",
+      reason: "Succeeded",
+    },
+    {
+      name: "a spec that does not parse",
+      of: { target: {} },
+      network: [managed],
+      status: "False",
+      reason: "Succeeded",
+    },
+  ])("is $status, $reason, with $name", ({ name: _, status, reason, ...one }) => {
+    // `observe` has defaults for what is left out, and undefined is a case of its own.
+    const observed = { ...observe(one), ...("network" in one ? { network: one.network } : {}) };
+    expect(bypassable(observed)).toMatchObject({ type: "Bypassable", status, reason });
+  });
+
+  test("is True while one isolates some of the pods alone, because ours would open those", () => {
+    const tier = aSeenPod("tier", { labels: { app: "orders", tier: "x", "postern.dev/gated-by": "it" } });
+    const some = other("some", { podSelector: { matchLabels: { tier: "x" } } });
+    const condition = bypassable(observe({ pods: [aSeenPod("a"), tier], network: [some] }));
+    expect(condition).toMatchObject({ status: "True", reason: "OtherNetworkPolicy" });
+    expect(condition.message).toContain("The app's port of one pod is open.");
+  });
+
+  test("says that it depends on the cluster's network plugin", () => {
+    expect(bypassable(observe({ network: [managed] })).message).toContain("network plugin");
+  });
+
+  test("is told without pods where a policy selects none", () => {
+    expect(bypassable({ ...observe(), selected: undefined })).toMatchObject({ status: "True", reason: "NoSelector" });
+    expect(bypassable({ ...observe(), selected: "unknown" })).toMatchObject({ status: "Unknown" });
+  });
+});

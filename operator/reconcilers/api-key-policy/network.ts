@@ -1,0 +1,104 @@
+import { isDeepStrictEqual } from "node:util";
+import { allBut } from "../../network/all-but.ts";
+import type { NetworkPolicy, NetworkPolicySpec } from "../../network/network-policy.ts";
+import { isolating } from "../../network/reach.ts";
+import { cutName, GATED_BY_LABEL, gatedBy } from "../../pods/gated-by.ts";
+import type { SeenPod } from "../../pods/pod.ts";
+import type { ManifestObject } from "../../source/contract.ts";
+import { takenInCluster } from "../claims.ts";
+import type { Verdict } from "../plan.ts";
+import { selectorOf } from "./choose-policy.ts";
+import type { ObservedPolicy } from "./observed.ts";
+
+/*
+ * Which NetworkPolicy a policy has. Pure.
+ *
+ * With `interception: Port` the app still listens on its own port, and who knows the number gets past the gate: so the port is closed.
+ * The NetworkPolicy selects by the label that the webhook writes with the gate. By the labels of spec.selector it would cut off the pods
+ * that run without a gate when the manifest is applied; and where two policies select one pod, each would open what the other closes.
+ *
+ * None is written when another one isolates the pods already: NetworkPolicies only add up, and ours, which lets everyone in everywhere
+ * else, would open what that one keeps closed. With `Redirect` the kernel leads every packet to the gate, and the senders still name
+ * the app's port. With `None` a gateway sends its requests to it.
+ */
+
+export type NetworkAction =
+  | {
+      readonly type: "writeNetworkPolicy";
+      readonly name: string;
+      readonly spec: NetworkPolicySpec;
+      /** The one that is there; a new one is made when it is undefined. */
+      readonly found: NetworkPolicy | undefined;
+    }
+  | { readonly type: "deleteNetworkPolicy"; readonly found: NetworkPolicy };
+
+const NAME_CHARS_MAX = 253;
+
+export const networkPolicyName = ({ metadata: { name } }: Pick<ManifestObject, "metadata">): string =>
+  cutName(`postern-${name}`, NAME_CHARS_MAX);
+
+type Networked = Pick<ObservedPolicy, "object" | "parsed" | "selected" | "network">;
+
+/** The object's own NetworkPolicy, by the uid of its owner; undefined when there is none, or when that is not known. */
+export const ownNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "object" | "network">) =>
+  typeof network === "object"
+    ? network.find(
+        ({ name, controllerUid }) => name === networkPolicyName(object) && controllerUid === object.metadata.uid,
+      )
+    : undefined;
+
+/** One that has the name and is not the object's. */
+export const foreignNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "object" | "network">) =>
+  typeof network === "object"
+    ? network.find(
+        ({ name, controllerUid }) => name === networkPolicyName(object) && controllerUid !== object.metadata.uid,
+      )
+    : undefined;
+
+/** Those of the namespace that isolate pods of the policy, without the one that has the name of its own. */
+export function othersIsolating({ object, selected, network }: Networked): readonly NetworkPolicy[] {
+  if (typeof network !== "object" || typeof selected !== "object") return [];
+  const others = network.filter(({ name }) => name !== networkPolicyName(object));
+  // Before there is a pod: one with the labels that are known of all of them.
+  const expected = { ...selectorOf(object), [GATED_BY_LABEL]: gatedBy(object.metadata.name) } as SeenPod["labels"];
+  const pods = selected.gated.length > 0 ? selected.gated : [{ labels: expected }];
+  const found = new Set(pods.flatMap(({ labels }) => isolating(others, labels)));
+  return others.filter((one) => found.has(one));
+}
+
+/** The spec of the NetworkPolicy that there should be; undefined when there should be none. */
+export function wantedNetworkPolicy(observed: Networked): NetworkPolicySpec | undefined {
+  const { object, parsed, selected } = observed;
+  const { spec } = parsed;
+  if (spec?.networkPolicy !== "Managed" || spec.interception !== "Port" || typeof selected !== "object")
+    return undefined;
+  if (othersIsolating(observed).length > 0) return undefined;
+  const { port } = spec.target;
+  // A name is a number only in a pod; the gate of each says which.
+  const guarded = [...selected.gated.map(({ gate }) => gate?.guards), typeof port === "number" ? port : undefined];
+  const closed = guarded.filter((one) => one !== undefined);
+  if (closed.length === 0) return undefined;
+  const listed = selected.gated.flatMap(({ gate }) => gate?.ports.map(({ number }) => number) ?? []);
+  return allBut([GATED_BY_LABEL, gatedBy(object.metadata.name)], { closed, listed });
+}
+
+/** What makes the NetworkPolicy as it should be. */
+export function networkActions(observed: Networked): readonly NetworkAction[] {
+  const { object, parsed, selected, network } = observed;
+  // Without the spec or the pods it is not known what there should be, and what there is stays.
+  if (parsed.spec === undefined || typeof network !== "object" || selected === "unknown") return [];
+  const wanted = wantedNetworkPolicy(observed);
+  const found = ownNetworkPolicy(observed);
+  if (wanted === undefined) return found === undefined ? [] : [{ type: "deleteNetworkPolicy", found }];
+  if (foreignNetworkPolicy(observed) !== undefined || isDeepStrictEqual(found?.spec, wanted)) return [];
+  return [{ type: "writeNetworkPolicy", name: networkPolicyName(object), spec: wanted, found }];
+}
+
+/** The policy itself is in force all the same: it is the way around it that stays open. */
+export function networkConflict(observed: Networked): Verdict | undefined {
+  const foreign = foreignNetworkPolicy(observed);
+  if (foreign === undefined || wantedNetworkPolicy(observed) === undefined) return undefined;
+  return takenInCluster(
+    `There is a NetworkPolicy ${foreign.name} that does not belong to this policy, and it is not overwritten. Rename or delete it, or set spec.networkPolicy to None.`,
+  );
+}

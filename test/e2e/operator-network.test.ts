@@ -1,0 +1,202 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
+import { waitFor } from "../harness/wait.ts";
+import { conditionOf, openKubernetesWorld, type TestManifest, untilGone, untilReason } from "./operator-world.ts";
+import { type PodOptions, runPod } from "./running-pods.ts";
+
+/*
+ * The NetworkPolicy of an ApiKeyPolicy, on a real API server. No network plugin enforces it here: what it lets in is decided by the
+ * unit tests of operator/network/.
+ */
+
+let world: Awaited<ReturnType<typeof openKubernetesWorld>>;
+beforeAll(async () => {
+  world = await openKubernetesWorld();
+}, KUBERNETES_START_MS);
+afterAll(() => world?.close());
+
+const running: Array<() => Promise<unknown>> = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((stop) => stop()));
+});
+
+const policy = (name: string, spec: object = {}): TestManifest => ({
+  kind: "ApiKeyPolicy",
+  metadata: { name, namespace: world.namespace },
+  spec: {
+    api: { name: `${name}-api` },
+    target: { port: "http" },
+    selector: { matchLabels: { app: name } },
+    ...spec,
+  },
+});
+
+async function startPod(name: string, app: string, options: Omit<PodOptions, "app"> = {}) {
+  const labels = { "postern.dev/gated-by": app, ...options.labels };
+  const stop = await runPod(world, name, {
+    app,
+    gate: true,
+    annotations: { "postern.dev/policy": app },
+    ...options,
+    labels,
+  });
+  running.push(stop);
+  return stop;
+}
+
+async function kubectl(args: string[], stdin?: string): Promise<string> {
+  const { exitCode, stdout, stderr } = await world.kubernetes.kubectl(["-n", world.namespace, ...args], stdin);
+  if (exitCode !== 0) throw new Error(stderr);
+  return stdout;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests reach into objects of any shape.
+async function networkPolicy(name: string): Promise<any> {
+  const text = await kubectl([
+    "get",
+    "networkpolicy",
+    name,
+    "-o",
+    "json",
+    "--show-managed-fields",
+    "--ignore-not-found",
+  ]);
+  return text === "" ? undefined : JSON.parse(text);
+}
+
+const DEADLINE = { deadlineMs: 30_000 };
+const untilBypassable = async (one: TestManifest, status: string, reason: string) => {
+  let last: unknown;
+  return await waitFor(
+    `${one.metadata.name} to be Bypassable ${status}`,
+    async () => {
+      last = conditionOf(await world.status(one), "Bypassable");
+      const found = conditionOf(await world.status(one), "Bypassable");
+      return found?.status === status && found.reason === reason ? found : undefined;
+    },
+    DEADLINE,
+  ).catch((error: unknown) => {
+    throw new Error(`the last was ${JSON.stringify(last)}`, { cause: error });
+  });
+};
+const until = (what: string, condition: () => Promise<unknown>) =>
+  waitFor(what, async () => ((await condition()) ? true : undefined), DEADLINE);
+
+const portsOf = (found: { spec: { ingress: Array<{ ports: object[] }> } } | undefined) => found?.spec.ingress[0]?.ports;
+
+test("it is written for the pods with a gate, put right when it is edited or deleted, and goes with networkPolicy: None", async () => {
+  const orders = policy("orders");
+  await world.apply(orders);
+  await untilReason(world, orders, "Succeeded");
+  await untilBypassable(orders, "Unknown", "NoPods");
+  await startPod("orders-1", "orders");
+  await untilBypassable(orders, "False", "Succeeded");
+  const written = await networkPolicy("postern-orders");
+  expect(written.metadata).toMatchObject({
+    labels: { "app.kubernetes.io/managed-by": "postern" },
+    ownerReferences: [{ kind: "ApiKeyPolicy", name: "orders", controller: true }],
+    managedFields: [{ manager: "postern-operator", operation: "Apply" }],
+  });
+  expect(written.spec.podSelector).toEqual({ matchLabels: { "postern.dev/gated-by": "orders" } });
+  expect(portsOf(written)).toContainEqual({ protocol: "TCP", port: 8081, endPort: 65_535 });
+  expect(portsOf(written)).not.toContainEqual(expect.objectContaining({ port: 8080 }));
+
+  // What is as it should be is not written again.
+  await startPod("orders-2", "orders");
+  const version = written.metadata.resourceVersion;
+  const open = JSON.stringify({ spec: { ingress: [{}] } });
+  expect((await networkPolicy("postern-orders")).metadata.resourceVersion).toBe(version);
+  await kubectl(["patch", "networkpolicy", "postern-orders", "--type=merge", "-p", open]);
+  await until("the edit to be undone", async () => portsOf(await networkPolicy("postern-orders")) !== undefined);
+  expect((await networkPolicy("postern-orders")).spec).toEqual(written.spec);
+
+  await kubectl(["delete", "networkpolicy", "postern-orders"]);
+  await until("it to be back", async () => (await networkPolicy("postern-orders")) !== undefined);
+  expect((await networkPolicy("postern-orders")).spec).toEqual(written.spec);
+  await untilBypassable(orders, "False", "Succeeded");
+
+  // A pod in which the name means another port.
+  await startPod("orders-3", "orders", { gate: { guards: 3000 } });
+  const both = { protocol: "TCP", port: 3001, endPort: 8079 };
+  await until("both ports to be closed", async () =>
+    portsOf(await networkPolicy("postern-orders"))?.some(
+      (port) =>
+        JSON.stringify(port) === JSON.stringify({ endPort: both.endPort, port: both.port, protocol: both.protocol }),
+    ),
+  );
+
+  await world.apply(policy("orders", { networkPolicy: "None" }));
+  await untilBypassable(orders, "True", "NetworkPolicyNone");
+  await until("it to be deleted", async () => (await networkPolicy("postern-orders")) === undefined);
+  await world.apply(orders);
+  await untilBypassable(orders, "False", "Succeeded");
+  // Here nothing collects what a deleted object owns, so the operator must have deleted it.
+  await world.remove(orders);
+  await untilGone(world, orders);
+  expect(await networkPolicy("postern-orders")).toBeUndefined();
+}, 120_000);
+
+test("one of the name that is not the policy's is left as it is; the policy is in force, and says so", async () => {
+  const manifest = (podSelector: object) =>
+    JSON.stringify({
+      apiVersion: "networking.k8s.io/v1",
+      kind: "NetworkPolicy",
+      metadata: { name: "postern-taken" },
+      spec: { podSelector, policyTypes: ["Ingress"] },
+    });
+  await kubectl(["create", "-f", "-"], manifest({ matchLabels: { app: "something-else" } }));
+  const before = await networkPolicy("postern-taken");
+  const taken = policy("taken", { target: { port: 8080 } });
+  await world.apply(taken);
+  await startPod("taken-1", "taken");
+  const status = await untilReason(world, taken, "Conflict");
+  expect(conditionOf(status, "Stalled")?.message).toContain("NetworkPolicy postern-taken");
+  expect(conditionOf(status, "Accepted")).toMatchObject({ status: "True" });
+  expect(status).toMatchObject({ policyId: expect.any(String), policyVersion: expect.any(Number) });
+  await untilBypassable(taken, "True", "Conflict");
+  await world.remove(taken);
+  await untilGone(world, taken);
+  expect(await networkPolicy("postern-taken")).toEqual(before);
+
+  // Once the name is free, it is written.
+  await world.apply(taken);
+  await untilReason(world, taken, "Conflict");
+  await kubectl(["delete", "networkpolicy", "postern-taken"]);
+  await untilReason(world, taken, "Succeeded");
+  await untilBypassable(taken, "False", "Succeeded");
+}, 120_000);
+
+test("Redirect needs none, and None has none; a pod without a gate, or one that another opens, is told", async () => {
+  const kernel = policy("kernel", { interception: "Redirect" });
+  const beside = policy("beside", { interception: "None" });
+  for (const one of [kernel, beside]) await world.apply(one);
+  await startPod("kernel-1", "kernel", { gate: { redirects: true } });
+  await startPod("beside-1", "beside");
+  await untilBypassable(kernel, "False", "Redirected");
+  await untilBypassable(beside, "True", "InterceptionNone");
+  expect(await networkPolicy("postern-kernel")).toBeUndefined();
+  expect(await networkPolicy("postern-beside")).toBeUndefined();
+
+  const shared = policy("shared");
+  await world.apply(shared);
+  await startPod("shared-1", "shared");
+  await untilBypassable(shared, "False", "Succeeded");
+  const stop = await startPod("shared-bare", "shared", { gate: false, annotations: {} });
+  await untilBypassable(shared, "True", "UnguardedPods");
+  await stop();
+  await untilBypassable(shared, "False", "Succeeded");
+  const wide = {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: { name: "wide" },
+    spec: { podSelector: { matchLabels: { app: "shared" } }, ingress: [{ ports: [{ port: 8080 }] }] },
+  };
+  await kubectl(["create", "-f", "-"], JSON.stringify(wide));
+  const { message } = await untilBypassable(shared, "True", "OtherNetworkPolicy");
+  expect(message).toContain("NetworkPolicy wide");
+  // Ours would open what that one closes, so it is gone.
+  await until("ours to be deleted", async () => (await networkPolicy("postern-shared")) === undefined);
+  const narrow = JSON.stringify({ spec: { ingress: [{ ports: [{ port: 19_080 }] }] } });
+  await kubectl(["patch", "networkpolicy", "wide", "--type=merge", "-p", narrow]);
+  await untilBypassable(shared, "False", "Succeeded");
+}, 120_000);
