@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import { doubledMs } from "../../core/backoff.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
@@ -104,8 +105,9 @@ export function followPolicy(options: {
       return current === undefined ? "retry" : "done";
     }
     const record = lookup.value;
-    const { uid, generation, version } = record;
-    if (current?.record.version === version && current.record.uid === uid) {
+    const { generation, version } = record;
+    // Not by its version alone: a Postgres that was restored gives the versions of the lost history once more.
+    if (current !== undefined && isDeepStrictEqual(current.record, record)) {
       isGone = false;
       accept();
       return "done";
