@@ -1,10 +1,14 @@
 import type { Pool } from "pg";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createMemoryEdge } from "../../edge/open.ts";
+import type { RecordWriter } from "../../edge/projection/contract.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
+import { nextProjectionVersion } from "../store/outbox.ts";
 import { createPool } from "../store/pool.ts";
 import { putSetting } from "../store/settings.ts";
 import { findTimeline } from "../store/timeline.ts";
-import { RESTORED, whyRebuild } from "./rebuild.ts";
+import { beginProjection, RESTORED, whyRebuild } from "./rebuild.ts";
 
 let database: TestDatabase;
 let db: Pool;
@@ -36,6 +40,65 @@ test.each([
   { name: "no reason, when Postgres does not report its timeline", known: { timeline: undefined }, reason: undefined },
 ])("the reason for a new projection: $name", async ({ state, known, reason }) => {
   expect(await whyRebuild(db, { ...STATE, ...state }, { ...KNOWN, ...known })).toBe(reason);
+});
+
+describe("a relay that crashes while it begins a projection after a restore", () => {
+  const log = pino({ level: "silent" });
+  const writer: RecordWriter = createMemoryEdge().writer;
+  const newer = { ...STATE, version: 5_000 };
+  /** Fails instead of sending the statement with this number. Returns whether it came to that. */
+  const beginUntil = async (failAt: number, projectionId: string): Promise<boolean> => {
+    let count = 0;
+    const crashing = {
+      query: (...args: unknown[]) => {
+        if (++count === failAt) throw new Error("crashed");
+        return (db.query as (...args: unknown[]) => unknown)(...args);
+      },
+    } as unknown as Pool;
+    const how = { projectionId, reason: RESTORED, state: newer, timeline: "sys/1", log };
+    return await beginProjection({ db: crashing, writer }, how).then(
+      () => false,
+      (error: Error) => error.message === "crashed",
+    );
+  };
+
+  test("is followed by one that begins a projection, wherever it crashed", async () => {
+    let statements = 0;
+    for (let failAt = 1; ; failAt++) {
+      // As restored: the setting and the sequence of before, while the store goes on with what it has.
+      await putSetting(db, "projection", { projectionId: "prj", runId: "run", timeline: "sys/1" });
+      await db.query("select setval('projection_version', 100)");
+      if (!(await beginUntil(failAt, `prj_${failAt}`))) break;
+      statements += 1;
+      const lastVersion = await nextProjectionVersion(db);
+      expect(
+        await whyRebuild(db, newer, { lastHead: 0, lastVersion, timeline: "sys/1" }),
+        `at ${failAt}`,
+      ).toBeDefined();
+    }
+    expect(statements).toBeGreaterThan(4);
+  });
+
+  test("leaves versions of policies and credits that the lost history cannot have had", async () => {
+    await db.query("insert into workspaces (id, name, created_at) values ('ws_1', 'one', 1)");
+    await db.query(
+      "insert into apis (id, workspace_id, key_space_id, name, created_at) values ('api_1', 'ws_1', 'ks_1', 'one', 1)",
+    );
+    const policies = [
+      ["pol_1", 1],
+      ["pol_2", 5e12],
+    ] as const;
+    for (const [id, version] of policies) {
+      const text = `insert into policies (id, workspace_id, api_id, name, uid, generation, version, policy, created_at)
+                    values ($1, 'ws_1', 'api_1', $1, 'u', 1, $2, '{}', 1)`;
+      await db.query(text, [id, version]);
+    }
+    await beginUntil(0, "prj_next");
+    const { rows } = await db.query("select version from policies order by id");
+    const [first, second] = rows.map(({ version }) => Number(version));
+    expect(Math.abs((first ?? 0) - Date.now() / 1000)).toBeLessThan(600);
+    expect(second).toBe(5e12 + 1);
+  });
 });
 
 test("the timeline of a Postgres is the same on each connection", async () => {

@@ -5,6 +5,7 @@ import type { RecordWriter, StoreState } from "../../edge/projection/contract.ts
 import { listEveryApiId } from "../store/apis.ts";
 import { renewCreditRevs } from "../store/key-credits.ts";
 import { countRecentMarks, insertRecentMarks, nextProjectionVersion, raiseProjectionVersion } from "../store/outbox.ts";
+import { renewPolicyVersions } from "../store/policies.ts";
 import type { Queryable } from "../store/queryable.ts";
 import {
   countRecordRefs,
@@ -107,11 +108,14 @@ export async function beginProjection(
 ): Promise<void> {
   log[reason === EMPTY ? "info" : "warn"]({ reason, projectionId }, "projecting everything again");
   if (reason === RESTORED) {
-    await raiseProjectionVersion(db, state.version);
     await renewCreditRevs(db);
+    await renewPolicyVersions(db);
   }
   // Stored in Postgres first: otherwise, after a crash, the next relay would begin yet another projection.
   await putSetting(db, SETTING, { projectionId, runId: state.runId, timeline } satisfies Remembered);
+  // Only now: after it no version shows any more that Postgres was restored, and a relay that crashed before would not be followed by one
+  // that begins a projection.
+  if (reason === RESTORED) await raiseProjectionVersion(db, state.version);
   // When the store lost its last announcements, a reader may not have received them, and would still use its older data while the
   // new projection is made. They are announced again before any heartbeat makes that data look fresh. After a
   // bulk change there are too many for that: then readers must forget what they have.

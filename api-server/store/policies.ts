@@ -250,6 +250,15 @@ export async function updatePolicyId(
   return row;
 }
 
+/**
+ * Raises the versions of all policies above those that they may have had in a history that a restore has lost: pods that report such a
+ * version would seem to have the newest policy. A policy changes less than once a second, so the time in seconds is above them.
+ */
+export async function renewPolicyVersions(db: Queryable): Promise<void> {
+  const text = "update policies set version = greatest(version + 1, extract(epoch from clock_timestamp())::bigint)";
+  await db.query({ name: "renew-policy-versions", text });
+}
+
 export async function deletePolicy(
   tx: Queryable,
   { workspaceId, policyId, deletedAt }: PolicyRef & { readonly deletedAt: number },
