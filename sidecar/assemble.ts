@@ -1,7 +1,7 @@
 import { deciderJson } from "../edge/events/verification-line.ts";
+import { Places } from "../edge/places.ts";
 import { Slots } from "../edge/slots.ts";
 import type { FailureParts } from "./app/failures.ts";
-import { Places } from "./app/places.ts";
 import { openUpstream, type Upstream } from "./app/upstream.ts";
 import type { Limits, SidecarConfig, Timeouts } from "./config.ts";
 import type { FaultLog } from "./faults.ts";

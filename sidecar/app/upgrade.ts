@@ -1,6 +1,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Places } from "../../edge/places.ts";
 import { guardEmits, guardSocket, type OnFault } from "../http/guard.ts";
 import type { Head } from "../http/head.ts";
 import type { Ongoing, OngoingSet } from "../http/ongoing.ts";
@@ -9,7 +10,6 @@ import { breakOff as breakOffAnswer } from "./break-off.ts";
 import { answerFailure, type Failed, type FailureParts } from "./failures.ts";
 import type { Extras } from "./forward.ts";
 import { InterimAnswers } from "./interim-answers.ts";
-import type { Places } from "./places.ts";
 import { Tunnel } from "./tunnel.ts";
 import { ANSWER_HEAD_BYTES_MAX, failureOf } from "./upstream.ts";
 

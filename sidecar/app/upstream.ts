@@ -3,10 +3,10 @@ import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 // Only the pool: the package's entry also loads fetch, WebSocket and caches, which costs each pod 50 ms and 6 MB (decision 0013).
 import Pool from "undici/lib/dispatcher/pool.js";
+import { type PlaceSeeker, Places } from "../../edge/places.ts";
 import type { OnFault } from "../http/guard.ts";
 import { type AppConnector, openAppConnector } from "./app-connection.ts";
 import { AppWatch } from "./app-watch.ts";
-import { type PlaceSeeker, Places } from "./places.ts";
 
 /*
  * The connection to the app. The rest of the sidecar uses only this interface, so that the HTTP client behind it can

@@ -1,5 +1,5 @@
 /*
- * The places at the app: how many requests it may have at once, which request gets the next place, and how long others wait.
+ * The places at what can serve only so many at once, such as the app: who gets the next place, and how long others wait.
  *
  * Places are shared by client address, because otherwise one address could hold all of them for as long as it likes. The number that
  * an address may hold depends on what is left: fewer than `ratio` times the free places. So a single address gets
