@@ -173,6 +173,11 @@ export const ERROR_KINDS = {
     "Too Many Requests",
     "A rate limit of the API key, of its identity or of the policy is used up. Wait for as long as `Retry-After` says; the `RateLimit-*` headers show the tightest limit.",
   ),
+  gate_credentials_limited: row(
+    429,
+    "Too Many Requests",
+    "A gate, or another caller from its address, asked for users of Redis too often, or with tokens that are not valid. Gates ask again by themselves after `Retry-After`.",
+  ),
   usage_exceeded: row(
     429,
     "Too Many Requests",

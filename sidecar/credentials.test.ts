@@ -69,6 +69,23 @@ test("failures are tried again and each reason is said once, without the token",
   expect(lines.join()).not.toContain("token-1");
 });
 
+test("a gate that is told when to come again comes then, a little later each by its own chance", async () => {
+  const at: number[] = [];
+  const { credentials } = await open((count, res) => {
+    at.push(performance.now());
+    if (count > 2) return void answerUser(res);
+    res.statusCode = 429;
+    // What is no number of seconds is not waited for.
+    res.setHeader("Retry-After", count === 1 ? "1" : "Wed, 21 Oct 2099 07:28:00 GMT");
+    res.end("{}");
+  });
+  await waitFor("the user", () => credentials.current !== undefined);
+  const [first = 0, second = 0, third = 0] = at;
+  expect(second - first).toBeGreaterThanOrEqual(990);
+  expect(second - first).toBeLessThan(5_000);
+  expect(third - second).toBeLessThan(5_000);
+});
+
 test("what is held stays while api-servers fail, and is renewed with the token of then before it ends", async () => {
   let isFailing = false;
   const { credentials, seen, tokenFile } = await open((count, res) => {

@@ -11,7 +11,7 @@ import { CREDENTIALS_PATH, CredentialsReply, type CredentialsRequest } from "../
  *   none ──got──► held ──a sixth of its time is over, or Redis refused it──► asking (and held) ──got──► held
  *     │ failed                                                                  │ failed
  *     ▼                                                                         ▼
- *   asks again, later each time                                        asks again, and holds what it has
+ *   asks again, later each time, or when told so                       asks again, and holds what it has
  *
  * What is held stays in use until Redis refuses it: api-servers may be away for hours.
  */
@@ -39,6 +39,7 @@ const RENEWED_AFTER_SHARE = 1 / 6;
 const RETRY = { firstMs: 500, maxMs: 30_000, random: Math.random };
 /** After a refusal of Redis: a user that was made on one node a moment ago may be refused by another. */
 const REFUSED_PAUSE_MS = 1_000;
+const RETRY_AFTER_S_MAX = 60;
 const ANSWER_MS_MAX = 10_000;
 const ANSWER_BYTES_MAX = 64 * 1024;
 
@@ -77,7 +78,9 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
       // Said when it changes, however often it is tried.
       if (reason !== problem) logger.warn({ reason, held: current !== undefined }, "no user of Redis; asking again");
       problem = reason;
-      askIn(backoffMs(failures, RETRY));
+      const toldMs = error instanceof NotNow ? error.retryAfterMs : undefined;
+      // Later than told, by chance: what was refused together is not to come back together.
+      askIn(toldMs === undefined ? backoffMs(failures, RETRY) : jitterMs(toldMs * 1.5, 1 / 3, Math.random));
     } finally {
       isAsking = false;
     }
@@ -110,9 +113,13 @@ async function fetchCredentials({ apiUrl, ca, tokenFile, asked }: CredentialsOpt
     "Content-Length": Buffer.byteLength(body),
   };
   const common = { method: "POST", headers, agent: false, signal: AbortSignal.timeout(ANSWER_MS_MAX) } as const;
-  const { status, text } = await new Promise<{ status: number; text: string }>((resolve, reject) => {
+  const { status, retryAfter, text } = await new Promise<ApiAnswer>((resolve, reject) => {
     const onResponse = (response: IncomingMessage): void => {
-      readText(response).then((answer) => resolve({ status: response.statusCode ?? 0, text: answer }), reject);
+      const { statusCode = 0, headers: got } = response;
+      readText(response).then(
+        (answer) => resolve({ status: statusCode, retryAfter: got["retry-after"], text: answer }),
+        reject,
+      );
     };
     const sent =
       url.protocol === "https:"
@@ -121,8 +128,33 @@ async function fetchCredentials({ apiUrl, ca, tokenFile, asked }: CredentialsOpt
     sent.on("error", reject);
     sent.end(body);
   });
-  if (status !== 200) throw new Error(`the api-server answered ${status}: ${detailOf(text)}`);
+  if (status !== 200) {
+    throw new NotNow(`the api-server answered ${status}: ${detailOf(text)}`, retryAfterMsOf(retryAfter));
+  }
   return CredentialsReply.parse(JSON.parse(text));
+}
+
+interface ApiAnswer {
+  readonly status: number;
+  readonly retryAfter: string | undefined;
+  readonly text: string;
+}
+
+class NotNow extends Error {
+  /** When the server said so. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message: string, retryAfterMs: number | undefined) {
+    super(message);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** Whole seconds, at least one and at most a minute: a gate does not wait longer for what may have been a mistake. */
+function retryAfterMsOf(header: string | undefined): number | undefined {
+  return header !== undefined && /^\d{1,9}$/.test(header)
+    ? 1000 * Math.min(RETRY_AFTER_S_MAX, Math.max(1, Number(header)))
+    : undefined;
 }
 
 async function readText(response: IncomingMessage): Promise<string> {

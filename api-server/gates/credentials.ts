@@ -11,11 +11,13 @@ import {
   policyOfPod,
   type TokenReviewStatus,
 } from "../../core/gates/credentials.ts";
+import { withoutPort } from "../../core/verification/ip-address.ts";
 import type { GateUsers } from "../../edge/gate-users/contract.ts";
 import type { Deps } from "../deps.ts";
 import { noteRarely } from "../note-rarely.ts";
 import type { ErrorSender } from "../plugins/errors.ts";
 import { findPolicy } from "../store/policies.ts";
+import { AskingBounds } from "./asking-bounds.ts";
 
 /*
  * Gates ask here for a user of Redis (`core/gates/credentials.ts`). This is no procedure of the API: it takes the token of a pod, not a
@@ -29,17 +31,18 @@ export interface GateCredentials {
   readonly reviewToken: (token: string) => Promise<TokenReviewStatus>;
 }
 
-/** Each is a request to the Kubernetes API; more at once are refused, and come again. */
-const REVIEWS_MAX = 20;
+/** How long a gate whose policy is not there yet waits before it asks again. */
+const POLICY_RETRY_S = 5;
 
 interface Parts extends Pick<Deps, "db" | "log" | "rarely" | "nowMs"> {
   readonly gates: GateCredentials;
   readonly gateUsers: GateUsers;
+  readonly bounds: AskingBounds;
 }
 
 export function registerGateCredentials(
   app: FastifyInstance,
-  { sendError, metrics, ...parts }: Parts & { sendError: ErrorSender; metrics: Registry },
+  { sendError, metrics, ...given }: Omit<Parts, "bounds"> & { sendError: ErrorSender; metrics: Registry },
 ): void {
   const issued = new Counter({
     name: "postern_gate_credentials_total",
@@ -47,22 +50,11 @@ export function registerGateCredentials(
     labelNames: ["outcome"],
     registers: [metrics],
   });
-  let reviewing = 0;
-  const answer = async (request: FastifyRequest): Promise<CredentialsReply> => {
-    if (reviewing >= REVIEWS_MAX) {
-      throw new PublicError("service_unavailable", "Too many gates ask at once.", { headers: { "Retry-After": "1" } });
-    }
-    reviewing += 1;
-    try {
-      return await issue(parts, request);
-    } finally {
-      reviewing -= 1;
-    }
-  };
+  const parts = { ...given, bounds: new AskingBounds() };
   // Not in the OpenAPI document: its form may change with any release.
   app.post(CREDENTIALS_PATH, { config: { isOpen: true } }, async (request, reply) => {
     try {
-      const credentials = await answer(request);
+      const credentials = await issue(parts, request);
       issued.inc({ outcome: "issued" });
       return reply.header("Cache-Control", "no-store").send(credentials);
     } catch (error) {
@@ -74,20 +66,28 @@ export function registerGateCredentials(
 }
 
 async function issue(parts: Parts, request: FastifyRequest): Promise<CredentialsReply> {
-  const { db, gates, gateUsers, log, nowMs } = parts;
+  const { db, gates, gateUsers, bounds, log, nowMs } = parts;
+  const address = withoutPort(request.ip);
   const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? "")?.[1];
   if (token === undefined || !mayBeGateToken(token, nowMs())) throw noToken();
   const wanted = readRequest(request.body);
   if (wanted.cluster !== gates.cluster) {
     throw new PublicError("forbidden", `This server hands out users to gates of cluster ${gates.cluster} only.`);
   }
-  const pod = podOfToken(await reviewed(parts, token));
-  if (pod === undefined) throw noToken();
+  const pod = podOfToken(await bounds.ask(address, () => reviewed(parts, token)));
+  if (pod === undefined) {
+    bounds.tokenRefused(address);
+    throw noToken();
+  }
   const { workspaceId } = wanted;
   const { policyId, manager } = policyOfPod(wanted, pod);
   const policy = await findPolicy(db, { workspaceId, policyId });
   // That the operator has put it there is what allows this namespace to act in this workspace.
-  if (policy?.manager !== manager) throw new PublicError("policy_not_found", "The pod's namespace has no such policy.");
+  if (policy?.manager !== manager) {
+    const headers = { "Retry-After": String(POLICY_RETRY_S) };
+    throw new PublicError("policy_not_found", "The pod's namespace has no such policy in this workspace.", { headers });
+  }
+  bounds.issue(address, pod.uid);
   const podId = podIdOf(pod);
   const user = await gateUsers.issue({ workspaceId, policyId, podId, podUid: pod.uid }).catch((cause: unknown) => {
     const reason = cause instanceof Error ? cause.message : String(cause);

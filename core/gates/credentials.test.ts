@@ -49,18 +49,31 @@ test("the policy is one of the pod's namespace, whatever the request says", () =
   expect(policyOfPod({ ...asked, workspaceId: "ws_2" }, pod).policyId).not.toBe(policyOfPod(asked, pod).policyId);
 });
 
-const aToken = (claims: unknown): string =>
-  `e30.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.signature`;
+const encoded = (part: unknown): string => Buffer.from(JSON.stringify(part)).toString("base64url");
+const CLAIMS = {
+  iss: "https://kubernetes.default.svc",
+  sub: "system:serviceaccount:shop:orders",
+  aud: ["postern"],
+  exp: NOW_MS / 1000 + 1,
+  "kubernetes.io": { namespace: "shop", pod: { name: "orders-1", uid: "u" } },
+};
+const aToken = (claims: object | null, header: unknown = { alg: "RS256" }): string =>
+  `${encoded(header)}.${encoded(claims === null ? null : { ...CLAIMS, ...claims })}.signature`;
 
 test.each([
-  { name: "for us that has not ended", token: aToken({ aud: ["postern"], exp: NOW_MS / 1000 + 1 }), is: true },
-  { name: "with one audience as a text", token: aToken({ aud: "postern", exp: NOW_MS / 1000 + 1 }), is: true },
-  { name: "that has ended", token: aToken({ aud: ["postern"], exp: NOW_MS / 1000 }), is: false },
-  { name: "for another audience", token: aToken({ aud: ["api"], exp: NOW_MS / 1000 + 1 }), is: false },
+  { name: "for us that has not ended", token: aToken({}), is: true },
+  { name: "with one audience as a text", token: aToken({ aud: "postern" }), is: true },
+  { name: "that has ended", token: aToken({ exp: NOW_MS / 1000 }), is: false },
+  { name: "for another audience", token: aToken({ aud: ["api"] }), is: false },
   { name: "without claims", token: aToken(null), is: false },
-  { name: "of two parts", token: aToken({ aud: ["postern"], exp: NOW_MS }).replace(".signature", ""), is: false },
-  { name: "of four parts", token: `${aToken({ aud: ["postern"], exp: NOW_MS })}.x`, is: false },
-  { name: "that is huge", token: aToken({ aud: ["postern", "x".repeat(9_000)], exp: NOW_MS }), is: false },
+  { name: "of a person", token: aToken({ sub: "alice" }), is: false },
+  { name: "of no issuer", token: aToken({ iss: undefined }), is: false },
+  { name: "of no pod", token: aToken({ "kubernetes.io": { namespace: "shop" } }), is: false },
+  { name: "without an algorithm", token: aToken({}, {}), is: false },
+  { name: "of two parts", token: aToken({}).replace(".signature", ""), is: false },
+  { name: "of four parts", token: `${aToken({})}.x`, is: false },
+  { name: "without a signature", token: aToken({}).replace("signature", ""), is: false },
+  { name: "that is huge", token: aToken({ aud: ["postern", "x".repeat(9_000)] }), is: false },
   { name: "that is no token", token: "..", is: false },
 ])("whether a text is worth asking about: one $name: $is", ({ token, is }) => {
   expect(mayBeGateToken(token, NOW_MS)).toBe(is);

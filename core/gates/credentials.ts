@@ -73,12 +73,16 @@ export function policyOfPod(
 /** How pods with users of their own are called in reports. */
 export const podIdOf = ({ namespace, name }: Pick<PodOfToken, "namespace" | "name">): string => `${namespace}/${name}`;
 
-/** A token is looked at before the Kubernetes API is asked, so that not every text makes a request there. Proves nothing. */
+/**
+ * A token is looked at before the Kubernetes API is asked, so that not every text makes a request there: it must look like one of a pod's
+ * ServiceAccount, for us, that has not ended. Proves nothing.
+ */
 export function mayBeGateToken(token: string, nowMs: number): boolean {
-  const [, payload = "", signature, more] = token.split(".");
-  if (signature === undefined || more !== undefined || token.length > TOKEN_CHARS_MAX) return false;
+  if (token.length > TOKEN_CHARS_MAX || !TOKEN.test(token)) return false;
+  const [header = "", payload = ""] = token.split(".");
   try {
-    const claims = Claims.parse(JSON.parse(Buffer.from(payload, "base64url").toString()));
+    const claims = Claims.parse(decoded(payload));
+    Header.parse(decoded(header));
     return [claims.aud].flat().includes(GATE_AUDIENCE) && claims.exp * 1000 > nowMs;
   } catch {
     return false;
@@ -86,4 +90,14 @@ export function mayBeGateToken(token: string, nowMs: number): boolean {
 }
 
 const TOKEN_CHARS_MAX = 8_192;
-const Claims = z.object({ aud: z.union([z.string(), z.array(z.string())]), exp: z.number() });
+const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+const Header = z.object({ alg: z.string().min(1) });
+const Claims = z.object({
+  iss: z.string().min(1),
+  sub: z.string().regex(SERVICE_ACCOUNT),
+  aud: z.union([z.string(), z.array(z.string())]),
+  exp: z.number(),
+  "kubernetes.io": z.object({ pod: z.object({ name: z.string().min(1), uid: z.string().min(1) }) }),
+});
+
+const decoded = (part: string): unknown => JSON.parse(Buffer.from(part, "base64url").toString());

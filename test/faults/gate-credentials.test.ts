@@ -1,7 +1,11 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { CREDENTIALS_PATH } from "../../core/gates/credentials.ts";
@@ -243,6 +247,55 @@ describe("a gate with no secret but its pod's token", () => {
     expect(again.url).toBe(api.url);
     await waitFor("a new user", async () => (await usersOf(system.raw, system.prefix)).length === 1, LONG);
     await waitFor("the gate to serve with it", async () => (await gate.status(key)) === 200, LONG);
+  });
+});
+
+describe("a flood of tokens from one address", () => {
+  test("is answered 429 after a few questions to the Kubernetes API, and gates at other addresses get their users meanwhile", async () => {
+    const world = await openWorld();
+    const { api, workspaceId, namespace } = world;
+    const { hostname, port } = new URL(api.url);
+    const valid = await (await createPod(namespace)).token();
+    const forged = `${valid.slice(0, valid.lastIndexOf("."))}.${"A".repeat(342)}`;
+    const body = JSON.stringify({ workspaceId, cluster: CLUSTER, policy: "orders" });
+    const ask = async (localAddress: string, token: string) => {
+      const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+      const sent = request({
+        hostname,
+        port,
+        path: CREDENTIALS_PATH,
+        method: "POST",
+        headers,
+        localAddress,
+        agent: false,
+      });
+      sent.end(body);
+      const [response] = (await once(sent, "response")) as [IncomingMessage];
+      await text(response);
+      return { status: response.statusCode, retryAfter: response.headers["retry-after"] };
+    };
+    const seen = new Map<number | undefined, number>();
+    let isFlooding = true;
+    const flood = async () => {
+      while (isFlooding) {
+        const { status, retryAfter } = await ask("127.0.0.2", forged);
+        seen.set(status, (seen.get(status) ?? 0) + 1);
+        if (status === 429) expect(Number(retryAfter)).toBeGreaterThan(0);
+        await sleep(5);
+      }
+    };
+    const floods = Array.from({ length: 20 }, flood);
+    await waitFor("the flood to be refused", () => (seen.get(429) ?? 0) > 100, LONG);
+    const gates = await Promise.all(
+      [3, 4, 5, 6].map(async (last) => await ask(`127.0.0.${last}`, await (await createPod(namespace)).token())),
+    );
+    expect(gates.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    // The address of the flood is not listened to, not even with a good token.
+    expect((await ask("127.0.0.2", valid)).status).toBe(429);
+    isFlooding = false;
+    await Promise.all(floods);
+    expect([...seen.keys()].sort()).toEqual([401, 429]);
+    expect(seen.get(401)).toBeLessThanOrEqual(20);
   });
 });
 
