@@ -22,6 +22,6 @@ export interface GateUser {
 export interface GateUsers {
   /** Makes the gate's user, or gives it a new password; the one before is not valid for new connections. Throws when the store cannot. */
   issue(ref: GateRef): Promise<GateUser>;
-  /** Deletes users whose time is over, at most a hundred. Returns how many. Users that it does not know are given a last time. */
+  /** Deletes users whose time is over, or that their gates did not renew while others could, at most a hundred. Returns how many. Users that it does not know are given a last time. */
   sweep(): Promise<number>;
 }

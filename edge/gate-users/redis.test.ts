@@ -86,6 +86,32 @@ test("users whose time is over are deleted, a hundred at a time, and lose their 
   expect(await signsIn(port, kept)).toBe(true);
 });
 
+const HOUR_MS = 3_600_000;
+
+test.each([
+  {
+    name: "is deleted when another one was renewed two hours later",
+    agoMs: 2.2 * HOUR_MS,
+    otherAgoMs: 6 * 60_000,
+    stays: false,
+  },
+  { name: "stays while its gate may still try", agoMs: 1.9 * HOUR_MS, otherAgoMs: 6 * 60_000, stays: true },
+  {
+    name: "stays when no other was renewed since: no gate may have been able to",
+    agoMs: 5.9 * HOUR_MS,
+    otherAgoMs: 5.8 * HOUR_MS,
+    stays: true,
+  },
+  { name: "stays in the first minutes after an outage", agoMs: 5 * HOUR_MS, otherAgoMs: 60_000, stays: true },
+])("a user that was not renewed $name", async ({ agoMs, otherAgoMs, stays }) => {
+  const { raw, users, names } = await open();
+  const [silent, other] = [await users.issue(aRef()), await users.issue(aRef({ podUid: "uid-2" }))];
+  const validTo = Number(await raw.zscore(KEYS.gateUsers(), silent.username));
+  await raw.zadd(KEYS.gateUsers(), validTo - agoMs, silent.username, validTo - otherAgoMs, other.username);
+  expect(await users.sweep()).toBe(stays ? 0 : 1);
+  expect((await names()).sort()).toEqual((stays ? [silent, other] : [other]).map(({ username }) => username).sort());
+});
+
 test("users of a store that lost its data end all the same, and a user that is renewed does not", async () => {
   const { raw, users, names } = await open();
   const { username } = await users.issue(aRef());

@@ -13,6 +13,10 @@ import type { GateRef, GateUser, GateUsers } from "./contract.ts";
  */
 
 const VALID_MS = 6 * 3_600_000;
+/** A gate renews within the first hour (sidecar/credentials.ts), and then has another one to try again. */
+const RENEWED_MS = 2 * 3_600_000;
+/** After an outage of api-servers gates renew within a minute. */
+const ALL_RENEWED_MS = 5 * 60_000;
 const ANSWER_MS_MAX = 3_000;
 const SWEPT_MAX = 100;
 
@@ -42,11 +46,20 @@ redis.call('ZADD', KEYS[1], 'NX', string.format('%.0f', now + tonumber(ARGV[2]))
 return 1
 `);
 
-/** KEYS: the times of users. ARGV: how many at most. Reply: the users whose time is over; they are taken out of the set. */
+/**
+ * Takes the users whose time is over out of the set, and those whose gates did not renew them although they could: others were renewed
+ * two hours later or more. What was renewed in the last minutes proves nothing, because it may be the first after an outage.
+ * KEYS: the times of users. ARGV: how many at most; how long a user is valid, within what time it is renewed, and how long the last
+ * minutes are, in ms. Reply: the users.
+ */
 const TAKE_OVER = defineScript(`
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local users = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now), 'LIMIT', '0', ARGV[1])
+local valid, renewed, recent = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local over = now
+local proof = redis.call('ZREVRANGEBYSCORE', KEYS[1], string.format('%.0f', now + valid - recent), '-inf', 'WITHSCORES', 'LIMIT', '0', '1')
+if proof[2] then over = math.max(over, tonumber(proof[2]) - renewed) end
+local users = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', over), 'LIMIT', '0', ARGV[1])
 if #users > 0 then redis.call('ZREM', KEYS[1], unpack(users)) end
 return users
 `);
@@ -90,7 +103,13 @@ export class RedisGateUsers implements GateUsers {
     for (const user of await this.#unknownUsers()) {
       await runScript(this.#client, KEEP_FIRST_TIME, 1, [key, user, VALID_MS]);
     }
-    const over = (await runScript(this.#client, TAKE_OVER, 1, [key, SWEPT_MAX])) as string[];
+    const over = (await runScript(this.#client, TAKE_OVER, 1, [
+      key,
+      SWEPT_MAX,
+      VALID_MS,
+      RENEWED_MS,
+      ALL_RENEWED_MS,
+    ])) as string[];
     if (over.length > 0) await this.#onAllNodes(() => ["DELUSER", ...over]);
     return over.length;
   }
