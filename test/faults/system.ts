@@ -41,6 +41,8 @@ export interface SystemOptions {
   /** A Redis that the test may flush, kill and restart. */
   readonly ownRedis?: boolean;
   readonly log?: Logger;
+  /** An empty database of the test's own; when left out, one is made. */
+  readonly databaseUrl?: string;
   /** Called with the function that closes everything; when left out, everything is closed at the end of the calling test. */
   readonly whenDone?: (close: () => Promise<void>) => void;
 }
@@ -93,9 +95,9 @@ export class System {
   }
 
   /** An api-server in this process. */
-  async api(): Promise<LocalApi> {
+  async api(databaseUrl = this.databaseUrl): Promise<LocalApi> {
     const edge = await this.edge("test-api");
-    const { databaseUrl, rootKey } = this;
+    const { rootKey } = this;
     const server = await start({ databaseUrl, edge, ...LOCAL, rootKey, logger: this.log });
     this.closing(server);
     return { ...makeClient(server.url, rootKey), server, edge };
@@ -170,11 +172,12 @@ export class System {
 export async function openSystem({
   ownRedis = false,
   log = SILENT,
+  databaseUrl,
   whenDone = onTestFinished,
 }: SystemOptions = {}): Promise<System> {
   const parts = new AsyncDisposableStack();
   whenDone(() => parts.disposeAsync());
-  const database = await createTestDatabase();
+  const database = databaseUrl === undefined ? await createTestDatabase() : { url: databaseUrl, drop: async () => {} };
   parts.defer(() => database.drop());
   if (ownRedis) {
     const own = await startOwnRedis();

