@@ -1,0 +1,17 @@
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const rows = readFileSync(join(ROOT, "docs/failures.md"), "utf8")
+  .split("\n")
+  .filter((line) => /^\| (?!what is away|---)/.test(line));
+
+test("docs/failures.md has rows", () => {
+  expect(rows.length).toBeGreaterThan(15);
+});
+
+test.each(rows)("is shown by a test that there is: %s", (row) => {
+  const [, file = "", name = ""] = /`(test\/\S+\.test\.ts)`: "(.+)" \|$/.exec(row) ?? [];
+  expect(readFileSync(join(ROOT, file), "utf8")).toContain(`"${name}"`);
+});

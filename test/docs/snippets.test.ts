@@ -1,0 +1,72 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { COMMANDS } from "../../cli/commands.ts";
+import { checkManifest } from "../../core/manifests/check.ts";
+import { API_VERSION } from "../../core/manifests/index.ts";
+import { leavesOf } from "../../scripts/generate/chart/describe-values.ts";
+import { Values } from "../../scripts/generate/chart/values.ts";
+
+/* What readers copy out of docs/: manifests are valid, values are the chart's, commands and their options are there. */
+
+const DOCS = resolve(import.meta.dirname, "../../docs");
+const pages = readdirSync(DOCS).filter((name) => name.endsWith(".md"));
+
+interface Snippet {
+  readonly page: string;
+  readonly text: string;
+}
+
+const snippets = (language: string): Snippet[] =>
+  pages.flatMap((page) =>
+    [...readFileSync(join(DOCS, page), "utf8").matchAll(/^( *)```(\w+)\n(.*?)^ *```/gms)]
+      .filter(([, , of]) => of === language)
+      .map(([, indent = "", , text = ""]) => ({ page, text: text.replaceAll(new RegExp(`^${indent}`, "gm"), "") })),
+  );
+
+/** Commands, a line each. */
+const commands = snippets("sh").flatMap(({ page, text }) =>
+  text
+    .replaceAll(/\\\n\s*/g, "")
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map((line) => ({ page, line })),
+);
+
+test.each(snippets("yaml"))("$page: each manifest of ours is valid", ({ text }) => {
+  for (const document of parseAllDocuments(text)) {
+    expect(document.errors).toEqual([]);
+    const object = document.toJS() as { apiVersion?: string };
+    if (object.apiVersion === API_VERSION) expect(checkManifest(object)).toEqual([]);
+  }
+});
+
+const values = leavesOf(Values).map(({ path }) => path);
+const isValue = (path: string) => values.some((known) => path === known || path.startsWith(`${known}.`));
+
+test.each(commands.filter(({ line }) => /^helm /.test(line)))("$page: $line", ({ line }) => {
+  expect(line).toMatch(/^helm (install|upgrade|uninstall|rollback) postern\b/);
+  const set = [...line.matchAll(/--set ([\w.]+)=/g)].map(([, path = ""]) => path);
+  expect(set.filter((path) => !isValue(path))).toEqual([]);
+});
+
+/** The words and options of a command of ours, also behind `kubectl`, and in the api-server's image. */
+const ours = commands.flatMap(({ page, line }) => {
+  const [, words] = /^(?:kubectl )?postern (.*)$/.exec(line) ?? / node \/app\/main\.mjs (.*)$/.exec(line) ?? [];
+  return words === undefined ? [] : [{ page, words }];
+});
+
+test.each(ours)("$page: postern $words", async ({ words }) => {
+  const row = COMMANDS.filter(({ name }) => words === name || words.startsWith(`${name} `)).at(-1);
+  expect(row, words).toBeDefined();
+  const known = Object.keys((await row?.load())?.options ?? {});
+  const used = [...words.matchAll(/(?<=\s)--([\w-]+)/g)].map(([, name = ""]) => name);
+  expect([...known, "json", "help"]).toEqual(expect.arrayContaining(used));
+});
+
+test("there is something to check", () => {
+  expect(snippets("yaml").length).toBeGreaterThan(5);
+  expect(commands.filter(({ line }) => line.startsWith("helm ")).length).toBeGreaterThan(2);
+  expect(ours.length).toBeGreaterThan(20);
+});
