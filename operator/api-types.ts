@@ -1198,6 +1198,7 @@ export interface components {
     DataPlane: {
       pods: number;
       current: number;
+      podIds?: Array<string> | undefined;
       oldestLagMs: number;
       refused?: {
         pods: number;

@@ -154,3 +154,25 @@ test("of two policies that select a pod the older guards it; the other is Stalle
   await world.remove(older);
   await untilReason(world, younger, "Succeeded");
 }, 90_000);
+
+test("the report of a pod that is gone does not stand for a gate that has not reported, which is named", async () => {
+  const depot = policy("depot", "depot");
+  await world.apply(depot);
+  await untilReason(world, depot, "Succeeded");
+  const of = { app: "depot", gate: true, annotations: { "postern.dev/policy": "depot" } };
+  await startPod("depot-old", of);
+  await reportFrom(depot, ["depot-old"]);
+  await until(depot, "Enforced", "Succeeded");
+  // Another takes its place, and does not report; the old one's report counts as long as it is kept.
+  await startPod("depot-new", of);
+  await world.kubernetes.kubectl(["-n", world.namespace, "delete", "pod", "depot-old", "--grace-period=0", "--force"]);
+  const waiting = await until(depot, "Enforced", "Progressing");
+  const { message } = await waitFor("the pod to be named alone", async () => {
+    const found = conditionOf(await world.status(depot), "Enforced");
+    return found?.message.startsWith("0 of the 1") ? found : undefined;
+  });
+  expect(message).toBe("0 of the 1 running pods with a gate have reported; not depot-new.");
+  expect(waiting).toMatchObject({ dataPlane: { pods: 1, current: 1 } });
+  await reportFrom(depot, ["depot-new"]);
+  await until(depot, "Enforced", "Succeeded");
+}, 90_000);

@@ -44,6 +44,7 @@ const unguarded = enforced(
   {
     own: [],
     gated: [],
+    expected: [],
     guarded: 1,
     unguarded: ["a"],
     unlabelled: 0,

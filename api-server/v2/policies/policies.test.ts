@@ -292,11 +292,26 @@ describe("getPolicy", () => {
     await api.deps.pods.report({ ...report, podId: "b", version: version - 1, stalenessMs: 4000 });
     await api.deps.pods.report({ ...report, workspaceId: "ws_other", podId: "c", version, stalenessMs: 9000 });
     const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
-    expect(await read()).toEqual({ pods: 2, current: 1, oldestLagMs: 4000 });
+    expect(await read()).toEqual({ pods: 2, current: 1, podIds: ["a", "b"], oldestLagMs: 4000 });
     await api.deps.pods.report({ ...report, podId: "d", version, stalenessMs: Number.POSITIVE_INFINITY });
-    expect(await read()).toEqual({ pods: 3, current: 2, oldestLagMs: Number.MAX_SAFE_INTEGER });
+    expect(await read()).toEqual({
+      pods: 3,
+      current: 2,
+      podIds: ["a", "b", "d"],
+      oldestLagMs: Number.MAX_SAFE_INTEGER,
+    });
     api.advance(15_001);
     expect(await read()).toEqual({ pods: 0, current: 0, oldestLagMs: 0 });
+  });
+
+  test("names up to a thousand pods, and only counts more", async () => {
+    const { policyId, version } = await api.data("policies.setPolicy", aBody());
+    const report = { workspaceId: api.workspace.id, policyId, generation: 1, version, stalenessMs: 1 };
+    for (let i = 0; i < 1_000; i++) await api.deps.pods.report({ ...report, podId: `shop/orders-${i}` });
+    const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
+    expect((await read()).podIds).toHaveLength(1_000);
+    await api.deps.pods.report({ ...report, podId: "shop/one-more" });
+    expect(await read()).toEqual({ pods: 1_001, current: 1_001, oldestLagMs: 1 });
   });
 
   test("tells of pods that cannot enforce this version, and not of those that could not enforce an earlier one", async () => {
@@ -309,7 +324,8 @@ describe("getPolicy", () => {
     await api.deps.pods.report({ ...report, podId: "c", refused: { version: 0, reason: "nothing can be read" } });
     await api.deps.pods.report({ ...report, podId: "d", version });
     const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
-    expect(await read()).toEqual({ pods: 4, current: 1, oldestLagMs: 1, refused: { pods: 2, reason } });
+    const podIds = ["a", "b", "c", "d"];
+    expect(await read()).toEqual({ pods: 4, current: 1, podIds, oldestLagMs: 1, refused: { pods: 2, reason } });
     await api.data("policies.setPolicy", { ...body, generation: 2 });
     expect((await read()).refused).toEqual({ pods: 2, reason: "another" });
   });
@@ -431,7 +447,10 @@ describe("listStatus", () => {
       uid: "uid-1",
       generation: 1,
       version: 1,
-      dataPlane: i === 0 ? { pods: 0, current: 0, oldestLagMs: 0 } : { pods: 2, current: 1, oldestLagMs: 7 },
+      dataPlane:
+        i === 0
+          ? { pods: 0, current: 0, oldestLagMs: 0 }
+          : { pods: 2, current: 1, podIds: ["shop/b-1", "shop/b-2"], oldestLagMs: 7 },
     }));
     expect(listed).toEqual(expected.sort((x, y) => ((x.policyId ?? "") < (y.policyId ?? "") ? -1 : 1)));
     await api.data("apis.deleteApi", { apiId: id }, of);

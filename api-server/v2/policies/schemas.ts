@@ -30,6 +30,11 @@ export const DataPlane = z.strictObject({
     .int()
     .describe("How many of them enforce this version.")
     .meta({ examples: [3] }),
+  podIds: z
+    .array(z.string())
+    .optional()
+    .describe("Their names, as they report them; omitted for none, and for more than 1,000 of them.")
+    .meta({ examples: [["shop/orders-7c9d8f6b5-x2k4q"]] }),
   oldestLagMs: z
     .int()
     .describe("The staleness of the sidecar that lags most, ms.")
@@ -130,6 +135,9 @@ async function findReports(
   }
 }
 
+/** A client that watches all policies reads the names again and again. */
+const POD_IDS_MAX = 1_000;
+
 function toDataPlane(reports: readonly SeenPodReport[], version: number): DataPlane {
   // A report without a readable version still counts as a refusal.
   const refusals = reports.flatMap(({ refused }) =>
@@ -139,6 +147,7 @@ function toDataPlane(reports: readonly SeenPodReport[], version: number): DataPl
   return {
     pods: reports.length,
     current: reports.filter((report) => report.version === version).length,
+    ...(reports.length === 0 || reports.length > POD_IDS_MAX ? {} : { podIds: reports.map(({ podId }) => podId) }),
     oldestLagMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonInteger(stalenessMs)), 0),
     ...(reason === undefined ? {} : { refused: { pods: refusals.length, reason } }),
   };

@@ -34,8 +34,9 @@ export function enforced(
   if (current < pods) {
     return is("False", "Progressing", `${current} of ${pods} sidecars enforce this generation; the others follow.`);
   }
-  if (pods < guarded) {
-    const message = `${pods} of the ${guarded} running pods with a gate have reported; the others follow.`;
+  const silent = silentOf(dataPlane, selected);
+  if (silent.count > 0) {
+    const message = `${guarded - silent.count} of the ${guarded} running pods with a gate have reported; ${silent.names}.`;
     return is("False", "Progressing", message);
   }
   if (selected === "unknown") {
@@ -45,6 +46,30 @@ export function enforced(
   const all =
     pods === 1 ? "The one sidecar enforces this generation." : `All ${pods} sidecars enforce this generation.`;
   return is("True", "Succeeded", unlabelled === 0 ? all : `${all} ${unlabelledMessage(unlabelled)}`);
+}
+
+const SILENT_SHOWN_MAX = 5;
+
+/**
+ * The running pods whose gate has not reported. They are compared by name: the report of a pod that is gone, which counts for some
+ * seconds more, does not stand for one that has not reported. Gates by hand, which may report by any name, are compared by number.
+ */
+function silentOf(
+  { pods, podIds }: DataPlane,
+  selected: ObservedPolicy["selected"],
+): { readonly count: number; readonly names: string } {
+  const { guarded = 0, expected = [] } = typeof selected === "object" ? selected : {};
+  const others = "the others follow";
+  if (podIds === undefined) return { count: Math.max(0, guarded - pods), names: others };
+  const reported = new Set(podIds);
+  const silent = expected.filter((name) => !reported.has(name));
+  const byHand = Math.max(0, guarded - expected.length - (reported.size - (expected.length - silent.length)));
+  const shown = silent.slice(0, SILENT_SHOWN_MAX).map((name) => name.slice(name.indexOf("/") + 1));
+  const isAll = shown.length === silent.length + byHand;
+  return {
+    count: silent.length + byHand,
+    names: shown.length === 0 ? others : `not ${shown.join(", ")}${isAll ? "" : " and others"}`,
+  };
 }
 
 const unlabelledMessage = (count: number): string =>

@@ -3,14 +3,14 @@ import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import { anObject, managerOfIt } from "../../test/builders.ts";
 import { parseSpec } from "../spec.ts";
 import { createPolicyLooks, type Picture, type PolicyLooks } from "./looks.ts";
-import type { DataPlane, ObservedPolicy } from "./observed.ts";
+import type { ObservedPolicy } from "./observed.ts";
 import { dueLooks } from "./poll.ts";
 import type { Pace } from "./poll-pace.ts";
 
 const manager = managerOfIt("ApiKeyPolicy");
 const KEY = { namespace: "shop", name: "it" };
 const SPEC = { api: { name: "orders" }, target: { port: 80 } };
-const REPORTS: DataPlane = { pods: 2, current: 2, oldestLagMs: 900 };
+const REPORTS = { pods: 2, current: 2, oldestLagMs: 900, podIds: ["shop/a", "shop/b"] };
 const onStale = { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 } as const;
 
 function lookAt(looks: PolicyLooks, { seenAtMs = 1000, name = "it", lookId = looks.begin({ ...KEY, name }) } = {}) {
@@ -105,6 +105,7 @@ test("a poll that began before the look shows what is older than the look, and i
 test.each([
   { name: "the lag wavers", dataPlane: { ...REPORTS, oldestLagMs: 4000 }, isNew: false },
   { name: "the lag passes a step", dataPlane: { ...REPORTS, oldestLagMs: 5001 }, isNew: true },
+  { name: "another pod reports", dataPlane: { ...REPORTS, podIds: ["shop/a", "shop/c"] }, isNew: true },
   { name: "a pod is behind", dataPlane: { ...REPORTS, current: 1 }, isNew: true },
   { name: "a pod refuses", dataPlane: { ...REPORTS, refused: { pods: 1, reason: "format 2" } }, isNew: true },
   { name: "the reports cannot be read", dataPlane: undefined, isNew: true },

@@ -131,6 +131,7 @@ function isSameToReaders(
   const text = (dataPlane: DataPlane | undefined) =>
     JSON.stringify([
       toDataPlaneStatus(dataPlane),
+      dataPlane?.podIds,
       dataPlane?.refused?.reason,
       dataPlane !== undefined && dataPlane.oldestLagMs > afterMs,
     ]);

@@ -18,6 +18,8 @@ export interface StoredApi {
 export interface DataPlane {
   readonly pods: number;
   readonly current: number;
+  /** The names by which they report; undefined for none, when they are too many, or when the api-server is of an older release. */
+  readonly podIds?: readonly string[] | undefined;
   readonly oldestLagMs: number;
   /** Sidecars of an older release, which cannot enforce the stored policy. */
   readonly refused?: { readonly pods: number; readonly reason: string } | undefined;

@@ -86,7 +86,16 @@ describe("a pod that two policies select", () => {
 
 describe("Enforced", () => {
   const reports = { pods: 2, current: 2, oldestLagMs: 1 };
-  const selected = { own: [], gated: [], guarded: 2, unguarded: [], unlabelled: 0, contested: 0, rival: undefined };
+  const selected = {
+    own: [],
+    gated: [],
+    expected: ["shop/a", "shop/b"],
+    guarded: 2,
+    unguarded: [],
+    unlabelled: 0,
+    contested: 0,
+    rival: undefined,
+  };
 
   test.each([
     { name: "every pod has a gate that reported", of: {}, status: "True", reason: "Succeeded" },
@@ -95,6 +104,33 @@ describe("Enforced", () => {
     { name: "pods lack the label", of: { unlabelled: 2 }, status: "True", reason: "Succeeded" },
   ])("is $status when $name", ({ of, status, reason }) => {
     expect(enforced(reports, { ...selected, ...of })).toMatchObject({ status, reason });
+  });
+
+  test.each([
+    { name: "both report", podIds: ["shop/a", "shop/b"], status: "True", says: "All 2" },
+    {
+      name: "a pod that is gone has reported, and not one that runs",
+      podIds: ["shop/a", "shop/gone"],
+      status: "False",
+      says: "1 of the 2 running pods with a gate have reported; not b.",
+    },
+    { name: "another pod reports too", podIds: ["shop/a", "shop/b", "shop/gone"], status: "True", says: "All 3" },
+    { name: "another namespace's pods report", podIds: ["bank/a", "bank/b"], status: "False", says: "0 of the 2" },
+  ])("goes by the names of pods: $status when $name", ({ podIds, status, says }) => {
+    const dataPlane = { pods: podIds.length, current: podIds.length, oldestLagMs: 1, podIds };
+    const condition = enforced(dataPlane, selected);
+    expect(condition.status).toBe(status);
+    expect(condition.message).toContain(says);
+  });
+
+  test("goes by the number of reports for gates by hand, and names a bounded number of pods", () => {
+    const dataPlane = { pods: 1, current: 1, oldestLagMs: 1, podIds: ["orders-host"] };
+    expect(enforced(dataPlane, { ...selected, guarded: 1, expected: [] })).toMatchObject({ status: "True" });
+    expect(enforced(dataPlane, { ...selected, guarded: 3, expected: ["shop/a"] }).message).toBe(
+      "1 of the 3 running pods with a gate have reported; not a and others.",
+    );
+    const expected = Array.from({ length: 50 }, (_, i) => `shop/pod-${i}`);
+    expect(enforced(dataPlane, { ...selected, guarded: 50, expected }).message).toMatch(/pod-4 and others\.$/);
   });
 
   test("is False for pods without a gate also while no report can be read", () => {

@@ -21,6 +21,8 @@ export interface Selected {
   readonly gated: readonly SeenPod[];
   /** Those that have its gate. */
   readonly guarded: number;
+  /** Of these the names by which gates of the webhook report, sorted; a gate by hand may report by any name. */
+  readonly expected: readonly string[];
   /** The names of those that do not, sorted. */
   readonly unguarded: readonly string[];
   /** Those without the label by which a pod is admitted with a gate or not at all. */
@@ -51,6 +53,10 @@ export function selectedBy(
     own,
     gated: pods.filter(({ gate, labels }) => gate !== undefined && labels[GATED_BY_LABEL] === gatedBy(name)),
     guarded: own.filter(isGuarded).length,
+    expected: own
+      .filter((pod) => isGuarded(pod) && pod.policy !== undefined)
+      .map((pod) => `${pod.namespace}/${pod.name}`)
+      .sort(),
     unguarded: own
       .filter((pod) => !isGuarded(pod))
       .map((pod) => pod.name)
