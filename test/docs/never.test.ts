@@ -32,6 +32,7 @@ const OVER_ALL = [
   "select (select count(*) from (select from queued_keys",
   // After the database was restored.
   "update key_credits set rev",
+  "update policies set version = greatest",
   // A refill's ids come from a statement that names their workspaces.
   "update key_credits set last_refill_on",
   // The relay carries the marks of all.
