@@ -9,6 +9,7 @@ import {
   startKubernetes,
   type TestKubernetes,
 } from "../harness/kubernetes.ts";
+import { findForeignCrds } from "../harness/parts/foreign-crds.ts";
 import { findHelm } from "../harness/parts/helm.ts";
 import { lint, type Rendered, render } from "./render.ts";
 
@@ -46,6 +47,7 @@ const MATRIX: Readonly<Record<string, object>> = {
       affinity: { podAntiAffinity: {} },
       priorityClassName: "system-cluster-critical",
       extraArgs: ["--api-v1=off"],
+      tls: { existingSecret: "api-tls" },
     },
     database: { ...database, migration: { existingSecret: "db-owner", existingSecretKey: "address" } },
     redis,
@@ -62,10 +64,24 @@ const MATRIX: Readonly<Record<string, object>> = {
     networkPolicy: { enabled: true },
     monitoring: {
       serviceMonitor: { enabled: true, labels: { release: "prometheus" } },
+      podMonitor: { enabled: true, labels: { release: "prometheus" } },
       prometheusRule: { enabled: true },
       dashboards: { enabled: true },
     },
+    apiKeyNamespaces: ["default", "kube-public"],
     runAsUser: null,
+  },
+  "an authority of one's own": {
+    operator,
+    database,
+    redis,
+    apiServer: { tls: { existingSecret: "api-tls", caKey: "ca.crt" } },
+    injection: { existingSecret: "gate", certManager: { enabled: true } },
+  },
+  "an issuer of the cluster": {
+    operator,
+    ...stores,
+    injection: { ...injection, certManager: { enabled: true, issuerRef: { kind: "ClusterIssuer", name: "internal" } } },
   },
   "one replica": { operator: { ...operator, replicas: 1 }, apiServer: { replicas: 1 }, ...stores },
   "several workspaces": {
@@ -83,10 +99,18 @@ const MATRIX: Readonly<Record<string, object>> = {
   "nothing of the cluster": { operator, ...stores, crds: { enabled: false }, rbac: { create: false } },
   "a root key of one's own": { operator: { ...operator, rootKey: { existingSecret: "mine" } }, ...stores },
 };
-/** Kinds of operators that the API server of the tests does not have. */
-const FOREIGN = ["ServiceMonitor", "PrometheusRule"];
-
-beforeAll(findHelm, HELM_BUILD_MS);
+beforeAll(async () => {
+  await findHelm();
+  const cluster = await startKubernetes();
+  const crds = await findForeignCrds();
+  for (const args of [
+    ["apply", "--server-side", "--force-conflicts", "-f", crds],
+    ["wait", "--for=condition=Established", "--timeout=60s", "-f", crds],
+  ]) {
+    const { exitCode, stderr } = await cluster.kubectl(args);
+    if (exitCode !== 0) throw new Error(stderr);
+  }
+}, HELM_BUILD_MS + KUBERNETES_START_MS);
 
 const podSpecs = (objects: readonly Rendered[]) =>
   objects
@@ -110,9 +134,8 @@ describe.each(Object.entries(MATRIX))("with %s", (_, values) => {
   test("the Kubernetes API accepts every object, and calls every pod restricted", async () => {
     const level = "pod-security.kubernetes.io/warn=restricted";
     await cluster.kubectl(["label", "namespace", namespace, level, "--overwrite"]);
-    const known = objects.filter(({ kind }) => !FOREIGN.includes(kind));
-    const elsewhere = known.filter(({ metadata }) => metadata.namespace !== undefined);
-    const here = known.filter((object) => !elsewhere.includes(object));
+    const elsewhere = objects.filter(({ metadata }) => metadata.namespace !== undefined);
+    const here = objects.filter((object) => !elsewhere.includes(object));
     for (const { items, where } of [
       { items: here, where: ["-n", namespace] },
       { items: elsewhere, where: [] },
@@ -158,6 +181,84 @@ describe("scoped to namespaces", () => {
     const roles = objects.filter(({ kind, metadata }) => kind === "Role" && metadata.name.endsWith("-manifests"));
     expect(roles.map(({ metadata }) => metadata.namespace)).toEqual(["default", "kube-system"]);
   });
+});
+
+describe("TLS of the API", () => {
+  const deploymentOf = (objects: readonly Rendered[], part: string) =>
+    podSpecs(objects).find(
+      ({ object }) => object.kind === "Deployment" && object.metadata.labels?.["app.kubernetes.io/component"] === part,
+    )?.spec;
+
+  test("probes use it, and the operator calls the API by it and trusts its authority", async () => {
+    const objects = await render(MATRIX["an authority of one's own"] ?? {});
+    const [api] = deploymentOf(objects, "api-server").containers;
+    expect(api.args).toEqual(expect.arrayContaining(["--tls-cert-file=/secrets/tls/tls.crt"]));
+    for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
+      expect(api[probe].httpGet, probe).toMatchObject({ port: "http", scheme: "HTTPS" });
+    }
+    const { containers, volumes } = deploymentOf(objects, "operator");
+    expect(containers[0].args).toContain("--api-url=https://postern-api-server.postern.svc:80");
+    expect(containers[0].env).toContainEqual({ name: "NODE_EXTRA_CA_CERTS", value: "/secrets/api-authority/ca.crt" });
+    expect(volumes).toContainEqual({
+      name: "api-authority",
+      secret: { secretName: "api-tls", items: [{ key: "ca.crt", path: "ca.crt" }] },
+    });
+  });
+
+  test("without it probes are plain, and nothing of it is mounted", async () => {
+    const objects = await render(MATRIX["addresses in Secrets"] ?? {});
+    expect(deploymentOf(objects, "api-server").containers[0].readinessProbe.httpGet.scheme).toBe("HTTP");
+    expect(JSON.stringify(objects)).not.toMatch(/NODE_EXTRA_CA_CERTS|tls-cert-file/);
+  });
+});
+
+describe("the webhook's certificate by cert-manager", () => {
+  test("is mounted and followed; the operator may write neither Secrets nor configurations", async () => {
+    const objects = await render(MATRIX["an issuer of the cluster"] ?? {});
+    const certificates = objects.filter(({ apiVersion }) => apiVersion.startsWith("cert-manager.io/"));
+    expect(certificates.map(({ kind, spec }) => [kind, spec.issuerRef])).toEqual([
+      ["Certificate", { kind: "ClusterIssuer", name: "internal" }],
+    ]);
+    const configurations = objects.filter(({ kind }) => kind.endsWith("WebhookConfiguration"));
+    expect(configurations.map(({ metadata }) => metadata.annotations)).toEqual(
+      Array(2).fill({ "cert-manager.io/inject-ca-from": "postern/postern-webhook" }),
+    );
+    const [service] = objects.filter(({ metadata }) => metadata.name === "postern-webhook");
+    expect(service).toMatchObject({ kind: "Service" });
+    expect(certificates[0]?.spec.dnsNames).toEqual(["postern-webhook.postern.svc"]);
+    const rules = objects.filter(({ kind }) => /Role$/.test(kind)).map(({ rules }) => JSON.stringify(rules));
+    expect(rules.filter((rule) => /webhookconfigurations|"postern-webhook"/.test(rule))).toEqual([]);
+    expect(objects.filter(({ kind, metadata }) => kind === "Secret" && /webhook/.test(metadata.name))).toEqual([]);
+    expect(JSON.stringify(objects)).toContain("--webhook-cert-dir=/secrets/webhook");
+  });
+
+  test("has an authority of its own when no issuer is named, which does not change with each certificate", async () => {
+    const objects = await render(MATRIX["an authority of one's own"] ?? {});
+    const issued = objects
+      .filter(({ kind }) => kind === "Certificate")
+      .map(({ metadata, spec }) => ({ name: metadata.name, isCA: spec.isCA ?? false, by: spec.issuerRef.name }));
+    expect(issued).toEqual([
+      { name: "postern-webhook-authority", isCA: true, by: "postern-webhook-self-signed" },
+      { name: "postern-webhook", isCA: false, by: "postern-webhook" },
+    ]);
+  });
+});
+
+test("ApiKeys are allowed by a Role in each namespace that is named, and by nothing else", async () => {
+  const objects = await render(MATRIX["everything optional"] ?? {});
+  const onSecrets = objects.filter(
+    ({ kind, rules = [], metadata }) =>
+      /Role$/.test(kind) &&
+      !/-root-key$/.test(metadata.name) &&
+      rules.some(({ resources }: { resources: string[] }) => resources.includes("secrets")),
+  );
+  expect(
+    onSecrets.map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? "own"}/${metadata.name}`).sort(),
+  ).toEqual([
+    "Role default/postern-operator-api-keys",
+    "Role kube-public/postern-operator-api-keys",
+    "Role own/postern-operator",
+  ]);
 });
 
 describe("the CRDs", () => {
@@ -271,6 +372,11 @@ describe("injection", () => {
 describe("values", () => {
   test.each([
     { name: "no database", values: { operator, redis, injection }, says: /set database.existingSecret/ },
+    {
+      name: "an authority that gates cannot have",
+      values: { operator, ...stores, apiServer: { tls: { existingSecret: "api-tls", caKey: "ca.crt" } } },
+      says: /gates are in other namespaces and cannot have this authority/,
+    },
     { name: "no Redis", values: { operator, database, injection }, says: /set redis.existingSecret/ },
     { name: "no name of the cluster", values: stores, says: /set operator.clusterName/ },
     {

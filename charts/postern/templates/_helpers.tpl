@@ -130,7 +130,17 @@ Without one it is empty: the caller decides what that means.
 {{- end }}
 
 {{- define "postern.apiUrl" -}}
-http://{{ include "postern.fullname" . }}-api-server.{{ .Release.Namespace }}.svc:{{ .Values.apiServer.service.port }}
+http{{ if .Values.apiServer.tls.existingSecret }}s{{ end }}://{{ include "postern.fullname" . }}-api-server.{{ .Release.Namespace }}.svc:{{ .Values.apiServer.service.port }}
+{{- end }}
+
+{{- /* Which key of its Secret has the authority of the API's certificate; nothing when that is a public one, or there is none. */ -}}
+{{- define "postern.apiAuthority" -}}
+{{- if .Values.apiServer.tls.existingSecret }}
+{{- if and .Values.apiServer.tls.caKey (include "postern.reviewsTokens" .) }}
+{{- fail "apiServer.tls.caKey: gates are in other namespaces and cannot have this authority. Use a certificate of a public one, or injection.existingSecret" }}
+{{- end }}
+{{- .Values.apiServer.tls.caKey }}
+{{- end }}
 {{- end }}
 
 {{- /* Where Helm cannot ask the cluster, as with `helm template`, the name has to be given. */ -}}

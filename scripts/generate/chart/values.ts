@@ -93,6 +93,14 @@ export const Values = z.strictObject({
       8004,
       1,
     ),
+    tls: group("Serves the API by TLS; without it an ingress has to.", {
+      existingSecret: text(
+        "A Secret with `tls.crt` and `tls.key`, for `<release>-api-server.<namespace>.svc`. It is followed. No TLS when empty.",
+      ),
+      caKey: text(
+        "Which key of that Secret has the authority, for the operator. Empty when the certificate is of a public one, which gates need that get their user of Redis from the api-server.",
+      ),
+    }),
     service: group("Its Service.", {
       type: z.enum(["ClusterIP", "NodePort", "LoadBalancer"]).default("ClusterIP").describe("Its type."),
       port: count("Its port.", 80, 1),
@@ -148,6 +156,10 @@ export const Values = z.strictObject({
       image: image("postern-sidecar"),
       redirectImage: text("Image with sh, iptables and ip6tables, for policies with `interception: Redirect`."),
       port: count("Port of the operator for the webhook.", 19_443, 1),
+      certManager: group("The webhook's certificate by cert-manager; the operator makes one when switched off.", {
+        enabled: switchedOff("Whether it is by cert-manager, which must be there."),
+        issuerRef: anything("The issuer, `kind` and `name`; the chart makes an authority of its own when empty."),
+      }),
       gatePort: count("Port of the gates; the next free one in pods that use it themselves.", 19_080, 1),
       gateAdminPort: count("Port of the gates for probes and metrics, likewise.", 19_081, 1),
       gateResources: resources("10m", "64Mi", "96Mi"),
@@ -161,6 +173,13 @@ export const Values = z.strictObject({
       ),
     },
   ),
+
+  apiKeyNamespaces: z
+    .array(z.string())
+    .default([])
+    .describe(
+      "Namespaces that may have ApiKeys: a Role in each lets the operator write their Secrets, without reading what is in them. The namespaces must exist.",
+    ),
 
   scopedNamespaces: z
     .array(z.string())
@@ -218,6 +237,11 @@ export const Values = z.strictObject({
       enabled: switchedOff("Whether there are any."),
       interval: text("How often metrics are read.", "30s"),
       labels: labels("Labels by which Prometheus finds them."),
+    }),
+    podMonitor: group("A PodMonitor for the gates in all pods.", {
+      enabled: switchedOff("Whether there is one."),
+      interval: text("How often metrics are read.", "30s"),
+      labels: labels("Labels by which Prometheus finds it."),
     }),
     prometheusRule: group("Alerts.", {
       enabled: switchedOff("Whether there are any."),
