@@ -10,6 +10,7 @@ import {
   type NetworkPolicies,
 } from "./network/follow-network-policies.ts";
 import { type FollowPodsOptions, followPods, type Pods } from "./pods/follow-pods.ts";
+import { GUARDED_LABEL } from "./pods/pod.ts";
 import { concerns } from "./reconcilers/api-key-policy/choose-policy.ts";
 import { createPolicyLooks } from "./reconcilers/api-key-policy/looks.ts";
 import { startPolicyPoll } from "./reconcilers/api-key-policy/poll.ts";
@@ -30,7 +31,7 @@ import type { DocumentProblem } from "./source/directory/documents.ts";
 import { createDirectorySource } from "./source/directory.ts";
 import { indexSource } from "./source/indexed.ts";
 import { createKubernetesSource } from "./source/kubernetes.ts";
-import { followNamespaces } from "./source/namespaces.ts";
+import { followNamespaces, type NamespaceLabels, shareNamespaces } from "./source/namespaces.ts";
 import { openCluster } from "./source/open-kubernetes.ts";
 import { UNSEEN, WORKSPACE_LABEL } from "./tenancy/placement.ts";
 import { openWorkspaces, type WorkspacesOptions } from "./tenancy/workspaces.ts";
@@ -153,7 +154,29 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const network = opened.followNetworkPolicies?.((namespace) => {
     for (const policy of objectsIn("ApiKeyPolicy", namespace)) touched.add(keyOf(policy));
   });
-  const ctx: OperatorContext = { source, workspaces, cluster, looks, syncs, pods, network, resyncMs, nowMs, log };
+  // Without a webhook of ours the label means nothing, and the right to see it is not there.
+  const namespaces =
+    config.webhook &&
+    opened.followNamespaces?.((namespace) => {
+      for (const policy of objectsIn("ApiKeyPolicy", namespace)) touched.add(keyOf(policy));
+    });
+  const isNamespaceGuarded = (namespace: string) => {
+    const labels = namespaces?.labelsOf(namespace);
+    return labels && labels[GUARDED_LABEL] === "true";
+  };
+  const ctx: OperatorContext = {
+    source,
+    workspaces,
+    cluster,
+    looks,
+    syncs,
+    pods,
+    isNamespaceGuarded,
+    network,
+    resyncMs,
+    nowMs,
+    log,
+  };
   const metrics = createOperatorMetrics({ registry, controllers, watchStates, source, syncs, nowMs });
   const pending = new Set<string>();
   const allSeen = Promise.withResolvers<void>();
@@ -236,6 +259,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       workspaces.close(),
       pods?.close(),
       network?.close(),
+      namespaces?.close(),
     ]);
     await closeSource();
     throw error;
@@ -261,7 +285,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       // Last, after all writes: the next leader must not start while this one is still writing.
       await election?.close();
       touched.close();
-      await Promise.all([workspaces.close(), pods?.close(), network?.close()]);
+      await Promise.all([workspaces.close(), pods?.close(), network?.close(), namespaces?.close()]);
       await closeSource();
     },
   };
@@ -280,6 +304,7 @@ interface OpenSource {
   readonly elect: (terms: Terms) => LeaderElection | undefined;
   /** undefined where Namespaces have no labels. */
   readonly followLabels: WorkspacesOptions["followLabels"];
+  readonly followNamespaces: ((onChange: (namespace: string) => void) => NamespaceLabels) | undefined;
   /** undefined where there are no pods. */
   readonly followPods: ((onChange: FollowPodsOptions["onChange"]) => Pods) | undefined;
   readonly followNetworkPolicies: ((onChange: FollowNetworkPoliciesOptions["onChange"]) => NetworkPolicies) | undefined;
@@ -300,6 +325,7 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
       problems: directory.problems,
       elect: leadAtOnce,
       followLabels: undefined,
+      followNamespaces: undefined,
       followPods: undefined,
       followNetworkPolicies: undefined,
       watchStates: () => [],
@@ -323,6 +349,7 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
       log,
       ...terms,
     });
+  const share = shareNamespaces((onChange) => followNamespaces({ client, onChange, log }));
   const kubernetes = createKubernetesSource({ client, namespaces: source.namespaces, log });
   return {
     cluster,
@@ -330,8 +357,9 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
     problems: () => [],
     elect: lease === undefined ? leadAtOnce : electBy(lease),
     serveWebhook: webhook === undefined ? undefined : (parts) => startWebhook(webhook, { ...parts, client, namespace }),
+    followNamespaces: share,
     followLabels: (onChange) => {
-      const { labelsOf, ...following } = followNamespaces({ client, onChange, log });
+      const { labelsOf, ...following } = share(onChange);
       const of = (namespace: string) => {
         const labels = labelsOf(namespace);
         return labels === undefined ? UNSEEN : labels[WORKSPACE_LABEL];

@@ -20,6 +20,8 @@ export interface OperatorContext {
   readonly syncs: SyncTimes;
   /** undefined where there are none, as in a directory. */
   readonly pods: Pick<Pods, "in"> | undefined;
+  /** Whether all pods of a namespace are admitted with a gate or not at all, by its label; undefined when that is not known. */
+  readonly isNamespaceGuarded?: ((namespace: string) => boolean | undefined) | undefined;
   /** undefined where there are none, as in a directory. */
   readonly network: Pick<NetworkPolicies, "in" | "apply" | "remove"> | undefined;
   readonly resyncMs: number;

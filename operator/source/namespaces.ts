@@ -51,3 +51,18 @@ export function followNamespaces({
 
 const text = (object: KubeObject | undefined): string | undefined =>
   object === undefined ? undefined : JSON.stringify(object.metadata.labels ?? {});
+
+/** One watch of the Namespaces for all that ask for it, opened when the first does. */
+export function shareNamespaces(
+  open: (onChange: (namespace: string) => void) => NamespaceLabels,
+): (onChange: (namespace: string) => void) => NamespaceLabels {
+  const told: Array<(namespace: string) => void> = [];
+  let opened: NamespaceLabels | undefined;
+  return (onChange) => {
+    told.push(onChange);
+    opened ??= open((namespace) => {
+      for (const tell of told) tell(namespace);
+    });
+    return opened;
+  };
+}

@@ -51,13 +51,17 @@ interface Right {
 }
 
 const sections = parse(await readFile(RULES, "utf8")) as Record<Section, readonly Rule[]>;
-const rights: Right[] = SECTIONS.flatMap((section) =>
+const listed: Right[] = SECTIONS.flatMap((section) =>
   sections[section].flatMap(({ apiGroups, resources, resourceNames: [name] = [], verbs }) =>
     apiGroups.flatMap((group) =>
       resources.flatMap((resource) => verbs.map((verb) => ({ section, group, resource, name, verb }))),
     ),
   ),
 );
+const textOf = ({ group, resource, name, verb }: Right): string => JSON.stringify([group, resource, name, verb]);
+/** What two sections give is one right of this operator, which needs both. */
+const rights = listed.filter((right, i) => listed.findIndex((one) => textOf(one) === textOf(right)) === i);
+
 /** In the namespace of the operator. */
 const isOwn = ({ section }: Right): boolean => section === "own" || section === "ownWebhook";
 const labelOf = ({ group, resource, verb }: Right): string => `${verb} ${resource}.${group}`;

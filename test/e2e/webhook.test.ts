@@ -179,6 +179,47 @@ test("a permission query that does not parse is refused when it is applied, with
   expect(await apply("orders.write OR orders.admin")).toBeUndefined();
 });
 
+test("what is injected by the label of a Namespace is found by the status and by the NetworkPolicy, and the label too", async () => {
+  const guarded = await world.namespace({ "postern.dev/guarded": "true" });
+  await world.policy(guarded, "orders");
+  const bare = guardedPod();
+  delete bare.metadata.labels["postern.dev/guarded"];
+  await untilInjected(guarded, bare);
+  const { pod } = await world.create(guarded, bare, { dryRun: false });
+  const path = `/api/v1/namespaces/${guarded}/pods/${pod.metadata.name}/status`;
+  const contentType = "application/merge-patch+json";
+  await world.client.send({ method: "PATCH", path, contentType, body: { status: { phase: "Running" } } });
+
+  const policy = `/apis/postern.dev/v1alpha1/namespaces/${guarded}/apikeypolicies/orders`;
+  const statusOf = async () => (await world.client.send<AnyPod>({ method: "GET", path: policy })).status;
+  const until = (what: string, type: string, holds: (condition: AnyPod) => boolean) =>
+    waitFor(
+      what,
+      async () => (await statusOf())?.conditions?.find((one: AnyPod) => one.type === type && holds(one)) ?? undefined,
+      { deadlineMs: 20_000 },
+    );
+  const closed = await until("the way around to be closed", "Bypassable", ({ status }) => status === "False");
+  expect(closed.message).toContain("NetworkPolicy postern-orders");
+  const { db, pods } = world.store.server.deps;
+  const report = async () => {
+    const { policyId, workspaceId } = await statusOf();
+    const { rows } = await db.query<{ version: number }>("select version from policies where id = $1", [policyId]);
+    const podId = `${guarded}/${pod.metadata.name}`;
+    await pods.report({ workspaceId, policyId, podId, generation: 1, version: rows[0]?.version ?? 0, stalenessMs: 1 });
+  };
+  await report();
+  const enforced = await until("the policy to be enforced", "Enforced", ({ status }) => status === "True");
+  expect(enforced.message).toBe("The one sidecar enforces this generation.");
+
+  const labels = { "postern.dev/guarded": null };
+  const body = { metadata: { labels } };
+  await world.client.send({ method: "PATCH", path: `/api/v1/namespaces/${guarded}`, contentType, body });
+  await report();
+  await until("the label to be missed", "Enforced", ({ message }) =>
+    message.includes("and neither does their Namespace"),
+  );
+});
+
 test("any pod that the API server admits without a gate it admits with one", async () => {
   const name = fc.constantFrom("http", "web", "grpc-1");
   const number = fc.constantFrom(8080, 8081, 19_080, 19_081, 65_535);

@@ -48,6 +48,7 @@ const unguarded = enforced(
     guarded: 1,
     unguarded: ["a"],
     unlabelled: 0,
+    isNamespaceGuarded: undefined,
     contested: 0,
     rival: undefined,
   },

@@ -15,7 +15,12 @@ export function enforced(
 ): FurtherCondition & { readonly type: "Enforced" } {
   const is = (status: FurtherCondition["status"], reason: FurtherCondition["reason"], message: string) =>
     ({ type: "Enforced", status, reason, message }) as const;
-  const { guarded = 0, unguarded = [], unlabelled = 0 } = typeof selected === "object" ? selected : {};
+  const {
+    guarded = 0,
+    unguarded = [],
+    unlabelled = 0,
+    isNamespaceGuarded,
+  } = typeof selected === "object" ? selected : {};
   if (unguarded.length > 0) {
     const all = guarded + unguarded.length;
     const message = `${unguarded.length} of the ${all} running pods of spec.selector have no gate of this policy: requests to them are not checked. Restart them, so that they get one; their names are in an Event.`;
@@ -45,7 +50,11 @@ export function enforced(
   }
   const all =
     pods === 1 ? "The one sidecar enforces this generation." : `All ${pods} sidecars enforce this generation.`;
-  return is("True", "Succeeded", unlabelled === 0 ? all : `${all} ${unlabelledMessage(unlabelled)}`);
+  return is(
+    "True",
+    "Succeeded",
+    unlabelled === 0 ? all : `${all} ${unlabelledMessage(unlabelled, isNamespaceGuarded === undefined)}`,
+  );
 }
 
 const SILENT_SHOWN_MAX = 5;
@@ -72,8 +81,12 @@ function silentOf(
   };
 }
 
-const unlabelledMessage = (count: number): string =>
-  `${count} of the pods ${count === 1 ? "does" : "do"} not have the label ${GUARDED_LABEL}: "true". Unless their Namespace has it, they start without a gate when the webhook is away.`;
+function unlabelledMessage(count: number, mayHave: boolean): string {
+  const which = `${count} of the pods ${count === 1 ? "does" : "do"} not have the label ${GUARDED_LABEL}: "true"`;
+  return mayHave
+    ? `${which}. Unless their Namespace has it, pods like them start without a gate.`
+    : `${which}, and neither does their Namespace: pods like them start without a gate.`;
+}
 
 const refusalMessage = ({ pods: refusing, reason }: NonNullable<DataPlane["refused"]>, pods: number): string =>
   `${refusing} of ${pods} sidecars cannot enforce this generation and keep the last that they could: ${reason}. Upgrade the sidecars, or take back what their release does not know.`;

@@ -69,7 +69,7 @@ async function look(
   };
 }
 
-function select(object: ManifestObject, { pods, source }: Context): ObservedPolicy["selected"] {
+function select(object: ManifestObject, { pods, source, isNamespaceGuarded }: Context): ObservedPolicy["selected"] {
   const { namespace } = object.metadata;
   if (pods === undefined || selectorOf(object) === undefined) return undefined;
   const seen = pods.in(namespace);
@@ -78,7 +78,7 @@ function select(object: ManifestObject, { pods, source }: Context): ObservedPoli
   const policies = seen.some((pod) => concerns(object, pod))
     ? source.having("ApiKeyPolicy", "namespace", namespace)
     : [];
-  return selectedBy(object, seen, policies);
+  return selectedBy(object, seen, policies, isNamespaceGuarded?.(namespace));
 }
 
 const networkOf = ({ metadata }: ManifestObject, { network }: Context): ObservedPolicy["network"] =>

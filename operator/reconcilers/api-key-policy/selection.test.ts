@@ -93,6 +93,7 @@ describe("Enforced", () => {
     guarded: 2,
     unguarded: [],
     unlabelled: 0,
+    isNamespaceGuarded: undefined,
     contested: 0,
     rival: undefined,
   };
@@ -131,6 +132,21 @@ describe("Enforced", () => {
     );
     const expected = Array.from({ length: 50 }, (_, i) => `shop/pod-${i}`);
     expect(enforced(dataPlane, { ...selected, guarded: 50, expected }).message).toMatch(/pod-4 and others\.$/);
+  });
+
+  test.each([
+    { isNamespaceGuarded: undefined, says: "Unless their Namespace has it, pods like them start without a gate." },
+    { isNamespaceGuarded: false, says: "and neither does their Namespace: pods like them start without a gate." },
+  ])("tells of pods without the label, in a Namespace that has it: $isNamespaceGuarded", ({ says, ...namespace }) => {
+    const { message } = enforced(reports, { ...selected, ...namespace, unlabelled: 2 });
+    expect(message).toContain(`2 of the pods do not have the label postern.dev/guarded: "true"`);
+    expect(message).toContain(says);
+  });
+
+  test("does not miss the label at pods whose Namespace has it", () => {
+    const pods = [pod("a"), pod("b")];
+    const unlabelled = (is?: boolean) => selectedBy(policy({ app: "orders" }), pods, [], is).unlabelled;
+    expect([unlabelled(), unlabelled(false), unlabelled(true)]).toEqual([2, 2, 0]);
   });
 
   test("is False for pods without a gate also while no report can be read", () => {

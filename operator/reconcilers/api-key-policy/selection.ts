@@ -25,8 +25,10 @@ export interface Selected {
   readonly expected: readonly string[];
   /** The names of those that do not, sorted. */
   readonly unguarded: readonly string[];
-  /** Those without the label by which a pod is admitted with a gate or not at all. */
+  /** Those that may come without a gate: neither they nor their Namespace have the label that asks for one. */
   readonly unlabelled: number;
+  /** Whether the Namespace has it; undefined when that is not known. */
+  readonly isNamespaceGuarded: boolean | undefined;
   /** Those that an older policy selects too, and therefore guards. */
   readonly contested: number;
   /** One of these older policies. */
@@ -38,6 +40,7 @@ export function selectedBy(
   policy: ManifestObject,
   pods: readonly SeenPod[],
   policies: readonly ManifestObject[],
+  isNamespaceGuarded?: boolean,
 ): Selected {
   const { name, uid } = policy.metadata;
   const all = [policy, ...policies.filter(({ metadata }) => metadata.uid !== uid)];
@@ -61,7 +64,8 @@ export function selectedBy(
       .filter((pod) => !isGuarded(pod))
       .map((pod) => pod.name)
       .sort(),
-    unlabelled: own.filter(({ labels }) => labels[GUARDED_LABEL] !== "true").length,
+    unlabelled: own.filter(({ labels }) => isNamespaceGuarded !== true && labels[GUARDED_LABEL] !== "true").length,
+    isNamespaceGuarded,
     contested: running.length - own.length,
     rival: running.map(rivalAt).find((rival) => rival !== undefined),
   };
