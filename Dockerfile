@@ -1,4 +1,4 @@
-# The images of Postern, a target each: operator, api-server, sidecar, cli.
+# The images of Postern, a target each: operator, api-server, sidecar, cli; and redirect, for policies with `interception: Redirect`.
 #
 #   docker build --target sidecar -t registry.example/postern-sidecar:0.1.0 .
 #
@@ -6,6 +6,7 @@
 
 ARG BUILDER=node:26
 ARG BASE=node:26-slim
+ARG REDIRECT_BASE=debian:bookworm-slim
 
 FROM ${BUILDER} AS build
 WORKDIR /src
@@ -33,3 +34,9 @@ COPY --from=build /src/dist/sidecar /app
 
 FROM base AS cli
 COPY --from=build /src/dist/cli /app
+
+# Runs once in a pod, before the gate, as root with two capabilities. There is nothing of Postern in it.
+FROM ${REDIRECT_BASE} AS redirect
+RUN apt-get update \
+  && apt-get install --yes --no-install-recommends iptables \
+  && rm -rf /var/lib/apt/lists/*

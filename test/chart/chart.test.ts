@@ -93,7 +93,7 @@ const MATRIX: Readonly<Record<string, object>> = {
     operator,
     database,
     redis,
-    injection: { existingSecret: "gate", redirectImage: "iptables:1" },
+    injection: { existingSecret: "gate", redirectImage: { tag: "of-iptables" } },
   },
   "two namespaces": { operator, database, redis, scopedNamespaces: ["default", "kube-system"] },
   "nothing of the cluster": { operator, ...stores, crds: { enabled: false }, rbac: { create: false } },

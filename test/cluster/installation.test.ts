@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../harness/wait.ts";
-import { type Cluster, conditionOf, openCluster } from "./cluster.ts";
-import { administer, CLUSTER_NAME, imageOf, install, type Place, present, RELEASE } from "./installation.ts";
+import { type Cluster, conditionOf, type KubeObject, openCluster } from "./cluster.ts";
+import { type Inside, insideOf } from "./inside.ts";
+import { administer, imageOf, install, type Place, present, RELEASE } from "./installation.ts";
 import { badOf, type Load, startLoad } from "./load.ts";
-import { guardedApp, pod, policy, programs, role } from "./sample-app.ts";
+import { APP_PORT, apiKey, guardedApp, guardedJob, pod, policy, programs, role, secretsRole } from "./sample-app.ts";
 import { readSettings } from "./settings.ts";
 
 /*
@@ -17,7 +18,7 @@ const settings = readSettings(process.env);
 const suffix = process.env.E2E_SUFFIX ?? randomBytes(3).toString("hex");
 const namespace = `postern-${suffix}`;
 const shop = `shop-${suffix}`;
-/** The gates are of this release from the beginning; what is upgraded is the release of the chart. */
+/** Of the pods that are there for their Node. */
 const image = imageOf(settings, "sidecar", settings.tag);
 const ORDERS = { kind: "apikeypolicies", name: "orders", namespace: shop };
 
@@ -26,11 +27,14 @@ let place: Place;
 /** A key with the role, one without, and the API that they belong to. */
 let keys: { good: string; lacking: string };
 let apiId: string;
-let rootKey: string;
+let rootKey = "";
+let ask: Inside["ask"];
+let call: Inside["call"];
 
 beforeAll(async () => {
   cluster = await openCluster(settings);
   place = { cluster, settings, namespace };
+  ({ ask, call } = insideOf(place, { namespace: shop, rootKey: () => rootKey }));
 });
 afterAll(async () => {
   if (process.env.E2E_KEEP === "1") return;
@@ -40,28 +44,6 @@ afterAll(async () => {
   await cluster.helm(["uninstall", RELEASE, "-n", namespace, "--ignore-not-found"]).catch(() => undefined);
   await cluster.run(["delete", "namespace", namespace, "--ignore-not-found", "--timeout=90s"]);
 });
-
-/** Asks once, from inside the cluster. */
-async function ask(path: string, options: { key?: string; method?: string } = {}): Promise<number> {
-  const { key, method = "GET" } = options;
-  const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
-  const script = `fetch('http://orders${path}', ${JSON.stringify({ method, headers })}).then((r) => console.log(r.status))`;
-  return Number(await cluster.kubectl(["-n", shop, "exec", "client", "--", "node", "-e", script]));
-}
-
-/** Calls the API from inside the cluster. */
-async function call<Data>(procedure: string, body: object): Promise<Data> {
-  const request = {
-    method: "POST",
-    headers: { authorization: `Bearer ${rootKey}`, "content-type": "application/json" },
-    body: JSON.stringify(body),
-  };
-  const url = `http://${RELEASE}-api-server.${namespace}/v2/${procedure}`;
-  const script = `fetch(${JSON.stringify(url)}, ${JSON.stringify(request)}).then(async (r) => console.log(await r.text()))`;
-  const answer = JSON.parse(await cluster.kubectl(["-n", shop, "exec", "client", "--", "node", "-e", script]));
-  if (answer.data === undefined) throw new Error(`${procedure}: ${JSON.stringify(answer)}`);
-  return answer.data as Data;
-}
 
 const untilAnswered = (status: number, path: string, options: { key?: string; method?: string } = {}) =>
   waitFor(`${status} for ${path}`, async () => (await ask(path, options)) === status, {
@@ -91,39 +73,54 @@ describe("install", () => {
     expect(said).toMatchObject({ code: 0, stderr: "" });
   });
 
-  test("the operator's root key is not the bootstrap key, and no token is mounted where none is used", async () => {
+  test("the operator's root key is not the bootstrap key", async () => {
     const secret = await cluster.get("secret", `${RELEASE}-operator-root-key`, namespace);
     expect(Object.keys(secret?.data)).toEqual(["rootKey"]);
-    for (const { spec } of await podsOf("api-server")) expect(spec.automountServiceAccountToken).toBe(false);
   });
 });
 
 describe("first policy", () => {
-  test("a policy becomes Ready", async () => {
+  test("an app that asks for a gate gets one, which is unready until there is a policy", async () => {
     await cluster.apply({ apiVersion: "v1", kind: "Namespace", metadata: { name: shop } });
+    await cluster.apply(
+      programs(shop),
+      pod(shop, "client", image, ["node", "-e", "setInterval(() => {}, 1e6)"]),
+      ...guardedApp({ namespace: shop, image, policy: "orders" }),
+    );
+    await cluster.kubectl(["-n", shop, "wait", "pod/client", "--for=condition=Ready", "--timeout=60s"]);
+    const pods = await waitFor(
+      "both pods to run",
+      async () => {
+        const found = await cluster.list("pods", shop, "app=orders");
+        const areUp = found.filter(({ status }) => status.containerStatuses?.[0]?.state?.running !== undefined);
+        return areUp.length === 2 ? areUp : undefined;
+      },
+      { deadlineMs: 60_000, everyMs: 500 },
+    );
+    for (const { spec, status } of pods) {
+      expect(spec.initContainers.map(({ name }: { name: string }) => name)).toEqual(["postern-gate"]);
+      // A Secret with a password is in no workload's namespace.
+      expect(JSON.stringify(spec)).not.toMatch(/secretKeyRef|secretRef/);
+      expect(status.initContainerStatuses[0].ready).toBe(false);
+      expect(await ask(`http://${status.podIP}:19080/healthz`)).toBe(503);
+    }
+  });
+
+  test("a policy becomes Ready, and then its pods", async () => {
     await cluster.apply(role(shop), policy(shop));
-    await cluster.until("Ready", ORDERS, (object) => conditionOf(object, "Ready") !== undefined);
+    await cluster.until("Ready", ORDERS, (object) => conditionOf(object, "Ready") === "True");
+    await rolledOut("deploy/orders", shop);
+    await cluster.until(
+      "enforced by both pods",
+      ORDERS,
+      (object) => conditionOf(object, "Enforced") === "True" && object.status.dataPlane.current === 2,
+    );
   });
 
   test("a guarded app answers 401 without a key, 200 with one that has the role, 403 with one that has not", async () => {
     const grants =
       "api.*.create_key,api.*.read_api,api.*.update_key,api.*.read_key,api.*.verify_key,rbac.*.add_role_to_key";
-    const made = await administer<{ rootKey: string; workspaceId: string }>(place, [
-      "rootkey",
-      "create",
-      `--permissions=${grants}`,
-    ]);
-    const { workspaceId } = made;
-    rootKey = made.rootKey;
-    const redisUrl = `redis://:postern@${RELEASE}-dev-redis.${namespace}:6379`;
-    await cluster.apply(
-      programs(shop),
-      pod(shop, "client", image, ["node", "-e", "setInterval(() => {}, 1e6)"]),
-      ...guardedApp({ namespace: shop, image, workspaceId, cluster: CLUSTER_NAME, redisUrl }),
-    );
-    await rolledOut("deploy/orders", shop);
-    await cluster.kubectl(["-n", shop, "wait", "pod/client", "--for=condition=Ready", "--timeout=60s"]);
-
+    ({ rootKey } = await administer<{ rootKey: string }>(place, ["rootkey", "create", `--permissions=${grants}`]));
     apiId = await apiOf("orders");
     const make = (body: object) => call<{ key: string }>("keys.createKey", { apiId, ...body });
     keys = {
@@ -134,6 +131,52 @@ describe("first policy", () => {
     expect(await ask("/orders", { method: "POST" })).toBe(401);
     expect(await ask("/orders", { key: keys.lacking, method: "POST" })).toBe(403);
     expect(await ask("/healthz")).toBe(200);
+  });
+
+  test("a key that a manifest asks for lies in a Secret, works, and ends with the manifest", async () => {
+    await cluster.apply(...secretsRole(shop, { name: `${RELEASE}-operator`, namespace }), apiKey(shop));
+    const ref = { kind: "apikeys", name: "orders", namespace: shop };
+    await cluster.until("Ready", ref, (object) => conditionOf(object, "Ready") === "True", { deadlineMs: 120_000 });
+    const secret = await cluster.get("secret", "orders-key", shop);
+    const key = Buffer.from(secret?.data.key, "base64").toString();
+    await untilAnswered(200, "/orders", { key, method: "POST" });
+    await cluster.kubectl(["-n", shop, "delete", "apikey.postern.dev", "orders", "--timeout=60s"]);
+    await untilAnswered(401, "/orders", { key, method: "POST" });
+  });
+});
+
+describe("pods of other forms", () => {
+  test("with interception Redirect there is no way around the gate to the app's own port", async () => {
+    const till = { ...ORDERS, name: "till" };
+    await cluster.apply(policy(shop, { name: "till", interception: "Redirect" }));
+    await cluster.until("Ready", till, (object) => conditionOf(object, "Ready") === "True");
+    await cluster.apply(...guardedApp({ namespace: shop, image, name: "till", replicas: 1 }));
+    await rolledOut("deploy/till", shop);
+    const [found] = await cluster.list("pods", shop, "app=till");
+    for (const url of ["http://till/x", `http://${found?.status.podIP}:${APP_PORT}/x`]) {
+      expect(await ask(url), url).toBe(401);
+      expect(await ask(url.replace(/x$/, "healthz")), url).toBe(200);
+    }
+  });
+
+  test("a pod that a policy selects and that has no gate makes it say so", async () => {
+    await cluster.apply(policy(shop, { name: "open" }));
+    await cluster.apply(...guardedApp({ namespace: shop, image, name: "open", replicas: 1, guarded: false }));
+    const open = { ...ORDERS, name: "open" };
+    const isSaid = (object: KubeObject) =>
+      conditionOf(object, "Enforced") === "False" && object.status.dataPlane?.unguarded === 1;
+    const { status } = await cluster.until("not enforced", open, isSaid);
+    const enforced = status.conditions.find(({ type }: { type: string }) => type === "Enforced");
+    expect(enforced.reason).toBe("UnguardedPods");
+    await cluster.kubectl(["-n", shop, "delete", "deploy/open", "service/open", "apikeypolicy/open"]);
+  });
+
+  test("a guarded Job ends, because its gate does not keep it", async () => {
+    await cluster.apply(guardedJob(shop, image));
+    await cluster.kubectl(["-n", shop, "wait", "job/batch", "--for=condition=Complete", "--timeout=120s"]);
+    const [done] = await cluster.list("pods", shop, "app=batch");
+    expect(done?.spec.initContainers[0].name).toBe("postern-gate");
+    await cluster.kubectl(["-n", shop, "delete", "job", "batch"]);
   });
 });
 

@@ -12,7 +12,7 @@ import { cacheFolder } from "../harness/parts/go-build.ts";
  */
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const IMAGES = ["api-server", "operator", "sidecar"];
+const IMAGES = ["api-server", "operator", "sidecar", "redirect"];
 const TAG = "e2e";
 const run = promisify(execFile);
 

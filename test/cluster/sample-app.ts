@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/* A sample app with a gate beside it, and pods that send it requests. All run programs of `pods/` on the gate's image, which has Node. */
+/* Sample apps that are guarded, and pods that send them requests. All run programs of `pods/` on the gate's image, which has Node. */
 
 const program = (name: string) => readFileSync(join(import.meta.dirname, "pods", name), "utf8");
 const SECURITY = {
@@ -10,6 +10,12 @@ const SECURITY = {
   capabilities: { drop: ["ALL"] },
 } as const;
 const POD_SECURITY = { runAsNonRoot: true, runAsUser: 65532, seccompProfile: { type: "RuntimeDefault" } } as const;
+const VOLUMES = { volumes: [{ name: "programs", configMap: { name: "programs" } }] };
+const MOUNTS = { volumeMounts: [{ name: "programs", mountPath: "/programs", readOnly: true }] };
+/** What a team writes on a pod template, and nothing else. */
+const GUARDED = { "postern.dev/guarded": "true" } as const;
+
+export const APP_PORT = 3000;
 
 export const programs = (namespace: string) => ({
   apiVersion: "v1",
@@ -18,18 +24,24 @@ export const programs = (namespace: string) => ({
   data: { "app.mjs": program("app.mjs"), "load.mjs": program("load.mjs") },
 });
 
-const HOOK_TOKEN = "of-the-sample-app";
-const VOLUMES = { volumes: [{ name: "programs", configMap: { name: "programs" } }] };
-const MOUNTS = { volumeMounts: [{ name: "programs", mountPath: "/programs", readOnly: true }] };
+export interface PolicyOptions {
+  readonly name?: string;
+  readonly limit?: number;
+  readonly interception?: "Port" | "Redirect";
+}
 
-export const policy = (namespace: string, { limit = 1_000_000 }: { limit?: number } = {}) => ({
+export const policy = (
+  namespace: string,
+  { name = "orders", limit = 1_000_000, interception }: PolicyOptions = {},
+) => ({
   apiVersion: "postern.dev/v1alpha1",
   kind: "ApiKeyPolicy",
-  metadata: { name: "orders", namespace },
+  metadata: { name, namespace },
   spec: {
-    selector: { matchLabels: { app: "orders" } },
-    api: { name: "orders" },
+    selector: { matchLabels: { app: name } },
+    api: { name },
     target: { port: "http" },
+    ...(interception === undefined ? {} : { interception }),
     credentials: [{ header: { name: "Authorization", scheme: "Bearer" } }],
     rules: [
       { match: { methods: ["GET"], path: { prefix: "/healthz" } }, access: "Anonymous" },
@@ -50,77 +62,74 @@ export const role = (namespace: string) => ({
   spec: { name: "orders.editor", permissions: ["orders.write"], deletionPolicy: "Delete" },
 });
 
-export interface GateOptions {
+/** A key for the API of the policy, in the Secret `orders-key`. */
+export const apiKey = (namespace: string) => ({
+  apiVersion: "postern.dev/v1alpha1",
+  kind: "ApiKey",
+  metadata: { name: "orders", namespace },
+  spec: {
+    policyRef: { name: "orders" },
+    owner: "billing",
+    roles: ["orders.editor"],
+    secretRef: { name: "orders-key" },
+  },
+});
+
+/** Lets the operator write Secrets of the namespace, as docs/api-keys.md says. */
+export const secretsRole = (namespace: string, operator: { name: string; namespace: string }) => {
+  const metadata = { name: "postern-api-keys", namespace };
+  const apiVersion = "rbac.authorization.k8s.io/v1";
+  const rules = [{ apiGroups: [""], resources: ["secrets"], verbs: ["get", "create", "patch"] }];
+  const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: metadata.name };
+  const subjects = [{ kind: "ServiceAccount", ...operator }];
+  return [
+    { apiVersion, kind: "Role", metadata, rules },
+    { apiVersion, kind: "RoleBinding", metadata, roleRef, subjects },
+  ];
+};
+
+export interface AppOptions {
   readonly namespace: string;
   readonly image: string;
-  readonly workspaceId: string;
-  readonly cluster: string;
-  readonly redisUrl: string;
+  readonly name?: string;
+  readonly replicas?: number;
+  /** Names its policy, which need not exist yet. */
+  readonly policy?: string;
+  /** Whether it asks for a gate; it does when left out. */
+  readonly guarded?: boolean;
 }
 
-/** The gate as a native sidecar, written by hand. */
-const gate = ({ namespace, image, workspaceId, cluster, redisUrl }: GateOptions) => ({
-  name: "postern-gate",
-  image,
-  imagePullPolicy: "IfNotPresent",
-  restartPolicy: "Always",
-  securityContext: SECURITY,
-  args: [
-    `--workspace=${workspaceId}`,
-    `--policy=${cluster}/${namespace}/orders`,
-    "--upstream=http://127.0.0.1:3000",
-    "--address-share=100",
-  ],
-  env: [
-    { name: "REDIS_URL", value: redisUrl },
-    { name: "POD", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
-    { name: "POSTERN_POD", value: `${namespace}/$(POD)` },
-    { name: "POSTERN_HOOK_TOKEN", value: HOOK_TOKEN },
-  ],
-  ports: [
-    { name: "gate", containerPort: 8000 },
-    { name: "gate-admin", containerPort: 8001 },
-  ],
-  startupProbe: { httpGet: { path: "/livez", port: 8001 }, periodSeconds: 1, failureThreshold: 60 },
-  readinessProbe: { httpGet: { path: "/readyz", port: 8001 }, periodSeconds: 1 },
-  lifecycle: {
-    preStop: {
-      httpGet: { path: "/pod-ends", port: 8001, httpHeaders: [{ name: "Postern-Hook-Token", value: HOOK_TOKEN }] },
-    },
-  },
-  resources: { requests: { cpu: "10m", memory: "64Mi" }, limits: { memory: "96Mi" } },
-});
-
-const app = (image: string) => ({
-  name: "app",
-  image,
-  imagePullPolicy: "IfNotPresent",
-  command: ["node", "/programs/app.mjs"],
-  securityContext: SECURITY,
-  ports: [{ name: "http", containerPort: 3000 }],
-  readinessProbe: { tcpSocket: { port: 3000 }, periodSeconds: 1 },
-  // Longer than the gate drains, so that the app is there for all that the gate still takes.
-  lifecycle: { preStop: { sleep: { seconds: 8 } } },
-  ...MOUNTS,
-});
-
-export const guardedApp = (options: GateOptions) => [
+/** A Deployment and its Service, which names the port that the gate takes over. */
+export const guardedApp = ({ namespace, image, name = "orders", replicas = 2, policy, guarded = true }: AppOptions) => [
   {
     apiVersion: "apps/v1",
     kind: "Deployment",
-    metadata: { name: "orders", namespace: options.namespace },
+    metadata: { name, namespace },
     spec: {
-      replicas: 2,
-      selector: { matchLabels: { app: "orders" } },
+      replicas,
+      selector: { matchLabels: { app: name } },
       strategy: { rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
       template: {
-        metadata: { labels: { app: "orders" } },
+        metadata: {
+          labels: { app: name, ...(guarded ? GUARDED : {}) },
+          ...(policy === undefined ? {} : { annotations: { "postern.dev/policy": policy } }),
+        },
         spec: {
           securityContext: POD_SECURITY,
           automountServiceAccountToken: false,
-          terminationGracePeriodSeconds: 30,
-          initContainers: [gate(options)],
-          containers: [app(options.image)],
+          containers: [
+            {
+              name: "app",
+              image,
+              imagePullPolicy: "IfNotPresent",
+              command: ["node", "/programs/app.mjs"],
+              securityContext: SECURITY,
+              ports: [{ name: "http", containerPort: APP_PORT }],
+              // Kubelet has no key.
+              readinessProbe: { httpGet: { path: "/ready", port: "http" }, periodSeconds: 1 },
+              ...MOUNTS,
+            },
+          ],
           ...VOLUMES,
         },
       },
@@ -129,8 +138,8 @@ export const guardedApp = (options: GateOptions) => [
   {
     apiVersion: "v1",
     kind: "Service",
-    metadata: { name: "orders", namespace: options.namespace },
-    spec: { selector: { app: "orders" }, ports: [{ port: 80, targetPort: "gate" }] },
+    metadata: { name, namespace },
+    spec: { selector: { app: name }, ports: [{ port: 80, targetPort: "http" }] },
   },
 ];
 
@@ -139,12 +148,34 @@ export const pod = (namespace: string, name: string, image: string, command: rea
   apiVersion: "v1",
   kind: "Pod",
   metadata: { name, namespace, labels: { app: name } },
+  spec: podSpec(name, image, command),
+});
+
+/** A guarded Job, whose app listens a moment and then ends by itself. */
+export const guardedJob = (namespace: string, image: string) => ({
+  apiVersion: "batch/v1",
+  kind: "Job",
+  metadata: { name: "batch", namespace },
   spec: {
-    restartPolicy: "Never",
-    terminationGracePeriodSeconds: 1,
-    securityContext: POD_SECURITY,
-    automountServiceAccountToken: false,
-    containers: [{ name, image, imagePullPolicy: "IfNotPresent", command, securityContext: SECURITY, ...MOUNTS }],
-    ...VOLUMES,
+    backoffLimit: 0,
+    template: {
+      // Not the labels of the app, or its Service would send it requests.
+      metadata: { labels: { app: "batch", ...GUARDED }, annotations: { "postern.dev/policy": "orders" } },
+      spec: withPort(podSpec("batch", image, ["node", "-e", "setTimeout(() => {}, 500)"])),
+    },
   },
+});
+
+const podSpec = (name: string, image: string, command: readonly string[]) => ({
+  restartPolicy: "Never",
+  terminationGracePeriodSeconds: 1,
+  securityContext: POD_SECURITY,
+  automountServiceAccountToken: false,
+  containers: [{ name, image, imagePullPolicy: "IfNotPresent", command, securityContext: SECURITY, ...MOUNTS }],
+  ...VOLUMES,
+});
+
+const withPort = (spec: ReturnType<typeof podSpec>) => ({
+  ...spec,
+  containers: spec.containers.map((one) => ({ ...one, ports: [{ name: "http", containerPort: APP_PORT }] })),
 });

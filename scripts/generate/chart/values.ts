@@ -24,8 +24,8 @@ const resources = (cpu: string, memory: string, memoryLimit: string) =>
     .default({ requests: { cpu, memory }, limits: { memory: memoryLimit } })
     .describe("What a pod asks for, and the most it may take.");
 
-const image = (repository: string) =>
-  group("Its image.", {
+const image = (repository: string, what = "Its image.") =>
+  group(what, {
     repository: text("Its name, after `image.registry`.", repository),
     tag: text("Its tag; `image.tag` when empty."),
     digest: text("Its digest, `sha256:…`, which wins over the tag."),
@@ -154,7 +154,10 @@ export const Values = z.strictObject({
     {
       enabled: switchedOn("Whether gates are injected."),
       image: image("postern-sidecar"),
-      redirectImage: text("Image with sh, iptables and ip6tables, for policies with `interception: Redirect`."),
+      redirectImage: image(
+        "postern-redirect",
+        "Image with sh, iptables and ip6tables, for policies with `interception: Redirect`.",
+      ),
       port: count("Port of the operator for the webhook.", 19_443, 1),
       certManager: group("The webhook's certificate by cert-manager; the operator makes one when switched off.", {
         enabled: switchedOff("Whether it is by cert-manager, which must be there."),
