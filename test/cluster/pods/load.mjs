@@ -8,11 +8,11 @@ const targets = JSON.parse(targetsJson);
 const agent = new Agent({ keepAlive: true, maxSockets: 20 });
 const counts = Object.fromEntries(targets.map(({ name, expect }) => [name, { sent: 0, expect, answers: {}, bad: [] }]));
 
-function count({ name, expect }, answer) {
+function count({ name, expect }, answer, said = "") {
   const { answers, bad } = counts[name];
   answers[answer] = (answers[answer] ?? 0) + 1;
   if (answer === String(expect)) return;
-  bad.push({ at: new Date().toISOString(), answer });
+  bad.push({ at: new Date().toISOString(), answer: `${answer} ${said.slice(0, 400)}`.trim() });
   if (bad.length > 50) bad.shift();
 }
 
@@ -21,8 +21,11 @@ function send(target) {
   counts[target.name].sent += 1;
   const sent = request(url, { agent, headers, method, timeout: 10_000 });
   sent.on("response", (response) => {
-    response.resume();
-    response.on("end", () => count(target, String(response.statusCode)));
+    let said = "";
+    response.setEncoding("utf8").on("data", (text) => {
+      said += text;
+    });
+    response.on("end", () => count(target, String(response.statusCode), said));
     response.on("error", (error) => count(target, error.code ?? error.message));
   });
   sent.on("timeout", () => sent.destroy(Object.assign(new Error("no answer"), { code: "TIMEOUT" })));
