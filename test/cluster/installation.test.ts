@@ -43,7 +43,13 @@ afterAll(async () => {
   // Its objects without a namespace would stay.
   await cluster.helm(["uninstall", RELEASE, "-n", namespace, "--ignore-not-found"]).catch(() => undefined);
   await cluster.run(["delete", "namespace", namespace, "--ignore-not-found", "--timeout=90s"]);
+  // They stay, and belong to this release: the next one could not be installed.
+  await cluster.run(["delete", "--ignore-not-found", "--timeout=90s", ...(await ourCrds())]);
 });
+
+/** The CRDs that are in the cluster, as `customresourcedefinition.…/<name>`. */
+const ourCrds = async (): Promise<string[]> =>
+  (await cluster.kubectl(["get", "crd", "-o", "name"])).split("\n").filter((name) => name.endsWith(".postern.dev"));
 
 const untilAnswered = (status: number, path: string, options: { key?: string; method?: string } = {}) =>
   waitFor(`${status} for ${path}`, async () => (await ask(path, options)) === status, {
@@ -333,17 +339,7 @@ describe("uninstall", () => {
       deadlineMs: 60_000,
       everyMs: 500,
     });
-    const crds = await cluster.kubectl(["get", "crd", "-o", "name"]);
-    expect(crds).toContain("apikeypolicies.postern.dev");
-    // A CRD that stays belongs to the release that made it; the next one, in another namespace, must be able to have it.
-    await cluster.kubectl([
-      "delete",
-      "crd",
-      ...crds
-        .split("\n")
-        .filter((name) => /\.postern\.dev$/.test(name))
-        .map((name) => name.replace(/^.*\//, "")),
-    ]);
+    expect((await ourCrds()).map((name) => name.replace(/^.*\//, ""))).toContain("apikeypolicies.postern.dev");
   });
 });
 
