@@ -18,7 +18,7 @@ import { KnownHeads } from "./projection/known-heads.ts";
 import { RedisChangeFeed } from "./projection/redis-feed.ts";
 import { RedisRecordSource } from "./projection/redis-source.ts";
 import { RedisRecordWriter } from "./projection/redis-writer.ts";
-import { connectRedis, isCluster, type RedisAddress, type RedisClient } from "./redis/connect.ts";
+import { connectRedis, isCluster, type RedisAddress, type RedisClient, whenReady } from "./redis/connect.ts";
 import { DeadlineClock } from "./redis/deadline-clock.ts";
 import { DEFAULT_PREFIX, RedisKeys } from "./redis/keys.ts";
 import { within } from "./redis/script.ts";
@@ -81,7 +81,8 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   counting.on("ready", () => void learnClock().catch(() => undefined));
   const opened: EdgeCounters[] = [];
   const connections = new Set([client, counting, ofEvents]);
-  await Promise.allSettled([...connections].map((each) => within(CONNECT_WAIT_MS, ready(each))));
+  const connecting = AbortSignal.timeout(CONNECT_WAIT_MS);
+  await Promise.all([...connections].map((each) => whenReady(each, connecting)));
   return {
     kind: "redis",
     writer: new RedisRecordWriter(client, keys),
@@ -141,11 +142,4 @@ function makeCounters(
     overAdmitted: () => local.overAdmitted(),
     close: () => local.close(),
   };
-}
-
-function ready(client: RedisClient): Promise<void> {
-  return new Promise((resolve) => {
-    if (client.status === "ready") resolve();
-    else client.once("ready", () => resolve());
-  });
 }

@@ -1,6 +1,12 @@
 import { performance } from "node:perf_hooks";
 import type { Redis } from "ioredis";
-import { connectForBlocking, type RedisAddress, type RedisClient, reconnectDelayMs } from "../redis/connect.ts";
+import {
+  connectForBlocking,
+  type RedisAddress,
+  type RedisClient,
+  reconnectDelayMs,
+  whenReady,
+} from "../redis/connect.ts";
 import { CENTRAL, type RedisKeys } from "../redis/keys.ts";
 import { runReadingScript, within } from "../redis/script.ts";
 import type { StoreClock } from "../redis/store-clock.ts";
@@ -13,6 +19,8 @@ import { POSITION } from "./scripts.ts";
  * Follows one change stream on a connection of its own.
  *
  *   connecting ──► positioned ──► reading ──► (connection lost, or silent for too long) ──► connecting, after a pause
+ *
+ * It goes on only when records can be read too, or after a while without.
  *
  * The position is (projection id, n, id of the last entry). It is taken before anything else is read, and kept when the
  * connection is lost, so that missed entries are read from there. The listener is reset when that is impossible: another
@@ -29,6 +37,11 @@ import { POSITION } from "./scripts.ts";
 const BLOCK_MS = 2_000;
 /** A read that blocks for 2 s and gets no reply in 5 s has lost its connection, even if no error was reported. */
 const ANSWER_MS = 5_000;
+/**
+ * A change makes readers give up what they have. As long as they cannot read it anew, because their own connection is not back yet,
+ * they would refuse what they could have decided. Longer than a connection takes to come back, so changes wait no longer.
+ */
+const READER_WAIT_MS = 3_000;
 const ENTRIES_PER_READ = 1_000;
 /** A projection with more entries is not read from its beginning; everything is forgotten instead. */
 const ENTRIES_SINCE_BEGIN_MAX = 20_000;
@@ -64,7 +77,7 @@ export class Follower {
   /** The projection for which the listener has been told that it went back. */
   #toldDistrusted: string | undefined;
   #isLate = false;
-  #isClosed = false;
+  readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #wake: (() => void) | undefined;
 
@@ -87,14 +100,14 @@ export class Follower {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#stop.abort();
     this.#connection?.disconnect();
     this.#wake?.();
     await this.#running;
   }
 
   async #run(onPositioned: () => void): Promise<void> {
-    for (let attempt = 0; !this.#isClosed; attempt++) {
+    for (let attempt = 0; !this.#stop.signal.aborted; attempt++) {
       try {
         const { address, clientName, client } = this.#options;
         const connection = connectForBlocking(
@@ -103,10 +116,11 @@ export class Follower {
         );
         this.#connection = connection;
         await within(ANSWER_MS, connection.connect());
+        await whenReady(client, AbortSignal.any([AbortSignal.timeout(READER_WAIT_MS), this.#stop.signal]));
         await this.#takePosition(connection);
         onPositioned();
         attempt = 0;
-        while (!this.#isClosed) await this.#read(connection);
+        while (!this.#stop.signal.aborted) await this.#read(connection);
       } catch (error) {
         // The effect is visible: no heartbeat arrives, and the staleness that policies act on grows. A wrong type of the mark or the
         // stream does not go away by itself, so it is reported.
@@ -115,7 +129,7 @@ export class Follower {
       } finally {
         this.#connection?.disconnect();
       }
-      if (!this.#isClosed) await this.#pause(reconnectDelayMs(attempt));
+      if (!this.#stop.signal.aborted) await this.#pause(reconnectDelayMs(attempt));
     }
   }
 

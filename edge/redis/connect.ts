@@ -61,6 +61,18 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
   return client;
 }
 
+/** Resolves once it is connected, however many attempts that takes, or when the signal is aborted. */
+export async function whenReady(client: RedisClient, signal: AbortSignal): Promise<void> {
+  if (client.status === "ready" || signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const done = () => resolve();
+  client.once("ready", done);
+  signal.addEventListener("abort", done, { once: true });
+  await promise;
+  client.off("ready", done);
+  signal.removeEventListener("abort", done);
+}
+
 /** One connection for blocking reads. The caller connects and reconnects it; nothing is retried. */
 export function connectForBlocking(
   options: RedisAddress & { readonly clientName: string; readonly key: string },

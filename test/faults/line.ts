@@ -12,6 +12,8 @@ export interface Line {
   /** The connections that are open stay so and carry nothing any more, as when a network forgets them; new ones work. */
   hang(): void;
   mend(): void;
+  /** New connections whose first bytes contain this text get no answer until it is called again without one. */
+  hold(text?: string): void;
   close(): Promise<void>;
 }
 
@@ -20,6 +22,8 @@ export async function openLine(url: string): Promise<Line> {
   const target = new URL(url);
   const sockets = new Set<Socket>();
   let isCut = false;
+  let heldText: string | undefined;
+  const held = new Set<() => void>();
   let opened = 0;
   let open = 0;
   let openMax = 0;
@@ -34,7 +38,15 @@ export async function openLine(url: string): Promise<Line> {
     open += 1;
     openMax = Math.max(openMax, open);
     const far = keep(connect({ host: target.hostname, port: Number(target.port) }));
-    keep(near).pipe(far).pipe(near);
+    const carry = () => void keep(near).pipe(far).pipe(near);
+    if (heldText === undefined) carry();
+    else {
+      keep(near).once("data", (first: Buffer) => {
+        near.pause().unshift(first);
+        if (heldText !== undefined && first.includes(heldText)) held.add(carry);
+        else carry();
+      });
+    }
     near.on("close", () => {
       open -= 1;
       far.destroy();
@@ -61,6 +73,12 @@ export async function openLine(url: string): Promise<Line> {
     },
     mend: () => {
       isCut = false;
+    },
+    hold: (text) => {
+      heldText = text;
+      if (text !== undefined) return;
+      for (const carry of held) carry();
+      held.clear();
     },
     close: async () => {
       cut();

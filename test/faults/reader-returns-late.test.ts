@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { waitFor } from "../harness/wait.ts";
+import { makeKey } from "./client.ts";
+import { openLine } from "./line.ts";
+import { openSystem } from "./system.ts";
+
+/*
+ * A gate has several connections to Redis, and each comes back in its own time. After a loss the relay announces what it announced lately
+ * again; a gate that heard that before it could read anything would know that its records may have changed, and nothing else.
+ */
+
+test("a gate whose feed is back before it can read serves by what it knows, and notices changes once it can read", async () => {
+  const system = await openSystem({ ownRedis: true });
+  const api = await system.api();
+  const { apiId, keyId, key } = await makeKey(api);
+  const line = system.closing(await openLine(system.redisUrl));
+  const gate = await system.gate(api, { apiId, redisUrl: line.url });
+  await waitFor("the gate to let it in", async () => (await gate.status(key)) === 200);
+  const before = (await api.edge.writer.state()).projectionId;
+
+  line.cut();
+  await system.raw.flushall();
+  await waitFor("everything to be projected again", async () => {
+    const { complete, projectionId } = await api.edge.writer.state();
+    return complete && projectionId !== before;
+  });
+  // The name of all connections but the feed's ends here.
+  line.hold("sidecar\r\n");
+  line.mend();
+  const seen = new Set<number>();
+  const until = performance.now() + 1_500;
+  await waitFor("a while to pass", async () => {
+    seen.add(await gate.status(key));
+    return performance.now() > until;
+  });
+  expect(seen).toEqual(new Set([200]));
+
+  line.hold();
+  await api.data("keys.updateKey", { keyId, enabled: false });
+  await waitFor("the gate to refuse", async () => (await gate.status(key)) === 401);
+});
