@@ -17,6 +17,8 @@ import { startPolicyPoll } from "./reconcilers/api-key-policy/poll.ts";
 import type { OperatorContext } from "./reconcilers/context.ts";
 import { INDEXES } from "./reconcilers/indexes.ts";
 import { concernsItself, RECONCILERS } from "./reconcilers/registry.ts";
+import { startDigestPoll } from "./reconcilers/settled/poll.ts";
+import { createSettledObjects } from "./reconcilers/settled/settled.ts";
 import { createSyncTimes } from "./reconcilers/sync-times.ts";
 import type { Environment } from "./runtime/cluster-access.ts";
 import { collectKeys } from "./runtime/collect-keys.ts";
@@ -117,10 +119,12 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const stop = new AbortController();
   const controllers = new Map<Kind, Controller>();
   const syncs = createSyncTimes();
+  const settled = createSettledObjects(resyncMs);
   const looks = createPolicyLooks((pace) => poll.hurry(pace));
   /** For a change, after which nothing that is remembered of the object counts. */
   const addChanged = (kind: Kind, key: ObjectKey) => {
     if (kind === "ApiKeyPolicy") looks.forget(key);
+    else settled.forget(kind, key);
     controllers.get(kind)?.add(key);
   };
   // New pods come in numbers, and change several times while they start.
@@ -169,6 +173,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     workspaces,
     cluster,
     looks,
+    settled,
     syncs,
     pods,
     isNamespaceGuarded,
@@ -208,6 +213,9 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     log,
   });
 
+  const digests = startDigestPoll({ ctx, add: (kind, key) => controllers.get(kind)?.add(key), log });
+  const workers = () => [...controllers.values(), poll, digests];
+
   function seen(id: string): void {
     pending.delete(id);
     if (isListed && pending.size === 0) allSeen.resolve();
@@ -216,7 +224,10 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const onChange = (change: ManifestChange) => {
     const object = change.after ?? change.before;
     if (object === undefined) return;
-    if (change.after === undefined) syncs.forget(object);
+    if (change.after === undefined) {
+      syncs.forget(object);
+      settled.forget(change.kind, keyOf(object));
+    }
     if (!isListed) pending.add(`${change.kind} ${formatKey(keyOf(object))}`);
     if (concernsItself(change)) addChanged(change.kind, keyOf(object));
     for (const { kind, concernedBy } of RECONCILERS) {
@@ -234,7 +245,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
 
   const work = (isLeading: boolean) => {
     metrics.setLeading(isLeading);
-    for (const worker of [...controllers.values(), poll]) isLeading ? worker.resume() : worker.pause();
+    for (const worker of workers()) isLeading ? worker.resume() : worker.pause();
   };
 
   const webhook = serveWebhook?.({ cluster, source, workspaces, isListed: () => isListed, registry, nowMs, log });
@@ -256,6 +267,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       admin?.close(),
       webhook?.close(),
       poll.close(),
+      digests.close(),
       workspaces.close(),
       pods?.close(),
       network?.close(),
@@ -280,7 +292,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       await Promise.all([admin?.close(), webhook?.close()]);
       // Running work may finish, but an API that hangs must not delay the exit.
       const late = setTimeout(() => stop.abort(), CLOSE_MS);
-      await Promise.all([...controllers.values(), poll].map((worker) => worker.close()));
+      await Promise.all(workers().map((worker) => worker.close()));
       clearTimeout(late);
       // Last, after all writes: the next leader must not start while this one is still writing.
       await election?.close();

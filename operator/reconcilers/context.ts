@@ -7,6 +7,7 @@ import type { ManifestObject } from "../source/contract.ts";
 import type { Workspaces } from "../tenancy/workspaces.ts";
 import type { PolicyLooks } from "./api-key-policy/looks.ts";
 import type { ObjectSource } from "./indexes.ts";
+import type { SettledObjects } from "./settled/settled.ts";
 import type { SyncTimes } from "./sync-times.ts";
 
 /** What all reconciles of an operator share. It has no API: which workspace an object acts in depends on its namespace. */
@@ -17,6 +18,8 @@ export interface OperatorContext {
   readonly cluster: string;
   /** What is remembered of the policies between two whole looks at them. */
   readonly looks: PolicyLooks;
+  /** What is remembered of the other kinds: objects that the store has as their manifests say. */
+  readonly settled: SettledObjects;
   readonly syncs: SyncTimes;
   /** undefined where there are none, as in a directory. */
   readonly pods: Pick<Pods, "in"> | undefined;

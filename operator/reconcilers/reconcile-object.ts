@@ -29,6 +29,8 @@ export interface KindSteps<Observed, Action> {
   readonly apply: (action: Action, object: ManifestObject, ctx: Context) => Promise<Applied>;
   /** Called when the store has what the manifest says. */
   readonly remember?: (observed: Observed, plan: Plan<Action>, ctx: Context) => void;
+  /** The digest of the store's object, as it was when or before it was read; undefined when there is none (settled.ts). */
+  readonly digestOf?: (observed: Observed) => string | undefined;
   /** For the Event about drift: what the action corrects. */
   readonly describe: (action: Action) => string;
 }
@@ -56,6 +58,12 @@ export async function reconcileObject<Observed, Action>(
       return await conclude(object, heldUp(admission.verdict, ownStatus(object)), ctx);
     }
     const { workspace, inWorkspace } = admission;
+    const settled = object.metadata.finalizers.includes(finalizerOf(workspace))
+      ? ctx.settled.recall(object, ctx.nowMs())
+      : undefined;
+    if (settled !== undefined) return await conclude(object, { ...settled.plan, seenAtMs: settled.seenAtMs }, ctx);
+    const look = ctx.settled.begin(object);
+    const seenAtMs = ctx.nowMs();
     try {
       const observed = await steps.gather(object, inWorkspace);
       const plan = steps.plan(observed);
@@ -69,7 +77,11 @@ export async function reconcileObject<Observed, Action>(
         await ctx.source.setFinalizers(object, [...foreignFinalizersOf(object), finalizerOf(workspace)]);
       }
       if (plan.actions.length === 0) {
-        if (plan.verdict.state === "Ready") steps.remember?.(observed, plan, inWorkspace);
+        if (plan.verdict.state === "Ready") {
+          steps.remember?.(observed, plan, inWorkspace);
+          const digest = steps.digestOf?.(observed);
+          if (digest !== undefined) ctx.settled.settle({ object, plan, digest, seenAtMs }, look);
+        }
         return await conclude(object, plan, ctx, drift);
       }
       if (pass === 1 && !isDeleting && !plan.isDue && wasReady(object))

@@ -42,18 +42,21 @@ const REGISTRY: { readonly [K in Kind]: Reconciler<K> } = {
     plan: planRole,
     apply: applyRole,
     describe: describeRole,
+    digestOf: ({ digest }) => digest,
   }),
   RatelimitNamespace: register("RatelimitNamespace", {
     gather: gatherNamespace,
     plan: planNamespace,
     apply: applyNamespace,
     describe: describeNamespace,
+    digestOf: ({ digest }) => digest,
   }),
   RatelimitOverride: register("RatelimitOverride", {
     gather: gatherOverride,
     plan: planOverride,
     apply: applyOverride,
     describe: describeOverride,
+    digestOf: ({ digest }) => digest,
     concernedBy: overridesConcernedBy,
   }),
   ApiKeyPolicy: register("ApiKeyPolicy", {

@@ -32,6 +32,8 @@ export interface Owned {
   /** Only for an override. */
   readonly namespaceId: string | undefined;
   readonly async: boolean | undefined;
+  /** Of what the store had before anything else of the object is read; undefined for kinds without, and from an older api-server. */
+  readonly digest?: string | undefined;
 }
 
 /**
@@ -40,7 +42,9 @@ export interface Owned {
  */
 export async function findOwned(api: StoreApi, kind: ManagedKind, manager: string): Promise<Owned | undefined> {
   const found = foundOr404(await api.call("managed.findObject", { kind, manager }));
-  return found === undefined ? undefined : { id: found.id, namespaceId: found.namespaceId, async: found.async };
+  return found === undefined
+    ? undefined
+    : { id: found.id, namespaceId: found.namespaceId, async: found.async, digest: found.digest };
 }
 
 /** Returns the id of what the manager left in the store, and what nothing manages since; undefined when there is nothing. */
@@ -51,6 +55,7 @@ export async function findLeft(api: StoreApi, kind: ManagedKind, manager: string
 /**
  * Returns the manager's object of the kind, if it has one; otherwise the object with the wanted name, which may have another
  * manager or none.
+ * `digest` is that of its own object.
  * @param find by id or name; an id wins over a name when one thing's name is another's id, so `isNamed` checks the result.
  */
 export async function findOwnOrNamed<Stored extends { readonly manager: string | undefined }>(
@@ -68,10 +73,10 @@ export async function findOwnOrNamed<Stored extends { readonly manager: string |
     readonly find: (idOrName: string) => Promise<Stored | undefined>;
     readonly isNamed: (stored: Stored, name: string) => boolean;
   },
-): Promise<Stored | undefined> {
+): Promise<{ readonly stored: Stored | undefined; readonly digest?: string | undefined }> {
   const owned = await findOwned(api, kind, manager);
   const own = owned === undefined ? undefined : await find(owned.id);
-  if (own?.manager === manager) return own;
+  if (own?.manager === manager) return { stored: own, digest: owned?.digest };
   const named = name === undefined ? undefined : await find(name);
-  return name !== undefined && named !== undefined && isNamed(named, name) ? named : undefined;
+  return { stored: name !== undefined && named !== undefined && isNamed(named, name) ? named : undefined };
 }

@@ -67,6 +67,74 @@ test("at rest it asks once for all policies of a workspace, however many they ar
   expect(statuses()).toEqual(before);
 }, 120_000);
 
+const others: readonly TestManifest[] = [
+  ...Array.from({ length: 25 }, (_, i) => ({
+    kind: "Role",
+    metadata: { name: `o${i}`, namespace: "shop" },
+    spec: { name: `role-${i}`, permissions: ["orders.read"] },
+  })),
+  ...Array.from({ length: 25 }, (_, i) => ({
+    kind: "RatelimitNamespace",
+    metadata: { name: `o${i}`, namespace: "shop" },
+    spec: { name: `limits-${i}` },
+  })),
+  ...Array.from({ length: 25 }, (_, i) => ({
+    kind: "RatelimitOverride",
+    metadata: { name: `o${i}`, namespace: "shop" },
+    spec: { namespaceRef: { name: `o${i % 3}` }, identifier: `id-${i}`, limit: 5, duration: "1m" },
+  })),
+];
+
+test("objects of the other kinds are compared by their digests: a list for each kind, and what differs is set right", async () => {
+  const second = await openDirectoryWorld();
+  await second.operator.close();
+  const { dir, stateDir } = second;
+  for (const manifest of others) await second.apply(manifest);
+  const resyncMs = 6_000;
+  const running = await operatorOf(second, { kind: "directory", dir, stateDir }, { resyncMs });
+  try {
+    const stateOf = ({ kind, metadata }: TestManifest) =>
+      conditionOf(statusIn(running, kind, metadata), "Ready")?.status;
+    await waitFor("all to be Ready", async () => others.every((one) => stateOf(one) === "True"), {
+      deadlineMs: 60_000,
+    });
+    const counts = async () => {
+      const text = await (await fetch(`${second.server.url}/metrics`)).text();
+      const of = (procedure: RegExp) =>
+        [...text.matchAll(/^postern_api_requests_total\{(.*)\} (\d+)$/gm)]
+          .filter(([, labels = ""]) => procedure.test(labels))
+          .reduce((sum, [, , count]) => sum + Number(count), 0);
+      return { all: of(/./), lists: of(/listDigests/) };
+    };
+    const from = await counts();
+    // Two resync periods: each object's turn came.
+    await sleep(2 * resyncMs + 1_000);
+    const to = await counts();
+    expect(to.lists - from.lists).toBeGreaterThanOrEqual(3);
+    // One by one these would be some 600 calls. A machine that stands still for a while makes an object's look due.
+    expect(to.all - to.lists - (from.all - from.lists)).toBeLessThanOrEqual(60);
+
+    // Behind the manifests' backs, with all rights.
+    const { db } = second.server.deps;
+    await db.query("update roles set description = 'Not as written.' where name = 'role-7'");
+    await db.query("update ratelimit_overrides set max_count = 99 where identifier = 'id-8'");
+    await db.query("update ratelimit_namespaces set deleted_at = 1 where name = 'limits-9'");
+    const wrong = async () => {
+      const { rows } = await db.query<{ count: number }>(
+        `select (select count(*) from roles where description is not null)
+              + (select count(*) from ratelimit_overrides where max_count = 99 and deleted_at is null)
+              + (select 1 - count(*) from ratelimit_namespaces where name = 'limits-9' and deleted_at is null) as count`,
+      );
+      return Number(rows[0]?.count);
+    };
+    expect(await wrong()).toBe(3);
+    await waitFor("all three to be as written", async () => (await wrong()) === 0, { deadlineMs: 30_000 });
+  } finally {
+    await running.close();
+    await second.close();
+  }
+}, 180_000);
+
 test("what an API call changes in the store is set right without waiting for a resync", async () => {
   await waitFor("every policy to be enforced", async () => areEnforced(), { deadlineMs: 60_000 });
   const [policy] = policies;

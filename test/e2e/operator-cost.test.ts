@@ -6,6 +6,7 @@ import { createPolicyLooks } from "../../operator/reconcilers/api-key-policy/loo
 import type { OperatorContext } from "../../operator/reconcilers/context.ts";
 import { INDEXES } from "../../operator/reconcilers/indexes.ts";
 import { RECONCILERS } from "../../operator/reconcilers/registry.ts";
+import { createSettledObjects } from "../../operator/reconcilers/settled/settled.ts";
 import { createSyncTimes } from "../../operator/reconcilers/sync-times.ts";
 import type { ManifestChange, ManifestObject, ManifestSource } from "../../operator/source/contract.ts";
 import { indexSource } from "../../operator/source/indexed.ts";
@@ -133,6 +134,7 @@ async function lookedAt(count: number): Promise<Record<string, number>> {
     workspaces: oneWorkspace(createStoreApi({ url: store.server.url, rootKey: store.rootKey })),
     cluster: unique,
     looks: createPolicyLooks(),
+    settled: createSettledObjects(300_000),
     syncs: createSyncTimes(),
     pods: { in: () => [] },
     network: undefined,

@@ -9,6 +9,7 @@ import { createPolicyLooks } from "../../operator/reconcilers/api-key-policy/loo
 import type { OperatorContext } from "../../operator/reconcilers/context.ts";
 import { INDEXES, type ObjectSource } from "../../operator/reconcilers/indexes.ts";
 import { RECONCILERS } from "../../operator/reconcilers/registry.ts";
+import { createSettledObjects } from "../../operator/reconcilers/settled/settled.ts";
 import { createSyncTimes } from "../../operator/reconcilers/sync-times.ts";
 import type { WorkResult } from "../../operator/runtime/queue.ts";
 import type { ManifestObject } from "../../operator/source/contract.ts";
@@ -65,6 +66,7 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
     workspaces: oneWorkspace(api),
     cluster: "test",
     looks: createPolicyLooks(),
+    settled: createSettledObjects(300_000),
     syncs: createSyncTimes(),
     pods: undefined,
     network: undefined,
@@ -82,6 +84,7 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
     if (reconciler === undefined) throw new Error(`no reconciler of ${one.kind}`);
     // No poll shows here what changed since the last look.
     within.looks.forget(one.metadata);
+    within.settled.forget(one.kind as Kind, one.metadata);
     return await reconciler.reconcile(one.metadata, within);
   };
 

@@ -21,19 +21,20 @@ export interface ObservedNamespace {
   readonly stored: StoredNamespace | undefined;
   /** All RatelimitNamespace objects that claim the same name, including this one. */
   readonly claimants: readonly ManifestObject[];
+  readonly digest?: string | undefined;
 }
 
 export async function gatherNamespace(object: ManifestObject, ctx: Context): Promise<ObservedNamespace> {
   const parsed = parseSpec(RatelimitNamespaceSpec, object);
   const manager = managerOf(ctx, object);
-  const stored = await findOwnOrNamed(ctx.api, {
+  const { stored, digest } = await findOwnOrNamed(ctx.api, {
     kind: "namespace",
     manager,
     name: namespaceNameIn(object),
     find: (namespace) => findNamespace(namespace, ctx),
     isNamed: (namespace, name) => namespace.name === name,
   });
-  return { object, parsed, manager, stored, claimants: rivalsOf(object, ctx.source) };
+  return { object, parsed, manager, stored, digest, claimants: rivalsOf(object, ctx.source) };
 }
 
 export async function findNamespace(

@@ -30,11 +30,14 @@ export interface ObservedOverride {
   readonly former: StoredOverride | undefined;
   /** All RatelimitOverride objects for the same identifier of the same namespace that are allowed there, including this one. */
   readonly claimants: readonly ManifestObject[];
+  readonly digest?: string | undefined;
 }
 
 export async function gatherOverride(object: ManifestObject, ctx: Context): Promise<ObservedOverride> {
   const parsed = parseSpec(RatelimitOverrideSpec, object);
   const manager = managerOf(ctx, object);
+  // First: its digest must not be newer than what is read.
+  const owned = await findOwned(ctx.api, "override", manager);
   const target = targetOf(object, ctx);
   const namespace = await resolve(object, target, ctx);
   const identifier = identifierIn(object);
@@ -42,13 +45,12 @@ export async function gatherOverride(object: ManifestObject, ctx: Context): Prom
     "namespaceId" in namespace && identifier !== undefined
       ? await findOverride({ namespaceId: namespace.namespaceId, identifier }, ctx)
       : undefined;
-  const owned = await findOwned(ctx.api, "override", manager);
   const former =
     owned === undefined || owned.id === stored?.overrideId ? undefined : await readOwned(owned, manager, ctx);
   const claimants = rivalsOf(object, ctx.source)
     // An object that is not allowed has no claim: it would block those that are.
     .filter(({ metadata }) => target === undefined || mayReferTo(target, metadata.namespace));
-  return { object, parsed, manager, namespace, stored, former, claimants };
+  return { object, parsed, manager, namespace, stored, former, claimants, digest: owned?.digest };
 }
 
 function targetOf(object: ManifestObject, { source }: Context): ManifestObject | undefined {

@@ -24,19 +24,20 @@ export interface ObservedRole {
   readonly stored: StoredRole | undefined;
   /** All Role objects that claim the same name, including this one. */
   readonly claimants: readonly ManifestObject[];
+  readonly digest?: string | undefined;
 }
 
 export async function gatherRole(object: ManifestObject, ctx: Context): Promise<ObservedRole> {
   const parsed = parseSpec(RoleSpec, object);
   const manager = managerOf(ctx, object);
-  const stored = await findOwnOrNamed(ctx.api, {
+  const { stored, digest } = await findOwnOrNamed(ctx.api, {
     kind: "role",
     manager,
     name: roleNameIn(object),
     find: (role) => findRole(role, ctx),
     isNamed: (role, name) => role.name.toLowerCase() === name.toLowerCase(),
   });
-  return { object, parsed, manager, stored, claimants: rivalsOf(object, ctx.source) };
+  return { object, parsed, manager, stored, digest, claimants: rivalsOf(object, ctx.source) };
 }
 
 async function findRole(role: string, { api }: Context): Promise<StoredRole | undefined> {

@@ -1,0 +1,123 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { jitterMs } from "../../../core/backoff.ts";
+import type { Kind } from "../../../core/manifests/index.ts";
+import type { StoreApi } from "../../api/client.ts";
+import type { ObjectKey } from "../../runtime/object-key.ts";
+import { managerOf, type OperatorContext } from "../context.ts";
+import { DIGESTED, type DigestedKind, type Settled } from "./settled.ts";
+
+/*
+ * One list of digests for all objects of a kind and workspace, instead of several calls for each object. Only those objects are
+ * reconciled that the store no longer has as their manifests say.
+ *
+ * Workspaces are asked side by side, each with its own outcome: one that does not answer delays no other. While a list cannot be had,
+ * its objects are read one by one when their resync is due, as if there were no lists.
+ */
+
+export interface DigestPollOptions {
+  readonly ctx: Pick<OperatorContext, "settled" | "workspaces" | "cluster" | "resyncMs" | "nowMs">;
+  /** Reconciles an object. */
+  readonly add: (kind: Kind, key: ObjectKey) => void;
+  readonly log: Logger;
+}
+
+export interface DigestPoll {
+  /** Only the leader asks. */
+  pause(): void;
+  resume(): void;
+  close(): Promise<void>;
+}
+
+/** Within this time what was changed behind a manifest is found. */
+const POLL_MS = 60_000;
+const PAGE = 500;
+/** 100,000 objects. Past this the list is not believed to end. */
+const PAGES_MAX = 200;
+
+export function startDigestPoll({ ctx, add, log }: DigestPollOptions): DigestPoll {
+  const stop = new AbortController();
+  const asking = new Map<StoreApi, Promise<void>>();
+  /** Logged once, until the next success. */
+  const failing = new Set<StoreApi>();
+  // Twice in a resync period, so that an object whose resync is due was seen shortly before.
+  const pollMs = Math.min(POLL_MS, ctx.resyncMs / 2);
+  let isPaused = true;
+
+  async function ask(api: StoreApi, members: ReadonlyMap<DigestedKind, readonly Settled[]>): Promise<void> {
+    try {
+      for (const [kind, settled] of members) {
+        const atMs = ctx.nowMs();
+        const digests = await listDigests(api, kind, ctx.cluster);
+        for (const one of settled) {
+          if (ctx.settled.show(one, digests.get(managerOf(ctx, one.object)), atMs)) add(kind, one.object.metadata);
+        }
+      }
+      failing.delete(api);
+    } catch (error) {
+      if (stop.signal.aborted) return;
+      if (!failing.has(api)) log.warn({ err: error }, "digests cannot be listed: objects are compared one by one");
+      failing.add(api);
+    }
+  }
+
+  function round(): void {
+    const byApi = new Map<StoreApi, Map<DigestedKind, Settled[]>>();
+    for (const kind of Object.keys(DIGESTED) as DigestedKind[]) {
+      for (const settled of ctx.settled.list(kind)) {
+        const api = ctx.workspaces.placeOf(settled.object.metadata.namespace).workspace?.api;
+        if (api === undefined) continue;
+        const members = byApi.get(api) ?? new Map<DigestedKind, Settled[]>();
+        byApi.set(api, members);
+        const ofKind = members.get(kind) ?? [];
+        members.set(kind, ofKind);
+        ofKind.push(settled);
+      }
+    }
+    for (const [api, members] of byApi) {
+      if (!asking.has(api))
+        asking.set(
+          api,
+          ask(api, members).finally(() => asking.delete(api)),
+        );
+    }
+    for (const api of failing) if (!byApi.has(api)) failing.delete(api);
+  }
+
+  async function follow(): Promise<void> {
+    while (!stop.signal.aborted) {
+      await sleep(jitterMs(pollMs, 0.1, Math.random), undefined, { signal: stop.signal }).catch(() => undefined);
+      if (!stop.signal.aborted && !isPaused) round();
+    }
+  }
+
+  const following = follow();
+  return {
+    pause: () => {
+      isPaused = true;
+    },
+    resume: () => {
+      isPaused = false;
+    },
+    close: async () => {
+      stop.abort();
+      await following;
+      await Promise.all(asking.values());
+    },
+  };
+}
+
+/** By manager. Throws `ApiUnavailable`, and when the list does not end. */
+async function listDigests(api: StoreApi, kind: DigestedKind, cluster: string): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const body = { kind: DIGESTED[kind], cluster, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) };
+    const answer = await api.call("managed.listDigests", body);
+    if (answer.refusal !== undefined) throw new Error(`${answer.refusal.kind}: ${answer.refusal.detail}`);
+    for (const { manager, digest } of answer.data) found.set(manager, digest);
+    cursor = answer.next;
+    if (cursor === undefined) return found;
+  }
+  throw new Error(`the list of digests has more than ${PAGES_MAX} pages`);
+}
