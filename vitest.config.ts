@@ -36,6 +36,7 @@ const WHOLE = [
   "test/e2e/operator-references.test.ts",
   "test/e2e/operator-rights.test.ts",
   "test/e2e/operator-releases.test.ts",
+  "test/e2e/operator-root-key.test.ts",
   "test/faults/backup.test.ts",
   "test/faults/bulk-change.test.ts",
   "test/faults/credits.test.ts",

@@ -200,7 +200,7 @@ async function startGate(parts: {
   const operator = await startOperator({
     source: { kind: "directory", dir: resolve(options.manifests), stateDir: join(data, "operator") },
     apiUrl: server.api.url,
-    keys: { rootKey: server.rootKey },
+    keys: { rootKey: () => server.rootKey },
     cluster: "dev",
     logger: log.child({ part: "operator" }),
   });

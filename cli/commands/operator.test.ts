@@ -14,11 +14,11 @@ const operator = "operator --api-url http://127.0.0.1:1 --manifests missing";
 test("one root key and a folder of them exclude each other", async () => {
   const { code, notes } = await run(`${operator} --root-keys-dir keys`, { POSTERN_ROOT_KEY: "root_0123456789" });
   expect(code).toBe(2);
-  expect(notes).toContain("--root-keys-dir and POSTERN_ROOT_KEY exclude each other");
+  expect(notes).toContain("--root-keys-dir excludes POSTERN_ROOT_KEY");
 });
 
 test("one of the two is needed", async () => {
-  expect((await run(operator)).notes).toMatch(/POSTERN_ROOT_KEY.*--root-keys-dir/);
+  expect((await run(operator)).notes).toMatch(/POSTERN_ROOT_KEY.*--root-key-file.*--root-keys-dir/);
 });
 
 const once = { POSTERN_ROOT_KEY: "root_0123456789" };

@@ -1,6 +1,7 @@
 import { type OperatorConfig, startOperator } from "../../operator/start.ts";
 import { defineCommand, UsageError } from "../command.ts";
-import { adminPort, required, splitList } from "../options.ts";
+import { type Followed, followed } from "../followed.ts";
+import { adminPort, splitList } from "../options.ts";
 import { runService } from "../process.ts";
 import { parseChoice, parseDurationOption, parseHttpUrl, parsePort, parseWhole } from "../values.ts";
 import { parseWebhook, webhookOptions } from "./webhook-options.ts";
@@ -9,7 +10,7 @@ export const operator = defineCommand({
   name: "operator",
   summary: "reconcile manifests of a cluster or a directory",
   description:
-    "Acts in the workspace of the root key in POSTERN_ROOT_KEY, or with --root-keys-dir in the workspace that a namespace belongs to (docs/multi-tenancy.md). Without --manifests it watches the cluster of --kubeconfig, or the one that it runs in.",
+    "Acts in the workspace of the root key in POSTERN_ROOT_KEY or --root-key-file, or with --root-keys-dir in the workspace that a namespace belongs to (docs/multi-tenancy.md). Without --manifests it watches the cluster of --kubeconfig, or the one that it runs in.",
   options: {
     "api-url": { type: "string", placeholder: "URL", help: "the api-server", required: true, env: "POSTERN_API_URL" },
     manifests: {
@@ -33,10 +34,16 @@ export const operator = defineCommand({
       help: "name of the cluster, part of the manager's name of each object, so never change it; the UID of kube-system when left out, and `default` for a directory",
       env: "POSTERN_CLUSTER",
     },
+    "root-key-file": {
+      type: "string",
+      placeholder: "PATH",
+      help: "file with what POSTERN_ROOT_KEY is; followed when it changes",
+      env: "POSTERN_ROOT_KEY_FILE",
+    },
     "root-keys-dir": {
       type: "string",
       placeholder: "DIR",
-      help: "one file per workspace, named by it, with a root key; instead of POSTERN_ROOT_KEY",
+      help: "one file per workspace, named by it, with a root key; instead of POSTERN_ROOT_KEY or --root-key-file",
       env: "POSTERN_ROOT_KEYS_DIR",
     },
     "default-workspace": {
@@ -110,7 +117,10 @@ export const operator = defineCommand({
               }
             : { kind: "directory", dir: options.manifests, stateDir: options.state },
         apiUrl: parseHttpUrl("api-url", options["api-url"]),
-        keys: keysOf(options["root-keys-dir"], io.env.POSTERN_ROOT_KEY),
+        keys: keysOf(
+          options["root-keys-dir"],
+          followed({ name: "root-key", value: io.env.POSTERN_ROOT_KEY, file: options["root-key-file"], log }),
+        ),
         ...(options["default-workspace"] === undefined ? {} : { defaultWorkspace: options["default-workspace"] }),
         ...(options.tenancy === undefined ? {} : { tenancyFile: options.tenancy }),
         ...(options.cluster === undefined ? {} : { cluster: parseCluster(options.cluster) }),
@@ -141,10 +151,13 @@ function parseCluster(text: string): string {
 }
 
 /** Both at once would leave open whose key counts for a namespace without a workspace. */
-function keysOf(rootKeysDir: string | undefined, rootKey: string | undefined): OperatorConfig["keys"] {
+function keysOf(rootKeysDir: string | undefined, rootKey: Followed | undefined): OperatorConfig["keys"] {
   if (rootKeysDir === undefined) {
-    return { rootKey: required(rootKey, "set POSTERN_ROOT_KEY to the root key of the workspace, or --root-keys-dir") };
+    if (rootKey !== undefined) return { rootKey };
+    throw new UsageError(
+      "set POSTERN_ROOT_KEY to the root key of the workspace, or --root-key-file, or --root-keys-dir",
+    );
   }
   if (rootKey === undefined) return { rootKeysDir };
-  throw new UsageError("--root-keys-dir and POSTERN_ROOT_KEY exclude each other");
+  throw new UsageError("--root-keys-dir excludes POSTERN_ROOT_KEY and --root-key-file");
 }

@@ -41,7 +41,10 @@ async function serve(replies: Reply[], options: { timeoutMs?: number } = {}) {
   server = listening.listen(0, "127.0.0.1");
   await once(listening, "listening");
   const { port } = listening.address() as AddressInfo;
-  return { requests, api: createStoreApi({ url: `http://127.0.0.1:${port}/`, rootKey: "root_secret", ...options }) };
+  return {
+    requests,
+    api: createStoreApi({ url: `http://127.0.0.1:${port}/`, rootKey: () => "root_secret", ...options }),
+  };
 }
 
 const create = { name: "editor" };
@@ -132,6 +135,6 @@ test("a server that does not answer in time is given up", async () => {
 });
 
 test("a server that is not there is given up", async () => {
-  const api = createStoreApi({ url: "http://127.0.0.1:9", rootKey: "root_secret" });
+  const api = createStoreApi({ url: "http://127.0.0.1:9", rootKey: () => "root_secret" });
   await expect(api.call("permissions.createRole", create)).rejects.toThrow(ApiUnavailable);
 });

@@ -59,7 +59,8 @@ export interface ApiAttempt {
 export interface ApiOptions {
   readonly observe?: ((attempt: ApiAttempt) => void) | undefined;
   readonly url: string;
-  readonly rootKey: string;
+  /** Returns the one of now: it may be replaced while this runs. */
+  readonly rootKey: () => string;
   readonly timeoutMs?: number;
   /** Once aborted, calls under way fail and new ones are not made. */
   readonly signal?: AbortSignal;
@@ -110,7 +111,7 @@ export function createStoreApi({ url, rootKey, timeoutMs = TIMEOUT_MS, signal: s
   const send = (procedure: string, body: unknown, management: Management | undefined): Promise<RawAnswer> =>
     post(`/v2/${procedure}`, {
       body,
-      headers: { Authorization: `Bearer ${rootKey}`, ...managementHeaders(management) },
+      headers: { Authorization: `Bearer ${rootKey()}`, ...managementHeaders(management) },
       signal: deadline(),
     });
 

@@ -50,8 +50,8 @@ export interface Labels {
 
 export interface WorkspacesOptions {
   readonly apiUrl: string;
-  /** One root key for all namespaces, or a folder with one per workspace. */
-  readonly keys: { readonly rootKey: string } | { readonly rootKeysDir: string };
+  /** One root key for all namespaces, which may be replaced by another one of its workspace; or a folder with one per workspace. */
+  readonly keys: { readonly rootKey: () => string } | { readonly rootKeysDir: string };
   /** The workspace of namespaces that name none; with one root key, the name of its workspace. */
   readonly defaultWorkspace?: string | undefined;
   /** A file with `TenancySettings`. */
@@ -68,7 +68,7 @@ export interface WorkspacesOptions {
 /** Throws when the folder or the settings cannot be read at the start; later, what was read last holds. */
 export async function openWorkspaces(options: WorkspacesOptions): Promise<Workspaces> {
   const { apiUrl, keys, defaultWorkspace, settingsFile, followLabels, onChange, signal, observe, log } = options;
-  const open = (name: string | undefined, rootKey: string): Workspace => ({
+  const open = (name: string | undefined, rootKey: () => string): Workspace => ({
     name,
     isDefault: name === defaultWorkspace,
     api: createStoreApi({ url: apiUrl, rootKey, signal, observe }),
@@ -121,7 +121,8 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
       const placement = placementOf(namespace, { ...known, settings: settings.current() });
       if (placement.workspace === undefined) return placement;
       const { workspace: name } = placement;
-      const place = opened.get(name) ?? { workspace: open(name, rootKeys.current().get(name) ?? "") };
+      const rootKey = rootKeys.current().get(name) ?? "";
+      const place = opened.get(name) ?? { workspace: open(name, () => rootKey) };
       opened.set(name, place);
       return place;
     },

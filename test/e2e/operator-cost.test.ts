@@ -131,7 +131,7 @@ async function lookedAt(count: number): Promise<Record<string, number>> {
   await start();
   const ctx: OperatorContext = {
     source,
-    workspaces: oneWorkspace(createStoreApi({ url: store.server.url, rootKey: store.rootKey })),
+    workspaces: oneWorkspace(createStoreApi({ url: store.server.url, rootKey: () => store.rootKey })),
     cluster: unique,
     looks: createPolicyLooks(),
     settled: createSettledObjects(300_000),

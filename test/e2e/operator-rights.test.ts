@@ -352,7 +352,7 @@ test("without a name the cluster is called by the UID of kube-system; without th
   const config = {
     source: { kind: "kubernetes", kubeconfig } as const,
     apiUrl: store.server.url,
-    keys: { rootKey: store.rootKey },
+    keys: { rootKey: () => store.rootKey },
     logger: pino({ level: "silent" }),
   };
   const operator = await startOperator(config);

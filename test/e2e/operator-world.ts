@@ -111,7 +111,7 @@ export const operatorOf = (
   startOperator({
     source,
     apiUrl: server.url,
-    keys: { rootKey },
+    keys: { rootKey: () => rootKey },
     cluster: "test",
     logger: silent(),
     resyncMs: 2_000,

@@ -60,7 +60,7 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
   const log = pino({ level: process.env.TEST_LOG ?? "silent" }, pino.destination(2));
   const source = indexSource(createDirectorySource({ dir, stateDir: join(root, "state"), log }), INDEXES);
   await source.start(() => undefined);
-  const api = createStoreApi({ url: store.server.url, rootKey: store.rootKey });
+  const api = createStoreApi({ url: store.server.url, rootKey: () => store.rootKey });
   const ctx: OperatorContext = {
     source,
     workspaces: oneWorkspace(api),

@@ -76,7 +76,7 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
     startOperator: async ({ port: own = port, lifetimes, injection, api } = {}) => {
       const operator = await startOperator({
         source: { kind: "kubernetes", kubeconfig: cluster.kubeconfigPath },
-        ...(api ?? { apiUrl: store.server.url, keys: { rootKey: store.rootKey } }),
+        ...(api ?? { apiUrl: store.server.url, keys: { rootKey: () => store.rootKey } }),
         cluster: "main",
         logger,
         admin: { host: "127.0.0.1", port: 0 },
