@@ -42,7 +42,7 @@ import { answerReadyz } from "./plugins/health.ts";
 import { startRelay } from "./relay/relay.ts";
 import { DEFAULT_RETENTION_DAYS, type RetentionDays } from "./retention.ts";
 import type { DatabaseUrl } from "./store/database-url.ts";
-import { migrate } from "./store/migrate.ts";
+import { demandMigrated, migrate } from "./store/migrate.ts";
 import { createPool } from "./store/pool.ts";
 import { createPostgresSource } from "./store/records.ts";
 import { createRelayWaker } from "./store/relay-waker.ts";
@@ -61,6 +61,8 @@ export interface ApiServerConfig {
   /** 0 lets the kernel choose. */
   readonly port: number;
   readonly logger: Logger;
+  /** Whether it migrates the database; it does when left out. Else it refuses, or waits for, a database that another process has to migrate. */
+  readonly migrates?: boolean | undefined;
   /** For probes, metrics and the page that shows the API; they are at the API's own address when left out. */
   readonly admin?: { readonly host: string; readonly port: number } | undefined;
   /** Serves the API by TLS, with the certificate of each moment. */
@@ -161,9 +163,12 @@ async function startWhenReached(config: ApiServerConfig, progress: Progress): Pr
 /** `lobby` has the port until this listens. */
 async function startOnce(config: ApiServerConfig, progress: Progress, lobby?: Closeable): Promise<Started> {
   const { logger: log } = config;
-  await migrate(config.databaseUrl, {
-    onBlocked: (blocked) => log.warn(blocked, "a migration did not get its locks in time; retrying"),
-  });
+  if (config.migrates === false) await demandMigrated(config.databaseUrl);
+  else {
+    await migrate(config.databaseUrl, {
+      onBlocked: (blocked) => log.warn(blocked, "a migration did not get its locks in time; retrying"),
+    });
+  }
   const db = createPool(config.databaseUrl, {
     applicationName: "postern-api-server",
     onIdleError: (error) => {

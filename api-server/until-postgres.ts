@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { backoffMs } from "../core/backoff.ts";
 import { databaseTrouble } from "./store/failures.ts";
+import { SchemaBehind } from "./store/migrate.ts";
 
 const RETRY = { firstMs: 250, maxMs: 5_000, random: Math.random };
 /** One line in this time, however often it is tried. */
@@ -12,6 +13,7 @@ export const WAITING = {
   starting: "it is starting",
   "postgres-away": "Postgres does not answer",
   "postgres-refuses": "Postgres does not let this server in",
+  "schema-behind": "the database is not migrated to this release yet",
 } as const;
 
 export type WaitingReason = keyof typeof WAITING;
@@ -23,7 +25,7 @@ export const waitingAnswer = (reason: WaitingReason): { status: number; body: ob
 });
 
 /**
- * Calls `attempt` until it succeeds, as long as it fails because Postgres cannot be used now. `onWaiting` hears why, after each
+ * Calls `attempt` until it succeeds, as long as it fails because Postgres cannot be used yet. `onWaiting` hears why, after each
  * failure. Throws any other failure of `attempt`, such as that of a migration.
  */
 export async function untilPostgres<T>(
@@ -34,12 +36,11 @@ export async function untilPostgres<T>(
   for (let failures = 1; ; failures++) {
     try {
       const started = await attempt();
-      if (logged !== undefined) log.info("Postgres answers");
+      if (logged !== undefined) log.info("Postgres can be used");
       return started;
     } catch (error) {
-      const trouble = databaseTrouble(error);
-      if (trouble === undefined) throw error;
-      const reason: WaitingReason = trouble === "away" ? "postgres-away" : "postgres-refuses";
+      const reason = waitingReason(error);
+      if (reason === undefined) throw error;
       onWaiting(reason);
       const nowMs = performance.now();
       if (logged?.reason !== reason || nowMs - logged.atMs > LOGGED_EVERY_MS) {
@@ -49,4 +50,11 @@ export async function untilPostgres<T>(
       await sleep(backoffMs(failures, RETRY));
     }
   }
+}
+
+function waitingReason(error: unknown): WaitingReason | undefined {
+  if (error instanceof SchemaBehind) return "schema-behind";
+  const trouble = databaseTrouble(error);
+  if (trouble === undefined) return undefined;
+  return trouble === "away" ? "postgres-away" : "postgres-refuses";
 }

@@ -37,7 +37,7 @@ export async function withDatabase<T>(
   options: DatabaseOptions,
   work: (administrator: Administrator) => Promise<T>,
 ): Promise<T> {
-  const url = options["database-url"] ?? readAddress(options) ?? findRunningDev(options.data)?.databaseUrl;
+  const url = readAddress(options) ?? findRunningDev(options.data)?.databaseUrl;
   if (url === undefined) {
     throw new UsageError(`no \`postern dev\` runs on ${options.data}: start it, or set DATABASE_URL`);
   }
@@ -75,8 +75,12 @@ export async function withWorkspace<T>(
   });
 }
 
-const readAddress = ({ "database-url-file": file }: DatabaseOptions): string | undefined =>
-  file === undefined ? undefined : readFileSync(file, "utf8").trim();
+/** The address that was given, by itself or in a file; undefined when it was not. */
+export const readAddress = ({
+  "database-url": url,
+  "database-url-file": file,
+}: Pick<DatabaseOptions, "database-url" | "database-url-file">): string | undefined =>
+  url ?? (file === undefined ? undefined : readFileSync(file, "utf8").trim());
 
 const AGAIN_MS = 1000;
 

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +8,7 @@ import { openLine } from "../../test/faults/line.ts";
 import { createEmptyDatabase } from "../../test/harness/postgres.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { isDatabaseUnavailable } from "./failures.ts";
-import { MIGRATION_LOCK, migrate } from "./migrate.ts";
+import { demandMigrated, MIGRATION_LOCK, migrate, SchemaBehind } from "./migrate.ts";
 import { listMigrations } from "./migration-files.ts";
 
 async function versionsOf(url: string): Promise<number[]> {
@@ -28,6 +29,30 @@ test("an empty database gets every migration once, also when several processes s
   const expected = (await listMigrations()).map(({ version }) => version);
   expect(await versionsOf(database.url)).toEqual(expected);
   await database.drop();
+});
+
+test("a user that may make no tables starts on a database that is migrated, and is told what one lacks that is not", async () => {
+  const database = await createEmptyDatabase();
+  const owner = new pg.Client({ connectionString: database.url });
+  await owner.connect();
+  const role = `t_${randomBytes(5).toString("hex")}`;
+  onTestFinished(async () => {
+    await owner.query(`drop owned by ${role}; drop role ${role}`);
+    await owner.end();
+    await database.drop();
+  });
+  await owner.query(`create role ${role} login password 'of_the_test'`);
+  const url = Object.assign(new URL(database.url), { username: role, password: "of_the_test" }).href;
+  await expect(demandMigrated(url)).rejects.toThrow(/lacks the migration 0001-initial.sql/);
+  await expect(migrate(url)).rejects.toThrow(/permission denied/);
+
+  await migrate(database.url);
+  await owner.query(`grant select on schema_migrations to ${role}`);
+  await demandMigrated(url);
+  await migrate(url);
+  await owner.query("delete from schema_migrations where version = (select max(version) from schema_migrations)");
+  const { fileName } = (await listMigrations()).at(-1) ?? {};
+  await expect(demandMigrated(url)).rejects.toThrow(new SchemaBehind(`the database lacks the migration ${fileName}`));
 });
 
 test("the schema of a later release stays as it is: going back takes nothing from the database", async () => {

@@ -46,6 +46,36 @@ export interface MigrateOptions {
  */
 export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions = {}): Promise<void> {
   const migrations = await listMigrations(options.folder);
+  await withClient(databaseUrl, async (client) => {
+    // Then the user needs no right to make tables.
+    if ((await findPending(client, migrations)).length === 0) return;
+    // The database's own defaults may be shorter than creating an index takes.
+    await client.query("set statement_timeout = 0; set lock_timeout = 0");
+    await untilOurTurn(client);
+    await client.query(`create table if not exists schema_migrations (
+      version    integer primary key,
+      file_name  text not null,
+      applied_at timestamptz not null default now()
+    )`);
+    for (const migration of await findPending(client, migrations)) await apply(client, migration, options);
+  });
+}
+
+/** The database lacks migrations of this release, and another process is to apply them. */
+export class SchemaBehind extends Error {
+  override name = "SchemaBehind";
+}
+
+/** Throws `SchemaBehind` when the database has not seen all migrations of this release. Changes nothing, and takes no lock. */
+export async function demandMigrated(databaseUrl: DatabaseUrl): Promise<void> {
+  const migrations = await listMigrations();
+  await withClient(databaseUrl, async (client) => {
+    const [first] = await findPending(client, migrations);
+    if (first !== undefined) throw new SchemaBehind(`the database lacks the migration ${first.fileName}`);
+  });
+}
+
+async function withClient(databaseUrl: DatabaseUrl, work: (client: pg.Client) => Promise<void>): Promise<void> {
   const client = new pg.Client({
     connectionString: urlOf(databaseUrl),
     application_name: "postern-migrate",
@@ -56,22 +86,19 @@ export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions 
   client.on("error", () => undefined);
   try {
     await client.connect();
-    // The database's own defaults may be shorter than creating an index takes.
-    await client.query("set statement_timeout = 0; set lock_timeout = 0");
-    await untilOurTurn(client);
-    await client.query(`create table if not exists schema_migrations (
-      version    integer primary key,
-      file_name  text not null,
-      applied_at timestamptz not null default now()
-    )`);
-    const { rows } = await client.query<{ version: number }>("select version from schema_migrations");
-    const applied = new Set(rows.map((row) => row.version));
-    for (const migration of migrations) {
-      if (!applied.has(migration.version)) await apply(client, migration, options);
-    }
+    await work(client);
   } finally {
     await client.end().catch(() => undefined);
   }
+}
+
+/** Returns those that the database has not seen, in order. */
+async function findPending(client: pg.Client, migrations: readonly Migration[]): Promise<readonly Migration[]> {
+  const table = await client.query<{ found: boolean }>("select to_regclass('schema_migrations') is not null as found");
+  if (table.rows[0]?.found !== true) return migrations;
+  const { rows } = await client.query<{ version: number }>("select version from schema_migrations");
+  const applied = new Set(rows.map((row) => row.version));
+  return migrations.filter(({ version }) => !applied.has(version));
 }
 
 /**

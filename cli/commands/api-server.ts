@@ -32,9 +32,16 @@ export const apiServer = defineCommand({
   name: "api-server",
   summary: "serve the HTTP API, project changes, ingest events",
   description:
-    "Migrates the database to this version's schema first. Any number of replicas may run; one of them at a time is the relay.",
+    "Migrates the database to this version's schema first, unless --migrate says otherwise. Any number of replicas may run; one of them at a time is the relay.",
   options: {
     ...databaseOptions,
+    migrate: {
+      type: "string",
+      placeholder: "on|off",
+      help: "whether it migrates the database at its start; with off it waits, unready, until `postern migrate` has",
+      default: "on",
+      env: "POSTERN_MIGRATE",
+    },
     ...analyticsStore,
     ...redisOptions,
     "redis-prefix": redisPrefix,
@@ -98,6 +105,7 @@ export const apiServer = defineCommand({
       closers.add("redis", () => edge.close());
       const server = await start({
         databaseUrl: databaseAddress(options, log),
+        migrates: parseSwitch("migrate", options.migrate),
         analytics: analyticsAddress(options),
         edge,
         host: options.host,

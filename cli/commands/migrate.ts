@@ -1,15 +1,20 @@
-import { migrateReachable } from "../administration.ts";
+import { migrateReachable, readAddress } from "../administration.ts";
 import { defineCommand } from "../command.ts";
-import { databaseUrl, required, waitSeconds } from "../options.ts";
+import { database, required, waitSeconds } from "../options.ts";
 import { parseWhole } from "../values.ts";
 
 export const migrateCommand = defineCommand({
   name: "migrate",
   summary: "bring the database to this version's schema",
   description: "Safe to run at any time and several times at once; the api-server does the same when it starts.",
-  options: { "database-url": databaseUrl, wait: waitSeconds },
+  options: {
+    "database-url": database["database-url"],
+    "database-url-file": database["database-url-file"],
+    wait: waitSeconds,
+  },
   run: async (options, io) => {
-    await migrateReachable(required(options["database-url"], "give --database-url, or set DATABASE_URL"), {
+    const url = readAddress(options);
+    await migrateReachable(required(url, "give --database-url or --database-url-file, or set DATABASE_URL"), {
       waitMs: 1000 * parseWhole("wait", options.wait, { min: 0, max: 86_400 }),
       onBlocked: ({ fileName }) =>
         io.note(`${fileName} did not get its locks in time, because of a long transaction; retrying`),

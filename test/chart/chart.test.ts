@@ -295,17 +295,26 @@ describe("a Job", () => {
       podSpecs(objects).find(
         ({ object }) => object.kind === kind && object.metadata.labels?.["app.kubernetes.io/component"] === part,
       )?.spec;
-    const [variable] = specOf("Job", "migrate").containers[0].env;
-    expect(variable).toMatchObject({
-      name: "DATABASE_URL",
-      valueFrom: { secretKeyRef: { name: "db-owner", key: "address" } },
-    });
+    for (const job of ["migrate", "root-key"]) {
+      expect(specOf("Job", job).containers[0].env).toEqual([
+        { name: "DATABASE_URL_FILE", value: "/secrets/database/url" },
+      ]);
+      expect(specOf("Job", job).volumes).toEqual([
+        { name: "database", secret: { secretName: "db-owner", items: [{ key: "address", path: "url" }] } },
+      ]);
+    }
     const { volumes, containers } = specOf("Deployment", "api-server");
     expect(volumes).toContainEqual({
       name: "database",
       secret: { secretName: "db", items: [{ key: "url", path: "url" }] },
     });
     expect(containers[0].env).toContainEqual({ name: "DATABASE_URL_FILE", value: "/secrets/database/url" });
+    expect(containers[0].args).toContain("--migrate=off");
+  });
+
+  test("that migrates may be left out, and then api-servers migrate", async () => {
+    const objects = await render({ ...MATRIX["addresses in Secrets"], migrations: { enabled: false } });
+    expect(JSON.stringify(objects)).not.toMatch(/--migrate=off|postern-migrate/);
   });
 });
 

@@ -1,4 +1,9 @@
-import { resolve } from "node:path";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { openRedisEdge } from "../../edge/open.ts";
 import { aPolicy, call, POLICY, Records, WORKSPACE } from "../harness/gate.ts";
@@ -75,6 +80,32 @@ test("an api-server whose Postgres is away at its start answers probes, says why
   await waitFor("it to be ready", async () => (await statusOf(port, "/readyz")) === 200);
   expect(await statusOf(port, "/livez")).toBe(200);
   expect(await child.stop()).toEqual({ code: 0, signal: null });
+});
+
+test("an api-server that does not migrate waits, unready, until the database is migrated", async () => {
+  const database = await createEmptyDatabase();
+  onTestFinished(() => database.drop());
+  const port = await freePort();
+  await spawn(["api-server", "--migrate", "off", "--port", String(port)], {
+    DATABASE_URL: database.url,
+    ...(await redis()),
+  });
+  await waitFor("the readiness probe to say why", async () => {
+    const { status, body } = await ask(port, "/readyz");
+    return status === 503 && body.includes("schema-behind");
+  });
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  expect((await client.query("select to_regclass('schema_migrations') as found")).rows).toEqual([{ found: null }]);
+
+  const folder = await mkdtemp(join(tmpdir(), "postern-migrate-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, "url"), `${database.url}\n`);
+  const { DATABASE_URL: _, ...env } = process.env;
+  const args = ["cli/main.ts", "migrate", "--database-url-file", join(folder, "url")];
+  await promisify(execFile)(process.execPath, args, { cwd: ROOT, env });
+  await waitFor("it to be ready", async () => (await statusOf(port, "/readyz")) === 200);
 });
 
 test("an api-server ends at SIGTERM while it waits for Postgres", async () => {
