@@ -33,6 +33,7 @@ const WHOLE = [
   "test/e2e/operator-kubernetes.test.ts",
   "test/e2e/operator-many-objects.test.ts",
   "test/e2e/operator-network.test.ts",
+  "test/e2e/policy-conditions.test.ts",
   "test/e2e/operator-references.test.ts",
   "test/e2e/operator-rights.test.ts",
   "test/e2e/operator-releases.test.ts",

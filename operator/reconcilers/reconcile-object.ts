@@ -6,7 +6,15 @@ import { ABANDON_ANNOTATION, type ManifestObject, storeFinalizersOf } from "../s
 import { admit, finalizerOf } from "./admission.ts";
 import { type Context, managerOf, type OperatorContext } from "./context.ts";
 import { labelOf, withoutForeignManagers } from "./names-in-messages.ts";
-import { CONFLICT_REQUEUE_MS, heldUp, type Plan, progressing, stalled, type Verdict } from "./plan.ts";
+import {
+  CONFLICT_REQUEUE_MS,
+  type FurtherCondition,
+  heldUp,
+  type Plan,
+  progressing,
+  stalled,
+  type Verdict,
+} from "./plan.ts";
 import { conditionsOf, statusOf, wasReady, whileUnavailable, withReconciling } from "./status.ts";
 import { unknownFields } from "./unknown-fields.ts";
 
@@ -31,6 +39,11 @@ export interface KindSteps<Observed, Action> {
   readonly remember?: (observed: Observed, plan: Plan<Action>, ctx: Context) => void;
   /** The digest of the store's object, as it was when or before it was read; undefined when there is none (settled.ts). */
   readonly digestOf?: (observed: Observed) => string | undefined;
+  /**
+   * The further conditions while the generation cannot be set, by the operator's rules or by a refusal of the store. `observed` is
+   * undefined when the store was not read.
+   */
+  readonly held?: (verdict: Verdict, observed?: Observed) => readonly FurtherCondition[];
   /** For the Event about drift: what the action corrects. */
   readonly describe: (action: Action) => string;
 }
@@ -55,7 +68,8 @@ export async function reconcileObject<Observed, Action>(
     if (isDeleting && object.metadata.annotations[ABANDON_ANNOTATION] === "true") return await abandon(object, ctx);
     const admission = admit(object, ctx);
     if (admission.verdict !== undefined) {
-      return await conclude(object, heldUp(admission.verdict, ownStatus(object)), ctx);
+      const conditions = steps.held?.(admission.verdict) ?? [];
+      return await conclude(object, { ...heldUp(admission.verdict, ownStatus(object)), conditions }, ctx);
     }
     const { workspace, inWorkspace } = admission;
     const settled = object.metadata.finalizers.includes(finalizerOf(workspace))
@@ -88,10 +102,11 @@ export async function reconcileObject<Observed, Action>(
         drift = plan.actions.map(steps.describe).join("; ");
       const verdict = await applyAll(steps, plan.actions, object, inWorkspace);
       if (verdict !== undefined) {
-        return await conclude(object, { ...plan, verdict, requeueAfterMs: CONFLICT_REQUEUE_MS }, ctx);
+        const conditions = plan.conditions ?? steps.held?.(verdict, observed) ?? [];
+        return await conclude(object, { ...plan, verdict, conditions, requeueAfterMs: CONFLICT_REQUEUE_MS }, ctx);
       }
     } catch (error) {
-      if (error instanceof ApiUnavailable) await reportUnavailable(object, error, ctx);
+      if (error instanceof ApiUnavailable) await reportUnavailable(steps, object, error, ctx);
       throw error;
     }
   }
@@ -204,14 +219,25 @@ async function abandon(object: ManifestObject, ctx: OperatorContext): Promise<Wo
   return await letGo(object, ctx);
 }
 
-async function reportUnavailable(object: ManifestObject, error: ApiUnavailable, ctx: OperatorContext): Promise<void> {
+async function reportUnavailable<Observed, Action>(
+  steps: KindSteps<Observed, Action>,
+  object: ManifestObject,
+  error: ApiUnavailable,
+  ctx: OperatorContext,
+): Promise<void> {
   const hint = object.metadata.deletionTimestamp
     ? ` If the store is gone for good, annotate the object with ${ABANDON_ANNOTATION}=true.`
     : "";
   const { verdict, keepReady } = whileUnavailable(object, `${error.message}; it is tried again.${hint}`);
   if (!keepReady) {
     const own = ownStatus(object);
-    const { status } = statusOf({ object, verdict, conditions: [], own, nowMs: ctx.nowMs() });
+    const { status } = statusOf({
+      object,
+      verdict,
+      conditions: steps.held?.(verdict) ?? [],
+      own,
+      nowMs: ctx.nowMs(),
+    });
     if (status !== undefined) await ctx.source.updateStatus(object, status);
     return;
   }

@@ -9,6 +9,7 @@ import { planApiKey } from "./api-key/plan.ts";
 import { applyPolicy, describePolicy } from "./api-key-policy/apply.ts";
 import { policiesConcernedBy } from "./api-key-policy/concerned.ts";
 import { gatherPolicy } from "./api-key-policy/gather.ts";
+import { heldConditions } from "./api-key-policy/held.ts";
 import { planPolicy } from "./api-key-policy/plan.ts";
 import { claimantsOf, claimOf } from "./claims.ts";
 import type { OperatorContext } from "./context.ts";
@@ -64,6 +65,7 @@ const REGISTRY: { readonly [K in Kind]: Reconciler<K> } = {
     plan: planPolicy,
     apply: applyPolicy,
     describe: describePolicy,
+    held: heldConditions,
     remember: (observed, { pace }, { looks }) => looks.remember({ observed, pace }),
     concernedBy: policiesConcernedBy,
   }),

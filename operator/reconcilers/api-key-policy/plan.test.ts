@@ -112,7 +112,7 @@ test("the last good generation is said to stay in force", () => {
   const broken = anObject("ApiKeyPolicy", { ...spec, rules: "none" }, { generation: 2 });
   const plan = planPolicy(observed({ object: broken, api, stored: aPolicy() }));
   expect(plan).toMatchObject({ actions: [], verdict: { reason: "InvalidSpec" }, status: { policyId: "pol_1" } });
-  expect(condition(plan, "Enforced")?.message).toContain("Generation 1 stays in force");
+  expect(condition(plan, "Enforced")?.message).toContain("Generation 1 (version 3) stays in force");
 });
 
 describe("rate-limit namespaces", () => {

@@ -17,10 +17,11 @@ import {
 } from "../plan.ts";
 import { deletionPolicyOf, invalid, mayRefer } from "../spec.ts";
 import { bypassable } from "./bypassable.ts";
-import { enforced, paceOf, refused, toDataPlaneStatus } from "./enforced.ts";
+import { enforced, paceOf, toDataPlaneStatus } from "./enforced.ts";
+import { heldConditions } from "./held.ts";
 import { type NetworkAction, networkActions, networkConflict, ownNetworkPolicy } from "./network.ts";
-import type { ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
-import { stale } from "./stale.ts";
+import type { ObservedPolicy, StoredApi } from "./observed.ts";
+import { ofSidecars } from "./sidecars.ts";
 
 export type PolicyAction =
   | { readonly type: "createApi"; readonly name: string }
@@ -54,12 +55,7 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   };
   const verdict = firstOf(observed, CHECKS);
   if (verdict !== undefined) {
-    const conditions = [
-      accepted(verdict),
-      enforcedInSpiteOf(verdict, stored),
-      bypassable(observed),
-      ...ofSidecars(observed),
-    ];
+    const conditions = heldConditions(verdict, observed);
     return { actions: [], verdict, status, conditions, requeueAfterMs: CONFLICT_REQUEUE_MS };
   }
   const actions = actionsFor(observed);
@@ -215,31 +211,6 @@ const ACCEPTED: FurtherCondition = {
   reason: "Succeeded",
   message: "The spec is valid and what it refers to is there.",
 };
-
-/** According to the policy in force, which may differ from that of the manifest. */
-function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
-  const stored = ownOf(observed);
-  const onStale = stored?.policy?.onStale;
-  return [
-    onStale === undefined ? undefined : stale(stored?.dataPlane, onStale, observed),
-    refused(stored?.dataPlane, observed),
-  ].filter((condition) => condition !== undefined);
-}
-
-const accepted = ({ reason, message }: Verdict): FurtherCondition => ({
-  type: "Accepted",
-  status: "False",
-  reason,
-  message,
-});
-
-function enforcedInSpiteOf({ reason }: Verdict, stored: StoredPolicy | undefined): FurtherCondition {
-  const message =
-    stored === undefined
-      ? "Nothing was ever set for this policy."
-      : `Generation ${stored.generation} stays in force until this one is accepted.`;
-  return { type: "Enforced", status: "False", reason, message };
-}
 
 /**
  * The compiled policy is deleted with its manifest. The API that was made for it is deleted only if the spec says so, and not while

@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
+import type { CompiledPolicy } from "../../../core/policies/policy.ts";
+import { anObject, managerOfIt } from "../../test/builders.ts";
+import { aSeenPod } from "../../test/seen-pods.ts";
+import { stalled } from "../plan.ts";
+import { parseSpec } from "../spec.ts";
+import { heldConditions } from "./held.ts";
+import type { ObservedPolicy, StoredPolicy } from "./observed.ts";
+import { selectedBy } from "./selection.ts";
+
+const verdict = stalled("NotAllowed", "The API belongs to another.");
+const manager = managerOfIt("ApiKeyPolicy");
+const spec = { api: { name: "orders" }, target: { port: 8080 }, selector: { matchLabels: { app: "orders" } } };
+
+const aStored = (more: Partial<StoredPolicy> = {}): StoredPolicy => ({
+  ...{ policyId: "pol_1", workspaceId: "ws_1", uid: "uid-of-it", generation: 3, version: 12, manager },
+  policy: { onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 } } as CompiledPolicy,
+  dataPlane: { pods: 1, current: 1, oldestLagMs: 1, podIds: ["shop/a"] },
+  ...more,
+});
+
+function observe(stored: StoredPolicy | undefined, more: Partial<ObservedPolicy> = {}): ObservedPolicy {
+  const object = anObject("ApiKeyPolicy", spec, { generation: 4 });
+  return {
+    ...{ object, manager, policyName: "test/shop/it", stored, parsed: parseSpec(ApiKeyPolicySpec, object) },
+    ...{ api: undefined, apiOwner: undefined, namespaces: new Map(), claimants: [object], hasKeys: false },
+    ...{ selected: selectedBy(object, [aSeenPod("a")], [object]), network: [], previous: [] },
+    ...{ nowMs: 0, seenAtMs: 0, lookId: 1 },
+    ...more,
+  };
+}
+
+const enforcedOf = (observed?: ObservedPolicy) =>
+  heldConditions(verdict, observed).find(({ type }) => type === "Enforced");
+
+test("names the generation that stays in force, and where it is not", () => {
+  expect(enforcedOf(observe(aStored()))).toMatchObject({
+    status: "False",
+    reason: "NotAllowed",
+    message: "Generation 3 (version 12) stays in force until this generation is accepted.",
+  });
+  const bare = observe(aStored());
+  const selected = selectedBy(bare.object, [aSeenPod("a"), aSeenPod("b", { gate: undefined })], [bare.object]);
+  expect(enforcedOf({ ...bare, selected })?.message).toContain("accepted, though not at all pods (UnguardedPods).");
+});
+
+test("tells the generation of a former object from one of this", () => {
+  expect(enforcedOf(observe(aStored({ uid: "uid-of-the-former", generation: 4 })))?.message).toBe(
+    "What a former object of this name set (version 12) stays in force until this generation is accepted.",
+  );
+});
+
+test("goes by the reports while this generation itself is what is in force, as with a reference that broke", () => {
+  expect(enforcedOf(observe(aStored({ generation: 4 })))).toMatchObject({
+    status: "True",
+    message: expect.stringContaining("as it was set before (version 12)"),
+  });
+  const behind = aStored({ generation: 4, dataPlane: { pods: 1, current: 0, oldestLagMs: 1, podIds: ["shop/a"] } });
+  expect(enforcedOf(observe(behind))).toMatchObject({ status: "False", reason: "Progressing" });
+});
+
+test("is not True of this generation while an older policy guards some of its pods", () => {
+  const one = observe(aStored({ generation: 4 }));
+  const older = anObject("ApiKeyPolicy", spec, { name: "older", creationTimestamp: "2025-01-01T00:00:00Z" });
+  const theirs = aSeenPod("b", { policy: "older" });
+  const selected = selectedBy(one.object, [aSeenPod("a"), theirs], [one.object, older]);
+  expect(enforcedOf({ ...one, selected })).toMatchObject({ status: "False", reason: "NotAllowed" });
+});
+
+test("says that nothing was set, also where another manager's policy has the name", () => {
+  for (const stored of [undefined, aStored({ manager: "other/ApiKeyPolicy/shop/it" })]) {
+    expect(enforcedOf(observe(stored))?.message).toBe("Nothing was ever set for this policy.");
+  }
+});
+
+test("says no more than it knows when the store was not read", () => {
+  expect(heldConditions(verdict).map(({ type, status }) => [type, status])).toEqual([
+    ["Accepted", "False"],
+    ["Enforced", "False"],
+  ]);
+  const away = { state: "Progressing", reason: "ApiUnavailable", message: "away" } as const;
+  expect(heldConditions(away).map(({ status }) => status)).toEqual(["Unknown", "Unknown"]);
+});

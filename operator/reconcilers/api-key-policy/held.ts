@@ -1,0 +1,41 @@
+import { ownOf } from "../claims.ts";
+import type { FurtherCondition, Verdict } from "../plan.ts";
+import { bypassable } from "./bypassable.ts";
+import { enforced } from "./enforced.ts";
+import type { ObservedPolicy } from "./observed.ts";
+import { ofSidecars } from "./sidecars.ts";
+
+/*
+ * What the conditions of a policy say while its manifest cannot be set: what is in force then is what was set before, and the
+ * conditions, which are of the generation that was looked at, must not say more. Pure.
+ */
+
+/** `observed` is undefined when the store was not read. */
+export function heldConditions(verdict: Verdict, observed?: ObservedPolicy): readonly FurtherCondition[] {
+  const { reason, message } = verdict;
+  // Whether the spec is valid is not decided by an API that is away.
+  const status = reason === "ApiUnavailable" ? "Unknown" : "False";
+  const accepted: FurtherCondition = { type: "Accepted", status, reason, message };
+  if (observed === undefined) return [accepted, { type: "Enforced", status, reason, message: UNSEEN }];
+  return [accepted, former(verdict, observed), bypassable(observed), ...ofSidecars(observed)];
+}
+
+const UNSEEN =
+  "This generation is not in force. What was set before it, if anything, stays in force: status.policyVersion says which version.";
+
+function former({ reason }: Verdict, observed: ObservedPolicy): FurtherCondition {
+  const { object, selected } = observed;
+  const own = ownOf(observed);
+  const is = (message: string): FurtherCondition => ({ type: "Enforced", status: "False", reason, message });
+  if (own === undefined) return is("Nothing was ever set for this policy.");
+  const { uid, generation, version, dataPlane } = own;
+  const isSameObject = uid === object.metadata.uid;
+  const isContested = typeof selected === "object" && selected.contested > 0;
+  const atPods = enforced(dataPlane, selected);
+  if (isSameObject && generation === object.metadata.generation && !isContested) {
+    return { ...atPods, message: `${atPods.message} It is in force as it was set before (version ${version}).` };
+  }
+  const which = isSameObject ? `Generation ${generation}` : "What a former object of this name set";
+  const where = atPods.status === "True" ? "" : `, though not at all pods (${atPods.reason})`;
+  return is(`${which} (version ${version}) stays in force until this generation is accepted${where}.`);
+}

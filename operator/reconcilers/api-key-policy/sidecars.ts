@@ -1,0 +1,15 @@
+import { ownOf } from "../claims.ts";
+import type { FurtherCondition } from "../plan.ts";
+import { refused } from "./enforced.ts";
+import type { ObservedPolicy } from "./observed.ts";
+import { stale } from "./stale.ts";
+
+/** According to the policy in force, which may differ from that of the manifest. */
+export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
+  const stored = ownOf(observed);
+  const onStale = stored?.policy?.onStale;
+  return [
+    onStale === undefined ? undefined : stale(stored?.dataPlane, onStale, observed),
+    refused(stored?.dataPlane, observed),
+  ].filter((condition) => condition !== undefined);
+}

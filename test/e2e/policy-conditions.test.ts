@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createStoreApi, type StoreApi } from "../../operator/api/client.ts";
+import type { OperatorContext } from "../../operator/reconcilers/context.ts";
+import { freePort } from "../harness/ports.ts";
+import { conditionOf, type Status, type TestManifest } from "./operator-world.ts";
+import { oneWorkspace, openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
+
+/*
+ * A policy in force is changed, and the change cannot be set. Then its conditions are of the new generation, and say of it what is true:
+ * it is not enforced, and which former one is.
+ */
+
+let world: ReconcilerWorld;
+beforeAll(async () => {
+  world = await openReconcilerWorld();
+});
+afterAll(() => world?.close());
+
+const policy = (name: string, more: Record<string, unknown> = {}): TestManifest => ({
+  kind: "ApiKeyPolicy",
+  metadata: { name, namespace: "shop" },
+  spec: { api: { name: `${name}-api` }, target: { port: 8080 }, ...more },
+});
+const CHANGE = { mode: "Audit" };
+
+/** A policy of which one gate enforces the first generation. */
+async function inForce(name: string): Promise<Status> {
+  await world.apply(policy(name));
+  const { policyId, policyVersion, workspaceId } = await world.reconcile(policy(name));
+  const of = { workspaceId: String(workspaceId), policyId: String(policyId), podId: `shop/${name}` };
+  await world.store.server.deps.pods.report({ ...of, generation: 1, version: Number(policyVersion), stalenessMs: 5 });
+  const status = await world.reconcile(policy(name));
+  expect(conditionOf(status, "Enforced")).toMatchObject({ status: "True" });
+  return status;
+}
+
+/** Reconciles the policy with another context; a throw, which an operator would retry, is part of the case. */
+async function lookedAt(name: string, ctx: Partial<OperatorContext>): Promise<Status> {
+  await world.work(policy(name), { ...world.ctx, ...ctx }).catch(() => undefined);
+  return world.statusIn(policy(name));
+}
+
+const generationOf = (name: string) => world.objectOf(policy(name))?.metadata.generation;
+
+function expectNotInForce(name: string, status: Status, is: { accepted: string; enforced: string; reason: string }) {
+  const observedGeneration = generationOf(name);
+  expect(observedGeneration).not.toBe(1);
+  expect(conditionOf(status, "Accepted")).toMatchObject({ status: is.accepted, reason: is.reason, observedGeneration });
+  expect(conditionOf(status, "Enforced")).toMatchObject({ status: is.enforced, reason: is.reason, observedGeneration });
+  expect(conditionOf(status, "Ready")).toMatchObject({ status: "False", reason: is.reason, observedGeneration });
+}
+
+test("a spec with a fault: the former generation is named, with its version", async () => {
+  const { policyVersion } = await inForce("faulty");
+  const generation = generationOf("faulty");
+  await world.apply(policy("faulty", { rules: [{ permissions: "a AND" }] }));
+  const status = await world.reconcile(policy("faulty"));
+  expectNotInForce("faulty", status, { accepted: "False", enforced: "False", reason: "PermissionQueryInvalid" });
+  expect(conditionOf(status, "Enforced")?.message).toBe(
+    `Generation ${generation} (version ${policyVersion}) stays in force until this generation is accepted.`,
+  );
+  expect(status.policyVersion).toBe(policyVersion);
+});
+
+test("a change that the store refuses: neither accepted nor enforced", async () => {
+  await inForce("refused");
+  await world.apply(policy("refused", CHANGE));
+  // Between the look and the write another cluster's operator takes the policy.
+  const api: StoreApi = {
+    ...world.api,
+    call: async (...call: Parameters<StoreApi["call"]>) => {
+      if (call[0] === "policies.setPolicy") {
+        const { policyId } = world.statusIn(policy("refused"));
+        await world.store.sql("update policies set manager = 'other/ApiKeyPolicy/shop/refused' where id = $1", [
+          policyId,
+        ]);
+      }
+      return await world.api.call(...call);
+    },
+  } as StoreApi;
+  const status = await lookedAt("refused", { workspaces: oneWorkspace(api) });
+  expectNotInForce("refused", status, { accepted: "False", enforced: "False", reason: "Conflict" });
+});
+
+test("a namespace without a workspace: nothing is said of what the store was not asked", async () => {
+  const { policyVersion } = await inForce("nowhere");
+  await world.apply(policy("nowhere", CHANGE));
+  const place = { reason: "none", message: "The namespace shop acts in no workspace." } as const;
+  const status = await lookedAt("nowhere", { workspaces: { ...world.ctx.workspaces, placeOf: () => place } });
+  expectNotInForce("nowhere", status, { accepted: "False", enforced: "False", reason: "NoWorkspace" });
+  expect(conditionOf(status, "Enforced")?.message).toContain("status.policyVersion says which");
+  expect(status.policyVersion).toBe(policyVersion);
+});
+
+test("an API that is away: it is not known whether the new spec is accepted, and not said that it is enforced", async () => {
+  await inForce("away");
+  await world.apply(policy("away", CHANGE));
+  const api = createStoreApi({ url: `http://127.0.0.1:${await freePort()}`, rootKey: () => "any" });
+  const status = await lookedAt("away", { workspaces: oneWorkspace(api) });
+  expectNotInForce("away", status, { accepted: "Unknown", enforced: "Unknown", reason: "ApiUnavailable" });
+  const back = await world.reconcile(policy("away"));
+  expect(conditionOf(back, "Accepted")).toMatchObject({ status: "True", observedGeneration: generationOf("away") });
+});
