@@ -42,6 +42,7 @@ const WHOLE = [
   "test/faults/backup.test.ts",
   "test/faults/bulk-change.test.ts",
   "test/faults/credits.test.ts",
+  "test/faults/database-users.test.ts",
   "test/faults/events-redis.test.ts",
   "test/faults/in-flight.test.ts",
   "test/faults/ingest-process.test.ts",
