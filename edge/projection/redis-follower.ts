@@ -38,7 +38,7 @@ const BLOCK_MS = 2_000;
 /** A read that blocks for 2 s and gets no reply in 5 s has lost its connection, even if no error was reported. */
 const ANSWER_MS = 5_000;
 /**
- * A change makes readers give up what they have. As long as they cannot read it anew, because their own connection is not back yet,
+ * A change makes readers give up what they have. As long as they cannot read it again, because their own connection is not back yet,
  * they would refuse what they could have decided. Longer than a connection takes to come back, so changes wait no longer.
  */
 const READER_WAIT_MS = 3_000;
