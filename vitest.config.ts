@@ -28,6 +28,7 @@ const WHOLE = [
   "test/e2e/api-key.test.ts",
   "test/e2e/dev-stores.test.ts",
   "test/e2e/gate-workspaces.test.ts",
+  "test/e2e/operator-classes.test.ts",
   "test/e2e/operator-cost.test.ts",
   "test/e2e/operator-killed.test.ts",
   "test/e2e/operator-kubernetes.test.ts",

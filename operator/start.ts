@@ -73,6 +73,11 @@ export interface OperatorConfig {
     /** That of the kubeconfig's context or of the pod when left out. */
     readonly namespace?: string;
   };
+  /**
+   * Of several operators in a cluster: this one has the objects whose label `postern.dev/controller-class` names this class, and those
+   * without the label when it is left out. For Kubernetes only.
+   */
+  readonly controllerClass?: string | undefined;
   /** Injects gates and checks policies when the Kubernetes API server asks. For Kubernetes only. */
   readonly webhook?: WebhookConfig | undefined;
   readonly resyncMs?: number;
@@ -322,13 +327,15 @@ interface OpenSource {
   readonly followNetworkPolicies: ((onChange: FollowNetworkPoliciesOptions["onChange"]) => NetworkPolicies) | undefined;
   readonly watchStates: () => readonly WatchState[];
   /** undefined where no webhook is wanted, or none can be called. */
-  readonly serveWebhook: ((parts: Omit<WebhookParts, "client" | "namespace">) => Webhook) | undefined;
+  readonly serveWebhook:
+    | ((parts: Omit<WebhookParts, "client" | "namespace" | "controllerClass">) => Webhook)
+    | undefined;
   /** Also closes the connections that the source and the election share. */
   readonly closeSource: () => Promise<void>;
 }
 
 async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Promise<OpenSource> {
-  const { source, logger: log, lease, webhook } = config;
+  const { source, logger: log, lease, webhook, controllerClass } = config;
   if (source.kind === "directory") {
     const directory = createDirectorySource({ ...source, log });
     return {
@@ -362,13 +369,16 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
       ...terms,
     });
   const share = shareNamespaces((onChange) => followNamespaces({ client, onChange, log }));
-  const kubernetes = createKubernetesSource({ client, namespaces: source.namespaces, log });
+  const kubernetes = createKubernetesSource({ client, namespaces: source.namespaces, controllerClass, log });
   return {
     cluster,
     source: kubernetes,
     problems: () => [],
     elect: lease === undefined ? leadAtOnce : electBy(lease),
-    serveWebhook: webhook === undefined ? undefined : (parts) => startWebhook(webhook, { ...parts, client, namespace }),
+    serveWebhook:
+      webhook === undefined
+        ? undefined
+        : (parts) => startWebhook(webhook, { ...parts, client, namespace, controllerClass }),
     followNamespaces: share,
     followLabels: (onChange) => {
       const { labelsOf, ...following } = share(onChange);

@@ -28,6 +28,7 @@ test.each([
   { option: "--concurrency 0", says: "--concurrency wants a whole number from 1 to 100" },
   { option: "--log-format xml", says: "--log-format wants json or text" },
   { option: "--cluster a/b", says: "--cluster wants a name" },
+  { option: "--controller-class blue", says: "--controller-class is for a cluster" },
 ])("$option is refused", async ({ option, says }) => {
   const { code, notes } = await run(`${operator} ${option}`, once);
   expect(code).toBe(2);

@@ -58,6 +58,12 @@ export const operator = defineCommand({
       help: "settings: which namespaces act in which workspace, and who may use which names",
       env: "POSTERN_TENANCY",
     },
+    "controller-class": {
+      type: "string",
+      placeholder: "NAME",
+      help: "of several operators in a cluster: this one has the objects whose label postern.dev/controller-class is NAME; those without the label when left out",
+      env: "POSTERN_CONTROLLER_CLASS",
+    },
     "leader-election": {
       type: "boolean",
       help: "let only one of several replicas work",
@@ -66,8 +72,7 @@ export const operator = defineCommand({
     "lease-name": {
       type: "string",
       placeholder: "NAME",
-      help: "the Lease by which replicas elect their leader",
-      default: "postern-operator",
+      help: "the Lease by which replicas elect their leader; `postern-operator`, and `-` with the controller class behind it, when left out",
       env: "POSTERN_LEASE_NAME",
     },
     "lease-namespace": {
@@ -106,6 +111,7 @@ export const operator = defineCommand({
     return runService(service, async ({ log, closers }) => {
       const namespaces = splitList(options.namespaces);
       const leaseNamespace = options["lease-namespace"];
+      const controllerClass = parseClass(options);
       const running = await startOperator({
         source:
           options.manifests === undefined
@@ -124,10 +130,11 @@ export const operator = defineCommand({
         ...(options["default-workspace"] === undefined ? {} : { defaultWorkspace: options["default-workspace"] }),
         ...(options.tenancy === undefined ? {} : { tenancyFile: options.tenancy }),
         ...(options.cluster === undefined ? {} : { cluster: parseCluster(options.cluster) }),
+        controllerClass,
         ...(options["leader-election"]
           ? {
               lease: {
-                name: options["lease-name"],
+                name: options["lease-name"] ?? leaseName(controllerClass),
                 ...(leaseNamespace === undefined ? {} : { namespace: leaseNamespace }),
               },
             }
@@ -149,6 +156,21 @@ function parseCluster(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(text)) return text;
   throw new UsageError(`--cluster wants a name of at most 63 letters, digits, "-", "_" and ".", got "${text}"`);
 }
+
+/** A part of the Lease's name, and a label's value. */
+function parseClass(
+  options: Readonly<Record<"controller-class" | "manifests", string | undefined>>,
+): string | undefined {
+  const text = options["controller-class"];
+  if (text === undefined) return undefined;
+  if (options.manifests !== undefined) throw new UsageError("--controller-class is for a cluster, not for --manifests");
+  if (/^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$/.test(text)) return text;
+  throw new UsageError(`--controller-class wants at most 32 small letters, digits and "-", got "${text}"`);
+}
+
+/** Operators of two classes both work at once. */
+const leaseName = (controllerClass: string | undefined): string =>
+  controllerClass === undefined ? "postern-operator" : `postern-operator-${controllerClass}`;
 
 /** Both at once would leave open whose key counts for a namespace without a workspace. */
 function keysOf(rootKeysDir: string | undefined, rootKey: Followed | undefined): OperatorConfig["keys"] {

@@ -18,6 +18,8 @@ export interface ListWatchOptions {
   readonly client: KubeClient;
   /** `/apis/<group>/<version>/namespaces/<ns>/<plural>`, or without the namespace for all of them. */
   readonly path: string;
+  /** Only these: one whose labels change so that it no longer matches counts as deleted. */
+  readonly labelSelector?: string;
   readonly onChange: (change: Change) => void;
   /** What is kept of an object, which needs at least its name, uid and resource version. The whole object when left out. */
   readonly trim?: (object: KubeObject) => KubeObject;
@@ -51,6 +53,7 @@ const SHORT_MS = 1_000;
 export function startListWatch({
   client,
   path,
+  labelSelector,
   onChange,
   trim = (object) => object,
   log,
@@ -87,7 +90,7 @@ export function startListWatch({
       const page: KubeList = await client.send({
         method: "GET",
         path,
-        query: { limit: PAGE, continue: next },
+        query: { limit: PAGE, continue: next, labelSelector },
         signal: stop.signal,
       });
       for (const item of page.items) found.set(keyOf(item), trim(item));
@@ -105,6 +108,7 @@ export function startListWatch({
   async function watch(): Promise<void> {
     const query = {
       resourceVersion,
+      labelSelector,
       allowWatchBookmarks: "true",
       timeoutSeconds: String(Math.round(jitterMs(WATCH_SECONDS, 0.3, Math.random))),
     };

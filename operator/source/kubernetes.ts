@@ -6,6 +6,7 @@ import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-c
 import { microTime } from "../runtime/leader.ts";
 import { type ListWatch, startListWatch } from "../runtime/list-watch.ts";
 import type { ManifestChange, ManifestEvent, ManifestObject, ManifestSource } from "./contract.ts";
+import { isOfClass, selectorOfClass } from "./controller-class.ts";
 import { createKubernetesSecrets } from "./kubernetes-secrets.ts";
 import { createUndeclaredFields } from "./undeclared-fields.ts";
 
@@ -17,11 +18,14 @@ export interface KubernetesSourceOptions {
   readonly client: KubeClient;
   /** Watch only these; all of them when left out. */
   readonly namespaces?: readonly string[] | undefined;
+  /** Only objects of this class; those that name none when left out. */
+  readonly controllerClass?: string | undefined;
   readonly log: Logger;
 }
 
 /** Manifests as custom resources of a cluster. */
-export function createKubernetesSource({ client, namespaces, log }: KubernetesSourceOptions): ManifestSource {
+export function createKubernetesSource(options: KubernetesSourceOptions): ManifestSource {
+  const { client, namespaces, controllerClass, log } = options;
   const watches = new Map<Kind, ListWatch[]>();
   let saidThatEventsFail = false;
   const undeclared = createUndeclaredFields();
@@ -31,6 +35,7 @@ export function createKubernetesSource({ client, namespaces, log }: KubernetesSo
       startListWatch({
         client,
         path: namespace === undefined ? `/apis/${GROUP}/${VERSION}/${plural}` : pathOf(plural, namespace),
+        labelSelector: selectorOfClass(controllerClass),
         log,
         onChange: ({ before, after }) =>
           onChange({
@@ -44,7 +49,8 @@ export function createKubernetesSource({ client, namespaces, log }: KubernetesSo
   /** Puts our own write into the cache at once, so that the next reconcile does not use the old object. */
   const remember = (kind: Kind, object: KubeObject) => {
     const isGone = object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers ?? []).length === 0;
-    if (isGone) return;
+    // The watch has told already of one that went to another operator meanwhile.
+    if (isGone || !isOfClass(object.metadata.labels, controllerClass)) return;
     const at = namespaces?.indexOf(object.metadata.namespace ?? "") ?? 0;
     watches.get(kind)?.[at]?.put(object);
   };

@@ -1,5 +1,6 @@
 import { GROUP, VERSION } from "../../core/manifests/fields.ts";
 import { GUARDED_LABEL } from "../injection/names.ts";
+import { CONTROLLER_CLASS_LABEL } from "../source/controller-class.ts";
 
 /*
  * What the Kubernetes API server must know to call the webhooks, as objects to apply. The chart has them without `caBundle`, which the
@@ -16,6 +17,10 @@ export interface ConfigurationOptions {
   readonly ownNamespace: string;
   /** For a path: the operator's Service, or a URL. */
   readonly client: (path: string) => object;
+  /** The operator's; left out for the one without. */
+  readonly controllerClass?: string;
+  /** Classes of other operators that have webhooks of their own; for the operator without a class. */
+  readonly otherClasses?: readonly string[];
   readonly timeoutSeconds?: number;
   readonly labels?: Readonly<Record<string, string>>;
 }
@@ -25,9 +30,13 @@ const NAMESPACE_NAME = "kubernetes.io/metadata.name";
 /**
  * Guarded pods are admitted with a gate or not at all, so these webhooks fail closed, and no other pod ever depends on them. A pod is
  * guarded by its own label, or by that of its namespace; one of both is sent by the first webhook alone.
+ *
+ * Of several operators each is asked about the pods of its class. The operator without a class is asked about all pods but those of the
+ * classes that it was told of, and refuses what is not its own: a class that no operator has lets no guarded pod through.
  */
 export function webhookConfigurations(options: ConfigurationOptions): readonly object[] {
   const { name, ownNamespace, client, timeoutSeconds = 5, labels } = options;
+  const classes = classesIn(options);
   const metadata = { name, ...(labels === undefined ? {} : { labels }) };
   const others = { key: NAMESPACE_NAME, operator: "NotIn", values: ["kube-system", ownNamespace] };
   const both = { admissionReviewVersions: ["v1"], sideEffects: "None", timeoutSeconds, failurePolicy: "Fail" };
@@ -49,13 +58,18 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
           ...pods,
           name: "pods.guarded.postern.dev",
           namespaceSelector: { matchExpressions: [others] },
-          objectSelector: { matchLabels: { [GUARDED_LABEL]: "true" } },
+          objectSelector: {
+            matchLabels: { [GUARDED_LABEL]: "true" },
+            ...(classes.length === 0 ? {} : { matchExpressions: classes }),
+          },
         },
         {
           ...pods,
           name: "namespaces.guarded.postern.dev",
           namespaceSelector: { matchLabels: { [GUARDED_LABEL]: "true" }, matchExpressions: [others] },
-          objectSelector: { matchExpressions: [{ key: GUARDED_LABEL, operator: "NotIn", values: ["true"] }] },
+          objectSelector: {
+            matchExpressions: [{ key: GUARDED_LABEL, operator: "NotIn", values: ["true"] }, ...classes],
+          },
         },
       ],
     },
@@ -70,6 +84,7 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
           // A fault that passes here is said in the status all the same, so nothing depends on this one.
           failurePolicy: "Ignore",
           matchPolicy: "Equivalent",
+          ...(classes.length === 0 ? {} : { objectSelector: { matchExpressions: classes } }),
           clientConfig: client(VALIDATE_PATH),
           rules: [
             {
@@ -84,4 +99,13 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
       ],
     },
   ];
+}
+
+function classesIn({ controllerClass, otherClasses = [] }: ConfigurationOptions): readonly object[] {
+  if (controllerClass !== undefined) {
+    return [{ key: CONTROLLER_CLASS_LABEL, operator: "In", values: [controllerClass] }];
+  }
+  return otherClasses.length === 0
+    ? []
+    : [{ key: CONTROLLER_CLASS_LABEL, operator: "NotIn", values: [...otherClasses] }];
 }

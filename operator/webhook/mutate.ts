@@ -5,12 +5,15 @@ import { patchOf } from "../injection/json-patch.ts";
 import { Pod } from "../injection/pod.ts";
 import { policyOfPod } from "../injection/policy-of-pod.ts";
 import type { ManifestObject } from "../source/contract.ts";
+import { CONTROLLER_CLASS_LABEL, isOfClass } from "../source/controller-class.ts";
 import type { Admission, AdmissionRequest } from "./review.ts";
 import type { WorkspaceIds } from "./workspace-ids.ts";
 
 export interface MutateParts {
   readonly config: InjectionConfig;
   readonly cluster: string;
+  /** The operator's; undefined for the one without. */
+  readonly controllerClass: string | undefined;
   /** Of one Kubernetes namespace. */
   readonly policiesOf: (namespace: string) => readonly ManifestObject[];
   readonly workspaceOf: WorkspaceIds["of"];
@@ -26,7 +29,12 @@ export async function mutatePod(request: AdmissionRequest, parts: MutateParts): 
   if (request.kind.kind !== "Pod" || namespace === undefined || !parsed.success) {
     return { allowed: false, message: "This is no Pod that could be read, so no gate can be put into it." };
   }
-  const { config, cluster } = parts;
+  const { config, cluster, controllerClass } = parts;
+  if (!isOfClass(parsed.data.metadata.labels, controllerClass)) {
+    return refuse(
+      `its label ${CONTROLLER_CLASS_LABEL} names another operator than the one ${controllerClass === undefined ? "without a class" : `of the class ${controllerClass}`} that is asked. Correct it, or tell that operator's webhook of the other class (docs/multi-tenancy.md).`,
+    );
+  }
   const policy = policyOfPod(parsed.data, namespace, parts.policiesOf(namespace));
   if ("refused" in policy) return refuse(policy.refused);
   const workspace = await parts.workspaceOf(namespace);

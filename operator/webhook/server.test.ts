@@ -26,6 +26,7 @@ beforeAll(async () => {
         "/mutate": (review) =>
           mutatePod(review, {
             config: aConfig(),
+            controllerClass: undefined,
             cluster: "main",
             policiesOf: () => [],
             workspaceOf: async () => ({ workspaceId: "ws_1" }),

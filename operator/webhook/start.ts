@@ -34,6 +34,8 @@ export interface WebhookParts {
   /** The operator's own. */
   readonly namespace: string;
   readonly cluster: string;
+  /** The operator's; undefined for the one without. */
+  readonly controllerClass: string | undefined;
   readonly source: Lookup<"namespace">;
   readonly workspaces: Pick<Workspaces, "placeOf" | "confirm">;
   /** Whether the manifests were listed. */
@@ -67,6 +69,7 @@ export function startWebhook(config: WebhookConfig, parts: WebhookParts): Webhoo
       mutatePod(request, {
         config: injection,
         cluster: parts.cluster,
+        controllerClass: parts.controllerClass,
         policiesOf: (namespace) => parts.source.having("ApiKeyPolicy", "namespace", namespace),
         workspaceOf: ids.of,
       }),

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import { webhookConfigurations } from "../../operator/webhook/configurations.ts";
 import { leavesOf } from "../../scripts/generate/chart/describe-values.ts";
 import { Values } from "../../scripts/generate/chart/values.ts";
 import {
@@ -83,6 +84,8 @@ const MATRIX: Readonly<Record<string, object>> = {
     ...stores,
     injection: { ...injection, certManager: { enabled: true, issuerRef: { kind: "ClusterIssuer", name: "internal" } } },
   },
+  "a class of operator": { operator, ...stores, controllerClass: "blue" },
+  "an operator beside those of classes": { operator, ...stores, otherControllerClasses: ["blue", "green"] },
   "one replica": { operator: { ...operator, replicas: 1 }, apiServer: { replicas: 1 }, ...stores },
   "several workspaces": {
     operator: { ...operator, rootKeys: { existingSecret: "keys", defaultWorkspace: "d" }, tenancy: { workspaces: [] } },
@@ -180,6 +183,26 @@ describe("scoped to namespaces", () => {
     expect([...kindsOf(objects)].filter((kind) => /^Cluster/.test(kind))).toEqual([]);
     const roles = objects.filter(({ kind, metadata }) => kind === "Role" && metadata.name.endsWith("-manifests"));
     expect(roles.map(({ metadata }) => metadata.namespace)).toEqual(["default", "kube-system"]);
+  });
+});
+
+describe("several operators in a cluster", () => {
+  test.each([
+    { name: "a class of operator", classes: { controllerClass: "blue" }, args: ["--controller-class=blue"] },
+    { name: "an operator beside those of classes", classes: { otherClasses: ["blue", "green"] }, args: [] },
+    { name: "addresses in Secrets", classes: {}, args: [] },
+  ])("$name is asked about its own pods", async ({ name, classes, args }) => {
+    const objects = await render(MATRIX[name] ?? {});
+    const selectorsIn = (configurations: readonly object[]) =>
+      (configurations as Rendered[]).flatMap(({ webhooks }) =>
+        webhooks.map(({ objectSelector }: { objectSelector?: object }) => objectSelector),
+      );
+    const made = objects.filter(({ kind }) => /WebhookConfiguration$/.test(kind));
+    const wanted = webhookConfigurations({ name: "n", ownNamespace: "n", client: () => ({}), ...classes });
+    expect(selectorsIn(made)).toEqual(selectorsIn(wanted));
+    const [operatorPod] = podSpecs(objects).filter(({ object }) => object.metadata.name.endsWith("-operator"));
+    const given: string[] = operatorPod?.spec.containers[0].args;
+    expect(given.filter((arg) => arg.startsWith("--controller-class"))).toEqual(args);
   });
 });
 

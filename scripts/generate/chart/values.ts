@@ -149,6 +149,15 @@ export const Values = z.strictObject({
     ...pods,
   }),
 
+  controllerClass: text(
+    "Class of this release's operator, of several in a cluster: it has the objects and pods whose label `postern.dev/controller-class` names it; those without the label when empty.",
+  ),
+  otherControllerClasses: z
+    .array(z.string())
+    .default([])
+    .describe(
+      "Classes of the other releases that inject gates, for the release without a class: it refuses guarded pods of any other class.",
+    ),
   injection: group(
     "The webhook that puts a gate into each guarded pod: docs/injection.md. There is none with scopedNamespaces, because webhooks are of the whole cluster.",
     {
