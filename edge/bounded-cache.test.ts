@@ -5,7 +5,7 @@ test("an entry that was read recently is kept, one that was not is evicted", () 
   const cache = new BoundedCache<string, number>(3);
   for (const [i, key] of ["a", "b", "c"].entries()) cache.set(key, i);
   cache.get("a");
-  expect(cache.set("d", 3)).toBe(1);
+  expect(cache.set("d", 3)).toEqual([1]);
   expect(["a", "b", "c", "d"].map((key) => cache.get(key))).toEqual([0, undefined, 2, 3]);
 });
 
@@ -22,8 +22,25 @@ test("it never holds more than `max` entries, also when all are in use", () => {
 test("an entry that is set again is replaced, and none is evicted", () => {
   const cache = new BoundedCache<string, number>(1);
   cache.set("a", 1);
-  expect(cache.set("a", 2)).toBeUndefined();
+  expect(cache.set("a", 2)).toEqual([]);
   expect(cache.get("a")).toBe(2);
   expect(cache.delete("a")).toBe(true);
   expect(cache.size).toBe(0);
+});
+
+test("its entries together are not heavier than it may be; an entry that is heavier alone is kept alone", () => {
+  const cache = new BoundedCache<string, string>(100, 10);
+  for (const name of ["a", "b", "c"]) cache.set(name, name, 3);
+  expect(cache.set("d", "d", 4)).toEqual(["a"]);
+  expect(cache.set("e", "e", 10)).toEqual(["b", "c", "d"]);
+  expect(cache.set("f", "f", 99)).toEqual(["e"]);
+  expect(cache.set("g", "g", 1)).toEqual(["f"]);
+  // What is replaced, deleted or cleared weighs no more.
+  cache.set("g", "g", 9);
+  cache.set("g", "g", 2);
+  cache.set("h", "h", 8);
+  cache.delete("h");
+  expect(cache.set("i", "i", 8)).toEqual([]);
+  cache.clear();
+  expect(cache.set("j", "j", 10)).toEqual([]);
 });

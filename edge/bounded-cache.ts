@@ -1,13 +1,17 @@
 /**
- * A map of at most `max` entries. When it is full, it evicts the oldest entry that was not read since the last eviction skipped it
- * (second chance). So reading an entry only sets a flag and does not reorder the map.
+ * A map of at most `max` entries, whose weights together are at most `weightMax`; only a single entry may be heavier. When it is full, it
+ * evicts the oldest entry that was not read since the last eviction skipped it (second chance). So reading an entry only sets a flag
+ * and does not reorder the map.
  */
 export class BoundedCache<K, V> {
-  readonly #entries = new Map<K, { value: V; used: boolean }>();
+  readonly #entries = new Map<K, { value: V; used: boolean; weight: number }>();
   readonly #max: number;
+  readonly #weightMax: number;
+  #weight = 0;
 
-  constructor(max: number) {
+  constructor(max: number, weightMax = Number.POSITIVE_INFINITY) {
     this.#max = Math.max(1, max);
+    this.#weightMax = weightMax;
   }
 
   get size(): number {
@@ -21,19 +25,27 @@ export class BoundedCache<K, V> {
     return entry.value;
   }
 
-  /** Returns the evicted value, if one was evicted. */
-  set(key: K, value: V): V | undefined {
+  /** Returns the evicted values. */
+  set(key: K, value: V, weight = 0): readonly V[] {
     const known = this.#entries.get(key);
     if (known !== undefined) {
+      this.#weight += weight - known.weight;
       known.value = value;
-      return undefined;
+      known.weight = weight;
+      return NONE;
     }
-    const evicted = this.#entries.size >= this.#max ? this.#evict() : undefined;
-    this.#entries.set(key, { value, used: false });
-    return evicted;
+    let evicted: V[] | undefined;
+    while (this.#entries.size >= this.#max || (this.#entries.size > 0 && this.#weight + weight > this.#weightMax)) {
+      evicted ??= [];
+      evicted.push(this.#evict());
+    }
+    this.#weight += weight;
+    this.#entries.set(key, { value, used: false, weight });
+    return evicted ?? NONE;
   }
 
   delete(key: K): boolean {
+    this.#weight -= this.#entries.get(key)?.weight ?? 0;
     return this.#entries.delete(key);
   }
 
@@ -44,16 +56,23 @@ export class BoundedCache<K, V> {
 
   clear(): void {
     this.#entries.clear();
+    this.#weight = 0;
   }
 
-  #evict(): V | undefined {
+  /** Of a cache that has entries. */
+  #evict(): V {
     // Each skipped entry loses its flag, so the second pass finds one at the latest.
     for (const [key, entry] of this.#entries) {
       this.#entries.delete(key);
-      if (!entry.used) return entry.value;
+      if (!entry.used) {
+        this.#weight -= entry.weight;
+        return entry.value;
+      }
       entry.used = false;
       this.#entries.set(key, entry);
     }
-    return undefined;
+    throw new Error("evicting from an empty cache");
   }
 }
+
+const NONE: readonly never[] = [];

@@ -1,6 +1,7 @@
 import type { EdgeCounters } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
+import { cacheLimits } from "./cache-limits.ts";
 import type { SidecarConfig, Timeouts } from "./config.ts";
 import { followPolicy, type PolicyFollower } from "./policy/follower.ts";
 
@@ -15,7 +16,12 @@ export interface Knowledge {
 
 export async function openKnowledge(config: SidecarConfig, timeouts: Timeouts): Promise<Knowledge> {
   const { edge, workspaceId, policyId, logger } = config;
-  const projection = await openProjection({ source: edge.source, feed: edge.feed, follow: { workspaceId } });
+  const projection = await openProjection({
+    source: edge.source,
+    feed: edge.feed,
+    follow: { workspaceId },
+    limits: cacheLimits(),
+  });
   const follower = followPolicy({ projection, workspaceId, policyId, logger });
   const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
   projection.onDropped((ref) => {

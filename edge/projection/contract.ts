@@ -18,7 +18,8 @@ import { REFERRED_KINDS, type RecordRef } from "../records.ts";
  * the value is not a record, and must not be treated as any of the other three.
  */
 export type ReadRecord =
-  | { readonly state: "found"; readonly version: number; readonly data: unknown }
+  /** `length`: of its text, where that is known without making it. */
+  | { readonly state: "found"; readonly version: number; readonly data: unknown; readonly length?: number }
   | { readonly state: "gone" }
   | { readonly state: "missing" }
   | { readonly state: "unreadable"; readonly problem: string };

@@ -36,9 +36,9 @@ export class KeyViews {
   readonly #loading = new Map<string, Loading>();
   #unusableAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(cache: RecordCache, max: number) {
+  constructor(cache: RecordCache, { views, bytes }: { views: number; bytes: number }) {
     this.#cache = cache;
-    this.#views = new BoundedCache(max);
+    this.#views = new BoundedCache(views, bytes);
   }
 
   get size(): number {
@@ -121,7 +121,7 @@ export class KeyViews {
     if (parts.every((part) => part.isLive)) {
       const madeIn = stale ? NEVER_FRESH : generation;
       const found = { status: "found", value: view } as const;
-      this.#views.set(hash, { workspaceId, found, parts, generation: madeIn, checkedAt: changes });
+      this.#views.set(hash, { workspaceId, found, parts, generation: madeIn, checkedAt: changes }, bytesOf(parts));
     }
     return stale ? { status: "found", value: view, stale } : { status: "found", value: view };
   }
@@ -143,6 +143,10 @@ export class KeyViews {
 }
 
 const NEVER_FRESH = -1;
+
+/** Measured, with what is derived from a view: plans of limits, names of counters, headers. */
+const bytesOf = (parts: readonly CachedRecord[]): number =>
+  1_500 + 4 * parts.reduce((sum, part) => sum + part.length, 0);
 const UNREAD: Outcome = { kind: "unusable", reason: "the key was not read" };
 
 /** Missing is not gone: a role that is not projected yet must not count as a role without permissions. */

@@ -198,7 +198,8 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     const name = recordName(ref);
     const kept = records.get(name);
     if (kept === undefined) return { state: "missing" };
-    if (kept.json !== undefined) return { state: "found", version: kept.version, data: JSON.parse(kept.json) };
+    const { version, json } = kept;
+    if (json !== undefined) return { state: "found", version, data: JSON.parse(json), length: json.length };
     const { goneAtMs } = kept;
     if (goneAtMs === undefined || this.#nowMs() - goneAtMs < TOMBSTONE_KEPT_MS) return { state: "gone" };
     records.delete(name);

@@ -26,6 +26,8 @@ export interface ProjectionLimits {
   readonly records?: number;
   /** 20,000 when left out. */
   readonly absences?: number;
+  /** About how many bytes of memory keys and records may take together; no bound when left out. */
+  readonly bytes?: number;
   /** Cached absence is not used when the feed of its workspace is staler than this; 30 s when left out. */
   readonly absenceStaleMs?: number;
   /**
@@ -63,14 +65,16 @@ class CachedProjection implements Projection, FeedListener {
 
   constructor({ source, feed, follow, limits = {} }: ProjectionOptions) {
     const { views = 20_000, records = 50_000, absences = 20_000, absenceStaleMs = 30_000 } = limits;
+    // A key with what is derived from it takes twice what its record takes.
+    const { bytes = Number.POSITIVE_INFINITY } = limits;
     this.#feed = feed;
     if (follow !== "central") this.#ownWorkspace = [{ ...follow, kind: "workspace", id: follow.workspaceId }];
     this.#bypassAfterMs = limits.bypassAfterMs ?? Number.POSITIVE_INFINITY;
     this.#freshness = new Freshness({ storeNowMs: () => feed.storeNowMs() });
     const believesAbsence = (workspaceId: string) => this.stalenessMs(workspaceId) <= absenceStaleMs;
     const onRefused = (what: RefusedKind) => this.onRefused(what);
-    this.#cache = new RecordCache({ source, records, absences, believesAbsence, onRefused });
-    this.#views = new KeyViews(this.#cache, views);
+    this.#cache = new RecordCache({ source, records, absences, bytes: bytes / 3, believesAbsence, onRefused });
+    this.#views = new KeyViews(this.#cache, { views, bytes: (2 * bytes) / 3 });
   }
 
   async start(follow: FeedId): Promise<void> {

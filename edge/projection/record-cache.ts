@@ -19,6 +19,8 @@ export interface CachedRecord {
   readonly state: "found" | "gone";
   readonly value: unknown;
   readonly generation: number;
+  /** Of its text; 0 when that is not known. */
+  readonly length: number;
   isLive: boolean;
 }
 
@@ -48,12 +50,17 @@ export interface RecordCacheOptions {
   readonly source: RecordSource;
   readonly records: number;
   readonly absences: number;
+  /** About how many bytes of memory the records may take together. */
+  readonly bytes: number;
   /** Whether the feed is fresh enough, for this workspace, to use cached absence. */
   readonly believesAbsence: (workspaceId: string) => boolean;
   readonly onRefused: (what: RefusedKind) => void;
 }
 
-const GONE: CachedRecord = { state: "gone", value: undefined, generation: -1, isLive: false };
+const GONE: CachedRecord = { state: "gone", value: undefined, generation: -1, length: 0, isLive: false };
+
+/** Measured: what a parsed record takes beside its text, and per character of it. */
+const bytesOf = ({ length }: CachedRecord): number => 500 + 2 * length;
 
 export class RecordCache {
   readonly #options: RecordCacheOptions;
@@ -67,7 +74,7 @@ export class RecordCache {
 
   constructor(options: RecordCacheOptions) {
     this.#options = options;
-    this.#records = new BoundedCache(options.records);
+    this.#records = new BoundedCache(options.records, options.bytes);
     this.#absences = new BoundedCache(options.absences);
   }
 
@@ -216,10 +223,9 @@ export class RecordCache {
     }
     if (outcome.kind === "record" && (outcome.record.state === "found" || REFERRED_KINDS.has(ref.kind))) {
       this.#absences.delete(name);
-      const evicted = this.#records.set(name, outcome.record);
-      if (evicted === undefined) return;
-      evicted.isLive = false;
-      this.#changes += 1;
+      const evicted = this.#records.set(name, outcome.record, bytesOf(outcome.record));
+      for (const each of evicted) each.isLive = false;
+      if (evicted.length > 0) this.#changes += 1;
       return;
     }
     this.#records.delete(name);
@@ -239,7 +245,10 @@ function outcomeOf(ref: RecordRef, batch: ReadBatch, place: number, generation: 
   if (read.state === "unreadable") return refuse(ref, read);
   const data = readRecordData(ref.kind, read.data);
   if (!data.success) return refuse(ref, data);
-  return { kind: "record", record: { state: "found", value: data.value, generation, isLive: true } };
+  return {
+    kind: "record",
+    record: { state: "found", value: data.value, generation, length: read.length ?? 0, isLive: true },
+  };
 }
 
 const refuse = ({ kind }: RecordRef, why: { readonly problem: string; readonly isLater?: true }): Outcome => ({

@@ -160,7 +160,8 @@ function readRecord({ value, problem }: Reply, mark: Mark): ReadRecord {
   if (projectionId !== mark.projectionId && !isPrevious) return { state: "missing" };
   if (value.length === head.length) return { state: "gone" };
   try {
-    return { state: "found", version, data: JSON.parse(value.slice(head.length)) };
+    const text = value.slice(head.length);
+    return { state: "found", version, data: JSON.parse(text), length: text.length };
   } catch {
     return { state: "unreadable", problem: "no JSON" };
   }
