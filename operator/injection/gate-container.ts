@@ -1,6 +1,7 @@
 import type { GateProbes } from "../../core/gates/probes.ts";
 import type { GateResources, InjectionConfig } from "./config.ts";
 import { GATE_CONTAINER, REDIRECT_CONTAINER, RESOURCE_ANNOTATIONS, TOKEN_VOLUME } from "./names.ts";
+import { nodeOptionsFor } from "./node-options.ts";
 import type { Container, Pod } from "./pod.ts";
 import { parseQuantity } from "./quantity.ts";
 
@@ -83,6 +84,7 @@ const fromField = (name: string, fieldPath: string) => ({ name, valueFrom: { fie
 
 function environmentOf({ config, policy, workspaceId, upstreamPort, ...rest }: GateSettings): Container["env"] {
   const plain: Record<string, string> = {
+    NODE_OPTIONS: nodeOptionsFor(rest.resources.memoryLimit),
     ...config.env,
     // Names of a pod are known only when it exists; kubelet puts them in.
     POSTERN_POD: "$(POD_NAMESPACE)/$(POD_NAME)",

@@ -11,7 +11,7 @@ import { freePort } from "../../harness/ports.ts";
 import { type RunningProcess, startProcess } from "../../harness/process.ts";
 import { waitFor } from "../../harness/wait.ts";
 import { cpuMicros, peakResidentMb } from "../measure.ts";
-import { openMemoryBound } from "./memory-bound.ts";
+import { openMemoryBound } from "../memory-bound.ts";
 
 /*
  * An operator as a process of its own, with the memory of a pod, on a real Kubernetes API: many objects are applied at once, some of

@@ -1,0 +1,12 @@
+import { expect, test } from "vitest";
+import { DEFAULT_RESOURCES } from "./config.ts";
+import { nodeOptionsFor } from "./node-options.ts";
+
+test.each([
+  { limit: DEFAULT_RESOURCES.memoryLimit, heapMib: 48 },
+  { limit: "1Gi", heapMib: 256 },
+  { limit: "512M", heapMib: 122 },
+  { limit: "64Mi", heapMib: 40 },
+])("a gate of $limit has a heap of $heapMib MiB", ({ limit, heapMib }) => {
+  expect(nodeOptionsFor(limit)).toBe(`--max-old-space-size=${heapMib} --max-semi-space-size=1`);
+});

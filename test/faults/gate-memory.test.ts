@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { DEFAULT_RESOURCES } from "../../operator/injection/config.ts";
+import { nodeOptionsFor } from "../../operator/injection/node-options.ts";
+import { parseQuantity } from "../../operator/injection/quantity.ts";
+import { saturateGate } from "../load/gate-memory/saturate.ts";
+
+/* Short; `npm run bench:gate-memory` does it with more keys, for longer, and prints the figures. */
+
+test("a gate with the memory that injected gates have is not killed under more load than it can serve", async () => {
+  const { memoryLimit } = DEFAULT_RESOURCES;
+  const memoryBytes = parseQuantity(memoryLimit) ?? 0;
+  const {
+    phases,
+    ended,
+    chargedMb = 0,
+  } = await saturateGate({
+    memoryBytes,
+    keys: 2_000,
+    connections: 256,
+    secondsPerPhase: 3,
+    nodeOptions: nodeOptionsFor(memoryLimit),
+  });
+  expect({ ended, phases: phases.length }).toEqual({ ended: undefined, phases: 8 });
+  // The kernel takes back what it can before it kills: so that something was left says more.
+  expect(chargedMb * 1_000_000).toBeLessThan(0.95 * memoryBytes);
+});
