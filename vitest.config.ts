@@ -38,6 +38,7 @@ const WHOLE = [
   "test/e2e/operator-pods.test.ts",
   "test/e2e/operator-references.test.ts",
   "test/e2e/operator-releases.test.ts",
+  "test/e2e/operator-restored.test.ts",
   "test/e2e/operator-rights.test.ts",
   "test/e2e/operator-root-key.test.ts",
   "test/e2e/operator-server-side-apply.test.ts",

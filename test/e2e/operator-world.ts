@@ -44,6 +44,7 @@ export interface Answer {
 
 export interface Store {
   readonly server: ApiServer;
+  readonly databaseUrl: string;
   readonly rootKey: string;
   /** `POST /v2/<procedure>`; the answer's status and body. */
   call(procedure: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
@@ -76,6 +77,7 @@ export async function openStore(): Promise<Store> {
   const server = await serve(0);
   return {
     server,
+    databaseUrl: database.url,
     rootKey: ROOT_KEY,
     call: async (procedure, body, headers = {}) => {
       const response = await fetch(`${server.url}/v2/${procedure}`, {
