@@ -1,3 +1,5 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitFor } from "../harness/wait.ts";
@@ -54,6 +56,12 @@ const ruleOf = async (): Promise<string | undefined> => {
   return (await world.call("policies.getPolicy", { policyId })).data.policy.rules[0].permissions;
 };
 
+/** What keys.verifyKey says of the key in the Secret of the ApiKey, which is a file here. */
+async function codeOfSecret(): Promise<string> {
+  const key = await readFile(join(world.stateDir, "secrets/shop/client-key/key"), "utf8");
+  return (await world.call("keys.verifyKey", { key })).data.code;
+}
+
 test("what its manifests say now is in the store again; what a deleted manifest had stays, and an administrator finds it", async () => {
   const before = [
     role("editor", ["a.read"]),
@@ -76,6 +84,7 @@ test("what its manifests say now is in the store again; what a deleted manifest 
     role("later", ["a.read"]),
     override(20),
     policy("orders.write"),
+    manifest("ApiKey", "client", { policyRef: { name: "orders" }, secretRef: { name: "client-key" } }),
   ];
   for (const one of after) await world.apply(one);
   await world.remove(role("retired", []));
@@ -83,6 +92,7 @@ test("what its manifests say now is in the store again; what a deleted manifest 
     JSON.stringify([await permissionsOf("editor"), await permissionsOf("later"), await limitOf(), await ruleOf()]);
   const wanted = JSON.stringify([["a.read", "a.write"], ["a.read"], 20, "orders.write"]);
   await waitFor("the edits to be in the store", async () => (await stands()) === wanted);
+  await waitFor("the key to be there", async () => (await codeOfSecret()) === "VALID");
   await waitFor("the retired role to be gone", async () => (await permissionsOf("retired")) === undefined);
 
   await closeSecond();
@@ -93,6 +103,8 @@ test("what its manifests say now is in the store again; what a deleted manifest 
     await waitFor("the edits to be in the store again", async () => (await stands()) === wanted, {
       deadlineMs: 30_000,
     });
+    // Its Secret had a key that the restored store does not know.
+    await waitFor("a key that works", async () => (await codeOfSecret()) === "VALID", { deadlineMs: 30_000 });
     for (const one of after) await untilReason(world, one, "Succeeded");
     expect(await permissionsOf("retired")).toEqual(["a.read"]);
     const left = await world.call("managed.findObject", { kind: "role", manager: "test/Role/shop/retired" });
