@@ -11,6 +11,7 @@ import {
 } from "./network/follow-network-policies.ts";
 import { type FollowPodsOptions, followPods, type Pods } from "./pods/follow-pods.ts";
 import { GUARDED_LABEL } from "./pods/pod.ts";
+import { startSecretLooks } from "./reconcilers/api-key/secret-looks.ts";
 import { concerns } from "./reconcilers/api-key-policy/choose-policy.ts";
 import { createPolicyLooks } from "./reconcilers/api-key-policy/looks.ts";
 import { startPolicyPoll } from "./reconcilers/api-key-policy/poll.ts";
@@ -219,7 +220,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   });
 
   const digests = startDigestPoll({ ctx, add: (kind, key) => controllers.get(kind)?.add(key), log });
-  const workers = () => [...controllers.values(), poll, digests];
+  const secretLooks = startSecretLooks({ source, add: (key) => controllers.get("ApiKey")?.add(key), log });
+  const workers = () => [...controllers.values(), poll, digests, secretLooks];
 
   function seen(id: string): void {
     pending.delete(id);
@@ -273,6 +275,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       webhook?.close(),
       poll.close(),
       digests.close(),
+      secretLooks.close(),
       workspaces.close(),
       pods?.close(),
       network?.close(),

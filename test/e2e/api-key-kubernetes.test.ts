@@ -26,6 +26,8 @@ beforeAll(async () => {
 }, KUBERNETES_START_MS);
 afterAll(() => world?.close());
 
+const sourceOf = ({ kubernetes, namespace, other }: typeof world) =>
+  ({ kind: "kubernetes", kubeconfig: kubernetes.kubeconfigPath, namespaces: [namespace, other] }) as const;
 const policy = (name: string): TestManifest => ({
   kind: "ApiKeyPolicy",
   metadata: { name, namespace: world.namespace },
@@ -105,6 +107,32 @@ test("a Secret that is deleted is made again with another key, and the former ke
   expect((await verify(second)).valid).toBe(true);
   expect((await verify(first)).valid).toBe(false);
 });
+
+test("a Secret that is deleted is missed within seconds, by an operator without the right to watch any", async () => {
+  const [one, other] = [apiKey("missed"), apiKey("kept")];
+  await world.apply(one);
+  await world.apply(other);
+  const { keyId } = await untilReason(world, one, "Succeeded");
+  const { keyId: keptId } = await untilReason(world, other, "Succeeded");
+  await world.operator.close();
+  const slow = await operatorOf(world, sourceOf(world), { resyncMs: 3_600_000 });
+  onTestFinished(async () => {
+    await slow.close();
+    world = { ...world, operator: await operatorOf(world, sourceOf(world)) };
+  });
+  await slow.ready();
+  await kubectl("delete", "secret", "missed-key");
+  const status = await waitFor(
+    "another key",
+    async () => {
+      const now: Status | undefined = await world.status(one);
+      return now?.keyId !== keyId && conditionOf(now, "Ready")?.status === "True" ? now : undefined;
+    },
+    { deadlineMs: 30_000 },
+  );
+  expect((await secretOf("missed"))?.metadata.annotations["postern.dev/key-id"]).toBe(status.keyId);
+  expect((await world.status(other))?.keyId).toBe(keptId);
+}, 60_000);
 
 test("a Secret that is not the object's is never touched", async () => {
   await kubectl("create", "secret", "generic", "foreign-key", "--from-literal=key=theirs");
