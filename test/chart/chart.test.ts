@@ -338,6 +338,8 @@ describe("a Job", () => {
   test("that migrates may be left out, and then api-servers migrate", async () => {
     const objects = await render({ ...MATRIX["addresses in Secrets"], migrations: { enabled: false } });
     expect(JSON.stringify(objects)).not.toMatch(/--migrate=off|postern-migrate/);
+    // The Job does not run again when a throw-away Postgres has lost everything.
+    expect(JSON.stringify(await render(MATRIX["a throw-away pair"] ?? {}))).not.toContain("--migrate=off");
   });
 });
 
