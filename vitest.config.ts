@@ -36,6 +36,8 @@ const WHOLE = [
   "test/e2e/operator-network.test.ts",
   "test/e2e/operator-orphans.test.ts",
   "test/e2e/operator-pods.test.ts",
+  "test/e2e/operator-tenants.test.ts",
+  "test/e2e/policy-conditions.test.ts",
   "test/e2e/operator-references.test.ts",
   "test/e2e/operator-releases.test.ts",
   "test/e2e/operator-restored.test.ts",

@@ -3,7 +3,7 @@ import { KINDS, type Kind } from "../../core/manifests/index.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import { createIndex } from "../source/indexed.ts";
 import { anObject } from "../test/builders.ts";
-import { type ConflictTerms, claimOf, conflictOf, leftByOther, olderRival, rivalsOf } from "./claims.ts";
+import { type ConflictTerms, claimOf, conflictOf, olderRival, reservedFor, rivalsOf } from "./claims.ts";
 import { INDEXES } from "./indexes.ts";
 
 describe("of two that claim one name", () => {
@@ -139,7 +139,7 @@ describe("what an object claims", () => {
       name: `is not what ${other} left, however it adopts`,
       claimed: { ...alone, stored: leftBy(other) },
       with: terms("override"),
-      says: leftByOther(other, us),
+      says: reservedFor({ lastManager: other }, us) ?? "",
     })),
     { name: "is an older one's", claimed: { ...alone, claimants: [object, elder] }, says: "older: Role shop/elder" },
     {
@@ -187,4 +187,13 @@ describe("what an object claims", () => {
     const expected = says === undefined ? undefined : { state: "Stalled", reason: "Conflict", message: says };
     expect(conflictOf(claimed, said)).toEqual(expected);
   });
+});
+
+test("what is in the store without a manager is reserved for the namespace that left it", () => {
+  const us = "test/ApiKey/shop/billing";
+  const of = (lastManager: string | undefined) => reservedFor({ lastManager }, us);
+  expect(of(undefined)).toBeUndefined();
+  expect(of("test/ApiKeyPolicy/shop/orders")).toBeUndefined();
+  expect(of("test/ApiKeyPolicy/bank/orders")).toContain("an ApiKeyPolicy of another namespace");
+  expect(of("west/ApiKeyPolicy/shop/orders")).toContain("an ApiKeyPolicy of the cluster west");
 });

@@ -162,6 +162,13 @@ export function mayTakeOver(lastManager: string, manager: string): boolean {
   return cluster === lastCluster && namespace === lastNamespace;
 }
 
+/**
+ * Why an object may not refer to something in the store that nothing manages: an object of another namespace left it, and comes back to
+ * it. undefined when it may.
+ */
+export const reservedFor = ({ lastManager }: Pick<Managed, "lastManager">, manager: string): string | undefined =>
+  lastManager === undefined || mayTakeOver(lastManager, manager) ? undefined : leftByOther(lastManager, manager);
+
 /** For what an object of another namespace, or of another cluster, left in the store. */
-export const leftByOther = (lastManager: string, manager: string): string =>
+const leftByOther = (lastManager: string, manager: string): string =>
   `It was left in the store by ${managerFor(lastManager, manager)}, and stays reserved for it. An administrator gives leave with \`postern managed release\` or \`postern managed transfer\`.`;

@@ -1,6 +1,6 @@
 import { RatelimitNamespaceSpec } from "../../core/manifests/ratelimit-namespace.ts";
 import type { ManifestObject } from "../source/contract.ts";
-import { claimantsOf } from "./claims.ts";
+import { claimantsOf, reservedFor } from "./claims.ts";
 import { type Context, managedBy, managerOf } from "./context.ts";
 import { labelFor, labelOf, managerFor } from "./names-in-messages.ts";
 import { progressing, type ResolvedNamespace, stalled, type Verdict } from "./plan.ts";
@@ -36,7 +36,12 @@ export async function resolveNamespaceByName(
   // An id wins over a name when one namespace's name is another's id.
   if (stored === undefined || stored.name !== name) return { verdict: notThere(name, from, ctx) };
   const { namespaceId, manager } = stored;
-  if (manager === undefined) return { namespaceId };
+  if (manager === undefined) {
+    const reserved = reservedFor(stored, `${ctx.cluster}//${from}/`);
+    return reserved === undefined
+      ? { namespaceId }
+      : { verdict: stalled("NotAllowed", `The rate-limit namespace ${name} is not this namespace's. ${reserved}`) };
+  }
   const target = managedBy(ctx, "RatelimitNamespace", manager);
   if (target === undefined) {
     const message = `The rate-limit namespace ${name} is managed by ${managerFor(manager, `${ctx.cluster}//${from}/`)}, whose allowedNamespaces cannot be seen from here.`;

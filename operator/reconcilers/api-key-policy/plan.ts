@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import { compilePolicy } from "../../../core/manifests/compile-policy.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
-import { conflictOf, leftByOther, mayTakeOver, ownOf } from "../claims.ts";
+import { conflictOf, ownOf, reservedFor } from "../claims.ts";
 import { managerFor } from "../names-in-messages.ts";
 import {
   CONFLICT_REQUEUE_MS,
@@ -135,13 +135,10 @@ const CHECKS = [
   },
 
   ({ parsed: { spec }, api, manager }: ObservedPolicy): Verdict | undefined => {
-    if (spec?.api.id === undefined || api?.lastManager === undefined || mayTakeOver(api.lastManager, manager)) {
-      return undefined;
-    }
-    return stalled(
-      "NotAllowed",
-      `The API ${api.apiId} is not this namespace's. ${leftByOther(api.lastManager, manager)}`,
-    );
+    const reserved = spec?.api.id === undefined || api === undefined ? undefined : reservedFor(api, manager);
+    return reserved === undefined
+      ? undefined
+      : stalled("NotAllowed", `The API ${api?.apiId} is not this namespace's. ${reserved}`);
   },
 
   // For the API. Another manager's API is no conflict, because the check before this one decided whether it may be used.

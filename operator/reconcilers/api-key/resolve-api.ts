@@ -1,5 +1,6 @@
 import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import type { ManifestObject } from "../../source/contract.ts";
+import { reservedFor } from "../claims.ts";
 import { type Context, managedBy, managerOf } from "../context.ts";
 import { labelFor, labelOf } from "../names-in-messages.ts";
 import { progressing, stalled, type Verdict } from "../plan.ts";
@@ -44,7 +45,12 @@ async function apiOf(policy: ManifestObject, ctx: Context): Promise<string | und
 async function resolveById(apiId: string, object: ManifestObject, ctx: Context): Promise<ResolvedApi> {
   const managed = await findManaged(ctx.api, "api", apiId);
   if (managed === undefined) return waiting(`There is no API ${apiId}.`);
-  if (managed.manager === undefined) return { apiId };
+  if (managed.manager === undefined) {
+    const reserved = reservedFor(managed, managerOf(ctx, object));
+    return reserved === undefined
+      ? { apiId }
+      : { verdict: stalled("NotAllowed", `The API ${apiId} is not this namespace's. ${reserved}`) };
+  }
   const maker = managedBy(ctx, "ApiKeyPolicy", managed.manager);
   if (maker === undefined) {
     const message = `The API ${apiId} belongs to an object that cannot be seen from here, and neither can its allowedNamespaces.`;

@@ -1,0 +1,537 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { stringify } from "yaml";
+import { API_VERSION, KINDS, type Kind } from "../../core/manifests/index.ts";
+import type { Operator } from "../../operator/start.ts";
+import { render } from "../chart/render.ts";
+import { KUBERNETES_START_MS, startOwnKubernetes } from "../harness/kubernetes.ts";
+import { waitFor } from "../harness/wait.ts";
+import {
+  applyCrds,
+  conditionOf,
+  openStore,
+  operatorOf,
+  resourceOf,
+  type Status,
+  type Store,
+} from "./operator-world.ts";
+import { runPod } from "./running-pods.ts";
+import { openTeam, type Team } from "./teams.ts";
+
+/*
+ * Users with the chart's persona roles, and those of Kubernetes itself, each in their own namespace: on a real API server that authorizes
+ * them. One has objects of every kind; another in the same workspace, and one in another workspace, try every way to reach them. The
+ * operator is a cluster administrator, so that nothing but its own decisions stands between the teams.
+ */
+
+const ANN = { user: "ann", namespace: "ann-shop" };
+/** Of the same workspace as ann. */
+const BOB = { user: "bob", namespace: "bob-shop" };
+const CAROL = { user: "carol", namespace: "carol-shop" };
+type User = typeof ANN;
+
+let kubernetes: Awaited<ReturnType<typeof startOwnKubernetes>>;
+let store: Store;
+let operator: Operator;
+let teams: { readonly a: Team; readonly b: Team };
+let dir: string;
+
+beforeAll(async () => {
+  kubernetes = await startOwnKubernetes();
+  await applyCrds(kubernetes);
+  store = await openStore();
+  teams = { a: await openTeam(store, "team-a"), b: await openTeam(store, "team-b") };
+  for (const [{ namespace }, workspace] of [
+    [ANN, "team-a"],
+    [BOB, "team-a"],
+    [CAROL, "team-b"],
+  ] as const) {
+    await admin(["create", "namespace", namespace]);
+    await admin(["label", "namespace", namespace, `postern.dev/workspace=${workspace}`]);
+  }
+  await grantPersonas([ANN, BOB, CAROL]);
+  dir = await mkdtemp(join(tmpdir(), "postern-tenants-"));
+  await writeFile(join(dir, "team-a"), teams.a.operatorKey);
+  await writeFile(join(dir, "team-b"), teams.b.operatorKey);
+  const tenancy = `${dir}.yaml`;
+  await writeFile(
+    tenancy,
+    stringify({ nameGrants: [{ names: ["ann.*"], namespaces: [ANN.namespace], workspace: "team-a" }] }),
+  );
+  operator = await operatorOf(
+    store,
+    { kind: "kubernetes", kubeconfig: kubernetes.kubeconfigPath },
+    { keys: { rootKeysDir: dir }, tenancyFile: tenancy },
+  );
+}, KUBERNETES_START_MS);
+afterAll(async () => {
+  await operator?.close();
+  await store?.close();
+  await kubernetes?.stop();
+  for (const path of dir === undefined ? [] : [dir, `${dir}.yaml`]) await rm(path, { recursive: true, force: true });
+});
+
+async function admin(args: string[], stdin?: string): Promise<string> {
+  const { exitCode, stdout, stderr } = await kubernetes.kubectl(args, stdin);
+  if (exitCode !== 0) throw new Error(stderr);
+  return stdout;
+}
+const as = ({ user }: User, args: string[], stdin?: string) => kubernetes.kubectl(["--as", user, ...args], stdin);
+async function allowed(user: User, args: string[], stdin?: string): Promise<string> {
+  const { exitCode, stdout, stderr } = await as(user, args, stdin);
+  if (exitCode !== 0) throw new Error(`${user.user} ${args.join(" ")}: ${stderr}`);
+  return stdout;
+}
+
+/** What `admin` of a namespace may; nothing here aggregates ClusterRoles, so each is bound. */
+async function grantPersonas(users: readonly User[]): Promise<void> {
+  const objects = await render({ dev: { enabled: true }, operator: { clusterName: "test" } });
+  const personas = objects.filter(
+    ({ kind, metadata: { labels = {} } }) =>
+      kind === "ClusterRole" && labels["rbac.authorization.k8s.io/aggregate-to-admin"] === "true",
+  );
+  expect(personas.length).toBeGreaterThan(1);
+  for (const persona of personas) await admin(["apply", "-f", "-"], JSON.stringify(persona));
+  const roles = personas.map(({ metadata }) => metadata.name);
+  for (const part of ["view", "edit", "admin"]) roles.push(`system:aggregate-to-${part}`);
+  for (const { user, namespace } of users) {
+    for (const role of roles) {
+      const name = `${user}-${role.replaceAll(":", "-")}`;
+      await admin(["-n", namespace, "create", "rolebinding", name, `--clusterrole=${role}`, `--user=${user}`]);
+    }
+    const asked = ["auth", "can-i", "patch", "apikeypolicies.postern.dev", "--subresource=status", "-n", namespace];
+    await waitFor(`${user} to have rights`, async () => (await as({ user, namespace }, asked)).stdout.trim() === "yes");
+  }
+}
+
+interface Manifest {
+  readonly kind: Kind;
+  readonly metadata: { readonly name: string; readonly namespace: string; readonly [field: string]: unknown };
+  readonly spec: Record<string, unknown>;
+}
+const manifest = (
+  { namespace }: User,
+  kind: Kind,
+  name: string,
+  spec: Record<string, unknown>,
+  metadata = {},
+): Manifest => ({
+  kind,
+  metadata: { name, namespace, ...metadata },
+  spec,
+});
+const apply = (user: User, one: Manifest) =>
+  allowed(user, ["create", "-f", "-"], JSON.stringify({ apiVersion: API_VERSION, ...one }));
+
+// biome-ignore lint/suspicious/noExplicitAny: tests reach into objects of any shape.
+async function get(resource: string, { namespace }: User, name: string): Promise<any> {
+  const text = await admin(["-n", namespace, "get", resource, name, "-o", "json", "--ignore-not-found"]);
+  return text === "" ? undefined : JSON.parse(text);
+}
+const ofUser = (one: Manifest): User => ({ user: "", namespace: one.metadata.namespace });
+const statusOf = async (one: Manifest): Promise<Status> =>
+  (await get(resourceOf(one.kind), ofUser(one), one.metadata.name))?.status ?? {};
+
+async function until(one: Manifest, reason: string): Promise<Status> {
+  let last: unknown;
+  return await waitFor(
+    `${one.kind} ${one.metadata.name} to be ${reason}`,
+    async () => {
+      const status = await statusOf(one);
+      last = conditionOf(status, "Ready");
+      return conditionOf(status, "Ready")?.reason === reason ? status : undefined;
+    },
+    { deadlineMs: 30_000 },
+  ).catch((error: unknown) => {
+    throw new Error(`the last was ${JSON.stringify(last)}`, { cause: error });
+  });
+}
+
+/** Ann's objects: one of each kind, with a guarded pod. */
+const HERS = {
+  role: manifest(ANN, "Role", "editor", { name: "editor", permissions: ["orders.write"] }),
+  limits: manifest(ANN, "RatelimitNamespace", "public", { name: "public" }),
+  override: manifest(ANN, "RatelimitOverride", "acme", {
+    ...{ namespaceRef: { name: "public" }, identifier: "acme", limit: 5, duration: "60s" },
+  }),
+  policy: manifest(ANN, "ApiKeyPolicy", "orders", {
+    ...{ api: { name: "orders-api" }, target: { port: 8080 }, selector: { matchLabels: { app: "orders" } } },
+    rules: [{ ratelimits: [{ namespace: "public", identifier: "key", limit: 10, duration: "60s" }] }],
+  }),
+  key: manifest(ANN, "ApiKey", "billing", {
+    policyRef: { name: "orders" },
+    secretRef: { name: "billing-key" },
+    roles: ["editor"],
+  }),
+};
+
+/** Everything of ann's, in the cluster and in the store, but for times and versions of the API server. */
+async function everythingOfAnn(): Promise<unknown> {
+  const resources = [...KINDS.map(({ kind }) => resourceOf(kind)), "secrets", "networkpolicies", "pods"];
+  const { items } = JSON.parse(await admin(["-n", ANN.namespace, "get", resources.join(","), "-o", "json"]));
+  // biome-ignore lint/suspicious/noExplicitAny: objects of any kind.
+  const inCluster = items.map(({ metadata, kind, status, ...rest }: any) => {
+    const { resourceVersion: _, managedFields: __, ...kept } = metadata;
+    const conditions = status?.conditions?.map((one: { type: string; status: string; reason: string }) => [
+      one.type,
+      one.status,
+      one.reason,
+    ]);
+    const { conditions: ___, ...ids } = status ?? {};
+    return { kind, metadata: kept, ...rest, status: kind === "Pod" ? undefined : { ...ids, conditions } };
+  });
+  const { apiId, policyId } = await statusOf(HERS.policy);
+  const { call } = teams.a;
+  const data = async (procedure: string, body: object) => {
+    const { status, data } = await call(procedure, body);
+    if (status !== 200) throw new Error(`${procedure}: ${status}`);
+    return data;
+  };
+  const { dataPlane: _, ...policy } = await data("policies.getPolicy", { policyId });
+  const { namespaceId } = await statusOf(HERS.limits);
+  const { roleId } = await statusOf(HERS.role);
+  const ofObject = (kind: string, id: unknown) => data("managed.getObject", { kind, id });
+  return {
+    inCluster,
+    policy,
+    api: [await data("apis.getApi", { apiId }), await ofObject("api", apiId)],
+    keys: await data("apis.listKeys", { apiId }),
+    limits: [
+      await ofObject("namespace", namespaceId),
+      await data("ratelimit.listOverrides", { namespace: namespaceId }),
+    ],
+    role: [await ofObject("role", roleId), await data("permissions.getRole", { role: roleId })],
+  };
+}
+
+let ids: Readonly<Record<"apiId" | "policyId" | "namespaceId" | "roleId" | "keyId", string>>;
+let uids: Readonly<Record<keyof typeof HERS, string>>;
+let before: unknown;
+
+test("ann has everything that she made", async () => {
+  for (const one of Object.values(HERS)) await apply(ANN, one);
+  const options = {
+    app: "orders",
+    gate: true,
+    labels: { "postern.dev/gated-by": "orders" },
+    annotations: { "postern.dev/policy": "orders" },
+  };
+  await runPod({ kubernetes, namespace: ANN.namespace }, "orders-1", options);
+  const statuses = await Promise.all(Object.values(HERS).map((one) => until(one, "Succeeded")));
+  ids = Object.assign({}, ...statuses);
+  await waitFor("the NetworkPolicy", async () =>
+    conditionOf(await statusOf(HERS.policy), "Bypassable")?.status === "False" ? true : undefined,
+  );
+  const found = await Promise.all(
+    Object.entries(HERS).map(async ([name, one]) => [
+      name,
+      (await get(resourceOf(one.kind), ANN, one.metadata.name)).metadata.uid,
+    ]),
+  );
+  uids = Object.fromEntries(found);
+  before = await everythingOfAnn();
+});
+
+describe.each([
+  { where: "in the same workspace", user: BOB, isTogether: true },
+  { where: "in another workspace", user: CAROL, isTogether: false },
+])("a user $where", ({ user, isTogether }) => {
+  const own = (kind: Kind, name: string, spec: Record<string, unknown>, metadata = {}) =>
+    manifest(user, kind, name, spec, metadata);
+  const target = { port: 8080 };
+  /** What refers to something of another workspace finds nothing. */
+  const refused = isTogether ? "NotAllowed" : "DependencyNotReady";
+
+  test("may do nothing in ann's namespace, nor to Namespaces", async () => {
+    const inHers = ["-n", ANN.namespace];
+    const tries: string[][] = [
+      ...KINDS.flatMap(({ kind }) => [
+        [...inHers, "get", resourceOf(kind)],
+        [...inHers, "delete", resourceOf(kind), "--all"],
+      ]),
+      [
+        ...inHers,
+        "patch",
+        "apikeypolicy",
+        "orders",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        '{"status":{"apiId":"api_00000000"}}',
+      ],
+      [...inHers, "get", "secret", "billing-key"],
+      [...inHers, "delete", "networkpolicy", "postern-orders"],
+      [...inHers, "annotate", "pod", "orders-1", "postern.dev/policy=mine"],
+      ["label", "--overwrite", "namespace", user.namespace, "postern.dev/workspace=team-b"],
+      ["label", "--overwrite", "namespace", user.namespace, "postern.dev/workspace=team-a"],
+      ["label", "namespace", ANN.namespace, "postern.dev/workspace-"],
+    ];
+    for (const args of tries) {
+      const { exitCode, stderr } = await as(user, args);
+      expect([args.join(" "), exitCode === 0]).toEqual([args.join(" "), false]);
+      expect(stderr).toMatch(/forbidden/i);
+    }
+  });
+
+  const claims = {
+    policy: { api: { name: "orders-api" }, target, selector: { matchLabels: { app: "orders" } } },
+    key: { policyRef: { name: "orders" }, secretRef: { name: "billing-key" } },
+  };
+
+  // By what the attempt is: the object, and the reason of its Ready.
+  const attempts: ReadonlyArray<{ readonly name: string; readonly make: () => Manifest; readonly reason: string }> = [
+    {
+      name: "a policy for ann's API",
+      make: () => own("ApiKeyPolicy", "by-id", { api: { id: ids.apiId }, target }),
+      reason: refused,
+    },
+    ...["match", "override"].map((adopt) => ({
+      name: `a policy that adopts it (${adopt})`,
+      make: () =>
+        own("ApiKeyPolicy", `by-id-${adopt}`, { api: { id: ids.apiId }, target, adopt, deletionPolicy: "Delete" }),
+      reason: refused,
+    })),
+    {
+      name: "a policy of the same name, for an API of the same name and pods with the same labels",
+      make: () => own("ApiKeyPolicy", "orders", claims.policy),
+      reason: "Succeeded",
+    },
+    {
+      name: "a policy with limits in ann's rate-limit namespace",
+      make: () =>
+        own("ApiKeyPolicy", "limited", {
+          ...{ api: { name: "limited-api" }, target },
+          rules: [{ ratelimits: [{ namespace: "public", identifier: "key", limit: 1, duration: "60s" }] }],
+        }),
+      reason: refused,
+    },
+    {
+      name: "a role of the name of ann's",
+      make: () =>
+        own("Role", "editor", { name: "EDITOR", permissions: [], adopt: "override", deletionPolicy: "Delete" }),
+      reason: isTogether ? "Conflict" : "Succeeded",
+    },
+    {
+      name: "a role of a name that is granted to ann's namespace",
+      make: () => own("Role", "granted", { name: "ann.admin" }),
+      reason: isTogether ? "NotAllowed" : "Succeeded",
+    },
+    {
+      name: "an override in ann's rate-limit namespace",
+      make: () =>
+        own("RatelimitOverride", "acme", {
+          ...{ namespaceRef: { name: "public", namespace: ANN.namespace }, identifier: "acme" },
+          ...{ limit: 0, duration: "60s" },
+        }),
+      reason: refused,
+    },
+    {
+      name: "a rate-limit namespace of the name of ann's",
+      make: () => own("RatelimitNamespace", "public", { name: "public", adopt: "override", deletionPolicy: "Delete" }),
+      reason: isTogether ? "Conflict" : "Succeeded",
+    },
+    {
+      name: "a key for ann's policy",
+      make: () =>
+        own("ApiKey", "by-policy", {
+          policyRef: { name: "orders", namespace: ANN.namespace },
+          secretRef: { name: "by-policy" },
+        }),
+      reason: refused,
+    },
+    {
+      name: "a key for ann's API",
+      make: () => own("ApiKey", "by-api", { apiRef: { id: ids.apiId }, secretRef: { name: "by-api" } }),
+      reason: refused,
+    },
+  ];
+
+  test.each(attempts)(
+    "$name changes nothing of ann's, also when it is deleted",
+    async ({ make, reason }) => {
+      const one = make();
+      await apply(user, one);
+      await until(one, reason);
+      expect(await everythingOfAnn()).toEqual(before);
+      await allowed(user, ["-n", user.namespace, "delete", resourceOf(one.kind), one.metadata.name, "--timeout=30s"]);
+      expect(await everythingOfAnn()).toEqual(before);
+    },
+    90_000,
+  );
+
+  test("copies of ann's objects, with her finalizers, owners, annotations and statuses, reach nothing of hers", async () => {
+    const statuses: Partial<Record<Kind, object>> = {
+      Role: { roleId: "roleId" },
+      RatelimitNamespace: { namespaceId: "namespaceId" },
+      RatelimitOverride: { namespaceId: "namespaceId" },
+      ApiKeyPolicy: { apiId: "apiId", policyId: "policyId" },
+      ApiKey: { keyId: "keyId" },
+    };
+    const copies = Object.entries(HERS).map(([name, one]) => {
+      const metadata = {
+        finalizers: ["store.postern.dev/team-a"],
+        annotations: {
+          "postern.dev/workspace": "team-a",
+          "postern.dev/policy": "orders",
+          "postern.dev/adopt": "override",
+        },
+        labels: { "postern.dev/workspace": "team-a", "app.kubernetes.io/managed-by": "postern" },
+        ownerReferences: [
+          {
+            apiVersion: API_VERSION,
+            kind: one.kind,
+            name: one.metadata.name,
+            uid: uids[name as keyof typeof HERS],
+            controller: true,
+          },
+        ],
+      };
+      const deletable = one.kind === "RatelimitOverride" || one.kind === "ApiKey" ? {} : { deletionPolicy: "Delete" };
+      return own(one.kind, `copy-${one.metadata.name}`, { ...one.spec, ...deletable }, metadata);
+    });
+    for (const copy of copies) {
+      await apply(user, copy);
+      const path = [resourceOf(copy.kind), copy.metadata.name];
+      const forged = Object.fromEntries(
+        Object.entries(statuses[copy.kind] ?? {}).map(([field, id]) => [field, ids[id as keyof typeof ids]]),
+      );
+      const patch = JSON.stringify({ status: forged });
+      await allowed(user, [
+        "-n",
+        user.namespace,
+        "patch",
+        ...path,
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        patch,
+      ]);
+    }
+    for (const copy of copies) {
+      await waitFor(`${copy.metadata.name} to be looked at`, async () => {
+        const { conditions = [] } = await statusOf(copy);
+        return conditions.some(({ type, reason }) => type === "Ready" && reason !== "Pending") ? true : undefined;
+      });
+    }
+    expect(await everythingOfAnn()).toEqual(before);
+    for (const copy of copies) {
+      const path = [resourceOf(copy.kind), copy.metadata.name];
+      await allowed(user, ["-n", user.namespace, "delete", ...path, "--wait=false"]);
+    }
+    // A finalizer of another workspace holds its own object, until its owner lets go of it.
+    await waitFor(
+      "the copies to be gone",
+      async () => {
+        const left = await Promise.all(
+          copies.map(async (copy) => [copy, await get(resourceOf(copy.kind), user, copy.metadata.name)] as const),
+        );
+        const stuck = left.filter(([, found]) => found !== undefined);
+        if (!isTogether) {
+          for (const [copy] of stuck) {
+            const free = ["--type=merge", "-p", '{"metadata":{"finalizers":null}}'];
+            await allowed(user, ["-n", user.namespace, "patch", resourceOf(copy.kind), copy.metadata.name, ...free]);
+          }
+        }
+        return stuck.length === 0 ? true : undefined;
+      },
+      { deadlineMs: 30_000 },
+    );
+    expect(await everythingOfAnn()).toEqual(before);
+  }, 120_000);
+
+  test("Secrets, NetworkPolicies and pods that look like ann's are their own namespace's alone", async () => {
+    const owner = (kind: Kind, name: string, uid: string) => ({
+      apiVersion: API_VERSION,
+      kind,
+      name,
+      uid,
+      controller: true,
+    });
+    const { namespace } = user;
+    const objects = [
+      {
+        ...{ apiVersion: "v1", kind: "Secret", type: "postern.dev/api-key" },
+        metadata: {
+          ...{ name: "billing-key", namespace, ownerReferences: [owner("ApiKey", "billing", uids.key)] },
+          annotations: { "postern.dev/key-id": ids.keyId },
+        },
+        stringData: { key: "forged" },
+      },
+      {
+        ...{ apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy" },
+        metadata: {
+          name: "postern-orders",
+          namespace,
+          ownerReferences: [owner("ApiKeyPolicy", "orders", uids.policy)],
+        },
+        spec: { podSelector: { matchLabels: { "postern.dev/gated-by": "elsewhere" } }, ingress: [{}] },
+      },
+    ];
+    for (const one of objects) await allowed(user, ["create", "-f", "-"], JSON.stringify(one));
+    const pod = {
+      ...{ apiVersion: "v1", kind: "Pod" },
+      metadata: {
+        ...{ name: "orders-1", namespace },
+        labels: { app: "orders", "postern.dev/gated-by": "orders", "postern.dev/workspace": "team-a" },
+        annotations: { "postern.dev/policy": "orders" },
+      },
+      spec: { automountServiceAccountToken: false, containers: [{ name: "app", image: "app" }] },
+    };
+    await allowed(user, ["create", "-f", "-"], JSON.stringify(pod));
+    const running = ["--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Running"}}'];
+    await admin(["-n", namespace, "patch", "pod", "orders-1", ...running]);
+
+    const policy = own("ApiKeyPolicy", "orders", claims.policy);
+    const key = own("ApiKey", "billing", { ...claims.key, rotation: { overlap: "0s" } });
+    await apply(user, policy);
+    await apply(user, key);
+    // The pod without a gate is counted here, and the NetworkPolicy that is not this policy's is left alone.
+    const status = await until(policy, "Conflict");
+    expect(conditionOf(status, "Bypassable")).toMatchObject({ status: "True" });
+    await until(key, "SecretNotOurs");
+    expect((await get("secret", user, "billing-key")).data).toEqual({ key: Buffer.from("forged").toString("base64") });
+    expect((await get("networkpolicy", user, "postern-orders")).spec.ingress).toEqual([{}]);
+    expect(await everythingOfAnn()).toEqual(before);
+    for (const one of [policy, key]) {
+      await allowed(user, ["-n", namespace, "delete", resourceOf(one.kind), one.metadata.name, "--timeout=30s"]);
+    }
+    expect(await get("networkpolicy", user, "postern-orders")).toBeDefined();
+    expect(await everythingOfAnn()).toEqual(before);
+  }, 90_000);
+});
+
+test("what ann leaves in the store when her manifests go is hers when they come back, and nobody's meanwhile", async () => {
+  const left = {
+    limits: manifest(ANN, "RatelimitNamespace", "left", { name: "left", deletionPolicy: "Orphan" }),
+    policy: manifest(ANN, "ApiKeyPolicy", "left", { api: { name: "left-api" }, target: { port: 8080 } }),
+  };
+  for (const one of Object.values(left)) await apply(ANN, one);
+  const { apiId } = await until(left.policy, "Succeeded");
+  await until(left.limits, "Succeeded");
+  for (const { kind, metadata } of Object.values(left)) {
+    await allowed(ANN, ["-n", ANN.namespace, "delete", resourceOf(kind), metadata.name, "--timeout=30s"]);
+  }
+  const own = (kind: Kind, name: string, spec: Record<string, unknown>) => manifest(BOB, kind, name, spec);
+  const target = { port: 8080 };
+  const tries = [
+    own("ApiKeyPolicy", "left-id", { api: { id: apiId }, target, adopt: "override" }),
+    own("ApiKey", "left-key", { apiRef: { id: apiId }, secretRef: { name: "left-key" } }),
+    own("ApiKeyPolicy", "left-limits", {
+      ...{ api: { name: "other-api" }, target },
+      rules: [{ ratelimits: [{ namespace: "left", identifier: "key", limit: 1, duration: "60s" }] }],
+    }),
+  ];
+  for (const one of tries) {
+    await apply(BOB, one);
+    const status = await until(one, "NotAllowed");
+    expect(conditionOf(status, "Ready")?.message).toContain("postern managed release");
+  }
+  const taken = own("RatelimitNamespace", "left", { name: "left", adopt: "override" });
+  await apply(BOB, taken);
+  await until(taken, "Conflict");
+  expect((await teams.a.call("apis.listKeys", { apiId })).data).toEqual([]);
+  await apply(ANN, left.policy);
+  expect(await until(left.policy, "Succeeded")).toMatchObject({ apiId });
+}, 120_000);
