@@ -22,6 +22,7 @@ const TIMED = [
 const WHOLE = [
   "test/docs/administration.test.ts",
   "test/docs/commands.test.ts",
+  "test/docs/first-policy.test.ts",
   "test/docs/recipes.test.ts",
   "test/e2e/administration.test.ts",
   "test/e2e/api-key-kubernetes.test.ts",
