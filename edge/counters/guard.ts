@@ -12,7 +12,8 @@ import type { Caller, ConsumeOptions, StrictCounters } from "./strict.ts";
  *                                                                         └───── it fails ─────────┘
  *
  * While it is open, every call fails at once. Each call passes its deadline on (`Caller`), so that the counters consume nothing for a
- * caller that has given up. A late reply is ignored.
+ * caller that has given up. A late reply is ignored. One gap is left: a store that has counted and then stands still, or is lost, before it
+ * answers has counted for a caller that gave up, at most what it had in hand in one turn of its event loop.
  */
 
 const BUCKET_MS = 5_000;
