@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { Agent, request } from "node:https";
 import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:tls";
 import fc from "fast-check";
 import { pino } from "pino";
@@ -180,4 +181,31 @@ test("another certificate is served to new connections, and an open one goes on"
   const [answer] = await once(open, "data");
   expect(String(answer)).toMatch(/^HTTP\/1\.1 400/);
   open.destroy();
+});
+
+test("a server that closes still answers on a connection that is kept, and ends it with that answer", async () => {
+  const options = { host: "127.0.0.1", port: 0, handlers: { "/validate": validatePolicy }, isReady: () => true };
+  const own = await startWebhookServer({ ...options, observe: () => undefined, log: pino({ level: "silent" }) }, set);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const ask = async () => {
+    const call = request({
+      port: own.port,
+      host: "127.0.0.1",
+      path: "/validate",
+      method: "POST",
+      ca: set.bundle,
+      agent,
+    });
+    call.end(review({}, { kind: { group: "", version: "v1", kind: "ApiKeyPolicy" } }));
+    const [response] = await once(call, "response");
+    await text(response);
+    return { status: response.statusCode, connection: response.headers.connection, isReused: call.reusedSocket };
+  };
+  expect(await ask()).toMatchObject({ status: 200, connection: "keep-alive" });
+  const closed = own.close();
+  await sleep(200);
+  expect(await ask()).toEqual({ status: 200, connection: "close", isReused: true });
+  await closed;
+  await expect(ask()).rejects.toThrow("ECONNREFUSED");
+  agent.destroy();
 });

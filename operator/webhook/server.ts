@@ -23,6 +23,9 @@ const CONNECTIONS_MAX = 1_000;
  * repeated, and refuses a pod.
  */
 const KEEP_ALIVE_MS = 300_000;
+/** How long calls are still taken at the end, each as the last of its connection. Endpoints that go are known everywhere some time later. */
+const DRAIN_MS = 2_000;
+const DRAIN_LOOK_MS = 50;
 
 type Decide = (request: AdmissionRequest) => Admission | Promise<Admission>;
 
@@ -42,6 +45,7 @@ export interface WebhookServer {
   readonly port: number;
   /** For connections from now on; those that are open go on. */
   setCertificate(pair: { cert: string; key: string }): void;
+  /** Goes on answering for a moment, so that no call meets a connection that is being closed. */
   close(): Promise<void>;
 }
 
@@ -51,6 +55,7 @@ export async function startWebhookServer(
   pair: { cert: string; key: string },
 ): Promise<WebhookServer> {
   const { log } = options;
+  let isEnding = false;
   const server: Server = createServer(
     { key: pair.key, cert: pair.cert, minVersion: "TLSv1.2", requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS },
     (request, response) => {
@@ -59,7 +64,7 @@ export async function startWebhookServer(
           log.debug({ err: error }, "a call of the webhook was not answered");
           return { status: 400, body: "the request could not be read\n" };
         })
-        .then((reply) => send(response, reply));
+        .then((reply) => send(response, reply, isEnding));
     },
   );
   server.maxConnections = CONNECTIONS_MAX;
@@ -72,6 +77,9 @@ export async function startWebhookServer(
     port: (server.address() as AddressInfo).port,
     setCertificate: ({ cert, key }) => server.setSecureContext({ cert, key, minVersion: "TLSv1.2" }),
     close: async () => {
+      isEnding = true;
+      const drainedMs = performance.now() + DRAIN_MS;
+      while (performance.now() < drainedMs && (await connectionsOf(server)) > 0) await sleep(DRAIN_LOOK_MS);
       const closed = once(server, "close");
       server.close();
       // Calls in flight are short; idle connections would keep the server open.
@@ -81,6 +89,11 @@ export async function startWebhookServer(
     },
   };
 }
+
+const connectionsOf = (server: Server): Promise<number> =>
+  new Promise((resolve, reject) =>
+    server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
+  );
 
 interface Reply {
   readonly status: number;
@@ -138,14 +151,14 @@ function parseJson(text: string): unknown {
   }
 }
 
-function send(response: ServerResponse, { status, body }: Reply): void {
+function send(response: ServerResponse, { status, body }: Reply, isLast: boolean): void {
   const isText = typeof body === "string";
   const text = isText ? body : JSON.stringify(body);
   response.writeHead(status, {
     "content-type": isText ? "text/plain; charset=utf-8" : "application/json",
     "content-length": Buffer.byteLength(text),
     // The rest of a body that is too long is not read.
-    ...(status === 413 ? { connection: "close" } : {}),
+    ...(status === 413 || isLast ? { connection: "close" } : {}),
   });
   response.end(text);
 }
