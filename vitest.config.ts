@@ -32,6 +32,7 @@ const WHOLE = [
   "test/e2e/operator-classes.test.ts",
   "test/e2e/operator-cost.test.ts",
   "test/e2e/operator-killed.test.ts",
+  "test/e2e/operator-killed-at-each-step.test.ts",
   "test/e2e/operator-kubernetes.test.ts",
   "test/e2e/operator-many-objects.test.ts",
   "test/e2e/operator-network.test.ts",
