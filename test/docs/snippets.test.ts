@@ -65,6 +65,30 @@ test.each(ours)("$page: postern $words", async ({ words }) => {
   expect([...known, "json", "help"]).toEqual(expect.arrayContaining(used));
 });
 
+/** `10m, 64Mi` and `192Mi` of a value like `operator.resources`. */
+function sizesOf(path: string): readonly string[] {
+  const leaf = leavesOf(Values).find((one) => one.path === path);
+  if (leaf === undefined) throw new Error(`the chart has no value ${path}`);
+  const { requests, limits } = leaf.standard as Record<"requests" | "limits", Record<string, string>>;
+  return [`${requests.cpu}, ${requests.memory}`, `${limits.memory}`];
+}
+
+test.each([
+  { part: "api-server", path: "apiServer.resources" },
+  { part: "operator", path: "operator.resources" },
+  { part: "gate", path: "injection.gateResources" },
+])("docs/sizing.md has the chart's sizes of the $part", ({ part, path }) => {
+  const row = readFileSync(join(DOCS, "sizing.md"), "utf8")
+    .split("\n")
+    .find((line) => line.startsWith(`| ${part} |`));
+  expect(
+    row
+      ?.split("|")
+      .slice(3, 5)
+      .map((cell) => cell.trim()),
+  ).toEqual(sizesOf(path));
+});
+
 test("there is something to check", () => {
   expect(snippets("yaml").length).toBeGreaterThan(5);
   expect(commands.filter(({ line }) => line.startsWith("helm ")).length).toBeGreaterThan(2);
