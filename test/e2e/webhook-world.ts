@@ -37,6 +37,8 @@ export interface WebhookWorld {
   startOperator(options?: {
     port?: number;
     lifetimes?: Lifetimes;
+    /** A folder with a certificate, instead of one that the operator makes. */
+    certDir?: string;
     injection?: Partial<InjectionConfig>;
     /** Those of the world's store when left out. */
     api?: Pick<OperatorConfig, "apiUrl" | "keys">;
@@ -73,7 +75,7 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
     client,
     store,
     port,
-    startOperator: async ({ port: own = port, lifetimes, injection, api } = {}) => {
+    startOperator: async ({ port: own = port, lifetimes, certDir, injection, api } = {}) => {
       const operator = await startOperator({
         source: { kind: "kubernetes", kubeconfig: cluster.kubeconfigPath },
         ...(api ?? { apiUrl: store.server.url, keys: { rootKey: () => store.rootKey } }),
@@ -85,7 +87,10 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
           port: own,
           hosts: ["postern-webhook.default.svc", "127.0.0.1"],
           configurationName: CONFIGURATION,
-          certificate: { secretName: SECRET, ...(lifetimes === undefined ? {} : { lifetimes }) },
+          certificate:
+            certDir === undefined
+              ? { secretName: SECRET, ...(lifetimes === undefined ? {} : { lifetimes }) }
+              : { dir: certDir },
           injection: aConfig(injection),
         },
       });

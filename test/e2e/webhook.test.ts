@@ -1,12 +1,15 @@
-import { X509Certificate } from "node:crypto";
+import { randomBytes, X509Certificate } from "node:crypto";
 import { once } from "node:events";
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "node:tls";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { KubeObject } from "../../operator/runtime/kube-client.ts";
 import type { Operator } from "../../operator/start.ts";
-import { splitPem } from "../../operator/webhook/certificate-set.ts";
+import { type CertificateSet, DEFAULT_LIFETIMES, renewed, splitPem } from "../../operator/webhook/certificate-set.ts";
 import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
 import { freePort } from "../harness/ports.ts";
 import { waitFor } from "../harness/wait.ts";
@@ -347,6 +350,77 @@ test("certificates and their authority are rotated under traffic, without a refu
     isRotated: true,
   });
 }, 90_000);
+
+test("files of another issuer are taken over under traffic, without a refused pod; a pair that does not fit changes nothing", async () => {
+  await operator.close();
+  const wanted = { hosts: ["127.0.0.1"], lifetimes: DEFAULT_LIFETIMES, nowMs: Date.now() };
+  const [first, second, third] = [1, 2, 3].map(() => renewed(undefined, wanted));
+  if (first === undefined || second === undefined || third === undefined) throw new Error("no certificates");
+  await trust([first, second, third].map(({ bundle: one }) => one).join(""));
+  const dir = await mkdtemp(join(tmpdir(), "postern-webhook-"));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  await mount(dir, first);
+  operator = await world.startOperator({ certDir: dir });
+  await untilInjected(shop);
+
+  const failures: string[] = [];
+  let calls = 0;
+  let isOver = false;
+  const traffic = Array.from({ length: 3 }, async () => {
+    while (!isOver) {
+      const { pod, message } = await world.create(shop, guardedPod());
+      calls += 1;
+      if (gateOf(pod) === undefined) failures.push(message);
+    }
+  });
+  const untilServed = ({ cert }: CertificateSet) =>
+    waitFor(
+      "the files to be served",
+      async () => (await servedFingerprint()) === new X509Certificate(cert).fingerprint256,
+    );
+  await mount(dir, second);
+  await untilServed(second);
+  // The key of another certificate, as when files are copied one after the other.
+  await mount(dir, { ...third, key: second.key });
+  await waitFor("calls in the meantime", () => calls > 20);
+  expect(await servedFingerprint()).toBe(new X509Certificate(second.cert).fingerprint256);
+  await mount(dir, third);
+  await untilServed(third);
+  isOver = true;
+  await Promise.all(traffic);
+  expect(failures).toEqual([]);
+}, 90_000);
+
+/** As kubelet puts a Secret into a pod: all files change at once, by a link to another folder. */
+async function mount(dir: string, { cert, key }: { cert: string; key: string }): Promise<void> {
+  const version = `..${randomBytes(4).toString("hex")}`;
+  await mkdir(join(dir, version));
+  await Promise.all([writeFile(join(dir, version, "tls.crt"), cert), writeFile(join(dir, version, "tls.key"), key)]);
+  await symlink(version, join(dir, "..data_tmp"));
+  await rename(join(dir, "..data_tmp"), join(dir, "..data"));
+  for (const name of ["tls.crt", "tls.key"]) await symlink(`..data/${name}`, join(dir, name)).catch(() => undefined);
+}
+
+/** Makes the API server trust these authorities, as the installer of such a certificate does. */
+async function trust(authorities: string): Promise<void> {
+  const caBundle = Buffer.from(authorities).toString("base64");
+  for (const kind of ["mutating", "validating"]) {
+    const path = `/apis/admissionregistration.k8s.io/v1/${kind}webhookconfigurations/postern`;
+    const found: AnyPod = await world.client.send<KubeObject>({ method: "GET", path });
+    for (const webhook of found.webhooks) webhook.clientConfig.caBundle = caBundle;
+    await world.client.send({ method: "PUT", path, body: found });
+  }
+}
+
+async function servedFingerprint(): Promise<string> {
+  const socket = connect({ port: world.port, host: "127.0.0.1", ca: await bundle() });
+  try {
+    await once(socket, "secureConnect");
+    return socket.getPeerCertificate().fingerprint256;
+  } finally {
+    socket.destroy();
+  }
+}
 
 /** As the API server has it. */
 async function bundle(): Promise<string> {
