@@ -18,6 +18,8 @@ export interface NetworkPolicies {
     wanted: { readonly name: string; readonly spec: NetworkPolicySpec },
     found?: NetworkPolicy,
   ): Promise<void>;
+  /** The spec that this process wrote last for the owner; undefined when it wrote none, or deleted it since. */
+  lastWritten(owner: ManifestObject): NetworkPolicySpec | undefined;
   /** Deletes it, and no other one that has its name by now. */
   remove(found: NetworkPolicy): Promise<void>;
   close(): Promise<void>;
@@ -42,6 +44,8 @@ export function followNetworkPolicies({
   onChange,
   log,
 }: FollowNetworkPoliciesOptions): NetworkPolicies {
+  // By the owner's uid.
+  const written = new Map<string, NetworkPolicySpec>();
   const byNamespace = new Map<string, Map<string, NetworkPolicy>>();
   const pathOf = (namespace: string) => `${GROUP_PATH}/namespaces/${namespace}/networkpolicies`;
 
@@ -82,7 +86,7 @@ export function followNetworkPolicies({
 
     apply: async (owner, { name, spec }, found) => {
       const { namespace } = owner.metadata;
-      const written = await client.send<KubeObject>({
+      const answer = await client.send<KubeObject>({
         method: "PATCH",
         path: `${pathOf(namespace)}/${name}`,
         // Of one that is not there no field is another's. With the uid nothing is written to one that came in its place.
@@ -101,11 +105,14 @@ export function followNetworkPolicies({
           spec,
         },
       });
+      written.set(owner.metadata.uid, spec);
       // Visible at once, so that the next look does not write again.
       watches
         .find((watch) => watch.namespace === undefined || watch.namespace === namespace)
-        ?.put(withoutWriters(written));
+        ?.put(withoutWriters(answer));
     },
+
+    lastWritten: ({ metadata }) => written.get(metadata.uid),
 
     remove: async (found) => {
       try {
@@ -119,6 +126,7 @@ export function followNetworkPolicies({
         if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
       }
       forget(found);
+      if (found.controllerUid !== undefined) written.delete(found.controllerUid);
     },
 
     close: async () => {

@@ -115,6 +115,15 @@ test("it is written for the pods with a gate, put right when it is edited or del
   expect((await networkPolicy("postern-orders")).spec).toEqual(written.spec);
   await untilBypassable(orders, "False", "Succeeded");
 
+  const { items } = JSON.parse(await kubectl(["get", "events.events.k8s.io", "-o", "json"])) as {
+    items: Array<{ reason: string; note: string; regarding: { name: string } }>;
+  };
+  const notes = items.filter((one) => one.regarding.name === "orders" && one.reason === "DriftCorrected");
+  expect(notes.map(({ note }) => note).sort()).toEqual([
+    "The NetworkPolicy postern-orders was deleted, and was written again.",
+    "The NetworkPolicy postern-orders was edited, and was written again.",
+  ]);
+
   // A pod in which the name means another port.
   await startPod("orders-3", "orders", { gate: { guards: 3000 } });
   const both = { protocol: "TCP", port: 3001, endPort: 8079 };

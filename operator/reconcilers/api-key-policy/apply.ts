@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { isKubeError } from "../../runtime/kube-client.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { type Context, managementOf } from "../context.ts";
@@ -40,11 +41,21 @@ export async function applyPolicy(action: PolicyAction, object: ManifestObject, 
 async function applyToNetwork(
   action: NetworkAction,
   object: ManifestObject,
-  { network, log }: Context,
+  { network, source, log }: Context,
 ): Promise<Applied> {
+  if (network === undefined) return {};
   try {
-    if (action.type === "deleteNetworkPolicy") await network?.remove(action.found);
-    else await network?.apply(object, action, action.found);
+    if (action.type === "deleteNetworkPolicy") {
+      await network.remove(action.found);
+      return {};
+    }
+    // What is wanted is as before, so somebody else changed what is there. An operator that has just started does not know.
+    const isDrift = isDeepStrictEqual(network.lastWritten(object), action.spec);
+    await network.apply(object, action, action.found);
+    if (isDrift) {
+      const note = `The NetworkPolicy ${action.name} was ${action.found === undefined ? "deleted" : "edited"}, and was written again.`;
+      await source.recordEvent(object, { type: "Warning", reason: "DriftCorrected", action: "Correct", note });
+    }
     return {};
   } catch (error) {
     // 422: such as a name that the cluster's own rules refuse.
