@@ -39,6 +39,25 @@ const policy = (name: string, namespace: string, port = 80): TestManifest => ({
 });
 const policies = (namespace: string) => Array.from({ length: POLICIES }, (_, i) => policy(`p${i}`, namespace));
 
+/** One of each other kind, which says `n`. */
+const others = (namespace: string, name: string, n: number): TestManifest[] => {
+  const metadata = { name, namespace };
+  return [
+    { kind: "Role", metadata, spec: { name, description: `Has ${n}.`, permissions: ["orders.read"] } },
+    { kind: "RatelimitNamespace", metadata, spec: { name, allowedNamespaces: Array(n).fill("bank").slice(1) } },
+    {
+      kind: "RatelimitOverride",
+      metadata,
+      spec: { namespaceRef: { name }, identifier: "acme", limit: n, duration: "1m" },
+    },
+    {
+      kind: "ApiKey",
+      metadata,
+      spec: { policyRef: { name: "p2" }, owner: `owner-${n}`, secretRef: { name: `${name}-key` } },
+    },
+  ];
+};
+
 async function applyAll(
   { kubectl }: Pick<TestKubernetes, "kubectl">,
   manifests: readonly TestManifest[],
@@ -56,8 +75,12 @@ interface Found {
   };
 }
 
-async function find({ kubectl }: Pick<TestKubernetes, "kubectl">, namespace: string): Promise<readonly Found[]> {
-  const { stdout } = await kubectl(["-n", namespace, "get", resourceOf("ApiKeyPolicy"), "-o", "json"]);
+async function find(
+  { kubectl }: Pick<TestKubernetes, "kubectl">,
+  namespace: string,
+  kind = "ApiKeyPolicy",
+): Promise<readonly Found[]> {
+  const { stdout } = await kubectl(["-n", namespace, "get", resourceOf(kind), "-o", "json"]);
   return (JSON.parse(stdout) as { items: Found[] }).items;
 }
 
@@ -136,6 +159,7 @@ test(
         { cluster: "restarted", resyncMs: 600_000, admin: { host: "127.0.0.1", port: 0 } },
       );
       try {
+        await applyAll(kubernetes, [...others(namespace, "kept", 1), ...others(namespace, "pruned", 1)]);
         await applyAll(kubernetes, policies(namespace));
         await waitFor("it to be amid its work", async () => (await apisOf(namespace)).length >= 5, {
           deadlineMs: 60_000,
@@ -143,6 +167,28 @@ test(
         });
         await kubernetes.restartApiServer();
         await applyAll(kubernetes, [policy("p0", namespace, 81), policy("added", namespace)]);
+        await applyAll(kubernetes, [...others(namespace, "kept", 2), ...others(namespace, "added", 2)]);
+        for (const { kind, metadata } of others(namespace, "pruned", 1).reverse()) {
+          const pruned = ["-n", namespace, "delete", resourceOf(kind), metadata.name, "--timeout=100s"];
+          expect(await kubernetes.kubectl(pruned)).toMatchObject({ exitCode: 0 });
+        }
+        for (const { kind } of others(namespace, "kept", 2)) {
+          await waitFor(
+            `each ${kind} to be Ready`,
+            async () => {
+              const all = await find(kubernetes, namespace, kind);
+              return all.map(({ metadata }) => metadata.name).join() === "added,kept" && all.every(isReady);
+            },
+            LONG,
+          );
+        }
+        const { rows } = await store.server.deps.db.query(
+          `select (select description from roles where name = 'kept') as role,
+                  (select max_count from ratelimit_overrides where manager like '%/default/kept' and deleted_at is null) as limit,
+                  (select count(*) from keys where manager like 'restarted/%' and deleted_at is null) as keys,
+                  (select count(*) from ratelimit_overrides where manager like '%/default/pruned' and deleted_at is null) as pruned`,
+        );
+        expect(rows).toEqual([{ role: "Has 2.", limit: 2, keys: 2, pruned: 0 }]);
         const gone = ["-n", namespace, "delete", resourceOf("ApiKeyPolicy"), "p1", "--timeout=100s"];
         expect(await kubernetes.kubectl(gone)).toMatchObject({ exitCode: 0 });
         await waitFor("all to be Ready", async () => (await find(kubernetes, namespace)).every(isReady), LONG);
