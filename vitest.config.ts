@@ -55,6 +55,7 @@ const WHOLE = [
   "test/faults/bulk-change.test.ts",
   "test/faults/credits.test.ts",
   "test/faults/database-users.test.ts",
+  "test/faults/database-certificates.test.ts",
   "test/faults/events-redis.test.ts",
   "test/faults/in-flight.test.ts",
   "test/faults/ingest-process.test.ts",

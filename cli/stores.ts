@@ -10,12 +10,13 @@ import { databaseUrl, eventsRedisUrl, redisUrl } from "./options.ts";
 const pem = (help: string, env: string) =>
   ({ type: "string", placeholder: "PATH", help: `${help}, PEM; followed when it changes`, env }) as const;
 
-export const databaseOptions = {
-  ...withFile("database-url", databaseUrl),
+export const databaseCertificateOptions = {
   "database-ca-file": pem("authority of Postgres' certificate, which is then demanded", "DATABASE_CA_FILE"),
   "database-cert-file": pem("certificate to show to Postgres", "DATABASE_CERT_FILE"),
   "database-key-file": pem("its private key", "DATABASE_KEY_FILE"),
 } as const;
+
+export const databaseOptions = { ...withFile("database-url", databaseUrl), ...databaseCertificateOptions } as const;
 
 export const redisOptions = {
   ...withFile("redis-url", redisUrl),
@@ -33,17 +34,19 @@ export function databaseAddress(options: Values<typeof databaseOptions>, log: Lo
   const { "database-url": value, "database-url-file": file } = options;
   const url = followed({ name: "database-url", value, file, log, accept: sameServer });
   if (url === undefined) throw new UsageError("give --database-url or --database-url-file, or set DATABASE_URL");
+  // A mistake ends the start, not the first connection.
+  withDatabaseCertificates(url(), options);
+  return () => withDatabaseCertificates(url(), options);
+}
+
+/** `pg` reads the files that these parameters name, for each new connection. Throws `UsageError` for one file of a pair. */
+export function withDatabaseCertificates(text: string, options: Values<typeof databaseCertificateOptions>): string {
   const files = {
     sslrootcert: options["database-ca-file"],
     sslcert: options["database-cert-file"],
     sslkey: options["database-key-file"],
   };
   demandBoth("database", files.sslcert, files.sslkey);
-  return () => withCertificates(url(), files);
-}
-
-/** `pg` reads the files that these parameters name, for each new connection. */
-function withCertificates(text: string, files: Record<string, string | undefined>): string {
   const given = Object.entries(files).filter(([, path]) => path !== undefined);
   if (given.length === 0) return text;
   const url = new URL(text);

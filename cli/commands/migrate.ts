@@ -1,6 +1,7 @@
 import { migrateReachable, readAddress } from "../administration.ts";
 import { defineCommand } from "../command.ts";
 import { database, required, waitSeconds } from "../options.ts";
+import { databaseCertificateOptions, withDatabaseCertificates } from "../stores.ts";
 import { parseWhole } from "../values.ts";
 
 export const migrateCommand = defineCommand({
@@ -10,11 +11,12 @@ export const migrateCommand = defineCommand({
   options: {
     "database-url": database["database-url"],
     "database-url-file": database["database-url-file"],
+    ...databaseCertificateOptions,
     wait: waitSeconds,
   },
   run: async (options, io) => {
-    const url = readAddress(options);
-    await migrateReachable(required(url, "give --database-url or --database-url-file, or set DATABASE_URL"), {
+    const url = required(readAddress(options), "give --database-url or --database-url-file, or set DATABASE_URL");
+    await migrateReachable(withDatabaseCertificates(url, options), {
       waitMs: 1000 * parseWhole("wait", options.wait, { min: 0, max: 86_400 }),
       onBlocked: ({ fileName }) =>
         io.note(`${fileName} did not get its locks in time, because of a long transaction; retrying`),
