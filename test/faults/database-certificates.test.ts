@@ -46,7 +46,7 @@ async function openPostgres({ server, client }: { server: TestCertificate; clien
     await write(direct, "server.key", pair.server.key);
     await write(direct, "clients.crt", pair.client.cert);
     await write(direct, "pg_hba.conf", "hostssl all all 127.0.0.1/32 cert clientname=CN map=any");
-    // Whoever has the certificate is let in as the only user.
+    // A caller with the certificate is let in as the only user.
     await write(direct, "pg_ident.conf", "any /^.*$ postgres");
     for (const setting of [
       "ssl_cert_file = 'server.crt'",
