@@ -56,7 +56,7 @@ test("what is kept is read as it was, and again after it was kept", () => {
     name: "a",
     labels: { app: "orders" },
     isRunning: true,
-    gate: { guards: undefined, redirects: false, isOnHostNetwork: false, ports: [] },
+    gate: { guards: undefined, redirects: false, isOnHostNetwork: false, own: [], ports: [] },
     policy: "orders",
   });
 });
@@ -84,6 +84,7 @@ test("of a gate it is kept what a NetworkPolicy is made of: the app's port, the 
     guards: 8080,
     redirects: true,
     isOnHostNetwork: true,
+    own: [19_080],
     ports: [
       { name: undefined, number: 8080 },
       { name: "http", number: 19_080 },

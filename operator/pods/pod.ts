@@ -30,7 +30,9 @@ export interface SeenGate {
   readonly redirects: boolean;
   /** Whether the pod has the network of its node. */
   readonly isOnHostNetwork: boolean;
-  /** The TCP ports that the pod's containers list. */
+  /** The ports of the gate itself, at which it serves and answers probes. */
+  readonly own: readonly number[];
+  /** The TCP ports that the pod's containers list, the gate too. */
   readonly ports: ReadonlyArray<{ readonly name?: string | undefined; readonly number: number }>;
 }
 
@@ -81,14 +83,16 @@ function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec
   const gate = all.find(({ name }) => name === GATE_CONTAINER);
   if (gate === undefined) return {};
   const guards = guardedBy(gate);
-  const ports = all
-    .flatMap(({ ports: own = [] }) => own)
-    .filter(({ protocol = "TCP" }) => protocol === "TCP")
-    .map(({ name, containerPort }) => ({ ...(name === undefined ? {} : { name }), containerPort }));
+  const tcpPorts = (of: readonly Container[]) =>
+    of
+      .flatMap(({ ports = [] }) => ports)
+      .filter(({ protocol = "TCP" }) => protocol === "TCP")
+      .map(({ name, containerPort }) => ({ ...(name === undefined ? {} : { name }), containerPort }));
   const env = guards === undefined ? [] : [{ name: UPSTREAM, value: `http://127.0.0.1:${guards}` }];
   const redirect = all.filter(({ name }) => name === REDIRECT_CONTAINER).map(({ name }) => ({ name }));
   return {
-    initContainers: [{ name: GATE_CONTAINER, env, ports }, ...redirect],
+    containers: [{ name: "", ports: tcpPorts(all.filter((one) => one !== gate)) }],
+    initContainers: [{ name: GATE_CONTAINER, env, ports: tcpPorts([gate]) }, ...redirect],
     ...(hostNetwork === true ? { hostNetwork } : {}),
   };
 }
@@ -118,13 +122,16 @@ export function toPod(object: KubeObject): SeenPod {
 }
 
 /** Of a spec that was trimmed. */
-function toGate({ initContainers = [], hostNetwork = false }: PodSpec): SeenGate | undefined {
+function toGate({ containers = [], initContainers = [], hostNetwork = false }: PodSpec): SeenGate | undefined {
   const gate = initContainers.find(({ name }) => name === GATE_CONTAINER);
   if (gate === undefined) return undefined;
   return {
     guards: guardedBy(gate),
     redirects: initContainers.some(({ name }) => name === REDIRECT_CONTAINER),
     isOnHostNetwork: hostNetwork,
-    ports: (gate.ports ?? []).map(({ name, containerPort: number }) => ({ name, number })),
+    own: (gate.ports ?? []).map(({ containerPort }) => containerPort),
+    ports: [...containers, gate].flatMap(({ ports = [] }) =>
+      ports.map(({ name, containerPort: number }) => ({ name, number })),
+    ),
   };
 }

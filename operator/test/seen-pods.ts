@@ -5,6 +5,7 @@ export const aGate: SeenGate = {
   guards: 8080,
   redirects: false,
   isOnHostNetwork: false,
+  own: [19_080, 19_081],
   ports: [
     { name: undefined, number: 8080 },
     { name: "metrics", number: 9090 },

@@ -4,6 +4,7 @@ import type { SeenPod } from "../../pods/pod.ts";
 import type { FurtherCondition, Reason } from "../plan.ts";
 import {
   foreignNetworkPolicy,
+  networkActions,
   networkPolicyName,
   othersIsolating,
   ownNetworkPolicy,
@@ -87,13 +88,13 @@ export function bypassable(observed: Observed): FurtherCondition {
       `The app's port of ${pods} is open: the NetworkPolicy ${networkPolicyName(object)} is not this policy's, and is not overwritten.`,
     );
   }
-  if (interception === "Port" && open.every(isCoverable)) {
+  if (networkActions(observed).length > 0 && open.every(isCoverable)) {
     return is("True", "Progressing", `The app's port of ${pods} is open until the NetworkPolicy is written.`);
   }
   return is(
     "True",
     "PodsNotCovered",
-    `The app's port of ${pods} is open: they have the network of their node, or a gate from before this release or by hand, without the label ${GATED_BY_LABEL} or a known port. Restart them, so that the webhook makes them anew.`,
+    `The app's port of ${pods} is open: they have the network of their node, or a gate from before this release or by hand, without the label ${GATED_BY_LABEL} or a known port, or it is the port of another pod's gate. Restart them, so that the webhook makes them again.`,
   );
 }
 

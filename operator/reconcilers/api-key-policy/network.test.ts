@@ -88,6 +88,14 @@ describe("the NetworkPolicy", () => {
     expect(ports).toContainEqual({ protocol: "TCP", port: 8081, endPort: 9089 });
   });
 
+  test("does not close the port at which the gate of another pod serves", () => {
+    const pods = [aSeenPod("a"), aSeenPod("b", { gate: { ...aGate, guards: 19_080, own: [19_082, 19_083] } })];
+    const found = { ...ours({ pods }) };
+    expect(found.spec.ingress?.[0]?.ports).toContainEqual({ protocol: "TCP", port: 8081, endPort: 65_535 });
+    expect(networkActions(observe({ pods, network: [found] }))).toEqual([]);
+    expect(bypassable(observe({ pods, network: [found] }))).toMatchObject({ status: "True", reason: "PodsNotCovered" });
+  });
+
   test("waits for a pod that says which port a name means; a number is known before", () => {
     expect(wantedNetworkPolicy(observe({ pods: [] }))).toBeUndefined();
     expect(wantedNetworkPolicy(observe({ pods: [], of: { target: { port: 8080 } } }))).toBeDefined();

@@ -76,7 +76,9 @@ export function wantedNetworkPolicy(observed: Networked): NetworkPolicySpec | un
   const { port } = spec.target;
   // A name is a number only in a pod; the gate of each says which.
   const guarded = [...selected.gated.map(({ gate }) => gate?.guards), typeof port === "number" ? port : undefined];
-  const closed = guarded.filter((one) => one !== undefined);
+  // The way in to one pod must not be closed, although it is the way around in another.
+  const ways = new Set(selected.gated.flatMap(({ gate }) => gate?.own ?? []));
+  const closed = guarded.filter((one) => one !== undefined).filter((one) => !ways.has(one));
   if (closed.length === 0) return undefined;
   const listed = selected.gated.flatMap(({ gate }) => gate?.ports.map(({ number }) => number) ?? []);
   return allBut([GATED_BY_LABEL, gatedBy(object.metadata.name)], { closed, listed });
