@@ -37,6 +37,8 @@ export function startSecretLooks(options: SecretLooksOptions): SecretLooks {
   const stop = new AbortController();
   let isPaused = true;
   let failing = false;
+  /** By the uid of an ApiKey: the key that its Secret named at the last look. */
+  const seen = new Map<string, string | undefined>();
 
   async function look(key: ObjectKey): Promise<void> {
     const object = source.get("ApiKey", key);
@@ -46,7 +48,9 @@ export function startSecretLooks(options: SecretLooksOptions): SecretLooks {
     try {
       const found = await source.secrets.find(object, name);
       failing = false;
-      if (isUnexpected(found, source.get("ApiKey", key))) add(key);
+      const { uid } = object.metadata;
+      if (isUnexpected(found, seen.get(uid))) add(key);
+      if (found.state === "ours") seen.set(uid, found.keyId);
     } catch (error) {
       if (!failing) log.warn({ object: formatKey(key), err: error }, "a Secret cannot be looked at; trying again");
       failing = true;
@@ -57,7 +61,10 @@ export function startSecretLooks(options: SecretLooksOptions): SecretLooks {
 
   async function follow(): Promise<void> {
     while (!stop.signal.aborted) {
-      const keys = isPaused ? [] : source.list("ApiKey").filter(isSettled).map(keyOf);
+      const settled = isPaused ? [] : source.list("ApiKey").filter(isSettled);
+      const uids = new Set(settled.map(({ metadata }) => metadata.uid));
+      for (const uid of seen.keys()) if (!uids.has(uid)) seen.delete(uid);
+      const keys = settled.map(keyOf);
       for (const key of keys) {
         if (stop.signal.aborted || isPaused) break;
         await look(key);
@@ -85,9 +92,6 @@ export function startSecretLooks(options: SecretLooksOptions): SecretLooks {
 const isSettled = (object: ManifestObject): boolean =>
   object.metadata.deletionTimestamp === undefined && wasReady(object);
 
-/** Whether a Secret differs from what the status says; a forged status only costs a reconcile. Pure. */
-export function isUnexpected(found: FoundSecret, object: ManifestObject | undefined): boolean {
-  if (object === undefined) return false;
-  const { keyId } = (object.status ?? {}) as { readonly keyId?: unknown };
-  return found.state !== "ours" || found.keyId !== keyId;
-}
+/** Whether a Secret is not as an ApiKey that is Ready has it, or names another key than at the last look, if there was one. Pure. */
+export const isUnexpected = (found: FoundSecret, seenKeyId: string | undefined): boolean =>
+  found.state !== "ours" || found.keyId === undefined || (seenKeyId !== undefined && found.keyId !== seenKeyId);
