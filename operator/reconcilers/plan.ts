@@ -117,3 +117,7 @@ export function firstOf<T>(
 
 /** Other writers, in this or another cluster, may release an object, so a conflict is checked again before the next resync. */
 export const CONFLICT_REQUEUE_MS = 30_000;
+
+/** What has long been in conflict is checked less and less often, up to the resync period: a thousand such objects cost calls, too. */
+export const laterWhileHeld = (requeueAfterMs: number | undefined, heldForMs: number): number | undefined =>
+  requeueAfterMs === undefined ? undefined : Math.max(requeueAfterMs, heldForMs / 10);

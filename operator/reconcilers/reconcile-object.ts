@@ -10,6 +10,7 @@ import {
   CONFLICT_REQUEUE_MS,
   type FurtherCondition,
   heldUp,
+  laterWhileHeld,
   type Plan,
   progressing,
   stalled,
@@ -193,7 +194,14 @@ async function conclude<Action>(
     const note = `The store differed from the manifest and was set right: ${drift}.`;
     await ctx.source.recordEvent(object, { type: "Warning", reason: "DriftCorrected", action: "Correct", note });
   }
-  return { requeueAfterMs: plan.requeueAfterMs };
+  const isRival = plan.verdict.reason === "Conflict";
+  return { requeueAfterMs: isRival ? laterWhileHeld(plan.requeueAfterMs, heldForMs(now, ctx)) : plan.requeueAfterMs };
+}
+
+/** How long the object has been Stalled: 0 when it was not before. */
+function heldForMs(object: ManifestObject, { nowMs }: Pick<OperatorContext, "nowMs">): number {
+  const stalledSince = conditionsOf(object).find(({ type }) => type === "Stalled")?.lastTransitionTime;
+  return stalledSince === undefined ? 0 : nowMs() - Date.parse(stalledSince);
 }
 
 /** The reconciled generation, with the newest status and finalizers. */

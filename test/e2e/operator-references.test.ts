@@ -396,3 +396,18 @@ test("an object whose status is lost, as after a restored backup, finds and clea
     status: 404,
   });
 });
+
+test("an object that has long been in conflict is checked less and less often", async () => {
+  await applied(manifest("Role", "prod", "elder", { name: "contested", permissions: [] }));
+  const younger = manifest("Role", "dev", "younger", { name: "contested", permissions: [] });
+  expect(readyOf(await applied(younger))).toMatchObject({ reason: "Conflict" });
+  const after = async (ms: number) => {
+    const { requeueAfterMs } = await world.work(younger, { ...world.ctx, nowMs: () => Date.now() + ms });
+    return Math.round((requeueAfterMs ?? 0) / 1_000);
+  };
+  expect(await after(0)).toBe(30);
+  expect(await after(200_000)).toBe(30);
+  const later = await after(3_600_000);
+  expect(later).toBeGreaterThanOrEqual(360);
+  expect(later).toBeLessThan(400);
+});
