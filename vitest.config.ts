@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { importsBelow } from "./test/imports.ts";
 import { pureTests } from "./test/pure-tests.ts";
+import { SlowFirst } from "./test/slow-first.ts";
 
 // Tests that need no real part run without the set-up of the harness and share their processes, so that a file alone takes a second.
 const PURE = pureTests(importsBelow(["api-server", "cli", "core", "edge", "operator", "scripts", "sidecar", "test"]));
@@ -94,6 +95,7 @@ export default defineConfig({
     // has a second try; what fails twice fails the run.
     retry: process.env.CI === "true" ? 1 : 0,
     maxWorkers: 2,
+    sequence: { sequencer: SlowFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
     projects: [

@@ -1,0 +1,3 @@
+import { testEveryResponse } from "./every-response.ts";
+
+testEveryResponse("v2");
