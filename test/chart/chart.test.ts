@@ -284,6 +284,22 @@ test("ApiKeys are allowed by a Role in each namespace that is named, and by noth
   ]);
 });
 
+describe("the roles of people", () => {
+  test("grow by all of our kinds, and by no status", async () => {
+    const objects = await render(MATRIX["addresses in Secrets"] ?? {});
+    const kinds = objects
+      .filter(({ kind }) => kind === "CustomResourceDefinition")
+      .map(({ spec }) => spec.names.plural)
+      .sort();
+    for (const persona of ["view", "edit"]) {
+      const role = objects.find(
+        ({ kind, metadata }) => kind === "ClusterRole" && metadata.name.endsWith(`-${persona}`),
+      );
+      expect(role?.rules.flatMap(({ resources }: { resources: string[] }) => resources).sort(), persona).toEqual(kinds);
+    }
+  });
+});
+
 describe("the CRDs", () => {
   const crdsOf = async (crds: object) =>
     (await render({ ...MATRIX["addresses in Secrets"], crds })).filter(

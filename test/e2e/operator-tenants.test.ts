@@ -85,7 +85,10 @@ async function allowed(user: User, args: string[], stdin?: string): Promise<stri
   return stdout;
 }
 
-/** What `admin` of a namespace may; nothing here aggregates ClusterRoles, so each is bound. */
+/**
+ * What `admin` of a namespace may; nothing here aggregates ClusterRoles, so each is bound. And more than that: statuses, which somebody may
+ * have been allowed to write, and must not gain by it.
+ */
 async function grantPersonas(users: readonly User[]): Promise<void> {
   const objects = await render({ dev: { enabled: true }, operator: { clusterName: "test" } });
   const personas = objects.filter(
@@ -101,6 +104,17 @@ async function grantPersonas(users: readonly User[]): Promise<void> {
       const name = `${user}-${role.replaceAll(":", "-")}`;
       await admin(["-n", namespace, "create", "rolebinding", name, `--clusterrole=${role}`, `--user=${user}`]);
     }
+    const patching = ["auth", "can-i", "patch", "apikeypolicies.postern.dev", "-n", namespace];
+    await waitFor(
+      `${user} to have rights`,
+      async () => (await as({ user, namespace }, patching)).stdout.trim() === "yes",
+    );
+    expect((await as({ user, namespace }, [...patching, "--subresource=status"])).stdout.trim()).toBe("no");
+    const statuses = ["apikeys", "apikeypolicies", "ratelimitnamespaces", "ratelimitoverrides", "roles"]
+      .map((plural) => `${plural}.postern.dev/status`)
+      .join();
+    await admin(["-n", namespace, "create", "role", "statuses", "--verb=get,patch", `--resource=${statuses}`]);
+    await admin(["-n", namespace, "create", "rolebinding", "statuses", "--role=statuses", `--user=${user}`]);
     const asked = ["auth", "can-i", "patch", "apikeypolicies.postern.dev", "--subresource=status", "-n", namespace];
     await waitFor(`${user} to have rights`, async () => (await as({ user, namespace }, asked)).stdout.trim() === "yes");
   }
