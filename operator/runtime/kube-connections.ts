@@ -1,3 +1,5 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { EventEmitter } from "node:events";
 import { Agent, type Dispatcher, ProxyAgent } from "undici";
 import type { TlsSettings } from "./cluster-access.ts";
 
@@ -13,6 +15,15 @@ const IDLE_MS = 60_000;
 /** As client-go: cloud load balancers forget connections that are idle for a minute. */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 30_000 };
 
+/**
+ * undici takes its listeners off the stream of a request that was aborted. When the session ends before Node has let go of the stream, it
+ * fails with the session's error, and an error that nobody listens to ends the process. So each stream has a listener of ours.
+ */
+const STREAM_CREATED = "http2.client.stream.created";
+const listenToErrors = (message: unknown): void => {
+  (message as { readonly stream: EventEmitter }).stream.on("error", () => undefined);
+};
+
 export interface KubeConnections {
   forRequests(tls: TlsSettings): Dispatcher;
   forWatches(tls: TlsSettings): Dispatcher;
@@ -27,6 +38,7 @@ interface Open {
 
 export function createKubeConnections(proxyUrl: string | undefined): KubeConnections {
   let current: Open | undefined;
+  subscribe(STREAM_CREATED, listenToErrors);
 
   const open = (tls: TlsSettings, connections?: number): Dispatcher => {
     const options = { keepAliveTimeout: IDLE_MS, ...(connections === undefined ? {} : { connections }) };
@@ -51,6 +63,7 @@ export function createKubeConnections(proxyUrl: string | undefined): KubeConnect
     forRequests: (tls) => openFor(tls).requests,
     forWatches: (tls) => openFor(tls).watches,
     close: async () => {
+      unsubscribe(STREAM_CREATED, listenToErrors);
       await Promise.all([current?.requests.destroy(), current?.watches.destroy()]);
     },
   };

@@ -377,3 +377,17 @@ test("only one of two operators works; when it stops the other takes over at onc
     await store.close();
   }
 });
+
+test("an operator that is closed while it opens its watches ends without an error that nobody handles", async () => {
+  const stray: unknown[] = [];
+  const note = (error: unknown) => void stray.push(error);
+  process.on("uncaughtExceptionMonitor", note);
+  onTestFinished(() => void process.off("uncaughtExceptionMonitor", note));
+  const kubeconfig = await kubeconfigIn(world.other);
+  // About every third ended the process, before each stream had a listener of ours.
+  for (let time = 0; time < 12; time++) {
+    const operator = await operatorOf(world, { kind: "kubernetes", kubeconfig, namespaces: [world.other] });
+    await operator.close();
+  }
+  expect(stray).toEqual([]);
+});
