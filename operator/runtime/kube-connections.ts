@@ -17,7 +17,7 @@ const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 30_000 };
 
 /**
  * undici takes its listeners off the stream of a request that was aborted. When the session ends before Node has let go of the stream, it
- * fails with the session's error, and an error that nobody listens to ends the process. So each stream has a listener of ours.
+ * fails with the session's error, and an error without a listener ends the process. So each stream has a listener of ours.
  */
 const STREAM_CREATED = "http2.client.stream.created";
 const listenToErrors = (message: unknown): void => {

@@ -378,7 +378,7 @@ test("only one of two operators works; when it stops the other takes over at onc
   }
 });
 
-test("an operator that is closed while it opens its watches ends without an error that nobody handles", async () => {
+test("an operator that is closed while it opens its watches ends without an error that is not handled", async () => {
   const stray: unknown[] = [];
   const note = (error: unknown) => void stray.push(error);
   process.on("uncaughtExceptionMonitor", note);
