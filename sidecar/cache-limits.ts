@@ -5,7 +5,7 @@ const MIB = 1024 * 1024;
 /** What a gate's heap has in it before the first key: code, libraries, its policy. Measured. */
 const BASE_BYTES = 22 * MIB;
 /** The rest is for requests, counters and events, and for what V8 has not collected yet. */
-const SHARE = 0.5;
+const SHARE = 0.25;
 const ABSENCE_BYTES = 250;
 const ABSENCES_SHARE = 0.1;
 

@@ -65,7 +65,7 @@ test.each(ours)("$page: postern $words", async ({ words }) => {
   expect([...known, "json", "help"]).toEqual(expect.arrayContaining(used));
 });
 
-/** `10m, 64Mi` and `192Mi` of a value like `operator.resources`. */
+/** `10m, 64Mi` and `256Mi` of a value like `operator.resources`. */
 function sizesOf(path: string): readonly string[] {
   const leaf = leavesOf(Values).find((one) => one.path === path);
   if (leaf === undefined) throw new Error(`the chart has no value ${path}`);
