@@ -5,7 +5,9 @@ import { pureTests } from "./test/pure-tests.ts";
 import { SlowFirst } from "./test/slow-first.ts";
 
 // Tests that need no real part run without the set-up of the harness and share their processes, so that a file alone takes a second.
-const PURE = pureTests(importsBelow(["api-server", "cli", "core", "edge", "operator", "scripts", "sidecar", "test"]));
+const PURE = pureTests(
+  importsBelow(["api-server", "cli", "core", "dashboard", "edge", "operator", "scripts", "sidecar", "test"]),
+);
 
 // Most of a process's first second is compiling: whatever a run starts finds what an earlier process of it has compiled.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, ".postern", "compiled");
@@ -21,6 +23,7 @@ const TIMED = [
 ];
 // These start whole processes too, but wait for conditions alone, on parts of their own.
 const WHOLE = [
+  "test/dashboard/**/*.test.ts",
   "test/docs/administration.test.ts",
   "test/docs/commands.test.ts",
   "test/docs/first-policy.test.ts",
@@ -143,6 +146,8 @@ export default defineConfig({
           ...LONG,
           name: "whole",
           include: WHOLE,
+          // One more than elsewhere: most of their time passes in waiting.
+          maxWorkers: 3,
           sequence: { groupOrder: 3 },
         },
       },

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { findAdapter } from "../test/cluster/main.ts";
+import { findChromium } from "../test/harness/chromium.ts";
 import { dockerAnswers } from "../test/harness/parts/find.ts";
 import { kubernetesPrograms } from "../test/harness/parts/kubernetes.ts";
 
@@ -38,7 +39,8 @@ async function asOne(name: string): Promise<Count> {
 }
 
 async function tests(): Promise<Count & { skipped: number }> {
-  await prepareKubernetes();
+  await prepare(prepareKubernetes);
+  await prepare(findChromium);
   await rm(results, { recursive: true, force: true });
   await mkdir(results, { recursive: true });
   return countedTests("test");
@@ -71,15 +73,19 @@ async function countedTests(script: "test" | "e2e"): Promise<Count & { skipped: 
   };
 }
 
-/** Builds the programs if the machine has none, before the time limit of a test starts. */
-async function prepareKubernetes(): Promise<void> {
-  if (process.env.TEST_KUBECONFIG || (await dockerAnswers())) return;
+/** Gets a part that the machine may have to build or to install first, before the time limit of a test starts. */
+async function prepare(get: () => Promise<unknown>): Promise<void> {
   try {
-    await kubernetesPrograms();
+    await get();
   } catch (error) {
     // The tests that need it fail with the same message.
     process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
   }
+}
+
+async function prepareKubernetes(): Promise<void> {
+  if (process.env.TEST_KUBECONFIG || (await dockerAnswers())) return;
+  await kubernetesPrograms();
 }
 
 const check = await asOne("check");

@@ -5,16 +5,19 @@ const ROOT = resolve(import.meta.dirname, "..");
 
 /** Files that take the most time of their group, about 30 s and more, the slowest first. */
 const SLOW: readonly string[] = [
-  "test/fuzz/v2.test.ts",
-  "test/package/package.test.ts",
-  "test/fuzz/v1.test.ts",
-  "test/docs/recipes.test.ts",
   "test/e2e/operator-rights.test.ts",
-  "test/e2e/operator-workspaces.test.ts",
+  "test/docs/recipes.test.ts",
+  "test/e2e/operator-tenants.test.ts",
   "test/faults/away-at-start.test.ts",
+  "test/fuzz/v2.test.ts",
+  "test/e2e/operator-references.test.ts",
+  "test/fuzz/v1.test.ts",
+  "test/e2e/operator-workspaces.test.ts",
+  "test/e2e/operator-killed-at-each-step.test.ts",
   "test/chart/chart.test.ts",
   "test/analytics/corpus.test.ts",
-  "test/e2e/operator-orphans.test.ts",
+  "test/e2e/operator-killed.test.ts",
+  "test/analytics/attacks.test.ts",
 ];
 
 /**

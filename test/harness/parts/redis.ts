@@ -1,14 +1,11 @@
-import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { Redis } from "ioredis";
 import { freePort } from "../ports.ts";
 import { startProcess } from "../process.ts";
+import { installedBinary } from "./apt.ts";
 import { dockerAnswers, findBinary, findPart, MissingPart } from "./find.ts";
-
-const run = promisify(execFile);
 
 const NAMES = ["redis-server", "valkey-server"];
 const ADVICE = "install redis-server or valkey-server (7 or newer), or start Docker, or set TEST_REDIS_URL";
@@ -85,21 +82,4 @@ async function fromContainer(): Promise<Server | undefined> {
   return { url, stop: async () => void (await container.stop()) };
 }
 
-let installing: Promise<string | undefined> | undefined;
-
-/** Installs Debian's package once, where that needs no questions: as root, with apt-get. */
-function installed(): Promise<string | undefined> {
-  installing ??= install();
-  return installing;
-}
-
-async function install(): Promise<string | undefined> {
-  if (process.getuid?.() !== 0 || (await findBinary(["apt-get"])) === undefined) return undefined;
-  process.stderr.write("harness: installing redis-server with apt-get, once\n");
-  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  await run("apt-get", ["update", "-q"], { env });
-  // Only the program is needed: this variable pretends the one-user runlevel, in which Debian starts no service of a new package.
-  const install = ["install", "-y", "-q", "--no-install-recommends", "redis-server"];
-  await run("apt-get", install, { env: { ...env, RUNLEVEL: "1" } });
-  return await findBinary(NAMES);
-}
+const installed = (): Promise<string | undefined> => installedBinary("redis-server", NAMES);

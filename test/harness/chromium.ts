@@ -1,0 +1,30 @@
+import { type Browser, chromium } from "playwright-core";
+import { installedBinary } from "./parts/apt.ts";
+import { findBinary, findPart, isExecutable } from "./parts/find.ts";
+
+const NAMES = ["chromium", "chromium-browser", "google-chrome"];
+const ADVICE = "install chromium (Debian's package), or set PLAYWRIGHT_CHROMIUM to the program";
+
+/** Finds the program, which is installed where there is none and that can be done. Throws `MissingPart`. */
+export async function findChromium(): Promise<string> {
+  return await findPart("Chromium", ADVICE, [
+    { name: "PLAYWRIGHT_CHROMIUM", attempt: fromEnvironment },
+    { name: NAMES.join(" or "), attempt: () => findBinary(NAMES) },
+    { name: "apt-get", attempt: () => installedBinary("chromium", NAMES) },
+  ]);
+}
+
+/** Starts a browser without a window. Throws `MissingPart` where there is none. */
+export async function startChromium(): Promise<Browser> {
+  const executablePath = await findChromium();
+  // Its sandbox refuses to run as root.
+  const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+  return chromium.launch({ executablePath, args: [...args, "--disable-dev-shm-usage"] });
+}
+
+async function fromEnvironment(): Promise<string | undefined> {
+  const path = process.env.PLAYWRIGHT_CHROMIUM;
+  if (!path) return undefined;
+  if (!(await isExecutable(path))) throw new Error(`${path} is no program`);
+  return path;
+}
