@@ -1,6 +1,15 @@
 import * as z from "zod";
 import { durationOf } from "./duration.ts";
-import { deletionPolicy, NamespaceName, ObjectName, statusFields, storeId, unchangeable, withRules } from "./fields.ts";
+import {
+  Adopt,
+  deletionPolicy,
+  NamespaceName,
+  ObjectName,
+  statusFields,
+  storeId,
+  unchangeable,
+  withRules,
+} from "./fields.ts";
 
 /** Another limit for some identifiers of a rate-limit namespace. */
 export const RatelimitOverrideSpec = withRules(
@@ -28,6 +37,7 @@ export const RatelimitOverrideSpec = withRules(
       .describe(
         "Decide in each pod at once and sync counts in the background: faster, and may admit more than the limit between two syncs.",
       ),
+    adopt: Adopt,
     deletionPolicy: deletionPolicy("Delete", "the override"),
   }),
   [

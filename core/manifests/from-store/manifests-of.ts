@@ -1,0 +1,174 @@
+import type * as z from "zod";
+import type { ApiKeySpec } from "../api-key.ts";
+import type { ApiKeyPolicySpec } from "../api-key-policy.ts";
+import type { Kind } from "../index.ts";
+import type { RatelimitNamespaceSpec } from "../ratelimit-namespace.ts";
+import type { RatelimitOverrideSpec } from "../ratelimit-override.ts";
+import type { RoleSpec } from "../role.ts";
+import { formatDuration } from "./format-duration.ts";
+import { objectNameOf } from "./object-name.ts";
+import { policyFieldsOf } from "./policy-spec.ts";
+import type {
+  StoredApi,
+  StoredKey,
+  StoredNamespace,
+  StoredObject,
+  StoredOverride,
+  StoredRole,
+} from "./stored-object.ts";
+
+/*
+ * A manifest of something that is in the store, ready to apply: the operator then finds that the store has what the manifest says. An
+ * object that nothing manages is taken over by `spec.adopt: match`, which refuses when it was changed in the meantime.
+ */
+
+export interface WrittenManifest {
+  readonly kind: Kind;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly spec: Readonly<Record<string, unknown>>;
+  /** What a person should know before it is applied, each a line of comment. */
+  readonly notes: readonly string[];
+}
+
+/** The default of `target.port`, which the store does not know, so that the manifest is valid as it is. */
+const PORT = 8080;
+
+/** In the order in which they are to be applied: what is referred to comes first. */
+export function manifestsOf(object: StoredObject): readonly WrittenManifest[] {
+  switch (object.kind) {
+    case "Role":
+      return [role(object)];
+    case "RatelimitNamespace":
+      return [namespace(object)];
+    case "RatelimitOverride":
+      // One that has a manifest already is not written again beside the override.
+      return object.namespace.manager === undefined
+        ? [namespace(object.namespace), override(object)]
+        : [override(object)];
+    case "ApiKeyPolicy":
+      return [policy(object)];
+    case "ApiKey":
+      return [key(object)];
+  }
+}
+
+/** That of the manifest that manages the object; otherwise one made of its name in the store. */
+function metadataOf({ kind, manager }: StoredObject, storedName: string) {
+  return manager === undefined
+    ? { name: objectNameOf(storedName, kind) }
+    : { name: manager.name, namespace: manager.namespace };
+}
+
+function madeNotes({ kind, manager }: StoredObject, storedName: string): string[] {
+  if (manager !== undefined)
+    return ["This manifest manages the object already: change the original, this is what the store has of it."];
+  return objectNameOf(storedName, kind) === storedName
+    ? []
+    : [
+        `metadata.name is made of ${JSON.stringify(storedName)}, because Kubernetes allows small letters, digits and - alone. Choose any other.`,
+      ];
+}
+
+const adoptUnlessManaged = ({ manager }: StoredObject) => (manager === undefined ? ({ adopt: "match" } as const) : {});
+
+function role(object: StoredRole): WrittenManifest {
+  const { name, description, permissions } = object;
+  const spec: z.input<typeof RoleSpec> = {
+    name,
+    ...(description === undefined ? {} : { description }),
+    permissions: [...permissions],
+    ...adoptUnlessManaged(object),
+  };
+  return { kind: "Role", metadata: metadataOf(object, name), spec, notes: madeNotes(object, name) };
+}
+
+function namespace(object: StoredNamespace): WrittenManifest {
+  const { name } = object;
+  const spec: z.input<typeof RatelimitNamespaceSpec> = { name, ...adoptUnlessManaged(object) };
+  return { kind: "RatelimitNamespace", metadata: metadataOf(object, name), spec, notes: madeNotes(object, name) };
+}
+
+function override(object: StoredOverride): WrittenManifest {
+  const { identifier, limit, durationMs, async } = object;
+  const target = metadataOf(object.namespace, object.namespace.name);
+  const storedName = `${object.namespace.name}-${identifier}`;
+  const spec: z.input<typeof RatelimitOverrideSpec> = {
+    namespaceRef: target,
+    identifier,
+    limit,
+    duration: formatDuration(durationMs),
+    ...(async ? { async } : {}),
+    ...adoptUnlessManaged(object),
+  };
+  const notes = [
+    ...madeNotes(object, storedName),
+    ...(target.namespace === undefined || target.namespace === object.manager?.namespace
+      ? []
+      : [
+          `From another Kubernetes namespace than ${target.namespace}, add that one to the spec.allowedNamespaces of the RatelimitNamespace ${target.name}.`,
+        ]),
+  ];
+  return { kind: "RatelimitOverride", metadata: metadataOf(object, storedName), spec, notes };
+}
+
+function policy(object: StoredApi): WrittenManifest {
+  const { apiId, apiName, manager } = object;
+  const spec: z.input<typeof ApiKeyPolicySpec> = {
+    api: manager === undefined ? { id: apiId } : { name: apiName },
+    target: { port: PORT },
+    ...(object.policy === undefined ? {} : policyFieldsOf(object.policy, object.namespaceNames)),
+    ...adoptUnlessManaged(object),
+  };
+  const notes = [
+    ...madeNotes(object, apiName),
+    `spec.target.port and spec.selector are not in the store: set the container port of your app, and the labels of its pods. Without spec.selector no pod gets a gate.`,
+    ...(object.policy === undefined ? ["No rules: every request needs a valid key of the API."] : []),
+  ];
+  return { kind: "ApiKeyPolicy", metadata: metadataOf(object, apiName), spec, notes };
+}
+
+function key(object: StoredKey): WrittenManifest {
+  const { apiId, name, externalId, roles, permissions, ratelimits, credits, expires, manager } = object;
+  const storedName = name ?? `key of ${externalId ?? apiId}`;
+  const metadata = metadataOf(object, storedName);
+  const spec: z.input<typeof ApiKeySpec> = {
+    apiRef: { id: apiId },
+    ...(name === undefined ? {} : { name }),
+    ...(externalId === undefined ? {} : { owner: externalId }),
+    ...(roles.length === 0 ? {} : { roles: [...roles] }),
+    ...(permissions.length === 0 ? {} : { permissions: [...permissions] }),
+    ...(ratelimits.length === 0
+      ? {}
+      : {
+          ratelimits: ratelimits.map(({ name: limitName, limit, duration, autoApply }) => ({
+            name: limitName,
+            limit,
+            duration: formatDuration(duration),
+            ...(autoApply ? { autoApply } : {}),
+          })),
+        }),
+    ...(credits === undefined ? {} : { credits: creditsOf(credits) }),
+    ...(expires === undefined ? {} : { expires: new Date(expires).toISOString() }),
+    secretRef: { name: metadata.name },
+  };
+  const notes = [
+    ...(manager === undefined
+      ? [
+          ...madeNotes(object, storedName),
+          "Applied, it issues a new key with these rights into a Secret of this name. The key that is shown here stays as it is, and its secret cannot be read again. Delete it when apps have the new one.",
+        ]
+      : [
+          "This manifest manages the key already: change the original, this is what the store has of it. spec.secretRef and spec.rotation are in the original alone.",
+        ]),
+  ];
+  return { kind: "ApiKey", metadata, spec, notes };
+}
+
+function creditsOf({ remaining, refill }: NonNullable<StoredKey["credits"]>) {
+  if (refill === undefined) return { remaining };
+  const { interval, amount, refillDay } = refill;
+  return {
+    remaining,
+    refill: { interval, amount, ...(interval === "monthly" ? { refillDay: refillDay ?? 1 } : {}) },
+  };
+}

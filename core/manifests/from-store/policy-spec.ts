@@ -1,0 +1,76 @@
+import type * as z from "zod";
+import type { CompiledPolicy, PolicyRule, RuleRatelimit } from "../../policies/policy.ts";
+import type { ApiKeyPolicySpec } from "../api-key-policy.ts";
+import type { ManifestRule } from "../policy-rule.ts";
+import { formatDuration } from "./format-duration.ts";
+
+type SpecIn = z.input<typeof ApiKeyPolicySpec>;
+type RuleIn = z.input<typeof ManifestRule>;
+
+/** What of a manifest's spec `compilePolicy` makes the policy of: the other way round. Defaults are left out where a default is. */
+export type PolicyFields = Omit<SpecIn, "api" | "target">;
+
+/**
+ * @param namespaceNames of the rate-limit namespaces by id; one that is missing is named by its id, and is a problem for the reader.
+ */
+export function policyFieldsOf(
+  policy: CompiledPolicy,
+  namespaceNames: ReadonlyMap<string, string> = new Map(),
+): PolicyFields {
+  const { mode, credentials, rules, onStale, onCounterFailure, onCreditFailure, clientAddress, allowPaths } = policy;
+  return {
+    ...(mode === "Enforce" ? {} : { mode }),
+    credentials: credentials.map((place) =>
+      place.in === "query"
+        ? { query: { name: place.name } }
+        : { header: { name: place.name, ...(place.scheme === undefined ? {} : { scheme: place.scheme }) } },
+    ),
+    ...(rules.length === 0 ? {} : { rules: rules.map((rule) => ruleOf(rule, namespaceNames)) }),
+    onStale: {
+      after: formatDuration(onStale.afterMs),
+      action: onStale.action,
+      denyAfter: formatDuration(onStale.denyAfterMs),
+    },
+    ...(onCounterFailure === "Local" ? {} : { onCounterFailure }),
+    ...(onCreditFailure === "Deny" ? {} : { onCreditFailure }),
+    ...(clientAddress === undefined ? {} : { clientAddress: clientAddressOf(clientAddress) }),
+    ...(allowPaths.length === 0 ? {} : { allowPaths: [...allowPaths] }),
+  };
+}
+
+function clientAddressOf(address: NonNullable<CompiledPolicy["clientAddress"]>): SpecIn["clientAddress"] {
+  return address.from === "connection"
+    ? { from: "Connection" }
+    : { from: "ForwardedFor", trustedProxies: [...address.trustedProxies] };
+}
+
+function ruleOf(rule: PolicyRule, namespaceNames: ReadonlyMap<string, string>): RuleIn {
+  const { methods, path, access, permissions, creditCost, ratelimits } = rule;
+  const match = {
+    ...(methods === undefined ? {} : { methods: [...methods] }),
+    ...(path === undefined ? {} : { path }),
+  };
+  return {
+    ...(Object.keys(match).length === 0 ? {} : { match }),
+    ...(access === "Key" ? {} : { access }),
+    ...(permissions === undefined ? {} : { permissions }),
+    ...(creditCost === 1 ? {} : { credits: { cost: creditCost } }),
+    ...(ratelimits.length === 0 ? {} : { ratelimits: ratelimits.map((limit) => limitOf(limit, namespaceNames)) }),
+  };
+}
+
+function limitOf(
+  { scope, identifier, limit, durationMs, cost, accuracy }: RuleRatelimit,
+  namespaceNames: ReadonlyMap<string, string>,
+): NonNullable<RuleIn["ratelimits"]>[number] {
+  return {
+    ...(scope.kind === "name"
+      ? { name: scope.name }
+      : { namespace: namespaceNames.get(scope.namespaceId) ?? scope.namespaceId }),
+    identifier,
+    limit,
+    duration: formatDuration(durationMs),
+    ...(cost === 1 ? {} : { cost }),
+    ...(accuracy === "local" ? { async: true } : {}),
+  };
+}

@@ -1,0 +1,75 @@
+import type { CompiledPolicy } from "../../policies/policy.ts";
+import type { ManifestName } from "../manager.ts";
+
+/*
+ * What the API tells of an object, as far as a manifest can describe it. `manager` is that of a manifest that manages it by now.
+ */
+
+interface Stored {
+  readonly manager?: ManifestName | undefined;
+}
+
+export interface StoredRole extends Stored {
+  readonly kind: "Role";
+  readonly name: string;
+  readonly description?: string | undefined;
+  /** Slugs. */
+  readonly permissions: readonly string[];
+}
+
+export interface StoredNamespace extends Stored {
+  readonly kind: "RatelimitNamespace";
+  readonly name: string;
+}
+
+export interface StoredOverride extends Stored {
+  readonly kind: "RatelimitOverride";
+  readonly namespace: StoredNamespace;
+  readonly identifier: string;
+  readonly limit: number;
+  readonly durationMs: number;
+  readonly async: boolean;
+}
+
+/** An API, with the policy that guards an app with its keys where there is one. */
+export interface StoredApi extends Stored {
+  readonly kind: "ApiKeyPolicy";
+  readonly apiId: string;
+  readonly apiName: string;
+  readonly policy?: CompiledPolicy | undefined;
+  /** The names of the rate-limit namespaces of the policy, by id. */
+  readonly namespaceNames?: ReadonlyMap<string, string> | undefined;
+}
+
+export interface StoredKey extends Stored {
+  readonly kind: "ApiKey";
+  readonly apiId: string;
+  readonly name?: string | undefined;
+  readonly externalId?: string | undefined;
+  /** Names. */
+  readonly roles: readonly string[];
+  /** Slugs that the key holds directly. */
+  readonly permissions: readonly string[];
+  readonly ratelimits: readonly {
+    readonly name: string;
+    readonly limit: number;
+    readonly duration: number;
+    readonly autoApply: boolean;
+  }[];
+  readonly credits?:
+    | {
+        readonly remaining: number;
+        readonly refill?:
+          | {
+              readonly interval: "daily" | "monthly";
+              readonly amount: number;
+              readonly refillDay?: number | undefined;
+            }
+          | undefined;
+      }
+    | undefined;
+  /** Unix ms. */
+  readonly expires?: number | undefined;
+}
+
+export type StoredObject = StoredRole | StoredNamespace | StoredOverride | StoredApi | StoredKey;

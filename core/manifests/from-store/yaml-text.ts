@@ -1,0 +1,73 @@
+import { Document, visit } from "yaml";
+import { checkManifest } from "../check.ts";
+import { DURATION_PATTERN } from "../duration.ts";
+import { API_VERSION } from "../fields.ts";
+import { manifestsOf, type WrittenManifest } from "./manifests-of.ts";
+import type { StoredObject } from "./stored-object.ts";
+
+/*
+ * Manifests as text. With the schemas of all kinds it is too large for the first load of a page: the dashboard loads it when a text is asked for.
+ */
+
+const COMMENT_WIDTH = 100;
+
+/**
+ * One document for each manifest, ready for `kubectl apply -f -`. What the CRD would refuse, because the store allows more than a
+ * manifest does, is said in a comment above it.
+ */
+export function yamlOf(object: StoredObject): string {
+  return manifestsOf(object).map(documentOf).join("---\n");
+}
+
+function documentOf({ kind, metadata, spec, notes }: WrittenManifest): string {
+  const manifest = { apiVersion: API_VERSION, kind, metadata, spec };
+  const problems = checkManifest(manifest).map(
+    ({ location, message }) => `Kubernetes would refuse this: ${location} ${message}.`,
+  );
+  return `${[...problems, ...notes].map(commentOf).join("")}${textOf(manifest)}`;
+}
+
+/** The part of a manifest to change, such as `spec:\n  limit: 5`. `path` is that of a field: `["spec", "limit"]`. */
+export function snippetOf(path: readonly string[], value: unknown): string {
+  return textOf(path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value));
+}
+
+/**
+ * Long texts stay on one line, and aliases are not used: both are harder to edit. kubectl reads YAML 1.1, for which `yes`, `0o7` and
+ * `1:30` are no texts, so all but plain words are quoted.
+ */
+function textOf(value: unknown): string {
+  const document = new Document(value, { aliasDuplicateObjects: false });
+  visit(document, {
+    Scalar: (key, scalar) => {
+      if (key !== "key" && typeof scalar.value === "string" && !isPlain(scalar.value)) scalar.type = "QUOTE_DOUBLE";
+    },
+  });
+  return document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.POSITIVE_INFINITY });
+}
+
+/** Words of letters and digits, of which the first begins with a letter; one blank or colon is between two. */
+const WORDS = /^[A-Za-z][A-Za-z0-9_.*/,()-]*([ :][A-Za-z0-9_.*/,()-]+)*$/;
+const NOT_TEXT = /^(y|n|yes|no|on|off|true|false|null)$/i;
+
+/** `1h30m`: no YAML reads a number in it. */
+const DURATION = new RegExp(DURATION_PATTERN);
+
+const isPlain = (text: string): boolean => DURATION.test(text) || (WORDS.test(text) && !NOT_TEXT.test(text));
+
+/** A note may quote what callers chose. Whatever would end the comment's line is written as JSON writes it. */
+function commentOf(note: string): string {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of oneLine(note).split(" ")) {
+    if (line !== "" && line.length + word.length >= COMMENT_WIDTH) {
+      lines.push(line);
+      line = "";
+    }
+    line += line === "" ? word : ` ${word}`;
+  }
+  return [...lines, line].map((text) => `# ${text}\n`).join("");
+}
+
+const oneLine = (text: string): string =>
+  text.replace(/[\p{Cc}\u2028\u2029\ufeff]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
