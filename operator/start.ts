@@ -161,15 +161,12 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       }
     }
   });
-  const network = opened.followNetworkPolicies?.((namespace) => {
+  const touchPolicies = (namespace?: string) => {
     for (const policy of objectsIn("ApiKeyPolicy", namespace)) touched.add(keyOf(policy));
-  });
+  };
+  const network = opened.followNetworkPolicies?.(touchPolicies);
   // Without a webhook of ours the label means nothing, and the right to see it is not there.
-  const namespaces =
-    config.webhook &&
-    opened.followNamespaces?.((namespace) => {
-      for (const policy of objectsIn("ApiKeyPolicy", namespace)) touched.add(keyOf(policy));
-    });
+  const namespaces = config.webhook && opened.followNamespaces?.(touchPolicies);
   const isNamespaceGuarded = (namespace: string) => {
     const labels = namespaces?.labelsOf(namespace);
     return labels && labels[GUARDED_LABEL] === "true";
@@ -222,6 +219,12 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const digests = startDigestPoll({ ctx, add: (kind, key) => controllers.get(kind)?.add(key), log });
   const secretLooks = startSecretLooks({ source, add: (key) => controllers.get("ApiKey")?.add(key), log });
   const workers = () => [...controllers.values(), poll, digests, secretLooks];
+  const closeWorkers = () => Promise.all(workers().map((worker) => worker.close()));
+  const closeFollowed = async () => {
+    touched.close();
+    await Promise.all([workspaces.close(), pods?.close(), network?.close(), namespaces?.close()]);
+    await closeSource();
+  };
 
   function seen(id: string): void {
     pending.delete(id);
@@ -269,19 +272,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     await workspaces.ready;
     await source.start(onChange);
   } catch (error) {
-    touched.close();
-    await Promise.all([
-      admin?.close(),
-      webhook?.close(),
-      poll.close(),
-      digests.close(),
-      secretLooks.close(),
-      workspaces.close(),
-      pods?.close(),
-      network?.close(),
-      namespaces?.close(),
-    ]);
-    await closeSource();
+    await Promise.all([admin?.close(), webhook?.close(), closeWorkers()]);
+    await closeFollowed();
     throw error;
   }
   isListed = true;
@@ -300,13 +292,11 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       await Promise.all([admin?.close(), webhook?.close()]);
       // Running work may finish, but an API that hangs must not delay the exit.
       const late = setTimeout(() => stop.abort(), CLOSE_MS);
-      await Promise.all(workers().map((worker) => worker.close()));
+      await closeWorkers();
       clearTimeout(late);
       // Last, after all writes: the next leader must not start while this one is still writing.
       await election?.close();
-      touched.close();
-      await Promise.all([workspaces.close(), pods?.close(), network?.close(), namespaces?.close()]);
-      await closeSource();
+      await closeFollowed();
     },
   };
 }

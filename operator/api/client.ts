@@ -1,14 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import createFetchClient from "openapi-fetch";
+import type { Data, Fault, Input, Procedure } from "../../core/api/procedures.ts";
+import type { paths } from "../../core/api/types.ts";
 import { jitterMs } from "../../core/backoff.ts";
-import type { paths } from "../api-types.ts";
-
-/** The procedures, `keys.createKey` and so on. */
-export type Procedure = keyof paths extends `/v2/${infer Name}` ? Name : never;
-
-type Post<P extends Procedure> = paths[`/v2/${P}`]["post"];
-export type Input<P extends Procedure> = Post<P>["requestBody"]["content"]["application/json"];
-export type Data<P extends Procedure> = Post<P>["responses"][200]["content"]["application/json"]["data"];
 
 /** On whose behalf a call is made (api-v2.md section 24.1). */
 export interface Management {
@@ -26,12 +20,6 @@ export interface Refusal {
   readonly detail: string;
   /** Of invalid input: each fault with its place. */
   readonly faults?: readonly Fault[];
-}
-
-export interface Fault {
-  /** `body.policy.rules[0].mode` */
-  readonly location: string;
-  readonly message: string;
 }
 
 export type Answer<T> =

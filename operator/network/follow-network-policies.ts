@@ -3,6 +3,7 @@ import { API_VERSION } from "../../core/manifests/index.ts";
 import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-client.ts";
 import { startListWatch } from "../runtime/list-watch.ts";
 import type { ManifestObject } from "../source/contract.ts";
+import { FIELD_MANAGER } from "../source/kubernetes.ts";
 import { type NetworkPolicy, type NetworkPolicySpec, toNetworkPolicy } from "./network-policy.ts";
 
 /** The NetworkPolicies of a cluster, and those of them that manifests own. */
@@ -35,7 +36,6 @@ export interface FollowNetworkPoliciesOptions {
 }
 
 const GROUP_PATH = "/apis/networking.k8s.io/v1";
-const FIELD_MANAGER = "postern-operator";
 
 /** Follows them. Needs the rights to list, watch, create, patch and delete them. */
 export function followNetworkPolicies({

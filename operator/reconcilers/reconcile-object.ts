@@ -1,5 +1,6 @@
+import type { Fault } from "../../core/api/procedures.ts";
 import type { Kind } from "../../core/manifests/index.ts";
-import { ApiUnavailable, type Fault, type Refusal } from "../api/client.ts";
+import { ApiUnavailable, type Refusal } from "../api/client.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
 import type { WorkResult } from "../runtime/queue.ts";
 import { ABANDON_ANNOTATION, type ManifestObject, storeFinalizersOf } from "../source/contract.ts";

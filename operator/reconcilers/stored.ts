@@ -1,4 +1,5 @@
-import type { Answer, Input, StoreApi } from "../api/client.ts";
+import type { Input } from "../../core/api/procedures.ts";
+import type { Answer, StoreApi } from "../api/client.ts";
 
 /** Returns the data, or undefined for a 404. Throws for any other refusal, which a read does not expect. */
 export function foundOr404<T>(answer: Answer<T>): T | undefined {

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import { jitterMs } from "../../core/backoff.ts";
+import type { LeaderWork } from "./leader.ts";
 import { formatKey, type ObjectKey, parseKey } from "./object-key.ts";
 import { createQueue, type WorkQueue, type WorkResult } from "./queue.ts";
 
@@ -23,12 +24,9 @@ export interface ReconcileOutcome {
   readonly durationMs: number;
 }
 
-export interface Controller {
+export interface Controller extends LeaderWork {
   add(key: ObjectKey): void;
-  pause(): void;
-  resume(): void;
   readonly depth: number;
-  close(): Promise<void>;
 }
 
 export const CONCURRENCY = 4;

@@ -191,9 +191,8 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
       const lines = createInterface({ input: response.body, crlfDelay: Number.POSITIVE_INFINITY });
       // readline does not pass on an error of its input, so a broken watch would look like one that ended normally.
       let broken: Error | undefined;
-      // For each one: a body that was aborted may fail once more when its connection goes.
-      response.body.on("error", (error: Error) => {
-        broken ??= error;
+      response.body.once("error", (error: Error) => {
+        broken = error;
         lines.close();
       });
       try {

@@ -37,6 +37,13 @@ export interface LeaderElection {
   close(): Promise<void>;
 }
 
+/** What only the leader does: paused while another replica leads. */
+export interface LeaderWork {
+  pause(): void;
+  resume(): void;
+  close(): Promise<void>;
+}
+
 interface Lease {
   readonly metadata: { readonly resourceVersion: string };
   readonly spec: {

@@ -10,7 +10,8 @@ import { isOfClass, selectorOfClass } from "./controller-class.ts";
 import { createKubernetesSecrets } from "./kubernetes-secrets.ts";
 import { createUndeclaredFields } from "./undeclared-fields.ts";
 
-const FIELD_MANAGER = "postern-operator";
+/** By which the API server knows the fields that an operator has set. */
+export const FIELD_MANAGER = "postern-operator";
 /** The longest note of an Event, in bytes (events.k8s.io/v1). */
 const NOTE_LENGTH_MAX = 1024;
 

@@ -1,4 +1,4 @@
-import type { Data } from "../../api/client.ts";
+import type { Data } from "../../../core/api/procedures.ts";
 import { formatKey, type ObjectKey } from "../../runtime/object-key.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { toDataPlaneStatus } from "./enforced.ts";

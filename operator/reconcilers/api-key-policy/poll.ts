@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { StoreApi } from "../../api/client.ts";
+import { listAll } from "../../api/list-all.ts";
+import type { LeaderWork } from "../../runtime/leader.ts";
 import type { ObjectKey } from "../../runtime/object-key.ts";
+import { createSideBySide } from "../../runtime/side-by-side.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { managerOf, type OperatorContext } from "../context.ts";
 import type { Look, Picture } from "./looks.ts";
@@ -24,18 +27,11 @@ export interface PolicyPollOptions {
   readonly log: Logger;
 }
 
-export interface PolicyPoll {
-  /** Only the leader polls. */
-  pause(): void;
-  resume(): void;
+export interface PolicyPoll extends LeaderWork {
   /** A policy wants to know of its sidecars at this pace. */
   hurry(pace: Pace): void;
-  close(): Promise<void>;
 }
 
-const PAGE = 500;
-/** 100,000 policies. Past this the list is not believed to end. */
-const PAGES_MAX = 200;
 /** On average one whole look per this time corrects what the list does not show, such as a policy that was edited in the store. */
 const WHOLE_LOOK_MS = 2_000;
 const WHOLE_LOOKS_MAX = 8;
@@ -50,7 +46,7 @@ interface Member {
 
 export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): PolicyPoll {
   const stop = new AbortController();
-  const asking = new Map<StoreApi, Promise<void>>();
+  const asking = createSideBySide<StoreApi>();
   const failedAtMs = new Map<StoreApi, number>();
   let isPaused = true;
   let nextAtMs = Number.POSITIVE_INFINITY;
@@ -107,13 +103,7 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
       byApi.set(api, members);
       members.push({ object, manager: managerOf(ctx, object) });
     }
-    for (const [api, members] of byApi) {
-      if (!asking.has(api))
-        asking.set(
-          api,
-          ask(api, members).finally(() => asking.delete(api)),
-        );
-    }
+    for (const [api, members] of byApi) asking.start(api, () => ask(api, members));
     for (const api of failedAtMs.keys()) if (!byApi.has(api)) failedAtMs.delete(api);
     lookAtOldest(nowMs);
     nextAtMs = nowMs + afterMs(ctx.looks.list().map(({ pace }) => pace));
@@ -155,24 +145,18 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
     close: async () => {
       stop.abort();
       await following;
-      await Promise.all(asking.values());
+      await asking.done();
     },
   };
 }
 
-/** By manager: all policies of this cluster that have one. Throws `ApiUnavailable`, and when the list does not end. */
+/** By manager: all policies of this cluster that have one. Throws as `listAll` does. */
 async function listPictures(api: StoreApi, cluster: string): Promise<Map<string, Picture>> {
   const found = new Map<string, Picture>();
-  let cursor: string | undefined;
-  for (let page = 0; page < PAGES_MAX; page++) {
-    const body = { cluster, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) };
-    const answer = await api.call("policies.listStatus", body);
-    if (answer.refusal !== undefined) throw new Error(`${answer.refusal.kind}: ${answer.refusal.detail}`);
-    for (const picture of answer.data) if (picture.manager !== undefined) found.set(picture.manager, picture);
-    cursor = answer.next;
-    if (cursor === undefined) return found;
+  for (const picture of await listAll(api, "policies.listStatus", { cluster })) {
+    if (picture.manager !== undefined) found.set(picture.manager, picture);
   }
-  throw new Error(`the list of policies has more than ${PAGES_MAX} pages`);
+  return found;
 }
 
 /** The first `max` of those seen before a time; `looks` are in the order of their last whole look. Pure. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Input } from "../../../core/api/procedures.ts";
 import type { ApiKeySpec } from "../../../core/manifests/api-key.ts";
 import { parseDuration } from "../../../core/manifests/duration.ts";
-import type { Input } from "../../api/client.ts";
 import type { StoredKey } from "./gather.ts";
 
 /* What a spec says of a key, as the API takes it, and how a key of the store differs from that. */

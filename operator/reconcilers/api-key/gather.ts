@@ -1,5 +1,5 @@
+import type { Data } from "../../../core/api/procedures.ts";
 import { ApiKeySpec } from "../../../core/manifests/api-key.ts";
-import type { Data } from "../../api/client.ts";
 import type { FoundSecret, ManifestObject } from "../../source/contract.ts";
 import { rivalsOf } from "../claims.ts";
 import { type Context, managerOf } from "../context.ts";

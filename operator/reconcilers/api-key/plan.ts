@@ -1,6 +1,6 @@
+import type { Input } from "../../../core/api/procedures.ts";
 import { type ApiKeySpec, BEING_ISSUED } from "../../../core/manifests/api-key.ts";
 import { parseDuration } from "../../../core/manifests/duration.ts";
-import type { Input } from "../../api/client.ts";
 import type { FoundSecret } from "../../source/contract.ts";
 import { conflictOf } from "../claims.ts";
 import {

@@ -1,9 +1,10 @@
 import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
 import { waitFor } from "../../../test/harness/wait.ts";
+import type { LeaderWork } from "../../runtime/leader.ts";
 import type { FoundSecret, ManifestObject } from "../../source/contract.ts";
 import { anObject } from "../../test/builders.ts";
-import { isUnexpected, type SecretLooks, startSecretLooks } from "./secret-looks.ts";
+import { isUnexpected, startSecretLooks } from "./secret-looks.ts";
 
 const ready = [
   {
@@ -23,7 +24,7 @@ const aKey = (name: string, more: Parameters<typeof anObject>[2] = {}): Manifest
   );
 const ours = (keyId: string | undefined): FoundSecret => ({ state: "ours", keyId, version: "u/1" });
 
-let looks: SecretLooks | undefined;
+let looks: LeaderWork | undefined;
 afterEach(() => looks?.close());
 
 /** @param find answers for the name of an ApiKey. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
+import type { LeaderWork } from "../../runtime/leader.ts";
 import { formatKey, type ObjectKey } from "../../runtime/object-key.ts";
 import { type FoundSecret, keyOf, type ManifestObject, type ManifestSource } from "../../source/contract.ts";
 import { secretNameIn } from "../raw-spec.ts";
@@ -20,19 +21,12 @@ export interface SecretLooksOptions {
   readonly gapMs?: number;
 }
 
-export interface SecretLooks {
-  /** Only the leader looks. */
-  pause(): void;
-  resume(): void;
-  close(): Promise<void>;
-}
-
 /** A Secret that is deleted is noticed within this time, up to 50 of them. */
 const ROUND_MS = 10_000;
 /** At most five looks a second: a thousand Secrets take 200 s. */
 const GAP_MS = 200;
 
-export function startSecretLooks(options: SecretLooksOptions): SecretLooks {
+export function startSecretLooks(options: SecretLooksOptions): LeaderWork {
   const { source, add, log, roundMs = ROUND_MS, gapMs = GAP_MS } = options;
   const stop = new AbortController();
   let isPaused = true;

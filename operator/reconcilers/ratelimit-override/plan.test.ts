@@ -82,6 +82,24 @@ test("an override of another manager, without a manager, or of an older manifest
   }
 });
 
+test.each([
+  { name: "match takes over an equal one", adopt: "match", difference: {}, isTaken: true },
+  { name: "match leaves one that differs", adopt: "match", difference: { limit: 6 }, isTaken: false },
+  { name: "override takes over one that differs", adopt: "override", difference: { limit: 6 }, isTaken: true },
+  {
+    name: "nothing takes over what another cluster left",
+    adopt: "override",
+    difference: { lastManager: "x/RatelimitOverride/shop/it" },
+    isTaken: false,
+  },
+])("of overrides without a manager, $name", ({ adopt, difference, isTaken }) => {
+  const plan = planOverride(
+    observed({ spec: { ...spec, adopt }, stored: { ...own, manager: undefined, ...difference } }),
+  );
+  if (isTaken) expect(plan.actions).toMatchObject([{ type: "set", limit: 5, adopt: true }]);
+  else expect(plan).toMatchObject({ actions: [], verdict: { state: "Stalled", reason: "Conflict" } });
+});
+
 test("deleted, it takes its override and a former one with it, by its deletion policy", () => {
   const former = { ...own, overrideId: "rlor_0", identifier: "before" };
   for (const [deletionPolicy, type] of [

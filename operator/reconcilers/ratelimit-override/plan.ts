@@ -1,4 +1,5 @@
 import { parseDuration } from "../../../core/manifests/duration.ts";
+import type { RatelimitOverrideSpec } from "../../../core/manifests/ratelimit-override.ts";
 import { conflictOf, ownOf } from "../claims.ts";
 import { planCleanUp } from "../clean-up.ts";
 import { firstOf, heldUp, type Plan, progressing, ready, type Verdict } from "../plan.ts";
@@ -13,7 +14,7 @@ export type OverrideAction =
       readonly limit: number;
       readonly durationMs: number;
       readonly async: boolean;
-      /** Take over what this object left in the store. */
+      /** Take over what nothing manages: what this object left in the store, or what `spec.adopt` asks for. */
       readonly adopt?: true;
     }
   | { readonly type: "delete" | "release"; readonly namespaceId: string; readonly identifier: string };
@@ -34,9 +35,7 @@ export function planOverride(observed: ObservedOverride): Plan<OverrideAction> {
   const wanted = {
     namespaceId: namespace.namespaceId,
     identifier: spec.identifier,
-    limit: spec.limit,
-    durationMs: parseDuration(spec.duration),
-    async: spec.async,
+    ...settingsOf(spec),
   };
   const actions: OverrideAction[] = [
     ...(former === undefined ? [] : [removal("delete", former)]),
@@ -51,7 +50,7 @@ type Setting = Extract<OverrideAction, { readonly type: "set" }>;
 const setting = (wanted: Omit<Setting, "type" | "adopt">, stored: StoredOverride | undefined): Setting => ({
   type: "set",
   ...wanted,
-  // The checks let through only what this object left.
+  // The checks let through only what this object may take over.
   ...(stored !== undefined && stored.manager === undefined ? { adopt: true } : {}),
 });
 
@@ -61,16 +60,30 @@ const CHECKS = [
 
   ({ namespace }: ObservedOverride): Verdict | undefined => ("verdict" in namespace ? namespace.verdict : undefined),
 
-  (observed: ObservedOverride): Verdict | undefined =>
-    conflictOf(observed, {
+  ({ parsed: { spec }, ...claimed }: ObservedOverride): Verdict | undefined =>
+    conflictOf(claimed, {
       rival: (rival) => `${rival} is older and is for the same identifier. Remove one of the two.`,
-      managed: (stored, manager) => standsInTheWay(stored, `is managed by ${manager}`),
-      unmanaged: (stored) => ({ adopt: undefined, unasked: standsInTheWay(stored, "was made elsewhere") }),
+      managed: (stored, manager) =>
+        `${theOverride(stored)} is managed by ${manager}. Delete it there, and this one takes its place.`,
+      unmanaged: (stored) => ({
+        adopt: spec?.adopt,
+        unasked: `${theOverride(stored)} was made elsewhere. Set spec.adopt to match or override to take it over, or delete it there.`,
+        differs:
+          spec === undefined || isSame(stored, settingsOf(spec))
+            ? undefined
+            : `${theOverride(stored)} was made elsewhere and differs from this spec. Make them equal, or set spec.adopt to override.`,
+      }),
     }),
 ];
 
-const standsInTheWay = ({ identifier, overrideId }: StoredOverride, whose: string): string =>
-  `The override for ${identifier} (${overrideId}) ${whose}. Delete it there, and this one takes its place.`;
+const theOverride = ({ identifier, overrideId }: StoredOverride): string =>
+  `The override for ${identifier} (${overrideId})`;
+
+const settingsOf = ({ limit, duration, async }: RatelimitOverrideSpec) => ({
+  limit,
+  durationMs: parseDuration(duration),
+  async,
+});
 
 const isSame = (stored: StoredOverride, wanted: Pick<StoredOverride, "limit" | "durationMs" | "async">): boolean =>
   stored.limit === wanted.limit && stored.durationMs === wanted.durationMs && stored.async === wanted.async;

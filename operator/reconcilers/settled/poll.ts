@@ -3,7 +3,10 @@ import type { Logger } from "pino";
 import { jitterMs } from "../../../core/backoff.ts";
 import type { Kind } from "../../../core/manifests/index.ts";
 import type { StoreApi } from "../../api/client.ts";
+import { listAll } from "../../api/list-all.ts";
+import type { LeaderWork } from "../../runtime/leader.ts";
 import type { ObjectKey } from "../../runtime/object-key.ts";
+import { createSideBySide } from "../../runtime/side-by-side.ts";
 import { managerOf, type OperatorContext } from "../context.ts";
 import { DIGESTED, type DigestedKind, type Settled } from "./settled.ts";
 
@@ -22,22 +25,12 @@ export interface DigestPollOptions {
   readonly log: Logger;
 }
 
-export interface DigestPoll {
-  /** Only the leader asks. */
-  pause(): void;
-  resume(): void;
-  close(): Promise<void>;
-}
-
 /** Within this time what was changed behind a manifest is found. */
 const POLL_MS = 60_000;
-const PAGE = 500;
-/** 100,000 objects. Past this the list is not believed to end. */
-const PAGES_MAX = 200;
 
-export function startDigestPoll({ ctx, add, log }: DigestPollOptions): DigestPoll {
+export function startDigestPoll({ ctx, add, log }: DigestPollOptions): LeaderWork {
   const stop = new AbortController();
-  const asking = new Map<StoreApi, Promise<void>>();
+  const asking = createSideBySide<StoreApi>();
   /** Logged once, until the next success. */
   const failing = new Set<StoreApi>();
   // Twice in a resync period, so that an object whose resync is due was seen shortly before.
@@ -48,7 +41,8 @@ export function startDigestPoll({ ctx, add, log }: DigestPollOptions): DigestPol
     try {
       for (const [kind, settled] of members) {
         const atMs = ctx.nowMs();
-        const digests = await listDigests(api, kind, ctx.cluster);
+        const listed = await listAll(api, "managed.listDigests", { kind: DIGESTED[kind], cluster: ctx.cluster });
+        const digests = new Map(listed.map(({ manager, digest }) => [manager, digest]));
         for (const one of settled) {
           if (ctx.settled.show(one, digests.get(managerOf(ctx, one.object)), atMs)) add(kind, one.object.metadata);
         }
@@ -74,13 +68,7 @@ export function startDigestPoll({ ctx, add, log }: DigestPollOptions): DigestPol
         ofKind.push(settled);
       }
     }
-    for (const [api, members] of byApi) {
-      if (!asking.has(api))
-        asking.set(
-          api,
-          ask(api, members).finally(() => asking.delete(api)),
-        );
-    }
+    for (const [api, members] of byApi) asking.start(api, () => ask(api, members));
     for (const api of failing) if (!byApi.has(api)) failing.delete(api);
   }
 
@@ -102,22 +90,7 @@ export function startDigestPoll({ ctx, add, log }: DigestPollOptions): DigestPol
     close: async () => {
       stop.abort();
       await following;
-      await Promise.all(asking.values());
+      await asking.done();
     },
   };
-}
-
-/** By manager. Throws `ApiUnavailable`, and when the list does not end. */
-async function listDigests(api: StoreApi, kind: DigestedKind, cluster: string): Promise<ReadonlyMap<string, string>> {
-  const found = new Map<string, string>();
-  let cursor: string | undefined;
-  for (let page = 0; page < PAGES_MAX; page++) {
-    const body = { kind: DIGESTED[kind], cluster, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) };
-    const answer = await api.call("managed.listDigests", body);
-    if (answer.refusal !== undefined) throw new Error(`${answer.refusal.kind}: ${answer.refusal.detail}`);
-    for (const { manager, digest } of answer.data) found.set(manager, digest);
-    cursor = answer.next;
-    if (cursor === undefined) return found;
-  }
-  throw new Error(`the list of digests has more than ${PAGES_MAX} pages`);
 }
