@@ -18,7 +18,7 @@ const OTHER_KINDS = ["key"];
 /** The procedures that the operator's sources call. */
 function calledProcedures(): string[] {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" });
-  const sources = files.filter((name) => name.endsWith(".ts") && !/\.test\.ts$|api-types|^test\//.test(name));
+  const sources = files.filter((name) => name.endsWith(".ts") && !/\.test\.ts$|^test\//.test(name));
   const called = sources.flatMap((name) =>
     [...readFileSync(join(import.meta.dirname, name), "utf8").matchAll(/\.call\(\s*"([\w.]+)"/g)].map(
       ([, p = ""]) => p,

@@ -1,9 +1,6 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { parse, stringify } from "yaml";
 import { KINDS } from "../../core/manifests/index.ts";
+import { kubeconfigWith } from "../harness/kubeconfig.ts";
 import { createTestNamespace, KUBERNETES_START_MS } from "../harness/kubernetes.ts";
 import { waitFor } from "../harness/wait.ts";
 import {
@@ -204,7 +201,11 @@ test("without rights on Secrets the status says which are missing, and no key is
   const token = (await admin("create", "token", "operator")).stdout.trim();
   const operator = await operatorOf(
     world,
-    { kind: "kubernetes", kubeconfig: await kubeconfigWith(token), namespaces: [own.name] },
+    {
+      kind: "kubernetes",
+      kubeconfig: await kubeconfigWith(world.kubernetes, { user: { token }, replacesUser: true }),
+      namespaces: [own.name],
+    },
     { cluster: "limited" },
   );
   onTestFinished(() => operator.close());
@@ -231,13 +232,3 @@ test("without rights on Secrets the status says which are missing, and no key is
   const { data } = await world.call("managed.listKeys", { manager: `limited/ApiKey/${own.name}/limited` });
   expect(data.keys).toHaveLength(1);
 });
-
-/** The cluster of the tests, for a user with this token. */
-async function kubeconfigWith(token: string): Promise<string> {
-  const config = parse(await readFile(world.kubernetes.kubeconfigPath, "utf8"));
-  config.users[0].user = { token };
-  const path = join(await mkdtemp(join(tmpdir(), "postern-limited-")), "config");
-  onTestFinished(() => rm(dirname(path), { recursive: true }));
-  await writeFile(path, stringify(config), { mode: 0o600 });
-  return path;
-}

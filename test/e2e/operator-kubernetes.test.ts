@@ -1,7 +1,5 @@
-import { copyFile, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { kubeconfigWith } from "../harness/kubeconfig.ts";
 import {
   createTestNamespace,
   KUBERNETES_START_MS,
@@ -42,21 +40,7 @@ const policy = (name: string, spec: Record<string, unknown> = {}) =>
 const kubectl = (...args: string[]): Promise<KubectlResult> =>
   world.kubernetes.kubectl(["-n", world.namespace, ...args]);
 /** A copy of the kubeconfig with that namespace in its context, which is where the operators' Lease is. */
-async function kubeconfigIn(namespace: string): Promise<string> {
-  const path = join(await mkdtemp(join(tmpdir(), "postern-kubeconfig-")), "config");
-  onTestFinished(() => rm(dirname(path), { recursive: true }));
-  await copyFile(world.kubernetes.kubeconfigPath, path);
-  await world.kubernetes.kubectl([
-    "--kubeconfig",
-    path,
-    "config",
-    "set-context",
-    "--current",
-    "--namespace",
-    namespace,
-  ]);
-  return path;
-}
+const kubeconfigIn = (namespace: string): Promise<string> => kubeconfigWith(world.kubernetes, { namespace });
 
 const tryApply = (one: TestManifest) => world.kubernetes.kubectl(["apply", "-f", "-"], toJson(one));
 

@@ -4,10 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { parse, stringify } from "yaml";
+import { parse } from "yaml";
 import { type Operator, startOperator } from "../../operator/start.ts";
 import { aConfig } from "../../operator/test/pods.ts";
 import { webhookConfigurations } from "../../operator/webhook/configurations.ts";
+import { kubeconfigWith } from "../harness/kubeconfig.ts";
 import { KUBERNETES_START_MS, startOwnKubernetes } from "../harness/kubernetes.ts";
 import { freePort } from "../harness/ports.ts";
 import { waitFor } from "../harness/wait.ts";
@@ -142,18 +143,8 @@ async function grant(user: string, granted: readonly Right[]): Promise<void> {
 }
 
 /** A kubeconfig that acts as the user, whose namespace is that of the operator. */
-async function kubeconfigOf(user: string): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), "postern-rights-"));
-  onTestFinished(() => rm(dir, { recursive: true }));
-  const config = parse(await readFile(kubernetes.kubeconfigPath, "utf8")) as {
-    users: Array<{ user: object }>;
-    contexts: Array<{ context: object }>;
-  };
-  for (const one of config.users) one.user = { ...one.user, as: user };
-  for (const one of config.contexts) one.context = { ...one.context, namespace: OWN };
-  await writeFile(join(dir, "config"), stringify(config));
-  return join(dir, "config");
-}
+const kubeconfigOf = (user: string): Promise<string> =>
+  kubeconfigWith(kubernetes, { user: { as: user }, namespace: OWN });
 
 /** A folder with the root key of the one workspace that there is, so that the operator goes by the labels of Namespaces. */
 async function rootKeysDir(): Promise<string> {

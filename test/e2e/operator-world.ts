@@ -7,11 +7,14 @@ import { stringify } from "yaml";
 import { type ApiServer, start } from "../../api-server/start.ts";
 import type { Condition } from "../../core/manifests/conditions.ts";
 import { API_VERSION } from "../../core/manifests/index.ts";
+import { resourceOf } from "../../core/manifests/manager.ts";
 import { createMemoryEdge } from "../../edge/open.ts";
 import { type Operator, type OperatorConfig, startOperator } from "../../operator/start.ts";
 import { createTestNamespace, startKubernetes, type TestKubernetes } from "../harness/kubernetes.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
 import { waitFor } from "../harness/wait.ts";
+
+export { resourceOf };
 
 /*
  * An api-server on its own database, with an operator on a directory or on a real Kubernetes API. The
@@ -201,8 +204,6 @@ export async function openKubernetesWorld(): Promise<World & { kubernetes: TestK
 }
 
 /** `role` alone means RBAC's, so the group is always named. */
-export const resourceOf = (kind: string): string => `${kind.toLowerCase()}.postern.dev`;
-
 export const toJson = (manifest: TestManifest): string => JSON.stringify({ apiVersion: API_VERSION, ...manifest });
 
 export async function applyCrds({ kubectl }: Pick<TestKubernetes, "kubectl">): Promise<void> {
