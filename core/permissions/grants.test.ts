@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { compileGrants } from "./grants.ts";
+import { compileGrants, starsOf } from "./grants.ts";
 
 const satisfies = (grant: string, requested: string): boolean => compileGrants([grant]).satisfies(requested);
 
@@ -65,4 +65,22 @@ test("any set of slugs agrees with the rules written as regular expressions", ()
     }),
     { numRuns: 5000 },
   );
+});
+
+test.each([
+  ["docs.read", "none"],
+  ["*", "everything"],
+  ["docs.*", "wildcard"],
+  ["docs:*:read", "wildcard"],
+  ["doc*", "literal"],
+  ["*.read", "literal"],
+  ["docs.*read", "literal"],
+  ["docs.*.a*", "literal"],
+  ["**", "literal"],
+])("the stars of %s: %s", (slug, stars) => {
+  expect(starsOf(slug)).toBe(stars);
+  // A star that stands for itself grants nothing more.
+  if (stars === "literal" && !slug.includes(".*.")) {
+    expect(compileGrants([slug]).satisfies(slug.replaceAll("*", "x"))).toBe(false);
+  }
 });

@@ -45,14 +45,26 @@ const COLON = 0x3a;
 const STAR = 0x2a;
 const isSeparator = (character: number): boolean => character === DOT || character === COLON;
 
+/** Whether the character there is a star that stands for others; `*` alone, which has no place before it, is a rule of its own. */
+function isWildcard(slug: string, at: number): boolean {
+  if (slug.charCodeAt(at) !== STAR || !isSeparator(slug.charCodeAt(at - 1))) return false;
+  return at === slug.length - 1 || isSeparator(slug.charCodeAt(at + 1));
+}
+
+/** What the stars of a slug do, for a person who writes or reads it. `literal`: at least one stands for itself alone. */
+export function starsOf(slug: string): "none" | "everything" | "wildcard" | "literal" {
+  if (slug === "*") return "everything";
+  const stars = [...slug.matchAll(/\*/g)].map(({ index }) => isWildcard(slug, index));
+  if (stars.length === 0) return "none";
+  return stars.every(Boolean) ? "wildcard" : "literal";
+}
+
 /** Returns undefined when the slug has no wildcard. */
 function compilePattern(slug: string): Pattern | undefined {
   const literals: string[] = [];
   let literalStart = 0;
   for (let at = 1; at < slug.length; at++) {
-    if (slug.charCodeAt(at) !== STAR || !isSeparator(slug.charCodeAt(at - 1))) continue;
-    const isLast = at === slug.length - 1;
-    if (!isLast && !isSeparator(slug.charCodeAt(at + 1))) continue;
+    if (!isWildcard(slug, at)) continue;
     literals.push(slug.slice(literalStart, at));
     literalStart = at + 1;
   }

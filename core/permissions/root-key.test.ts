@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
   ALL_GRANTS,
+  beyond,
   enoughFor,
   holdsForSome,
   holdsPermission,
@@ -8,6 +9,7 @@ import {
   type RootKeyPermission,
   rootKeyPermissionProblem,
   storedTuple,
+  WORKSPACE_GRANTS,
 } from "./root-key.ts";
 
 const createKey: RootKeyPermission = {
@@ -74,7 +76,8 @@ test.each([
 
 test("ALL_GRANTS holds the `*` tuple of each action once", () => {
   expect(new Set(ALL_GRANTS).size).toBe(ALL_GRANTS.length);
-  for (const grant of ALL_GRANTS) expect(grant).toMatch(/^(api|ratelimit|rbac|identity)\.\*\.[a-z_]+$/);
+  for (const grant of ALL_GRANTS)
+    expect(grant).toMatch(/^(api|ratelimit|rbac|identity|workspace|installation)\.\*\.[a-z_]+$/);
   expect(ALL_GRANTS).toEqual(
     expect.arrayContaining([
       "api.*.update_api",
@@ -83,6 +86,24 @@ test("ALL_GRANTS holds the `*` tuple of each action once", () => {
       "identity.*.read_identity",
     ]),
   );
+});
+
+test("what goes beyond what is held", () => {
+  const held = new Set(["api.*.read_key", "api.api_1.create_key", "rbac.*.create_role"]);
+  const wanted = [
+    "api.*.read_key",
+    "api.api_2.read_key",
+    "api.api_1.create_key",
+    "api.api_2.create_key",
+    "rbac.*.create_role",
+  ];
+  expect(beyond(wanted, held)).toEqual(["api.api_2.create_key"]);
+  expect(beyond(["api.*.create_key", "identity.*.read_identity"], held)).toEqual([
+    "api.*.create_key",
+    "identity.*.read_identity",
+  ]);
+  expect(beyond(WORKSPACE_GRANTS, new Set(ALL_GRANTS))).toEqual([]);
+  expect(beyond(ALL_GRANTS, new Set(WORKSPACE_GRANTS))).not.toEqual([]);
 });
 
 test.each(["api.*.verify_key", "ratelimit.rlns_1.limit", "rbac.*.create_role"])(

@@ -47,6 +47,20 @@ const ACTIONS = {
     "remove_permission_from_role",
   ],
   identity: ["create_identity", "read_identity", "update_identity", "delete_identity"],
+  /** Of the workspace of the root key itself. */
+  workspace: [
+    "read_workspace",
+    "update_workspace",
+    "create_root_key",
+    "read_root_key",
+    "update_root_key",
+    "delete_root_key",
+    "read_audit",
+    "read_pods",
+    "explain",
+  ],
+  /** Across all workspaces. */
+  installation: ["create_workspace", "read_workspace", "update_workspace", "read_installation"],
 } as const;
 
 type Actions = typeof ACTIONS;
@@ -74,8 +88,19 @@ export function holdsPermission(
   id: string | undefined,
   held: ReadonlySet<string>,
 ): boolean {
-  if (held.has(permission.tuple)) return true;
-  return permission.orFor !== undefined && id !== undefined && held.has(tupleFor(permission, id));
+  return tupleHeld(permission, id, held) !== undefined;
+}
+
+/** The tuple by which `holdsPermission` is true: the one with `*` if it is held. undefined when it is false. */
+export function tupleHeld(
+  permission: RootKeyPermission,
+  id: string | undefined,
+  held: ReadonlySet<string>,
+): string | undefined {
+  if (held.has(permission.tuple)) return permission.tuple;
+  if (permission.orFor === undefined || id === undefined) return undefined;
+  const tuple = tupleFor(permission, id);
+  return held.has(tuple) ? tuple : undefined;
 }
 
 /** For the detail of a 403: the tuples of which any one would have been enough, joined with "or". */
@@ -111,6 +136,16 @@ function idIn({ type, action }: RootKeyPermission, tuple: string): string | unde
 export const ALL_GRANTS: readonly string[] = Object.entries(ACTIONS).flatMap(([type, actions]) =>
   actions.map((action) => `${type}.*.${action}`),
 );
+
+/** The same without those that reach beyond one workspace. */
+export const WORKSPACE_GRANTS: readonly string[] = ALL_GRANTS.filter((tuple) => !tuple.startsWith("installation."));
+
+/** Of `tuples`, those that go beyond `held`: who holds the form with `*` may pass on the one with any id. Pure. */
+export const beyond = (tuples: readonly string[], held: ReadonlySet<string>): readonly string[] =>
+  tuples.filter((tuple) => {
+    const [type, , action] = tuple.split(".");
+    return !held.has(tuple) && !held.has(`${type}.*.${action}`);
+  });
 
 /** A tuple as it is stored: `apis` is another spelling of `api`, which texts about v1 have. */
 export const storedTuple = (tuple: string): string => tuple.replace(/^apis\./, "api.");

@@ -1,0 +1,46 @@
+import { describe, expect, test } from "vitest";
+import { grantsOfPerson, higherRole, PERSON_ROLES } from "./person-roles.ts";
+import { ALL_GRANTS, WORKSPACE_GRANTS } from "./root-key.ts";
+
+const [viewer, operator, admin] = PERSON_ROLES.map((role) => new Set(grantsOfPerson(role))) as [
+  Set<string>,
+  Set<string>,
+  Set<string>,
+];
+
+describe("roles of persons", () => {
+  test("each may do what the one before may", () => {
+    expect(viewer.isSubsetOf(operator)).toBe(true);
+    expect(operator.isSubsetOf(admin)).toBe(true);
+    expect(viewer.size).toBeLessThan(operator.size);
+    expect(operator.size).toBeLessThan(admin.size);
+  });
+
+  test("a viewer changes nothing, counts nothing and reads no plaintext", () => {
+    expect([...viewer].filter((tuple) => !/\.(read_[a-z_]+|list_overrides|explain)$/.test(tuple))).toEqual([]);
+    expect(viewer).toContain("workspace.*.read_audit");
+    expect(viewer).not.toContain("api.*.verify_key");
+    expect(viewer).not.toContain("ratelimit.*.limit");
+  });
+
+  test("what only admins may", () => {
+    expect([...admin.difference(operator)].sort()).toEqual([
+      "api.*.decrypt_key",
+      "api.*.delete_api",
+      "workspace.*.create_root_key",
+      "workspace.*.delete_root_key",
+      "workspace.*.update_root_key",
+      "workspace.*.update_workspace",
+    ]);
+  });
+
+  test("no role in a workspace reaches beyond it", () => {
+    expect([...admin].filter((tuple) => tuple.startsWith("installation."))).toEqual([]);
+    expect(ALL_GRANTS.length).toBeGreaterThan(WORKSPACE_GRANTS.length);
+  });
+
+  test("the higher of two", () => {
+    expect(higherRole("viewer", "admin")).toBe("admin");
+    expect(higherRole("operator", "viewer")).toBe("operator");
+  });
+});

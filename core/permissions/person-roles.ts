@@ -1,0 +1,51 @@
+import { ALL_GRANTS, WORKSPACE_GRANTS } from "./root-key.ts";
+
+/*
+ * What a person may do at the dashboard, by the role that it has in a workspace: the same tuples that root keys hold.
+ */
+
+/** From the least to the most. */
+export const PERSON_ROLES = ["viewer", "operator", "admin"] as const;
+export type PersonRole = (typeof PERSON_ROLES)[number];
+
+/** Listed one by one, so that an action that is new is not a viewer's by accident. */
+const VIEWER: readonly string[] = [
+  "api.*.read_api",
+  "api.*.read_key",
+  "api.*.read_analytics",
+  "ratelimit.*.read_namespace",
+  "ratelimit.*.read_override",
+  "ratelimit.*.list_overrides",
+  "ratelimit.*.read_analytics",
+  "rbac.*.read_permission",
+  "rbac.*.read_role",
+  "identity.*.read_identity",
+  "workspace.*.read_workspace",
+  "workspace.*.read_root_key",
+  "workspace.*.read_audit",
+  "workspace.*.read_pods",
+  "workspace.*.explain",
+];
+
+/** A plaintext that can be read, and an API that is gone with its keys. Root keys and settings are for admins, too. */
+const ADMINS_ALONE: readonly string[] = ["api.*.decrypt_key", "api.*.delete_api"];
+
+const OPERATOR = WORKSPACE_GRANTS.filter(
+  (tuple) => VIEWER.includes(tuple) || !(tuple.startsWith("workspace.") || ADMINS_ALONE.includes(tuple)),
+);
+
+const GRANTS: Readonly<Record<PersonRole, readonly string[]>> = {
+  viewer: VIEWER,
+  operator: OPERATOR,
+  admin: WORKSPACE_GRANTS,
+};
+
+/** The tuples of a role in one workspace. */
+export const grantsOfPerson = (role: PersonRole): readonly string[] => GRANTS[role];
+
+/** The tuples of an admin of all workspaces, in each of them. */
+export const GRANTS_OF_INSTALLATION_ADMIN = ALL_GRANTS;
+
+/** The role that may do more. */
+export const higherRole = (one: PersonRole, other: PersonRole): PersonRole =>
+  PERSON_ROLES.indexOf(one) < PERSON_ROLES.indexOf(other) ? other : one;

@@ -1,0 +1,80 @@
+import { describe, expect, test } from "vitest";
+import { DAY_MS, utcDate } from "../utc-date.ts";
+import { lastUseOf, type NoticedRootKey, narrowedPermissions, noticesOf } from "./root-key-notices.ts";
+
+const NOW = Date.UTC(2026, 10, 22, 13, 0, 0);
+const ago = (days: number): number => NOW - days * DAY_MS;
+const use = (tuple: string, days = 0, onlyId: string | null = null) => ({
+  tuple,
+  lastUsedOn: utcDate(ago(days)),
+  onlyId,
+});
+
+/** Used today, for all that it holds, and known for 40 days. */
+const aKey = (of: Partial<NoticedRootKey> = {}): NoticedRootKey => ({
+  createdAt: ago(40),
+  enabled: true,
+  expiresAt: null,
+  permissions: ["api.*.read_key"],
+  permissionsSince: of.createdAt ?? ago(40),
+  hasSuccessor: false,
+  uses: [use(""), use("api.*.read_key")],
+  usesSince: ago(400),
+  ...of,
+});
+const kinds = (key: NoticedRootKey): string[] => noticesOf(key, NOW).map(({ kind }) => kind);
+
+describe("notices", () => {
+  test.each([
+    { name: "nothing of one in use", key: {}, says: [] },
+    { name: "90 days are not old", key: { createdAt: ago(90) }, says: [] },
+    { name: "more than 90 days are", key: { createdAt: ago(90) - 1 }, says: ["old"] },
+    { name: "one with a successor is leaving already", key: { createdAt: ago(91), hasSuccessor: true }, says: [] },
+    { name: "never used, a week old", key: { createdAt: ago(7), uses: [] }, says: ["never_used"] },
+    { name: "never used, but new", key: { createdAt: ago(7) + 1, uses: [] }, says: [] },
+    { name: "never used, but uses are noted since yesterday", key: { usesSince: ago(1), uses: [] }, says: [] },
+    { name: "called without any permission is used", key: { createdAt: ago(8), uses: [use("")] }, says: [] },
+    { name: "expired", key: { expiresAt: NOW - 1 }, says: ["expired"] },
+    { name: "lives in the millisecond of its expiry", key: { expiresAt: NOW }, says: ["expiring"] },
+    { name: "expires within 14 days", key: { expiresAt: ago(-14) - 1 }, says: ["expiring"] },
+    { name: "expires in 14 days", key: { expiresAt: ago(-14) }, says: [] },
+  ])("$name", ({ key, says }) => expect(kinds(aKey(key))).toEqual(says));
+
+  const twice = ["api.*.read_key", "api.*.create_key"];
+  test.each([
+    { name: "not for 30 days", uses: [use(""), use("api.*.read_key"), use("api.*.create_key", 31)], unused: true },
+    { name: "30 days ago still counts", uses: [use("api.*.read_key"), use("api.*.create_key", 30)], unused: false },
+    { name: "never", uses: [use("api.*.read_key")], unused: true },
+    { name: "never, but it is held for 29 days", permissionsSince: ago(29), unused: false },
+    { name: "never, but uses are noted for 29 days", usesSince: ago(29), unused: false },
+    { name: "never, but the key is 29 days old", createdAt: ago(29), unused: false },
+    {
+      name: "never, and it is not known since when uses are noted",
+      usesSince: Number.POSITIVE_INFINITY,
+      unused: false,
+    },
+  ])("a permission is unused: $name", ({ name: _name, unused, ...of }) => {
+    const key = aKey({ permissions: twice, ...of });
+    const expected = unused ? [{ kind: "unused_permissions", permissions: ["api.*.create_key"] }] : [];
+    expect(noticesOf(key, NOW)).toEqual(expected);
+    expect(narrowedPermissions(key, NOW)).toEqual(unused ? ["api.*.read_key"] : undefined);
+  });
+
+  test("a star that was asked for one id alone could be that id", () => {
+    const key = aKey({ uses: [use("api.*.read_key", 0, "api_1")] });
+    expect(noticesOf(key, NOW)).toEqual([{ kind: "too_wide", permissions: ["api.*.read_key"] }]);
+    expect(narrowedPermissions(key, NOW)).toEqual(["api.api_1.read_key"]);
+  });
+
+  test("what is narrowed holds each tuple once, and a key that uses nothing is not narrowed to nothing", () => {
+    const permissions = ["api.*.read_key", "api.api_1.read_key"];
+    const uses = [use("api.*.read_key", 0, "api_1"), use("api.api_1.read_key")];
+    expect(narrowedPermissions(aKey({ permissions, uses }), NOW)).toEqual(["api.api_1.read_key"]);
+    expect(narrowedPermissions(aKey({ uses: [use("")] }), NOW)).toBeUndefined();
+  });
+});
+
+test("the last use is the latest day of any tuple", () => {
+  expect(lastUseOf([use("a", 3), use("", 1), use("b", 2)])).toBe(utcDate(ago(1)));
+  expect(lastUseOf([])).toBeUndefined();
+});
