@@ -60,6 +60,26 @@ export const ERROR_KINDS = {
     "Forbidden",
     "The root key is valid but lacks a permission that the procedure needs, or its workspace is disabled. The detail names what is missing. At a gate in front of an app the same holds for the API key and what the policy asks of it.",
   ),
+  session_ended: row(
+    401,
+    "Unauthorized",
+    "The session of the dashboard has ended: it was signed out, was not used for a while, or was too old. Sign in again.",
+  ),
+  sign_in_refused: row(
+    401,
+    "Unauthorized",
+    "The sign-in failed. A link works once and for five minutes: make another with `postern dashboard link`. A sign-in with the provider has to end in the browser that began it, within ten minutes.",
+  ),
+  foreign_request: row(
+    403,
+    "Forbidden",
+    "A request with a session was not sent by the dashboard itself. Browsers send cookies along for pages of other sites, too; so a header and the origin are asked for. Programs use a root key.",
+  ),
+  no_role: row(
+    403,
+    "Forbidden",
+    "The person is signed in, and has no role in the workspace, or in any. Who runs the installation gives roles to groups in the file of `--dashboard-roles-file`.",
+  ),
   malformed_request: row(
     400,
     BAD_REQUEST,
@@ -79,6 +99,8 @@ export const ERROR_KINDS = {
     "There is no live rate-limit namespace with this id or name in the workspace.",
   ),
   ratelimit_override_not_found: row(404, NOT_FOUND, "The namespace has no override for this identifier."),
+  workspace_not_found: row(404, NOT_FOUND, "There is no workspace with this id."),
+  root_key_not_found: row(404, NOT_FOUND, "There is no root key with this id in the workspace, or it was revoked."),
   migration_not_found: row(404, NOT_FOUND, "There is no migration with this id in the workspace."),
   request_timeout: row(
     408,
@@ -90,7 +112,28 @@ export const ERROR_KINDS = {
   permission_already_exists: row(409, CONFLICT, "A permission of the workspace has this slug already."),
   key_already_exists: row(409, CONFLICT, "A key with this hash exists already, or was deleted and not removed."),
   role_already_exists: row(409, CONFLICT, "A role of the workspace has this name already."),
+  role_changed: row(
+    409,
+    CONFLICT,
+    "The role grants other permissions than the caller expected: somebody changed it since the caller read it. Read it again, and decide then.",
+  ),
   ratelimit_namespace_already_exists: row(409, CONFLICT, "A live rate-limit namespace has this name already."),
+  workspace_already_exists: row(409, CONFLICT, "A workspace has this name already."),
+  root_key_changed: row(
+    409,
+    CONFLICT,
+    "The root key was changed after it was read. Read it again, look at what changed, and repeat the change if it is still right.",
+  ),
+  root_key_rotated: row(
+    409,
+    CONFLICT,
+    "The root key has a successor already. Rotate the successor, or revoke it first if its secret was lost.",
+  ),
+  root_key_is_caller: row(
+    409,
+    CONFLICT,
+    "The call would revoke, disable or narrow the root key that sends it, or end it sooner. Use another root key, the dashboard or the command line.",
+  ),
   managed_elsewhere: row(
     409,
     CONFLICT,
@@ -172,6 +215,11 @@ export const ERROR_KINDS = {
     429,
     "Too Many Requests",
     "A rate limit of the API key, of its identity or of the policy is used up. Wait for as long as `Retry-After` says; the `RateLimit-*` headers show the tightest limit.",
+  ),
+  sign_in_limited: row(
+    429,
+    "Too Many Requests",
+    "There were too many tries to sign in, from this address or in all. Wait for as long as `Retry-After` says.",
   ),
   gate_credentials_limited: row(
     429,

@@ -17,6 +17,8 @@ export const ID_PREFIXES = {
   event: "ev",
   projection: "prj",
   migration: "mig",
+  session: "ses",
+  signInLink: "sil",
 } as const;
 export type IdKind = keyof typeof ID_PREFIXES;
 

@@ -2,7 +2,15 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { LimitCharge } from "../charges.ts";
 import type { OverrideRecord } from "../records.ts";
-import { applyOverride, matchesPattern, selectOverride } from "./overrides.ts";
+import { applyOverride, explainOverrides, matchesPattern, selectOverride } from "./overrides.ts";
+
+const anOverride = (id: string, identifier: string): OverrideRecord => ({
+  id,
+  identifier,
+  limit: 1,
+  durationMs: 1000,
+  async: false,
+});
 
 describe("a pattern", () => {
   test.each([
@@ -48,14 +56,6 @@ describe("a pattern", () => {
 });
 
 describe("of several overrides", () => {
-  const anOverride = (id: string, identifier: string): OverrideRecord => ({
-    id,
-    identifier,
-    limit: 1,
-    durationMs: 1000,
-    async: false,
-  });
-
   test.each([
     {
       name: "the one with most literal characters applies",
@@ -115,6 +115,49 @@ describe("of several overrides", () => {
     const records = patterns.map(([key = "", pattern = ""]) => anOverride(key, pattern));
     expect(selectOverride(records, identifier)?.id).toBe(id);
     expect(selectOverride(records.toReversed(), identifier)?.id).toBe(id);
+  });
+});
+
+describe("an explanation", () => {
+  const explained = (patterns: readonly string[], identifier: string) =>
+    explainOverrides(
+      patterns.map((pattern, i) => anOverride(`${i}`, pattern)),
+      identifier,
+    ).map(({ override, literals, outdoneBy }) => [override.identifier, literals, outdoneBy]);
+
+  test("has the override that applies, and the others that match with why they do not", () => {
+    expect(explained(["*", "b*", "premium_*", "*_42", "prem*", "*mium_"], "premium_42")).toEqual([
+      ["premium_*", 8, undefined],
+      ["prem*", 4, "moreLiterals"],
+      ["*_42", 3, "moreLiterals"],
+      ["*", 0, "moreLiterals"],
+    ]);
+    expect(explained(["*r", "us*", "u*r"], "user")).toEqual([
+      ["us*", 2, undefined],
+      ["u*r", 2, "smallerId"],
+      ["*r", 1, "moreLiterals"],
+    ]);
+    expect(explained(["us*", "*", "user"], "user")).toEqual([
+      ["user", 4, undefined],
+      ["us*", 2, "exactOne"],
+      ["*", 0, "exactOne"],
+    ]);
+    expect(explained(["a*"], "b")).toEqual([]);
+  });
+
+  test("begins with what selectOverride selects, and has exactly what matches", () => {
+    const text = fc.array(fc.constantFrom("a", "b", "*", "\n"), { maxLength: 5 }).map((parts) => parts.join(""));
+    const property = fc.property(fc.uniqueArray(text, { maxLength: 12 }), text, (patterns, identifier) => {
+      const overrides = patterns.map((pattern, i) => anOverride(`${(i * 7) % 13}`, pattern));
+      const matching = explainOverrides(overrides, identifier);
+      expect(matching[0]?.override).toBe(selectOverride(overrides, identifier));
+      expect(matching.filter(({ outdoneBy }) => outdoneBy === undefined)).toHaveLength(Math.min(1, matching.length));
+      const wanted = overrides.filter(
+        (one) => one.identifier === identifier || matchesPattern(one.identifier, identifier),
+      );
+      expect(new Set(matching.map(({ override }) => override))).toEqual(new Set(wanted));
+    });
+    fc.assert(property, { numRuns: 500 });
   });
 });
 

@@ -36,8 +36,11 @@ export function matchesPattern(pattern: string, identifier: string): boolean {
  * Returns the override that applies to the identifier: the exact one, otherwise the matching pattern
  * with the most literal characters; ties are decided by the smaller id. Exact ones are usually looked up separately.
  */
-export function selectOverride(patterns: readonly OverrideRecord[], identifier: string): OverrideRecord | undefined {
-  let best: OverrideRecord | undefined;
+export function selectOverride<Override extends Pick<OverrideRecord, "id" | "identifier">>(
+  patterns: readonly Override[],
+  identifier: string,
+): Override | undefined {
+  let best: Override | undefined;
   let bestLiterals = -1;
   for (const candidate of patterns) {
     if (candidate.identifier === identifier) return candidate;
@@ -50,6 +53,45 @@ export function selectOverride(patterns: readonly OverrideRecord[], identifier: 
     }
   }
   return best;
+}
+
+/** Why a matching pattern is not the one that applies. */
+export type Outdone = "exactOne" | "moreLiterals" | "smallerId";
+
+export interface MatchingOverride<Override> {
+  readonly override: Override;
+  /** How many of its characters are no `*`. */
+  readonly literals: number;
+  /** By what the one that applies is better; undefined for that one. */
+  readonly outdoneBy: Outdone | undefined;
+}
+
+/** All overrides that match the identifier, for a person: the one that `selectOverride` selects first, then the others by how near they came. */
+export function explainOverrides<Override extends Pick<OverrideRecord, "id" | "identifier">>(
+  overrides: readonly Override[],
+  identifier: string,
+): MatchingOverride<Override>[] {
+  const selected = selectOverride(overrides, identifier);
+  if (selected === undefined) return [];
+  const selectedLiterals = literalCharacters(selected.identifier);
+  const outdoneBy = (override: Override, literals: number): Outdone | undefined => {
+    if (override === selected) return undefined;
+    if (selected.identifier === identifier) return "exactOne";
+    return literals < selectedLiterals ? "moreLiterals" : "smallerId";
+  };
+  return overrides
+    .filter((override) => override === selected || matchesPattern(override.identifier, identifier))
+    .map((override) => {
+      const literals = literalCharacters(override.identifier);
+      return { override, literals, outdoneBy: outdoneBy(override, literals) };
+    })
+    .sort(byNearness);
+}
+
+function byNearness(a: MatchingOverride<{ id: string }>, b: MatchingOverride<{ id: string }>): number {
+  if (a.outdoneBy === undefined) return -1;
+  if (b.outdoneBy === undefined) return 1;
+  return b.literals - a.literals || (a.override.id < b.override.id ? -1 : 1);
 }
 
 function literalCharacters(pattern: string): number {

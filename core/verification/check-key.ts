@@ -14,22 +14,53 @@ export interface KeyCheck {
   readonly query?: Query | (() => Query | undefined) | undefined;
 }
 
+export type CheckName = "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions";
+
+interface Check {
+  readonly name: CheckName;
+  /** The code with which the check refuses a key; undefined when the key passes. */
+  readonly refuses: (check: KeyCheck) => Code | undefined;
+}
+
+/** Steps 7 to 11 of a verification (api-v2.md section 12), in order. One does not need those before it to have passed. */
+export const KEY_CHECKS: readonly Check[] = [
+  { name: "api", refuses: ({ view }) => (view.api === undefined ? "NOT_FOUND" : undefined) },
+  { name: "workspace", refuses: ({ view }) => (view.workspace.enabled ? undefined : "FORBIDDEN") },
+  { name: "enabled", refuses: ({ view }) => (view.key.enabled ? undefined : "DISABLED") },
+  {
+    name: "ofApi",
+    refuses: ({ view, apiId }) => (apiId === undefined || view.key.apiId === apiId ? undefined : "FORBIDDEN"),
+  },
+  {
+    name: "expiry",
+    refuses: ({ view: { key }, nowMs }) =>
+      key.expiresMs !== undefined && nowMs > key.expiresMs ? "EXPIRED" : undefined,
+  },
+  {
+    name: "address",
+    refuses: ({ view: { api }, clientIp }) =>
+      api?.ipAllowList === undefined || clientIp === undefined || ipAllowed(api.ipAllowList, clientIp)
+        ? undefined
+        : "FORBIDDEN",
+  },
+  {
+    name: "permissions",
+    refuses: ({ view, query }) => {
+      const asked = typeof query === "function" ? query() : query;
+      return asked === undefined || evaluateQuery(asked, view.grants) ? undefined : "INSUFFICIENT_PERMISSIONS";
+    },
+  },
+];
+
 /**
- * Steps 7 to 11 of a verification (api-v2.md section 12), in order: the first that refuses decides the code. undefined: continue
- * with limits and credits. The caller has found the key and may see it. Throws what a query that is a function throws.
+ * The first check that refuses decides the code. undefined: continue with limits and credits. The caller has found the key and may see
+ * it. Throws what a query that is a function throws.
  */
-export function checkKey({ view, nowMs, clientIp, apiId, query }: KeyCheck): Code | undefined {
-  const { key, api } = view;
-  if (api === undefined) return "NOT_FOUND";
-  if (!view.workspace.enabled) return "FORBIDDEN";
-  if (!key.enabled) return "DISABLED";
-  if (apiId !== undefined && key.apiId !== apiId) return "FORBIDDEN";
-  if (key.expiresMs !== undefined && nowMs > key.expiresMs) return "EXPIRED";
-  if (api.ipAllowList !== undefined && clientIp !== undefined && !ipAllowed(api.ipAllowList, clientIp)) {
-    return "FORBIDDEN";
+export function checkKey(check: KeyCheck): Code | undefined {
+  for (const { refuses } of KEY_CHECKS) {
+    const code = refuses(check);
+    if (code !== undefined) return code;
   }
-  const asked = typeof query === "function" ? query() : query;
-  if (asked !== undefined && !evaluateQuery(asked, view.grants)) return "INSUFFICIENT_PERMISSIONS";
   return undefined;
 }
 
