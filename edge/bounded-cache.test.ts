@@ -44,3 +44,43 @@ test("its entries together are not heavier than it may be; an entry that is heav
   cache.clear();
   expect(cache.set("j", "j", 10)).toEqual([]);
 });
+
+test("an entry that grows while it is held makes room for itself, too", () => {
+  const cache = new BoundedCache<string, string>(100, 10);
+  for (const name of ["a", "b", "c", "d", "e"]) cache.set(name, name, 2);
+  expect(cache.set("b", "more of b", 7)).toEqual(["a", "c", "d"]);
+  expect(["a", "b", "c", "d", "e"].map((name) => cache.get(name))).toEqual([
+    undefined,
+    "more of b",
+    undefined,
+    undefined,
+    "e",
+  ]);
+  // Heavier than all may be: it is kept alone.
+  expect(cache.set("b", "most of b", 99)).toEqual(["e"]);
+  expect(cache.get("b")).toBe("most of b");
+});
+
+test("its weight never exceeds the bound, however its entries are set, grow, shrink and go", () => {
+  const cache = new BoundedCache<number, number>(20, 50);
+  const weights = new Map<number, number>();
+  let seed = 7;
+  const next = (below: number) => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return seed % below;
+  };
+  for (let turn = 0; turn < 20_000; turn++) {
+    const key = next(40);
+    if (next(5) === 0) {
+      cache.delete(key);
+      weights.delete(key);
+    } else {
+      const weight = next(12);
+      for (const gone of cache.set(key, key, weight)) weights.delete(gone);
+      weights.set(key, weight);
+    }
+    for (const known of weights.keys()) if (cache.get(known) === undefined) throw new Error(`${known} is gone unsaid`);
+    expect([...weights.values()].reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(50);
+    expect(cache.size).toBe(weights.size);
+  }
+});

@@ -25,23 +25,24 @@ export class BoundedCache<K, V> {
     return entry.value;
   }
 
-  /** Returns the evicted values. */
+  /** Returns the evicted values. One that is set again keeps its place, and may have others evicted because it is heavier now. */
   set(key: K, value: V, weight = 0): readonly V[] {
+    let evicted: readonly V[] = NONE;
     const known = this.#entries.get(key);
-    if (known !== undefined) {
+    if (known === undefined) {
+      evicted = this.#makeRoom({ entries: this.#max - 1, weight: this.#weightMax - weight, least: 0 });
+      this.#entries.set(key, { value, used: false, weight });
+      this.#weight += weight;
+    } else {
       this.#weight += weight - known.weight;
       known.value = value;
       known.weight = weight;
-      return NONE;
+      if (this.#weight > this.#weightMax) {
+        known.used = true;
+        evicted = this.#makeRoom({ entries: this.#max, weight: this.#weightMax, least: 1 });
+      }
     }
-    let evicted: V[] | undefined;
-    while (this.#entries.size >= this.#max || (this.#entries.size > 0 && this.#weight + weight > this.#weightMax)) {
-      evicted ??= [];
-      evicted.push(this.#evict());
-    }
-    this.#weight += weight;
-    this.#entries.set(key, { value, used: false, weight });
-    return evicted ?? NONE;
+    return evicted;
   }
 
   delete(key: K): boolean {
@@ -57,6 +58,16 @@ export class BoundedCache<K, V> {
   clear(): void {
     this.#entries.clear();
     this.#weight = 0;
+  }
+
+  /** Evicts until there are at most so many entries of this weight together, or the least number is left. */
+  #makeRoom({ entries, weight, least }: { entries: number; weight: number; least: number }): readonly V[] {
+    let evicted: V[] | undefined;
+    while (this.#entries.size > entries || (this.#entries.size > least && this.#weight > weight)) {
+      evicted ??= [];
+      evicted.push(this.#evict());
+    }
+    return evicted ?? NONE;
   }
 
   /** Of a cache that has entries. */

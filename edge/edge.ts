@@ -1,12 +1,19 @@
+import type { Consumed, LimitCharge } from "../core/charges.ts";
 import type { Counters } from "./counters/contract.ts";
 import type { CreditStore } from "./credits/contract.ts";
 import type { EventSource, LineSink } from "./events/contract.ts";
 import type { GateUsers } from "./gate-users/contract.ts";
 import type { PodReports } from "./pods/contract.ts";
 import type { ChangeFeed, RecordSource, RecordWriter } from "./projection/contract.ts";
+import type { StoreDescription } from "./redis/describe.ts";
 
 /** Counters as each part uses them: strict ones in the shared store, local ones in the process, refusals cached. */
 export interface EdgeCounters extends Counters {
+  /**
+   * What `consume` would answer: decides the limits in the shared store and consumes nothing. A limit that would pass reports what
+   * remains without the cost. Throws `CountersUnavailable`.
+   */
+  peek(limits: readonly LimitCharge[]): Promise<Consumed>;
   /** Forgets cached refusals: for a new projection, when counters may have gone back in time. */
   forgetDenials(): void;
   /** Units admitted beyond limits with `accuracy: "local"` so far, as far as this process can see. */
@@ -37,6 +44,8 @@ export interface Edge {
   /** Throws when the store does not answer within a second. */
   ping(): Promise<void>;
   info(): Promise<{ evictionPolicy?: string }>;
+  /** For people. Throws when the store is unreachable. */
+  describe(): Promise<StoreDescription>;
   /** Sends what is waiting and closes every connection; counters, sink and feed are closed too. */
   close(): Promise<void>;
 }

@@ -22,6 +22,7 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     // All decisions are made in this process at once, so local accuracy is as strict as the other.
     counters: () => ({
       consume: (request) => counters.consume(request),
+      peek: (limits) => counters.consume({ limits }, { dryRun: true }),
       forgetDenials: () => {},
       overAdmitted: () => 0,
       close: async () => {},
@@ -36,6 +37,16 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     loadScripts: async () => {},
     ping: async () => {},
     info: async () => ({}),
+    describe: async () => ({
+      version: "",
+      memoryBytes: 0,
+      memoryMaxBytes: 0,
+      persistence: "none",
+      role: "master",
+      nodes: 1,
+      startedAt: 0,
+      clients: 0,
+    }),
     close: () => sink.close(),
   };
 }

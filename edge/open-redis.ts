@@ -20,6 +20,7 @@ import { RedisRecordSource } from "./projection/redis-source.ts";
 import { RedisRecordWriter } from "./projection/redis-writer.ts";
 import { connectRedis, isCluster, type RedisAddress, type RedisClient, whenReady } from "./redis/connect.ts";
 import { DeadlineClock } from "./redis/deadline-clock.ts";
+import { describeRedis } from "./redis/describe.ts";
 import { DEFAULT_PREFIX, RedisKeys } from "./redis/keys.ts";
 import { within } from "./redis/script.ts";
 
@@ -114,6 +115,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
       const evictionPolicy = /^maxmemory_policy:(\S+)/m.exec(memory)?.[1];
       return evictionPolicy === undefined ? {} : { evictionPolicy };
     },
+    describe: () => describeRedis(client),
     close: async () => {
       const closing = [sink, feed, ...readers, ...opened].map((each) => each.close());
       await Promise.allSettled([within(CLOSE_WAIT_MS, Promise.allSettled(closing))]);
@@ -138,6 +140,7 @@ function makeCounters(
   });
   return {
     consume: (request) => local.consume(request),
+    peek: (limits) => guarded.consume({ limits }, { dryRun: true }),
     forgetDenials: () => denials?.forget(),
     overAdmitted: () => local.overAdmitted(),
     close: () => local.close(),

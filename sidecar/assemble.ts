@@ -7,6 +7,7 @@ import type { Limits, SidecarConfig, Timeouts } from "./config.ts";
 import type { FaultLog } from "./faults.ts";
 import { createCounting } from "./gate/counting.ts";
 import type { ExchangeParts } from "./gate/exchange.ts";
+import type { RefusalCounts } from "./gate/refusal-counts.ts";
 import type { VerifyParts } from "./gate/verify.ts";
 import type { AnswerParts } from "./http/answering.ts";
 import type { OngoingSet } from "./http/ongoing.ts";
@@ -21,6 +22,7 @@ interface Given {
   readonly limits: Limits;
   readonly knowledge: Knowledge;
   readonly metrics: Metrics;
+  readonly refusals: RefusalCounts;
   readonly faults: FaultLog;
   /** Whether the pod ends, so that each answer is the last of its connection. */
   readonly isEnding: () => boolean;
@@ -63,6 +65,7 @@ export function assembleExchange(given: Given): ExchangeParts {
     forwarding: { upstream, ongoing, bodies, answering, failing, answerIdleMs, halfClosedMs, onFault },
     upgrading: { origin: upstream.origin, places: upgradePlaces, ongoing, failing, headersMs, onFault },
     metrics,
+    refusals: given.refusals,
     onFault,
   };
 }

@@ -1,23 +1,27 @@
+import { RELEASE } from "../core/release.ts";
 import type { PodReport } from "../edge/pods/contract.ts";
 import type { SidecarConfig } from "./config.ts";
+import type { RefusalCounts } from "./gate/refusal-counts.ts";
 import type { Knowledge } from "./knowledge.ts";
+
+type Reported = Pick<Knowledge, "projection" | "follower"> & { readonly refusals: Pick<RefusalCounts, "of"> };
 
 /**
  * Reports every `everyMs`, and at once after a change, what this pod enforces. A report that cannot be sent is not repeated, because the
  * next one is newer. Logs when reporting starts to fail, and when it works again.
  */
 export function startPodReports(
-  config: Pick<SidecarConfig, "edge" | "workspaceId" | "policyId" | "podId" | "logger">,
-  { projection, follower }: Pick<Knowledge, "projection" | "follower">,
+  config: Pick<SidecarConfig, "edge" | "workspaceId" | "policyId" | "podId" | "region" | "logger">,
+  reported: Reported,
   everyMs: number,
 ): { stop(): void } {
-  const { edge, workspaceId, policyId, podId, logger } = config;
+  const { edge, workspaceId, policyId, podId, region, logger } = config;
   let isFailing = false;
   let isStopped = false;
 
   async function send(): Promise<void> {
     try {
-      const report = describePod({ workspaceId, policyId, podId }, { projection, follower });
+      const report = describePod({ workspaceId, policyId, podId, region, release: RELEASE }, reported);
       if (report === undefined || isStopped) return;
       await edge.pods.report(report);
       if (isFailing) logger.info("pod reports reach the shared store again");
@@ -28,7 +32,7 @@ export function startPodReports(
     }
   }
 
-  follower.onChange(() => void send());
+  reported.follower.onChange(() => void send());
   const timer = setInterval(() => void send(), everyMs);
   timer.unref();
   return {
@@ -41,13 +45,14 @@ export function startPodReports(
 
 /** Returns the report of this pod; undefined while it has seen no policy. */
 function describePod(
-  pod: Pick<PodReport, "workspaceId" | "policyId" | "podId">,
-  { projection, follower }: Pick<Knowledge, "projection" | "follower">,
+  pod: Pick<PodReport, "workspaceId" | "policyId" | "podId" | "region" | "release">,
+  { projection, follower, refusals }: Reported,
 ): PodReport | undefined {
   const { current, refused } = follower;
   if (current === undefined && refused === undefined) return undefined;
   const { generation, version } = current?.record ?? { generation: 0, version: 0 };
-  const report = { ...pod, generation, version, stalenessMs: projection.stalenessMs() };
+  const counted = current === undefined ? {} : { refusals: refusals.of(current) };
+  const report = { ...pod, generation, version, stalenessMs: projection.stalenessMs(), ...counted };
   if (refused === undefined) return report;
   return { ...report, refused: { version: refused.version ?? 0, reason: refused.reason } };
 }

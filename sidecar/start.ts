@@ -7,6 +7,7 @@ import { DEFAULT_LIMITS, DEFAULT_TIMEOUTS, type SidecarConfig } from "./config.t
 import { Ending } from "./ending.ts";
 import { FaultLog } from "./faults.ts";
 import { createGate, type ExchangeParts } from "./gate/exchange.ts";
+import { RefusalCounts } from "./gate/refusal-counts.ts";
 import { isStillValid } from "./gate/still-valid.ts";
 import { gaugesOf } from "./gauges.ts";
 import { createListener, type RequestHandlers } from "./http/listener.ts";
@@ -39,7 +40,8 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const metrics = new Metrics();
   const faults = new FaultLog(metrics, config.logger);
   const knowledge = await openKnowledge(config, timeouts);
-  const given = { config, timeouts, limits, knowledge, metrics, faults, isEnding: () => ending.hasBegun };
+  const refusals = new RefusalCounts(knowledge.nowMs);
+  const given = { config, timeouts, limits, knowledge, metrics, refusals, faults, isEnding: () => ending.hasBegun };
   const exchange = assembleExchange(given);
   const { watch } = exchange.forwarding.upstream;
   const { answering, onFault } = exchange;
@@ -69,7 +71,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
     probes: createProbes(config.probes ?? []),
     onFault,
   });
-  const reports = startPodReports(config, knowledge, timeouts.reportMs);
+  const reports = startPodReports(config, { ...knowledge, refusals }, timeouts.reportMs);
   const stopWatching = watchOngoing({
     ongoing: exchange.forwarding.ongoing,
     recheckMs: timeouts.recheckMs,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { canonicalIp, isInRange, parseIp, parseIpRange, withoutPort } from "./ip-address.ts";
+import { canonicalIp, isInRange, networkOf, parseIp, parseIpRange, withoutPort } from "./ip-address.ts";
 
 test.each([
   ["192.0.2.1", "192.0.2.1"],
@@ -112,4 +112,17 @@ test("an address is in a range of n bits when its first n bits are those of the 
       expect(isInRange(address, range)).toBe(bitsOf(one).slice(0, bits) === bitsOf(other).slice(0, bits));
     }),
   );
+});
+
+test.each([
+  ["192.0.2.7", "192.0.2.7"],
+  ["::ffff:192.0.2.7", "192.0.2.7"],
+  ["2001:DB8::1", "2001:db8:0:0::/64"],
+  ["2001:db8:0:0:ffff::1%eth0", "2001:db8:0:0::/64"],
+  ["2001:db8:0:1::1", "2001:db8:0:1::/64"],
+  ["unknown", "unknown"],
+  ["un:known", "un:known"],
+  ["", ""],
+])("clients at %s are distinguished by %s", (address, network) => {
+  expect(networkOf(address)).toBe(network);
 });

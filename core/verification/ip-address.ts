@@ -50,3 +50,14 @@ export function withoutPort(address: string): string {
   const colon = address.indexOf(":");
   return colon !== -1 && colon === address.lastIndexOf(":") ? address.slice(0, colon) : address;
 }
+
+/**
+ * The address by which clients are distinguished when something scarce is shared. For IPv6 the first 64 bits, because a client with
+ * one such address usually has all of them.
+ */
+export function networkOf(address: string): string {
+  if (!address.includes(":")) return address;
+  const canonical = canonicalIp(address);
+  if (canonical === undefined || !canonical.includes(":")) return canonical ?? address;
+  return `${canonical.split(":", 4).join(":")}::/64`;
+}

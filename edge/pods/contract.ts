@@ -22,7 +22,41 @@ export interface PodReport extends PolicyRef {
   readonly stalenessMs: number;
   /** A stored policy that this pod cannot enforce, because a later release wrote it. */
   readonly refused?: RefusedPolicy;
+  /** What this pod has refused under the policy in force; undefined without one, and from a release that does not count by rule. */
+  readonly refusals?: PodRefusals;
+  /** The release of the sidecar, and its region; empty from a release that does not say. */
+  readonly release?: string;
+  readonly region?: string;
 }
+
+/** Counts of one pod since its policy came into force. They begin at zero with each policy and each start of the pod. */
+export interface PodRefusals {
+  /** Clock of the shared store, Unix ms. */
+  readonly sinceMs: number;
+  /** In `Audit` nothing was refused: this is what `Enforce` would have refused. */
+  readonly mode: "Enforce" | "Audit";
+  /** The largest ones, at most `RULE_COUNTS_MAX`. */
+  readonly counts: readonly RuleCount[];
+  /** The sum of those that are not listed. */
+  readonly others: number;
+}
+
+export interface RuleCount {
+  /** Index in the policy, −1 for the implicit rule, `BEFORE_RULES` when no rule was reached. */
+  readonly rule: number;
+  /** The code of the verification, or `MISSING_KEY`, `MALFORMED` or `UNAVAILABLE`. */
+  readonly code: string;
+  readonly count: number;
+}
+
+/** In place of a rule: the path itself was refused. */
+export const BEFORE_RULES = -2;
+
+/** A report stays under 2 KiB, because every pod repeats its own every few seconds. */
+export const RULE_COUNTS_MAX = 32;
+
+/** A longer report is not of ours: a compromised pod can write anything under its own name. */
+export const REPORT_BYTES_MAX = 8_192;
 
 export interface RefusedPolicy {
   /** 0 when the version cannot be read. */

@@ -1,12 +1,14 @@
 import * as z from "zod";
 import type { RedisClient } from "../redis/connect.ts";
 import type { RedisKeys } from "../redis/keys.ts";
-import { defineScript, runScript } from "../redis/script.ts";
+import { defineScript, runReadingScript, runScript } from "../redis/script.ts";
 import {
   POD_REPORT_MAX_AGE_MS,
   type PodReport,
   type PodReports,
   type PolicyRef,
+  REPORT_BYTES_MAX,
+  RULE_COUNTS_MAX,
   type SeenPodReport,
   toReason,
 } from "./contract.ts";
@@ -26,6 +28,47 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1
 `);
 
+/** More pods of one policy than this are not listed: a compromised one can write under any name. */
+const PODS_MAX = 10_000;
+const POD_ID_BYTES_MAX = 512;
+
+/**
+ * KEYS: the reports of a policy. ARGV: the most pods, the most bytes of a name and of a report. Returns names and reports in turn.
+ * A script, because a field that is too long must not be fetched: one pod's report would then fill the api-server's memory.
+ */
+export const LIST_REPORTS = defineScript(`
+local listed = {}
+for _, pod in ipairs(redis.call('HKEYS', KEYS[1])) do
+  if #listed >= 2 * tonumber(ARGV[1]) then break end
+  if #pod <= tonumber(ARGV[2]) and redis.call('HSTRLEN', KEYS[1], pod) <= tonumber(ARGV[3]) then
+    listed[#listed + 1] = pod
+    listed[#listed + 1] = redis.call('HGET', KEYS[1], pod)
+  end
+end
+return listed
+`);
+
+const Count = z.int().min(0);
+
+/** An unreadable part is left out, and the rest of the report stays. */
+const StoredRefusals = z
+  .object({
+    sinceMs: Count,
+    mode: z.enum(["Enforce", "Audit"]),
+    counts: z
+      .array(z.object({ rule: z.int().min(-2).max(1_000), code: z.string().regex(/^[A-Z_]{1,40}$/), count: Count }))
+      .transform((counts) => counts.slice(0, RULE_COUNTS_MAX)),
+    others: Count.default(0),
+  })
+  .optional()
+  .catch(undefined);
+
+const Word = z
+  .string()
+  .regex(/^[A-Za-z0-9._+-]{0,64}$/)
+  .optional()
+  .catch(undefined);
+
 /**
  * What a pod writes. JSON has no infinity, so that staleness may be null. A compromised pod can write anything, and one of another
  * release writes other members, so the schema ignores unknown ones.
@@ -35,6 +78,9 @@ export const StoredPodReport = z.object({
   version: z.number(),
   stalenessMs: z.number().nullable().default(null),
   refused: z.object({ version: z.number().default(0), reason: z.string().transform(toReason) }).optional(),
+  refusals: StoredRefusals,
+  release: Word,
+  region: Word,
 });
 
 export class RedisPodReports implements PodReports {
@@ -54,13 +100,16 @@ export class RedisPodReports implements PodReports {
   }
 
   async report(report: PodReport): Promise<void> {
-    const { podId, generation, version, stalenessMs, refused } = report;
-    const stored: z.input<typeof StoredPodReport> = {
+    const { podId, generation, version, stalenessMs, refused, refusals, release, region } = report;
+    const stored = {
       generation,
       version,
       stalenessMs: Number.isFinite(stalenessMs) ? stalenessMs : null,
-      ...(refused === undefined ? {} : { refused }),
-    };
+      refused,
+      refusals: refusals && { ...refusals, counts: [...refusals.counts] },
+      release,
+      region,
+    } satisfies z.input<typeof StoredPodReport>;
     const key = this.#keyOf(report);
     await runScript(this.#client, REPORT, 1, [key, podId, JSON.stringify(stored), KEPT_MS]);
   }
@@ -75,7 +124,7 @@ export class RedisPodReports implements PodReports {
     const [time, issued, ...all] = await Promise.all([
       this.#client.time(),
       this.#listOwn(refs),
-      ...refs.map(({ workspaceId, policyId }) => this.#client.hgetall(this.#keys.pods(workspaceId, policyId))),
+      ...refs.map(({ workspaceId, policyId }) => this.#listIn(this.#keys.pods(workspaceId, policyId))),
     ]);
     const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
     const listed = refs.map((ref, i) => ({ ref, ...readReports(ref, { ...all[i], ...issued[i] }, nowMs) }));
@@ -97,12 +146,19 @@ export class RedisPodReports implements PodReports {
     return await Promise.all(
       refs.map(async ({ workspaceId, policyId }, i) => {
         const read = async (podId: string): Promise<[string, string][]> => {
-          const text = await this.#client.hget(this.#keys.podsOwn(workspaceId, policyId, podId), podId);
-          return text === null ? [] : [[podId, text]];
+          const reports = await this.#listIn(this.#keys.podsOwn(workspaceId, policyId, podId));
+          return Object.entries(reports).filter(([name]) => name === podId);
         };
         return Object.fromEntries((await Promise.all((names[i] ?? []).map(read))).flat());
       }),
     );
+  }
+
+  async #listIn(key: string): Promise<Record<string, string>> {
+    const argv = [key, PODS_MAX, POD_ID_BYTES_MAX, REPORT_BYTES_MAX];
+    const listed = (await runReadingScript(this.#client, LIST_REPORTS, 1, argv)) as string[];
+    const entries = listed.flatMap((name, i) => (i % 2 === 0 ? [[name, listed[i + 1] ?? ""] as const] : []));
+    return Object.fromEntries(entries);
   }
 
   #keyOf({ workspaceId, policyId, podId }: PolicyRef & { readonly podId: string }): string {
@@ -136,12 +192,17 @@ function readReports(
 function readReport(text: string) {
   const space = text.indexOf(" ");
   try {
-    const { stalenessMs, refused, ...report } = StoredPodReport.parse(JSON.parse(text.slice(space + 1)));
+    const { stalenessMs, refused, refusals, release, region, ...report } = StoredPodReport.parse(
+      JSON.parse(text.slice(space + 1)),
+    );
     const lastSeenMs = Number(text.slice(0, space));
     return {
       ...report,
       stalenessMs: stalenessMs ?? Number.POSITIVE_INFINITY,
       ...(refused === undefined ? {} : { refused }),
+      ...(refusals === undefined ? {} : { refusals }),
+      ...(release === undefined ? {} : { release }),
+      ...(region === undefined ? {} : { region }),
       lastSeenMs,
     };
   } catch {

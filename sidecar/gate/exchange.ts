@@ -36,6 +36,7 @@ export interface ExchangeParts {
   readonly forwarding: ForwardParts;
   readonly upgrading: UpgradeParts;
   readonly metrics: DecisionMetrics;
+  readonly refusals: RefusalSink;
   /** Counts and logs an unexpected error. Never throws. */
   readonly onFault: (error: unknown, requestId?: string) => void;
 }
@@ -43,6 +44,11 @@ export interface ExchangeParts {
 export interface DecisionMetrics {
   observe(decision: Decision, tookMs: number): void;
   auditedRefusals: number;
+}
+
+/** Where what rules refuse, or would, is counted. */
+export interface RefusalSink {
+  note(inForce: PolicyInForce, rule: number, decision: Decision): void;
 }
 
 /** The kind of the request, and for an upgrade the rest of its connection. */
@@ -73,6 +79,8 @@ export class Exchange {
   /** `performance.now()` when the decision was made; 0 before. */
   #decidedMs = 0;
   #shown: ShownLimit | undefined;
+  /** The policy that the request was judged by. */
+  #inForce: PolicyInForce | undefined;
 
   constructor(parts: ExchangeParts, req: IncomingMessage, res: ServerResponse, passage: Passage) {
     this.#parts = parts;
@@ -86,7 +94,8 @@ export class Exchange {
   /** Never throws: a failure here affects only this request. */
   begin(): void {
     try {
-      const judgment = judge(this.#req, this.#passage.kind, this.#parts.policy());
+      this.#inForce = this.#parts.policy();
+      const judgment = judge(this.#req, this.#passage.kind, this.#inForce);
       if (judgment.kind === "verify") this.#verify(judgment);
       else if (judgment.kind === "pass") this.#pass(judgment, judgment);
       else this.#refuse(judgment);
@@ -108,7 +117,7 @@ export class Exchange {
       if (counted?.consumed !== undefined) this.#shown = showTightest(counted.limits, counted.consumed);
       if (verdict.view !== undefined) this.#tellWho(verification, verdict, verdict.view);
     }
-    const judgment = judgeVerdict(verification.inForce, verdict);
+    const judgment = judgeVerdict(verification, verdict);
     if (judgment.kind === "pass") this.#pass(judgment, verification);
     else this.#refuse(judgment);
   }
@@ -128,8 +137,8 @@ export class Exchange {
     if (code === "VALID") for (const text of identityHeaders(view)) head.forwarded.push(text);
   }
 
-  #pass({ decision, isAudited }: Pass, onward: Onward): void {
-    this.#observe(decision);
+  #pass({ decision, isAudited, rule }: Pass, onward: Onward): void {
+    this.#observe(decision, rule);
     if (isAudited) this.#parts.metrics.auditedRefusals += 1;
     // Its body turned out to be malformed meanwhile, which was the response.
     if (this.#res.headersSent) return;
@@ -150,8 +159,8 @@ export class Exchange {
     forward(this.#parts.forwarding, this.#req, this.#res, onward, additions, this.#startedMs);
   }
 
-  #refuse({ decision, problem, closes }: Refuse): void {
-    this.#observe(decision);
+  #refuse({ decision, problem, closes, rule }: Refuse): void {
+    this.#observe(decision, rule);
     const { requestId } = this;
     // A client that waits for 100 Continue may send its body or not (RFC 9110, 10.1.1).
     const close = closes || this.#passage.kind !== "request";
@@ -171,8 +180,10 @@ export class Exchange {
     this.#req.socket.destroy();
   }
 
-  #observe(decision: Decision): void {
+  /** `rule`: what refused the request, or would have. */
+  #observe(decision: Decision, rule: number | undefined): void {
     this.#parts.metrics.observe(decision, this.#tookMs());
+    if (rule !== undefined && this.#inForce !== undefined) this.#parts.refusals.note(this.#inForce, rule, decision);
   }
 
   /** Returns how long the decision took. The clock is read once, so that event and metrics have the same value. */

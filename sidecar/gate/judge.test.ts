@@ -324,5 +324,13 @@ describe("a verdict", () => {
       verdict: UNKNOWN,
       expected: { kind: "pass", decision: "UNAVAILABLE", isAudited: true },
     },
-  ])("$name", ({ policy, verdict: given, expected }) => expect(judgeVerdict(policy, given)).toMatchObject(expected));
+  ])("$name", ({ policy: inForce, verdict: given, expected }) =>
+    expect(judgeVerdict({ inForce, rule: { index: 4 } }, given)).toMatchObject(expected),
+  );
+
+  test("what is refused, or would be, names its rule, and nothing else does", () => {
+    const of = (inForce: PolicyInForce, given: Verdict) => judgeVerdict({ inForce, rule: { index: 4 } }, given).rule;
+    expect([of(ENFORCED, UNKNOWN), of(AUDITED, UNKNOWN)]).toEqual([4, 4]);
+    expect(of(ENFORCED, decided("VALID"))).toBeUndefined();
+  });
 });

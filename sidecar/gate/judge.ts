@@ -2,9 +2,10 @@ import { hashKey } from "../../core/keys/key-string.ts";
 import { checkTarget } from "../../core/policies/check-path.ts";
 import type { Code } from "../../core/verification/codes.ts";
 import { retryAfterS } from "../../core/verification/conclude.ts";
+import { networkOf } from "../../core/verification/ip-address.ts";
+import { BEFORE_RULES } from "../../edge/pods/contract.ts";
 import type { Verdict } from "../../edge/verification/verify.ts";
 import { malformedProblem, type Problem, versionProblem } from "../http/answers.ts";
-import { networkOf } from "../http/client-address.ts";
 import { compileHeadReader, type Head } from "../http/head.ts";
 import type { Admission } from "../http/ongoing.ts";
 import type { PolicyInForce } from "../policy/in-force.ts";
@@ -51,6 +52,8 @@ export interface Refuse {
   readonly problem: Problem;
   /** The end of the request is uncertain, so the connection is closed after it. */
   readonly closes: boolean;
+  /** What refused it, as `RuleCount` has it; undefined for what no policy decides. */
+  readonly rule?: number;
 }
 
 export interface Pass {
@@ -58,6 +61,8 @@ export interface Pass {
   readonly decision: Decision;
   /** Audit mode admits it; Enforce would have refused it. */
   readonly isAudited: boolean;
+  /** What would have refused it; undefined when nothing would. */
+  readonly rule?: number;
 }
 
 export interface Verify extends Onward, Question {
@@ -128,8 +133,9 @@ function judgeByPolicy(request: ReceivedRequest, head: Head, inForce: PolicyInFo
   const isDuplicate = head.duplicateCredential || query?.duplicate === true;
   if (isDuplicate || credential === undefined) {
     const onward = { head, method, path, target, address, hash: undefined, clientIp: undefined };
-    if (isDuplicate) return refuseOrAudit(inForce, "MALFORMED", duplicateKeyProblem, onward);
-    return refuseOrAudit(inForce, "MISSING_KEY", missingKeyProblem, onward);
+    const by = { inForce, rule: rule.index };
+    if (isDuplicate) return refuseOrAudit(by, "MALFORMED", duplicateKeyProblem, onward);
+    return refuseOrAudit(by, "MISSING_KEY", missingKeyProblem, onward);
   }
   const hash = hashKey(credential);
   return { kind: "verify", inForce, rule, hash, clientIp, head, method, path, target, address };
@@ -144,11 +150,12 @@ function judgeRefusedTarget(
 ): Judgment {
   const problem = malformedProblem(`The request is refused because ${reason}.`, "path");
   // Without a path there is nothing that Audit mode could forward.
-  if (!url.startsWith("/")) return { kind: "refuse", decision: "MALFORMED", problem, closes: false };
+  const rule = BEFORE_RULES;
+  if (!url.startsWith("/")) return { kind: "refuse", decision: "MALFORMED", problem, closes: false, rule };
   const question = url.indexOf("?");
   const query = question === -1 ? undefined : inForce.readQuery?.(url.slice(question));
   const target = query === undefined ? url : url.slice(0, question) + query.query;
-  return refuseOrAudit(inForce, "MALFORMED", problem, {
+  return refuseOrAudit({ inForce, rule }, "MALFORMED", problem, {
     ...request,
     path: url,
     target,
@@ -158,18 +165,26 @@ function judgeRefusedTarget(
 }
 
 /** Audit mode admits what Enforce refuses, without identity headers. */
-function refuseOrAudit(inForce: PolicyInForce, decision: Decision, problem: Problem, onward: Onward): Judgment {
-  if (inForce.policy.mode === "Audit") return { kind: "pass", decision, isAudited: true, ...onward };
-  return { kind: "refuse", decision, problem, closes: false };
+function refuseOrAudit(
+  { inForce, rule }: { readonly inForce: PolicyInForce; readonly rule: number },
+  decision: Decision,
+  problem: Problem,
+  onward: Onward,
+): Judgment {
+  if (inForce.policy.mode === "Audit") return { kind: "pass", decision, isAudited: true, rule, ...onward };
+  return { kind: "refuse", decision, problem, closes: false, rule };
 }
 
+/** The policy and rule that a key was verified for. */
+type Judging = { readonly inForce: Pick<PolicyInForce, "policy">; readonly rule: Pick<Question["rule"], "index"> };
+
 /** Judges a request by the verdict on its key. */
-export function judgeVerdict({ policy }: PolicyInForce, verdict: Verdict): Refuse | Pass {
+export function judgeVerdict({ inForce: { policy }, rule: { index: rule } }: Judging, verdict: Verdict): Refuse | Pass {
   const code = verdict.kind === "decided" ? verdict.code : undefined;
   if (code === "VALID") return PASS_VALID;
   const decision = code ?? "UNAVAILABLE";
-  if (policy.mode === "Audit") return { kind: "pass", decision, isAudited: true };
-  return { kind: "refuse", decision, problem: problemOf(verdict), closes: false };
+  if (policy.mode === "Audit") return { kind: "pass", decision, isAudited: true, rule };
+  return { kind: "refuse", decision, problem: problemOf(verdict), closes: false, rule };
 }
 
 const UNCOUNTED = {

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { ERROR_KINDS } from "../../core/errors.ts";
 import { Code } from "../../core/verification/codes.ts";
+import { STATUS_AT_A_GATE } from "../../core/verification/gate-status.ts";
 import { refusalProblem } from "./problems.ts";
 
 const STATUS = {
@@ -23,3 +24,10 @@ test.each(Code.options.filter((code) => code !== "VALID"))(
     expect(authenticate !== undefined).toBe(status === 401);
   },
 );
+
+test("the statuses that an explanation promises are those of the answers", () => {
+  for (const [code, status] of Object.entries(STATUS_AT_A_GATE)) {
+    if (code === "VALID") continue;
+    expect(ERROR_KINDS[refusalProblem(code as Exclude<Code, "VALID">, undefined).kind].status).toBe(status);
+  }
+});

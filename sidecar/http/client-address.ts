@@ -1,7 +1,7 @@
 import { BlockList, isIP } from "node:net";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { readProxyBlock } from "../../core/policies/proxy-block.ts";
-import { canonicalIp, withoutPort } from "../../core/verification/ip-address.ts";
+import { withoutPort } from "../../core/verification/ip-address.ts";
 
 /** Finds the client's address from that of the connection and the X-Forwarded-For values, joined with commas if there are several. */
 export type FindClientAddress = (connectionIp: string, forwardedFor: string | undefined) => string;
@@ -41,17 +41,6 @@ function withoutMapping(address: string): string {
   if (!address.startsWith(MAPPED)) return address;
   const rest = address.slice(MAPPED.length);
   return isIP(rest) === 4 ? rest : address;
-}
-
-/**
- * The address by which clients are distinguished when something scarce is shared. For IPv6 the first 64 bits, because a client with
- * one such address usually has all of them.
- */
-export function networkOf(address: string): string {
-  if (!address.includes(":")) return address;
-  const canonical = canonicalIp(address);
-  if (canonical === undefined || !canonical.includes(":")) return canonical ?? address;
-  return `${canonical.split(":", 4).join(":")}::/64`;
 }
 
 const isTrusted = (trusted: BlockList, address: string): boolean =>

@@ -151,7 +151,7 @@ describe("a gateway that asks for leave by HTTP", () => {
     const judgment = judge(request(...head), "request", inForce);
     if (judgment.kind !== "verify") return judgment;
     const gate = { ...parts, projection, workspaceId: ws.workspaceId, onDeparted: () => undefined };
-    return judgeVerdict(inForce, await rules.verify(gate, judgment));
+    return judgeVerdict(judgment, await rules.verify(gate, judgment));
   }
 
   test("needs what the sidecar has for a head, and no sidecar", async () => {

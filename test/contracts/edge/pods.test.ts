@@ -56,6 +56,21 @@ describe.each(EDGES)("reports of pods $name", ({ open }) => {
     expect((await pods.list(report))[0]).not.toHaveProperty("refused");
   });
 
+  test("what a pod has refused by rule is listed with its release and region", async () => {
+    const report = aReport();
+    const refusals = {
+      sinceMs: 1_767_225_600_000,
+      mode: "Audit" as const,
+      counts: [{ rule: -1, code: "MISSING_KEY", count: 214 }],
+      others: 3,
+    };
+    const said = { refusals, release: "9.8.7-rc.1", region: "eu-1" };
+    await pods.report({ ...report, ...said });
+    expect((await pods.list(report))[0]).toMatchObject(said);
+    await pods.report(report);
+    expect((await pods.list(report))[0]).not.toHaveProperty("refusals");
+  });
+
   test("a pod that removed its report is not listed any more", async () => {
     const report = aReport();
     await pods.report(report);

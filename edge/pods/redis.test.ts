@@ -1,0 +1,91 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type OwnRedis, startOwnRedis } from "../../test/harness/redis.ts";
+import { type Edge, openRedisEdge } from "../open.ts";
+import { RedisKeys } from "../redis/keys.ts";
+
+/* What a compromised pod can do with its report: write anything under any name. */
+
+const REF = { workspaceId: "ws_1", policyId: "pol_1" };
+const KEY = new RedisKeys().pods(REF.workspaceId, REF.policyId);
+
+let own: OwnRedis;
+let raw: Redis;
+let edge: Edge;
+beforeAll(async () => {
+  own = await startOwnRedis();
+  raw = new Redis(own.url);
+  edge = await openRedisEdge({ url: own.url, clientName: "reports" });
+});
+afterAll(async () => {
+  await edge.close();
+  raw.disconnect();
+  await own.stop();
+});
+beforeEach(async () => {
+  await raw.del(KEY);
+  await edge.pods.report({ ...REF, podId: "shop/honest", generation: 1, version: 2, stalenessMs: 3 });
+});
+
+const put = (podId: string, report: unknown) =>
+  raw.hset(KEY, podId, `${Date.now()} ${typeof report === "string" ? report : JSON.stringify(report)}`);
+const listed = async () => (await edge.pods.list(REF)).map(({ podId }) => podId);
+const REPORT = { generation: 1, version: 2, stalenessMs: 3 };
+
+test.each([
+  { name: "a long report", podId: "bad", report: { ...REPORT, x: "x".repeat(10_000_000) } },
+  { name: "a long name", podId: "bad".repeat(1000), report: REPORT },
+  { name: "no JSON", podId: "bad", report: "{" },
+  { name: "no report", podId: "bad", report: [] },
+])("$name is not listed, and the others are", async ({ podId, report }) => {
+  await put(podId, report);
+  expect(await listed()).toEqual(["shop/honest"]);
+});
+
+test.each([
+  {
+    name: "counts that are none",
+    refusals: { sinceMs: 1, mode: "Audit", counts: [{ rule: 0, code: "VALID", count: -1 }] },
+  },
+  {
+    name: "codes that are texts",
+    refusals: { sinceMs: 1, mode: "Audit", counts: [{ rule: 0, code: "<b>", count: 1 }] },
+  },
+  {
+    name: "rules that are none",
+    refusals: { sinceMs: 1, mode: "Audit", counts: [{ rule: 1e9, code: "A", count: 1 }] },
+  },
+  { name: "another mode", refusals: { sinceMs: 1, mode: "Later", counts: [] } },
+  { name: "no object", refusals: "many" },
+])("$name: the report stays without them", async ({ refusals }) => {
+  await put("bad", { ...REPORT, refusals, release: "<script>", region: 7 });
+  const [bad] = await edge.pods.list(REF);
+  expect(bad).toMatchObject({ podId: "bad", ...REPORT });
+  for (const member of ["refusals", "release", "region"]) expect(bad).not.toHaveProperty(member);
+});
+
+test("members of a later release are ignored, and those that an earlier one lacks are missing", async () => {
+  const counts = [{ rule: 0, code: "LATER_CODE", count: 5, more: true }];
+  await put("later", {
+    ...REPORT,
+    refusals: { sinceMs: 1, mode: "Audit", counts, byHour: [] },
+    release: "9.0.0",
+    mood: 1,
+  });
+  const reports = await edge.pods.list(REF);
+  expect(reports[0]?.refusals).toEqual({
+    sinceMs: 1,
+    mode: "Audit",
+    counts: [{ rule: 0, code: "LATER_CODE", count: 5 }],
+    others: 0,
+  });
+  expect(reports[1]).not.toHaveProperty("refusals");
+});
+
+test("ten thousand forged names do not hide anything but each other", async () => {
+  const names = Array.from({ length: 12_000 }, (_, i) => [`forged-${i}`, `${Date.now()} ${JSON.stringify(REPORT)}`]);
+  await raw.hset(KEY, ...names.flat());
+  const startedMs = performance.now();
+  expect((await listed()).length).toBeLessThanOrEqual(10_000);
+  expect(performance.now() - startedMs).toBeLessThan(2_000);
+});
