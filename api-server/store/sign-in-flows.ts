@@ -1,0 +1,38 @@
+import type { Queryable } from "./queryable.ts";
+
+/** A sign-in with a provider that has begun. */
+export interface SignInFlow {
+  readonly browserHash: string;
+  readonly state: string;
+  readonly nonce: string;
+  readonly codeVerifier: string;
+  readonly returnTo: string;
+  readonly expiresAt: number;
+}
+
+export async function insertSignInFlow(db: Queryable, flow: SignInFlow): Promise<void> {
+  const text = `insert into sign_in_flows (browser_hash, state, nonce, code_verifier, return_to, expires_at)
+                values ($1, $2, $3, $4, $5, $6)`;
+  const { browserHash, state, nonce, codeVerifier, returnTo, expiresAt } = flow;
+  const values = [browserHash, state, nonce, codeVerifier, returnTo, expiresAt];
+  await db.query({ name: "insert-sign-in-flow", text, values });
+}
+
+/**
+ * Takes a sign-in that this browser has begun with this state, once. Another state leaves it there: a page of another site, which can make the browser
+ * come back with any state, must not end it.
+ */
+export async function takeSignInFlow(
+  db: Queryable,
+  { browserHash, state, nowMs }: { browserHash: string; state: string; nowMs: number },
+): Promise<Omit<SignInFlow, "browserHash" | "expiresAt"> | undefined> {
+  const text = `delete from sign_in_flows f
+                 where f.browser_hash = $1 and f.state = $2 and f.expires_at >= $3
+             returning f.state, f.nonce, f.code_verifier as "codeVerifier", f.return_to as "returnTo"`;
+  const { rows } = await db.query<Omit<SignInFlow, "browserHash" | "expiresAt">>({
+    name: "take-sign-in-flow",
+    text,
+    values: [browserHash, state, nowMs],
+  });
+  return rows[0];
+}
