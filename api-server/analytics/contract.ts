@@ -1,6 +1,7 @@
 import type { Closeable } from "../../edge/closeable.ts";
 import type { TakenEvents } from "../../edge/events/contract.ts";
 import type { CountQuestion, UsageCount } from "./counts.ts";
+import type { LatencyQuestion, LatencyRow } from "./latencies.ts";
 import type { Bucket, ColumnType } from "./tables.ts";
 
 /*
@@ -126,6 +127,13 @@ export interface AnalyticsStore extends Closeable {
   query(query: StoreQuery, run: QueryRun): Promise<QueryAnswer>;
   /** Rows in the order of the question, at most `rowsMax` of them. @throws QueryRefused, for no other reason than `timeout` and `unavailable`. */
   countVerifications(question: CountQuestion): Promise<readonly UsageCount[]>;
+  /** By time. @throws QueryRefused, for no other reason than `timeout` and `unavailable`. */
+  countLatencies(question: LatencyQuestion): Promise<readonly LatencyRow[]>;
+  /**
+   * For how many ms the oldest event of the workspace that is stored has not been in the aggregated tables; 0 when all are. @throws QueryRefused, for no
+   * other reason than `unavailable`.
+   */
+  uncountedForMs(workspaceId: string): Promise<number>;
   /**
    * Asks the store whether it can be used, and returns the worst of that and of what its last answers were. Never throws, and waits two
    * seconds at most. Left out where another watch sees it: that of Postgres.

@@ -13,7 +13,9 @@ import {
   type StoreTrouble,
 } from "../contract.ts";
 import type { CountQuestion, UsageCount } from "../counts.ts";
+import type { LatencyQuestion, LatencyRow } from "../latencies.ts";
 import { type ClickHouseClient, openClient, openReadingClient } from "./client.ts";
+import { countLatencies } from "./count-latencies.ts";
 import { countVerifications } from "./count-verifications.ts";
 import { ingestPortion } from "./ingest.ts";
 import { migrateClickhouse } from "./migrate.ts";
@@ -94,14 +96,17 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     return await this.#reader.query(query, run);
   }
 
-  async countVerifications(question: CountQuestion): Promise<readonly UsageCount[]> {
-    await this.#readable();
-    try {
-      return await countVerifications(this.#readingClient, question);
-    } catch (error) {
-      if (error instanceof QueryRefused && error.reason === "unavailable") this.#watch.failed("query", error.cause);
-      throw error;
-    }
+  countVerifications(question: CountQuestion): Promise<readonly UsageCount[]> {
+    return this.#counted(() => countVerifications(this.#readingClient, question));
+  }
+
+  countLatencies(question: LatencyQuestion): Promise<readonly LatencyRow[]> {
+    return this.#counted(() => countLatencies(this.#readingClient, question));
+  }
+
+  /** The tables of counts are written by the insert that stores the events. */
+  async uncountedForMs(): Promise<number> {
+    return 0;
   }
 
   trouble(): Promise<StoreTrouble | undefined> {
@@ -110,6 +115,16 @@ export class ClickhouseAnalytics implements AnalyticsStore {
 
   async close(): Promise<void> {
     await Promise.all([this.#client.close(), this.#readingClient.close(), this.#watching.close()]);
+  }
+
+  async #counted<Row>(count: () => Promise<readonly Row[]>): Promise<readonly Row[]> {
+    await this.#readable();
+    try {
+      return await count();
+    } catch (error) {
+      if (error instanceof QueryRefused && error.reason === "unavailable") this.#watch.failed("query", error.cause);
+      throw error;
+    }
   }
 
   /** Waits for the tables, for a short time: a caller waits. Throws QueryRefused. */

@@ -2,7 +2,7 @@
  * The functions that queries may call (api-v2.md section 18.2), in ClickHouse's spelling. Callers may write them in any case of letters, and
  * the tree keeps what they wrote, because ClickHouse names columns by it. Operators and CAST are not among them: the grammar has them.
  */
-const PUBLISHED = [
+export const PUBLISHED_FUNCTIONS: readonly string[] = [
   "count countIf sum sumIf avg min max any groupArray groupUniqArray uniq uniqExact quantile",
   "row_number rank dense_rank lag lead first_value last_value",
   "now now64 today toDate toDateTime toDateTime64 toStartOfMinute toStartOfHour toStartOfDay toStartOfWeek toStartOfMonth",
@@ -15,7 +15,9 @@ const PUBLISHED = [
   "has hasAny hasAll arrayJoin arrayFilter",
 ].flatMap((names) => names.split(" "));
 
-const BY_LOWER_CASE: ReadonlyMap<string, string> = new Map(PUBLISHED.map((name) => [name.toLowerCase(), name]));
+const BY_LOWER_CASE: ReadonlyMap<string, string> = new Map(
+  PUBLISHED_FUNCTIONS.map((name) => [name.toLowerCase(), name]),
+);
 
 /** Returns the function's name as ClickHouse spells it, or undefined for a function that is not offered. */
 export const publishedFunction = (written: string): string | undefined => BY_LOWER_CASE.get(written.toLowerCase());

@@ -15,6 +15,8 @@ export function openPostgresAnalytics(
     rollUp: (how) => store.rollUp(how),
     maintain: (nowMs) => store.maintain(nowMs),
     countVerifications: (question) => store.countVerifications(question),
+    countLatencies: (question) => store.countLatencies(question),
+    uncountedForMs: (workspaceId) => store.uncountedForMs(workspaceId),
     query: (query, run) => reader.query(query, run),
     close: async () => {
       await Promise.all([store.close(), reader.close()]);

@@ -16,6 +16,15 @@ export async function findQueueDepth(db: Queryable): Promise<QueueDepth> {
   return rows[0] ?? { events: 0, ageMs: 0 };
 }
 
+/** For how long the oldest portion of a workspace has waited, ms; 0 when none does. */
+export async function findWaitingMs(db: Queryable, workspaceId: string): Promise<number> {
+  const text = `select coalesce(greatest(0, extract(epoch from clock_timestamp() - min(q.queued_at)) * 1000), 0)::float as "waitingMs"
+                  from rollup_queue q
+                 where q.workspace_id = $1`;
+  const { rows } = await db.query<{ waitingMs: number }>({ name: "find-waiting-ms", text, values: [workspaceId] });
+  return rows[0]?.waitingMs ?? 0;
+}
+
 export interface QueuedPortion {
   readonly id: number;
   readonly workspaceId: string;

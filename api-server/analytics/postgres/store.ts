@@ -3,17 +3,19 @@ import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import { doubledMs } from "../../../core/backoff.ts";
 import type { TakenEvents } from "../../../edge/events/contract.ts";
-import { isAwayForAll } from "../../store/failures.ts";
-import type { AnalyticsStore, Ingested } from "../contract.ts";
+import { isAwayForAll, isDatabaseUnavailable } from "../../store/failures.ts";
+import { type AnalyticsStore, type Ingested, QueryRefused } from "../contract.ts";
 import type { CountQuestion, UsageCount } from "../counts.ts";
+import type { LatencyQuestion, LatencyRow } from "../latencies.ts";
 import { longestRetention } from "../retention-of.ts";
+import { countLatencies } from "./count-latencies.ts";
 import { countVerifications } from "./count-verifications.ts";
 import { ingestPortion, type NotedUses } from "./ingest.ts";
 import { keepPartitions } from "./maintain.ts";
 import { RollUpMetrics } from "./metrics.ts";
 import { RollUpFailed, rollUpBatch } from "./roll-up.ts";
 import { waitAfter } from "./roll-up-pace.ts";
-import { findQueueDepth } from "./rollup-queue.ts";
+import { findQueueDepth, findWaitingMs } from "./rollup-queue.ts";
 
 const GROUPS_MAX = 40_000;
 /** A workspace whose roll-up failed. */
@@ -82,6 +84,19 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
 
   countVerifications(question: CountQuestion): Promise<readonly UsageCount[]> {
     return countVerifications(this.#options.db, question);
+  }
+
+  countLatencies(question: LatencyQuestion): Promise<readonly LatencyRow[]> {
+    return countLatencies(this.#options.db, question);
+  }
+
+  async uncountedForMs(workspaceId: string): Promise<number> {
+    try {
+      return await findWaitingMs(this.#options.db, workspaceId);
+    } catch (error) {
+      if (!isDatabaseUnavailable(error)) throw error;
+      throw new QueryRefused("unavailable", "The store of usage analytics does not answer.", { cause: error });
+    }
   }
 
   async close(): Promise<void> {}
