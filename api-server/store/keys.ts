@@ -44,7 +44,7 @@ export interface KeyRow {
 }
 
 /** The columns of a `KeyRow`, with `KEY_JOINS`. */
-const KEY_COLUMNS = `k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
+export const KEY_COLUMNS = `k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
                        k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id,
                        i.meta as identity_meta, c.granted - c.spent as remaining, c.refill_amount, c.refill_day`;
 const KEY_JOINS = `join apis a on a.id = k.api_id and a.deleted_at is null
@@ -299,4 +299,11 @@ export async function findKeyIdByManager(
     values: [workspaceId, manager, name],
   });
   return rows[0]?.id;
+}
+
+/** The hash of a live key, by which records name it. */
+export async function findKeyHash(db: Queryable, { workspaceId, keyId }: KeyRef): Promise<string | undefined> {
+  const text = "select hash from keys where workspace_id = $1 and id = $2 and deleted_at is null";
+  const { rows } = await db.query<{ hash: string }>({ name: "find-key-hash", text, values: [workspaceId, keyId] });
+  return rows[0]?.hash;
 }

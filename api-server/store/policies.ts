@@ -266,3 +266,59 @@ export async function deletePolicy(
   const text = "update policies set deleted_at = $3 where workspace_id = $1 and id = $2";
   await tx.query({ name: "delete-policy", text, values: [workspaceId, policyId, deletedAt] });
 }
+
+export interface PolicyOverviewRow extends PolicyStatusRow {
+  /** Of the stored policy, as another release may have set them. */
+  readonly mode: string | null;
+  readonly on_stale: unknown;
+  readonly rules: number;
+  readonly changed_at: number;
+}
+
+/** What lists of policies show of the policies themselves: a few values, because one alone may have 256 KiB. */
+const OVERVIEW_COLUMNS = `policies.id, policies.former_id, policies.api_id, policies.name, policies.uid, policies.generation,
+                       policies.version, policies.manager, apis.name as api_name, apis.manager as api_manager,
+                       policies.policy ->> 'mode' as mode, policies.policy -> 'onStale' as on_stale,
+                       jsonb_array_length(case when jsonb_typeof(policies.policy -> 'rules') = 'array' then policies.policy -> 'rules'
+                                               else '[]' end) as rules,
+                       coalesce(policies.updated_at, policies.created_at) as changed_at`;
+
+/** From `cursor` on, sorted by id; of those whose name contains `search`, ignoring case. An empty text is in every name. */
+export async function listPolicyOverviews(
+  db: Queryable,
+  page: { workspaceId: string; search: string; cursor: string; rowsMax: number },
+): Promise<PolicyOverviewRow[]> {
+  const text = `select ${OVERVIEW_COLUMNS}
+                  from policies
+                  left join apis
+                    on apis.id = policies.api_id
+                   and apis.workspace_id = policies.workspace_id
+                   and apis.deleted_at is null
+                 where policies.workspace_id = $1 and policies.deleted_at is null
+                   and policies.id >= $2
+                   and position(lower($3) in lower(policies.name)) > 0
+                 order by policies.id
+                 limit $4`;
+  const { workspaceId, search, cursor, rowsMax } = page;
+  const values = [workspaceId, cursor, search, rowsMax];
+  const { rows } = await db.query<PolicyOverviewRow>({ name: "list-policy-overviews", text, values });
+  return rows;
+}
+
+/** By its id, or by the one before. */
+export async function findPolicyOverview(
+  db: Queryable,
+  { workspaceId, policyId }: PolicyRef,
+): Promise<(PolicyOverviewRow & PolicyRow) | undefined> {
+  const text = `select ${OVERVIEW_COLUMNS}, policies.policy
+                  from policies
+                  left join apis
+                    on apis.id = policies.api_id
+                   and apis.workspace_id = policies.workspace_id
+                   and apis.deleted_at is null
+                 where policies.workspace_id = $1 and (policies.id = $2 or policies.former_id = $2)
+                   and policies.deleted_at is null`;
+  const values = [workspaceId, policyId];
+  const { rows } = await db.query<PolicyOverviewRow & PolicyRow>({ name: "find-policy-overview", text, values });
+  return rows[0];
+}

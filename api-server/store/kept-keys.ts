@@ -1,0 +1,27 @@
+import { KEY_COLUMNS, type KeyRef, type KeyRow } from "./keys.ts";
+import type { Queryable } from "./queryable.ts";
+
+/** A key as long as its row is kept: it may be deleted, and so may its API and its identity. */
+export interface KeptKeyRow extends KeyRow {
+  readonly deleted_at: number | null;
+  readonly api_name: string;
+  readonly api_deleted_at: number | null;
+  readonly ip_allow_list: string[];
+  readonly workspace_enabled: boolean;
+  /** Of the identity that the key is linked to; null when that lives, and without one. */
+  readonly identity_deleted_at: number | null;
+}
+
+export async function findKeptKey(db: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeptKeyRow | undefined> {
+  const text = `select ${KEY_COLUMNS}, k.deleted_at, a.name as api_name, a.deleted_at as api_deleted_at, a.ip_allow_list,
+                       w.enabled as workspace_enabled, gone.deleted_at as identity_deleted_at
+                  from keys k
+                  join apis a on a.id = k.api_id
+                  join workspaces w on w.id = k.workspace_id
+                  left join identities i on i.id = k.identity_id and i.deleted_at is null
+                  left join identities gone on gone.id = k.identity_id and gone.deleted_at is not null
+                  left join key_credits c on c.key_id = k.id
+                 where k.workspace_id = $1 and k.id = $2`;
+  const { rows } = await db.query<KeptKeyRow>({ name: "find-kept-key", text, values: [workspaceId, keyId] });
+  return rows[0];
+}

@@ -1,0 +1,131 @@
+import { beginningWith, containing } from "./like.ts";
+import type { Queryable } from "./queryable.ts";
+
+/* Live keys by what is known of them, the newest first. */
+
+/** Where a page begins: after this key. */
+export interface KeyPosition {
+  readonly createdAt: number;
+  readonly keyId: string;
+}
+
+/** All that is given must apply; what is undefined is not asked for. */
+export interface KeyFilter {
+  readonly workspaceId: string;
+  /** "all": of every API of the workspace. */
+  readonly apiIds: "all" | readonly string[];
+  readonly keyId?: string | undefined;
+  readonly hash?: string | undefined;
+  /** Of one API: a part of the name; of several: its beginning. Case is ignored. */
+  readonly name?: string | undefined;
+  /** Its beginning. */
+  readonly start?: string | undefined;
+  /** The identity of the owner and its external id, which v1 may have stored without an identity. */
+  readonly owner?: { readonly identityId: string | undefined; readonly externalId: string } | undefined;
+  readonly enabled?: boolean | undefined;
+  readonly expired?: boolean | undefined;
+  readonly limited?: boolean | undefined;
+  readonly managed?: boolean | undefined;
+  readonly roleId?: string | undefined;
+  /** Held directly or through a role. */
+  readonly permissionId?: string | undefined;
+  readonly nowMs: number;
+}
+
+/** A key in a list: without what can be large, or many. */
+export interface FoundKeyRow {
+  readonly id: string;
+  readonly api_id: string;
+  readonly start: string;
+  readonly name: string | null;
+  readonly enabled: boolean;
+  readonly expires_at: number | null;
+  readonly last_used_at: number | null;
+  readonly created_at: number;
+  readonly manager: string | null;
+  /** Of its live identity, or as v1 was told it. */
+  readonly external_id: string | null;
+  /** As stored: what was spent in the last second may be missing. null: unlimited. */
+  readonly remaining: number | null;
+}
+
+/** At most `rowsMax` keys after a position. The statement has no name, so that it is planned for the values of this search. */
+export async function searchKeys(
+  db: Queryable,
+  filter: KeyFilter,
+  { after, rowsMax }: { readonly after: KeyPosition | undefined; readonly rowsMax: number },
+): Promise<FoundKeyRow[]> {
+  const { conditions, values } = conditionsOf(filter, after);
+  values.push(rowsMax);
+  const text = `with page as (
+                  select k.id
+                    from keys k
+                    join apis a on a.id = k.api_id and a.deleted_at is null
+                   where k.workspace_id = $1 and ${conditions.join("\n                     and ")}
+                   order by k.created_at desc, k.id desc
+                   limit $${values.length}
+                )
+                select k.id, k.api_id, k.start, k.name, k.enabled, k.expires_at, k.last_used_at, k.created_at, k.manager,
+                       coalesce(i.external_id, k.owner_id) as external_id, c.granted - c.spent as remaining
+                  from page p
+                  join keys k on k.id = p.id
+                  left join identities i on i.id = k.identity_id and i.deleted_at is null
+                  left join key_credits c on c.key_id = k.id
+                 order by k.created_at desc, k.id desc`;
+  return (await db.query<FoundKeyRow>({ text, values })).rows;
+}
+
+function conditionsOf(
+  filter: KeyFilter,
+  after: KeyPosition | undefined,
+): { readonly conditions: readonly string[]; readonly values: unknown[] } {
+  const values: unknown[] = [filter.workspaceId];
+  const conditions = ["k.deleted_at is null"];
+  /** The place of a value in the statement. */
+  const at = (value: unknown): string => `$${values.push(value)}`;
+
+  const { apiIds } = filter;
+  const [onlyApi] = apiIds;
+  const ofOneApi = apiIds !== "all" && apiIds.length === 1;
+  if (ofOneApi) conditions.push(`k.api_id = ${at(onlyApi)}`);
+  else if (apiIds !== "all") conditions.push(`k.api_id = any (${at(apiIds)}::text[])`);
+
+  if (filter.keyId !== undefined) conditions.push(`k.id = ${at(filter.keyId)}`);
+  if (filter.hash !== undefined) conditions.push(`k.hash = ${at(filter.hash)}`);
+  if (filter.name !== undefined) {
+    const pattern = ofOneApi ? containing(filter.name) : beginningWith(filter.name);
+    conditions.push(`lower(k.name) like lower(${at(pattern)})`);
+  }
+  if (filter.start !== undefined) conditions.push(`k.start like ${at(beginningWith(filter.start))}`);
+  if (filter.owner !== undefined) {
+    const { identityId, externalId } = filter.owner;
+    const isStored = `k.owner_id = ${at(externalId)}`;
+    conditions.push(identityId === undefined ? isStored : `(k.identity_id = ${at(identityId)} or ${isStored})`);
+  }
+  if (filter.enabled !== undefined) conditions.push(filter.enabled ? "k.enabled" : "not k.enabled");
+  if (filter.expired !== undefined) {
+    // A key still lives in the millisecond of its expiry.
+    const isExpired = `k.expires_at < ${at(filter.nowMs)}`;
+    conditions.push(filter.expired ? isExpired : `(k.expires_at is null or not ${isExpired})`);
+  }
+  if (filter.managed !== undefined) conditions.push(`k.manager is ${filter.managed ? "not null" : "null"}`);
+  if (filter.limited !== undefined) {
+    conditions.push(`${filter.limited ? "" : "not "}exists (select from key_credits c where c.key_id = k.id)`);
+  }
+  if (filter.roleId !== undefined) {
+    conditions.push(`k.id in (select kr.key_id from key_roles kr where kr.role_id = ${at(filter.roleId)})`);
+  }
+  if (filter.permissionId !== undefined) {
+    const permission = at(filter.permissionId);
+    conditions.push(`k.id in (select kp.key_id from key_permissions kp where kp.permission_id = ${permission}
+                              union all
+                              select kr.key_id
+                                from role_permissions rp
+                                join key_roles kr on kr.role_id = rp.role_id
+                               where rp.permission_id = ${permission})`);
+  }
+  if (after !== undefined) {
+    conditions.push(`(k.created_at, k.id) < (${at(after.createdAt)}::bigint, ${at(after.keyId)}::text)`);
+  }
+  return { conditions, values };
+}

@@ -1,0 +1,84 @@
+import { containing } from "./like.ts";
+import type { PermissionRow } from "./permissions.ts";
+import type { Queryable } from "./queryable.ts";
+import type { RoleRow } from "./roles.ts";
+
+/* Roles and permissions with where they are used, for people who look at them. Both in the order of their names. */
+
+/** A thing may be on a million keys, so no more are counted than a person reads as "many". */
+export const USES_COUNTED_MAX = 1000;
+
+export interface UsedRoleRow extends RoleRow {
+  /** Live keys with the role, at most one more than `USES_COUNTED_MAX`. */
+  readonly keys: number;
+  readonly permissions: number;
+}
+
+export interface NamedPage {
+  readonly workspaceId: string;
+  /** The first name of the page, in any case; the empty text is before every name. */
+  readonly cursor: string;
+  /** Part of any text; the empty text fits all. */
+  readonly search: string;
+  readonly rowsMax: number;
+}
+
+/** Sorted by name, ignoring case. Not prepared, so that each search is planned by its text. */
+export async function listUsedRoles(
+  db: Queryable,
+  { workspaceId, cursor, search, rowsMax }: NamedPage,
+): Promise<UsedRoleRow[]> {
+  const text = `select r.id, r.name, r.description, r.manager,
+                       (select count(*)::int
+                          from (select 1
+                                  from key_roles kr
+                                  join keys k on k.id = kr.key_id and k.deleted_at is null
+                                 where kr.role_id = r.id
+                                 limit $5 + 1) used) as keys,
+                       (select count(*)::int from role_permissions rp where rp.role_id = r.id) as permissions
+                  from roles r
+                 where r.workspace_id = $1 and lower(r.name) >= lower($2)
+                   and ($4 = '%%' or r.id ilike $4 or r.name ilike $4 or r.description ilike $4)
+                 order by lower(r.name)
+                 limit $3`;
+  const values = [workspaceId, cursor, rowsMax, containing(search), USES_COUNTED_MAX];
+  const { rows } = await db.query<UsedRoleRow>({ text, values });
+  return rows;
+}
+
+export interface MatrixRow extends PermissionRow {
+  /** Live keys that hold it directly, at most one more than `USES_COUNTED_MAX`. */
+  readonly keys: number;
+  /** Roles that grant it. */
+  readonly roles: number;
+  /** Places in the given role ids, from 0 on, sorted: of those that grant it. */
+  readonly granted: number[];
+}
+
+/** Sorted by slug, ignoring case; each with those of the given roles that grant it. */
+export async function listMatrixRows(
+  db: Queryable,
+  { workspaceId, cursor, search, rowsMax, roleIds }: NamedPage & { readonly roleIds: readonly string[] },
+): Promise<MatrixRow[]> {
+  const text = `select p.id, p.slug, p.name, p.description, p.manager,
+                       (select count(*)::int
+                          from (select 1
+                                  from key_permissions kp
+                                  join keys k on k.id = kp.key_id and k.deleted_at is null
+                                 where kp.permission_id = p.id
+                                 limit $5 + 1) used) as keys,
+                       (select count(*)::int from role_permissions rp where rp.permission_id = p.id) as roles,
+                       array(select asked.place::int - 1
+                               from unnest($6::text[]) with ordinality as asked (role_id, place)
+                               join role_permissions rp on rp.role_id = asked.role_id
+                              where rp.permission_id = p.id and rp.workspace_id = $1
+                              order by asked.place) as granted
+                  from permissions p
+                 where p.workspace_id = $1 and lower(p.slug) >= lower($2)
+                   and ($4 = '%%' or p.id ilike $4 or p.name ilike $4 or p.slug ilike $4 or p.description ilike $4)
+                 order by lower(p.slug)
+                 limit $3`;
+  const values = [workspaceId, cursor, rowsMax, containing(search), USES_COUNTED_MAX, roleIds];
+  const { rows } = await db.query<MatrixRow>({ text, values });
+  return rows;
+}
