@@ -1,0 +1,191 @@
+import {
+  AuthorizationResponseError,
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  ClientSecretBasic,
+  ClientSecretPost,
+  Configuration,
+  calculatePKCECodeChallenge,
+  discovery,
+  enableNonRepudiationChecks,
+  fetchUserInfo,
+  None,
+  randomNonce,
+  randomPKCECodeVerifier,
+  randomState,
+} from "openid-client";
+import type { PersonRef } from "../store/sessions.ts";
+
+/*
+ * An OpenID provider as its client sees it: the code flow with PKCE, state and nonce (OpenID Connect Core 1.0; RFC 9700). Every call has a deadline; what the
+ * provider says of itself is asked once an hour, and not at the start, so that a server starts without it.
+ */
+
+export interface ProviderSettings {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Read for each sign-in, because it may change; a public client has none. */
+  readonly clientSecret?: (() => string) | undefined;
+  readonly scopes: string;
+  /** The claim that has the groups. */
+  readonly groupsClaim: string;
+  /** Where the provider sends the browser back. */
+  readonly redirectUri: string;
+}
+
+export interface Begun {
+  /** Of the provider, for the browser. */
+  readonly url: string;
+  readonly state: string;
+  readonly nonce: string;
+  readonly codeVerifier: string;
+}
+
+/** Whom the provider says it is. */
+export interface Claimed extends PersonRef {
+  readonly name: string;
+  readonly email: string | null;
+  readonly groups: readonly string[];
+}
+
+/** The provider did not answer, or not as a provider. */
+export class ProviderAway extends Error {
+  override name = "ProviderAway";
+}
+
+/** The provider asked the person, and says no. */
+export class ProviderDenied extends Error {
+  override name = "ProviderDenied";
+}
+
+const CALL_TIMEOUT_S = 5;
+const KNOWN_FOR_MS = 3_600_000;
+/** After a try that failed: people who press the button again do not make it worse. */
+const FAILED_FOR_MS = 2_000;
+
+const GROUPS_MAX = 1_000;
+const TEXT_LENGTH_MAX = 255;
+
+export interface Provider {
+  /** Throws ProviderAway. */
+  begin(): Promise<Begun>;
+  /**
+   * Exchanges what came back for the person. Throws ProviderAway, ProviderDenied, or whatever else is wrong with what the provider sent.
+   * @param query that of the address to which the browser came back.
+   */
+  finish(query: string, flow: Omit<Begun, "url">): Promise<Claimed>;
+}
+
+export function createProvider(settings: ProviderSettings, nowMs: () => number = () => performance.now()): Provider {
+  const { issuer, clientId, clientSecret, scopes, groupsClaim, redirectUri } = settings;
+  const isInsecure = new URL(issuer).protocol === "http:";
+  let known: { readonly metadata: Promise<Configuration>; readonly untilMs: number } | undefined;
+
+  function discover(): Promise<Configuration> {
+    const insecure = isInsecure ? { execute: [allowInsecureRequests] } : {};
+    const options = { timeout: CALL_TIMEOUT_S, ...insecure };
+    const metadata = discovery(new URL(issuer), clientId, undefined, None(), options);
+    known = { metadata, untilMs: nowMs() + KNOWN_FOR_MS };
+    metadata.catch(() => {
+      known = { metadata, untilMs: nowMs() + FAILED_FOR_MS };
+    });
+    return metadata;
+  }
+
+  async function configuration(): Promise<Configuration> {
+    const isFresh = known !== undefined && nowMs() < known.untilMs;
+    try {
+      return clientOf(await (isFresh && known !== undefined ? known.metadata : discover()));
+    } catch (cause) {
+      throw new ProviderAway("the provider does not describe itself", { cause });
+    }
+  }
+
+  /** A new one for each sign-in, with the secret of now. */
+  function clientOf(metadata: Configuration): Configuration {
+    const server = metadata.serverMetadata();
+    // OpenID Connect Discovery 1.0: without the member, `client_secret_basic` is meant.
+    const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
+    const withSecret = methods.includes("client_secret_basic") ? ClientSecretBasic : ClientSecretPost;
+    const made = new Configuration(
+      server,
+      clientId,
+      undefined,
+      clientSecret === undefined ? None() : withSecret(clientSecret()),
+    );
+    made.timeout = CALL_TIMEOUT_S;
+    // Its signature is checked, although the token comes from the provider itself: a proxy may end TLS on the way.
+    enableNonRepudiationChecks(made);
+    if (isInsecure) allowInsecureRequests(made);
+    return made;
+  }
+
+  return {
+    async begin() {
+      const config = await configuration();
+      const [state, nonce, codeVerifier] = [randomState(), randomNonce(), randomPKCECodeVerifier()];
+      const url = buildAuthorizationUrl(config, {
+        redirect_uri: redirectUri,
+        scope: scopes,
+        state,
+        nonce,
+        code_challenge: await calculatePKCECodeChallenge(codeVerifier),
+        code_challenge_method: "S256",
+      });
+      return { url: url.href, state, nonce, codeVerifier };
+    },
+
+    async finish(query, { state, nonce, codeVerifier }) {
+      const config = await configuration();
+      const cameBack = new URL(redirectUri);
+      cameBack.search = query;
+      try {
+        const tokens = await authorizationCodeGrant(config, cameBack, {
+          expectedState: state,
+          expectedNonce: nonce,
+          pkceCodeVerifier: codeVerifier,
+          idTokenExpected: true,
+        });
+        const claims = tokens.claims();
+        if (claims === undefined) throw new Error("the provider sent no ID token");
+        // Some providers put groups into the ID token, others only where the client asks for more.
+        const isMore = claims[groupsClaim] === undefined && config.serverMetadata().userinfo_endpoint !== undefined;
+        const more = isMore ? await fetchUserInfo(config, tokens.access_token, claims.sub) : {};
+        return toClaimed({ ...more, ...claims }, groupsClaim);
+      } catch (error) {
+        if (error instanceof AuthorizationResponseError) throw new ProviderDenied(error.error, { cause: error });
+        if (isUnreachable(error)) throw new ProviderAway("the provider does not answer", { cause: error });
+        throw error;
+      }
+    },
+  };
+}
+
+/** `fetch` throws a TypeError when there is no connection; the library a code when the time is over, or the status is that of a proxy. */
+function isUnreachable(error: unknown): boolean {
+  const { code } = error as { code?: string };
+  return (error instanceof TypeError && error.message === "fetch failed") || code === "OAUTH_TIMEOUT";
+}
+
+function toClaimed(
+  claims: Readonly<Record<string, unknown>> & { readonly iss: string; readonly sub: string },
+  groupsClaim: string,
+): Claimed {
+  const { iss, sub, name, preferred_username: username, email } = claims;
+  const given = [name, username, email, sub].map(plainText).find((text) => text !== undefined);
+  const groups = [claims[groupsClaim] ?? []].flat().map(plainText);
+  return {
+    issuer: iss,
+    subject: sub,
+    name: given ?? "unnamed",
+    email: plainText(email) ?? null,
+    groups: groups.filter((group) => group !== undefined).slice(0, GROUPS_MAX),
+  };
+}
+
+/** A text that can be stored and shown; undefined for anything else. What is too long is left out, because a part of it is another name. */
+function plainText(value: unknown): string | undefined {
+  if (typeof value !== "string" || value.trim() === "" || value.length > TEXT_LENGTH_MAX) return undefined;
+  return value.isWellFormed() && !/\p{Cc}/u.test(value) ? value : undefined;
+}

@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { followRoles, parseRolesFile } from "./roles-file.ts";
+
+const FILE = `groups:
+  platform:
+    "*": admin
+  payments:
+    payments-prod: viewer
+    payments-dev: operator
+  __proto__x:
+    ws_1: viewer
+`;
+
+test("a person has what all of its groups have", () => {
+  const roles = parseRolesFile(FILE);
+  expect(roles(["payments", "platform", "unknown"])).toEqual([
+    { workspace: "payments-prod", role: "viewer" },
+    { workspace: "payments-dev", role: "operator" },
+    { workspace: "*", role: "admin" },
+  ]);
+});
+
+test.each(["unknown", "Payments", "payments ", "__proto__", "constructor", "toString", ""])(
+  "the group %j has nothing",
+  (group) => expect(parseRolesFile(FILE)([group])).toEqual([]),
+);
+
+test.each([
+  ["groups: {a: {b: owner}}", /^line 1, column 17: groups\.a\.b: /],
+  ["groups:\n  a:\n    b: admin\n  a:\n    c: viewer\n", /^line 4, column 3: /],
+  ["groups:\n  a: [viewer]\n", /^line 2, column 6: groups\.a: /],
+  ["groups: {}\nmore: 1\n", /^(line 1, column 1: )?the file: .*more/],
+  ["", /groups/],
+  ["groups: {a: {'': viewer}}", /groups\.a/],
+  ["a: &a [1]\ngroups: {}\nb: *a", /./],
+  ["groups: {a: {b: admin}", /^line 1, column \d+: /],
+  ["- a", /./],
+  ["just text", /./],
+])("%j is refused with its place", (text, message) => {
+  expect(() => parseRolesFile(text)).toThrow(message);
+});
+
+test("a text that changes is read again, and only then", () => {
+  let text = FILE;
+  const roles = followRoles(() => text);
+  expect(roles(["payments"])).toHaveLength(2);
+  text = "groups: {payments: {shop: admin}}";
+  expect(roles(["payments"])).toEqual([{ workspace: "shop", role: "admin" }]);
+});
