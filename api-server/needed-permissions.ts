@@ -34,14 +34,16 @@ export interface Grants<Needed extends NeededPermission> {
   readonly holdsForSome: (needed: Needed) => boolean;
   /** The ids for which it is held one by one; "all" when it is held for every object. */
   readonly idsHeld: (needed: Needed) => "all" | readonly string[];
+  /** Of these tuples, those that the caller does not hold and so may give to no root key. */
+  readonly beyond: (tuples: readonly string[]) => readonly string[];
 }
 
-/** 403 `forbidden`: the root key lacks a permission. */
+/** 403 `forbidden`: the root key lacks a permission, or the role of a person. */
 export class MissingPermission extends PublicError {
   readonly needed: NeededPermission;
 
-  constructor(needed: NeededPermission, id: string | undefined) {
-    super("forbidden", `The root key lacks the permission ${enoughFor(needed, id)}.`);
+  constructor(needed: NeededPermission, id: string | undefined, holder = "The root key") {
+    super("forbidden", `${holder} lacks the permission ${enoughFor(needed, id)}.`);
     this.needed = needed;
   }
 }
@@ -71,6 +73,10 @@ export const onIdentity = declare("identity", "identityId");
 export const onIdentitiesOfEnvironment = declare("identity", "environment");
 /** On no identity in particular. */
 export const onIdentities = declare("identity");
+/** On the workspace of the caller, its root keys, its audit log and its pods. */
+export const onWorkspace = declare("workspace");
+/** On all workspaces. */
+export const onInstallation = declare("installation");
 /** For roles and permissions, which have no tuples with ids: `R(x)` of api-v2.md section 1. */
 export const onRbac = declare("rbac");
 

@@ -1,7 +1,11 @@
 import type * as z from "zod";
 import type { ErrorKind } from "../core/errors.ts";
+import type { PersonRole } from "../core/permissions/person-roles.ts";
+import type { Assignment } from "../core/sessions/assignments.ts";
 import type { Deps } from "./deps.ts";
 import type { Grants, NeededPermission, NeededPermissions } from "./needed-permissions.ts";
+import type { CallingActor } from "./store/audit.ts";
+import type { SessionRow } from "./store/sessions.ts";
 
 /*
  * The type of a procedure of v2; procedure-v1.ts has that of v1. One file per procedure, named after its path, exports one of these: its schemas, the permissions
@@ -9,11 +13,22 @@ import type { Grants, NeededPermission, NeededPermissions } from "./needed-permi
  * and everything after it (envelope, error body, request id) is in plugins/.
  */
 
-/** The caller and its workspace. The call itself checks the permissions of its root key. */
+/** The caller and its workspace. The call itself checks the caller's permissions. */
 export interface Caller {
   readonly workspaceId: string;
-  readonly rootKeyId: string;
-  readonly rootKeyName: string | undefined;
+  readonly actor: CallingActor;
+  /** Of a person at the dashboard; absent for a root key. */
+  readonly session?: CallerSession;
+}
+
+/** What a person may do here, and elsewhere. */
+export interface CallerSession {
+  readonly row: SessionRow;
+  /** How long a session may be unused. */
+  readonly idleMs: number;
+  readonly assignments: readonly Assignment[];
+  /** In the workspace of the call. */
+  readonly role: PersonRole;
 }
 
 /** The headers of a client that manages objects, such as the operator (api-v2.md section 24.1). */

@@ -1,6 +1,6 @@
 import { PublicError } from "../../core/errors.ts";
-import { BoundedCache } from "../../edge/bounded-cache.ts";
 import { Places } from "../../edge/places.ts";
+import { Allowances } from "../allowances.ts";
 
 /*
  * What one address may cost when it asks for users of Redis. Anything in the cluster can send tokens, and only the Kubernetes API can tell
@@ -27,8 +27,6 @@ export const DEFAULT_BOUNDS: AskingBoundsOptions = {
 };
 
 const REFUSED_COST = 100;
-/** More addresses than a cluster has pods of an attacker. Who is forgotten has a new allowance. */
-const ENTRIES_MAX = 10_000;
 
 export class AskingBounds {
   readonly #places: Places;
@@ -72,30 +70,6 @@ export class AskingBounds {
   #spend(allowances: Allowances, key: string, cost: number): void {
     const leftMs = allowances.spend(key, cost);
     if (leftMs !== undefined) throw tooMany(Math.ceil(leftMs / 1000));
-  }
-}
-
-/** In fixed windows, each of which begins with the first use after the one before. */
-class Allowances {
-  readonly #spent = new BoundedCache<string, { spent: number; readonly endsAtMs: number }>(ENTRIES_MAX);
-  readonly #options: { readonly windowMs: number; readonly max: number; readonly nowMs: () => number };
-
-  constructor(options: { readonly windowMs: number; readonly max: number; readonly nowMs: () => number }) {
-    this.#options = options;
-  }
-
-  /** Returns the ms until the window ends when nothing was left before. */
-  spend(key: string, cost: number): number | undefined {
-    const { windowMs, max, nowMs } = this.#options;
-    const now = nowMs();
-    const known = this.#spent.get(key);
-    if (known === undefined || known.endsAtMs <= now) {
-      this.#spent.set(key, { spent: cost, endsAtMs: now + windowMs });
-      return undefined;
-    }
-    if (known.spent >= max) return known.endsAtMs - now;
-    known.spent += cost;
-    return undefined;
   }
 }
 

@@ -4,6 +4,7 @@ import type { Deps } from "../deps.ts";
 import { createKnownHashes, type Known, type KnownHashes } from "../known-hashes.ts";
 import type { Grants, NeededPermission } from "../needed-permissions.ts";
 import type { Caller } from "../procedure.ts";
+import type { NotesUses } from "../root-key-uses.ts";
 import { findRootKey, type RootKeyRow } from "../store/root-keys.ts";
 import { createGrants } from "./grants.ts";
 
@@ -17,6 +18,7 @@ const ENTRIES_MAX = 10_000;
 export interface RootKey {
   readonly caller: Caller;
   readonly grants: Grants<NeededPermission>;
+  readonly uses: NotesUses;
   readonly enabled: boolean;
   readonly expiresMs: number | undefined;
   readonly workspaceEnabled: boolean;
@@ -57,7 +59,11 @@ export function admit(known: KnownRootKey, nowMs: number): RootKey {
 const unauthorized = (detail: string): PublicError =>
   new PublicError("unauthorized", detail, { headers: { "WWW-Authenticate": "Bearer" } });
 
-export const createRootKeys = ({ db, projection }: Pick<Deps, "db" | "projection">): RootKeys =>
+export const createRootKeys = ({
+  db,
+  projection,
+  rootKeyUses,
+}: Pick<Deps, "db" | "projection" | "rootKeyUses">): RootKeys =>
   createKnownHashes({
     projection,
     kind: "rootKey",
@@ -65,17 +71,17 @@ export const createRootKeys = ({ db, projection }: Pick<Deps, "db" | "projection
     workspaceOf: ({ caller }: RootKey) => caller.workspaceId,
     read: async (hash) => {
       const row = await findRootKey(db, { hash });
-      return row && toRootKey(row);
+      return row && toRootKey(row, rootKeyUses.of(row.id));
     },
   });
 
-const toRootKey = (row: RootKeyRow): RootKey => ({
+const toRootKey = (row: RootKeyRow, uses: NotesUses): RootKey => ({
   caller: {
     workspaceId: row.workspace_id,
-    rootKeyId: row.id,
-    rootKeyName: row.name ?? undefined,
+    actor: { type: "rootkey", id: row.id, name: row.name ?? "root key" },
   },
-  grants: createGrants(new Set(row.permissions)),
+  grants: createGrants(new Set(row.permissions), "The root key", uses.note),
+  uses,
   enabled: row.enabled,
   expiresMs: row.expires_at ?? undefined,
   workspaceEnabled: row.workspace_enabled,

@@ -39,6 +39,8 @@ interface Prepared {
 interface WithRootKey extends Prepared {
   /** `first`: the form of the Authorization header is checked before the content is read, as v2 does; `second`: after it. */
   readonly rootKey: "first" | "second";
+  /** Whether a call without the header may bring a session of the dashboard. */
+  readonly takesSessions: boolean;
   /** Called with each call that was let through, before its handler. */
   readonly note?: (call: Call<unknown>) => void;
   readonly handle: (call: Call<never, NeededPermissions>) => Answer;

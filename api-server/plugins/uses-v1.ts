@@ -31,7 +31,8 @@ export function createV1Uses(deps: Deps): V1Uses {
   const running = new Set<Promise<void>>();
 
   async function store(call: Call<unknown>, nowMs: number): Promise<void> {
-    const { workspaceId, rootKeyId, rootKeyName: name } = call.caller;
+    const { workspaceId, actor } = call.caller;
+    const { id: rootKeyId, name } = actor;
     await inTransaction(deps, async (tx) => {
       if (!(await upsertV1Use(tx, { workspaceId, rootKeyId, date: utcDate(nowMs) }))) return;
       const description = `Root key ${rootKeyId} called v1 of the API`;
@@ -49,7 +50,7 @@ export function createV1Uses(deps: Deps): V1Uses {
         day = today;
         noted.clear();
       }
-      const { rootKeyId } = call.caller;
+      const { id: rootKeyId } = call.caller.actor;
       if (noted.has(rootKeyId) || running.size >= AT_ONCE || nowMs < pausedUntilMs) return;
       noted.add(rootKeyId);
       const stored = store(call, nowMs)

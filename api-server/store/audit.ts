@@ -1,4 +1,5 @@
 import { makeId } from "../../core/ids.ts";
+import type { AuditChange, Fields } from "./audit-change.ts";
 import type { Queryable } from "./queryable.ts";
 
 /** The object of an event; `type` is one of the names in api-v2.md section 20. */
@@ -16,22 +17,24 @@ export interface AuditTarget {
     | "policy"
     | "workspace"
     | "rootKey"
-    | "migration";
+    | "migration"
+    | "session"
+    | "signInLink";
   readonly id: string;
   readonly name?: string | undefined;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** One row of the audit log. The description names ids, never a secret. */
-export interface AuditEvent {
+/** One row of the audit log. The description names ids, never a secret. `before` and `after` are made by `changeOf`. */
+export interface AuditEvent extends AuditChange {
   readonly event: string;
   readonly description: string;
   readonly targets: readonly AuditTarget[];
 }
 
 export interface AuditActor {
-  /** `system` is a job of the server, `cli` a person at the command line, who needs no root key. */
-  readonly type: "rootkey" | "system" | "cli";
+  /** `user` is a person at the dashboard, `system` a job of the server, `cli` a person at the command line, who needs no root key. */
+  readonly type: "rootkey" | "user" | "system" | "cli";
   readonly id: string;
   readonly name: string;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
@@ -50,13 +53,12 @@ export interface AuditContext {
   readonly areOneCall?: boolean;
 }
 
+/** Who calls procedures. */
+export type CallingActor = AuditActor & { readonly type: "rootkey" | "user" };
+
 /** What of a procedure's call the log needs. */
 export interface AuditedCall {
-  readonly caller: {
-    readonly workspaceId: string;
-    readonly rootKeyId: string;
-    readonly rootKeyName: string | undefined;
-  };
+  readonly caller: { readonly workspaceId: string; readonly actor: CallingActor };
   readonly management: { readonly manager: string | undefined };
   readonly origin: { readonly requestId: string; readonly clientIp: string; readonly userAgent: string | undefined };
   readonly deps: { readonly nowMs: () => number; readonly randomBytes: (size: number) => Uint8Array };
@@ -71,14 +73,10 @@ export function insertAudit(tx: Queryable, call: AuditedCall, events: readonly A
 
 export function auditContext({ caller, management, origin, deps }: AuditedCall): AuditContext {
   const { manager } = management;
+  const { workspaceId, actor } = caller;
   return {
-    workspaceId: caller.workspaceId,
-    actor: {
-      type: "rootkey",
-      id: caller.rootKeyId,
-      name: caller.rootKeyName ?? "root key",
-      ...(manager === undefined ? {} : { meta: { manager } }),
-    },
+    workspaceId,
+    actor: manager === undefined ? actor : { ...actor, meta: { ...actor.meta, manager } },
     timeMs: deps.nowMs(),
     remoteIp: origin.clientIp,
     userAgent: origin.userAgent,
@@ -97,9 +95,10 @@ export async function insertAuditEvents(
   const { areOneCall = true } = context;
   const correlationId = areOneCall && events.length > 1 ? makeId("correlation", context.randomBytes(ID_BYTES)) : null;
   const text = `insert into audit_log (id, workspace_id, time, event, description, actor, remote_ip, user_agent, targets,
-                                       correlation_id, request_id)
-                select e.id, $1, $2, e.event, e.description, $3::jsonb, $4, $5, e.targets::jsonb, $6, $7
-                  from unnest($8::text[], $9::text[], $10::text[], $11::text[]) as e (id, event, description, targets)`;
+                                       correlation_id, request_id, before, after)
+                select e.id, $1, $2, e.event, e.description, $3::jsonb, $4, $5, e.targets::jsonb, $6, $7, e.before::jsonb, e.after::jsonb
+                  from unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])
+                       as e (id, event, description, targets, before, after)`;
   await tx.query({
     name: "insert-audit",
     text,
@@ -115,6 +114,8 @@ export async function insertAuditEvents(
       events.map(({ event }) => event),
       events.map(({ description }) => description),
       events.map(({ targets }) => JSON.stringify(targets)),
+      events.map(({ before }) => (before === undefined ? null : JSON.stringify(before))),
+      events.map(({ after }) => (after === undefined ? null : JSON.stringify(after))),
     ],
   });
 }
@@ -132,31 +133,58 @@ export interface AuditRow {
   readonly targets: AuditTarget[];
   readonly correlation_id: string | null;
   readonly request_id: string | null;
+  /** null for what is no change of fields, and for rows of earlier releases. */
+  readonly before: Fields | null;
+  readonly after: Fields | null;
 }
 
-/** Newest first, by the index `audit_log_by_time`. `event` and `targetId` are matched exactly; null matches all. */
-export async function listAudit(
-  db: Queryable,
-  filter: {
-    readonly workspaceId: string;
-    readonly sinceMs: number;
-    readonly event: string | null;
-    readonly targetId: string | null;
-    readonly rowsMax: number;
-  },
-): Promise<AuditRow[]> {
-  const text = `select id, time, event, description, actor, remote_ip, user_agent, targets, correlation_id, request_id
-                  from audit_log
-                 where workspace_id = $1 and time >= $2
-                   and ($3::text is null or event = $3)
-                   and ($4::text is null or targets @> jsonb_build_array(jsonb_build_object('id', $4::text)))
-                 order by time desc, id
-                 limit $5`;
-  const { workspaceId, sinceMs, event, targetId, rowsMax } = filter;
+/** Matched exactly; what is left out matches all. */
+export interface AuditFilter {
+  readonly workspaceId: string;
+  /** Unix ms; both ends are included. */
+  readonly sinceMs: number;
+  readonly untilMs?: number | undefined;
+  readonly event?: string | undefined;
+  readonly actorId?: string | undefined;
+  readonly targetId?: string | undefined;
+  readonly requestId?: string | undefined;
+  /** The first row of the page; rows of its millisecond are in the order of their ids. */
+  readonly from?: { readonly timeMs: number; readonly id: string } | undefined;
+  readonly rowsMax: number;
+}
+
+/**
+ * Newest first. Each filter has an index (migrations 0001 and 0038). The statement is not prepared: a plan for all values of its parameters
+ * could use none of these, where a plan for those that are given reads the rows of one.
+ */
+export async function listAudit(db: Queryable, filter: AuditFilter): Promise<AuditRow[]> {
+  const text = `select l.id, l.time, l.event, l.description, l.actor, l.remote_ip, l.user_agent, l.targets, l.correlation_id,
+                       l.request_id, l.before, l.after
+                  from audit_log l
+                 where l.workspace_id = $1 and l.time >= $2
+                   and ($3::bigint is null or l.time <= $3)
+                   and ($4::text is null or l.event = $4)
+                   and ($5::text is null or l.actor ->> 'id' = $5)
+                   and ($6::text is null or jsonb_path_query_array(l.targets, '$[*].id') @> jsonb_build_array($6::text))
+                   and ($7::text is null or l.request_id = $7)
+                   and ($8::bigint is null or (l.time <= $8 and (l.time < $8 or l.id >= $9)))
+                 order by l.time desc, l.id
+                 limit $10`;
+  const { workspaceId, sinceMs, untilMs, event, actorId, targetId, requestId, from, rowsMax } = filter;
   const { rows } = await db.query<AuditRow>({
-    name: "list-audit",
     text,
-    values: [workspaceId, sinceMs, event, targetId, rowsMax],
+    values: [
+      workspaceId,
+      sinceMs,
+      untilMs ?? null,
+      event ?? null,
+      actorId ?? null,
+      targetId ?? null,
+      requestId ?? null,
+      from?.timeMs ?? null,
+      from?.id ?? null,
+      rowsMax,
+    ],
   });
   return rows;
 }

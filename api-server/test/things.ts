@@ -42,6 +42,8 @@ export interface Things {
   policy(apiId?: string): Promise<{ apiId: string; policyId: string; name: string }>;
   /** Sets the manager of an object, as if it had been created with the header. Returns the manager's name. */
   manage(table: ManagedTable, id: string): Promise<string>;
+  /** Its permission is the one that creating root keys needs. */
+  rootKey(): Promise<{ rootKeyId: string; rootKey: string; name: string }>;
   /** No procedure creates migrations, so it is inserted as the command line does. */
   migration(): Promise<string>;
   /** An API whose keys can be recoverable, which no procedure creates either. */
@@ -97,6 +99,11 @@ export function makeThings(db: Pool, { workspaceId, ask }: { workspaceId: string
       const apiId = given ?? (await api());
       const body = policyBody(apiId, name("policy"));
       return { apiId, name: body.name, policyId: (await ask("policies.setPolicy", body)).policyId };
+    },
+    rootKey: async () => {
+      const body = { name: name("root key"), permissions: ["workspace.*.create_root_key"] };
+      const { rootKeyId, rootKey } = await ask("admin.createRootKey", body);
+      return { rootKeyId, rootKey, name: body.name };
     },
     manage: async (table, id) => {
       const manager = `main/Kind/shop/${name("object")}`;

@@ -16,7 +16,7 @@ export async function describeKeys(
   return (await readWholeKeys(deps, workspaceId, rows, vault)).map(toKeyOut);
 }
 
-function toKeyOut({ row, parts, remaining, plaintext }: WholeKey): KeyOut {
+export function toKeyOut({ row, parts, remaining, plaintext }: WholeKey): KeyOut {
   const identity = toIdentity(row, parts.identity_ratelimits);
   return {
     keyId: row.id,

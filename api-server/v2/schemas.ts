@@ -28,6 +28,12 @@ export const ApiId = z
   .describe("Id of the API.")
   .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] });
 
+/** In a response. */
+export const ApiIdOut = z
+  .string()
+  .describe("Id of the API.")
+  .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] });
+
 /** For keys.createKey. */
 export const ShortApiId = z
   .string()
@@ -242,6 +248,19 @@ export const PageLimit = z
   .default(100)
   .describe("Items per page.")
   .meta({ examples: [100] });
+/** For clients that read all pages of a list again and again. */
+export const LongLimit = z
+  .int()
+  .min(1)
+  .max(500)
+  .default(100)
+  .describe("Items per page.")
+  .meta({ examples: [500] });
+/** The first part of a manager's name, and of a policy's. */
+export const Cluster = z
+  .string()
+  .regex(/^[a-zA-Z0-9._-]{1,253}$/)
+  .meta({ examples: ["main"] });
 export const Cursor = z
   .string()
   .describe("`pagination.cursor` of the page before.")

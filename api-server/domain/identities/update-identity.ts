@@ -1,5 +1,6 @@
 import type { Call } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
+import { changeOf } from "../../store/audit-change.ts";
 import { type IdentityRow, type Json, lockIdentity, updateIdentity as updateRow } from "../../store/identities.ts";
 import { listRatelimitsOfIdentity, type RatelimitRow, replaceIdentityRatelimits } from "../../store/ratelimits.ts";
 import { inTransaction } from "../../store/transaction.ts";
@@ -44,18 +45,37 @@ export async function updateIdentity(
     await updateRow(tx, { workspaceId, identityId, meta, updatedAt });
 
     const current = await listRatelimitsOfIdentity(tx, { workspaceId, identityId });
-    const events = [identityUpdated({ id: identityId, externalId })];
+    const updated = identityUpdated({ id: identityId, externalId });
     if (change.ratelimits === undefined) {
-      await insertAudit(tx, call, events);
+      await insertAudit(tx, call, [{ ...updated, ...changeOf({ meta: row.meta }, { meta }) }]);
       return { row: { ...row, meta }, ratelimits: current };
     }
     const wanted = newRatelimits(deps, change.ratelimits.map(keepingAutoApply(current)));
     await replaceIdentityRatelimits(tx, { workspaceId, identityId, createdAt: updatedAt }, wanted);
-    events.push(...limitsChanged({ id: identityId, externalId }, planLimits(current, wanted)));
-    await insertAudit(tx, call, events);
+    const before = { meta: row.meta, ratelimits: current.map(shownLimit) };
+    const after = { meta, ratelimits: change.ratelimits.map(keepingAutoApply(current)) };
+    await insertAudit(tx, call, [
+      { ...updated, ...changeOf(inOrder(before), inOrder(after)) },
+      ...limitsChanged({ id: identityId, externalId }, planLimits(current, wanted)),
+    ]);
     return { row: { ...row, meta }, ratelimits: await listRatelimitsOfIdentity(tx, { workspaceId, identityId }) };
   });
 }
+
+const shownLimit = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow): WantedRatelimit => ({
+  name,
+  limit: max_count,
+  duration: duration_ms,
+  autoApply: auto_apply,
+});
+
+/** Limits have no order, so another one is no change. */
+const inOrder = <T extends { readonly ratelimits: readonly WantedRatelimit[] }>(fields: T) => ({
+  ...fields,
+  ratelimits: fields.ratelimits
+    .map(({ name, limit, duration, autoApply }) => ({ name, limit, duration, autoApply }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1)),
+});
 
 function keepingAutoApply(current: readonly RatelimitRow[]): (changed: ChangedRatelimit) => WantedRatelimit {
   const applied = new Map(current.map(({ name, auto_apply }) => [name, auto_apply]));

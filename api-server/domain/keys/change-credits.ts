@@ -2,6 +2,7 @@ import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/cre
 import type { NeededPermission } from "../../needed-permissions.ts";
 import type { CallNeeding } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
+import { changeOf } from "../../store/audit-change.ts";
 import { touchKey } from "../../store/key-changes.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/things.ts";
@@ -35,13 +36,16 @@ export async function changeCreditsOfKey<Needed extends NeededPermission>(
   return inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
     const key = await lockManaged(tx, MANAGED.key, { workspaceId: caller.workspaceId, which: change.keyId });
     call.require(change.needed, key.api_id);
+    let before: CreditsState = { remaining: null };
     let next: CreditsState = { remaining: null };
     await changeCredits((current) => {
-      next = creditsAfter(toCreditsState(current), change);
+      before = toCreditsState(current);
+      next = creditsAfter(before, change);
       return toCreditRow(next);
     });
     await touchKey(tx, { ...ref, manager: key.manager, updatedAt: deps.nowMs() });
-    await insertAudit(tx, call, [auditEvent(MANAGED.key, key, "Updated")]);
+    const changed = changeOf({ credits: before }, { credits: next });
+    await insertAudit(tx, call, [{ ...auditEvent(MANAGED.key, key, "Updated"), ...changed }]);
     return next;
   });
 }

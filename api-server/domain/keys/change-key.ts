@@ -3,9 +3,10 @@ import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/cre
 import type { NeededPermission } from "../../needed-permissions.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import { changeOf } from "../../store/audit-change.ts";
 import { type KeySettings, updateKey } from "../../store/key-changes.ts";
-import { type KeyRef, type KeyRow, listKeyParts } from "../../store/keys.ts";
-import { replaceKeyRatelimits } from "../../store/ratelimits.ts";
+import { findKey, type KeyRef, type KeyRow, listKeyParts } from "../../store/keys.ts";
+import { type RatelimitRow, replaceKeyRatelimits } from "../../store/ratelimits.ts";
 import { ensureIdentity } from "../identities/identities.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
 import { adopting, guardManaged } from "../managed/rules.ts";
@@ -66,15 +67,43 @@ export async function changeKey<Needed extends NeededPermission>(
     const key = await lockManaged(tx, MANAGED.key, { workspaceId: caller.workspaceId, which: keyId });
     call.require(needed, key.api_id);
     const manager = guardManaged(call, MANAGED.key, key);
-    const lastRefillAt = lastRefillAfter(key, checkCredits(changes, key, refillField), deps.nowMs());
+    const updatedAt = deps.nowMs();
+    const lastRefillAt = lastRefillAfter(key, checkCredits(changes, key, refillField), updatedAt);
     checkMeta(changes.meta);
+    const before = await fieldsOf(tx, ref, key);
     const linked = await relink(tx, key);
-    const events = await changeParts(tx, call, key, { changes, manager, lastRefillAt });
+    const events = await changeParts(tx, call, key, { changes, manager, lastRefillAt, updatedAt });
+    let credits: { readonly before?: CreditsState; readonly after?: CreditsState } = {};
     if (changesCredits(changes)) {
-      await changeCredits((current) => toCreditRow(creditsAfter(toCreditsState(current), changes, refillField)));
+      await changeCredits((current) => {
+        const state = toCreditsState(current);
+        credits = { before: state, after: creditsAfter(state, changes, refillField) };
+        return toCreditRow(credits.after ?? state);
+      });
     }
-    await insertAudit(tx, call, [...linked, ...events]);
+    const stored = await findKey(tx, ref);
+    const after = stored && (await fieldsOf(tx, ref, stored));
+    // Its API may have been deleted while the key was locked: the key is found no more, and nothing is said of what changed.
+    const changed = after && changeOf({ ...before, credits: credits.before }, { ...after, credits: credits.after });
+    await insertAudit(tx, call, [
+      ...linked,
+      ...events.map((event) => (event.event === KEY_UPDATED ? { ...event, ...changed } : event)),
+    ]);
   });
+}
+
+const KEY_UPDATED = MANAGED.key.events.changed;
+
+/** What the audit log says of a key, without its credits, whose exact number is elsewhere. */
+async function fieldsOf(tx: PoolClient, ref: KeyRef, key: KeyRow) {
+  const [parts] = await listKeyParts(tx, { workspaceId: ref.workspaceId, keyIds: [ref.keyId] });
+  const { name, enabled, expires_at: expires, external_id: externalId, meta, owner_id: ownerId, manager } = key;
+  const ratelimits = (parts?.ratelimits ?? []).map(toWanted);
+  return {
+    ...{ name, enabled, expires, externalId, ownerId, meta, manager, ratelimits },
+    roles: [...(parts?.roles ?? [])].sort(),
+    permissions: [...(parts?.permissions ?? [])].sort(),
+  };
 }
 
 /** `{}` does not change credits. */
@@ -115,26 +144,29 @@ function ownerAfter(key: KeyRow, { externalId, storesOwner }: KeyChanges): strin
 
 async function listHeld(tx: PoolClient, key: KeyRef): Promise<WantedRatelimit[]> {
   const [parts] = await listKeyParts(tx, { workspaceId: key.workspaceId, keyIds: [key.keyId] });
-  return (parts?.ratelimits ?? []).map(({ name, max_count: limit, duration_ms: duration, auto_apply: autoApply }) => ({
-    name,
-    limit,
-    duration,
-    autoApply,
-  }));
+  return (parts?.ratelimits ?? []).map(toWanted);
 }
+
+const toWanted = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow): WantedRatelimit => ({
+  name,
+  limit: max_count,
+  duration: duration_ms,
+  autoApply: auto_apply,
+});
 
 /** Changes everything except links and credits. Returns the audit events. */
 async function changeParts(
   tx: PoolClient,
   call: Call<unknown>,
   key: KeyRow,
-  { changes, manager, lastRefillAt }: { readonly changes: KeyChanges } & Pick<KeySettings, "manager" | "lastRefillAt">,
+  settings: { readonly changes: KeyChanges } & Pick<KeySettings, "manager" | "lastRefillAt" | "updatedAt">,
 ): Promise<AuditEvent[]> {
   const { caller, deps } = call;
+  const { changes, manager, lastRefillAt, updatedAt } = settings;
   const ref = { workspaceId: caller.workspaceId, keyId: key.id };
   const events: AuditEvent[] = [];
   if (changes.ratelimits !== undefined) {
-    const owner = { ...ref, createdAt: deps.nowMs() };
+    const owner = { ...ref, createdAt: updatedAt };
     const { ratelimits } = changes;
     const wanted = typeof ratelimits === "function" ? ratelimits(await listHeld(tx, ref)) : (ratelimits ?? []);
     await replaceKeyRatelimits(tx, owner, newRatelimits(deps, wanted));
@@ -157,7 +189,7 @@ async function changeParts(
       expiresAt: changes.expires === undefined ? key.expires_at : changes.expires,
       lastRefillAt,
       manager,
-      updatedAt: deps.nowMs(),
+      updatedAt,
     }),
   );
   return [...events, auditEvent(MANAGED.key, { ...key, name }, "Updated")];

@@ -20,8 +20,7 @@ test("a request may name more identities than a function call can have arguments
     await tx.query("begin; set local session_replication_role = replica; drop index if exists identities_search");
     const caller = {
       workspaceId: t.workspace.id,
-      rootKeyId: "root",
-      rootKeyName: undefined,
+      actor: { type: "rootkey" as const, id: "root", name: "root key" },
       permissions: new Set<string>(),
     };
     const named = Array.from({ length: count }, (_, i) => ({ externalId: `user_${i}` }));

@@ -82,14 +82,16 @@ const AskedRecord = z.object({
 
 /** Throws for a record that cannot be read. */
 export function readAsked(workspaceId: string, record: unknown): Asked {
-  const { rootKeyId, rootKeyName, ...origin } = AskedRecord.parse(record);
-  return { caller: { workspaceId, rootKeyId, rootKeyName }, management: UNMANAGED, origin };
+  const { rootKeyId, rootKeyName = "root key", ...origin } = AskedRecord.parse(record);
+  const actor = { type: "rootkey", id: rootKeyId, name: rootKeyName } as const;
+  return { caller: { workspaceId, actor }, management: UNMANAGED, origin };
 }
 
 /** For the log: undefined when the record cannot be read. */
 export const requestIdOf = (record: unknown): string | undefined => AskedRecord.safeParse(record).data?.requestId;
 
-export function writeAsked({ caller: { rootKeyId, rootKeyName }, origin }: Asked): Json {
+/** Only v1 queues keys, and only root keys call it. */
+export function writeAsked({ caller: { actor }, origin }: Asked): Json {
   const { requestId, clientIp, userAgent } = origin;
-  return { rootKeyId, rootKeyName, requestId, clientIp, userAgent };
+  return { rootKeyId: actor.id, rootKeyName: actor.name, requestId, clientIp, userAgent };
 }

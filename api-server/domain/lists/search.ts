@@ -1,4 +1,5 @@
 import { PublicError } from "../../../core/errors.ts";
+import type { Deps } from "../../deps.ts";
 import type { Call } from "../../procedure.ts";
 import { inBoundedRead } from "../../store/bounded-read.ts";
 import type { Queryable } from "../../store/queryable.ts";
@@ -21,10 +22,19 @@ export async function readPage<Row>(
 ): Promise<Row[]> {
   const wanted = search?.trim() ?? "";
   if (wanted === "") return read.all(deps.db);
-  const rows = await inBoundedRead(deps.db, SEARCH_MS_MAX, (db) => read.fitting(db, wanted));
-  if (rows !== "TOO_SLOW") return rows;
-  throw new PublicError(
-    "request_timeout",
-    `The search was given up after ${SEARCH_MS_MAX} ms. A longer text is often found faster.`,
-  );
+  return readBriefly(deps, "A longer text is often found faster.", (db) => read.fitting(db, wanted));
+}
+
+/**
+ * Reads what may take a long time by bad luck, and gives up after `SEARCH_MS_MAX`.
+ * @throws PublicError 408 `request_timeout` with the advice.
+ */
+export async function readBriefly<T>(
+  { db }: Pick<Deps, "db">,
+  advice: string,
+  read: (db: Queryable) => Promise<T>,
+): Promise<T> {
+  const found = await inBoundedRead(db, SEARCH_MS_MAX, read);
+  if (found !== "TOO_SLOW") return found;
+  throw new PublicError("request_timeout", `The search was given up after ${SEARCH_MS_MAX} ms. ${advice}`);
 }

@@ -1,5 +1,6 @@
 import type { Call } from "../../procedure.ts";
 import { type AuditContext, type AuditEvent, auditContext, insertAuditEvents } from "../../store/audit.ts";
+import { changeOf } from "../../store/audit-change.ts";
 import { deleteOrphan, upsertOrphan } from "../../store/orphaned-objects.ts";
 import type { Queryable } from "../../store/queryable.ts";
 import { adopting, guardManaged, isRemoval, type Managing } from "./rules.ts";
@@ -70,7 +71,8 @@ async function setManager<Row extends ManagedRow>(
   // So that the manifest finds the object again, and no other takes it without leave.
   if (manager !== null) await deleteOrphan(tx, ref);
   else if (row.manager !== null) await upsertOrphan(tx, { ...ref, lastManager: row.manager, releasedAt: timeMs });
-  return [auditEvent(thing, row, manager === null ? "Released" : "Adopted")];
+  const change = changeOf({ manager: row.manager }, { manager });
+  return [{ ...auditEvent(thing, row, manager === null ? "Released" : "Adopted"), ...change }];
 }
 
 /**

@@ -9,9 +9,6 @@ import type { ManagedRow, ManagedThing } from "./things.ts";
  * mistakes between two writers, not against attackers: any root key with the permission may send the header.
  */
 
-/** `<cluster>/<kind>/<namespace>/<name>` of a manifest. */
-export const MANAGER = /^[a-zA-Z0-9._-]{1,253}(?:\/[a-zA-Z0-9._-]{1,253}){3}$/;
-
 /** A call, or anything else with its three headers. */
 export interface Managing {
   readonly management: Management;

@@ -3,6 +3,7 @@ import { makeId } from "../../../core/ids.ts";
 import type { NeededPermission } from "../../needed-permissions.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
+import { type AuditChange, changeOf } from "../../store/audit-change.ts";
 import { holdNamespace, type NamespaceRow } from "../../store/namespaces.ts";
 import { insertOverride, lockOverride, type OverrideRow, updateOverride } from "../../store/overrides.ts";
 import { inTransaction } from "../../store/transaction.ts";
@@ -80,7 +81,7 @@ async function create(tx: PoolClient, setting: Setting): Promise<string | undefi
     createdAt: deps.nowMs(),
   });
   if (!created) return undefined;
-  await record(tx, setting, id);
+  await record(tx, setting, id, changeOf({}, fieldsOf(wanted, manager)));
   return id;
 }
 
@@ -106,16 +107,26 @@ async function change(tx: PoolClient, setting: Setting, existing: OverrideRow): 
       updatedAt: deps.nowMs(),
     }),
   );
-  await record(tx, setting, id);
+  const { max_count: limit, duration_ms: duration, async } = existing;
+  const before = fieldsOf({ limit, duration, async }, existing.manager);
+  await record(tx, setting, id, changeOf(before, fieldsOf(wanted, manager)));
   return id;
 }
 
-const record = (tx: PoolClient, { call, namespace, wanted }: Setting, id: string): Promise<void> =>
+const fieldsOf = (
+  { limit, duration, async }: Pick<WantedOverride, "limit" | "duration" | "async">,
+  manager: string | null,
+) => ({ limit, duration, async, manager });
+
+const record = (tx: PoolClient, { call, namespace, wanted }: Setting, id: string, change: AuditChange): Promise<void> =>
   insertAudit(tx, call, [
-    auditEvent(
-      MANAGED.override,
-      { id, identifier: wanted.identifier, namespace },
-      "Updated",
-      `Set override ${id} in rate-limit namespace ${namespace.id}`,
-    ),
+    {
+      ...auditEvent(
+        MANAGED.override,
+        { id, identifier: wanted.identifier, namespace },
+        "Updated",
+        `Set override ${id} in rate-limit namespace ${namespace.id}`,
+      ),
+      ...change,
+    },
   ]);

@@ -6,6 +6,7 @@ import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { updateApi as updateApiRow } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
+import { changeOf } from "../../store/audit-change.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { ApiId, Empty } from "../schemas.ts";
 
@@ -49,7 +50,8 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
     await adopting(call, MANAGED.api, () =>
       updateApiRow(tx, { workspaceId, apiId, name, manager, updatedAt: deps.nowMs() }),
     );
-    await insertAudit(tx, call, [auditEvent(MANAGED.api, { id: apiId, name }, "Updated")]);
+    const change = changeOf({ name: api.name, manager: api.manager }, { name, manager });
+    await insertAudit(tx, call, [{ ...auditEvent(MANAGED.api, { id: apiId, name }, "Updated"), ...change }]);
     return {};
   });
 }

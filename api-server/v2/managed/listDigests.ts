@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { DIGESTED_KINDS, listDigestsOf } from "../../store/managed-digests.ts";
-import { Cursor } from "../schemas.ts";
+import { Cluster, Cursor, LongLimit } from "../schemas.ts";
 import { CLAIMED_NEEDED, Digest, Manager, TO_LEARN_OF } from "./managed-kinds.ts";
 
 const Body = z.strictObject({
@@ -9,18 +9,8 @@ const Body = z.strictObject({
     .enum(DIGESTED_KINDS)
     .describe("The kind of the objects.")
     .meta({ examples: ["role"] }),
-  cluster: z
-    .string()
-    .regex(/^[a-zA-Z0-9._-]{1,253}$/)
-    .describe("Only what manifests of this cluster manage: the first part of the manager's name.")
-    .meta({ examples: ["main"] }),
-  limit: z
-    .int()
-    .min(1)
-    .max(500)
-    .default(100)
-    .describe("Items per page.")
-    .meta({ examples: [500] }),
+  cluster: Cluster.describe("Only what manifests of this cluster manage: the first part of the manager's name."),
+  limit: LongLimit,
   cursor: Cursor.optional(),
 });
 type Body = z.output<typeof Body>;

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { ErrorKind, PublicError } from "../../../core/errors.ts";
-import { MANAGER } from "../../domain/managed/rules.ts";
+import { MANAGER } from "../../../core/manifests/manager.ts";
 import { MANAGED } from "../../domain/managed/things.ts";
 import { onApi, onNamespace, onRbac } from "../../needed-permissions.ts";
 import { findManager, MANAGED_KINDS, type ManagerRows, type ObjectRef } from "../../store/managed-objects.ts";

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
 import { handOver } from "../../domain/managed/changes.ts";
 import { guardManaged } from "../../domain/managed/rules.ts";
 import { MANAGED } from "../../domain/managed/things.ts";
@@ -8,8 +9,8 @@ import { roleNotFound } from "../../domain/refusals/not-found.ts";
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
-import { listPermissionsOfRole } from "../../store/permissions.ts";
-import { deleteRolePermissions, insertRolePermissions, lockRoleById } from "../../store/roles.ts";
+import { listPermissionsOfRole, type PermissionRow } from "../../store/permissions.ts";
+import { deleteRolePermissions, insertRolePermissions, lockRoleById, type RoleRow } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Slug } from "../schemas.ts";
 import { PermissionOut, SLUGS_MAX, toPermissionOut } from "./schemas.ts";
@@ -26,6 +27,14 @@ const Body = z.strictObject({
     .array(Slug)
     .max(SLUGS_MAX)
     .describe("All slugs that the role will grant; permissions that do not exist yet are created."),
+  expected: z
+    .array(Slug)
+    .max(SLUGS_MAX)
+    .optional()
+    .describe(
+      "What the role grants as the caller read it. When it grants anything else by now, nothing is changed: 409.",
+    )
+    .meta({ "x-postern-addition": true }),
 });
 type Body = z.output<typeof Body>;
 
@@ -44,7 +53,7 @@ export const setRolePermissions = defineProcedure({
   description:
     "The role then grants exactly these permissions; `[]` removes all. Returns them, in the order of their slugs.",
   permissions: needed,
-  errors: ["role_not_found", "managed_elsewhere", "managed_exists"],
+  errors: ["role_not_found", "role_changed", "managed_elsewhere", "managed_exists"],
   body: Body,
   data: Data,
   handle,
@@ -53,7 +62,7 @@ export const setRolePermissions = defineProcedure({
 async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
-  const { roleId, permissions: slugs } = body;
+  const { roleId, permissions: slugs, expected } = body;
   call.require(needed.addPermissionToRole);
   call.require(needed.removePermissionFromRole);
   const newSlugsNeed = needed.createPermission;
@@ -63,8 +72,9 @@ async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]>
     if (role === undefined) throw roleNotFound(roleId);
     await requireForNewSlugs(tx, call, slugs, newSlugsNeed);
     const manager = guardManaged(call, MANAGED.role, role);
-    const { permissions, events } = await ensurePermissions(tx, call, slugs, { newSlugsNeed });
     const before = await listPermissionsOfRole(tx, { workspaceId, roleId });
+    if (expected !== undefined) requireUnchanged(role, before, expected);
+    const { permissions, events } = await ensurePermissions(tx, call, slugs, { newSlugsNeed });
 
     const idsBefore = new Set(before.map(({ id }) => id));
     const idsAfter = new Set(permissions.map(({ id }) => id));
@@ -86,4 +96,12 @@ async function handle(call: Call<Body, typeof needed>): Promise<PermissionOut[]>
     ]);
     return permissions.map(toPermissionOut);
   });
+}
+
+/** @throws PublicError 409 `role_changed` when the role, which is locked, grants other permissions than these. */
+function requireUnchanged({ id }: RoleRow, granted: readonly PermissionRow[], expected: readonly string[]): void {
+  const folded = new Set(expected.map((slug) => slug.toLowerCase()));
+  const isSame = granted.length === folded.size && granted.every(({ slug }) => folded.has(slug.toLowerCase()));
+  if (isSame) return;
+  throw new PublicError("role_changed", `The role ${id} grants other permissions than expected: it was changed since.`);
 }

@@ -6,6 +6,7 @@ import { toStoredDescription } from "../../domain/permissions/stored-description
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
+import { changeOf } from "../../store/audit-change.ts";
 import { type PermissionRow, updatePermission as updatePermissionRow } from "../../store/permissions.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
@@ -50,7 +51,9 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
       wanted.name === current.name && wanted.description === current.description && wanted.manager === current.manager;
     if (isSame) return {};
     await adopting(call, MANAGED.permission, () => updatePermissionRow(tx, { workspaceId, ...wanted }));
-    await insertAudit(tx, call, [auditEvent(MANAGED.permission, wanted, "Updated")]);
+    const fields = ({ name, description, manager }: PermissionRow) => ({ name, description, manager });
+    const change = changeOf(fields(current), fields(wanted));
+    await insertAudit(tx, call, [{ ...auditEvent(MANAGED.permission, wanted, "Updated"), ...change }]);
     return {};
   });
 }

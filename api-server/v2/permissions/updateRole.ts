@@ -7,6 +7,7 @@ import { toStoredDescription } from "../../domain/permissions/stored-description
 import { onRbac } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { insertAudit } from "../../store/audit.ts";
+import { changeOf } from "../../store/audit-change.ts";
 import { type RoleRow, updateRole as updateRoleRow } from "../../store/roles.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { isUniqueViolation } from "../../store/unique-violation.ts";
@@ -54,7 +55,9 @@ async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof E
     await refusingTakenName(wanted.name, () =>
       adopting(call, MANAGED.role, () => updateRoleRow(tx, { workspaceId, ...wanted })),
     );
-    await insertAudit(tx, call, [auditEvent(MANAGED.role, wanted, "Updated")]);
+    const fields = ({ name, description, manager }: RoleRow) => ({ name, description, manager });
+    const change = changeOf(fields(current), fields(wanted));
+    await insertAudit(tx, call, [{ ...auditEvent(MANAGED.role, wanted, "Updated"), ...change }]);
     return {};
   });
 }

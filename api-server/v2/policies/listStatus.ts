@@ -2,24 +2,12 @@ import * as z from "zod";
 import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { listPolicyStatuses, type PolicyStatusRow } from "../../store/policies.ts";
-import { Cursor } from "../schemas.ts";
+import { Cluster, Cursor, LongLimit } from "../schemas.ts";
 import { describePolicies, ManagerOut, PolicyHead } from "./schemas.ts";
 
 const Body = z.strictObject({
-  cluster: z
-    .string()
-    .regex(/^[a-zA-Z0-9._-]{1,253}$/)
-    .optional()
-    .describe("Only the policies of this cluster: the first part of their names.")
-    .meta({ examples: ["main"] }),
-  // More than in other lists, because a client that watches a thousand policies reads all pages again and again.
-  limit: z
-    .int()
-    .min(1)
-    .max(500)
-    .default(100)
-    .describe("Items per page.")
-    .meta({ examples: [500] }),
+  cluster: Cluster.optional().describe("Only the policies of this cluster: the first part of their names."),
+  limit: LongLimit,
   cursor: Cursor.optional(),
 });
 type Body = z.output<typeof Body>;

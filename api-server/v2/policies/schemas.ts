@@ -1,7 +1,8 @@
 import * as z from "zod";
 import type { SeenPodReport } from "../../../edge/pods/contract.ts";
 import type { Deps } from "../../deps.ts";
-import { noteRarely } from "../../note-rarely.ts";
+import { findReports } from "../../domain/policies/find-reports.ts";
+import { toJsonMs } from "../../domain/policies/pod-state.ts";
 import type { PolicyHeadRow } from "../../store/policies.ts";
 import { ApiId } from "../schemas.ts";
 
@@ -116,25 +117,6 @@ export async function describePolicies(
   });
 }
 
-/** Returns undefined when the shared store is unreachable, because policies must be changeable then too. */
-async function findReports(
-  { pods, rarely, log }: Deps,
-  workspaceId: string,
-  rows: readonly PolicyHeadRow[],
-): Promise<readonly (readonly SeenPodReport[])[] | undefined> {
-  const idsOf = ({ id, former_id }: PolicyHeadRow) => (former_id === null ? [id] : [id, former_id]);
-  try {
-    const reports = await pods.listEach(rows.flatMap(idsOf).map((policyId) => ({ workspaceId, policyId })));
-    const byPolicy = Map.groupBy(reports.flat(), ({ policyId }) => policyId);
-    return rows.map((row) => idsOf(row).flatMap((id) => byPolicy.get(id) ?? []));
-  } catch (error) {
-    // The operator reads every policy repeatedly.
-    const reason = error instanceof Error ? error.message : String(error);
-    noteRarely({ rarely, log }, { reason, message: "reports of sidecars cannot be read" });
-    return undefined;
-  }
-}
-
 /** A client that watches all policies reads the names again and again. */
 const POD_IDS_MAX = 1_000;
 
@@ -148,10 +130,7 @@ function toDataPlane(reports: readonly SeenPodReport[], version: number): DataPl
     pods: reports.length,
     current: reports.filter((report) => report.version === version).length,
     ...(reports.length === 0 || reports.length > POD_IDS_MAX ? {} : { podIds: reports.map(({ podId }) => podId) }),
-    oldestLagMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonInteger(stalenessMs)), 0),
+    oldestLagMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonMs(stalenessMs)), 0),
     ...(reason === undefined ? {} : { refused: { pods: refusals.length, reason } }),
   };
 }
-
-/** A sidecar without a heartbeat lags infinitely, which JSON cannot express. */
-const toJsonInteger = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);

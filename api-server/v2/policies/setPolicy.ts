@@ -16,6 +16,7 @@ import { onApi } from "../../needed-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { holdApi } from "../../store/apis.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
+import { changeOf } from "../../store/audit-change.ts";
 import {
   freePolicyId,
   insertPolicy,
@@ -159,9 +160,15 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
     return await updatePolicy(tx, { workspaceId, policyId, uid, generation, policy, manager, updatedAt });
   });
   const { version } = id === policyId ? stored : await rename(tx, call, { workspaceId, policyId, id });
-  await insertAudit(tx, call, [policyEvent(call, id, "Updated")]);
+  const before = { ...membersOf(current.policy), generation: current.generation, manager: current.manager };
+  const changed = changeOf(before, { ...membersOf(policy), generation, manager });
+  await insertAudit(tx, call, [{ ...policyEvent(call, id, "Updated"), ...changed }]);
   return { policyId: id, version };
 }
+
+/** The members of a policy, for the audit log. It has no secret. */
+const membersOf = (policy: unknown): Readonly<Record<string, unknown>> =>
+  typeof policy === "object" && policy !== null ? { ...policy } : {};
 
 /** Moves a policy to the id that follows from its manager, who has no other policy. */
 async function rename(

@@ -1,0 +1,93 @@
+import type { NeededPermission } from "../../needed-permissions.ts";
+import type { CallNeeding } from "../../procedure.ts";
+import { type AuditedCall, insertAudit } from "../../store/audit.ts";
+import { changeOf } from "../../store/audit-change.ts";
+import {
+  countKeysOfOwner,
+  enableSomeKeysOfOwner,
+  listManagedKeysOfOwner,
+  type OwnerRef,
+} from "../../store/keys-of-owner.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { auditEvent } from "../managed/changes.ts";
+import { MANAGED } from "../managed/things.ts";
+
+/*
+ * Disables, or enables, all keys of an owner. There can be very many, so it takes several transactions, and a call takes so many keys that
+ * it ends in time and the relay is not behind for long; the caller calls again while some are left. An interrupted call has changed some,
+ * and the next one goes on. Keys of manifests are passed over: their manifests would set them again.
+ */
+
+const KEYS_PER_TRANSACTION = 500;
+/** Keys that one call changes. */
+export const KEYS_PER_CALL_MAX = 5_000;
+/** Keys of manifests that are named. */
+const MANAGED_KEYS_NAMED = 20;
+
+export interface EnabledKeys {
+  /** Keys that were changed; in a dry run those that would be. */
+  readonly changed: number;
+  /** Keys that are yet to be changed. */
+  readonly left: number;
+  /** Keys that were so already before this call. */
+  readonly unchanged: number;
+  readonly managed: number;
+  /** Some of the managed ones. */
+  readonly managedKeys: readonly { readonly id: string; readonly manager: string }[];
+}
+
+/** @throws PublicError 403 for the first API in which the owner has keys that the caller may not change; nothing is changed then. */
+export async function enableKeysOfOwner<Needed extends NeededPermission>(
+  call: CallNeeding<unknown, Needed>,
+  {
+    apiId,
+    externalId,
+    enabled,
+    dryRun,
+    needed,
+  }: Omit<OwnerRef, "workspaceId"> & { readonly enabled: boolean; readonly dryRun: boolean; readonly needed: Needed },
+): Promise<EnabledKeys> {
+  const { deps, caller } = call;
+  const owner = { workspaceId: caller.workspaceId, apiId, externalId };
+  const counts = await countKeysOfOwner(deps.db, { ...owner, enabled });
+  for (const { api_id } of counts) call.require(needed, api_id);
+  const sum = (of: "to_change" | "unchanged" | "managed"): number => counts.reduce((n, row) => n + row[of], 0);
+  const managed = sum("managed");
+  const rest = {
+    unchanged: sum("unchanged"),
+    managed,
+    managedKeys: managed === 0 ? [] : await listManagedKeysOfOwner(deps.db, { ...owner, rowsMax: MANAGED_KEYS_NAMED }),
+  };
+  if (dryRun) return { changed: sum("to_change"), left: 0, ...rest };
+
+  // The APIs that were checked, and no others: a key may get this owner meanwhile.
+  const apiIds = counts.map(({ api_id }) => api_id);
+  let changed = 0;
+  for (let some = KEYS_PER_TRANSACTION; some === KEYS_PER_TRANSACTION && changed < KEYS_PER_CALL_MAX; changed += some) {
+    some = await enableSome(call, { externalId, apiIds, enabled });
+  }
+  return { changed, left: Math.max(0, sum("to_change") - changed), ...rest };
+}
+
+function enableSome(
+  call: AuditedCall & Pick<CallNeeding<unknown, never>, "deps" | "caller">,
+  change: { readonly externalId: string; readonly apiIds: readonly string[]; readonly enabled: boolean },
+): Promise<number> {
+  const { deps, caller } = call;
+  return inTransaction(deps, async (tx) => {
+    const rows = await enableSomeKeysOfOwner(tx, {
+      ...change,
+      workspaceId: caller.workspaceId,
+      updatedAt: deps.nowMs(),
+      max: KEYS_PER_TRANSACTION,
+    });
+    const { enabled } = change;
+    const done = enabled ? "Enabled" : "Disabled";
+    const events = rows.map((row) => ({
+      ...auditEvent(MANAGED.key, row, "Updated", `${done} key ${row.id} with all of its owner`),
+      ...changeOf({ enabled: !enabled }, { enabled }),
+    }));
+    await insertAudit(tx, call, events);
+    return rows.length;
+  });
+}

@@ -1,0 +1,50 @@
+import type { Deps } from "../../deps.ts";
+import type { RatelimitRow } from "../../store/ratelimits.ts";
+import { type LimitCount, readCounts } from "../ratelimits/read-counts.ts";
+
+/** A limit of a key, or of its identity, with what its counter says. */
+export interface LimitInUse {
+  readonly row: RatelimitRow;
+  readonly of: "key" | "identity";
+  /** Whether the key has a limit of its own with this name, which counts in place of the identity's. */
+  readonly isReplaced: boolean;
+  /** undefined while the shared counters are unreachable. */
+  readonly current: LimitCount | undefined;
+}
+
+/** Reads the counters without charging them: all in one round trip on a single store. The key's own come first. */
+export async function readLimitsInUse(
+  deps: Pick<Deps, "counters">,
+  workspaceId: string,
+  {
+    keyId,
+    own,
+    identity,
+  }: {
+    readonly keyId: string;
+    readonly own: readonly RatelimitRow[];
+    readonly identity: { readonly id: string; readonly limits: readonly RatelimitRow[] } | undefined;
+  },
+): Promise<LimitInUse[]> {
+  const names = new Set(own.map(({ name }) => name));
+  const limits = [
+    ...own.map((row) => ({ row, of: "key" as const, identifier: keyId, isReplaced: false })),
+    ...(identity?.limits ?? []).map((row) => ({
+      row,
+      of: "identity" as const,
+      identifier: identity?.id ?? "",
+      isReplaced: names.has(row.name),
+    })),
+  ];
+  const counts = await readCounts(
+    deps,
+    limits.map(({ row, identifier }) => ({
+      workspaceId,
+      scope: { kind: "name", value: row.name },
+      identifier,
+      limit: row.max_count,
+      durationMs: row.duration_ms,
+    })),
+  );
+  return limits.map(({ row, of, isReplaced }, i) => ({ row, of, isReplaced, current: counts?.[i] }));
+}

@@ -1,0 +1,36 @@
+import type { LimitCharge } from "../../../core/charges.ts";
+import { CountersUnavailable } from "../../../edge/counters/contract.ts";
+import type { Deps } from "../../deps.ts";
+
+/** What a counter says now of a limit. */
+export interface LimitCount {
+  /** Units used in the sliding window, at most the limit. */
+  readonly used: number;
+  readonly remaining: number;
+  /** Unix ms: the end of the current window. */
+  readonly resetMs: number;
+}
+
+/**
+ * Reads counters without charging them, in the order of the limits: all in one round trip on a single store. undefined while the shared
+ * counters are unreachable.
+ */
+export async function readCounts(
+  { counters }: Pick<Deps, "counters">,
+  limits: readonly Omit<LimitCharge, "cost" | "accuracy">[],
+): Promise<readonly LimitCount[] | undefined> {
+  if (limits.length === 0) return [];
+  try {
+    // What processes count by themselves is in the store as well, some moments later.
+    const charges = limits.map((limit): LimitCharge => ({ ...limit, cost: 0, accuracy: "strict" }));
+    const consumed = await counters.consume({ limits: charges });
+    return consumed.limits.map(({ remaining, resetMs }, i) => ({
+      used: (limits[i]?.limit ?? 0) - remaining,
+      remaining,
+      resetMs,
+    }));
+  } catch (error) {
+    if (error instanceof CountersUnavailable) return undefined;
+    throw error;
+  }
+}
