@@ -12,7 +12,9 @@ import {
   removeDeletedNamespaces,
   removeDeletedOverrides,
   removeDeletedPolicies,
+  removeRootKeyUses,
 } from "./store/retention.ts";
+import { removeOldSignIns } from "./store/sessions.ts";
 import { listEveryWorkspaceId } from "./store/workspaces.ts";
 import type { RunTurns } from "./workspace-turns.ts";
 
@@ -21,6 +23,8 @@ import type { RunTurns } from "./workspace-turns.ts";
  * nothing is left. Several api-servers may do so at once; each skips the rows that another one has locked.
  */
 
+/** After their time was over: a session that has ended is told from one that never was for this long. */
+const SIGN_INS_KEPT_MS = DAY_MS;
 const HOUR_MS = 3_600_000;
 const ROWS_MAX = 500;
 /** Rows of usage leave no marks, and there are many. */
@@ -52,6 +56,7 @@ const KEPT: readonly Kept[] = [
   { what: "namespaces", of: "deleted", remove: removeDeletedNamespaces },
   { what: "identities", of: "deleted", remove: removeDeletedIdentities },
   { what: "apis", of: "deleted", remove: removeDeletedApis },
+  { what: "root_key_uses", of: "deleted", remove: removeRootKeyUses },
 ];
 
 export class Retention {
@@ -90,10 +95,19 @@ export class Retention {
         throw error;
       }
     });
-    if (isMore) return true;
+    if (isMore || (await this.#removeSignIns())) return true;
     this.#dueAtMs = nowMs() + HOUR_MS;
     if (!failed) this.#finished.set(nowMs() / 1000);
     return false;
+  }
+
+  /** Of the installation, and few: people sign in some times a day. */
+  async #removeSignIns(): Promise<boolean> {
+    const { db, nowMs } = this.#options;
+    const beforeMs = nowMs() - SIGN_INS_KEPT_MS;
+    const count = await removeOldSignIns(db, { beforeMs, rowsMax: ROWS_MAX });
+    this.#removed.inc({ what: "sign-ins" }, count);
+    return count === ROWS_MAX;
   }
 
   /** A failure of one kind does not affect the others. */

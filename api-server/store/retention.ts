@@ -119,6 +119,23 @@ export const removeDeletedApis: RemoveBatch = (db, batch) =>
                       for update of a skip locked)`,
   );
 
+/** What root keys were asked for that were revoked before that time, and what others were asked for and no longer hold. */
+export const removeRootKeyUses: RemoveBatch = (db, batch) =>
+  remove(
+    db,
+    batch,
+    `delete from root_key_uses
+      where (root_key_id, tuple) in (select u.root_key_id, u.tuple
+                                       from root_key_uses u
+                                       join root_keys r on r.id = u.root_key_id
+                                      where u.workspace_id = $1
+                                        and (r.deleted_at < $2
+                                             or (u.tuple <> '' and u.tuple <> all (r.permissions)
+                                                 and u.last_used_on < to_timestamp($2 / 1000.0)::date))
+                                      limit $3
+                                        for update of u skip locked)`,
+  );
+
 async function remove(db: Queryable, { workspaceId, beforeMs, rowsMax }: Batch, text: string): Promise<number> {
   const { rowCount } = await db.query({ text, values: [workspaceId, beforeMs, rowsMax] });
   return rowCount ?? 0;

@@ -32,16 +32,22 @@ export interface NewRootKey {
   readonly permissions: readonly string[];
   readonly expiresAt: number | null;
   readonly createdAt: number;
+  /** A label for people; none when left out. */
+  readonly environment?: string | null;
+  /** The root key that it replaces; none when left out. */
+  readonly predecessorId?: string | null;
 }
 
 export async function insertRootKey(db: Queryable, rootKey: NewRootKey): Promise<void> {
-  const text = `insert into root_keys (id, workspace_id, hash, start, name, permissions, expires_at, created_at)
-                values ($1, $2, $3, $4, $5, $6, $7, $8)`;
+  const text = `insert into root_keys (id, workspace_id, hash, start, name, permissions, expires_at, created_at, environment,
+                                       predecessor_id)
+                values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`;
   const { id, workspaceId, hash, start, name, permissions, expiresAt, createdAt } = rootKey;
+  const { environment = null, predecessorId = null } = rootKey;
   await db.query({
     name: "insert-root-key",
     text,
-    values: [id, workspaceId, hash, start, name, permissions, expiresAt, createdAt],
+    values: [id, workspaceId, hash, start, name, permissions, expiresAt, createdAt, environment, predecessorId],
   });
 }
 
@@ -69,10 +75,19 @@ export interface RootKeySummary {
   readonly workspace_id: string;
   readonly name: string | null;
   readonly start: string;
+  readonly environment: string | null;
   readonly permissions: string[];
+  /** Since when it holds these; null means since it was created. */
+  readonly permissions_changed_at: number | null;
   readonly enabled: boolean;
   readonly expires_at: number | null;
   readonly created_at: number;
+  /** The root key that it replaces, which may be revoked. */
+  readonly predecessor_id: string | null;
+  /** The root key that replaces it, which may be revoked. */
+  readonly successor_id: string | null;
+  /** Grows with each update. */
+  readonly revision: number;
   /** The last UTC date on which it called v1. */
   readonly v1_used_on: string | null;
 }
@@ -82,15 +97,18 @@ export interface RootKeyRef {
   readonly rootKeyId: string;
 }
 
+const SUMMARY = `r.id, r.workspace_id, r.name, r.start, r.environment, r.permissions, r.permissions_changed_at, r.enabled,
+                       r.expires_at, r.created_at, r.predecessor_id, r.successor_id, r.revision,
+                       u.last_used_on::text as v1_used_on
+                  from root_keys r
+                  left join root_key_v1_uses u on u.root_key_id = r.id`;
+
 /** Root keys that are not revoked, oldest first. With `v1UsedSince`, a UTC date, only those that called v1 on that day or later. */
 export async function listRootKeys(
   db: Queryable,
   { workspaceId, v1UsedSince, rowsMax }: { workspaceId: string; v1UsedSince: string | null; rowsMax: number },
 ): Promise<RootKeySummary[]> {
-  const text = `select r.id, r.workspace_id, r.name, r.start, r.permissions, r.enabled, r.expires_at, r.created_at,
-                       u.last_used_on::text as v1_used_on
-                  from root_keys r
-                  left join root_key_v1_uses u on u.root_key_id = r.id
+  const text = `select ${SUMMARY}
                  where r.workspace_id = $1 and r.deleted_at is null and ($2::date is null or u.last_used_on >= $2::date)
                  order by r.created_at, r.id
                  limit $3`;
@@ -99,35 +117,89 @@ export async function listRootKeys(
   return rows;
 }
 
+export const ROOT_KEY_STATES = ["active", "disabled", "expired"] as const;
+export type RootKeyState = (typeof ROOT_KEY_STATES)[number];
+
+/** A disabled root key is not `expired`, whenever it expires. */
+export const rootKeyState = (
+  { enabled, expires_at: expiresAt }: Pick<RootKeySummary, "enabled" | "expires_at">,
+  nowMs: number,
+): RootKeyState => (!enabled ? "disabled" : expiresAt !== null && nowMs > expiresAt ? "expired" : "active");
+
+export interface RootKeyPage {
+  readonly workspaceId: string;
+  /** Id of the first row. */
+  readonly cursor: string;
+  /** Part of id, name or start, case-insensitive; the empty text matches all. */
+  readonly search: string;
+  /** null matches all. */
+  readonly environment: string | null;
+  /** As of `nowMs`, by the rule of `rootKeyState`; null matches all. */
+  readonly state: RootKeyState | null;
+  readonly nowMs: number;
+  readonly rowsMax: number;
+}
+
+/** Root keys that are not revoked, from `cursor` on, sorted by id. */
+export async function pageRootKeys(db: Queryable, page: RootKeyPage): Promise<RootKeySummary[]> {
+  const text = `select ${SUMMARY}
+                 where r.workspace_id = $1 and r.deleted_at is null
+                   and r.id >= $2
+                   and (position(lower($3) in lower(r.id)) > 0 or position(lower($3) in lower(r.start)) > 0
+                        or position(lower($3) in lower(coalesce(r.name, ''))) > 0)
+                   and ($4::text is null or r.environment = $4)
+                   and ($5::text is null
+                        or $5 = case when not r.enabled then 'disabled' when r.expires_at < $6 then 'expired' else 'active' end)
+                 order by r.id
+                 limit $7`;
+  const { workspaceId, cursor, search, environment, state, nowMs, rowsMax } = page;
+  const values = [workspaceId, cursor, search, environment, state, nowMs, rowsMax];
+  const { rows } = await db.query<RootKeySummary>({ name: "page-root-keys", text, values });
+  return rows;
+}
+
+/** A root key that is not revoked. */
+export async function findRootKeySummary(
+  db: Queryable,
+  { workspaceId, rootKeyId }: RootKeyRef,
+): Promise<RootKeySummary | undefined> {
+  const text = `select ${SUMMARY}
+                 where r.workspace_id = $1 and r.id = $2 and r.deleted_at is null`;
+  const values = [workspaceId, rootKeyId];
+  const { rows } = await db.query<RootKeySummary>({ name: "find-root-key-summary", text, values });
+  return rows[0];
+}
+
 /** A root key that is not revoked, with a lock: no other transaction can change the row until this one ends. */
 export async function lockRootKey(
   tx: Queryable,
   { workspaceId, rootKeyId }: RootKeyRef,
 ): Promise<RootKeySummary | undefined> {
-  const text = `select r.id, r.workspace_id, r.name, r.start, r.permissions, r.enabled, r.expires_at, r.created_at,
-                       u.last_used_on::text as v1_used_on
-                  from root_keys r
-                  left join root_key_v1_uses u on u.root_key_id = r.id
+  const text = `select ${SUMMARY}
                  where r.workspace_id = $1 and r.id = $2 and r.deleted_at is null
                    for update of r`;
   const { rows } = await tx.query<RootKeySummary>({ name: "lock-root-key", text, values: [workspaceId, rootKeyId] });
   return rows[0];
 }
 
+/** What an administrator changes of a root key. */
+export type RootKeySettings = Pick<
+  RootKeySummary,
+  "name" | "environment" | "enabled" | "expires_at" | "permissions" | "permissions_changed_at" | "successor_id"
+>;
+
+/** Replaces the settings of a root key, and counts its revision up. */
 export async function updateRootKey(
   tx: Queryable,
-  {
-    workspaceId,
-    rootKeyId,
-    enabled,
-    expiresAt,
-    permissions,
-  }: RootKeyRef & { enabled: boolean; expiresAt: number | null; permissions: readonly string[] },
+  { workspaceId, rootKeyId, settings }: RootKeyRef & { settings: RootKeySettings },
 ): Promise<void> {
   const text = `update root_keys
-                   set enabled = $3, expires_at = $4, permissions = $5
+                   set name = $3, environment = $4, enabled = $5, expires_at = $6, permissions = $7,
+                       permissions_changed_at = $8, successor_id = $9, revision = revision + 1
                  where workspace_id = $1 and id = $2 and deleted_at is null`;
-  const values = [workspaceId, rootKeyId, enabled, expiresAt, permissions];
+  const { name, environment, enabled, permissions } = settings;
+  const { expires_at: expiresAt, permissions_changed_at: changedAt, successor_id: successorId } = settings;
+  const values = [workspaceId, rootKeyId, name, environment, enabled, expiresAt, permissions, changedAt, successorId];
   await tx.query({ name: "update-root-key", text, values });
 }
 

@@ -47,6 +47,36 @@ export async function listWorkspaces(db: Queryable, { rowsMax }: { rowsMax: numb
   return rows;
 }
 
+/** Those of the workspaces that are named by id or name, or all of them, sorted by name. */
+export async function listEnterable(
+  db: Queryable,
+  { named, rowsMax }: { named: "all" | readonly string[]; rowsMax: number },
+): Promise<WorkspaceRow[]> {
+  const text = `select id, name, enabled, quota_per_minute, created_at
+                  from workspaces
+                 where deleted_at is null and ($1::text[] is null or id = any($1) or name = any($1))
+                 order by name
+                 limit $2`;
+  const values = [named === "all" ? null : named, rowsMax];
+  const { rows } = await db.query<WorkspaceRow>({ name: "list-enterable-workspaces", text, values });
+  return rows;
+}
+
+/** Workspaces that are not deleted, from `cursor` on, sorted by id. `search` is a part of id or name, ignoring case; the empty text matches all. */
+export async function pageWorkspaces(
+  db: Queryable,
+  { cursor, search, rowsMax }: { cursor: string; search: string; rowsMax: number },
+): Promise<WorkspaceRow[]> {
+  const text = `select w.id, w.name, w.enabled, w.quota_per_minute, w.created_at
+                  from workspaces w
+                 where w.deleted_at is null and w.id >= $1
+                   and (position(lower($2) in lower(w.id)) > 0 or position(lower($2) in lower(w.name)) > 0)
+                 order by w.id
+                 limit $3`;
+  const { rows } = await db.query<WorkspaceRow>({ name: "page-workspaces", text, values: [cursor, search, rowsMax] });
+  return rows;
+}
+
 /** Every workspace that is not deleted, sorted by id. */
 export async function listWorkspaceIds(db: Queryable): Promise<string[]> {
   const text = "select id from workspaces where deleted_at is null order by id";

@@ -6,6 +6,7 @@ import {
   lockApiSettings,
   updateApiSettings,
 } from "../../store/apis.ts";
+import { changeOf } from "../../store/audit-change.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
@@ -49,6 +50,7 @@ export async function changeApi(
         event: "api.update",
         description: `Updated API ${apiId}: ${changed.join(", ")}`,
         targets: [{ type: "api", id: apiId, name: row.name }],
+        ...changeOf({ ...before }, { ...after }),
       },
     ]);
     return lockApiSettings(tx, { workspaceId, apiId });

@@ -4,7 +4,7 @@ import { makeId } from "../../../core/ids.ts";
 import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
 import { ALL_GRANTS } from "../../../core/permissions/root-key.ts";
 import type { Queryable } from "../../store/queryable.ts";
-import { deleteRootKey, insertRootKey, upsertRootKey } from "../../store/root-keys.ts";
+import { deleteRootKey, insertRootKey, type NewRootKey, upsertRootKey } from "../../store/root-keys.ts";
 import { findSetting, putSetting } from "../../store/settings.ts";
 import { findWorkspace, insertWorkspace } from "../../store/workspaces.ts";
 
@@ -31,19 +31,23 @@ export async function ensureWorkspace(db: Pool, name: string): Promise<string> {
 /** Creates a root key. Its string is only in the result. */
 export async function createRootKey(
   db: Queryable,
-  options: { workspaceId: string; permissions: readonly string[]; name?: string; expiresAtMs?: number },
+  options: Pick<NewRootKey, "workspaceId" | "permissions" | "environment" | "predecessorId"> & {
+    name?: string | null;
+    expiresAtMs?: number | null;
+    /** The machine's clock when left out. */
+    createdAt?: number;
+  },
 ): Promise<{ rootKeyId: string; rootKey: string; start: string; createdAt: number }> {
   const { key, start } = makeKeyString({ prefix: ROOT_KEY_PREFIX, randomBytes: randomBytes(24) });
   const rootKeyId = makeId("rootKey", randomBytes(ID_BYTES));
-  const createdAt = Date.now();
+  const { name = null, expiresAtMs = null, createdAt = Date.now(), ...rest } = options;
   await insertRootKey(db, {
+    ...rest,
     id: rootKeyId,
-    workspaceId: options.workspaceId,
     hash: hashKey(key),
     start,
-    name: options.name ?? null,
-    permissions: options.permissions,
-    expiresAt: options.expiresAtMs ?? null,
+    name,
+    expiresAt: expiresAtMs,
     createdAt,
   });
   return { rootKeyId, rootKey: key, start, createdAt };

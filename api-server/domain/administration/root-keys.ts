@@ -1,8 +1,12 @@
+import { rootKeyPermissionProblem, storedTuple } from "../../../core/permissions/root-key.ts";
 import type { AuditEvent } from "../../store/audit.ts";
+import { changeOf } from "../../store/audit-change.ts";
 import {
   deleteRootKey,
+  findRootKeySummary,
   lockRootKey,
   type RootKeyRef,
+  type RootKeySettings,
   type RootKeySummary,
   updateRootKey,
 } from "../../store/root-keys.ts";
@@ -12,13 +16,48 @@ import { createRootKey } from "./bootstrap.ts";
 
 export const ROOT_KEY_NAME_LENGTH_MAX = 255;
 
+/** The label of the place that uses a root key. */
+export const ROOT_KEY_ENVIRONMENT = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
+
+/** A request with the root key checks all of them. */
+export const ROOT_KEY_PERMISSIONS_MAX = 1000;
+
+export interface IssuedRootKey {
+  readonly rootKeyId: string;
+  /** The secret, which is nowhere else. */
+  readonly rootKey: string;
+  readonly start: string;
+  readonly createdAt: number;
+}
+
+/**
+ * The tuples as they are stored, each once, in the order in which they came; or the first that no root key can hold, with
+ * what is wrong with it.
+ */
+export function readTuples(
+  given: readonly string[],
+): { readonly tuples: readonly string[] } | { readonly at: number; readonly problem: string } {
+  const tuples = given.map(storedTuple);
+  for (const [at, tuple] of tuples.entries()) {
+    const problem = rootKeyPermissionProblem(tuple);
+    if (problem !== undefined) return { at, problem };
+  }
+  return { tuples: [...new Set(tuples)] };
+}
+
 /** Creates a root key. Its string is only in the result. */
 export async function issueRootKey(
   administrator: Administrator,
-  options: { workspaceId: string; permissions: readonly string[]; name?: string; expiresAtMs?: number },
-): Promise<{ rootKeyId: string; rootKey: string; start: string; createdAt: number }> {
+  options: {
+    workspaceId: string;
+    permissions: readonly string[];
+    name?: string;
+    environment?: string;
+    expiresAtMs?: number;
+  },
+): Promise<IssuedRootKey> {
   return inTransaction(administrator, async (tx) => {
-    const made = await createRootKey(tx, options);
+    const made = await createRootKey(tx, { ...options, createdAt: administrator.nowMs() });
     await insertAdministration(tx, administrator, options.workspaceId, [
       event("create", `Created root key ${made.rootKeyId}`, { id: made.rootKeyId, name: options.name ?? null }),
     ]);
@@ -26,31 +65,109 @@ export async function issueRootKey(
   });
 }
 
-/** Changes the given settings; writes nothing when nothing changes. Returns undefined when the workspace has no such root key. */
+/** What the audit log says of a root key. */
+const fieldsOf = ({ name, environment, enabled, expires_at: expiresAt, permissions }: RootKeySettings) => ({
+  ...{ name, environment, enabled, expiresAt },
+  permissions: [...permissions].sort(),
+});
+
+export interface RootKeyChange {
+  readonly name?: string;
+  readonly environment?: string | null;
+  readonly enabled?: boolean;
+  /** Unix ms; null never comes. */
+  readonly expiresAt?: number | null;
+  readonly permissions?: readonly string[];
+}
+
+/**
+ * Changes the given settings; writes nothing when nothing changes. `mayChange` is called with the locked root key, and refuses by throwing.
+ * Returns undefined when the workspace has no such root key.
+ */
 export async function changeRootKey(
   administrator: Administrator,
-  {
-    workspaceId,
-    rootKeyId,
-    ...change
-  }: RootKeyRef & { enabled?: boolean; expiresAt?: number | null; permissions?: readonly string[] },
+  { workspaceId, rootKeyId, ...change }: RootKeyRef & RootKeyChange,
+  mayChange: (before: RootKeySummary, after: RootKeySettings) => void = () => undefined,
 ): Promise<RootKeySummary | undefined> {
   return inTransaction(administrator, async (tx) => {
     const before = await lockRootKey(tx, { workspaceId, rootKeyId });
     if (before === undefined) return undefined;
-    const { enabled = before.enabled, expiresAt = before.expires_at, permissions = before.permissions } = change;
+    const { name = before.name, environment = before.environment, enabled = before.enabled } = change;
+    const { expiresAt = before.expires_at, permissions = before.permissions } = change;
     const isAllowedTheSame = sameTexts(permissions, before.permissions);
-    if (enabled === before.enabled && expiresAt === before.expires_at && isAllowedTheSame) return before;
-    await updateRootKey(tx, { workspaceId, rootKeyId, enabled, expiresAt, permissions });
+    const settings: RootKeySettings = {
+      name,
+      environment,
+      enabled,
+      expires_at: expiresAt,
+      permissions: [...permissions],
+      permissions_changed_at: isAllowedTheSame ? before.permissions_changed_at : administrator.nowMs(),
+      successor_id: before.successor_id,
+    };
+    mayChange(before, settings);
     const what = [
+      ...(name === before.name ? [] : [`name ${JSON.stringify(name)}`]),
+      ...(environment === before.environment ? [] : [`environment ${environment ?? "none"}`]),
       ...(enabled === before.enabled ? [] : [enabled ? "enabled" : "disabled"]),
       ...(expiresAt === before.expires_at ? [] : [`expires ${expiresAt ?? "never"}`]),
       ...(isAllowedTheSame ? [] : [`permissions ${[...permissions].sort().join(", ")}`]),
     ];
+    if (what.length === 0) return before;
+    await updateRootKey(tx, { workspaceId, rootKeyId, settings });
+    const changed = changeOf(fieldsOf(before), fieldsOf(settings));
     await insertAdministration(tx, administrator, workspaceId, [
-      event("update", `Updated root key ${rootKeyId}: ${what.join(", ")}`, before),
+      { ...event("update", `Updated root key ${rootKeyId}: ${what.join(", ")}`, { id: rootKeyId, name }), ...changed },
     ]);
-    return { ...before, enabled, expires_at: expiresAt, permissions: [...permissions] };
+    return { ...before, ...settings, revision: before.revision + 1 };
+  });
+}
+
+/** The longest time for which a root key and its successor both work. */
+export const ROTATION_OVERLAP_MAX_MS = 7_776_000_000;
+
+export interface RotatedRootKey extends IssuedRootKey, Pick<RootKeySummary, "name" | "environment" | "permissions"> {
+  /** When the successor expires, Unix ms; null means never. */
+  readonly expiresAt: number | null;
+  /** When the old root key ends, Unix ms. */
+  readonly endsAt: number;
+}
+
+/**
+ * Creates a successor with the same name, environment and permissions. The old root key ends after `overlapMs`, or when it would have ended before that.
+ * A successor lives for as long as the old root key was made to live, unless `expiresAt` says otherwise. `mayRotate` is called with the
+ * locked root key, and refuses by throwing. "ROTATED": it has a successor that is not revoked.
+ */
+export async function rotateRootKey(
+  administrator: Administrator,
+  { workspaceId, rootKeyId, overlapMs, ...options }: RootKeyRef & { overlapMs: number; expiresAt?: number | null },
+  mayRotate: (before: RootKeySummary) => void = () => undefined,
+): Promise<RotatedRootKey | "NOT_FOUND" | "ROTATED"> {
+  return inTransaction(administrator, async (tx) => {
+    const before = await lockRootKey(tx, { workspaceId, rootKeyId });
+    if (before === undefined) return "NOT_FOUND";
+    mayRotate(before);
+    const { name, environment, permissions, successor_id: successorId, created_at: createdAt } = before;
+    if (successorId !== null && (await findRootKeySummary(tx, { workspaceId, rootKeyId: successorId })) !== undefined) {
+      return "ROTATED";
+    }
+    const nowMs = administrator.nowMs();
+    const sameLife = before.expires_at === null ? null : nowMs + Math.max(before.expires_at - createdAt, 0);
+    const expiresAt = options.expiresAt === undefined ? sameLife : options.expiresAt;
+    const made = await createRootKey(tx, {
+      ...{ workspaceId, permissions, name, environment, predecessorId: rootKeyId },
+      ...{ expiresAtMs: expiresAt, createdAt: nowMs },
+    });
+    const endsAt = Math.min(nowMs + overlapMs, before.expires_at ?? Number.POSITIVE_INFINITY);
+    const settings = { ...before, expires_at: endsAt, successor_id: made.rootKeyId };
+    await updateRootKey(tx, { workspaceId, rootKeyId, settings });
+    await insertAdministration(tx, administrator, workspaceId, [
+      event("create", `Created root key ${made.rootKeyId}, the successor of ${rootKeyId}`, {
+        id: made.rootKeyId,
+        name,
+      }),
+      event("update", `Updated root key ${rootKeyId}: successor ${made.rootKeyId}, expires ${endsAt}`, before),
+    ]);
+    return { ...made, name, environment, permissions, expiresAt, endsAt };
   });
 }
 

@@ -1,5 +1,6 @@
 import { makeId } from "../../../core/ids.ts";
 import type { AuditEvent } from "../../store/audit.ts";
+import { changeOf } from "../../store/audit-change.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import {
   findWorkspace,
@@ -17,11 +18,11 @@ export const QUOTA_MAX = 1_000_000_000;
  * The form of a Kubernetes label value, because manifests name workspaces in a label. Underscores are allowed inside, but not a name
  * that begins like an id, because an id wins over an equal name.
  */
-const NAME = /^(?!ws_)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+export const WORKSPACE_NAME = /^(?!ws_)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 
 /** What is wrong with a workspace's name, as a text for the person who typed it; undefined when it is valid. */
 export function workspaceNameProblem(name: string): string | undefined {
-  if (NAME.test(name)) return undefined;
+  if (WORKSPACE_NAME.test(name)) return undefined;
   return "a name has 1 to 63 letters, digits, dots, dashes and underscores, begins and ends with a letter or digit, and not with ws_";
 }
 
@@ -55,7 +56,10 @@ export async function changeWorkspace(
       ...(quotaPerMinute === before.quota_per_minute ? [] : [`quota ${quotaPerMinute ?? "none"}`]),
     ];
     await insertAdministration(tx, administrator, workspaceId, [
-      event("update", `Updated workspace ${workspaceId}: ${what.join(", ")}`, before),
+      {
+        ...event("update", `Updated workspace ${workspaceId}: ${what.join(", ")}`, before),
+        ...changeOf({ enabled: before.enabled, quotaPerMinute: before.quota_per_minute }, { enabled, quotaPerMinute }),
+      },
     ]);
     return { ...before, enabled, quota_per_minute: quotaPerMinute };
   });

@@ -9,6 +9,7 @@ export const rootKeyFields: Fields<RootKeySummary> = [
   { name: "rootKeyId", title: "id", value: (row) => row.id },
   { name: "workspaceId", value: (row) => row.workspace_id },
   { name: "name", title: "name", value: (row) => row.name, shrinks: true },
+  { name: "environment", title: "environment", value: (row) => row.environment, shrinks: true },
   { name: "start", title: "start", value: (row) => row.start, text: (row) => `${row.start}…` },
   { name: "permissions", title: "permissions", value: (row) => row.permissions, text: permissionsText, shrinks: true },
   { name: "enabled", title: "state", value: (row) => row.enabled, text: stateText },
@@ -18,8 +19,42 @@ export const rootKeyFields: Fields<RootKeySummary> = [
     value: (row) => row.expires_at,
     text: (row) => instantText(row.expires_at, "never"),
   },
+  { name: "successorId", value: (row) => row.successor_id },
   { name: "v1UsedOn", value: (row) => row.v1_used_on },
   { name: "createdAt", title: "created", value: (row) => row.created_at, text: (row) => instantText(row.created_at) },
+];
+
+export type MadeRootKey = Pick<
+  RootKeySummary,
+  "id" | "workspace_id" | "name" | "environment" | "permissions" | "expires_at"
+> & {
+  readonly rootKey: string;
+};
+
+/** Of a root key that was made just now, whose secret is shown this once. */
+export const madeRootKeyFields: Fields<MadeRootKey> = [
+  { name: "rootKeyId", title: "id", value: (row) => row.id },
+  {
+    name: "rootKey",
+    title: "root key",
+    value: (row) => row.rootKey,
+    text: (row) => `${row.rootKey}   (shown this once)`,
+  },
+  { name: "workspaceId", title: "workspace", value: (row) => row.workspace_id },
+  {
+    name: "permissions",
+    title: "permissions",
+    value: (row) => row.permissions,
+    text: (row) => row.permissions.join(", "),
+  },
+  { name: "name", title: "name", value: (row) => row.name },
+  { name: "environment", title: "environment", value: (row) => row.environment },
+  {
+    name: "expires",
+    title: "expires",
+    value: (row) => row.expires_at,
+    text: (row) => instantText(row.expires_at, "never"),
+  },
 ];
 
 function permissionsText({ permissions }: RootKeySummary): string {

@@ -22,6 +22,7 @@ describe("rootkey create", () => {
       workspaceId: expect.stringMatching(/^ws_/),
       permissions: ["api.*.create_api", "api.*.verify_key"],
       name: "billing",
+      environment: null,
       expires: Date.UTC(2030, 0, 1),
     });
     const row = await stored(made.rootKeyId);
@@ -57,6 +58,7 @@ describe("rootkey create", () => {
       says: "--permissions names more than 1000",
     },
     { args: "--permissions api.*.fly", code: 2, says: '"api.*.fly": expected one of create_api' },
+    { args: "--permissions api.*.create_api --environment .prod", code: 2, says: "--environment wants" },
     { args: "--permissions api.*.create_api --expires soon", code: 2, says: "--expires wants a time" },
     { args: `--permissions api.*.create_api --name ${"x".repeat(256)}`, code: 2, says: "--name wants 1 to 255" },
     { args: "--permissions api.*.create_api --workspace nobody", code: 1, says: "there is no workspace nobody" },
@@ -80,10 +82,12 @@ describe("rootkey list", () => {
       rootKeyId: first.rootKeyId,
       workspaceId: first.workspaceId,
       name: "a",
+      environment: null,
       start: first.rootKey.slice(0, "postern_".length + 4),
       permissions: ["api.*.create_api"],
       enabled: true,
       expires: null,
+      successorId: null,
       v1UsedOn: null,
       createdAt: expect.any(Number),
     });
@@ -102,7 +106,7 @@ describe("rootkey list", () => {
       ",api.*.read_api,api.*.verify_key --workspace narrow --name a-name-that-somebody-made-rather-long-indeed",
     );
     const { out } = await cli.run("rootkey list --workspace narrow", { columns: 140 });
-    expect(out[0]).toMatch(/^ID +NAME +START +PERMISSIONS +STATE +EXPIRES +CREATED$/);
+    expect(out[0]).toMatch(/^ID +NAME +ENVIRONMENT +START +PERMISSIONS +STATE +EXPIRES +CREATED$/);
     expect(out[1]).toContain("3 permissions");
     expect(Math.max(...out.map((line) => line.length))).toBeLessThanOrEqual(140);
   });
@@ -140,6 +144,52 @@ describe("rootkey list", () => {
     const { out } = await cli.run("rootkey list --workspace empty --json");
     expect(out).toEqual(['{"rootKeys":[],"hasMore":false}']);
   });
+});
+
+describe("rootkey rotate", () => {
+  const DAY_MS = 86_400_000;
+
+  test("makes a successor with the same permissions, shown once; the old one ends after a day", async () => {
+    const old = await create(" --workspace acme --name payments --environment staging-2");
+    const before = Date.now();
+    const made = await cli.json(`rootkey rotate --workspace acme --id ${old.rootKeyId}`);
+    expect(made).toMatchObject({ name: "payments", environment: "staging-2", permissions: ["api.*.create_api"] });
+    expect(made.rootKeyId).not.toBe(old.rootKeyId);
+    expect(await stored(made.rootKeyId)).toMatchObject({ hash: hashKey(made.rootKey), expires_at: null });
+    const { expires_at: endsAt } = await stored(old.rootKeyId);
+    expect(endsAt).toBeGreaterThanOrEqual(before + DAY_MS);
+    expect(endsAt).toBeLessThanOrEqual(Date.now() + DAY_MS);
+    const { rootKeys } = await cli.json("rootkey list --workspace acme");
+    expect(rootKeys.find((one: { rootKeyId: string }) => one.rootKeyId === old.rootKeyId)).toMatchObject({
+      successorId: made.rootKeyId,
+      environment: "staging-2",
+    });
+    expect(await cli.failure(`rootkey rotate --workspace acme --id ${old.rootKeyId}`, 1)).toContain("has a successor");
+  });
+
+  test("ends the old one at once with --until now, and says when", async () => {
+    const old = await create(" --workspace acme");
+    const { notes } = await cli.run(`rootkey rotate --workspace acme --id ${old.rootKeyId} --until now`);
+    expect(notes.join()).toContain(`root key ${old.rootKeyId} ends: `);
+    expect((await stored(old.rootKeyId)).expires_at).toBeLessThanOrEqual(Date.now());
+  });
+
+  test.each([
+    { until: "91d", code: 2, says: "--until is more than 90 days ahead" },
+    { until: "soon", code: 2, says: "or now" },
+    { until: "1h", code: 1, says: "there is no root key", workspace: "default" },
+  ] as { until: string; code: 1 | 2; says: string; workspace?: string }[])(
+    "makes none with --until $until in another workspace or too late",
+    async ({ until, code, says, workspace = "acme" }) => {
+      const old = await create(" --workspace acme");
+      const text = await cli.failure(
+        `rootkey rotate --workspace ${workspace} --id ${old.rootKeyId} --until ${until}`,
+        code,
+      );
+      expect(text).toContain(says);
+      expect(await stored(old.rootKeyId)).toMatchObject({ successor_id: null, expires_at: null });
+    },
+  );
 });
 
 describe("rootkey disable, enable, expire and revoke", () => {

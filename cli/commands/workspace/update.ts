@@ -1,4 +1,5 @@
 import { type AnalyticsChange, changeAnalytics } from "../../../api-server/domain/administration/analytics.ts";
+import { ANALYTICS_SETTINGS } from "../../../api-server/domain/administration/analytics-settings.ts";
 import type { AnalyticsSettings } from "../../../api-server/domain/analytics/settings.ts";
 import type { WorkspaceRow } from "../../../api-server/store/workspaces.ts";
 import { withWorkspace } from "../../administration.ts";
@@ -7,13 +8,11 @@ import { type Fields, objectShape } from "../../fields.ts";
 import { database, json, namedWorkspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseSwitch } from "../../values.ts";
-import { ANALYTICS_SETTINGS, readAnalyticsSetting } from "./analytics-settings.ts";
+import { readAnalyticsSetting } from "./read-analytics-setting.ts";
 
 interface Shown extends Pick<WorkspaceRow, "id" | "name"> {
   readonly settings: AnalyticsSettings;
 }
-
-const camelCase = (option: string): string => option.replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
 
 const fields: Fields<Shown> = [
   { name: "workspaceId", title: "id", value: (row) => row.id },
@@ -24,8 +23,8 @@ const fields: Fields<Shown> = [
     value: ({ settings }) => settings.enabled,
     text: ({ settings }) => (settings.enabled ? "on" : "off"),
   },
-  ...ANALYTICS_SETTINGS.map(({ option, unit, value }) => ({
-    name: camelCase(option),
+  ...ANALYTICS_SETTINGS.map(({ option, name, unit, value }) => ({
+    name,
     title: option,
     value: ({ settings }: Shown) => value(settings) / unit,
   })),

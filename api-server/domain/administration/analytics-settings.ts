@@ -1,29 +1,32 @@
-import { type AnalyticsRetention, DEFAULT_RETENTION, daysKept } from "../../../api-server/analytics/retention.ts";
-import type { AnalyticsOf, Bucket } from "../../../api-server/analytics/tables.ts";
-import { type AnalyticsChange, RETENTION_DAYS_MAX } from "../../../api-server/domain/administration/analytics.ts";
-import { ANALYTICS_LIMITS, type AnalyticsLimits } from "../../../api-server/domain/analytics/limits.ts";
-import type { AnalyticsSettings } from "../../../api-server/domain/analytics/settings.ts";
-import { parseWhole } from "../../values.ts";
+import { type AnalyticsRetention, DEFAULT_RETENTION, daysKept } from "../../analytics/retention.ts";
+import type { AnalyticsOf, Bucket } from "../../analytics/tables.ts";
+import { ANALYTICS_LIMITS, type AnalyticsLimits } from "../analytics/limits.ts";
+import type { AnalyticsSettings } from "../analytics/settings.ts";
+import { type AnalyticsChange, RETENTION_DAYS_MAX } from "./analytics.ts";
 
 /*
- * What an administrator can set of a workspace's analytics: each setting is one row of a table, and the options, what they hold and what is printed
- * are made from it.
+ * What an administrator can set of a workspace's analytics: each setting is one row of a table. The options of the command, the members of the
+ * procedures and what both show are made from it.
  */
 
 export interface AnalyticsSetting {
-  /** Of the option, without its dashes, and in camel case of the machine form. */
+  /** Of the option, without its first dashes: `query-rows`. */
   readonly option: string;
+  /** Of the member: `queryRows`. */
+  readonly name: string;
   readonly help: string;
   readonly column: keyof AnalyticsChange;
-  /** Of the option's number. */
+  /** Of the number that a person gives. */
   readonly min: number;
   readonly max: number;
   readonly byDefault: number;
-  /** How much of what is stored the option's 1 is. */
+  /** How much of what is stored its 1 is. */
   readonly unit: number;
   /** What is in force, as stored. */
   readonly value: (settings: AnalyticsSettings) => number;
 }
+
+const camelCase = (option: string): string => option.replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
 
 const limit = (
   option: string,
@@ -32,7 +35,7 @@ const limit = (
 ): AnalyticsSetting => {
   const { byDefault, min, max } = ANALYTICS_LIMITS[of];
   const bounds = { byDefault: byDefault / unit, min: Math.ceil(min / unit), max: Math.floor(max / unit) };
-  return { option, help, column, unit, ...bounds, value: ({ limits }) => limits[of] };
+  return { option, name: camelCase(option), help, column, unit, ...bounds, value: ({ limits }) => limits[of] };
 };
 
 const retention = (
@@ -42,7 +45,15 @@ const retention = (
 ): AnalyticsSetting => {
   const days = (kept: AnalyticsRetention): number => daysKept(kept, of, bucket);
   const bounds = { byDefault: days(DEFAULT_RETENTION), min: 1, max: RETENTION_DAYS_MAX };
-  return { option, help, column, unit: 1, ...bounds, value: (settings) => days(settings.retention) };
+  return {
+    option,
+    name: camelCase(option),
+    help,
+    column,
+    unit: 1,
+    ...bounds,
+    value: (settings) => days(settings.retention),
+  };
 };
 
 const MIB = 1024 * 1024;
@@ -94,8 +105,3 @@ export const ANALYTICS_SETTINGS: readonly AnalyticsSetting[] = [
     bucket: "month",
   }),
 ];
-
-/** Reads the text of an option: a number of its unit, or `default`, which is stored as null. */
-export function readAnalyticsSetting({ option, min, max, unit }: AnalyticsSetting, text: string): number | null {
-  return text === "default" ? null : parseWhole(option, text, { min, max, or: "default" }) * unit;
-}

@@ -1,0 +1,67 @@
+import { makeId } from "../../../core/ids.ts";
+import { hashKey } from "../../../core/keys/key-string.ts";
+import type { PersonRole } from "../../../core/permissions/person-roles.ts";
+import { insertSignInLink } from "../../store/sign-in-links.ts";
+import { inTransaction } from "../../store/transaction.ts";
+import { type Administrator, insertAdministration } from "./administrator.ts";
+
+/** Who vouches for a person that signs in by a link: who had access to the database. */
+export const LINK_ISSUER = "postern:link";
+
+/** Long enough to paste it into a browser, too short to be found in a terminal's history. */
+export const LINK_LIVES_MS = 5 * 60_000;
+
+export const PERSON_NAME_LENGTH_MAX = 255;
+
+const TOKEN_BYTES = 32;
+
+export interface SignInLink {
+  readonly linkId: string;
+  /** Is only in the result. */
+  readonly token: string;
+  readonly expiresAt: number;
+}
+
+/**
+ * Makes a link that signs one person in, once. `workspaceId` undefined means all workspaces.
+ * @param logWorkspaceId the workspace whose audit log has it.
+ */
+export async function makeSignInLink(
+  administrator: Administrator,
+  {
+    name,
+    role,
+    workspaceId,
+    logWorkspaceId,
+  }: { name: string; role: PersonRole; workspaceId: string | undefined; logWorkspaceId: string },
+): Promise<SignInLink> {
+  const { actor, nowMs, randomBytes } = administrator;
+  return inTransaction(administrator, async (tx) => {
+    const token = Buffer.from(randomBytes(TOKEN_BYTES)).toString("base64url");
+    const linkId = makeId("signInLink", randomBytes(16));
+    const createdAt = nowMs();
+    const expiresAt = createdAt + LINK_LIVES_MS;
+    await insertSignInLink(tx, {
+      id: linkId,
+      tokenHash: hashKey(token),
+      name,
+      role,
+      workspaceId: workspaceId ?? null,
+      madeBy: actor.name,
+      createdAt,
+      expiresAt,
+    });
+    await insertAdministration(tx, administrator, logWorkspaceId, [
+      {
+        event: "signInLink.create",
+        description: `Made the sign-in link ${linkId} for ${name}: ${role} of ${workspaceId ?? "all workspaces"}`,
+        targets: [{ type: "signInLink", id: linkId, name }],
+      },
+    ]);
+    return { linkId, token, expiresAt };
+  });
+}
+
+/** The address that a person opens. Browsers send no fragment to servers: the token is in no log of a proxy and in no Referer. */
+export const signInAddress = (dashboardUrl: string, token: string): string =>
+  `${dashboardUrl.replace(/\/+$/, "")}/dashboard/sign-in#token=${token}`;
