@@ -1,0 +1,80 @@
+import { PublicError } from "../../core/errors.ts";
+import type { PersonRole } from "../../core/permissions/person-roles.ts";
+import { isInstallationAdmin, namedWorkspaces, roleIn } from "../../core/sessions/assignments.ts";
+import type { Deps } from "../deps.ts";
+import { findSignedIn, type SessionRules, type SignedIn } from "../sessions/signed-in.ts";
+import { listOpenSessions } from "../store/sessions.ts";
+import { listEnterable } from "../store/workspaces.ts";
+
+/** What the dashboard shows of the person who is signed in. Instants are Unix ms. */
+export interface DescribedSession {
+  readonly person: {
+    readonly name: string;
+    readonly email: string | null;
+    readonly signedInBy: "link" | "oidc";
+    /** As the provider named them. */
+    readonly groups: readonly string[];
+  };
+  /** Those that the person may enter, by name. */
+  readonly workspaces: readonly { readonly id: string; readonly name: string; readonly role: PersonRole }[];
+  readonly hasMoreWorkspaces: boolean;
+  readonly isInstallationAdmin: boolean;
+  /** All of the person's that have not ended, this one too, newest first. */
+  readonly sessions: readonly {
+    readonly id: string;
+    readonly isThis: boolean;
+    readonly address: string | null;
+    readonly userAgent: string | null;
+    readonly createdAt: number;
+    readonly lastSeenAt: number;
+    readonly expiresAt: number;
+  }[];
+}
+
+const WORKSPACES_MAX = 1000;
+const SESSIONS_MAX = 100;
+
+/** Asked once a minute by each page that is open. A session that has ended is no error there: `ended` says why it has. */
+export async function describeSession(
+  deps: Deps,
+  rules: SessionRules,
+  token: string,
+): Promise<DescribedSession | { readonly ended: string }> {
+  let signedIn: SignedIn;
+  try {
+    signedIn = await findSignedIn(deps, rules, { token, workspace: undefined, isAttended: false });
+  } catch (error) {
+    if (error instanceof PublicError && error.kind === "session_ended") return { ended: error.detail };
+    throw error;
+  }
+  const { session, assignments } = signedIn;
+  const { issuer, subject } = session;
+  const nowMs = deps.nowMs();
+  const named = namedWorkspaces(assignments);
+  const workspaces = await listEnterable(deps.db, { named, rowsMax: WORKSPACES_MAX + 1 });
+  const seenSince = nowMs - rules.times.idleMs;
+  const sessions = await listOpenSessions(deps.db, { issuer, subject, nowMs, seenSince, rowsMax: SESSIONS_MAX });
+  return {
+    person: {
+      name: session.name,
+      email: session.email,
+      signedInBy: session.signed_in_by,
+      groups: session.groups,
+    },
+    workspaces: workspaces.slice(0, WORKSPACES_MAX).flatMap(({ id, name }) => {
+      const role = roleIn(assignments, { id, name });
+      return role === undefined ? [] : [{ id, name, role }];
+    }),
+    hasMoreWorkspaces: workspaces.length > WORKSPACES_MAX,
+    isInstallationAdmin: isInstallationAdmin(assignments),
+    sessions: sessions.map((row) => ({
+      id: row.id,
+      isThis: row.id === session.id,
+      address: row.remote_ip,
+      userAgent: row.user_agent,
+      createdAt: row.created_at,
+      lastSeenAt: row.last_seen_at,
+      expiresAt: Math.min(row.expires_at, row.last_seen_at + rules.times.idleMs),
+    })),
+  };
+}

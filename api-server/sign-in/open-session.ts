@@ -1,0 +1,61 @@
+import type { PoolClient } from "pg";
+import { makeId } from "../../core/ids.ts";
+import { hashKey } from "../../core/keys/key-string.ts";
+import type { Assignment } from "../../core/sessions/assignments.ts";
+import type { SessionTimes } from "../../core/sessions/session-end.ts";
+import type { Deps } from "../deps.ts";
+import type { Origin } from "../procedure.ts";
+import { endSession, insertSession, type NewSession } from "../store/sessions.ts";
+import { logOfPerson } from "./sign-in-log.ts";
+
+const TOKEN_BYTES = 32;
+
+/** 256 bits, in base64url. */
+export const newToken = ({ randomBytes }: Pick<Deps, "randomBytes">): string =>
+  Buffer.from(randomBytes(TOKEN_BYTES)).toString("base64url");
+
+export interface Person
+  extends Pick<NewSession, "issuer" | "subject" | "name" | "email" | "signedInBy" | "groups" | "roles"> {
+  /** What the person is now, for the audit log. */
+  readonly assignments: readonly Assignment[];
+  /** How the person came in, for the same. */
+  readonly how: string;
+}
+
+/**
+ * Opens a session, in the transaction that uses up what the person signed in with, and ends the one of the cookie that the browser sent: a
+ * cookie that was there before a sign-in, perhaps because an attacker put it there, is worth nothing after it. Returns the token of the new one.
+ */
+export async function openSession(
+  tx: PoolClient,
+  {
+    deps,
+    times,
+    person,
+    oldToken,
+    origin,
+  }: {
+    deps: Pick<Deps, "nowMs" | "randomBytes">;
+    times: SessionTimes;
+    person: Person;
+    oldToken: string | undefined;
+    origin: Origin;
+  },
+): Promise<string> {
+  const { assignments, how, ...kept } = person;
+  const now = deps.nowMs();
+  if (oldToken !== undefined) await endSession(tx, { tokenHash: hashKey(oldToken), endedAt: now });
+  const token = newToken(deps);
+  const session = { ...kept, id: makeId("session", deps.randomBytes(16)) };
+  await insertSession(tx, {
+    ...session,
+    tokenHash: hashKey(token),
+    remoteIp: origin.clientIp,
+    userAgent: origin.userAgent ?? null,
+    createdAt: now,
+    expiresAt: now + times.maxMs,
+  });
+  const event = { event: "session.create", description: `${person.name} signed in ${how}` };
+  await logOfPerson(tx, { deps, origin, session, assignments, event });
+  return token;
+}

@@ -1,0 +1,41 @@
+import { PublicError } from "../../core/errors.ts";
+import { hashKey } from "../../core/keys/key-string.ts";
+import { EVERY_WORKSPACE } from "../../core/sessions/assignments.ts";
+import { LINK_ISSUER } from "../domain/administration/sign-in-links.ts";
+import type { Origin } from "../procedure.ts";
+import { takeSignInLink } from "../store/sign-in-links.ts";
+import { inTransaction } from "../store/transaction.ts";
+import { openSession } from "./open-session.ts";
+import type { SignInParts } from "./parts.ts";
+
+/** Opens a session by a link, which is then used up. Throws PublicError, 401 `sign_in_refused`, with one text for whatever is wrong with the link. */
+export async function signInByLink(
+  { deps, rules, bounds, failed }: Pick<SignInParts, "deps" | "rules" | "bounds" | "failed">,
+  { token, oldToken, origin }: { token: string; oldToken: string | undefined; origin: Origin },
+): Promise<string> {
+  const session = await inTransaction(deps, async (tx) => {
+    const link = await takeSignInLink(tx, { tokenHash: hashKey(token), nowMs: deps.nowMs() });
+    if (link === undefined) return undefined;
+    const roles = [{ workspace: link.workspace_id ?? EVERY_WORKSPACE, role: link.role }];
+    const person = {
+      issuer: LINK_ISSUER,
+      subject: link.name,
+      name: link.name,
+      email: null,
+      signedInBy: "link" as const,
+      groups: [],
+      roles,
+      assignments: roles,
+      how: `by the link ${link.id} that ${link.made_by} made`,
+    };
+    return openSession(tx, { deps, times: rules.times, person, oldToken, origin });
+  });
+  if (session !== undefined) return session;
+  bounds.failed(origin.clientIp);
+  await failed.note("link", origin);
+  throw new PublicError(
+    "sign_in_refused",
+    "The link was used before, or has expired, or is not whole. Make another with `postern dashboard link`.",
+    { headers: { "WWW-Authenticate": "Bearer" } },
+  );
+}

@@ -1,0 +1,111 @@
+import { type Assignment, namedWorkspaces } from "../../core/sessions/assignments.ts";
+import type { Deps } from "../deps.ts";
+import { DEFAULT_WORKSPACE } from "../domain/administration/bootstrap.ts";
+import type { Origin } from "../procedure.ts";
+import { actorOf } from "../sessions/actor.ts";
+import { type AuditActor, type AuditContext, type AuditEvent, insertAuditEvents } from "../store/audit.ts";
+import type { Queryable } from "../store/queryable.ts";
+import type { SessionRow } from "../store/sessions.ts";
+import { inTransaction } from "../store/transaction.ts";
+import { findWorkspace, listEnterable } from "../store/workspaces.ts";
+
+/*
+ * Signing in and out, in the audit log. A person may enter many workspaces, and each has a log of its own: the row is written to those that the
+ * person was given by name, or to the workspace `default` of a person who may enter all of them, or none.
+ */
+
+const WORKSPACES_MAX = 20;
+
+/** Of a person who has signed in or out. */
+export async function logOfPerson(
+  tx: Queryable,
+  {
+    deps,
+    origin,
+    session,
+    assignments,
+    event,
+  }: {
+    deps: Pick<Deps, "nowMs" | "randomBytes">;
+    origin: Origin;
+    session: SessionRow | Parameters<typeof actorOf>[0];
+    assignments: readonly Assignment[];
+    event: Pick<AuditEvent, "event" | "description">;
+  },
+): Promise<void> {
+  const targets = [{ type: "session" as const, id: session.id, name: session.name }];
+  const context = contextOf(deps, { actor: actorOf(session), origin });
+  for (const workspaceId of await workspacesOf(tx, assignments)) {
+    await insertAuditEvents(tx, { ...context, workspaceId }, [{ ...event, targets }]);
+  }
+}
+
+const contextOf = (
+  { nowMs, randomBytes }: Pick<Deps, "nowMs" | "randomBytes">,
+  { actor, origin }: { actor: AuditActor; origin: Origin },
+): Omit<AuditContext, "workspaceId"> => ({
+  actor,
+  timeMs: nowMs(),
+  remoteIp: origin.clientIp,
+  userAgent: origin.userAgent,
+  requestId: origin.requestId,
+  randomBytes,
+});
+
+async function workspacesOf(db: Queryable, assignments: readonly Assignment[]): Promise<string[]> {
+  const named = namedWorkspaces(assignments);
+  const rows = named === "all" ? [] : await listEnterable(db, { named, rowsMax: WORKSPACES_MAX });
+  if (rows.length > 0) return rows.map(({ id }) => id);
+  const first = await findWorkspace(db, { workspace: DEFAULT_WORKSPACE });
+  return first === undefined ? [] : [first.id];
+}
+
+/** Why a sign-in failed: a closed list, so that strangers do not decide how many rows there are. */
+export const FAILURES = {
+  link: "the link was used before, has expired, or never was one",
+  state: "it was not begun in this browser, or has ended already",
+  denied: "the provider refused",
+  provider: "the provider did not answer",
+  token: "what the provider sent was not valid",
+} as const;
+export type Failure = keyof typeof FAILURES;
+
+const ROW_EVERY_MS = 60_000;
+
+/**
+ * Writes sign-ins that failed: of each reason one row in a minute at most in this process, which says how many there were since the last. An attack must not fill
+ * the log, nor keep Postgres busy.
+ */
+export class FailedSignIns {
+  readonly #deps: Deps;
+  readonly #counts = new Map<Failure, { unsaid: number; dueAtMs: number }>();
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+  }
+
+  async note(failure: Failure, origin: Origin): Promise<void> {
+    const deps = this.#deps;
+    const now = performance.now();
+    const known = this.#counts.get(failure);
+    if (known !== undefined && now < known.dueAtMs) {
+      known.unsaid += 1;
+      return;
+    }
+    const unsaid = known?.unsaid ?? 0;
+    this.#counts.set(failure, { unsaid: 0, dueAtMs: now + ROW_EVERY_MS });
+    const others = unsaid === 0 ? "" : `; ${unsaid} more since the last row for this reason`;
+    const event: AuditEvent = {
+      event: "session.refuse",
+      description: `A sign-in failed: ${FAILURES[failure]}${others}`,
+      targets: [],
+    };
+    const actor: AuditActor = { type: "user", id: "unknown", name: "unknown" };
+    await inTransaction(deps, async (tx) => {
+      const context = contextOf(deps, { actor, origin });
+      for (const workspaceId of await workspacesOf(tx, [])) {
+        await insertAuditEvents(tx, { ...context, workspaceId }, [event]);
+      }
+    });
+  }
+}
