@@ -3,6 +3,7 @@ import { ERROR_KINDS, type ErrorEntry, type ErrorKind, PublicError } from "../..
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { Deps } from "../deps.ts";
 import { noteRarely } from "../note-rarely.ts";
+import { readTokenCookie, SESSION_COOKIE } from "../sessions/cookies.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
 import { readRootKeyHash } from "./auth.ts";
 import { v1Error } from "./errors-v1.ts";
@@ -130,7 +131,10 @@ function toPublicError(request: FastifyRequest, thrown: unknown): PublicError {
 /** Fastify refuses an unreadable content type before the pipeline; the order of the checks is kept anyway. */
 function badContentType(request: FastifyRequest): PublicError {
   try {
-    readRootKeyHash(request.headers.authorization);
+    const { headers, routeOptions } = request;
+    const hasCookie = readTokenCookie(headers.cookie, SESSION_COOKIE) !== undefined;
+    const mayBeSession = routeOptions.config.takesSessions === true && headers.authorization === undefined && hasCookie;
+    if (!mayBeSession) readRootKeyHash(headers.authorization);
   } catch (error) {
     if (error instanceof PublicError) return error;
     throw error;

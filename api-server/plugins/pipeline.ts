@@ -1,22 +1,25 @@
 import { performance } from "node:perf_hooks";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { withoutPort } from "../../core/verification/ip-address.ts";
 import type { Deps } from "../deps.ts";
 import type { NeededPermissions } from "../needed-permissions.ts";
-import { type Call, DataJson, type OpenCall, type Origin } from "../procedure.ts";
-import { admit, createRootKeys, type KnownRootKey, type RootKey, type RootKeys, readRootKeyHash } from "./auth.ts";
+import { type Call, DataJson, type OpenCall } from "../procedure.ts";
+import { ANY_CALL } from "../root-key-uses.ts";
+import type { SessionRules } from "../sessions/signed-in.ts";
+import { admit, createRootKeys, type KnownRootKey, type RootKeys, readRootKeyHash } from "./auth.ts";
 import { checkHead } from "./connections.ts";
 import type { Deadlines, RunningRequest } from "./deadline.ts";
 import type { ErrorSender } from "./errors.ts";
+import { originOf } from "./origin-of.ts";
 import { chargeQuota } from "./quota.ts";
 import { createBodyReader, tooLarge, UNJUDGED_BYTES_MAX } from "./read-body.ts";
 import type { Answer, Content, Served } from "./served.ts";
+import { findSessionCaller, readSessionSender, type Sender, type SessionSender } from "./session-callers.ts";
 import { untilGone } from "./until-gone.ts";
 
 /*
  * The steps before every handler, in the order of api-v2.md section 2; the first failure answers:
  *
- *   1 deadline   2 size of the body   3 form of the Authorization header   4 content   5 root key, workspace   6 quota   7 handler
+ *   1 deadline   2 size of the body   3 form of the Authorization header, or cookie   4 content   5 root key or session, workspace   6 quota   7 handler
  *
  * The body has been read when `serve` begins, and was refused if it was too large. A request whose root
  * key is cached and whose workspace has no quota waits for nothing: no promise, no timer, no hook. What differs between the
@@ -28,6 +31,7 @@ export interface PipelineParts {
   readonly deadlines: Deadlines;
   readonly sendError: ErrorSender;
   readonly observe: (request: FastifyRequest, status: number) => void;
+  readonly sessionRules: SessionRules;
 }
 
 /** Serves every procedure at its address. */
@@ -37,6 +41,13 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineParts, p
   app.removeAllContentTypeParsers();
   const readBytes = createBodyReader(async ({ headers, routeOptions }) => {
     if (routeOptions.config.isOpen === true) throw tooLarge(UNJUDGED_BYTES_MAX);
+    if (routeOptions.config.takesSessions === true && headers.authorization === undefined) {
+      const session = readSessionSender(headers, parts.sessionRules);
+      if (session !== undefined) {
+        await findSessionCaller(parts.deps, parts.sessionRules, session);
+        return;
+      }
+    }
     const hash = readRootKeyHash(headers.authorization);
     admit(await rootKeys.find(hash), parts.deps.nowMs());
   });
@@ -44,7 +55,8 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineParts, p
   for (const served of procedures) {
     const { method, url, responses, rootKey, refusal, headers } = served;
     const schema = { response: responses };
-    const config = { isOpen: rootKey === "none", headers };
+    const takesSessions = rootKey !== "none" && served.takesSessions;
+    const config = { isOpen: rootKey === "none", takesSessions, headers };
     app.route({
       method,
       url,
@@ -63,18 +75,14 @@ interface Arrived {
   readonly reply: FastifyReply;
   /** undefined until the form of the header has been checked. */
   readonly rootKeyHash: string | undefined;
+  /** In the place of a root key. */
+  readonly session: SessionSender | undefined;
   /** The workspace of its root key; set when that was admitted. */
   workspaceId: string | undefined;
 }
 
 /** Steps 4 to 7. Throws synchronously, or rejects later, with the error of the first failing step. */
 type Run = (arrived: Arrived) => Answer;
-
-const originOf = (request: FastifyRequest): Origin => ({
-  requestId: request.id,
-  clientIp: withoutPort(request.ip),
-  userAgent: request.headers["user-agent"],
-});
 
 function runWithoutRootKey(deps: Deps, { readContent, handle }: Served & { rootKey: "none" }): Run {
   return ({ request, reply }) => {
@@ -90,12 +98,11 @@ function runWithoutRootKey(deps: Deps, { readContent, handle }: Served & { rootK
 }
 
 function runWithRootKey(
-  deps: Deps,
+  { deps, sessionRules }: PipelineParts,
   rootKeys: RootKeys,
   { readContent, note, handle }: Exclude<Served, { rootKey: "none" }>,
 ): Run {
-  function callHandler(arrived: Arrived, rootKey: RootKey, { body, management }: Content): Answer {
-    const { caller, grants } = rootKey;
+  function callHandler(arrived: Arrived, { caller, grants }: Sender, { body, management }: Content): Answer {
     arrived.workspaceId = caller.workspaceId;
     const call: Call<unknown, NeededPermissions> = {
       body,
@@ -108,6 +115,7 @@ function runWithRootKey(
       holds: grants.holds,
       holdsForSome: grants.holdsForSome,
       idsHeld: grants.idsHeld,
+      beyond: grants.beyond,
     };
     if (note !== undefined) note(call);
     return handle(call as Call<never, NeededPermissions>);
@@ -115,19 +123,28 @@ function runWithRootKey(
 
   function runKnown(arrived: Arrived, known: KnownRootKey, read: Content | undefined): Answer {
     const rootKey = admit(known, deps.nowMs());
+    rootKey.uses.note(ANY_CALL);
+    return runAdmitted(arrived, rootKey, read);
+  }
+
+  function runAdmitted(arrived: Arrived, sender: Sender, read: Content | undefined): Answer {
     const content = read ?? readContent(arrived.request);
-    const { caller, quotaPerMinute } = rootKey;
-    if (quotaPerMinute === undefined) return callHandler(arrived, rootKey, content);
+    const { caller, quotaPerMinute } = sender;
+    if (quotaPerMinute === undefined) return callHandler(arrived, sender, content);
     const charged = chargeQuota(deps, { workspaceId: caller.workspaceId, quotaPerMinute }, arrived.reply);
-    return charged.then(() => callHandler(arrived, rootKey, content));
+    return charged.then(() => callHandler(arrived, sender, content));
   }
 
   // Problems of the body are reported before those of the root key; but a large body is read only for a sender with a valid one.
   return (arrived) => {
-    const { request, rootKeyHash } = arrived;
+    const { request, rootKeyHash, session } = arrived;
     const bytes = request.body as Buffer | undefined;
     const isLarge = bytes !== undefined && bytes.length > UNJUDGED_BYTES_MAX;
     const content = isLarge ? undefined : readContent(request);
+    if (session !== undefined) {
+      const found = findSessionCaller(deps, sessionRules, session);
+      return found.then((sender) => runAdmitted(arrived, sender, content));
+    }
     const known = rootKeys.find(rootKeyHash ?? readRootKeyHash(request.headers.authorization));
     return known instanceof Promise
       ? known.then((late) => runKnown(arrived, late, content))
@@ -140,7 +157,21 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
   const { send } = served;
   const changes = served.effect === "change";
   const headerFirst = served.rootKey === "first";
-  const run = served.rootKey === "none" ? runWithoutRootKey(deps, served) : runWithRootKey(deps, rootKeys, served);
+  const run = served.rootKey === "none" ? runWithoutRootKey(deps, served) : runWithRootKey(parts, rootKeys, served);
+
+  /** What the sender is known by. Only of v2, which checks the header before anything else, a session may take the place of a root key. */
+  function arrive(request: FastifyRequest, reply: FastifyReply): Arrived {
+    const { headers } = request;
+    if (headers.authorization === undefined && served.rootKey !== "none" && served.takesSessions) {
+      const session = readSessionSender(headers, parts.sessionRules);
+      if (session !== undefined) {
+        reply.header("Cache-Control", "no-store");
+        return { request, reply, session, rootKeyHash: undefined, workspaceId: undefined };
+      }
+    }
+    const rootKeyHash = headerFirst ? readRootKeyHash(headers.authorization) : undefined;
+    return { request, reply, session: undefined, rootKeyHash, workspaceId: undefined };
+  }
 
   return (request: FastifyRequest, reply: FastifyReply): void => {
     const running: RunningRequest = { request, reply, startedMs: request.startedMs, slot: -1 };
@@ -160,8 +191,7 @@ function serve(parts: PipelineParts, rootKeys: RootKeys, served: Served) {
     }
 
     try {
-      const rootKeyHash = headerFirst ? readRootKeyHash(request.headers.authorization) : undefined;
-      arrived = { request, reply, rootKeyHash, workspaceId: undefined };
+      arrived = arrive(request, reply);
       const answer = run(arrived);
       if (answer instanceof DataJson) succeed(answer);
       else answer.then(succeed, fail);
@@ -189,6 +219,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** Needs no root key. */
     isOpen?: boolean;
+    /** A session of the dashboard may take the place of a root key. */
+    takesSessions?: boolean;
     /** On each answer, errors included. */
     headers?: Readonly<Record<string, string>> | undefined;
   }
