@@ -1,0 +1,49 @@
+import { performance } from "node:perf_hooks";
+import { QueryRefused } from "../../analytics/contract.ts";
+import type { LatencyQuestion, LatencyRow } from "../../analytics/latencies.ts";
+import type { Deps } from "../../deps.ts";
+import { invalidField } from "../refusals/invalid-field.ts";
+import { chargeQuery, chargeRunTime } from "./quota.ts";
+import { refusedByStore } from "./refusals.ts";
+import { visibleFrom } from "./settings.ts";
+import { settingsForReading } from "./verification-counts.ts";
+
+/** What `readLatencies` answers with instead of rows, besides 400 for too many steps. */
+export const LATENCY_ERRORS = [
+  "analytics_not_configured",
+  "query_quota_exceeded",
+  "query_execution_timeout",
+  "analytics_connection_failed",
+] as const;
+
+/** A row each. */
+const LATENCY_STEPS_MAX = 1_000;
+
+export interface AskedLatencies extends Omit<LatencyQuestion, "timeoutMs" | "within"> {
+  /** Looks up the key spaces that the caller may read; undefined stands for all. */
+  readonly within: () => Promise<readonly string[] | undefined>;
+}
+
+/**
+ * How long verifications took, for each step that had some. Counts against the workspace's quota like a query in SQL: it reads as much.
+ * @throws PublicError 400 when there are too many steps, and of one of `LATENCY_ERRORS`.
+ */
+export async function readLatencies(deps: Deps, asked: AskedLatencies): Promise<readonly LatencyRow[]> {
+  const { workspaceId, toMs, stepMs } = asked;
+  const { retention, limits } = await settingsForReading(deps, workspaceId);
+  const fromMs = Math.max(asked.fromMs, visibleFrom(retention, "verifications", deps.nowMs()).raw);
+  if ((toMs - asked.fromMs) / stepMs > LATENCY_STEPS_MAX) {
+    throw invalidField("body.to", `must lie at most ${LATENCY_STEPS_MAX} steps after from`);
+  }
+  if (fromMs >= toMs) return [];
+  const within = await asked.within();
+  await chargeQuery(deps, { workspaceId, limits });
+  const startedMs = performance.now();
+  try {
+    return await deps.analytics.countLatencies({ ...asked, within, fromMs, timeoutMs: limits.timeoutMs });
+  } catch (error) {
+    throw error instanceof QueryRefused ? refusedByStore(error) : error;
+  } finally {
+    await chargeRunTime(deps, { workspaceId, tookMs: performance.now() - startedMs });
+  }
+}

@@ -1,0 +1,48 @@
+import { isDeepStrictEqual } from "node:util";
+import type { ReadRecord } from "../../../edge/projection/contract.ts";
+import type { Deps } from "../../deps.ts";
+import { createPostgresSource } from "../../store/records.ts";
+
+/** What one store has of a key's record. `missing`: the projection does not know; `gone`: it knows that there is none. */
+export interface RecordSeen {
+  readonly state: ReadRecord["state"] | "away";
+  readonly version?: number;
+  readonly problem?: string;
+}
+
+/**
+ * The record of a key in Postgres, and in the store that the gates read; `isSame` when both have the same. Pods are not sent `meta`, the
+ * owner and the environment, so these are not compared.
+ */
+export async function seeRecord(
+  { db, installation }: Pick<Deps, "db" | "installation">,
+  { workspaceId, hash }: { readonly workspaceId: string; readonly hash: string },
+): Promise<{ readonly postgres: RecordSeen; readonly gates: RecordSeen; readonly isSame: boolean }> {
+  const refs = [{ workspaceId, kind: "key" as const, id: hash }];
+  const [ours, theirs] = await Promise.all([createPostgresSource(db).read(refs), installation.edge.source.read(refs)]);
+  const one = (batch: typeof ours): ReadRecord | { state: "away"; problem: string } => {
+    const [record] = batch.usable ? batch.records : (batch.partial ?? []);
+    return record ?? { state: "away", problem: batch.usable ? "nothing was read" : batch.reason };
+  };
+  const [postgres, gates] = [one(ours), one(theirs)];
+  return {
+    postgres: toSeen(postgres),
+    gates: toSeen(gates),
+    isSame: isDeepStrictEqual(dataOf(postgres), dataOf(gates)),
+  };
+}
+
+const NOT_SENT = new Set(["meta", "ownerId", "environment"]);
+
+function dataOf(record: { readonly state: string }): unknown {
+  if (record.state !== "found") return record.state === "missing" ? "gone" : record.state;
+  const { data } = record as { data?: unknown };
+  if (typeof data !== "object" || data === null) return data;
+  return Object.fromEntries(Object.entries(data).filter(([name]) => !NOT_SENT.has(name)));
+}
+
+function toSeen(record: ReadRecord | { readonly state: "away"; readonly problem: string }): RecordSeen {
+  const { state } = record;
+  if (record.state === "found") return { state, version: record.version };
+  return "problem" in record ? { state, problem: record.problem } : { state };
+}

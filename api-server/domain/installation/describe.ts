@@ -1,0 +1,228 @@
+import { X509Certificate } from "node:crypto";
+import { RELEASE } from "../../../core/release.ts";
+import { DAY_MS } from "../../../core/utc-date.ts";
+import type { Deps, InstallationParts } from "../../deps.ts";
+import {
+  countConnectionsNamed,
+  countSecretsByEncryptionKey,
+  findPostgresState,
+  findRelayHolder,
+  listEveryPolicyRef,
+} from "../../store/installation.ts";
+import { countOutbox } from "../../store/outbox.ts";
+import { findSetting } from "../../store/settings.ts";
+import { listWorkspaceIds } from "../../store/workspaces.ts";
+import { type AwaySince, lookAt, type Part, type Seen } from "./part.ts";
+
+/* Each part of an installation, in the order in which a change goes through them. */
+
+/** Each api-server asks by one connection of this name whether Postgres answers (health-watch.ts). */
+export const HEALTH_CONNECTION = "postern-health";
+
+const OUTBOX_SHOWN_MAX = 100_000;
+const OUTBOX_DEEP = 2_000;
+const HEARTBEAT_LATE_MS = 30_000;
+const LAG_LATE_MS = 60_000;
+const MEMORY_FULL = 0.9;
+const CONNECTIONS_FULL = 0.9;
+const CERTIFICATE_SOON_MS = 14 * DAY_MS;
+const POLICIES_MAX = 1_000;
+const WORKSPACES_MAX = 1_000;
+
+/** All parts side by side; none delays or fails another. */
+export function describeInstallation(deps: Deps, away: AwaySince): Promise<Part[]> {
+  const { installation, nowMs } = deps;
+  const look = (part: string, help: string, ask: () => Promise<Seen>): Promise<Part> =>
+    lookAt(part, ask, { away, nowMs, help });
+  return Promise.all([
+    look("postgres", "docs/backup.md", () => seePostgres(deps)),
+    look("redis", "docs/failures.md", () => seeStore(installation)),
+    look("relay", "docs/failures.md", () => seeRelay(deps)),
+    look("projection", "docs/failures.md", () => seeProjection(deps)),
+    look("events", "docs/sizing.md", () => seeEvents(deps)),
+    look("usage", "docs/sizing.md", () => seeUsage(deps)),
+    look("api-servers", "docs/upgrades.md", () => seeServers(deps)),
+    look("sidecars", "docs/upgrades.md", () => seeSidecars(deps)),
+    look("encryption", "docs/administration.md", () => seeEncryption(deps)),
+    look("certificate", "docs/administration.md", async () => seeCertificate(deps)),
+    look("retention", "docs/failures.md", async () => seeRetention(deps)),
+  ]);
+}
+
+async function seePostgres({ db }: Deps): Promise<Seen> {
+  const { migration, ...state } = await findPostgresState(db);
+  const facts = {
+    ...state,
+    migration: migration ?? "none",
+    poolConnections: db.totalCount,
+    poolWaiting: db.waitingCount,
+  };
+  if (state.isReplica) {
+    return { facts, problem: "This is a replica, which takes no writes.", help: "docs/backup.md" };
+  }
+  if (state.connections > CONNECTIONS_FULL * state.connectionsMax) {
+    return { facts, problem: "Nearly all connections are taken.", help: "docs/sizing.md" };
+  }
+  return { facts };
+}
+
+async function seeStore({ edge }: InstallationParts): Promise<Seen> {
+  if (edge.kind === "memory") return { state: "off", facts: { kind: "in this process" } };
+  const { evictionPolicy = "unknown", memoryBytes, memoryMaxBytes, ...rest } = await edge.describe();
+  const facts = { evictionPolicy, memoryBytes, memoryMaxBytes, ...rest };
+  const help = "docs/failures.md";
+  if (evictionPolicy !== "noeviction") {
+    return { facts, problem: "It may evict keys: set maxmemory-policy to noeviction.", help };
+  }
+  if (memoryMaxBytes > 0 && memoryBytes > MEMORY_FULL * memoryMaxBytes) {
+    return { facts, problem: "Its memory is nearly full.", help: "docs/sizing.md" };
+  }
+  return { facts };
+}
+
+async function seeRelay({ db, installation }: Deps): Promise<Seen> {
+  const [holder, outboxMarks] = await Promise.all([findRelayHolder(db), countOutbox(db, { max: OUTBOX_SHOWN_MAX })]);
+  const isHere = installation.isRelaying();
+  const facts = {
+    holder: isHere ? "this api-server" : (holder?.host ?? (holder === undefined ? "none" : "another on this machine")),
+    ...(holder === undefined ? {} : { holderSinceAt: Math.round(holder.since) }),
+    outboxMarks,
+  };
+  const help = "docs/failures.md";
+  if (holder === undefined && !isHere)
+    return { facts, problem: "No api-server is the relay: changes reach no pod.", help };
+  if (outboxMarks > OUTBOX_DEEP) return { facts, problem: "Many changes wait to be relayed.", help };
+  return { facts };
+}
+
+interface RebuildProgress {
+  readonly projectionId?: unknown;
+  readonly records?: unknown;
+}
+
+async function seeProjection({ db, installation, projection }: Deps): Promise<Seen> {
+  const { writer } = installation.edge;
+  const [state, storeNowMs, progress] = await Promise.all([
+    writer.state(),
+    writer.nowMs(),
+    // Written by the relay while it writes everything again.
+    findSetting<RebuildProgress | null>(db, "projection-progress"),
+  ]);
+  const heartbeatAgeMs = state.asOfMs === 0 ? undefined : Math.max(0, Math.round(storeNowMs - state.asOfMs));
+  const staleness = projection.stalenessMs();
+  const facts = {
+    projectionId: state.projectionId ?? "none",
+    complete: state.complete,
+    head: state.head,
+    version: state.version,
+    ...(heartbeatAgeMs === undefined ? {} : { heartbeatAgeMs }),
+    ...(Number.isFinite(staleness) ? { stalenessMs: Math.round(staleness) } : {}),
+    laggingWorkspaces: projection.feedStaleness().laggingWorkspaces,
+    ...(typeof progress?.records === "number" ? { rebuiltRecords: progress.records } : {}),
+  };
+  const help = "docs/failures.md";
+  if (!state.complete) return { facts, problem: "Everything is being projected again.", help };
+  if (heartbeatAgeMs === undefined || heartbeatAgeMs > HEARTBEAT_LATE_MS) {
+    return {
+      facts,
+      problem: "There was no heartbeat for more than 30 s: pods cannot tell how old their data is.",
+      help,
+    };
+  }
+  return { facts };
+}
+
+async function seeEvents({ db, installation }: Deps): Promise<Seen> {
+  const ids = (await listWorkspaceIds(db)).slice(0, WORKSPACES_MAX);
+  const { depths } = await installation.edge.events.look(ids);
+  const lagMs = depths.reduce((oldest, { ageMs }) => Math.max(oldest, ageMs), 0);
+  const facts = {
+    workspaces: ids.length,
+    waitingEntries: depths.reduce((sum, { entries }) => sum + entries, 0),
+    waitingBytes: depths.reduce((sum, { bytes }) => sum + bytes, 0),
+    lagMs: Math.round(lagMs),
+  };
+  if (lagMs > LAG_LATE_MS)
+    return { facts, problem: "Usage events wait for more than a minute.", help: "docs/sizing.md" };
+  return { facts };
+}
+
+async function seeUsage({ analytics, installation }: Deps): Promise<Seen> {
+  const [depth, trouble] = await Promise.all([installation.rollUpDepth?.(), installation.usageTrouble?.()]);
+  const facts = {
+    kind: analytics.kind,
+    ...(depth === undefined ? {} : { rollUpWaitingEvents: depth.events, rollUpLagMs: Math.round(depth.ageMs) }),
+  };
+  const help = "docs/sizing.md";
+  if (trouble !== undefined) return { facts, problem: `ClickHouse: ${trouble}.`, help };
+  if (depth !== undefined && depth.ageMs > LAG_LATE_MS) {
+    return { facts, problem: "Stored events wait for more than a minute to be added up.", help };
+  }
+  return { facts };
+}
+
+async function seeServers({ db, installation }: Deps): Promise<Seen> {
+  const { degradations, region, startedAt } = installation;
+  const [worst] = degradations();
+  const facts = {
+    connected: await countConnectionsNamed(db, HEALTH_CONNECTION),
+    release: RELEASE,
+    node: process.versions.node,
+    startedAt,
+    ...(region === "" ? {} : { region }),
+    memoryBytes: process.memoryUsage.rss(),
+  };
+  if (worst === undefined) return { facts };
+  return { facts: { ...facts, degradation: worst.reason }, problem: worst.means, help: "docs/failures.md" };
+}
+
+async function seeSidecars({ db, pods }: Deps): Promise<Seen> {
+  const refs = await listEveryPolicyRef(db, { max: POLICIES_MAX });
+  const reports = (await pods.listEach(refs)).flat();
+  const byRelease = Map.groupBy(reports, ({ release }) =>
+    release === undefined || release === "" ? "unknown" : release,
+  );
+  const releases = [...byRelease].map(([release, of]) => `${release} × ${of.length}`).sort();
+  return {
+    facts: { policies: refs.length, pods: reports.length, releases: releases.slice(0, 20).join(", ") || "none" },
+  };
+}
+
+async function seeEncryption({ db, installation }: Deps): Promise<Seen> {
+  const { encryptionKeyIds } = installation;
+  const counted = await countSecretsByEncryptionKey(db);
+  const [current] = encryptionKeyIds;
+  const ids = [...new Set([...encryptionKeyIds, ...counted.map(({ id }) => id)])];
+  const keysOf = (id: string): number => counted.find((one) => one.id === id)?.keys ?? 0;
+  const facts = Object.fromEntries(ids.map((id) => [id, `${keysOf(id)} keys${id === current ? ", encrypts" : ""}`]));
+  const help = "docs/administration.md";
+  const lost = counted.filter(({ id, keys }) => keys > 0 && !encryptionKeyIds.includes(id));
+  if (lost.length > 0) {
+    const sum = lost.reduce((all, { keys }) => all + keys, 0);
+    return {
+      facts,
+      problem: `${sum} recoverable keys cannot be decrypted: their encryption key is not configured.`,
+      help,
+    };
+  }
+  if (ids.length === 0) return { state: "off", facts: {} };
+  return { facts };
+}
+
+function seeCertificate({ installation, nowMs }: Deps): Seen {
+  const pem = installation.certificate();
+  if (pem === undefined) return { state: "off", facts: {} };
+  const { validToDate, subject } = new X509Certificate(pem);
+  const endsAt = validToDate.getTime();
+  const facts = { subject: subject ?? "", endsAt };
+  const help = "docs/administration.md";
+  if (endsAt < nowMs()) return { facts, problem: "The certificate of the API has expired.", help };
+  if (endsAt - nowMs() < CERTIFICATE_SOON_MS) {
+    return { facts, problem: "The certificate of the API expires within two weeks.", help };
+  }
+  return { facts };
+}
+
+const seeRetention = ({ installation: { retentionDays } }: Deps): Seen => ({
+  facts: { auditDays: retentionDays.audit, deletedDays: retentionDays.deleted },
+});
