@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { entityTag, matchesTag } from "./entity-tag.ts";
 
 /*
  * A page to browse the OpenAPI document, and to try the API from the browser. It loads nothing from other hosts: the few
@@ -100,18 +100,12 @@ function serve({ type, read }: Asset) {
       // A browser caches it but revalidates, because it changes with an upgrade.
       .header("Cache-Control", "no-cache")
       .header("ETag", etag);
-    if (matches(request.headers["if-none-match"], etag)) return reply.status(304).send();
+    if (matchesTag(request.headers["if-none-match"], etag)) return reply.status(304).send();
     return reply.type(type).send(bytes);
   };
 }
 
 async function readContent(read: Asset["read"]): Promise<Content> {
   const bytes = await read();
-  return { bytes, etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}"` };
-}
-
-/** RFC 9110, section 13.1.2: a list of tags, or `*`; weak ones (which a compressing proxy makes) count as equal. */
-function matches(header: string | undefined, etag: string): boolean {
-  if (header === undefined) return false;
-  return header.split(",").some((tag) => [etag, `W/${etag}`, "*"].includes(tag.trim()));
+  return { bytes, etag: entityTag(bytes) };
 }

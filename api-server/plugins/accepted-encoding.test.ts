@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { acceptedEncoding } from "./accepted-encoding.ts";
+
+test.each([
+  [undefined, "identity"],
+  ["", "identity"],
+  ["gzip, deflate, br, zstd", "br"],
+  ["gzip;q=1.0, br;q=0.1", "br"],
+  ["GZIP", "gzip"],
+  ["br;q=0, gzip", "gzip"],
+  ["br; q=0, *", "gzip"],
+  ["*", "br"],
+  ["br;q=nonsense", "identity"],
+  ["identity;q=0", "identity"],
+])("%s takes %s", (header, encoding) => {
+  expect(acceptedEncoding(header, ["br", "gzip", "identity"])).toBe(encoding);
+});
+
+test("what is not there is not sent", () => expect(acceptedEncoding("br, gzip", ["gzip", "identity"])).toBe("gzip"));
