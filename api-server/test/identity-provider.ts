@@ -1,0 +1,149 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import Provider from "oidc-provider";
+
+/* A real OpenID provider in this process, in which a person is signed in without a page. */
+
+export interface Account {
+  readonly sub: string;
+  readonly claims: Readonly<Record<string, unknown>>;
+}
+
+export interface IdentityProvider {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** Who sits before the browser; "refuses": presses "no". */
+  person: Account | "refuses";
+  /** How long a code is valid, s. */
+  codeLivesS: number;
+  /** Does what a browser does with an address of the provider: returns the one to which it is sent back. */
+  follow(url: string): Promise<URL>;
+  close(): Promise<void>;
+}
+
+export interface IdentityProviderOptions {
+  readonly redirectUri: string;
+  /** Where groups are to be had: in the ID token, or only from the address for more. */
+  readonly groupsIn?: "idToken" | "userinfo";
+  /** Its name in addresses: `localhost` is another site than `127.0.0.1`. */
+  readonly host?: "127.0.0.1" | "localhost";
+  readonly method?: "client_secret_basic" | "client_secret_post" | "none";
+}
+
+export async function startIdentityProvider({
+  redirectUri,
+  groupsIn = "idToken",
+  host = "127.0.0.1",
+  method = "client_secret_basic",
+}: IdentityProviderOptions): Promise<IdentityProvider> {
+  const server = createServer((request, response) => handle(request, response));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const issuer = `http://${host}:${(server.address() as AddressInfo).port}`;
+  const [clientId, clientSecret] = ["postern", "c".repeat(40)];
+  const state: { person: IdentityProvider["person"]; codeLivesS: number } = {
+    person: { sub: "ada", claims: {} },
+    codeLivesS: 60,
+  };
+  const provider = new Provider(issuer, {
+    clients: [
+      {
+        client_id: clientId,
+        ...(method === "none" ? {} : { client_secret: clientSecret }),
+        redirect_uris: [redirectUri],
+        grant_types: ["authorization_code"],
+        response_types: ["code"],
+        token_endpoint_auth_method: method,
+      },
+    ],
+    claims: { openid: ["sub"], profile: ["name", "preferred_username", "groups"], email: ["email"] },
+    // Else what a scope grants is only at the address for more.
+    conformIdTokenClaims: groupsIn === "userinfo",
+    pkce: { required: () => true },
+    features: { devInteractions: { enabled: false } },
+    clientAuthMethods: [method],
+    cookies: { keys: ["test"] },
+    ttl: {
+      AuthorizationCode: () => state.codeLivesS,
+      Session: 600,
+      Grant: 600,
+      Interaction: 600,
+      AccessToken: 600,
+      IdToken: 600,
+    },
+    interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
+    findAccount: (_context, sub) => ({
+      accountId: sub,
+      claims: () => ({ sub, ...(state.person === "refuses" ? {} : state.person.claims) }),
+    }),
+    async loadExistingGrant(context) {
+      const { client, session } = context.oidc;
+      const grant = new context.oidc.provider.Grant({
+        clientId: client?.clientId ?? "",
+        accountId: session?.accountId ?? "",
+      });
+      grant.addOIDCScope("openid profile email");
+      await grant.save();
+      return grant;
+    },
+  });
+  const serve = provider.callback();
+  async function handle(...[request, response]: Parameters<ReturnType<typeof provider.callback>>): Promise<void> {
+    if (!request.url?.startsWith("/interaction/")) {
+      await serve(request, response);
+      return;
+    }
+    const { person } = state;
+    const result =
+      person === "refuses"
+        ? { error: "access_denied", error_description: "The person said no <script>alert(1)</script>." }
+        : { login: { accountId: person.sub } };
+    await provider.interactionFinished(request, response, result);
+  }
+
+  async function follow(url: string): Promise<URL> {
+    const cookies = new Map<string, string>();
+    let at = new URL(url);
+    for (let hops = 0; hops < 10; hops++) {
+      const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+      const response = await fetch(at, { redirect: "manual", headers: { cookie } });
+      for (const line of response.headers.getSetCookie()) {
+        const [pair = ""] = line.split(";", 1);
+        const [name = "", value = ""] = pair.split("=", 2);
+        cookies.set(name, value);
+      }
+      const location = response.headers.get("location");
+      if (location === null) throw new Error(`${at.href} answered ${response.status}: ${await response.text()}`);
+      at = new URL(location, at);
+      if (at.origin !== issuer) return at;
+    }
+    throw new Error("the provider sends the browser in circles");
+  }
+
+  return {
+    issuer,
+    clientId,
+    clientSecret,
+    follow,
+    get person() {
+      return state.person;
+    },
+    set person(person) {
+      state.person = person;
+    },
+    get codeLivesS() {
+      return state.codeLivesS;
+    },
+    set codeLivesS(seconds) {
+      state.codeLivesS = seconds;
+    },
+    async close() {
+      server.closeAllConnections();
+      if (!server.listening) return;
+      server.close();
+      await once(server, "close");
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import { administratorOf } from "../../domain/administration/administrator.ts";
+import { createWorkspace as create, WORKSPACE_NAME } from "../../domain/administration/workspaces.ts";
+import { onInstallation } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { QuotaPerMinute, toWorkspaceOut, WorkspaceOut } from "./workspace-schemas.ts";
+
+const Body = z.strictObject({
+  name: z
+    .string()
+    .regex(WORKSPACE_NAME)
+    .describe(
+      "No other workspace has it. Letters, digits, dots, dashes and underscores, as in a label of Kubernetes; not with `ws_` at its beginning.",
+    )
+    .meta({ examples: ["team-shop"] }),
+  quotaPerMinute: QuotaPerMinute.optional(),
+});
+type Body = z.output<typeof Body>;
+
+const needed = { createWorkspace: onInstallation("create_workspace") };
+
+export const createWorkspace = defineProcedure({
+  path: "admin.createWorkspace",
+  effect: "change",
+  summary: "Create a workspace",
+  description:
+    "Everything in a workspace is separate from all others. An admin of all workspaces makes its first root key at the dashboard, or the command line does.",
+  permissions: needed,
+  errors: ["workspace_already_exists"],
+  addition: true,
+  body: Body,
+  data: WorkspaceOut,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<WorkspaceOut> {
+  const { name, quotaPerMinute = null } = call.body;
+  call.require(needed.createWorkspace);
+  const row = await create(administratorOf(call), { name, quotaPerMinute });
+  if (row === undefined) throw new PublicError("workspace_already_exists", `There is a workspace ${name}.`);
+  return toWorkspaceOut(row);
+}

@@ -1,0 +1,82 @@
+import * as z from "zod";
+import { enableKeysOfOwner } from "../../domain/keys/enable-keys-of-owner.ts";
+import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findApi } from "../../store/apis.ts";
+import { KeyId, ShortApiId } from "../schemas.ts";
+
+const Body = z.strictObject({
+  externalId: z
+    .string()
+    .min(1)
+    .max(255)
+    .describe("Your own id of the owner; case-sensitive.")
+    .meta({ examples: ["user_123"] }),
+  apiId: ShortApiId.optional().describe("Only keys of this API; left out: of all APIs."),
+  enabled: z.boolean().default(false).describe("true enables the keys again."),
+  dryRun: z.boolean().default(false).describe("Whether only to count: nothing is changed."),
+});
+type Body = z.output<typeof Body>;
+
+const count = (description: string) =>
+  z
+    .int()
+    .describe(description)
+    .meta({ examples: [3] });
+
+const Data = z.strictObject({
+  changed: count("Keys that were changed; in a dry run those that would be."),
+  left: count("Keys that are yet to be changed, because one call changes at most some thousands: call again."),
+  unchanged: count("Keys that were so already."),
+  managed: count("Keys of manifests, which are passed over."),
+  managedKeys: z
+    .array(
+      z.strictObject({
+        keyId: KeyId,
+        manager: z
+          .string()
+          .describe("`<cluster>/<kind>/<namespace>/<name>` of its manifest.")
+          .meta({ examples: ["main/ApiKey/shop/billing"] }),
+      }),
+    )
+    .describe("The first 20 of them."),
+});
+type Data = z.input<typeof Data>;
+
+const needed = { updateKey: onApi("update_key", "for every API in which the owner has keys") };
+
+export const disableKeysOfOwner = defineProcedure({
+  path: "admin.disableKeysOfOwner",
+  effect: "change",
+  summary: "Disable all keys of an owner",
+  description:
+    "Disables the keys of an identity, and those that v1 was told have this owner; or enables them again. Keys of manifests are passed over and named, because their manifests would set them again. The call can be repeated safely.",
+  permissions: needed,
+  errors: ["api_not_found"],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { apiId, externalId, enabled, dryRun } = body;
+  if (apiId !== undefined) {
+    const { workspaceId } = caller;
+    if ((await findApi(deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
+    call.require(needed.updateKey, apiId);
+  } else if (!call.holdsForSome(needed.updateKey)) {
+    // Who may change none learns nothing of the owner, and no id.
+    call.require(needed.updateKey);
+  }
+  const { managedKeys, ...counts } = await enableKeysOfOwner(call, {
+    apiId,
+    externalId,
+    enabled,
+    dryRun,
+    needed: needed.updateKey,
+  });
+  return { ...counts, managedKeys: managedKeys.map(({ id, manager }) => ({ keyId: id, manager })) };
+}

@@ -1,0 +1,114 @@
+import * as z from "zod";
+import { explainOverrides } from "../../../core/ratelimits/overrides.ts";
+import { readCounts } from "../../domain/ratelimits/read-counts.ts";
+import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
+import { onNamespace } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findNamespace } from "../../store/namespaces.ts";
+import { findOverride, listOverridePatterns } from "../../store/overrides.ts";
+import { Identifier, Namespace, OverrideOut, toOverrideOut } from "../ratelimit/schemas.ts";
+import { unixMs } from "../schemas.ts";
+import { CountOut } from "./access-schemas.ts";
+
+/** As many as a person reads; there may be thousands of patterns that match. */
+const MATCHES_MAX = 50;
+
+const Body = z.strictObject({
+  namespace: Namespace,
+  identifier: Identifier,
+  limit: z
+    .int()
+    .min(1)
+    .optional()
+    .describe("What calls ask for, to read the count also where no override applies.")
+    .meta({ examples: [10] }),
+  duration: z
+    .int()
+    .min(1000)
+    .optional()
+    .describe("The same: the length of their window, ms.")
+    .meta({ examples: [60_000] }),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  now: unixMs("The server's time, Unix milliseconds."),
+  matches: z
+    .array(
+      OverrideOut.extend({
+        async: z.boolean().describe("Counted in each process and synced in the background."),
+        literals: z
+          .int()
+          .describe("How many of its characters are no `*`.")
+          .meta({ examples: [8] }),
+        outdoneBy: z
+          .enum(["exactOne", "moreLiterals", "smallerId"])
+          .optional()
+          .describe(
+            "Why it does not apply: another one has exactly this identifier, or more literal characters, or as many and the smaller id. Left out for the one that applies.",
+          ),
+      }),
+    )
+    .describe(
+      "The override that applies, then others that match, at most 50. Empty: calls get the limit they ask for.",
+    ),
+  matchCount: z
+    .int()
+    .describe("How many match.")
+    .meta({ examples: [2] }),
+  count: CountOut.optional().describe(
+    "What is used of the limit that applies. Left out while the shared counters are unreachable, and where the limit is not known.",
+  ),
+});
+type Data = z.input<typeof Data>;
+
+const needed = { readOverride: onNamespace("read_override") };
+
+export const explainOverride = defineProcedure({
+  path: "admin.explainOverride",
+  effect: "read",
+  summary: "Say which limit an identifier gets, and why",
+  description:
+    "The override that `ratelimit.limit` and gates apply to this identifier, with every other one that matches. Nothing is counted.",
+  permissions: needed,
+  errors: ["ratelimit_namespace_not_found"],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { identifier } = body;
+  const { workspaceId } = caller;
+  const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
+  if (namespace === undefined) throw namespaceNotFound(body.namespace);
+  call.require(needed.readOverride, namespace.id);
+  const ref = { workspaceId, namespaceId: namespace.id, identifier };
+  const [exact, patterns] = await Promise.all([findOverride(deps.db, ref), listOverridePatterns(deps.db, ref)]);
+  // A pattern that is asked about as it is written is found as both.
+  const overrides = [...(exact === undefined ? [] : [exact]), ...patterns.filter(({ id }) => id !== exact?.id)];
+  const matches = explainOverrides(overrides, identifier);
+  const applied = matches[0]?.override;
+  const limit = applied?.max_count ?? body.limit;
+  const durationMs = applied?.duration_ms ?? body.duration;
+  const counts =
+    limit === undefined || durationMs === undefined
+      ? undefined
+      : await readCounts(deps, [
+          { workspaceId, scope: { kind: "namespace", value: namespace.id }, identifier, limit, durationMs },
+        ]);
+  const count = counts?.[0];
+  return {
+    now: deps.nowMs(),
+    matches: matches.slice(0, MATCHES_MAX).map(({ override, literals, outdoneBy }) => ({
+      ...toOverrideOut(override),
+      async: override.async,
+      literals,
+      ...(outdoneBy === undefined ? {} : { outdoneBy }),
+    })),
+    matchCount: matches.length,
+    ...(count === undefined ? {} : { count: { used: count.used, remaining: count.remaining, reset: count.resetMs } }),
+  };
+}

@@ -1,0 +1,70 @@
+import * as z from "zod";
+import { ANALYTICS_SCHEMA } from "../../domain/analytics/schema.ts";
+import { onWorkspace } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+
+const Body = z.strictObject({});
+type Body = z.output<typeof Body>;
+
+const named = (what: string, example: string) =>
+  z
+    .string()
+    .describe(what)
+    .meta({ examples: [example] });
+
+const Data = z.strictObject({
+  tables: z
+    .array(
+      z.strictObject({
+        name: named("Its name in a query.", "key_verifications_per_day_v1"),
+        of: z
+          .enum(["verifications", "ratelimits"])
+          .describe("The procedure that reads it: getVerifications or getRatelimits."),
+        meaning: named("What a row is.", "One row for each verification of a key."),
+        columns: z
+          .array(
+            z.strictObject({
+              name: named("Its name in a query.", "outcome"),
+              type: named("Its type, in ClickHouse's words.", "String"),
+              meaning: named("What it holds.", "VALID, or why the key was refused."),
+            }),
+          )
+          .describe("Those that a query may name."),
+      }),
+    )
+    .describe("What queries may read."),
+  functions: z
+    .array(
+      z.strictObject({
+        name: named("Its name; letters of any case are taken.", "sumIf"),
+        kind: z
+          .enum(["aggregate", "window", "time", "text", "number", "condition", "array"])
+          .describe("What it is about."),
+        call: named("How it is called.", "sumIf(x, condition)"),
+        meaning: named("What it returns.", "The sum over the rows that meet the condition."),
+      }),
+    )
+    .describe("What queries may call."),
+});
+type Data = z.input<typeof Data>;
+
+const needed = { readWorkspace: onWorkspace("read_workspace") };
+
+export const getAnalyticsSchema = defineProcedure({
+  path: "admin.getAnalyticsSchema",
+  effect: "read",
+  summary: "List what queries about usage may name",
+  description:
+    "The tables, columns and functions of `analytics.getVerifications` and `analytics.getRatelimits`, with their meanings: what an editor of queries completes and explains.",
+  permissions: needed,
+  errors: [],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  call.require(needed.readWorkspace);
+  return ANALYTICS_SCHEMA;
+}

@@ -1,0 +1,83 @@
+import * as z from "zod";
+import { readCounts } from "../../domain/ratelimits/read-counts.ts";
+import { identityNotFound } from "../../domain/refusals/not-found.ts";
+import { onIdentity } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findIdentity } from "../../store/identities.ts";
+import { findIdentityUses } from "../../store/identity-uses.ts";
+import { listRatelimitsOfIdentity } from "../../store/ratelimits.ts";
+import { IdentityName } from "../identities/schemas.ts";
+import { toIdentityOut, toRatelimitOut } from "../key-reply.ts";
+import { IdentityOut, RatelimitOut, unixMs } from "../schemas.ts";
+import { CountOut, usesOut } from "./access-schemas.ts";
+
+const Body = z.strictObject({ identity: IdentityName });
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  now: unixMs("The server's time, Unix milliseconds."),
+  identity: IdentityOut.omit({ ratelimits: true }).describe("The identity with its data."),
+  createdAt: unixMs("When it was created, Unix milliseconds."),
+  updatedAt: unixMs("When it was last changed, Unix milliseconds.").optional(),
+  keyCount: usesOut("How many live keys it has"),
+  limits: z
+    .array(
+      RatelimitOut.extend({
+        current: CountOut.optional().describe("Left out while the shared counters are unreachable."),
+      }),
+    )
+    .describe("The limits that its keys share, by name."),
+});
+type Data = z.input<typeof Data>;
+
+const needed = { readIdentity: onIdentity("read_identity") };
+
+export const getIdentityDetails = defineProcedure({
+  path: "admin.getIdentityDetails",
+  effect: "read",
+  summary: "Read an identity with what is used of its limits",
+  description:
+    "For a person who looks at it. Nothing is counted. A key with a limit of its own of the same name counts there instead.",
+  permissions: needed,
+  errors: ["identity_not_found"],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const row = await findIdentity(deps.db, { workspaceId, identity: body.identity });
+  if (row === undefined) throw identityNotFound(body.identity);
+  call.require(needed.readIdentity, row.id);
+  const ref = { workspaceId, identityId: row.id };
+  const [limits, uses] = await Promise.all([listRatelimitsOfIdentity(deps.db, ref), findIdentityUses(deps.db, ref)]);
+  const counts = await readCounts(
+    deps,
+    limits.map(({ name, max_count: limit, duration_ms: durationMs }) => ({
+      workspaceId,
+      scope: { kind: "name", value: name },
+      identifier: row.id,
+      limit,
+      durationMs,
+    })),
+  );
+  return {
+    now: deps.nowMs(),
+    identity: toIdentityOut(row, []),
+    createdAt: uses.created_at,
+    ...(uses.updated_at === null ? {} : { updatedAt: uses.updated_at }),
+    keyCount: uses.keys,
+    limits: limits.map((limit, i) => {
+      const count = counts?.[i];
+      return {
+        ...toRatelimitOut(limit),
+        ...(count === undefined
+          ? {}
+          : { current: { used: count.used, remaining: count.remaining, reset: count.resetMs } }),
+      };
+    }),
+  };
+}

@@ -1,0 +1,66 @@
+import * as z from "zod";
+import { describeInstallation } from "../../domain/installation/describe.ts";
+import type { AwaySince } from "../../domain/installation/part.ts";
+import { onInstallation } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { unixMs } from "../schemas.ts";
+
+const Body = z.strictObject({});
+type Body = z.output<typeof Body>;
+
+const Part = z.strictObject({
+  part: z
+    .string()
+    .describe(
+      "`postgres`, `redis`, `relay`, `projection`, `events`, `usage`, `api-servers`, `sidecars`, `encryption`, `certificate` or `retention`.",
+    )
+    .meta({ examples: ["postgres"] }),
+  state: z.enum(["ok", "warn", "away", "off"]).describe("`away`: it did not answer in time. `off`: not used here."),
+  problem: z
+    .string()
+    .optional()
+    .describe("What is wrong.")
+    .meta({ examples: ["Nearly all connections are taken."] }),
+  help: z
+    .string()
+    .optional()
+    .describe("The document that helps.")
+    .meta({ examples: ["docs/sizing.md"] }),
+  awaySince: unixMs("Since when this api-server has seen it away, Unix ms.").optional(),
+  facts: z
+    .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
+    .describe("What is known of it. The end of a name says the unit: `Bytes`, `Ms`, `At` (Unix ms), `Days`.")
+    .meta({ examples: [{ version: "18.4", sizeBytes: 104_857_600 }] }),
+});
+
+const Data = z.strictObject({
+  now: unixMs("When this was read, Unix ms."),
+  parts: z.array(Part).describe("Each part of the installation, in the order in which a change goes through them."),
+});
+type Data = z.input<typeof Data>;
+
+const needed = { readInstallation: onInstallation("read_installation") };
+
+/** Of this process; it only says since when a part has been seen away. */
+const away: AwaySince = new Map();
+
+export const getInstallation = defineProcedure({
+  path: "admin.getInstallation",
+  effect: "read",
+  summary: "Describe the installation",
+  description:
+    "Versions, sizes, lags and what is wrong, by part. Each part has a deadline of its own, so a store that is away does not fail the call. Only the api-server that answers describes itself; of others only the number is known.",
+  permissions: needed,
+  errors: [],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  call.require(needed.readInstallation);
+  const { deps } = call;
+  const parts = await describeInstallation(deps, away);
+  return { now: deps.nowMs(), parts: parts.map((part) => ({ ...part, facts: { ...part.facts } })) };
+}

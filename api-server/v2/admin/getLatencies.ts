@@ -1,0 +1,93 @@
+import * as z from "zod";
+import { LATENCY_ERRORS, readLatencies } from "../../domain/analytics/latencies.ts";
+import { keySpacesOf } from "../../domain/analytics/scope.ts";
+import { onApi } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+
+const STEP_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
+
+const instant = (what: string, example: number) =>
+  z
+    .int()
+    .min(0)
+    .max(8_640_000_000_000_000)
+    .describe(what)
+    .meta({ examples: [example] });
+const id = (what: string, example: string) =>
+  z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe(what)
+    .meta({ examples: [example] });
+
+const Body = z.strictObject({
+  from: instant("Unix ms; what is older than the retention is left out.", 1_767_222_000_000),
+  to: instant("Unix ms, exclusive.", 1_767_225_600_000),
+  step: z.enum(["minute", "hour", "day"]).describe("A row for each of these, in UTC."),
+  keySpaceId: id("Only verifications of the keys of one API.", "ks_2bCd4Ef6Gh8Jk1Mn"),
+  keyId: id("Only those of one key.", "key_4fGh7Jk2LmN8pQrS"),
+  externalId: id("Only those of one owner.", "user_123"),
+});
+type Body = z.output<typeof Body>;
+
+const ms = (what: string, example: number) =>
+  z
+    .number()
+    .describe(`${what}, ms.`)
+    .meta({ examples: [example] });
+
+const Data = z
+  .array(
+    z.strictObject({
+      time: z
+        .int()
+        .describe("The start of the step, Unix ms.")
+        .meta({ examples: [1_767_222_000_000] }),
+      count: z
+        .int()
+        .describe("How many verifications.")
+        .meta({ examples: [214] }),
+      p50: ms("What half of them took at most", 0.4),
+      p95: ms("What 95 of 100 took at most", 1.2),
+      p99: ms("What 99 of 100 took at most", 3.5),
+    }),
+  )
+  .describe("By time; steps without verifications are left out.");
+type Data = z.input<typeof Data>;
+
+const needed = { readAnalytics: onApi("read_analytics") };
+
+export const getLatencies = defineProcedure({
+  path: "admin.getLatencies",
+  effect: "read",
+  summary: "Say how long verifications took",
+  description:
+    "Quantiles of the time that a gate or the API took to decide, per minute, hour or day: `analytics.getVerifications` does not have it. It reads single events, and counts against the quota of queries.",
+  permissions: needed,
+  errors: [...LATENCY_ERRORS],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const ids = call.idsHeld(needed.readAnalytics);
+  if (ids.length === 0) call.require(needed.readAnalytics);
+  const { workspaceId } = caller;
+  const { from, to, step, keySpaceId, keyId, externalId } = body;
+  const rows = await readLatencies(deps, {
+    workspaceId,
+    within: () => keySpacesOf(deps.db, { workspaceId, ids }),
+    keySpaceId,
+    keyId,
+    externalId,
+    fromMs: from,
+    toMs: to,
+    stepMs: STEP_MS[step],
+  });
+  return rows.map(({ timeMs, count, p50, p95, p99 }) => ({ time: timeMs, count, p50, p95, p99 }));
+}

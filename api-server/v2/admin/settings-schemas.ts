@@ -1,0 +1,61 @@
+import * as z from "zod";
+import { ANALYTICS_SETTINGS } from "../../domain/administration/analytics-settings.ts";
+import { analyticsSettingsOf } from "../../domain/analytics/settings.ts";
+import type { Queryable } from "../../store/queryable.ts";
+import { findWorkspace } from "../../store/workspaces.ts";
+import { WorkspaceOut } from "./workspace-schemas.ts";
+
+/* What `admin.getSettings`, `admin.updateSettings` and `admin.updateBounds` answer: the settings of `postern workspace update`, under the names of its machine form. */
+
+export const Settings = WorkspaceOut.omit({ createdAt: true }).extend({
+  analytics: z.boolean().describe("Whether its usage can be queried; it is counted in either case."),
+  bounds: z
+    .array(
+      z.strictObject({
+        name: z
+          .string()
+          .describe("The member of `admin.updateBounds`.")
+          .meta({ examples: ["queriesPerHour"] }),
+        about: z
+          .string()
+          .describe("What it bounds.")
+          .meta({ examples: ["queries in an hour, 0 refuses every one"] }),
+        value: z
+          .number()
+          .describe("What is in force.")
+          .meta({ examples: [1000] }),
+        byDefault: z
+          .number()
+          .describe("What is in force where nothing is set.")
+          .meta({ examples: [1000] }),
+        min: z
+          .int()
+          .describe("The least that can be set.")
+          .meta({ examples: [0] }),
+        max: z
+          .int()
+          .describe("The most that can be set.")
+          .meta({ examples: [1_000_000] }),
+      }),
+    )
+    .describe("The bounds of its queries, and how long its usage can be asked for."),
+});
+export type Settings = z.output<typeof Settings>;
+
+/** Reads what is in force. */
+export async function settingsInForce(db: Queryable, workspaceId: string): Promise<Settings> {
+  const workspace = await findWorkspace(db, { workspace: workspaceId });
+  if (workspace === undefined) throw new Error(`the workspace ${workspaceId} vanished during a call`);
+  const inForce = await analyticsSettingsOf(db, workspaceId);
+  return {
+    workspaceId,
+    name: workspace.name,
+    enabled: workspace.enabled,
+    quotaPerMinute: workspace.quota_per_minute,
+    analytics: inForce.enabled,
+    bounds: ANALYTICS_SETTINGS.map(({ name, help, byDefault, min, max, unit, value }) => ({
+      ...{ name, about: help, byDefault, min, max },
+      value: value(inForce) / unit,
+    })),
+  };
+}

@@ -1,0 +1,42 @@
+import * as z from "zod";
+import { QUOTA_MAX } from "../../domain/administration/workspaces.ts";
+import type { WorkspaceRow } from "../../store/workspaces.ts";
+import { unixMs } from "../schemas.ts";
+
+/* The fields that the procedures of workspaces share (api-v2.md section 24.4). */
+
+export const WorkspaceId = z
+  .string()
+  .min(3)
+  .max(255)
+  .regex(/^[a-zA-Z0-9_]+$/)
+  .describe("Id of the workspace.")
+  .meta({ examples: ["ws_4mNp6Qr8St1Uv3Wx"] });
+
+export const QuotaPerMinute = z
+  .int()
+  .min(0)
+  .max(QUOTA_MAX)
+  .nullable()
+  .describe("Requests to the API in a minute, over all root keys; null is unlimited, and 0 refuses every one.")
+  .meta({ examples: [6000] });
+
+export const WorkspaceOut = z.strictObject({
+  workspaceId: WorkspaceId,
+  name: z
+    .string()
+    .describe("Its name.")
+    .meta({ examples: ["team-shop"] }),
+  enabled: z.boolean().describe("Root keys of a disabled one get 403, and its keys verify as FORBIDDEN."),
+  quotaPerMinute: QuotaPerMinute,
+  createdAt: unixMs("When it was created, Unix milliseconds."),
+});
+export type WorkspaceOut = z.output<typeof WorkspaceOut>;
+
+export const toWorkspaceOut = (row: WorkspaceRow): WorkspaceOut => ({
+  workspaceId: row.id,
+  name: row.name,
+  enabled: row.enabled,
+  quotaPerMinute: row.quota_per_minute,
+  createdAt: row.created_at,
+});
