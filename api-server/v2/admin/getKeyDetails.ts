@@ -1,0 +1,212 @@
+import * as z from "zod";
+import { Code } from "../../../core/verification/codes.ts";
+import { keyState, REASONS } from "../../../core/verification/key-state.ts";
+import { type LimitInUse, readLimitsInUse } from "../../domain/keys/limits-in-use.ts";
+import { readWholeKeys, type WholeKey } from "../../domain/keys/whole-keys.ts";
+import { keyNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findKeptKey, type KeptKeyRow } from "../../store/kept-keys.ts";
+import { listPermissionsOfKey, listPermissionsOfRoles } from "../../store/permissions.ts";
+import { listRolesOfKey } from "../../store/roles.ts";
+import { toKeyOut } from "../key-reply.ts";
+import { ApiIdOut, KeyId, KeyOut, RatelimitOut, unixMs } from "../schemas.ts";
+
+const Body = z.strictObject({ keyId: KeyId });
+type Body = z.output<typeof Body>;
+
+const Limit = RatelimitOut.extend({
+  of: z.enum(["key", "identity"]).describe("Whose limit it is. Those of an identity are shared by all of its keys."),
+  isReplaced: z.boolean().describe("Whether a limit of the key with the same name counts in its place."),
+  current: z
+    .strictObject({
+      used: z
+        .int()
+        .describe("Units used in the sliding window, at most `limit`.")
+        .meta({ examples: [58] }),
+      remaining: z
+        .int()
+        .describe("Units left.")
+        .meta({ examples: [42] }),
+      reset: unixMs("When the window ends, Unix milliseconds."),
+    })
+    .optional()
+    .describe("Left out while the shared counters are unreachable."),
+});
+
+const Data = z.strictObject({
+  now: unixMs("The server's time, Unix milliseconds."),
+  key: KeyOut.omit({ plaintext: true }).describe("The key, as `keys.getKey` has it."),
+  apiId: ApiIdOut,
+  apiName: z
+    .string()
+    .describe("Name of its API.")
+    .meta({ examples: ["payments"] }),
+  ownerId: z
+    .string()
+    .optional()
+    .describe("The owner as v1 was told it.")
+    .meta({ examples: ["user_123"] }),
+  manager: z
+    .string()
+    .optional()
+    .describe("`<cluster>/<kind>/<namespace>/<name>` of its manifest.")
+    .meta({ examples: ["main/ApiKey/shop/billing"] }),
+  state: z
+    .strictObject({
+      code: Code.describe(
+        "What a verification now would say that asks for no permissions, comes from an allowed address and costs one credit.",
+      ),
+      reasons: z.array(z.enum(REASONS)).describe("Everything that stands against the key; the first one decides."),
+    })
+    .describe("Whether the key is valid now, and why not."),
+  deletedAt: unixMs("When the key was deleted, Unix milliseconds.").optional(),
+  apiDeletedAt: unixMs("When its API was deleted, Unix milliseconds.").optional(),
+  identityDeletedAt: unixMs(
+    "When the identity was deleted that the key is linked to, Unix milliseconds. The key is valid without it.",
+  ).optional(),
+  ipAllowList: z
+    .array(z.string().meta({ examples: ["10.0.0.0/8"] }))
+    .optional()
+    .describe("The only addresses from which the key is valid, by its API."),
+  limits: z.array(Limit).describe("The key's own first, then those of its identity; each by name."),
+  roles: z
+    .array(
+      z.strictObject({
+        roleId: z
+          .string()
+          .describe("Id of the role.")
+          .meta({ examples: ["role_5tUv8Wx1Yz4AbCdE"] }),
+        name: z
+          .string()
+          .describe("Name of the role.")
+          .meta({ examples: ["editor"] }),
+      }),
+    )
+    .describe("By name."),
+  permissions: z
+    .array(
+      z.strictObject({
+        slug: z
+          .string()
+          .describe("Slug of the permission.")
+          .meta({ examples: ["documents.read"] }),
+        isDirect: z.boolean().describe("Whether the key holds it itself."),
+        roles: z
+          .array(z.string().meta({ examples: ["editor"] }))
+          .describe("Names of the roles through which it holds it."),
+      }),
+    )
+    .describe("By slug, each with where it comes from."),
+});
+type Data = z.input<typeof Data>;
+
+const needed = { readKey: onApi("read_key") };
+
+export const getKeyDetails = defineProcedure({
+  path: "admin.getKeyDetails",
+  effect: "read",
+  summary: "Read a key with its state and the sources of its rights",
+  description:
+    "Everything about a key for a person who looks at it: what a verification now would say and why, its limits with their counters, and where each permission comes from. Also of a deleted key, as long as it is kept. Nothing is counted.",
+  permissions: needed,
+  errors: ["key_not_found"],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { keyId } = body;
+  const { workspaceId } = caller;
+  const row = await findKeptKey(deps.db, { workspaceId, keyId });
+  if (row === undefined) throw keyNotFound(keyId);
+  call.require(needed.readKey, row.api_id);
+  const [[whole], roles, direct] = await Promise.all([
+    readWholeKeys(deps, workspaceId, [row]),
+    listRolesOfKey(deps.db, { workspaceId, keyId }),
+    listPermissionsOfKey(deps.db, { workspaceId, keyId }),
+  ]);
+  if (whole === undefined) throw keyNotFound(keyId);
+  const [throughRoles, limits] = await Promise.all([
+    listPermissionsOfRoles(deps.db, { workspaceId, roleIds: roles.map(({ id }) => id) }),
+    readLimitsInUse(deps, workspaceId, {
+      keyId,
+      own: whole.parts.ratelimits,
+      identity: row.identity_id === null ? undefined : { id: row.identity_id, limits: whole.parts.identity_ratelimits },
+    }),
+  ]);
+  const roleNames = new Map(roles.map(({ id, name }) => [id, name]));
+  const nowMs = deps.nowMs();
+  return {
+    now: nowMs,
+    key: toKeyOut(whole),
+    apiId: row.api_id,
+    apiName: row.api_name,
+    ...(row.owner_id === null ? {} : { ownerId: row.owner_id }),
+    ...(row.manager === null ? {} : { manager: row.manager }),
+    state: stateOf(row, whole, limits, nowMs),
+    ...(row.deleted_at === null ? {} : { deletedAt: row.deleted_at }),
+    ...(row.api_deleted_at === null ? {} : { apiDeletedAt: row.api_deleted_at }),
+    ...(row.identity_deleted_at === null ? {} : { identityDeletedAt: row.identity_deleted_at }),
+    ...(row.ip_allow_list.length === 0 ? {} : { ipAllowList: row.ip_allow_list }),
+    limits: limits.map(toLimit),
+    roles: roles.map(({ id, name }) => ({ roleId: id, name })),
+    permissions: permissionsWithSources(
+      direct.map(({ slug }) => slug),
+      throughRoles.map(({ slug, role_id }) => ({ slug, role: roleNames.get(role_id) ?? role_id })),
+    ),
+  };
+}
+
+function stateOf(
+  row: KeptKeyRow,
+  { remaining }: WholeKey,
+  limits: readonly LimitInUse[],
+  nowMs: number,
+): Data["state"] {
+  const isReached = ({ row: limit, isReplaced, current }: LimitInUse): boolean =>
+    limit.auto_apply && !isReplaced && current !== undefined && current.remaining < 1;
+  const state = keyState(
+    {
+      isDeleted: row.deleted_at !== null,
+      isApiDeleted: row.api_deleted_at !== null,
+      isWorkspaceEnabled: row.workspace_enabled,
+      enabled: row.enabled,
+      expiresMs: row.expires_at ?? undefined,
+      limitsReached: limits.filter(isReached).length,
+      remainingCredits: remaining,
+    },
+    nowMs,
+  );
+  return { code: state.code, reasons: [...state.reasons] };
+}
+
+const toLimit = ({ row, of, isReplaced, current }: LimitInUse): Data["limits"][number] => ({
+  id: row.id,
+  name: row.name,
+  limit: row.max_count,
+  duration: row.duration_ms,
+  autoApply: row.auto_apply,
+  of,
+  isReplaced,
+  ...(current === undefined
+    ? {}
+    : { current: { used: current.used, remaining: current.remaining, reset: current.resetMs } }),
+});
+
+/** Each slug once, sorted; the roles of each sorted. */
+function permissionsWithSources(
+  direct: readonly string[],
+  throughRoles: readonly { readonly slug: string; readonly role: string }[],
+): Data["permissions"] {
+  const held = new Set(direct);
+  const roles = Map.groupBy(throughRoles, ({ slug }) => slug);
+  return [...new Set([...held, ...roles.keys()])].sort().map((slug) => ({
+    slug,
+    isDirect: held.has(slug),
+    roles: (roles.get(slug) ?? []).map(({ role }) => role).sort(),
+  }));
+}

@@ -1,0 +1,89 @@
+import * as z from "zod";
+import { usageStateOf } from "../../domain/analytics/usage-state.ts";
+import { onWorkspace } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+
+const Body = z.strictObject({});
+type Body = z.output<typeof Body>;
+
+const days = (what: string, example: number) =>
+  z
+    .int()
+    .describe(`Days for which ${what} can be asked for.`)
+    .meta({ examples: [example] });
+const limit = (what: string, example: number) =>
+  z
+    .int()
+    .describe(what)
+    .meta({ examples: [example] });
+
+const Data = z.strictObject({
+  enabled: z.boolean().describe("Whether queries are answered; events are counted all the same."),
+  now: z
+    .int()
+    .describe("The server's clock, Unix ms.")
+    .meta({ examples: [1_767_225_600_000] }),
+  countedUntil: z
+    .int()
+    .optional()
+    .describe(
+      "Unix ms: events up to then are in the tables of counts. Omitted when it is not known, because a store does not answer.",
+    )
+    .meta({ examples: [1_767_225_598_000] }),
+  retentionDays: z
+    .strictObject({
+      verifications: days("verifications", 30),
+      ratelimits: z
+        .strictObject({
+          raw: days("checks of rate limits", 30),
+          minute: days("their counts per minute", 7),
+          hour: days("their counts per hour", 30),
+          day: days("their counts per day", 100),
+          month: days("their counts per month", 1095),
+        })
+        .describe("Of decisions about limits."),
+    })
+    .describe("For how long usage can be asked for."),
+  limits: z
+    .strictObject({
+      rowsMax: limit("Rows of an answer; further ones are cut off.", 10_000),
+      timeoutMs: limit("How long a query may run, ms.", 10_000),
+      memoryBytesMax: limit("Memory of a query, bytes.", 1_000_000_000),
+      answerBytesMax: limit("Size of an answer, bytes.", 4_194_304),
+      queriesPerHour: limit("Queries in an hour.", 1_000),
+      runMsPerHour: limit("How long all queries of an hour may run, ms.", 1_800_000),
+    })
+    .describe("Of the queries of the workspace (api-v2.md section 18.3)."),
+});
+type Data = z.input<typeof Data>;
+
+const needed = { readWorkspace: onWorkspace("read_workspace") };
+
+export const getUsageState = defineProcedure({
+  path: "admin.getUsageState",
+  effect: "read",
+  summary: "Say how far usage is counted, and what may be asked",
+  description:
+    "The retention and the limits of the workspace's queries about usage, and the time until which its events are in the tables of counts. A query of usage counts against a quota, this does not.",
+  permissions: needed,
+  errors: [],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  const { caller, deps } = call;
+  call.require(needed.readWorkspace);
+  const { enabled, countedUntilMs, retention, limits } = await usageStateOf(deps, caller.workspaceId);
+  const { verifications, ratelimits } = retention;
+  const { rowsMax, timeoutMs, memoryBytesMax, answerBytesMax, queriesPerHour, runMsPerHour } = limits;
+  return {
+    enabled,
+    now: deps.nowMs(),
+    ...(countedUntilMs === undefined ? {} : { countedUntil: Math.floor(countedUntilMs) }),
+    retentionDays: { verifications, ratelimits: { ...ratelimits } },
+    limits: { rowsMax, timeoutMs, memoryBytesMax, answerBytesMax, queriesPerHour, runMsPerHour },
+  };
+}

@@ -1,0 +1,107 @@
+import * as z from "zod";
+import { readPage } from "../../domain/lists/search.ts";
+import { onApi } from "../../needed-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { listApisWithCounts } from "../../store/api-list.ts";
+import { ApiIdOut, Cursor, PageLimit, Search, unixMs } from "../schemas.ts";
+
+/** Keys of an API that are counted: beyond that it is said that there are more. */
+const COUNTED_KEYS_MAX = 10_000;
+
+const Body = z.strictObject({
+  limit: PageLimit,
+  cursor: Cursor.optional(),
+  search: Search.describe("Part of the name or id; case-insensitive.").optional(),
+});
+type Body = z.output<typeof Body>;
+
+const ListedApi = z.strictObject({
+  apiId: ApiIdOut,
+  name: z
+    .string()
+    .describe("A name for people.")
+    .meta({ examples: ["payments"] }),
+  keys: z
+    .strictObject({
+      count: z
+        .int()
+        .describe("Live keys, at most 10,000.")
+        .meta({ examples: [42] }),
+      isMore: z.boolean().describe("Whether there are more than `count`."),
+    })
+    .describe("How many keys it has."),
+  deleteProtection: z.boolean().describe("Whether the API cannot be deleted."),
+  keyEncryption: z.boolean().describe("Whether its keys can be recoverable."),
+  defaultPrefix: z
+    .string()
+    .optional()
+    .describe("The prefix of new keys for which none is given.")
+    .meta({ examples: ["prod"] }),
+  defaultByteLength: z
+    .int()
+    .optional()
+    .describe("The length of new keys for which none is given.")
+    .meta({ examples: [24] }),
+  ipAllowList: z
+    .array(z.string().meta({ examples: ["10.0.0.0/8"] }))
+    .optional()
+    .describe("The only addresses from which its keys are valid."),
+  manager: z
+    .string()
+    .optional()
+    .describe("`<cluster>/<kind>/<namespace>/<name>` of its manifest.")
+    .meta({ examples: ["main/Api/shop/payments"] }),
+  createdAt: unixMs("When the API was created, Unix milliseconds."),
+});
+type ListedApi = z.input<typeof ListedApi>;
+
+const needed = { readApi: onApi("read_api") };
+
+export const listApis = defineListProcedure({
+  path: "admin.listApis",
+  effect: "read",
+  summary: "List the APIs",
+  description:
+    "In the order of their ids; those alone that the caller may read. Keys are counted up to 10,000 of each API.",
+  permissions: needed,
+  errors: [],
+  addition: true,
+  body: Body,
+  item: ListedApi,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Page<ListedApi>> {
+  const { body, caller } = call;
+  const { limit, cursor = "" } = body;
+  const apiIds = call.idsHeld(needed.readApi);
+  if (apiIds.length === 0) call.require(needed.readApi);
+  // One row more than the page: it shows that there is a next page, and its id is the cursor.
+  const question = {
+    workspaceId: caller.workspaceId,
+    apiIds,
+    cursor,
+    rowsMax: limit + 1,
+    countedMax: COUNTED_KEYS_MAX + 1,
+  };
+  const rows = await readPage(call, body.search, {
+    all: (db) => listApisWithCounts(db, { ...question, search: "" }),
+    fitting: (db, search) => listApisWithCounts(db, { ...question, search }),
+  });
+  const items = rows.slice(0, limit).map(
+    (row): ListedApi => ({
+      apiId: row.id,
+      name: row.name,
+      keys: { count: Math.min(row.keys, COUNTED_KEYS_MAX), isMore: row.keys > COUNTED_KEYS_MAX },
+      deleteProtection: row.delete_protection,
+      keyEncryption: row.key_encryption,
+      ...(row.default_prefix === null ? {} : { defaultPrefix: row.default_prefix }),
+      ...(row.default_byte_length === null ? {} : { defaultByteLength: row.default_byte_length }),
+      ...(row.ip_allow_list.length === 0 ? {} : { ipAllowList: row.ip_allow_list }),
+      ...(row.manager === null ? {} : { manager: row.manager }),
+      createdAt: row.created_at,
+    }),
+  );
+  return { items, cursor: rows[limit]?.id };
+}
