@@ -1,0 +1,184 @@
+import * as z from "zod";
+import { readBriefly } from "../../domain/lists/search.ts";
+import { onWorkspace } from "../../needed-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { type AuditRow, listAudit as listAuditRows } from "../../store/audit.ts";
+import { Cursor, PageLimit, unixMs } from "../schemas.ts";
+
+const Instant = z
+  .int()
+  .min(0)
+  .meta({ examples: [1_767_225_600_000] });
+const AnyId = z.string().min(1).max(255);
+
+const Body = z.strictObject({
+  since: Instant.optional().describe("Only changes at this time or later, Unix ms."),
+  until: Instant.optional().describe("Only changes at this time or before, Unix ms."),
+  event: z
+    .string()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe("Only this event.")
+    .meta({ examples: ["key.update"] }),
+  actorId: AnyId.optional()
+    .describe("Only changes that this root key or person made.")
+    .meta({ examples: ["rk_2yDf4Gh6Jk8Lm0Np"] }),
+  targetId: AnyId.optional()
+    .describe("Only changes of this object.")
+    .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
+  requestId: AnyId.optional()
+    .describe("Only changes that this request made.")
+    .meta({ examples: ["req_9Tz5Bv2Nm7Qw4Xy1"] }),
+  limit: PageLimit,
+  cursor: Cursor.max(300).optional(),
+});
+type Body = z.output<typeof Body>;
+
+const Changed = z
+  .record(z.string(), z.unknown())
+  .optional()
+  .meta({ examples: [{ name: "Billing", enabled: true }] });
+
+export const AuditRowOut = z.strictObject({
+  id: z
+    .string()
+    .describe("Id of the row.")
+    .meta({ examples: ["log_5Hj7Kl9Mn1Pq3Rs5"] }),
+  time: unixMs("When the change was made, Unix ms."),
+  event: z
+    .string()
+    .describe("What was done.")
+    .meta({ examples: ["key.update"] }),
+  description: z
+    .string()
+    .describe("The same in words.")
+    .meta({ examples: ["Updated key key_4fGh7Jk2LmN8pQrS"] }),
+  actor: z
+    .strictObject({
+      type: z
+        .string()
+        .describe("`rootkey`, `user`, `cli` or `system`.")
+        .meta({ examples: ["rootkey"] }),
+      id: z
+        .string()
+        .describe("Id of the root key or person.")
+        .meta({ examples: ["rk_2yDf4Gh6Jk8Lm0Np"] }),
+      name: z
+        .string()
+        .describe("Its name at the time.")
+        .meta({ examples: ["ci"] }),
+      manager: z
+        .string()
+        .optional()
+        .describe("The manifest for which the change was made.")
+        .meta({ examples: ["main/ApiKey/shop/orders"] }),
+    })
+    .describe("Who made the change."),
+  targets: z
+    .array(
+      z.strictObject({
+        type: z
+          .string()
+          .describe("The kind of object.")
+          .meta({ examples: ["key"] }),
+        id: z
+          .string()
+          .describe("Its id.")
+          .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
+        name: z
+          .string()
+          .optional()
+          .describe("Its name at the time.")
+          .meta({ examples: ["Billing"] }),
+      }),
+    )
+    .describe("The objects that were changed."),
+  before: Changed.describe(
+    "The fields that were changed, as they were; long values are cut, and of `meta` only the size is kept.",
+  ),
+  after: Changed.describe("The same fields, as they became."),
+  remoteIp: z
+    .string()
+    .optional()
+    .describe("The client's address.")
+    .meta({ examples: ["10.0.0.1"] }),
+  userAgent: z
+    .string()
+    .optional()
+    .describe("The client's `User-Agent`.")
+    .meta({ examples: ["curl/8.5.0"] }),
+  requestId: z
+    .string()
+    .optional()
+    .describe("The request that made the change.")
+    .meta({ examples: ["req_9Tz5Bv2Nm7Qw4Xy1"] }),
+  correlationId: z
+    .string()
+    .optional()
+    .describe("The same in all rows of one call; omitted when there is only one.")
+    .meta({ examples: ["cor_1Ab3Cd5Ef7Gh9Jk1"] }),
+});
+export type AuditRowOut = z.input<typeof AuditRowOut>;
+
+const needed = { readAudit: onWorkspace("read_audit") };
+
+export const listAudit = defineListProcedure({
+  path: "admin.listAudit",
+  effect: "read",
+  summary: "List the changes in the workspace and who made them",
+  description:
+    "Newest first. Every filter that is given must match. The log is kept as long as the installation says (90 days unless configured).",
+  permissions: needed,
+  errors: ["request_timeout"],
+  addition: true,
+  body: Body,
+  item: AuditRowOut,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Page<AuditRowOut>> {
+  const { body, caller, deps } = call;
+  const { limit, cursor, since: sinceMs = 0, until: untilMs, ...filter } = body;
+  call.require(needed.readAudit);
+  const { workspaceId } = caller;
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  const wanted = { workspaceId, ...filter, sinceMs, untilMs, from: readCursor(cursor), rowsMax: limit + 1 };
+  // Two filters of which each fits many rows, and both together few, may need all rows of one of them.
+  const advice = "A shorter time range, or one filter less, is faster.";
+  const rows = await readBriefly(deps, advice, (db) => listAuditRows(db, wanted));
+  const next = rows[limit];
+  return { items: rows.slice(0, limit).map(toAuditRowOut), cursor: next && cursorOf(next) };
+}
+
+/** The order is by time, so the cursor has the time too: the page goes on also when that row was removed. */
+const cursorOf = ({ time, id }: AuditRow): string => `${time}_${id}`;
+
+/** Any text is a cursor; one of another form begins at the newest row. */
+function readCursor(cursor = ""): { timeMs: number; id: string } | undefined {
+  const [, time, id] = /^(\d{1,15})_(.*)$/.exec(cursor) ?? [];
+  return time === undefined || id === undefined ? undefined : { timeMs: Number(time), id };
+}
+
+export function toAuditRowOut(row: AuditRow): AuditRowOut {
+  const { type, id, name, meta } = row.actor;
+  return {
+    id: row.id,
+    time: row.time,
+    event: row.event,
+    description: row.description,
+    actor: { type, id, name, ...(typeof meta?.manager === "string" ? { manager: meta.manager } : {}) },
+    targets: row.targets.map((target) => ({
+      type: target.type,
+      id: target.id,
+      ...(typeof target.name === "string" ? { name: target.name } : {}),
+    })),
+    before: row.before ?? undefined,
+    after: row.after ?? undefined,
+    remoteIp: row.remote_ip ?? undefined,
+    userAgent: row.user_agent ?? undefined,
+    requestId: row.request_id ?? undefined,
+    correlationId: row.correlation_id ?? undefined,
+  };
+}

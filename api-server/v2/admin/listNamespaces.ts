@@ -1,0 +1,55 @@
+import * as z from "zod";
+import { readBriefly } from "../../domain/lists/search.ts";
+import { onNamespaces } from "../../needed-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { listNamespacesByName } from "../../store/namespace-list.ts";
+import { NamespaceOut, toNamespaceOut } from "../ratelimit/schemas.ts";
+import { LongLimit } from "../schemas.ts";
+import { ListSearch, ManagerOut, NameCursor, usesOut } from "./access-schemas.ts";
+
+const Body = z.strictObject({
+  search: ListSearch.describe("Part of the id or name; case-insensitive."),
+  limit: LongLimit,
+  cursor: NameCursor.optional(),
+});
+type Body = z.output<typeof Body>;
+
+const ListedNamespace = NamespaceOut.extend({
+  manager: ManagerOut,
+  overrideCount: usesOut("How many overrides it has"),
+});
+type ListedNamespace = z.input<typeof ListedNamespace>;
+
+const needed = { readNamespace: onNamespaces("read_namespace") };
+
+export const listNamespaces = defineListProcedure({
+  path: "admin.listNamespaces",
+  effect: "read",
+  summary: "List the rate-limit namespaces with their manifests",
+  description: "In the order of their names. Deleted ones are left out.",
+  permissions: needed,
+  errors: ["request_timeout"],
+  addition: true,
+  body: Body,
+  item: ListedNamespace,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Page<ListedNamespace>> {
+  const { body, caller, deps } = call;
+  const { limit, cursor = "", search = "" } = body;
+  call.require(needed.readNamespace);
+  const { workspaceId } = caller;
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  const wanted = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1 };
+  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) =>
+    listNamespacesByName(db, wanted),
+  );
+  const items = rows.slice(0, limit).map((row) => ({
+    ...toNamespaceOut(row),
+    ...(row.manager === null ? {} : { manager: row.manager }),
+    overrideCount: row.overrides,
+  }));
+  return { items, cursor: rows[limit]?.name };
+}

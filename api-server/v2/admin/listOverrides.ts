@@ -1,0 +1,65 @@
+import * as z from "zod";
+import { readBriefly } from "../../domain/lists/search.ts";
+import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
+import { onNamespace } from "../../needed-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { type ListedOverrideRow, listOverridesByIdentifier } from "../../store/namespace-list.ts";
+import { findNamespace } from "../../store/namespaces.ts";
+import { Namespace, OverrideOut, toOverrideOut } from "../ratelimit/schemas.ts";
+import { LongLimit, unixMs } from "../schemas.ts";
+import { ListSearch, ManagerOut, NameCursor } from "./access-schemas.ts";
+
+const Body = z.strictObject({
+  namespace: Namespace,
+  search: ListSearch.describe("Part of the id or identifier, as it was set; case-insensitive."),
+  limit: LongLimit,
+  cursor: NameCursor.optional(),
+});
+type Body = z.output<typeof Body>;
+
+const ListedOverride = OverrideOut.extend({
+  async: z.boolean().describe("Counted in each process and synced in the background."),
+  manager: ManagerOut,
+  createdAt: unixMs("When it was first set, Unix milliseconds."),
+  updatedAt: unixMs("When it was last set again, Unix milliseconds.").optional(),
+});
+type ListedOverride = z.input<typeof ListedOverride>;
+
+const needed = { readOverride: onNamespace("read_override") };
+
+export const listOverrides = defineListProcedure({
+  path: "admin.listOverrides",
+  effect: "read",
+  summary: "List the overrides of a namespace with their manifests",
+  description: "In the order of their identifiers. Deleted ones are left out.",
+  permissions: needed,
+  errors: ["ratelimit_namespace_not_found", "request_timeout"],
+  addition: true,
+  body: Body,
+  item: ListedOverride,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Page<ListedOverride>> {
+  const { body, caller, deps } = call;
+  const { limit, cursor = "", search = "" } = body;
+  const { workspaceId } = caller;
+  const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
+  if (namespace === undefined) throw namespaceNotFound(body.namespace);
+  call.require(needed.readOverride, namespace.id);
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  const wanted = { workspaceId, namespaceId: namespace.id, cursor, search: search.trim(), rowsMax: limit + 1 };
+  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) =>
+    listOverridesByIdentifier(db, wanted),
+  );
+  return { items: rows.slice(0, limit).map(toListedOverride), cursor: rows[limit]?.identifier };
+}
+
+const toListedOverride = (row: ListedOverrideRow): ListedOverride => ({
+  ...toOverrideOut(row),
+  async: row.async,
+  ...(row.manager === null ? {} : { manager: row.manager }),
+  createdAt: row.created_at,
+  ...(row.updated_at === null ? {} : { updatedAt: row.updated_at }),
+});

@@ -1,0 +1,79 @@
+import * as z from "zod";
+import { readBriefly } from "../../domain/lists/search.ts";
+import { onRbac } from "../../needed-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { listMatrixRows, type MatrixRow } from "../../store/permission-matrix.ts";
+import { PermissionOut } from "../permissions/schemas.ts";
+import { LongLimit } from "../schemas.ts";
+import { ListSearch, ManagerOut, NameCursor, usesOut } from "./access-schemas.ts";
+
+/** With 500 permissions a page has at most 50,000 cells. */
+const ROLES_MAX = 100;
+
+const Body = z.strictObject({
+  roleIds: z
+    .array(
+      z
+        .string()
+        .min(1)
+        .max(255)
+        .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
+    )
+    .max(ROLES_MAX)
+    .default([])
+    .describe("Ids of the roles whose grants are wanted."),
+  search: ListSearch.describe("Part of the id, name, slug or description; case-insensitive."),
+  limit: LongLimit,
+  cursor: NameCursor.optional(),
+});
+type Body = z.output<typeof Body>;
+
+const ListedPermission = PermissionOut.extend({
+  manager: ManagerOut,
+  roleCount: z
+    .int()
+    .describe("How many roles grant it.")
+    .meta({ examples: [3] }),
+  keyCount: usesOut("How many live keys hold it directly"),
+  granted: z.array(z.int().meta({ examples: [0] })).describe("Places in `roleIds` of those that grant it, from 0 on."),
+});
+type ListedPermission = z.input<typeof ListedPermission>;
+
+const needed = { readPermission: onRbac("read_permission"), readRole: onRbac("read_role", "with `roleIds`") };
+
+export const listPermissions = defineListProcedure({
+  path: "admin.listPermissions",
+  effect: "read",
+  summary: "List the permissions with where they are used",
+  description: "In the order of their slugs, each with those of the given roles that grant it: the rows of a matrix.",
+  permissions: needed,
+  errors: ["request_timeout"],
+  addition: true,
+  body: Body,
+  item: ListedPermission,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Page<ListedPermission>> {
+  const { body, caller, deps } = call;
+  const { limit, cursor = "", search = "", roleIds } = body;
+  call.require(needed.readPermission);
+  if (roleIds.length > 0) call.require(needed.readRole);
+  const { workspaceId } = caller;
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  const wanted = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1, roleIds };
+  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) => listMatrixRows(db, wanted));
+  return { items: rows.slice(0, limit).map(toListedPermission), cursor: rows[limit]?.slug };
+}
+
+const toListedPermission = ({ description, manager, roles, keys, ...row }: MatrixRow): ListedPermission => ({
+  id: row.id,
+  name: row.name,
+  slug: row.slug,
+  ...(description === null ? {} : { description }),
+  ...(manager === null ? {} : { manager }),
+  roleCount: roles,
+  keyCount: keys,
+  granted: row.granted,
+});

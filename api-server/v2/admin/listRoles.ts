@@ -1,0 +1,61 @@
+import * as z from "zod";
+import { readBriefly } from "../../domain/lists/search.ts";
+import { onRbac } from "../../needed-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { listUsedRoles, type UsedRoleRow } from "../../store/permission-matrix.ts";
+import { RoleOut } from "../permissions/schemas.ts";
+import { LongLimit } from "../schemas.ts";
+import { ListSearch, ManagerOut, NameCursor, usesOut } from "./access-schemas.ts";
+
+const Body = z.strictObject({
+  search: ListSearch.describe("Part of the id, name or description; case-insensitive."),
+  limit: LongLimit,
+  cursor: NameCursor.optional(),
+});
+type Body = z.output<typeof Body>;
+
+const ListedRole = RoleOut.omit({ permissions: true }).extend({
+  manager: ManagerOut,
+  permissionCount: z
+    .int()
+    .describe("How many permissions it grants.")
+    .meta({ examples: [4] }),
+  keyCount: usesOut("How many live keys have it"),
+});
+type ListedRole = z.input<typeof ListedRole>;
+
+const needed = { readRole: onRbac("read_role") };
+
+export const listRoles = defineListProcedure({
+  path: "admin.listRoles",
+  effect: "read",
+  summary: "List the roles with where they are used",
+  description: "In the order of their names. `permissions.getRole` has the permissions of one.",
+  permissions: needed,
+  errors: ["request_timeout"],
+  addition: true,
+  body: Body,
+  item: ListedRole,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Page<ListedRole>> {
+  const { body, caller, deps } = call;
+  const { limit, cursor = "", search = "" } = body;
+  call.require(needed.readRole);
+  const { workspaceId } = caller;
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  const wanted = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1 };
+  const rows = await readBriefly(deps, "A longer text is often found faster.", (db) => listUsedRoles(db, wanted));
+  return { items: rows.slice(0, limit).map(toListedRole), cursor: rows[limit]?.name };
+}
+
+const toListedRole = ({ id, name, description, manager, permissions, keys }: UsedRoleRow): ListedRole => ({
+  id,
+  name,
+  ...(description === null ? {} : { description }),
+  ...(manager === null ? {} : { manager }),
+  permissionCount: permissions,
+  keyCount: keys,
+});

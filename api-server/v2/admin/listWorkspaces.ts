@@ -1,0 +1,39 @@
+import * as z from "zod";
+import { onInstallation } from "../../needed-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { pageWorkspaces } from "../../store/workspaces.ts";
+import { Cursor, PageLimit, Search } from "../schemas.ts";
+import { toWorkspaceOut, WorkspaceOut } from "./workspace-schemas.ts";
+
+const Body = z.strictObject({
+  limit: PageLimit,
+  cursor: Cursor.max(1024).optional(),
+  search: Search.describe("Part of the id or name; case-insensitive.")
+    .meta({ examples: ["shop"] })
+    .optional(),
+});
+type Body = z.output<typeof Body>;
+
+const needed = { readWorkspace: onInstallation("read_workspace") };
+
+export const listWorkspaces = defineListProcedure({
+  path: "admin.listWorkspaces",
+  effect: "read",
+  summary: "List the workspaces",
+  description: "All of the installation, in the order of their ids, disabled ones too.",
+  permissions: needed,
+  errors: [],
+  addition: true,
+  body: Body,
+  item: WorkspaceOut,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Page<WorkspaceOut>> {
+  const { limit, cursor = "", search = "" } = call.body;
+  call.require(needed.readWorkspace);
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  const rows = await pageWorkspaces(call.deps.db, { cursor, search: search.trim(), rowsMax: limit + 1 });
+  return { items: rows.slice(0, limit).map(toWorkspaceOut), cursor: rows[limit]?.id };
+}

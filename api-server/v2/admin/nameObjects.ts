@@ -1,0 +1,98 @@
+import * as z from "zod";
+import { onApi, onNamespace } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { listApiNames, listKeyNames, listNamespaceNames } from "../../store/object-names.ts";
+
+const NAMED_IDS_MAX = 200;
+
+const Body = z.strictObject({
+  kind: z.enum(["key", "api", "namespace"]).describe("What the ids are of."),
+  ids: z
+    .array(z.string().min(1).max(255))
+    .min(1)
+    .max(NAMED_IDS_MAX)
+    .describe("Ids of objects; of an API that of its key space does as well.")
+    .meta({ examples: [["key_4fGh7Jk2LmN8pQrS"]] }),
+});
+type Body = z.output<typeof Body>;
+
+const ObjectName = z.strictObject({
+  id: z
+    .string()
+    .describe("Id of the object.")
+    .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
+  name: z
+    .string()
+    .optional()
+    .describe("Its name; omitted for a key without one.")
+    .meta({ examples: ["billing"] }),
+  start: z
+    .string()
+    .optional()
+    .describe("Of a key: its first characters.")
+    .meta({ examples: ["prod_4fG"] }),
+  apiId: z
+    .string()
+    .optional()
+    .describe("Of a key: the id of its API.")
+    .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
+  keySpaceId: z
+    .string()
+    .optional()
+    .describe("Of an API: the id of its key space, by which usage is counted.")
+    .meta({ examples: ["ks_2bCd4Ef6Gh8Jk1Mn"] }),
+  deleted: z.boolean().describe("Whether it was deleted; names of deleted objects are known for 30 days."),
+});
+type ObjectName = z.input<typeof ObjectName>;
+
+const Data = z
+  .array(ObjectName)
+  .describe("In the order of their ids; those that do not exist, or that the caller may not read, are left out.");
+type Data = z.input<typeof Data>;
+
+const needed = {
+  key: onApi("read_key", "for keys"),
+  api: onApi("read_api", "for APIs"),
+  namespace: onNamespace("read_namespace", "for namespaces"),
+};
+
+export const nameObjects = defineProcedure({
+  path: "admin.nameObjects",
+  effect: "read",
+  summary: "Say what people call objects",
+  description:
+    "The names of many objects in one call, for lists and pictures that know their ids alone. Needs the permission to read objects of the kind, and names those for which it is held.",
+  permissions: needed,
+  errors: [],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { kind, ids } = body;
+  const held = call.idsHeld(needed[kind]);
+  if (held.length === 0) call.require(needed[kind]);
+  const { workspaceId } = caller;
+  const asked = { workspaceId, ids, within: held === "all" ? null : held };
+  if (kind === "key") {
+    const rows = await listKeyNames(deps.db, asked);
+    return rows.map(({ id, name, start, api_id, is_deleted }) => ({
+      id,
+      ...(name === null ? {} : { name }),
+      start,
+      apiId: api_id,
+      deleted: is_deleted,
+    }));
+  }
+  if (kind === "api") {
+    const rows = await listApiNames(deps.db, asked);
+    return rows.map(({ id, name, key_space_id, is_deleted }): ObjectName => {
+      return { id, name, keySpaceId: key_space_id, deleted: is_deleted };
+    });
+  }
+  const rows = await listNamespaceNames(deps.db, asked);
+  return rows.map(({ id, name, is_deleted }) => ({ id, name, deleted: is_deleted }));
+}

@@ -1,0 +1,70 @@
+import * as z from "zod";
+import type { SeenPodReport } from "../../../edge/pods/contract.ts";
+import { readOnStale, together } from "../../domain/policies/pod-state.ts";
+import type { PolicyOverviewRow } from "../../store/policies.ts";
+import { ManagerOut, PolicyId, PolicyName } from "../policies/schemas.ts";
+import { ApiId, unixMs } from "../schemas.ts";
+
+/* What admin.listPolicies and admin.getPolicy share (api-v2.md section 24.4). */
+
+export const count = (description: string, example = 3) =>
+  z
+    .int()
+    .describe(description)
+    .meta({ examples: [example] });
+
+export const DataPlaneOut = z.strictObject({
+  pods: count("Sidecars that reported about the policy in the last 15 seconds."),
+  current: count("How many of them enforce this version."),
+  behind: count("How many enforce another version.", 0),
+  refusing: count("How many cannot enforce this version, because they are of an older release.", 0),
+  reason: z
+    .string()
+    .optional()
+    .describe("Why one of these cannot.")
+    .meta({ examples: ["format 2 is not known here, where 1 is the highest"] }),
+  departed: count("How many serve on data that is older than `onStale.after`.", 0),
+  denying: count("How many serve nothing, because their data is too old.", 0),
+  oldestLagMs: count("The staleness of the sidecar that lags most, ms.", 850),
+  refused: count("Requests that were refused, by what the sidecars of this version report.", 12),
+  wouldRefuse: count("Requests that mode Audit let through and Enforce would have refused.", 214),
+});
+
+export const PolicyOverview = z.strictObject({
+  policyId: PolicyId,
+  name: PolicyName,
+  manager: ManagerOut,
+  apiId: ApiId.describe("Id of the API whose keys are accepted."),
+  apiName: z
+    .string()
+    .optional()
+    .describe("Its name; omitted when it was deleted.")
+    .meta({ examples: ["orders"] }),
+  mode: z
+    .string()
+    .describe("`Enforce` or `Audit`.")
+    .meta({ examples: ["Audit"] }),
+  rules: count("How many rules it has."),
+  generation: count("The manifest's generation.", 4),
+  version: count("Increases with every change of the stored policy.", 12),
+  changedAt: unixMs("When it was stored last, Unix ms."),
+  dataPlane: DataPlaneOut.optional().describe("Omitted while the store that sidecars report to is away."),
+});
+export type PolicyOverview = z.input<typeof PolicyOverview>;
+
+export function toOverview(row: PolicyOverviewRow, reports: readonly SeenPodReport[] | undefined): PolicyOverview {
+  const { version } = row;
+  return {
+    policyId: row.id,
+    name: row.name,
+    manager: row.manager ?? undefined,
+    apiId: row.api_id,
+    apiName: row.api_name ?? undefined,
+    mode: row.mode ?? "Enforce",
+    rules: row.rules,
+    generation: row.generation,
+    version,
+    changedAt: row.changed_at,
+    dataPlane: reports && together(reports, { version, onStale: readOnStale(row.on_stale) }),
+  };
+}

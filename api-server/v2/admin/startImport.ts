@@ -1,0 +1,51 @@
+import * as z from "zod";
+import { administratorOf } from "../../domain/administration/administrator.ts";
+import { createMigration } from "../../domain/administration/migrations.ts";
+import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findApi } from "../../store/apis.ts";
+import { ShortApiId } from "../schemas.ts";
+
+const Body = z.strictObject({
+  apiId: ShortApiId.describe("The API that the keys are for."),
+  name: z
+    .string()
+    .min(1)
+    .max(255)
+    .describe("What the audit log calls the import.")
+    .meta({ examples: ["keys of billing, November"] }),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  migrationId: z
+    .string()
+    .describe("For `keys.migrateKeys`.")
+    .meta({ examples: ["mig_6fGh8Jk3LmN9pQrS"] }),
+});
+
+const needed = { createKey: onApi("create_key") };
+
+export const startImport = defineProcedure({
+  path: "admin.startImport",
+  effect: "change",
+  summary: "Start an import of keys",
+  description:
+    "Makes a migration of the algorithm `sha256`, with which `keys.migrateKeys` takes hashes of whole keys in base64.",
+  permissions: needed,
+  errors: ["api_not_found"],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<z.input<typeof Data>> {
+  const { apiId, name } = call.body;
+  const { workspaceId } = call.caller;
+  if ((await findApi(call.deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
+  call.require(needed.createKey, apiId);
+  const migration = await createMigration(administratorOf(call), { workspaceId, name, algorithm: "sha256" });
+  return { migrationId: migration.id };
+}

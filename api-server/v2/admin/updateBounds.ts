@@ -1,0 +1,55 @@
+import * as z from "zod";
+import { administratorOf } from "../../domain/administration/administrator.ts";
+import { type AnalyticsChange, changeAnalytics } from "../../domain/administration/analytics.ts";
+import { ANALYTICS_SETTINGS, type AnalyticsSetting } from "../../domain/administration/analytics-settings.ts";
+import { onInstallation } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { Settings, settingsInForce } from "./settings-schemas.ts";
+
+const bound = ({ help, min, max, byDefault }: AnalyticsSetting) =>
+  z
+    .int()
+    .min(min)
+    .max(max)
+    .nullable()
+    .optional()
+    .describe(`${help[0]?.toUpperCase()}${help.slice(1)}; null for the default, ${byDefault}.`)
+    .meta({ examples: [byDefault] });
+
+const Body = z.strictObject(Object.fromEntries(ANALYTICS_SETTINGS.map((setting) => [setting.name, bound(setting)])));
+type Body = z.output<typeof Body>;
+
+// What a workspace may use is set by those who run the installation, and not by the workspace itself.
+const needed = { updateWorkspace: onInstallation("update_workspace") };
+
+export const updateBounds = defineProcedure({
+  path: "admin.updateBounds",
+  effect: "change",
+  summary: "Set what bounds a workspace's queries of usage",
+  description:
+    "Of the caller's workspace: also for how long its usage can be asked for. Members that are left out keep their value. Usage that was dropped does not come back with a longer retention.",
+  permissions: needed,
+  errors: [],
+  addition: true,
+  body: Body,
+  data: Settings,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Settings> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  call.require(needed.updateWorkspace);
+  await changeAnalytics(administratorOf(call), { workspaceId, change: changeOf(body) });
+  return settingsInForce(deps.db, workspaceId);
+}
+
+/** As it is stored: null for the default. */
+const changeOf = (body: Body): AnalyticsChange =>
+  Object.assign(
+    {},
+    ...ANALYTICS_SETTINGS.map(({ name, column, unit }) => {
+      const value = body[name];
+      return value === undefined ? {} : { [column]: value === null ? null : value * unit };
+    }),
+  );

@@ -1,0 +1,37 @@
+import * as z from "zod";
+import { administratorOf } from "../../domain/administration/administrator.ts";
+import { changeAnalytics } from "../../domain/administration/analytics.ts";
+import { onWorkspace } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { Settings, settingsInForce } from "./settings-schemas.ts";
+
+const Body = z.strictObject({
+  analytics: z
+    .boolean()
+    .describe("Whether its usage can be queried; it is counted in either case.")
+    .meta({ examples: [true] }),
+});
+type Body = z.output<typeof Body>;
+
+const needed = { updateWorkspace: onWorkspace("update_workspace") };
+
+export const updateSettings = defineProcedure({
+  path: "admin.updateSettings",
+  effect: "change",
+  summary: "Switch a workspace's queries of usage on or off",
+  description: "A change is in force for the next query. What bounds them is set by `admin.updateBounds`.",
+  permissions: needed,
+  errors: [],
+  addition: true,
+  body: Body,
+  data: Settings,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Settings> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  call.require(needed.updateWorkspace);
+  await changeAnalytics(administratorOf(call), { workspaceId, change: { enabled: body.analytics } });
+  return settingsInForce(deps.db, workspaceId);
+}
