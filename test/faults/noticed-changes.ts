@@ -13,7 +13,14 @@ import { aRule } from "../harness/gate.ts";
 /** What is answered while something holds. What a place is not asked about is left out. */
 export interface Answers {
   /** Of another api-server: these members of its data, or the status of a refusal. */
-  readonly api?: { readonly path: string; readonly body: unknown; readonly data?: object; readonly status?: number };
+  readonly api?: {
+    readonly path: string;
+    readonly body: unknown;
+    readonly data?: object;
+    readonly status?: number;
+    /** The caller; one with every permission when left out. */
+    readonly rootKey?: string;
+  };
   /** Of a sidecar, to a request with this key. `forwarded`: headers with which the app got it. */
   readonly sidecar?: {
     readonly key: string;
@@ -133,6 +140,15 @@ export async function limitedKey({ things, apiId }: Ground) {
   };
 }
 
+/** A root key that works at another api-server, and does not after the change. */
+const refusesRootKey =
+  (change: (rootKeyId: string) => unknown): MakeNoticed =>
+  async ({ things }) => {
+    const { rootKeyId, rootKey } = await things.rootKey();
+    const api = { path: "workspaces.getWorkspace", body: {}, rootKey };
+    return { body: () => change(rootKeyId), before: { api }, after: () => [{ api: { ...api, status: 401 } }] };
+  };
+
 /** Those of v1 are in `noticed-changes-v1.ts`. */
 export const NOTICED: Noticed = {
   "keys.createKey": {
@@ -145,6 +161,13 @@ export const NOTICED: Noticed = {
     "a key that is disabled is refused": becomes("VALID", "DISABLED", async ({ things, apiId }) => {
       const { keyId, key } = await things.key({ apiId });
       return { key, body: { keyId, enabled: false } };
+    }),
+  },
+  "admin.disableKeysOfOwner": {
+    "the keys of the owner are refused": becomes("VALID", "DISABLED", async ({ things, apiId }) => {
+      const externalId = things.name("user");
+      const { key } = await things.key({ apiId, externalId });
+      return { key, body: { externalId, enabled: false } };
     }),
   },
   "keys.updateCredits": {
@@ -291,6 +314,16 @@ export const NOTICED: Noticed = {
     }),
   },
 
+  "admin.updateRootKey": {
+    "a root key that is disabled is refused": refusesRootKey((rootKeyId) => ({ rootKeyId, enabled: false })),
+  },
+  "admin.rotateRootKey": {
+    "the old root key is refused when it ends at once": refusesRootKey((rootKeyId) => ({ rootKeyId, overlap: 0 })),
+  },
+  "admin.deleteRootKey": {
+    "a revoked root key is refused": refusesRootKey((rootKeyId) => ({ rootKeyId })),
+  },
+
   "policies.setPolicy": {
     "the sidecar asks for what the policy asks for": async (ground) => {
       const { key } = await ground.things.key({ apiId: ground.apiId });
@@ -312,5 +345,12 @@ export const UNNOTICED: Readonly<Record<string, string>> = {
   "permissions.updatePermission": "neither decides by its name or description, nor tells them; its slug is fixed",
   "permissions.createRole": "no key has it yet",
   "ratelimit.createNamespace": "nothing was counted in it yet, and a limit call would have made it",
+  "admin.createWorkspace": "nothing is in it yet",
+  "admin.updateWorkspace":
+    "told by the tests of the command, whose function it calls; it would stop the tests beside it",
+  "admin.updateBounds": "no cache has what bounds queries: each query reads it",
+  "admin.updateSettings": "no cache has what bounds queries: each query reads it",
+  "admin.startImport": "no key is imported yet",
+  "admin.createRootKey": "an api-server reads a root key when it is sent for the first time, and a sidecar knows none",
   "policies.deletePolicy": "a sidecar whose policy is gone keeps the last one, as it must not open",
 };

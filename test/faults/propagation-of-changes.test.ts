@@ -99,9 +99,9 @@ async function untilAnswered(gate: GateProcess, { api, sidecar }: Answers): Prom
   };
   const ofApi = async () => {
     if (api === undefined) return 0;
-    const { path, body, data, status = 200 } = api;
+    const { path, body, data, status = 200, rootKey } = api;
     return timeOf(`${JSON.stringify(data ?? status)} from the other api-server`, async () => {
-      const reply = await there.call(path, body);
+      const reply = await there.call(path, body, rootKey);
       expect(reply.status).toBe(status);
       if (data !== undefined) expect(reply.body.data).toMatchObject(data);
     });

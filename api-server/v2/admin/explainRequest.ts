@@ -1,0 +1,178 @@
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import { DAY_MS } from "../../../core/utc-date.ts";
+import { runQuery } from "../../domain/analytics/run-query.ts";
+import { readBriefly } from "../../domain/lists/search.ts";
+import { onWorkspace } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { listAudit } from "../../store/audit.ts";
+import { unixMs } from "../schemas.ts";
+import { AuditRowOut, toAuditRowOut } from "./listAudit.ts";
+
+/** A request has few events: a call of v2 one or, with many limits, some. */
+const EVENTS_MAX = 50;
+/** Raw events are looked through, because no index has the request: it would be written for each event, and read this seldom. */
+const RANGE_MS_MAX = 604_800_000;
+
+const Instant = z
+  .int()
+  .min(0)
+  .meta({ examples: [1_767_225_600_000] });
+
+const Body = z.strictObject({
+  requestId: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]{1,128}$/)
+    .describe("Of the answer's `meta`, or of the header `X-Postern-Request-Id` at a gate.")
+    .meta({ examples: ["req_9Tz5Bv2Nm7Qw4Xy1"] }),
+  since: Instant.optional().describe(
+    "When the request was at the earliest, Unix ms; a day before `until` when left out.",
+  ),
+  until: Instant.optional().describe(
+    "When it was at the latest, Unix ms; now when left out. At most 7 days after `since`.",
+  ),
+});
+type Body = z.output<typeof Body>;
+
+const text = (description: string, example: string) =>
+  z
+    .string()
+    .describe(description)
+    .meta({ examples: [example] });
+
+const Verification = z.strictObject({
+  time: unixMs("When it was decided, Unix ms."),
+  keyId: text("The key.", "key_4fGh7Jk2LmN8pQrS"),
+  externalId: text("Its owner; empty for none.", "user_123"),
+  outcome: text("The code.", "RATE_LIMITED"),
+  source: text("`api`, or `sidecar` for a gate.", "sidecar"),
+  policyId: text("The policy of the gate; empty for the API.", "pol_8wXy1Za3Bc5De7Fg"),
+  region: text("Where it was decided; empty when that was not said.", "eu-1"),
+  tags: z.array(text("A tag of the call.", "path=/v1/orders")).describe("The tags of the call."),
+  spentCredits: z
+    .int()
+    .describe("Credits that were spent.")
+    .meta({ examples: [1] }),
+});
+
+const RatelimitCheck = z.strictObject({
+  time: unixMs("When it was decided, Unix ms."),
+  namespaceId: text("The namespace.", "rlns_3aBc5De7Fg9Hj1Kl"),
+  identifier: text("Who was counted.", "user_123"),
+  passed: z.boolean().describe("Whether it was within the limit."),
+  limit: z
+    .int()
+    .describe("Units per window.")
+    .meta({ examples: [100] }),
+  remaining: z
+    .int()
+    .describe("Units that were left.")
+    .meta({ examples: [0] }),
+});
+
+const Data = z.strictObject({
+  since: unixMs("From when it was looked for, Unix ms."),
+  until: unixMs("Until when it was looked for, Unix ms."),
+  verifications: z.array(Verification).describe("Verifications of this request, oldest first."),
+  ratelimits: z.array(RatelimitCheck).describe("Checks of rate limits of this request, oldest first."),
+  changes: z.array(AuditRowOut).describe("What this request changed, newest first."),
+  problem: z
+    .string()
+    .optional()
+    .describe("Why its events could not be looked up.")
+    .meta({ examples: ["The store of usage analytics does not answer."] }),
+});
+type Data = z.input<typeof Data>;
+
+const needed = { explain: onWorkspace("explain") };
+
+export const explainRequest = defineProcedure({
+  path: "admin.explainRequest",
+  effect: "read",
+  summary: "Say what is stored of a request",
+  description:
+    "Its verifications and checks of rate limits, and what it changed. Events arrive some seconds after the request. They are looked for within a bounded time, and count against the quota of analytics queries.",
+  permissions: needed,
+  errors: ["request_timeout"],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  call.require(needed.explain);
+  const { body, caller, deps } = call;
+  const { requestId, until = deps.nowMs() } = body;
+  const since = body.since ?? Math.max(0, until - DAY_MS);
+  if (until < since || until - since > RANGE_MS_MAX) {
+    throw new PublicError("invalid_input", "The time range is not possible.", {
+      errors: [{ location: "body.since", message: "expected at most 7 days before body.until, and not after it" }],
+    });
+  }
+  const changes = await readBriefly(deps, "A shorter time range is faster.", (db) =>
+    listAudit(db, { workspaceId: caller.workspaceId, sinceMs: since, untilMs: until, requestId, rowsMax: EVENTS_MAX }),
+  );
+  const found = { since, until, changes: changes.map(toAuditRowOut) };
+  try {
+    // One after the other, so that a person cannot take two places of the store of usage.
+    const verifications = await findVerifications(call, { since, until });
+    return { ...found, verifications, ratelimits: await findRatelimits(call, { since, until }) };
+  } catch (error) {
+    if (!(error instanceof PublicError)) throw error;
+    return { ...found, verifications: [], ratelimits: [], problem: error.message };
+  }
+}
+
+interface Range {
+  readonly since: number;
+  readonly until: number;
+}
+
+// The id has no character that ends a text in SQL: see the schema.
+const condition = (requestId: string, { since, until }: Range): string =>
+  `WHERE request_id = '${requestId}' AND time >= ${since} AND time <= ${until} ORDER BY time LIMIT ${EVENTS_MAX}`;
+
+async function ask(
+  call: Call<Body>,
+  of: "verifications" | "ratelimits",
+  query: string,
+): Promise<Record<string, unknown>[]> {
+  const { rowsJson } = await runQuery(call.deps, {
+    workspaceId: call.caller.workspaceId,
+    of,
+    text: query,
+    within: async () => undefined,
+    signal: call.untilGone(),
+  });
+  return JSON.parse(rowsJson) as Record<string, unknown>[];
+}
+
+async function findVerifications(call: Call<Body>, range: Range): Promise<z.input<typeof Verification>[]> {
+  const columns = "time, key_id, external_id, outcome, tags, source, app_id, region, spent_credits";
+  const query = `SELECT ${columns} FROM key_verifications_v1 ${condition(call.body.requestId, range)}`;
+  return (await ask(call, "verifications", query)).map((row) => ({
+    time: Number(row.time),
+    keyId: String(row.key_id),
+    externalId: String(row.external_id),
+    outcome: String(row.outcome),
+    source: String(row.source),
+    policyId: String(row.app_id),
+    region: String(row.region),
+    tags: (row.tags as unknown[]).map(String),
+    spentCredits: Number(row.spent_credits),
+  }));
+}
+
+async function findRatelimits(call: Call<Body>, range: Range): Promise<z.input<typeof RatelimitCheck>[]> {
+  const columns = "time, namespace_id, identifier, passed, `limit`, remaining";
+  const query = `SELECT ${columns} FROM ratelimits_v1 ${condition(call.body.requestId, range)}`;
+  return (await ask(call, "ratelimits", query)).map((row) => ({
+    time: Number(row.time),
+    namespaceId: String(row.namespace_id),
+    identifier: String(row.identifier),
+    passed: row.passed === true,
+    limit: Number(row.limit),
+    remaining: Number(row.remaining),
+  }));
+}

@@ -1,0 +1,136 @@
+import * as z from "zod";
+
+import { StoredPolicy } from "../../../core/policies/stored-policy.ts";
+import type { SeenPodReport } from "../../../edge/pods/contract.ts";
+import { findReports } from "../../domain/policies/find-reports.ts";
+import { byRule, freshnessOf, readOnStale, stateOf, toJsonMs } from "../../domain/policies/pod-state.ts";
+import { policyNotFound } from "../../domain/refusals/not-found.ts";
+import { onWorkspace } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { findPolicyOverview, type PolicyOverviewRow } from "../../store/policies.ts";
+import { PolicyId } from "../policies/schemas.ts";
+import { unixMs } from "../schemas.ts";
+import { count, PolicyOverview, toOverview } from "./policy-schemas.ts";
+
+/** The rest is counted in `dataPlane`. */
+const PODS_SHOWN_MAX = 1_000;
+
+const Body = z.strictObject({ policyId: PolicyId });
+type Body = z.output<typeof Body>;
+
+const PodOut = z.strictObject({
+  podId: z
+    .string()
+    .describe("Its name, as it reports it.")
+    .meta({ examples: ["shop/orders-7c9d8f6b5-x2k4q"] }),
+  state: z
+    .enum(["current", "behind", "refuses"])
+    .describe("Whether it enforces this version, another one, or cannot enforce this one."),
+  reason: z
+    .string()
+    .optional()
+    .describe("Why it cannot enforce this version.")
+    .meta({ examples: ["format 2 is not known here, where 1 is the highest"] }),
+  generation: count("Generation of the policy that it enforces; 0 for none.", 4),
+  version: count("Version of the policy that it enforces; 0 for none.", 12),
+  stalenessMs: count("How old its data may be, ms.", 850),
+  freshness: z
+    .enum(["Fresh", "Departed", "Denied"])
+    .describe("By the policy's `onStale`: within the bound, served past it, or too old to serve anything."),
+  lastSeenAt: unixMs("When it reported last, Unix ms, by the clock of the shared store."),
+  release: z
+    .string()
+    .optional()
+    .describe("Its release; omitted when it does not say.")
+    .meta({ examples: ["0.1.0"] }),
+  region: z
+    .string()
+    .optional()
+    .describe("Its region; omitted when it does not say.")
+    .meta({ examples: ["eu-1"] }),
+  refused: count("Requests that it refused, or would have in mode Audit, since its policy came into force.", 12),
+});
+
+const Data = PolicyOverview.extend({
+  policy: z
+    .unknown()
+    .describe("As it is stored, for `policies.getPolicy`.")
+    .meta({ examples: [{ mode: "Enforce", rules: [] }] }),
+  podList: z.array(PodOut).describe("The sidecars in the order of their names, at most 1,000."),
+  refusals: z
+    .strictObject({
+      since: unixMs("When the first of these sidecars began to count, Unix ms.").optional(),
+      counts: z
+        .array(
+          z.strictObject({
+            rule: z
+              .int()
+              .describe("Index in the policy, −1 for the implicit rule, −2 when the path itself was refused.")
+              .meta({ examples: [0] }),
+            code: z
+              .string()
+              .describe("The code of the verification, or `MISSING_KEY`, `MALFORMED` or `UNAVAILABLE`.")
+              .meta({ examples: ["INSUFFICIENT_PERMISSIONS"] }),
+            count: count("Requests that were refused, or would have been.", 214),
+          }),
+        )
+        .describe("The largest first."),
+      others: count("Requests in counts that sidecars did not name.", 0),
+    })
+    .describe("By rule and code, added up over the sidecars that enforce this version."),
+  now: unixMs("When this was read, Unix ms."),
+});
+type Data = z.input<typeof Data>;
+
+const needed = { readPods: onWorkspace("read_pods") };
+
+export const getPolicy = defineProcedure({
+  path: "admin.getPolicy",
+  effect: "read",
+  summary: "Show a policy with its sidecars",
+  description:
+    "What is stored, what each sidecar reports, and what each rule has refused, or would have in mode Audit.",
+  permissions: needed,
+  errors: ["policy_not_found"],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  const { body, caller, deps } = call;
+  call.require(needed.readPods);
+  const { workspaceId } = caller;
+  const row = await findPolicyOverview(deps.db, { workspaceId, policyId: body.policyId });
+  if (row === undefined) throw policyNotFound(body.policyId);
+  const found = await findReports(deps, workspaceId, [row]);
+  const reports = found?.[0] ?? [];
+  const { sinceMs, counts, others } = byRule(reports, row.version);
+  const read = StoredPolicy.safeParse(row.policy);
+  return {
+    ...toOverview(row, found?.[0]),
+    policy: read.success ? read.data : row.policy,
+    podList: reports.slice(0, PODS_SHOWN_MAX).map((report) => toPod(report, row)),
+    refusals: { ...(sinceMs === undefined ? {} : { since: sinceMs }), counts: [...counts], others },
+    now: deps.nowMs(),
+  };
+}
+
+function toPod(report: SeenPodReport, { version, on_stale }: PolicyOverviewRow): z.input<typeof PodOut> {
+  const { podId, generation, release, region, refusals } = report;
+  const sum = refusals?.counts.reduce((all, one) => all + one.count, refusals.others) ?? 0;
+  return {
+    podId,
+    state: stateOf(report, version),
+    reason: report.refused?.reason,
+    generation: toJsonMs(generation),
+    version: toJsonMs(report.version),
+    stalenessMs: toJsonMs(report.stalenessMs),
+    freshness: freshnessOf(report, readOnStale(on_stale)),
+    lastSeenAt: report.lastSeenMs,
+    release: release || undefined,
+    region: region || undefined,
+    refused: Math.min(sum, Number.MAX_SAFE_INTEGER),
+  };
+}

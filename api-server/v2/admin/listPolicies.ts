@@ -1,0 +1,44 @@
+import * as z from "zod";
+import { readBriefly } from "../../domain/lists/search.ts";
+import { findReports } from "../../domain/policies/find-reports.ts";
+import { onWorkspace } from "../../needed-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { listPolicyOverviews } from "../../store/policies.ts";
+import { Cursor, PageLimit, Search } from "../schemas.ts";
+import { PolicyOverview, toOverview } from "./policy-schemas.ts";
+
+const Body = z.strictObject({
+  search: Search.optional().describe("Part of the name; case-insensitive."),
+  limit: PageLimit,
+  cursor: Cursor.optional(),
+});
+type Body = z.output<typeof Body>;
+
+const needed = { readPods: onWorkspace("read_pods") };
+
+export const listPolicies = defineListProcedure({
+  path: "admin.listPolicies",
+  effect: "read",
+  summary: "List the policies and how their sidecars stand",
+  description: "In the order of their ids, each with what its sidecars report together, without the policy itself.",
+  permissions: needed,
+  errors: ["request_timeout"],
+  addition: true,
+  body: Body,
+  item: PolicyOverview,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Page<PolicyOverview>> {
+  const { body, caller, deps } = call;
+  const { limit, cursor = "", search = "" } = body;
+  call.require(needed.readPods);
+  const { workspaceId } = caller;
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  const page = { workspaceId, search: search.trim(), cursor, rowsMax: limit + 1 };
+  const rows = await readBriefly(deps, "Another text may be found faster.", (db) => listPolicyOverviews(db, page));
+  const shown = rows.slice(0, limit);
+  const reports = await findReports(deps, workspaceId, shown);
+  return { items: shown.map((row, i) => toOverview(row, reports?.[i])), cursor: rows[limit]?.id };
+}

@@ -1,0 +1,78 @@
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import { administratorOf } from "../../domain/administration/administrator.ts";
+import { ROTATION_OVERLAP_MAX_MS, rotateRootKey as rotate } from "../../domain/administration/root-keys.ts";
+import { onWorkspace } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { unixMs } from "../schemas.ts";
+import {
+  RootKeyExpires,
+  RootKeyId,
+  RootKeyStart,
+  requireToGrant,
+  rootKeyNotFound,
+  Secret,
+} from "./root-key-schemas.ts";
+
+const Body = z.strictObject({
+  rootKeyId: RootKeyId,
+  overlap: z
+    .int()
+    .min(0)
+    .max(ROTATION_OVERLAP_MAX_MS)
+    .describe("For how long both work, ms: at most 90 days. 0 ends the old one at once.")
+    .meta({ examples: [86_400_000] }),
+  expires: RootKeyExpires.describe(
+    "When the successor expires, Unix milliseconds; null: never. Left out: it lives for as long as the old one was made to live.",
+  )
+    .nullable()
+    .optional(),
+});
+type Body = z.output<typeof Body>;
+
+const Data = z.strictObject({
+  rootKeyId: RootKeyId.describe("Id of the successor."),
+  rootKey: Secret,
+  start: RootKeyStart,
+  expires: unixMs("When the successor expires, Unix milliseconds. Left out when it never does.").optional(),
+  predecessorEnds: unixMs("When the old root key ends, Unix milliseconds."),
+});
+type Data = z.input<typeof Data>;
+
+const needed = { createRootKey: onWorkspace("create_root_key"), updateRootKey: onWorkspace("update_root_key") };
+
+export const rotateRootKey = defineProcedure({
+  path: "admin.rotateRootKey",
+  effect: "change",
+  summary: "Replace a root key by a new one",
+  description:
+    "The successor has the name, environment and permissions of the old root key, all of which the caller must hold. Each names the other one. A root key may replace itself.",
+  permissions: needed,
+  errors: ["root_key_not_found", "root_key_rotated"],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Data> {
+  const { rootKeyId, overlap: overlapMs, expires } = call.body;
+  const { workspaceId } = call.caller;
+  call.require(needed.createRootKey);
+  call.require(needed.updateRootKey);
+  const made = await rotate(
+    administratorOf(call),
+    { workspaceId, rootKeyId, overlapMs, ...(expires === undefined ? {} : { expiresAt: expires }) },
+    ({ permissions }) => requireToGrant(call, permissions),
+  );
+  if (made === "NOT_FOUND") throw rootKeyNotFound(rootKeyId);
+  if (made === "ROTATED") throw new PublicError("root_key_rotated", `Root key ${rootKeyId} has a successor.`);
+  const { rootKeyId: successorId, rootKey, start, expiresAt, endsAt } = made;
+  return {
+    rootKeyId: successorId,
+    rootKey,
+    start,
+    ...(expiresAt === null ? {} : { expires: expiresAt }),
+    predecessorEnds: endsAt,
+  };
+}
