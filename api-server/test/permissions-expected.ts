@@ -33,6 +33,7 @@ export interface Expected {
 
 const rbac = (action: string) => `rbac.*.${action}`;
 const api = (action: string) => `api.<apiId>.${action}`;
+const workspace = (action: string) => `workspace.*.${action}`;
 const namespace = (action: string) => `ratelimit.<namespaceId>.${action}`;
 
 /** By path. Those of v1 are in `permissions-expected-v1.ts`. */
@@ -136,6 +137,34 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
 
   "workspaces.getWorkspace": { needs: [] },
 
+  "admin.listWorkspaces": { needs: ["installation.*.read_workspace"] },
+  "admin.createWorkspace": { needs: ["installation.*.create_workspace"] },
+  "admin.updateWorkspace": { needs: ["installation.*.update_workspace"] },
+  "admin.getSettings": { needs: ["workspace.*.read_workspace"] },
+  "admin.updateSettings": { needs: ["workspace.*.update_workspace"] },
+  "admin.updateBounds": { needs: ["installation.*.update_workspace"] },
+  "admin.createRootKey": { needs: ["workspace.*.create_root_key"] },
+  "admin.getRootKey": { needs: ["workspace.*.read_root_key"] },
+  "admin.updateRootKey": { needs: ["workspace.*.update_root_key"] },
+  "admin.rotateRootKey": { needs: ["workspace.*.create_root_key", "workspace.*.update_root_key"] },
+  "admin.deleteRootKey": { needs: ["workspace.*.delete_root_key"] },
+  "admin.listRootKeys": { needs: ["workspace.*.read_root_key"] },
+  "admin.listApis": { needs: [api("read_api")], narrows: true, strangersLearnNoId: true },
+  "admin.searchKeys": {
+    needs: [api("read_key")],
+    narrows: true,
+    strangersLearnNoId: true,
+    lookedUpFirst: ["apiId"],
+  },
+  "admin.getKeyDetails": { needs: [api("read_key")], lookedUpFirst: ["keyId"] },
+  "admin.disableKeysOfOwner": {
+    needs: [],
+    also: { always: [api("update_key")], ofApi: [api("update_key")] },
+    lookedUpFirst: ["apiId"],
+    strangersLearnNoId: true,
+  },
+  "admin.startImport": { needs: [api("create_key")], lookedUpFirst: ["apiId"] },
+
   "managed.getObject": {
     needs: [],
     also: {
@@ -171,5 +200,27 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
       override: [namespace("read_override")],
     },
     lookedUpFirst: ["manager"],
+  },
+
+  "admin.listPolicies": { needs: [workspace("read_pods")] },
+  "admin.getPolicy": { needs: [workspace("read_pods")] },
+  "admin.explainVerification": { needs: [workspace("explain")] },
+  "admin.explainRequest": { needs: [workspace("explain")] },
+  "admin.getInstallation": { needs: ["installation.*.read_installation"] },
+  "admin.listAudit": { needs: [workspace("read_audit")] },
+  "admin.getIdentityDetails": { needs: ["identity.<identityId>.read_identity"], lookedUpFirst: ["identity"] },
+  "admin.listRoles": { needs: [rbac("read_role")] },
+  "admin.listPermissions": { needs: [rbac("read_permission")], also: { roleIds: [rbac("read_role")] } },
+  "admin.listNamespaces": { needs: ["ratelimit.*.read_namespace"] },
+  "admin.listOverrides": { needs: [namespace("read_override")], lookedUpFirst: ["namespace"] },
+  "admin.explainOverride": { needs: [namespace("read_override")], lookedUpFirst: ["namespace"] },
+  "admin.getUsageState": { needs: [workspace("read_workspace")] },
+  "admin.getAnalyticsSchema": { needs: [workspace("read_workspace")] },
+  "admin.getLatencies": { needs: [api("read_analytics")], narrows: true, strangersLearnNoId: true },
+  "admin.nameObjects": {
+    needs: [],
+    also: { always: [api("read_key")], api: [api("read_api")], namespace: [namespace("read_namespace")] },
+    narrows: true,
+    strangersLearnNoId: true,
   },
 };

@@ -19,6 +19,7 @@ export interface OneOfEach {
     readonly overrideId: string;
   };
   readonly policy: { readonly policyId: string; readonly apiId: string; readonly name: string };
+  readonly rootKey: { readonly rootKeyId: string; readonly rootKey: string; readonly name: string };
   readonly migrationId: string;
   /** The managers of further objects, by kind. */
   readonly managers: Readonly<Record<string, string>>;
@@ -37,8 +38,9 @@ export async function oneOfEach(things: Things): Promise<OneOfEach> {
     credits: { remaining: 100, refill: { interval: "daily", amount: 10 } },
   });
   const [override, policy] = [await things.override(), await things.policy(key.apiId)];
-  const migrationId = await things.migration();
-  return { key, identity, permission, role, override, policy, migrationId, managers: await managersOfEach(things) };
+  const [rootKey, migrationId] = [await things.rootKey(), await things.migration()];
+  const managers = await managersOfEach(things);
+  return { key, identity, permission, role, override, policy, rootKey, migrationId, managers };
 }
 
 async function managersOfEach(things: Things): Promise<Record<string, string>> {
@@ -74,6 +76,7 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   plaintext: ({ key }) => [key.key],
   // In `hash` of an imported key.
   value: ({ key }) => [createHash("sha256").update(key.key).digest("base64")],
+  keyHash: ({ key }) => [createHash("sha256").update(key.key).digest("base64")],
   hash: ({ key }) => [createHash("sha256").update(key.key).digest("base64")],
   identity: ({ identity }) => [identity.identityId, identity.externalId],
   identityId: ({ identity }) => [identity.identityId],
@@ -87,6 +90,9 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   namespaceId: ({ override }) => [override.namespaceId],
   namespaceName: ({ override }) => [override.namespace],
   policyId: ({ policy }) => [policy.policyId],
+  // What names another workspace asks for `installation`, which knows them all.
+  workspaceId: () => [],
+  rootKeyId: ({ rootKey }) => [rootKey.rootKeyId],
   migrationId: ({ migrationId }) => [migrationId],
   cursor: ({ key }) => [key.keyId],
   id: (each, body) => {
@@ -107,8 +113,10 @@ const REFERENCES: Readonly<Record<string, Names>> = {
 
 /** The same for fields that are lists of texts. */
 const LIST_REFERENCES: Readonly<Record<string, Names>> = {
+  ids: (each, body) => REFERENCES.id?.(each, body) ?? [],
   permissions: ({ permission }) => [permission.slug, permission.permissionId],
   roles: ({ role }) => [role.name, role.roleId],
+  roleIds: ({ role }) => [role.roleId],
   keyId: ({ key }) => [key.keyId],
 };
 
@@ -116,6 +124,8 @@ const LIST_REFERENCES: Readonly<Record<string, Names>> = {
 const PLAIN: ReadonlySet<string> = new Set([
   ...["name", "description", "slug", "prefix", "start", "search", "tags", "uid", "identifier"],
   ...["tag", "groupBy"],
+  // Of what was used, and no object: another workspace's usage is counted under its own id.
+  "keySpaceId",
   // The first part of a policy's name.
   "cluster",
   // SQL, which has tests of its own.
@@ -126,6 +136,11 @@ const PLAIN: ReadonlySet<string> = new Set([
   "environment",
   // Of what a limit call of v1 is about.
   "type",
+  // Filters of the audit log, in which each workspace has its own rows.
+  ...["method", "path", "clientIp"],
+  ...["event", "actorId", "targetId", "requestId"],
+  // What the caller thinks that the role of another field grants.
+  "expected",
   // Of a compiled policy.
   ...["exact", "scheme", "trustedProxies"],
 ]);
@@ -221,11 +236,16 @@ const BY_PLACE: Readonly<Record<string, Names>> = {
   "roles[].name": ({ role }) => [role.name],
 };
 
-/** Text that names nothing, by the whole place. */
-const PLAIN_PLACES: ReadonlySet<string> = new Set(["resources[].id"]);
+/** Text that names nothing, by the whole place, or by the path and the place. */
+const PLAIN_PLACES: ReadonlySet<string> = new Set([
+  "resources[].id",
+  // Tuples, whose ids are not looked up.
+  "admin.createRootKey permissions",
+  "admin.updateRootKey permissions",
+]);
 
 function leaf(known: Readonly<Record<string, Names>>, { path, name, at }: Where, isList: boolean): Reference[] {
-  if (PLAIN_PLACES.has(at)) return [];
+  if (PLAIN_PLACES.has(at) || PLAIN_PLACES.has(`${path} ${at}`)) return [];
   const ofPlace = BY_PLACE[at];
   if (ofPlace !== undefined) return [{ field: at, isList, values: ofPlace }];
   const values = known[name];

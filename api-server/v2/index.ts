@@ -1,4 +1,37 @@
 import type { AnyProcedure } from "../procedure.ts";
+import { createRootKey } from "./admin/createRootKey.ts";
+import { createWorkspace } from "./admin/createWorkspace.ts";
+import { deleteRootKey } from "./admin/deleteRootKey.ts";
+import { disableKeysOfOwner } from "./admin/disableKeysOfOwner.ts";
+import { explainOverride } from "./admin/explainOverride.ts";
+import { explainRequest } from "./admin/explainRequest.ts";
+import { explainVerification } from "./admin/explainVerification.ts";
+import { getAnalyticsSchema } from "./admin/getAnalyticsSchema.ts";
+import { getIdentityDetails } from "./admin/getIdentityDetails.ts";
+import { getInstallation } from "./admin/getInstallation.ts";
+import { getKeyDetails } from "./admin/getKeyDetails.ts";
+import { getLatencies } from "./admin/getLatencies.ts";
+import { getPolicy as getPolicyWithPods } from "./admin/getPolicy.ts";
+import { getRootKey } from "./admin/getRootKey.ts";
+import { getSettings } from "./admin/getSettings.ts";
+import { getUsageState } from "./admin/getUsageState.ts";
+import { listApis } from "./admin/listApis.ts";
+import { listAudit } from "./admin/listAudit.ts";
+import { listNamespaces as listNamespacesInUse } from "./admin/listNamespaces.ts";
+import { listOverrides as listOverridesInUse } from "./admin/listOverrides.ts";
+import { listPermissions as listPermissionsInUse } from "./admin/listPermissions.ts";
+import { listPolicies as listPoliciesWithPods } from "./admin/listPolicies.ts";
+import { listRoles as listRolesInUse } from "./admin/listRoles.ts";
+import { listRootKeys } from "./admin/listRootKeys.ts";
+import { listWorkspaces } from "./admin/listWorkspaces.ts";
+import { nameObjects } from "./admin/nameObjects.ts";
+import { rotateRootKey } from "./admin/rotateRootKey.ts";
+import { searchKeys } from "./admin/searchKeys.ts";
+import { startImport } from "./admin/startImport.ts";
+import { updateBounds } from "./admin/updateBounds.ts";
+import { updateRootKey } from "./admin/updateRootKey.ts";
+import { updateSettings } from "./admin/updateSettings.ts";
+import { updateWorkspace } from "./admin/updateWorkspace.ts";
 import { getRatelimits } from "./analytics/getRatelimits.ts";
 import { getVerifications } from "./analytics/getVerifications.ts";
 import { createApi } from "./apis/createApi.ts";
@@ -112,10 +145,43 @@ export const procedures: readonly AnyProcedure[] = [
   getPolicy,
   listPolicies,
   listStatus,
+  listPoliciesWithPods,
+  getPolicyWithPods,
+  getInstallation,
+  explainVerification,
+  explainRequest,
   listManagedKeys,
   listDigests,
   deletePolicy,
   findObject,
   getObject,
   getWorkspace,
+  listAudit,
+  getIdentityDetails,
+  listRolesInUse,
+  listPermissionsInUse,
+  listNamespacesInUse,
+  listOverridesInUse,
+  explainOverride,
+  listApis,
+  searchKeys,
+  getKeyDetails,
+  disableKeysOfOwner,
+  startImport,
+  listWorkspaces,
+  createWorkspace,
+  updateWorkspace,
+  getSettings,
+  updateSettings,
+  updateBounds,
+  createRootKey,
+  getRootKey,
+  listRootKeys,
+  getUsageState,
+  getAnalyticsSchema,
+  getLatencies,
+  nameObjects,
+  updateRootKey,
+  rotateRootKey,
+  deleteRootKey,
 ];

@@ -1,0 +1,50 @@
+import * as z from "zod";
+import { readPage } from "../../domain/lists/search.ts";
+import { onWorkspace } from "../../needed-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { pageRootKeys } from "../../store/root-keys.ts";
+import { Cursor, PageLimit, Search } from "../schemas.ts";
+import { describeRootKeys } from "./describe-root-keys.ts";
+import { Environment, RootKeyOut, RootKeyStateField } from "./root-key-schemas.ts";
+
+const Body = z.strictObject({
+  limit: PageLimit,
+  cursor: Cursor.max(1024).optional(),
+  search: Search.describe("Part of the id, name or start; case-insensitive.")
+    .meta({ examples: ["billing"] })
+    .optional(),
+  environment: Environment.describe("Only those with this label.").optional(),
+  state: RootKeyStateField.describe("Only those in this state now.").optional(),
+});
+type Body = z.output<typeof Body>;
+
+const needed = { readRootKey: onWorkspace("read_root_key") };
+
+export const listRootKeys = defineListProcedure({
+  path: "admin.listRootKeys",
+  effect: "read",
+  summary: "List the root keys",
+  description: "In the order of their ids. Revoked ones are left out. No secret is stored, so none is shown.",
+  permissions: needed,
+  errors: [],
+  addition: true,
+  body: Body,
+  item: RootKeyOut,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Page<RootKeyOut>> {
+  const { limit, cursor = "", search, environment = null, state = null } = call.body;
+  call.require(needed.readRootKey);
+  const nowMs = call.deps.nowMs();
+  const { workspaceId } = call.caller;
+  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  const page = { workspaceId, cursor, environment, state, nowMs, rowsMax: limit + 1 };
+  const rows = await readPage(call, search, {
+    all: (db) => pageRootKeys(db, { ...page, search: "" }),
+    fitting: (db, part) => pageRootKeys(db, { ...page, search: part }),
+  });
+  const shown = { workspaceId, rows: rows.slice(0, limit), nowMs };
+  return { items: await describeRootKeys(call.deps.db, shown), cursor: rows[limit]?.id };
+}

@@ -1,0 +1,205 @@
+import * as z from "zod";
+import { readBriefly } from "../../domain/lists/search.ts";
+import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { onApi } from "../../needed-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { findApi } from "../../store/apis.ts";
+import { findIdentityIdByExternalId } from "../../store/identities.ts";
+import {
+  type FoundKeyRow,
+  type KeyFilter,
+  type KeyPosition,
+  searchKeys as searchInStore,
+} from "../../store/key-search.ts";
+import { findPermission } from "../../store/permissions.ts";
+import type { Queryable } from "../../store/queryable.ts";
+import { findRole } from "../../store/roles.ts";
+import { ApiIdOut, KeyId, KeyNameOut, PageLimit, ShortApiId, unixMs } from "../schemas.ts";
+
+const Body = z.strictObject({
+  apiId: ShortApiId.optional().describe("Only keys of this API; left out: of all that the caller may read."),
+  keyId: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("The whole id.")
+    .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
+  hash: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("SHA-256 of the whole secret, in base64, so that the secret itself need not be sent.")
+    .meta({ examples: ["uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek="] }),
+  name: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("With `apiId` a part of the name, without it the beginning; case-insensitive.")
+    .meta({ examples: ["Billing"] }),
+  start: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("What the secret starts with: the first of the characters that are shown; case-sensitive.")
+    .meta({ examples: ["prod_3Ab9"] }),
+  externalId: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("The whole external id of the owner; case-sensitive.")
+    .meta({ examples: ["user_123"] }),
+  enabled: z.boolean().optional().describe("Only enabled keys, or only disabled ones."),
+  expired: z.boolean().optional().describe("Only expired keys, or only others."),
+  limited: z.boolean().optional().describe("Only keys with credits, or only unlimited ones."),
+  managed: z.boolean().optional().describe("Only keys of manifests, or only others."),
+  role: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("Only keys with this role: its id or name.")
+    .meta({ examples: ["editor"] }),
+  permission: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe(
+      "Only keys with this permission, held directly or through a role: its id or slug. Wildcards are not expanded.",
+    )
+    .meta({ examples: ["documents.read"] }),
+  limit: PageLimit,
+  cursor: z
+    .string()
+    .max(300)
+    .optional()
+    .describe("`pagination.cursor` of the page before.")
+    .meta({ examples: ["1767225600000.key_4fGh7Jk2LmN8pQrS"] }),
+});
+type Body = z.output<typeof Body>;
+
+const FoundKey = z.strictObject({
+  keyId: KeyId,
+  apiId: ApiIdOut,
+  start: z
+    .string()
+    .describe("The first characters of the secret, to recognise the key.")
+    .meta({ examples: ["prod_3Ab9"] }),
+  name: KeyNameOut.optional(),
+  externalId: z
+    .string()
+    .optional()
+    .describe("Your own id of the owner.")
+    .meta({ examples: ["user_123"] }),
+  enabled: z.boolean().describe("A disabled key verifies as DISABLED."),
+  expires: unixMs("When the key expires, Unix milliseconds.").optional(),
+  remaining: z
+    .int()
+    .optional()
+    .describe("Credits left as stored, only for limited keys; what was spent in the last second may be missing.")
+    .meta({ examples: [1000] }),
+  createdAt: unixMs("When the key was created, Unix milliseconds."),
+  lastUsedAt: unixMs("Unix milliseconds of the last verification, to the minute; may lag 5 minutes.").optional(),
+  manager: z
+    .string()
+    .optional()
+    .describe("`<cluster>/<kind>/<namespace>/<name>` of its manifest.")
+    .meta({ examples: ["main/ApiKey/shop/billing"] }),
+});
+type FoundKey = z.input<typeof FoundKey>;
+
+const needed = { readKey: onApi("read_key") };
+
+export const searchKeys = defineListProcedure({
+  path: "admin.searchKeys",
+  effect: "read",
+  summary: "Search keys",
+  description:
+    "Of one API, or of all that the caller may read; the newest first. All conditions must apply. Deleted keys are left out, disabled and expired ones are not. A search that would take longer than 5 s is given up with 408.",
+  permissions: needed,
+  errors: ["api_not_found"],
+  addition: true,
+  body: Body,
+  item: FoundKey,
+  paginated: true,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<Page<FoundKey>> {
+  const { body, caller, deps } = call;
+  const { workspaceId } = caller;
+  const apiIds = await apisToSearch(call);
+  const rows = await readBriefly(deps, "One API alone, or a longer text, is often searched faster.", async (db) => {
+    const filter = await filterOf(db, body, { workspaceId, apiIds, nowMs: deps.nowMs() });
+    if (filter === undefined) return [];
+    // One row more than the page shows that there is a next page.
+    return searchInStore(db, filter, { after: positionAt(body.cursor), rowsMax: body.limit + 1 });
+  });
+  const shown = rows.slice(0, body.limit);
+  const last = shown.at(-1);
+  return {
+    items: shown.map(toFoundKey),
+    cursor: rows.length > body.limit && last !== undefined ? `${last.created_at}.${last.id}` : undefined,
+  };
+}
+
+/** @throws PublicError 404 and 403, in this order, for a single API; 403 when the caller may read the keys of none. */
+async function apisToSearch(call: Call<Body, typeof needed>): Promise<"all" | readonly string[]> {
+  const { body, caller, deps } = call;
+  const { apiId } = body;
+  if (apiId === undefined) {
+    const held = call.idsHeld(needed.readKey);
+    if (held.length === 0) call.require(needed.readKey);
+    return held;
+  }
+  const { workspaceId } = caller;
+  if ((await findApi(deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
+  call.require(needed.readKey, apiId);
+  return [apiId];
+}
+
+/** What the store is to look for; undefined when a role or permission is named that does not exist, which no key has. */
+async function filterOf(
+  db: Queryable,
+  body: Body,
+  where: Pick<KeyFilter, "workspaceId" | "apiIds" | "nowMs">,
+): Promise<KeyFilter | undefined> {
+  const { workspaceId } = where;
+  const { role, permission, externalId, keyId, hash, name, start, enabled, expired, limited, managed } = body;
+  const roleRow = role === undefined ? undefined : await findRole(db, { workspaceId, role });
+  const permissionRow = permission === undefined ? undefined : await findPermission(db, { workspaceId, permission });
+  if ((role !== undefined && roleRow === undefined) || (permission !== undefined && permissionRow === undefined)) {
+    return undefined;
+  }
+  const owner =
+    externalId === undefined
+      ? undefined
+      : { externalId, identityId: await findIdentityIdByExternalId(db, { workspaceId, externalId }) };
+  const flags = { enabled, expired, limited, managed };
+  return { ...where, ...flags, keyId, hash, name, start, owner, roleId: roleRow?.id, permissionId: permissionRow?.id };
+}
+
+/** A cursor of another form is before everything. */
+function positionAt(cursor: string | undefined): KeyPosition | undefined {
+  const [, createdAt, keyId] = /^(\d{1,15})\.([A-Za-z0-9_]{1,255})$/.exec(cursor ?? "") ?? [];
+  return createdAt === undefined || keyId === undefined ? undefined : { createdAt: Number(createdAt), keyId };
+}
+
+const toFoundKey = (row: FoundKeyRow): FoundKey => ({
+  keyId: row.id,
+  apiId: row.api_id,
+  start: row.start,
+  ...(row.name === null ? {} : { name: row.name }),
+  ...(row.external_id === null ? {} : { externalId: row.external_id }),
+  enabled: row.enabled,
+  ...(row.expires_at === null ? {} : { expires: row.expires_at }),
+  ...(row.remaining === null ? {} : { remaining: row.remaining }),
+  createdAt: row.created_at,
+  ...(row.last_used_at === null ? {} : { lastUsedAt: row.last_used_at }),
+  ...(row.manager === null ? {} : { manager: row.manager }),
+});

@@ -1,0 +1,87 @@
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import { givenByChange, takesByChange } from "../../../core/permissions/root-key-change.ts";
+import { administratorOf } from "../../domain/administration/administrator.ts";
+import { changeRootKey } from "../../domain/administration/root-keys.ts";
+import { onWorkspace } from "../../needed-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import type { RootKeySettings } from "../../store/root-keys.ts";
+import { describeRootKey } from "./describe-root-keys.ts";
+import {
+  Environment,
+  isOwn,
+  RootKeyDetails,
+  RootKeyExpires,
+  RootKeyId,
+  RootKeyName,
+  RootKeyTuples,
+  readPermissions,
+  requireToGrant,
+  rootKeyIsCaller,
+  rootKeyNotFound,
+} from "./root-key-schemas.ts";
+
+const Body = z.strictObject({
+  rootKeyId: RootKeyId,
+  name: RootKeyName.optional(),
+  environment: Environment.nullable().optional(),
+  permissions: RootKeyTuples.optional(),
+  expires: RootKeyExpires.nullable().optional(),
+  enabled: z.boolean().describe("false: requests with it are 401 until it is enabled again.").optional(),
+  revision: z
+    .int()
+    .min(1)
+    .optional()
+    .describe("That which was read: when the root key has another one, nothing is changed. Left out: whatever it has.")
+    .meta({ examples: [1] }),
+});
+type Body = z.output<typeof Body>;
+
+const needed = { updateRootKey: onWorkspace("update_root_key") };
+
+export const updateRootKey = defineProcedure({
+  path: "admin.updateRootKey",
+  effect: "change",
+  summary: "Change a root key",
+  description:
+    "Members that are left out stay as they are; null removes. What a change gives, the caller must hold: new permissions, and all of them when the root key is enabled or ends later.",
+  permissions: needed,
+  errors: ["root_key_not_found", "root_key_changed", "root_key_is_caller"],
+  addition: true,
+  body: Body,
+  data: RootKeyDetails,
+  handle,
+});
+
+const powerOf = ({ permissions, enabled, expires_at: expiresAt }: RootKeySettings) => ({
+  permissions,
+  enabled,
+  expiresAt,
+});
+
+async function handle(call: Call<Body, typeof needed>): Promise<RootKeyDetails> {
+  const { body, caller, deps } = call;
+  const { rootKeyId, revision, expires, permissions, name, environment, enabled } = body;
+  call.require(needed.updateRootKey);
+  const change = {
+    ...(name === undefined ? {} : { name }),
+    ...(environment === undefined ? {} : { environment }),
+    ...(enabled === undefined ? {} : { enabled }),
+    ...(expires === undefined ? {} : { expiresAt: expires }),
+    ...(permissions === undefined ? {} : { permissions: readPermissions(permissions) }),
+  };
+  const ref = { workspaceId: caller.workspaceId, rootKeyId };
+  const row = await changeRootKey(administratorOf(call), { ...ref, ...change }, (before, after) => {
+    if (revision !== undefined && revision !== before.revision) {
+      throw new PublicError(
+        "root_key_changed",
+        `Root key ${rootKeyId} has revision ${before.revision}, and the change is for revision ${revision}.`,
+      );
+    }
+    const powers = [powerOf(before), powerOf(after)] as const;
+    requireToGrant(call, givenByChange(...powers));
+    if (isOwn(call, rootKeyId) && takesByChange(...powers)) throw rootKeyIsCaller(rootKeyId);
+  });
+  if (row === undefined) throw rootKeyNotFound(rootKeyId);
+  return describeRootKey(deps.db, { workspaceId: caller.workspaceId, row, nowMs: deps.nowMs() });
+}
