@@ -7,6 +7,7 @@ import type { Certificate } from "./follow-certificate.ts";
 import { type GateCredentials, registerGateCredentials } from "./gates/credentials.ts";
 import { HEALTHY, type Health } from "./health.ts";
 import { createConnections } from "./plugins/connections.ts";
+import { registerDashboardPage } from "./plugins/dashboard-page.ts";
 import { createDeadlines } from "./plugins/deadline.ts";
 import { registerDocsPage } from "./plugins/docs-page.ts";
 import { registerErrorPages } from "./plugins/error-pages.ts";
@@ -19,6 +20,8 @@ import { createRequestIds } from "./plugins/request-ids.ts";
 import { serveV1 } from "./plugins/serve-v1.ts";
 import { serveV2 } from "./plugins/serve-v2.ts";
 import { createV1Uses } from "./plugins/uses-v1.ts";
+import { registerSignIn } from "./sign-in/routes.ts";
+import { providerOf, type SignInSettings, sessionRulesOf } from "./sign-in/settings.ts";
 import { v1Procedures } from "./v1/index.ts";
 import { procedures } from "./v2/index.ts";
 
@@ -35,10 +38,14 @@ export interface AppOptions {
   readonly v1?: V1Settings;
   /** false: metrics and the page that shows the API are not served here, but on an admin port. */
   readonly hasPages?: boolean;
+  /** The folder of the built dashboard; it is not served when left out. */
+  readonly dashboard?: string | undefined;
   /** Serves by TLS with it. */
   readonly certificate?: Certificate | undefined;
   /** For gates that get their users of Redis here; none do when left out. */
   readonly gates?: GateCredentials & { readonly users: GateUsers };
+  /** How people sign in to the dashboard. */
+  readonly signIn?: SignInSettings;
 }
 
 /** Of a parameter in a path, which only leftovers of v1 have: no id is longer. What is longer is no path of ours. */
@@ -100,6 +107,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   registerErrorPages(app, sendError);
   registerDocuments(app);
   if (hasPages) registerDocsPage(app, { makesCalls: true });
+  if (options.dashboard !== undefined) registerDashboardPage(app, { folder: options.dashboard });
   registerV1Preflight(app, front);
   const ofV1 = v1Procedures.map((procedure) => serveV1(procedure, { front, uses }));
   const served = [...procedures.map(serveV2), ...ofV1];
@@ -107,7 +115,11 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     const { users: gateUsers, ...gates } = options.gates;
     registerGateCredentials(app, { ...deps, gates, gateUsers, sendError, metrics: registry });
   }
-  registerProcedures(app, { deps, deadlines, sendError, observe }, served);
+  const signIn = options.signIn ?? {};
+  const sessionRules = sessionRulesOf(signIn, { isTls: certificate !== undefined });
+  registerProcedures(app, { deps, sessionRules, deadlines, sendError, observe }, served);
+  // After the procedures, because its bodies are read as theirs are.
+  registerSignIn(app, { deps, sendError, rules: sessionRules, bounds: signIn.bounds, provider: providerOf(signIn) });
   await app.ready();
   return app;
 }

@@ -28,6 +28,7 @@ const REFILL_EVERY_MS = 30_000;
 const KEY_QUEUE_EVERY_MS = 500;
 const GATE_USERS_EVERY_MS = 60_000;
 const ROOT_KEY_EVERY_MS = 5_000;
+const ROOT_KEY_USES_EVERY_MS = 60_000;
 const KEY_QUEUE_MEASURED_EVERY_MS = 10_000;
 
 /** Everything that an api-server does in the background except relaying. `drain` writes what is left at shutdown. */
@@ -127,6 +128,10 @@ export async function startBackgroundWork(parts: {
       await parts.followRootKey();
       return false;
     }),
+    loop("root-key-uses", ROOT_KEY_USES_EVERY_MS, async () => {
+      await deps.rootKeyUses.store(db);
+      return false;
+    }),
     loop("refill", REFILL_EVERY_MS, async () => {
       const today = utcDate(nowMs());
       if (refilledOn === today) return false;
@@ -142,6 +147,7 @@ export async function startBackgroundWork(parts: {
     await edge.sink.flush();
     await ingestion?.drain();
     while (await writeBehind());
+    await deps.rootKeyUses.store(db);
   };
   return { loops, drain };
 }

@@ -15,12 +15,14 @@ import { openProjection } from "../edge/projection/projection.ts";
 import { Rarely } from "../edge/rarely.ts";
 import { startAdminApp } from "./admin-app.ts";
 import { type AnalyticsAddress, openAnalytics } from "./analytics/open.ts";
+import { findQueueDepth } from "./analytics/postgres/rollup-queue.ts";
 import { QueryMetrics } from "./analytics/query-metrics.ts";
 import { buildApp } from "./app.ts";
 import { atMost } from "./at-most.ts";
 import { startBackgroundWork } from "./background-work.ts";
 import { createCreditService } from "./credits/postgres-credits.ts";
 import { type RefillRun, runRefill } from "./credits/refill.ts";
+import { dashboardFolder } from "./dashboard-folder.ts";
 import type { Deps } from "./deps.ts";
 import {
   DEFAULT_WORKSPACE,
@@ -28,11 +30,12 @@ import {
   registerRootKey,
   replaceDevRootKey,
 } from "./domain/administration/bootstrap.ts";
+import { makeSignInLink, signInAddress } from "./domain/administration/sign-in-links.ts";
 import { prepareDrain } from "./drain.ts";
 import { type Certificate, followCertificate } from "./follow-certificate.ts";
 import type { GateCredentials } from "./gates/credentials.ts";
 import { exportGauges } from "./gauges.ts";
-import { type Health, PROPAGATION_BOUND_MS } from "./health.ts";
+import { DEGRADATIONS, type Health, PROPAGATION_BOUND_MS } from "./health.ts";
 import { watchHealth } from "./health-watch.ts";
 import { createKeyHomes } from "./key-homes.ts";
 import { createKeyVault, type EncryptionKey } from "./key-vault.ts";
@@ -41,6 +44,9 @@ import type { V1Settings } from "./plugins/front-v1.ts";
 import { answerReadyz } from "./plugins/health.ts";
 import { startRelay } from "./relay/relay.ts";
 import { DEFAULT_RETENTION_DAYS, type RetentionDays } from "./retention.ts";
+import { createRootKeyUses } from "./root-key-uses.ts";
+import type { SignInSettings } from "./sign-in/settings.ts";
+import { SYSTEM_ACTOR } from "./store/audit.ts";
 import type { DatabaseUrl } from "./store/database-url.ts";
 import { demandMigrated, migrate } from "./store/migrate.ts";
 import { createPool } from "./store/pool.ts";
@@ -90,6 +96,10 @@ export interface ApiServerConfig {
   readonly encryptionKeys?: readonly [EncryptionKey, ...EncryptionKey[]] | undefined;
   /** For gates that get their users of Redis from this server; none do when left out. */
   readonly gates?: GateCredentials | undefined;
+  /** Whether the dashboard is served at `/dashboard/`; true when left out. */
+  readonly dashboard?: boolean | undefined;
+  /** How people sign in to the dashboard. */
+  readonly signIn?: SignInSettings | undefined;
   /** Whether it waits for a Postgres that is away, and answers probes meanwhile; it fails at once when left out. */
   readonly waitsForPostgres?: boolean | undefined;
 }
@@ -104,6 +114,8 @@ export interface ApiServer {
   refill(today?: string): Promise<RefillRun | undefined>;
   /** For `postern dev`: the root key of this start. That of the previous start is revoked. */
   devRootKey(given: string | undefined): Promise<{ workspaceId: string; rootKey: string }>;
+  /** For `postern dev`: an address that signs its user in to the dashboard as an admin, once. */
+  signInAddress(): Promise<string>;
   /** Stops accepting requests, finishes those in flight, writes what is left to write. */
   close(): Promise<void>;
 }
@@ -243,14 +255,29 @@ async function startParts(
     keyHomes: createKeyHomes({ db, projection }),
     wakeRelay: createRelayWaker(db),
     counters,
+    peekLimits: (limits) => counters.peek(limits),
     credits,
     events: edge.sink,
+    eventStreams: edge.events,
     pods: edge.pods,
     analytics,
     queryMetrics: new QueryMetrics(metrics),
+    installation: {
+      edge,
+      isRelaying: () => relay.isLeading(),
+      degradations: () => health.current().degradations.map((reason) => ({ reason, means: DEGRADATIONS[reason] })),
+      encryptionKeyIds: (config.encryptionKeys ?? []).map(({ id }) => id),
+      retentionDays: config.retentionDays ?? DEFAULT_RETENTION_DAYS,
+      region: config.region ?? "",
+      certificate: () => config.tls?.().cert,
+      rollUpDepth: analytics.kind === "postgres" ? () => findQueueDepth(db) : undefined,
+      usageTrouble: analytics.trouble && (() => analytics.trouble?.() ?? Promise.resolve(undefined)),
+      startedAt: Date.now(),
+    },
     keyVault: config.encryptionKeys && createKeyVault(config.encryptionKeys, { randomBytes }),
     log,
     rarely: new Rarely(),
+    rootKeyUses: createRootKeyUses({ nowMs: Date.now }),
     nowMs,
     randomBytes,
     // By default the server's own pages; its port is known only when it listens.
@@ -267,7 +294,9 @@ async function startParts(
     health: health.current,
     metrics,
     hasPages: config.admin === undefined,
+    dashboard: config.dashboard === false ? undefined : dashboardFolder(),
     certificate: config.tls?.(),
+    ...(config.signIn === undefined ? {} : { signIn: config.signIn }),
     ...(config.v1 === undefined ? {} : { v1: config.v1 }),
     ...(config.gates === undefined || edge.gateUsers === undefined
       ? {}
@@ -326,6 +355,12 @@ async function startParts(
       workspaceId: defaultWorkspaceId,
       rootKey: given ?? (await replaceDevRootKey(db, defaultWorkspaceId)),
     }),
+    signInAddress: async () => {
+      const administrator = { ...deps, actor: SYSTEM_ACTOR };
+      const link = { name: "developer", role: "admin", workspaceId: undefined } as const;
+      const { token } = await makeSignInLink(administrator, { ...link, logWorkspaceId: defaultWorkspaceId });
+      return signInAddress(url, token);
+    },
     close: () => {
       closing ??= stop(running);
       return closing;

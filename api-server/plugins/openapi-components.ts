@@ -3,6 +3,8 @@ import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 import { PolicyInput } from "../../core/policies/policy.ts";
 import { StoredPolicy } from "../../core/policies/stored-policy.ts";
 import { Code } from "../../core/verification/codes.ts";
+import { RootKeyDetails, RootKeyOut } from "../v2/admin/root-key-schemas.ts";
+import { WorkspaceOut } from "../v2/admin/workspace-schemas.ts";
 import { PermissionOut, RoleOut } from "../v2/permissions/schemas.ts";
 import { DataPlane, PolicyHead } from "../v2/policies/schemas.ts";
 import { NamespaceOut, OverrideOut } from "../v2/ratelimit/schemas.ts";
@@ -80,6 +82,9 @@ export const SCHEMA_NAMES: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, s
   [Refill, "Refill"],
   [ResponseMeta, "ResponseMeta"],
   [RoleOut, "Role"],
+  [RootKeyOut, "RootKey"],
+  [WorkspaceOut, "Workspace"],
+  [RootKeyDetails, "RootKeyDetails"],
   [StoredPolicy, "StoredPolicy"],
   [Code, "VerificationCode"],
 ]);
@@ -139,6 +144,7 @@ export const MANAGEMENT_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
 };
 
 const SERVICES: Readonly<Record<string, string>> = {
+  admin: "Root keys, workspaces, the audit log and the state of the installation: what the dashboard shows.",
   analytics: "What was verified and limited, by SQL.",
   apis: "Named groups of keys.",
   identities: "The owners of keys, and the limits that their keys share.",

@@ -39,7 +39,7 @@ export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1F
   };
   return isOpen(procedure)
     ? { ...prepared, rootKey: "none", handle: procedure.handle }
-    : { ...prepared, rootKey: "second", note: uses.note, handle: procedure.handle };
+    : { ...prepared, rootKey: "second", takesSessions: false, note: uses.note, handle: procedure.handle };
 }
 
 /** The size from which validation stops at the first fault; v1 reports no others. */

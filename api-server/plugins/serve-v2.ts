@@ -35,6 +35,7 @@ export function serveV2(procedure: AnyProcedure): Served {
     responses: { 200: responseSchema(successBody(procedure), "draft-7") },
     readContent,
     rootKey: "first",
+    takesSessions: true,
     handle: procedure.handle,
     send: procedure.paginated === true ? sendPage : sendData,
   };

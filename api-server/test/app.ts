@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { Registry } from "prom-client";
 import { makeId } from "../../core/ids.ts";
 import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
-import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
+import { ALL_GRANTS, WORKSPACE_GRANTS } from "../../core/permissions/root-key.ts";
 import { deciderJson } from "../../edge/events/verification-line.ts";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
@@ -12,12 +12,15 @@ import { Rarely } from "../../edge/rarely.ts";
 import { createTestDatabase } from "../../test/harness/postgres.ts";
 import type { AnalyticsStore } from "../analytics/contract.ts";
 import { openPostgresAnalytics } from "../analytics/postgres/open.ts";
+import { findQueueDepth } from "../analytics/postgres/rollup-queue.ts";
 import { QueryMetrics } from "../analytics/query-metrics.ts";
 import { type AppOptions, buildApp } from "../app.ts";
 import { createCreditService } from "../credits/postgres-credits.ts";
 import type { Deps } from "../deps.ts";
 import { createKeyHomes } from "../key-homes.ts";
 import { createKeyVault } from "../key-vault.ts";
+import { DEFAULT_RETENTION_DAYS } from "../retention.ts";
+import { createRootKeyUses } from "../root-key-uses.ts";
 import { createPool } from "../store/pool.ts";
 import { createPostgresSource } from "../store/records.ts";
 import { insertRootKey } from "../store/root-keys.ts";
@@ -67,8 +70,8 @@ export interface TestApp {
   rootKey(permissions: readonly string[], options?: RootKeyOptions): Promise<string>;
   /** Stores the events of everything that was called so far, and brings the aggregated tables up to date. */
   ingest(): Promise<void>;
-  /** Another workspace. */
-  makeWorkspace(): Promise<Workspace>;
+  /** Another workspace, whose root key has every permission within it. */
+  makeWorkspace(grants?: readonly string[]): Promise<Workspace>;
   /** Events of the audit log of a workspace, oldest first, without those that say which root keys call v1. */
   audit(workspaceId?: string): Promise<AuditRow[]>;
   /** From now on the projection gets no heartbeats: `advance` then makes it stale. */
@@ -127,14 +130,29 @@ export async function buildTestApp(
     keyHomes: createKeyHomes({ db, projection }),
     wakeRelay: () => undefined,
     counters: edge.counters({ timeoutMs: 1000 }),
+    peekLimits: (limits) => edge.counters({ timeoutMs: 1000 }).peek(limits),
     credits: createCreditService({ db, store: edge.credits, nowMs, log }),
     events: edge.sink,
+    eventStreams: edge.events,
     pods: edge.pods,
     analytics,
     queryMetrics: new QueryMetrics(metrics),
+    installation: {
+      edge,
+      isRelaying: () => true,
+      degradations: () => [],
+      encryptionKeyIds: ["test"],
+      retentionDays: DEFAULT_RETENTION_DAYS,
+      region: "test",
+      certificate: () => undefined,
+      rollUpDepth: () => findQueueDepth(db),
+      usageTrouble: undefined,
+      startedAt: nowMs(),
+    },
     keyVault: createKeyVault([{ id: "test", secret: randomBytes(32) }], { randomBytes }),
     log,
     rarely: new Rarely(),
+    rootKeyUses: createRootKeyUses({ nowMs }),
     nowMs,
     randomBytes,
     docsUrl: "https://docs.test",
@@ -170,10 +188,10 @@ export async function buildTestApp(
     while (await analytics.rollUp());
   }
 
-  async function makeWorkspace(): Promise<Workspace> {
+  async function makeWorkspace(grants: readonly string[] = WORKSPACE_GRANTS): Promise<Workspace> {
     const id = makeId("workspace", randomBytes(16));
     await insertWorkspace(db, { id, name: id, createdAt: nowMs() });
-    return { id, rootKey: await rootKey(ALL_GRANTS, { workspaceId: id }) };
+    return { id, rootKey: await rootKey(grants, { workspaceId: id }) };
   }
 
   async function call(path: string, body: unknown, { rootKey, headers }: CallOptions = {}): Promise<Reply> {
@@ -225,7 +243,7 @@ export async function buildTestApp(
     await database.drop();
   }
 
-  const workspace = await makeWorkspace();
+  const workspace = await makeWorkspace(ALL_GRANTS);
   return {
     app,
     deps,
