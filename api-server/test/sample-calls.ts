@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, randomBytes, randomInt } from "node:crypto";
 import { policyBody, type Things } from "./things.ts";
 
 /*
@@ -60,6 +60,13 @@ export const ofIdentity =
 
 const ofRole: MakeCall = async (things) => ({ body: { role: (await things.role()).name } });
 const ofPermission: MakeCall = async (things) => ({ body: { permission: (await things.permission()).slug } });
+
+/** A caller gives a root key only what it holds, and this is what creating one needs. */
+const A_GRANT = "workspace.*.create_root_key";
+
+const ofRootKey =
+  (rest: object = {}): MakeCall =>
+  async (things) => ({ body: { rootKeyId: (await things.rootKey()).rootKeyId, ...rest } });
 
 export const nothing: MakeCall = async () => ({ body: {} });
 
@@ -273,7 +280,128 @@ export const SAMPLE_CALLS: SampleCalls = {
     },
   },
 
+  "admin.listPolicies": { always: nothing },
+  "admin.getPolicy": { always: async (things) => ({ body: { policyId: (await things.policy()).policyId } }) },
+  "admin.explainVerification": {
+    always: async (things) => ({ body: { keyId: (await things.key()).keyId } }),
+    byHash: async (things) => {
+      const { key } = await things.key();
+      return { body: { keyHash: createHash("sha256").update(key).digest("base64") } };
+    },
+  },
+  "admin.explainRequest": { always: async () => ({ body: { requestId: "req_1" } }) },
+  "admin.getInstallation": { always: nothing },
+
   "workspaces.getWorkspace": { always: async () => ({ body: {} }) },
+
+  "admin.listAudit": { always: nothing },
+  "admin.getIdentityDetails": { always: ofIdentity() },
+  "admin.listRoles": {
+    always: async (things) => {
+      await things.role();
+      return { body: {} };
+    },
+  },
+  "admin.listPermissions": {
+    always: async (things) => {
+      await things.permission();
+      return { body: {} };
+    },
+    roleIds: async (things) => {
+      const { slug } = await things.permission();
+      return { body: { roleIds: [(await things.role([slug])).roleId] } };
+    },
+  },
+  "admin.listNamespaces": {
+    always: async (things) => {
+      await things.override();
+      return { body: {} };
+    },
+  },
+  "admin.listOverrides": {
+    always: async (things) => {
+      const { namespaceId, namespace } = await things.override();
+      return { body: { namespace }, namespaceId };
+    },
+  },
+  "admin.explainOverride": { always: ofOverride },
+  "admin.getUsageState": { always: nothing },
+  "admin.getAnalyticsSchema": { always: nothing },
+  "admin.getLatencies": {
+    always: async (things) => ({
+      body: { from: 0, to: HOUR_MS, step: "hour", keySpaceId: "ks_1", keyId: "key_1", externalId: "user_1" },
+      apiId: await things.api(),
+    }),
+  },
+  "admin.nameObjects": {
+    always: async (things) => {
+      const { apiId, keyId } = await things.key();
+      return { body: { kind: "key", ids: [keyId] }, apiId };
+    },
+    api: async (things) => {
+      const apiId = await things.api();
+      return { body: { kind: "api", ids: [apiId] }, apiId };
+    },
+    namespace: async (things) => {
+      const { namespaceId } = await things.namespace();
+      return { body: { kind: "namespace", ids: [namespaceId] }, namespaceId };
+    },
+  },
+  "admin.listWorkspaces": { always: nothing },
+  "admin.createWorkspace": { always: async (things) => ({ body: { name: things.name("team") } }) },
+  // Its own quota, so that the calls after it are answered.
+  "admin.updateWorkspace": {
+    always: async ({ workspaceId }) => ({ body: { workspaceId, quotaPerMinute: 1_000_000 } }),
+  },
+  "admin.getSettings": { always: async () => ({ body: {} }) },
+  "admin.updateSettings": {
+    // Of two calls one changes something.
+    always: async ({ ask }) => {
+      await ask("admin.updateSettings", { analytics: false });
+      return { body: { analytics: true } };
+    },
+  },
+  "admin.updateBounds": { always: async () => ({ body: { queriesPerHour: 100_000 + randomInt(100_000) } }) },
+  "admin.createRootKey": {
+    always: async (things) => ({ body: { name: things.name("root key"), permissions: [A_GRANT] } }),
+  },
+  "admin.getRootKey": { always: ofRootKey() },
+  "admin.updateRootKey": { always: ofRootKey({ name: "renamed root key", enabled: false }) },
+  "admin.rotateRootKey": { always: ofRootKey({ overlap: HOUR_MS }) },
+  "admin.deleteRootKey": { always: ofRootKey() },
+  "admin.listRootKeys": {
+    always: async (things) => {
+      await things.rootKey();
+      return { body: {} };
+    },
+  },
+  "admin.listApis": { always: async (things) => ({ body: {}, apiId: await things.api() }) },
+  "admin.searchKeys": {
+    always: async (things) => ({ body: {}, apiId: (await things.key()).apiId }),
+    narrowed: async (things) => {
+      const { externalId } = await things.identity();
+      const { apiId, keyId, key } = await things.key({ externalId });
+      const [role, permission] = [(await things.role()).name, (await things.permission()).slug];
+      await things.ask("keys.addRoles", { keyId, roles: [role] });
+      await things.ask("keys.addPermissions", { keyId, permissions: [permission] });
+      const hash = createHash("sha256").update(key).digest("base64");
+      return { body: { apiId, keyId, hash, externalId, role, permission, enabled: true }, apiId };
+    },
+  },
+  "admin.getKeyDetails": { always: ofKey() },
+  "admin.disableKeysOfOwner": {
+    always: async (things) => {
+      const { externalId } = await things.identity();
+      const { apiId } = await things.key({ externalId });
+      return { body: { externalId }, apiId };
+    },
+    ofApi: async (things) => {
+      const { externalId } = await things.identity();
+      const { apiId } = await things.key({ externalId });
+      return { body: { externalId, apiId }, apiId };
+    },
+  },
+  "admin.startImport": { always: ofApi((things) => ({ name: things.name("import") })) },
 
   "managed.getObject": {
     always: async (things) => {

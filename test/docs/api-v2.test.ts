@@ -166,7 +166,8 @@ interface Page {
 
 test("the procedures that are additions", () => {
   const additions = procedures.filter(({ addition }) => addition).map(({ path }) => path);
-  expect(sorted(reference.rows("24.2", "procedure").map(([path]) => only(path)))).toEqual(sorted(additions));
+  const rows = ["24.2", "24.4"].flatMap((section) => reference.rows(section, "procedure"));
+  expect(sorted(rows.map(([path]) => only(path)))).toEqual(sorted(additions));
 });
 
 test("the kinds of managed objects", () => {
@@ -232,7 +233,8 @@ describe("bounds that no schema says", () => {
 
   const WHERE_CALLERS_MEET_THEM = /^(?:api-server\/(?:plugins|v2|domain)|core\/(?:credits|keys|permissions))\//;
   /** Sizes of caches, tries, what is read of a refused body, and lengths that the command line alone asks for. */
-  const INTERNAL = /^(?:ABSENCES_MAX|ATTEMPTS_MAX|DISCARDED_\w+|(?:MIGRATION|ROOT_KEY)(?:_NAME)?_LENGTH_M(?:AX|IN))$/;
+  const INTERNAL =
+    /^(?:ABSENCES_MAX|ATTEMPTS_MAX|DISCARDED_\w+|(?:MIGRATION|PERSON|ROOT_KEY)(?:_NAME)?_LENGTH_M(?:AX|IN))$/;
 
   test("are all that a caller can meet", () => {
     const met = constants
