@@ -41,6 +41,8 @@ beforeAll(async () => {
       analytics: {
         kind: analytics.kind,
         query: (query, run) => analytics.query(query, run),
+        countLatencies: (question) => analytics.countLatencies(question),
+        uncountedForMs: (workspaceId) => analytics.uncountedForMs(workspaceId),
         countVerifications: (question) => (other ?? analytics).countVerifications(question),
       },
     }),

@@ -26,6 +26,8 @@ beforeAll(async () => {
       analytics: {
         kind: analytics.kind,
         countVerifications: (question) => analytics.countVerifications(question),
+        countLatencies: (question) => analytics.countLatencies(question),
+        uncountedForMs: (workspaceId) => analytics.uncountedForMs(workspaceId),
         query: ((query, run) => {
           queries.push(query.text);
           return broken === undefined ? analytics.query(query, run) : Promise.reject(broken);
