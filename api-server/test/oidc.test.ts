@@ -1,0 +1,552 @@
+import { createSign, generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { hashKey } from "../../core/keys/key-string.ts";
+import { followRoles } from "../sign-in/roles-file.ts";
+import type { SignInSettings } from "../sign-in/settings.ts";
+import { buildTestApp, type Reply, type TestApp } from "./app.ts";
+import { type IdentityProvider, type IdentityProviderOptions, startIdentityProvider } from "./identity-provider.ts";
+import { cookieOf, post } from "./people.ts";
+
+const URL_OF_DASHBOARD = "https://postern.example.com";
+const REDIRECT_URI = `${URL_OF_DASHBOARD}/dashboard/auth/callback`;
+const NO_BOUNDS = { windowMs: 60_000, address: 1e6, all: 1e6, failed: 0, nowMs: Date.now };
+
+let rolesFile = "groups: {}";
+const rolesOfGroups = followRoles(() => rolesFile);
+
+let idp: IdentityProvider;
+let t: TestApp;
+beforeAll(async () => {
+  idp = await startIdentityProvider({ redirectUri: REDIRECT_URI });
+  t = await buildWith(idp);
+});
+afterAll(async () => {
+  await t.close();
+  await idp.close();
+});
+beforeEach(() => {
+  idp.person = { sub: "ada", claims: { name: "Ada Lovelace", email: "ada@example.com", groups: ["platform"] } };
+  rolesFile = `groups: {platform: {"*": admin}}`;
+});
+
+const buildWith = (
+  of: Pick<IdentityProvider, "issuer" | "clientId" | "clientSecret">,
+  more: Partial<SignInSettings["provider"]> = {},
+) =>
+  buildTestApp({
+    signIn: {
+      url: URL_OF_DASHBOARD,
+      bounds: NO_BOUNDS,
+      rolesOfGroups,
+      provider: {
+        issuer: of.issuer,
+        clientId: of.clientId,
+        clientSecret: () => of.clientSecret,
+        scopes: "openid profile email",
+        groupsClaim: "groups",
+        ...more,
+      },
+    },
+  });
+
+interface Answered extends Omit<Reply, "body"> {
+  readonly location: string;
+}
+
+async function get(url: string, headers: Readonly<Record<string, string>> = {}, of = t): Promise<Answered> {
+  const response = await of.app.inject({ url, headers: { host: "postern.example.com", ...headers } });
+  expect(response.headers["cache-control"]).toBe("no-store");
+  return { status: response.statusCode, headers: response.headers, location: String(response.headers.location) };
+}
+
+/** A browser that begins to sign in. `cookie` is what it then has. */
+async function begin(to?: string, of = t): Promise<{ url: string; cookie: string }> {
+  const query = to === undefined ? "" : `?${new URLSearchParams({ to })}`;
+  const reply = await get(`/dashboard/auth/start${query}`, { "sec-fetch-site": "same-origin" }, of);
+  expect(reply.status).toBe(303);
+  return { url: reply.location, cookie: `__Host-postern-sign-in=${cookieOf(reply, "__Host-postern-sign-in")}` };
+}
+
+const comeBack = (url: URL, cookie: string, of = t): Promise<Answered> =>
+  get(`${url.pathname}${url.search}`, { cookie, "sec-fetch-site": "cross-site" }, of);
+
+/** All of it. */
+async function signIn(to?: string, of = t, provider = idp): Promise<Answered> {
+  const { url, cookie } = await begin(to, of);
+  return comeBack(await provider.follow(url), cookie, of);
+}
+
+const OWN = { host: "postern.example.com", origin: URL_OF_DASHBOARD, "postern-dashboard": "1" };
+const call = (reply: Answered, path: string, headers: Readonly<Record<string, string>> = {}, of = t) =>
+  post(of, `/v2/${path}`, {}, { ...OWN, cookie: `__Host-postern=${cookieOf(reply)}`, ...headers });
+const kindOf = ({ body }: Reply): string | undefined => body.error?.type.split("/").at(-1);
+
+/** That no session was opened, and which word the page gets. */
+function refusedWith(reply: Answered, word: string): void {
+  expect([reply.status, reply.location]).toEqual([303, `/dashboard/sign-in?error=${word}`]);
+  expect(cookieOf(reply)).toBeUndefined();
+}
+
+test("a person signs in, and is who the provider says", async () => {
+  const reply = await signIn("/dashboard/keys?search=a");
+  expect([reply.status, reply.location]).toEqual([303, "/dashboard/keys?search=a"]);
+  const lines = reply.headers["set-cookie"] as unknown as string[];
+  expect(lines[0]).toMatch(/^__Host-postern=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Strict$/);
+  expect(lines[1]).toMatch(/^__Host-postern-sign-in=; Path=\/; Max-Age=0;/);
+  expect((await call(reply, "workspaces.getWorkspace")).status).toBe(200);
+  const { rows } = await t.deps.db.query("select * from sessions where token_hash = $1", [
+    hashKey(cookieOf(reply) ?? ""),
+  ]);
+  expect(rows).toMatchObject([
+    {
+      issuer: idp.issuer,
+      subject: "ada",
+      name: "Ada Lovelace",
+      email: "ada@example.com",
+      signed_in_by: "oidc",
+      groups: ["platform"],
+      roles: [],
+    },
+  ]);
+});
+
+test("asks with PKCE, a state and a nonce, none of which comes twice; the cookie is for this alone", async () => {
+  const reply = await get("/dashboard/auth/start", { "sec-fetch-site": "same-origin" });
+  expect(reply.headers["set-cookie"]).toMatch(
+    /^__Host-postern-sign-in=[\w-]{43}; Path=\/; Max-Age=600; Secure; HttpOnly; SameSite=Lax$/,
+  );
+  expect(reply.headers["referrer-policy"]).toBe("no-referrer");
+  const [one, other] = [new URL(reply.location).searchParams, new URL((await begin()).url).searchParams];
+  expect(Object.fromEntries(one)).toMatchObject({
+    client_id: "postern",
+    response_type: "code",
+    redirect_uri: REDIRECT_URI,
+    code_challenge_method: "S256",
+  });
+  for (const name of ["state", "nonce", "code_challenge"]) {
+    expect(one.get(name)?.length).toBeGreaterThan(30);
+    expect(one.get(name)).not.toBe(other.get(name));
+  }
+});
+
+test.each(["https://evil.test/", "//evil.test", "/dashboard/../v2", "/dashboard/\\evil.test", "javascript:alert(1)"])(
+  "comes back to the first page instead of %s",
+  async (to) => expect((await signIn(to)).location).toBe("/dashboard/"),
+);
+
+describe("what comes back is refused", () => {
+  test("with another state; the sign-in that was begun can still end", async () => {
+    const { url, cookie } = await begin();
+    const back = await idp.follow(url);
+    const forged = new URL(back);
+    forged.searchParams.set("state", "x".repeat(43));
+    refusedWith(await comeBack(forged, cookie), "state");
+    expect(cookieOf(await comeBack(back, cookie))).toBeDefined();
+  });
+
+  test.each([
+    ["without a state", (url: URL) => url.searchParams.delete("state")],
+    ["with two states", (url: URL) => url.searchParams.append("state", "other")],
+    ["with nothing", (url: URL) => [...url.searchParams.keys()].forEach((name) => void url.searchParams.delete(name))],
+    ["with a null in it", (url: URL) => url.searchParams.set("state", "a\0b")],
+  ])("%s", async (_, forge) => {
+    const { url, cookie } = await begin();
+    const back = await idp.follow(url);
+    forge(back);
+    refusedWith(await comeBack(back, cookie), "state");
+  });
+
+  test("in another browser: one without the cookie, one with a sign-in of its own", async () => {
+    const [mine, other] = [await begin(), await begin()];
+    const back = await idp.follow(mine.url);
+    refusedWith(await comeBack(back, ""), "state");
+    refusedWith(await comeBack(back, other.cookie), "state");
+    expect(cookieOf(await comeBack(back, mine.cookie))).toBeDefined();
+  });
+
+  test("a second time, and of twenty at once all but one", async () => {
+    const { url, cookie } = await begin();
+    const back = await idp.follow(url);
+    const replies = await Promise.all(Array.from({ length: 20 }, () => comeBack(back, cookie)));
+    expect(replies.filter((reply) => cookieOf(reply) !== undefined)).toHaveLength(1);
+    refusedWith(await comeBack(back, cookie), "state");
+  });
+
+  test("after ten minutes", async () => {
+    const { url, cookie } = await begin();
+    const back = await idp.follow(url);
+    await t.deps.db.query("update sign_in_flows set expires_at = $1", [Date.now() - 1]);
+    refusedWith(await comeBack(back, cookie), "state");
+  });
+
+  test("with the nonce of another sign-in", async () => {
+    const { url, cookie } = await begin();
+    const back = await idp.follow(url);
+    await t.deps.db.query("update sign_in_flows set nonce = 'other'");
+    refusedWith(await comeBack(back, cookie), "token");
+  });
+
+  test("with another code verifier", async () => {
+    const { url, cookie } = await begin();
+    const back = await idp.follow(url);
+    await t.deps.db.query("update sign_in_flows set code_verifier = $1", ["v".repeat(43)]);
+    refusedWith(await comeBack(back, cookie), "token");
+  });
+
+  test("with a code that was used before", async () => {
+    const first = await begin();
+    const used = await idp.follow(first.url);
+    await comeBack(used, first.cookie);
+    const second = await begin();
+    const back = await idp.follow(second.url);
+    back.searchParams.set("code", used.searchParams.get("code") ?? "");
+    refusedWith(await comeBack(back, second.cookie), "token");
+  });
+
+  test("with a code that has expired", async () => {
+    idp.codeLivesS = 1;
+    onTestFinished(() => {
+      idp.codeLivesS = 60;
+    });
+    const { url, cookie } = await begin();
+    const back = await idp.follow(url);
+    // The provider counts in whole seconds of the machine's clock.
+    await new Promise((done) => setTimeout(done, 2_100));
+    refusedWith(await comeBack(back, cookie), "token");
+  });
+
+  test.each(["https://evil.test", "", "http://127.0.0.1:1"])("by the issuer %j, or by none", async (issuer) => {
+    const { url, cookie } = await begin();
+    const back = await idp.follow(url);
+    expect(back.searchParams.get("iss")).toBe(idp.issuer);
+    if (issuer === "") back.searchParams.delete("iss");
+    else back.searchParams.set("iss", issuer);
+    refusedWith(await comeBack(back, cookie), "token");
+  });
+
+  test("because the person said no; the provider's words are not passed on", async () => {
+    idp.person = "refuses";
+    refusedWith(await signIn(), "denied");
+    expect(t.logs.join("\n")).not.toContain("<script>");
+  });
+
+  test("by a page that the provider made up by itself", async () => {
+    for (const query of [
+      "error=access_denied",
+      "code=x&state=y&iss=z",
+      `code=${"c".repeat(9000)}`,
+      "state[]=a",
+      "%",
+      "a=%zz",
+    ]) {
+      const { cookie } = await begin();
+      refusedWith(await get(`/dashboard/auth/callback?${query}`, { cookie }), "state");
+    }
+  });
+});
+
+describe("an ID token", () => {
+  const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const now = () => Math.floor(Date.now() / 1000);
+
+  /** A provider that answers with any token: what a real one never does. */
+  async function lying(claims: (issuer: string, nonce: string) => object, kid: string): Promise<IdentityProvider> {
+    let nonce = "";
+    const keys = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    const server = createServer((request, response) => {
+      const { pathname, searchParams } = new URL(request.url ?? "", issuer);
+      response.setHeader("content-type", "application/json");
+      if (pathname === "/authorize") nonce = searchParams.get("nonce") ?? "";
+      if (pathname === "/.well-known/openid-configuration") {
+        response.end(
+          JSON.stringify({
+            issuer,
+            authorization_endpoint: `${issuer}/authorize`,
+            token_endpoint: `${issuer}/token`,
+            jwks_uri: `${issuer}/jwks`,
+            response_types_supported: ["code"],
+            subject_types_supported: ["public"],
+            id_token_signing_alg_values_supported: ["RS256"],
+          }),
+        );
+      } else if (pathname === "/jwks") {
+        response.end(
+          JSON.stringify({
+            keys: [{ ...keys.publicKey.export({ format: "jwk" }), kid: "known", use: "sig", alg: "RS256" }],
+          }),
+        );
+      } else if (pathname === "/token") {
+        const text = `${base64({ alg: "RS256", kid: "known" })}.${base64(claims(issuer, nonce))}`;
+        const signature = createSign("RSA-SHA256")
+          .update(text)
+          .sign(kid === "known" ? keys.privateKey : privateKey, "base64url");
+        response.end(JSON.stringify({ access_token: "a", token_type: "bearer", id_token: `${text}.${signature}` }));
+      } else {
+        const back = `${REDIRECT_URI}?${new URLSearchParams({ code: "c", state: searchParams.get("state") ?? "" })}`;
+        response.writeHead(303, { location: back }).end();
+      }
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    onTestFinished(() => void server.close());
+    return {
+      ...idp,
+      issuer,
+      follow: async (url) => new URL((await fetch(url, { redirect: "manual" })).headers.get("location") ?? ""),
+    };
+  }
+
+  const honest = (issuer: string, nonce: string) => ({
+    iss: issuer,
+    aud: "postern",
+    sub: "eve",
+    nonce,
+    iat: now(),
+    exp: now() + 60,
+    groups: ["platform"],
+  });
+
+  test.each([
+    ["that is right is taken", honest, "known", undefined],
+    [
+      "of another issuer",
+      (iss: string, nonce: string) => ({ ...honest(iss, nonce), iss: "https://evil.test" }),
+      "known",
+      "token",
+    ],
+    ["for another client", (iss: string, nonce: string) => ({ ...honest(iss, nonce), aud: "other" }), "known", "token"],
+    ["without a nonce", (iss: string) => ({ ...honest(iss, ""), nonce: undefined }), "known", "token"],
+    [
+      "that has expired",
+      (iss: string, nonce: string) => ({ ...honest(iss, nonce), exp: now() - 120 }),
+      "known",
+      "token",
+    ],
+    [
+      "without a subject",
+      (iss: string, nonce: string) => ({ ...honest(iss, nonce), sub: undefined }),
+      "known",
+      "token",
+    ],
+    ["that another key has signed", honest, "unknown", "token"],
+  ])("%s", async (_, claims, kid, word) => {
+    const liar = await lying(claims, kid);
+    const of = await buildWith(liar);
+    onTestFinished(() => of.close());
+    const reply = await signIn(undefined, of, liar);
+    if (word === undefined) expect(cookieOf(reply)).toBeDefined();
+    else refusedWith(reply, word);
+  });
+});
+
+describe("the provider", () => {
+  test("that is away gets a page that says so, and is asked again when it is back", async () => {
+    const own = await startIdentityProvider({ redirectUri: REDIRECT_URI });
+    const of = await buildWith(own);
+    onTestFinished(() => of.close());
+    const { url, cookie } = await begin(undefined, of);
+    const back = await own.follow(url);
+    await own.close();
+    refusedWith(await comeBack(back, cookie, of), "provider");
+    const fresh = await buildWith(own);
+    onTestFinished(() => fresh.close());
+    refusedWith(await get("/dashboard/auth/start", {}, fresh), "provider");
+    expect(of.logs.join("\n")).toContain("the provider does not answer");
+    expect(fresh.logs.join("\n")).toContain("the provider does not describe itself");
+  });
+
+  test("that names itself differently is not believed", async () => {
+    const of = await buildWith({ ...idp, issuer: idp.issuer.replace("127.0.0.1", "localhost") });
+    onTestFinished(() => of.close());
+    refusedWith(await get("/dashboard/auth/start", {}, of), "provider");
+  });
+
+  test.each<Omit<IdentityProviderOptions, "redirectUri">>([
+    { groupsIn: "userinfo" },
+    { method: "client_secret_post" },
+    { method: "none" },
+  ])("may have another way: %j", async (options) => {
+    const own = await startIdentityProvider({ redirectUri: REDIRECT_URI, ...options });
+    own.person = { sub: "grace", claims: { preferred_username: "grace", groups: ["platform"] } };
+    const of = await buildWith(own, options.method === "none" ? { clientSecret: undefined } : {});
+    onTestFinished(() => of.close());
+    onTestFinished(() => own.close());
+    const reply = await signIn(undefined, of, own);
+    expect((await call(reply, "workspaces.getWorkspace", {}, of)).status).toBe(200);
+  });
+
+  test("with a wrong secret refuses, and the secret is in no log", async () => {
+    const of = await buildWith({ ...idp, clientSecret: "wrong-secret-of-the-client" });
+    onTestFinished(() => of.close());
+    refusedWith(await signIn(undefined, of), "token");
+    expect(of.logs.join("\n")).not.toContain("wrong-secret");
+  });
+
+  test("is not asked by a page of another site", async () => {
+    for (const site of ["cross-site", "same-site"]) {
+      const reply = await get("/dashboard/auth/start", { "sec-fetch-site": site });
+      expect([reply.location, reply.headers["set-cookie"]]).toEqual(["/dashboard/sign-in", undefined]);
+    }
+  });
+});
+
+test("an address that comes back with nonsense is told to wait; another one signs in", async () => {
+  const of = await buildTestApp({
+    trustedProxies: ["127.0.0.1"],
+    signIn: {
+      url: URL_OF_DASHBOARD,
+      bounds: { windowMs: 60_000, address: 60, all: 1_000, failed: 5, nowMs: () => 0 },
+      rolesOfGroups,
+      provider: { ...idp, clientSecret: () => idp.clientSecret, scopes: "openid profile email", groupsClaim: "groups" },
+    },
+  });
+  onTestFinished(() => of.close());
+  const nonsense = () => get("/dashboard/auth/callback?code=x&state=y", { "x-forwarded-for": "192.0.2.1" }, of);
+  for (let i = 0; i < 10; i++) refusedWith(await nonsense(), "state");
+  expect((await nonsense()).status).toBe(429);
+  expect((await get("/dashboard/auth/start", { "x-forwarded-for": "192.0.2.1" }, of)).status).toBe(429);
+  expect(cookieOf(await signIn(undefined, of))).toBeDefined();
+  const { rowCount } = await of.deps.db.query("select from audit_log where event = 'session.refuse'");
+  expect(rowCount).toBeLessThanOrEqual(1);
+});
+
+describe("the groups of a person", () => {
+  test("are worth what the file in force says, at once, without signing in again", async () => {
+    const { id } = await t.makeWorkspace();
+    const reply = await signIn();
+    const asked = async () => {
+      const { status } = await call(reply, "apis.createApi", { "postern-workspace": id });
+      return status;
+    };
+    expect(await asked()).toBe(400);
+    rolesFile = `groups: {platform: {${id}: viewer}}`;
+    expect(await asked()).toBe(400);
+    const refused = await post(
+      t,
+      "/v2/apis.createApi",
+      { name: "shop" },
+      { ...OWN, cookie: `__Host-postern=${cookieOf(reply)}` },
+    );
+    expect([refused.status, refused.body.error.detail]).toEqual([
+      403,
+      "The role viewer lacks the permission api.*.create_api.",
+    ]);
+    rolesFile = "groups: {}";
+    const gone = await call(reply, "workspaces.getWorkspace");
+    expect([kindOf(gone), gone.body.error.detail]).toEqual([
+      "no_role",
+      "Ada Lovelace has no role in any workspace. Groups seen: platform.",
+    ]);
+  });
+
+  test("give a role for each of two workspaces, and none elsewhere", async () => {
+    const [shop, bank, other] = [await t.makeWorkspace(), await t.makeWorkspace(), await t.makeWorkspace()];
+    await t.deps.db.query("update workspaces set name = 'bank' where id = $1", [bank.id]);
+    rolesFile = `groups: {a: {${shop.id}: viewer, bank: viewer}, b: {bank: admin}}`;
+    idp.person = { sub: "two", claims: { name: "Two", groups: ["a", "b", "unknown"] } };
+    const reply = await signIn();
+    const make = async (workspace: string) =>
+      (
+        await post(
+          t,
+          "/v2/apis.createApi",
+          { name: "api" },
+          { ...OWN, cookie: `__Host-postern=${cookieOf(reply)}`, "postern-workspace": workspace },
+        )
+      ).status;
+    expect([await make(shop.id), await make(bank.id), await make("bank"), await make(other.id)]).toEqual([
+      403, 200, 200, 403,
+    ]);
+    const events = async (id: string) => (await t.audit(id)).map(({ event, actor }) => `${event} ${actor.name}`);
+    expect(await events(shop.id)).toEqual(["session.create Two"]);
+    expect(await events(bank.id)).toContain("session.create Two");
+    expect(await events(other.id)).toEqual([]);
+  });
+
+  test("change with the next sign-in", async () => {
+    rolesFile = `groups: {platform: {"*": admin}, none: {}}`;
+    const before = await signIn();
+    idp.person = { sub: "ada", claims: { name: "Ada Lovelace", groups: ["none"] } };
+    const after = await signIn();
+    expect((await call(before, "workspaces.getWorkspace")).status).toBe(200);
+    expect(kindOf(await call(after, "workspaces.getWorkspace"))).toBe("no_role");
+  });
+
+  test.each([
+    ["none", undefined, []],
+    ["one as a text", "platform", ["platform"]],
+    ["what is no text", [1, null, { a: 1 }, ["nested"], "platform", ""], ["platform"]],
+    ["control characters and halves of characters", ["a\0b", "\ud800", "c\nd", "platform"], ["platform"]],
+    ["one that is too long", ["g".repeat(256), "platform"], ["platform"]],
+    ["unicode", ["Équipe 🔑", "__proto__", "constructor"], ["Équipe 🔑", "__proto__", "constructor"]],
+    [
+      "thousands",
+      Array.from({ length: 3000 }, (_, i) => `group-${i}`),
+      Array.from({ length: 1000 }, (_, i) => `group-${i}`),
+    ],
+  ])("may be %s", async (_, groups, seen) => {
+    idp.person = { sub: "groups", claims: { name: "Groups", groups } };
+    const reply = await signIn();
+    const { rows } = await t.deps.db.query("select groups from sessions where token_hash = $1", [
+      hashKey(cookieOf(reply) ?? ""),
+    ]);
+    expect(rows[0].groups).toEqual(seen);
+  });
+});
+
+test("a person without a name has the best that the provider says", async () => {
+  for (const [claims, name] of [
+    [{ preferred_username: "ada", email: "a@b" }, "ada"],
+    [{ name: " ", email: "a@b" }, "a@b"],
+    [{ name: "n".repeat(300) }, "nameless"],
+    [{ name: "a\nb" }, "nameless"],
+  ] as const) {
+    idp.person = { sub: "nameless", claims };
+    const reply = await signIn();
+    const { rows } = await t.deps.db.query("select name from sessions where token_hash = $1", [
+      hashKey(cookieOf(reply) ?? ""),
+    ]);
+    expect(rows).toEqual([{ name }]);
+  }
+});
+
+test("begins again from a session that is there: that one ends", async () => {
+  const before = await signIn();
+  const cookie = `__Host-postern=${cookieOf(before)}`;
+  await get("/dashboard/auth/start", { cookie, "sec-fetch-site": "same-origin" });
+  expect(kindOf(await call(before, "workspaces.getWorkspace"))).toBe("session_ended");
+});
+
+test("signing out everywhere ends the sessions of the person at this issuer, not those of a link with the same name", async () => {
+  idp.person = { sub: "same", claims: { name: "same", groups: ["platform"] } };
+  const [one, other] = [await signIn(), await signIn()];
+  const { browserWith, followLink, makeLink } = await import("./people.ts");
+  const byLink = await followLink(t, await makeLink(t, { name: "same" }));
+  await post(
+    t,
+    "/dashboard/auth/sign-out",
+    { everywhere: true },
+    { ...OWN, cookie: `__Host-postern=${cookieOf(one)}` },
+  );
+  expect(kindOf(await call(other, "workspaces.getWorkspace"))).toBe("session_ended");
+  expect((await browserWith(t, cookieOf(byLink) ?? "").call("workspaces.getWorkspace")).status).toBe(200);
+});
+
+test("no secret is in a log, in the audit log or in an address that a page sees", async () => {
+  const { url, cookie } = await begin();
+  const back = await idp.follow(url);
+  const reply = await comeBack(back, cookie);
+  await comeBack(back, cookie);
+  const code = back.searchParams.get("code") ?? "none";
+  const secrets = [code, cookieOf(reply) ?? "none", cookie.split("=")[1] ?? "none", idp.clientSecret];
+  const { rows } = await t.deps.db.query("select to_jsonb(a)::text as row from audit_log a");
+  for (const secret of secrets) {
+    expect(secret.length).toBeGreaterThan(20);
+    for (const place of [t.logs.join("\n"), JSON.stringify(rows), reply.location]) expect(place).not.toContain(secret);
+  }
+});
