@@ -1,0 +1,268 @@
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildTestApp, type TestApp } from "../../test/app.ts";
+import { makeThings, policyBody, type Things } from "../../test/things.ts";
+
+const HOUR_MS = 3_600_000;
+
+let t: TestApp;
+let things: Things;
+beforeAll(async () => {
+  t = await buildTestApp();
+  things = makeThings(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
+});
+afterAll(() => t.close());
+
+const hashOf = (key: string) => createHash("sha256").update(key).digest("base64");
+const explain = (body: object) => t.data("admin.explainVerification", body);
+interface StepOut {
+  readonly step: string;
+  readonly result: string;
+  readonly decides: boolean;
+  readonly detail: string;
+}
+const deciding = ({ steps }: { steps: StepOut[] }) => steps.filter(({ decides }) => decides).map(({ step }) => step);
+
+/** A key that passes everything, and how each case makes one step refuse it. */
+const CASES: readonly {
+  readonly name: string;
+  readonly make?: Record<string, unknown>;
+  readonly ask?: Record<string, unknown>;
+  readonly change?: (key: { keyId: string; apiId: string }) => Promise<unknown>;
+  readonly code: string;
+  readonly step?: string;
+}[] = [
+  { name: "a good key", code: "VALID" },
+  { name: "a disabled key", make: { enabled: false }, code: "DISABLED", step: "enabled" },
+  {
+    name: "an expired key",
+    change: ({ keyId }) => t.deps.db.query("update keys set expires_at = 5 where id = $1", [keyId]),
+    code: "EXPIRED",
+    step: "expiry",
+  },
+  {
+    name: "an address that is not on the list",
+    change: ({ apiId }) => t.deps.db.query("update apis set ip_allow_list = '{192.0.2.1}' where id = $1", [apiId]),
+    ask: { clientIp: "192.0.2.2" },
+    code: "FORBIDDEN",
+    step: "address",
+  },
+  {
+    name: "a permission that is missing",
+    ask: { permissions: "a.b OR c.d" },
+    code: "INSUFFICIENT_PERMISSIONS",
+    step: "permissions",
+  },
+  {
+    name: "a limit that is used up",
+    make: { ratelimits: [{ name: "one", limit: 1, duration: HOUR_MS, autoApply: true }] },
+    ask: { ratelimits: [{ name: "one", cost: 2 }] },
+    code: "RATE_LIMITED",
+    step: "limits",
+  },
+  {
+    name: "too few credits",
+    make: { credits: { remaining: 3 } },
+    ask: { credits: { cost: 4 } },
+    code: "USAGE_EXCEEDED",
+    step: "credits",
+  },
+];
+
+describe.each(CASES)("$name", ({ make = {}, ask = {}, change, code, step }) => {
+  test("is explained as keys.verifyKey decides it, with the step that decides", async () => {
+    const key = await things.key(make);
+    await change?.(key);
+    t.deps.projection.forgetAll();
+    const explained = await explain({ keyId: key.keyId, ...ask });
+    expect(explained.code).toBe(code);
+    expect(deciding(explained)).toEqual(step === undefined ? [] : [step]);
+    // The client's address of verifyKey is that of the connection, so only codes that do not depend on it are compared.
+    const { clientIp, ...body } = ask;
+    const verified = await t.data("keys.verifyKey", { key: key.key, ...body });
+    expect(verified.code).toBe(code);
+  });
+});
+
+test("nothing is counted, spent or recorded", async () => {
+  const { keyId, key } = await things.key({
+    credits: { remaining: 2 },
+    ratelimits: [{ name: "two", limit: 2, duration: HOUR_MS, autoApply: true }],
+  });
+  const events: string[] = [];
+  const { addLine } = t.edge.sink;
+  t.edge.sink.addLine = (workspaceId, line) => {
+    events.push(line);
+    return addLine.call(t.edge.sink, workspaceId, line);
+  };
+  for (let i = 0; i < 5; i++) {
+    const { code, limits, credits } = await explain({ keyHash: hashOf(key) });
+    expect({ code, used: limits[0].used, remaining: credits.remaining }).toEqual({
+      code: "VALID",
+      used: 0,
+      remaining: 2,
+    });
+  }
+  t.edge.sink.addLine = addLine;
+  expect(events).toEqual([]);
+  expect(await t.audit()).not.toContainEqual(expect.objectContaining({ event: expect.stringContaining("explain") }));
+  const verified = await t.data("keys.verifyKey", { key });
+  expect(verified).toMatchObject({ code: "VALID", credits: 1, ratelimits: [{ remaining: 1 }] });
+  const { limits, credits } = await explain({ keyId });
+  expect([limits[0].used, limits[0].passed, credits.remaining]).toEqual([1, true, 1]);
+});
+
+test("steps after the one that decides are told too", async () => {
+  const { keyId } = await things.key({
+    enabled: false,
+    ratelimits: [{ name: "one", limit: 1, duration: HOUR_MS, autoApply: true }],
+  });
+  const { steps, code } = await explain({ keyId, permissions: "a.b", ratelimits: [{ name: "one", cost: 2 }] });
+  expect(code).toBe("DISABLED");
+  expect(steps.filter(({ result }: StepOut) => result === "refused").map(({ step }: StepOut) => step)).toEqual([
+    "enabled",
+    "permissions",
+    "limits",
+  ]);
+});
+
+test("permissions say where they come from, and which are missing", async () => {
+  const direct = await things.permission();
+  const through = await things.permission();
+  const role = await things.role([through.slug]);
+  const { keyId } = await things.key({ permissions: [direct.slug], roles: [role.name] });
+  const { permissions } = await explain({ keyId, permissions: `${direct.slug} AND ${through.slug} AND other.one` });
+  expect(permissions.needed).toEqual([
+    { slug: direct.slug, isHeld: true },
+    { slug: through.slug, isHeld: true },
+    { slug: "other.one", isHeld: false },
+  ]);
+  expect(permissions.held).toHaveLength(2);
+  expect(permissions.held).toContainEqual({ slug: through.slug, isDirect: false, roles: [role.name] });
+  expect(permissions.held).toContainEqual({ slug: direct.slug, isDirect: true, roles: [] });
+});
+
+test("a request at a gate is explained by the rule that matches, and says its status", async () => {
+  const { keyId, apiId } = await things.key();
+  const other = await things.key();
+  const rule = (prefix: string, more: object = {}) => ({
+    access: "Key",
+    creditCost: 1,
+    ratelimits: [],
+    path: { prefix },
+    ...more,
+  });
+  const rules = [rule("/open", { access: "Anonymous" }), rule("/orders", { permissions: "orders.write" })];
+  const { policyId } = await t.data("policies.setPolicy", policyBody(apiId, things.name("policy"), rules as never));
+  const at = (path: string, of = keyId) => explain({ keyId: of, policyId, path });
+  expect(await at("/orders/1?a=b")).toMatchObject({
+    code: "INSUFFICIENT_PERMISSIONS",
+    status: 403,
+    rule: 1,
+    mode: "Enforce",
+  });
+  expect(await at("/else")).toMatchObject({ code: "VALID", status: 200, rule: -1 });
+  expect(await at("/open")).toMatchObject({ code: "ANONYMOUS", rule: 0 });
+  expect(await at("/a//b")).toMatchObject({ code: "MALFORMED", status: 400 });
+  const foreign = await at("/else", other.keyId);
+  expect(foreign).toMatchObject({ code: "NOT_FOUND", status: 401 });
+  expect(foreign.steps[0].detail).toContain("of another API");
+  expect(foreign).not.toHaveProperty("keyId");
+});
+
+test("it says what Postgres and the gates have of the key", async () => {
+  const { keyId, key } = await things.key();
+  const { stores } = await explain({ keyId });
+  // No relay runs here, so the gates have nothing.
+  expect(stores).toMatchObject({ postgres: { state: "found" }, isSame: false });
+  expect(stores.gates.state).not.toBe("found");
+  expect(stores.stalenessMs).toBeGreaterThanOrEqual(0);
+  await t.data("keys.deleteKey", { keyId, permanent: true });
+  const gone = await explain({ keyHash: hashOf(key) });
+  expect(gone).toMatchObject({ code: "NOT_FOUND", stores: { postgres: { state: "gone" } } });
+});
+
+test.each([
+  { name: "neither a key nor a hash", body: {}, status: 400 },
+  { name: "both", body: { keyId: "key_1", keyHash: hashOf("a") }, status: 400 },
+  { name: "the secret itself", body: { keyHash: "prod_5Kd3NBUAdUnhyzen" }, status: 400 },
+  { name: "a query that does not parse", body: { permissions: "a AND" }, status: 400, ofKey: true },
+  { name: "a limit that is not attached", body: { ratelimits: [{ name: "none" }] }, status: 412, ofKey: true },
+])("$name is refused", async ({ body, status, ofKey }) => {
+  const named = ofKey === true ? { keyId: (await things.key()).keyId } : {};
+  const reply = await t.call("admin.explainVerification", { ...named, ...body });
+  expect(reply.status, JSON.stringify(reply.body)).toBe(status);
+});
+
+test("while the shared counters are away, the steps before them are explained all the same", async () => {
+  const { CountersUnavailable } = await import("../../../edge/counters/contract.ts");
+  const away = await buildTestApp({
+    deps: () => ({ peekLimits: () => Promise.reject(new CountersUnavailable("away")) }),
+  });
+  try {
+    const own = makeThings(away.deps.db, {
+      workspaceId: away.workspace.id,
+      ask: (path, body) => away.data(path, body),
+    });
+    const { keyId } = await own.key({ ratelimits: [{ name: "some", limit: 5, duration: HOUR_MS, autoApply: true }] });
+    const explained = await away.data("admin.explainVerification", { keyId });
+    expect(explained).toMatchObject({ code: "UNKNOWN", status: 503, limits: [] });
+    expect(explained.steps.find(({ step }: StepOut) => step === "limits")).toMatchObject({
+      result: "skipped",
+      decides: true,
+    });
+  } finally {
+    await away.close();
+  }
+});
+
+describe("a request", () => {
+  test("is found with its verification, its check of a limit, and what it changed", async () => {
+    const { key, keyId } = await things.key();
+    const verified = await t.call("keys.verifyKey", { key, tags: ["path=/x"] });
+    const limited = await t.call("ratelimit.limit", {
+      namespace: things.name("ns"),
+      identifier: "somebody",
+      limit: 1,
+      duration: HOUR_MS,
+    });
+    await t.ingest();
+    const byId = (reply: typeof verified) => t.data("admin.explainRequest", { requestId: reply.body.meta.requestId });
+    expect(await byId(verified)).toMatchObject({
+      verifications: [{ keyId, outcome: "VALID", source: "api", policyId: "", tags: ["path=/x"] }],
+      ratelimits: [],
+      changes: [],
+    });
+    expect(await byId(limited)).toMatchObject({
+      verifications: [],
+      ratelimits: [{ identifier: "somebody", passed: true, limit: 1, remaining: 0 }],
+      changes: [{ event: "ratelimitNamespace.create" }],
+    });
+  });
+
+  test("outside of the time range is not found", async () => {
+    const { key } = await things.key();
+    const { body } = await t.call("keys.verifyKey", { key });
+    await t.ingest();
+    const { requestId } = body.meta;
+    const until = Date.now() - HOUR_MS;
+    expect((await t.data("admin.explainRequest", { requestId, until })).verifications).toEqual([]);
+  });
+
+  test.each([
+    { name: "no id", body: { requestId: "req_1' OR '1'='1" } },
+    { name: "a range of more than 7 days", body: { requestId: "req_1", since: 1 } },
+    { name: "a range that ends before it begins", body: { requestId: "req_1", since: 10, until: 5 } },
+  ])("with $name is 400", async ({ body }) => {
+    expect((await t.call("admin.explainRequest", body)).status).toBe(400);
+  });
+
+  test("of another workspace is not found", async () => {
+    const { key } = await things.key();
+    const { body } = await t.call("keys.verifyKey", { key });
+    await t.ingest();
+    const { rootKey } = await t.makeWorkspace();
+    const found = await t.data("admin.explainRequest", { requestId: body.meta.requestId }, { rootKey });
+    expect(found).toMatchObject({ verifications: [], ratelimits: [], changes: [] });
+  });
+});
