@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { PodRefusals } from "../../../edge/pods/contract.ts";
+import { buildTestApp, type TestApp, type Workspace } from "../../test/app.ts";
+import { makeThings, policyBody, type Things } from "../../test/things.ts";
+
+let t: TestApp;
+let things: Things;
+beforeAll(async () => {
+  t = await buildTestApp();
+  things = thingsOf(t.workspace);
+});
+afterAll(() => t.close());
+
+const thingsOf = ({ id, rootKey }: Workspace): Things =>
+  makeThings(t.deps.db, { workspaceId: id, ask: (path, body) => t.data(path, body, { rootKey }) });
+
+const refusals = (
+  mode: PodRefusals["mode"],
+  ...counts: [rule: number, code: string, count: number][]
+): PodRefusals => ({
+  sinceMs: 1_767_225_600_000,
+  mode,
+  counts: counts.map(([rule, code, count]) => ({ rule, code, count })),
+  others: 1,
+});
+
+async function policyWithPods() {
+  const { policyId } = await things.policy();
+  const ref = { workspaceId: t.workspace.id, policyId };
+  const report = { ...ref, generation: 1, version: 1, stalenessMs: 20 };
+  await t.edge.pods.report({
+    ...report,
+    podId: "shop/b",
+    region: "eu-1",
+    release: "9.0.0",
+    refusals: refusals("Audit", [0, "MISSING_KEY", 200], [-1, "NOT_FOUND", 10]),
+  });
+  await t.edge.pods.report({ ...report, podId: "shop/a", refusals: refusals("Audit", [0, "MISSING_KEY", 3]) });
+  await t.edge.pods.report({
+    ...report,
+    podId: "shop/old",
+    version: 0,
+    stalenessMs: 40_000,
+    refusals: refusals("Enforce", [0, "MISSING_KEY", 1_000]),
+  });
+  await t.edge.pods.report({
+    ...report,
+    podId: "shop/newer",
+    version: 0,
+    stalenessMs: Number.POSITIVE_INFINITY,
+    refused: { version: 1, reason: "format 2 is not known here" },
+  });
+  return policyId;
+}
+
+test("a list says of each policy how its sidecars stand", async () => {
+  const policyId = await policyWithPods();
+  const rows = await t.data("admin.listPolicies", {});
+  const row = rows.find((one: { policyId: string }) => one.policyId === policyId);
+  expect(row).toMatchObject({
+    mode: "Enforce",
+    rules: 0,
+    version: 1,
+    dataPlane: {
+      pods: 4,
+      current: 2,
+      behind: 1,
+      refusing: 1,
+      reason: "format 2 is not known here",
+      departed: 1,
+      denying: 1,
+      oldestLagMs: Number.MAX_SAFE_INTEGER,
+      // Of the version in force alone: 210 + 1 and 3 + 1.
+      wouldRefuse: 215,
+      refused: 0,
+    },
+  });
+});
+
+test("one policy is shown with each sidecar and with what each rule refused", async () => {
+  const policyId = await policyWithPods();
+  const policy = await t.data("admin.getPolicy", { policyId });
+  expect(policy.podList).toMatchObject([
+    { podId: "shop/a", state: "current", freshness: "Fresh", refused: 4 },
+    { podId: "shop/b", state: "current", region: "eu-1", release: "9.0.0", refused: 211 },
+    { podId: "shop/newer", state: "refuses", freshness: "Denied", reason: "format 2 is not known here" },
+    { podId: "shop/old", state: "behind", freshness: "Departed" },
+  ]);
+  expect(policy.refusals).toEqual({
+    since: 1_767_225_600_000,
+    counts: [
+      { rule: 0, code: "MISSING_KEY", count: 203 },
+      { rule: -1, code: "NOT_FOUND", count: 10 },
+    ],
+    others: 2,
+  });
+  expect(policy.policy.mode).toBe("Enforce");
+});
+
+test("pods that report impossible sums end at a number that JSON has", async () => {
+  const { policyId } = await things.policy();
+  for (const podId of ["a", "b"]) {
+    const report = { workspaceId: t.workspace.id, policyId, podId, generation: 1, version: 1, stalenessMs: 1 };
+    await t.edge.pods.report({ ...report, refusals: refusals("Enforce", [0, "NOT_FOUND", Number.MAX_SAFE_INTEGER]) });
+  }
+  const { dataPlane, refusals: counted } = await t.data("admin.getPolicy", { policyId });
+  expect(dataPlane.refused).toBe(Number.MAX_SAFE_INTEGER);
+  expect(counted.counts[0].count).toBe(Number.MAX_SAFE_INTEGER);
+});
+
+test("pages and a search have every policy of this workspace once, and none of another", async () => {
+  const own = await t.makeWorkspace();
+  const theirs = thingsOf(await t.makeWorkspace());
+  await theirs.policy();
+  const mine = thingsOf(own);
+  const apiId = await mine.api();
+  for (let i = 0; i < 7; i++) {
+    await t.data("policies.setPolicy", policyBody(apiId, `${i < 3 ? "Orders" : "else"}-${i}`), {
+      rootKey: own.rootKey,
+    });
+  }
+  const names: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const { body } = await t.call("admin.listPolicies", { limit: 3, cursor }, { rootKey: own.rootKey });
+    names.push(...body.data.map(({ name }: { name: string }) => name));
+    cursor = body.pagination.cursor;
+  } while (cursor !== undefined);
+  expect(new Set(names).size).toBe(7);
+  const found = await t.data("admin.listPolicies", { search: " orders-" }, { rootKey: own.rootKey });
+  expect(found).toHaveLength(3);
+  expect(await t.data("admin.listPolicies", { search: "%" }, { rootKey: own.rootKey })).toEqual([]);
+});
+
+test("while the shared store is away the policies are listed without their sidecars", async () => {
+  const broken = await buildTestApp({
+    deps: ({ pods }) => ({ pods: { ...pods, listEach: () => Promise.reject(new Error("away")) } as never }),
+  });
+  try {
+    const { policyId } = await makeThings(broken.deps.db, {
+      workspaceId: broken.workspace.id,
+      ask: (path, body) => broken.data(path, body),
+    }).policy();
+    const [row] = await broken.data("admin.listPolicies", {});
+    expect(row).toMatchObject({ policyId });
+    expect(row).not.toHaveProperty("dataPlane");
+    expect((await broken.data("admin.getPolicy", { policyId })).podList).toEqual([]);
+  } finally {
+    await broken.close();
+  }
+});

@@ -1,0 +1,201 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { EventsUnavailable } from "../../../edge/events/contract.ts";
+import { QueryRefused } from "../../analytics/contract.ts";
+import { PUBLISHED_FUNCTIONS } from "../../analytics/dialect/functions.ts";
+import { PUBLIC_TABLES } from "../../analytics/tables.ts";
+import { buildTestApp, type TestApp } from "../../test/app.ts";
+
+let t: TestApp;
+/** How the streams and the store answer instead, once it is set. */
+let streams: (() => Promise<{ ageMs: number } | undefined>) | undefined;
+let waitingMs: (() => Promise<number>) | undefined;
+beforeAll(async () => {
+  t = await buildTestApp({
+    deps: ({ analytics, eventStreams }) => ({
+      eventStreams: {
+        look: async (ids) => {
+          if (streams === undefined) return eventStreams.look(ids);
+          const depth = await streams();
+          const depths = depth === undefined ? [] : [{ workspaceId: ids[0] ?? "", entries: 1, bytes: 1, ...depth }];
+          return { depths, setAside: [], failed: [] };
+        },
+      },
+      analytics: {
+        kind: analytics.kind,
+        query: (query, run) => analytics.query(query, run),
+        countVerifications: (question) => analytics.countVerifications(question),
+        countLatencies: (question) => analytics.countLatencies(question),
+        uncountedForMs: (workspaceId) => waitingMs?.() ?? analytics.uncountedForMs(workspaceId),
+      },
+    }),
+  });
+});
+afterAll(() => t.close());
+
+const HOUR_MS = 3_600_000;
+
+describe("admin.getUsageState", () => {
+  const ageOf = async (rootKey?: string): Promise<number | undefined> => {
+    const { now, countedUntil } = await t.data("admin.getUsageState", {}, rootKey === undefined ? {} : { rootKey });
+    return countedUntil === undefined ? undefined : now - countedUntil;
+  };
+
+  test("says what the workspace may ask, and what it has set itself", async () => {
+    const { id, rootKey } = await t.makeWorkspace();
+    expect(await t.data("admin.getUsageState", {}, { rootKey })).toMatchObject({
+      enabled: true,
+      retentionDays: { verifications: 30, ratelimits: { raw: 30, minute: 7, hour: 30, day: 100, month: 1095 } },
+      limits: { rowsMax: 10_000, timeoutMs: 10_000, queriesPerHour: 1_000, runMsPerHour: 1_800_000 },
+    });
+    await t.deps.db.query(
+      "insert into analytics_settings (workspace_id, enabled, verifications_days, queries_per_hour) values ($1, false, 7, 5)",
+      [id],
+    );
+    expect(await t.data("admin.getUsageState", {}, { rootKey })).toMatchObject({
+      enabled: false,
+      retentionDays: { verifications: 7 },
+      limits: { queriesPerHour: 5 },
+    });
+  });
+
+  test("events are counted up to a moment ago when nothing waits", async () => {
+    const ageMs = await ageOf();
+    expect(ageMs).toBeGreaterThanOrEqual(1_000);
+    expect(ageMs).toBeLessThan(10_000);
+  });
+
+  test("an event that waits in the stream, or for its roll-up, is not counted, in its own workspace alone", async () => {
+    const { apiId } = await t.data("apis.createApi", { name: "counted" });
+    const { key } = await t.data("keys.createKey", { apiId });
+    await t.data("keys.verifyKey", { key });
+    await t.edge.sink.flush();
+    streams = async () => ({ ageMs: 60_000 });
+    expect(await ageOf()).toBeGreaterThanOrEqual(61_000);
+    streams = undefined;
+    await t.ingest();
+    await t.deps.db.query(
+      `insert into rollup_queue (workspace_id, events, groups, verifications, ratelimits, queued_at)
+       values ($1, 1, 1, '{}', '{}', now() - interval '90 seconds')`,
+      [t.workspace.id],
+    );
+    const ageMs = await ageOf();
+    expect(ageMs).toBeGreaterThanOrEqual(91_000);
+    expect(ageMs).toBeLessThan(120_000);
+    expect(await ageOf((await t.makeWorkspace()).rootKey)).toBeLessThan(10_000);
+    await t.deps.db.query("delete from rollup_queue");
+    expect(await ageOf()).toBeLessThan(10_000);
+  });
+
+  test.each([
+    { name: "the streams are away", broken: () => (streams = () => Promise.reject(new EventsUnavailable("away"))) },
+    {
+      name: "the store is away",
+      broken: () => (waitingMs = () => Promise.reject(new QueryRefused("unavailable", "away"))),
+    },
+  ])("says nothing of the age, and the rest all the same, while $name", async ({ broken }) => {
+    broken();
+    expect(await ageOf()).toBeUndefined();
+    [streams, waitingMs] = [undefined, undefined];
+    expect(await ageOf()).toBeDefined();
+  });
+});
+
+test("admin.getAnalyticsSchema lists all that a query may name, from the tables and functions that check it", async () => {
+  const { tables, functions } = await t.data("admin.getAnalyticsSchema", {});
+  const shown = tables.map(
+    ({ name, of, columns }: { name: string; of: string; columns: { name: string; type: string }[] }) => ({
+      name,
+      of,
+      columns: Object.fromEntries(columns.map((column) => [column.name, column.type])),
+    }),
+  );
+  expect(shown).toEqual(PUBLIC_TABLES.map(({ name, of, columns }) => ({ name, of, columns })));
+  expect(functions.map(({ name }: { name: string }) => name)).toEqual(PUBLISHED_FUNCTIONS);
+});
+
+describe("admin.nameObjects", () => {
+  const names = (kind: string, ids: readonly string[], rootKey = t.workspace.rootKey) =>
+    t.data("admin.nameObjects", { kind, ids }, { rootKey });
+
+  test("names keys, APIs and namespaces, deleted ones too, whatever they are called", async () => {
+    const name = "<img src=x onerror=alert(1)> 名前";
+    const { apiId } = await t.data("apis.createApi", { name });
+    const { keyId, key } = await t.data("keys.createKey", { apiId, name, prefix: "shop" });
+    const unnamed = await t.data("keys.createKey", { apiId });
+    await t.data("keys.deleteKey", { keyId: unnamed.keyId });
+    const { namespaceId } = await t.data("ratelimit.createNamespace", { name: "sms" });
+    const [ofKey, ofUnnamed] = [keyId, unnamed.keyId].map((id) => ({ id, apiId }));
+    const expected = [
+      { ...ofKey, name, start: key.slice(0, key.indexOf("_") + 5), deleted: false },
+      { ...ofUnnamed, start: expect.any(String), deleted: true },
+    ];
+    const found = await names("key", [unnamed.keyId, "key_missing", keyId]);
+    expect(found).toHaveLength(2);
+    expect(found).toEqual(
+      expect.arrayContaining(expected.map(({ start: _, ...rest }) => expect.objectContaining(rest))),
+    );
+    const [api] = await names("api", [apiId]);
+    expect(api).toEqual({ id: apiId, name, keySpaceId: expect.stringMatching(/^ks_/), deleted: false });
+    expect(await names("api", [api.keySpaceId])).toEqual([api]);
+    expect(await names("namespace", [namespaceId])).toEqual([{ id: namespaceId, name: "sms", deleted: false }]);
+  });
+
+  test("names what the caller may read, and nothing of another workspace", async () => {
+    const [one, two] = await Promise.all(["one", "two"].map((name) => t.data("apis.createApi", { name })));
+    const rootKey = await t.rootKey([`api.${one.apiId}.read_api`, `api.${one.apiId}.read_key`]);
+    expect((await names("api", [one.apiId, two.apiId], rootKey)).map(({ id }: { id: string }) => id)).toEqual([
+      one.apiId,
+    ]);
+    const keys = await Promise.all([one, two].map(({ apiId }) => t.data("keys.createKey", { apiId })));
+    const found = await names(
+      "key",
+      keys.map(({ keyId }) => keyId),
+      rootKey,
+    );
+    expect(found.map(({ id }: { id: string }) => id)).toEqual([keys[0].keyId]);
+    const stranger = await t.makeWorkspace();
+    for (const [kind, id] of [
+      ["api", one.apiId],
+      ["key", keys[0].keyId],
+    ]) {
+      expect(await names(kind, [id], stranger.rootKey)).toEqual([]);
+    }
+  });
+});
+
+describe("admin.getLatencies", () => {
+  test("reads what was verified, within what the caller may read and what is kept", async () => {
+    const { rootKey, id } = await t.makeWorkspace();
+    const { apiId } = await t.data("apis.createApi", { name: "timed" }, { rootKey });
+    const other = await t.data("apis.createApi", { name: "other" }, { rootKey });
+    const { key, keyId } = await t.data("keys.createKey", { apiId, externalId: "user_1" }, { rootKey });
+    for (let call = 0; call < 3; call++) await t.data("keys.verifyKey", { key }, { rootKey });
+    await t.ingest();
+    const now = t.deps.nowMs();
+    const ask = (body: object, as = rootKey) =>
+      t.data("admin.getLatencies", { from: now - HOUR_MS, to: now + HOUR_MS, step: "hour", ...body }, { rootKey: as });
+    const rows = await ask({});
+    const total = (found: { count: number }[]) => found.reduce((sum, { count }) => sum + count, 0);
+    expect(total(rows)).toBe(3);
+    for (const { p50, p95, p99 } of rows) expect([p50, p95, p99]).toEqual([p50, p95, p99].toSorted((a, b) => a - b));
+    expect(total(await ask({ keyId, externalId: "user_1" }))).toBe(3);
+    expect(await ask({ externalId: "nobody" })).toEqual([]);
+    const narrow = async (apiId: string) => t.rootKey([`api.${apiId}.read_analytics`], { workspaceId: id });
+    expect(total(await ask({}, await narrow(apiId)))).toBe(3);
+    expect(await ask({}, await narrow(other.apiId))).toEqual([]);
+    expect(await ask({ from: 0, to: HOUR_MS })).toEqual([]);
+    const tooMany = await t.call("admin.getLatencies", { from: 0, to: 1_001 * 60_000, step: "minute" }, { rootKey });
+    expect([tooMany.status, tooMany.body.error.detail]).toEqual([400, expect.stringContaining("1000 steps")]);
+  });
+
+  test("is refused with the quota used up, and with analytics off", async () => {
+    const { rootKey, id } = await t.makeWorkspace();
+    const body = { from: t.deps.nowMs() - HOUR_MS, to: t.deps.nowMs(), step: "minute" };
+    await t.deps.db.query("insert into analytics_settings (workspace_id, queries_per_hour) values ($1, 1)", [id]);
+    expect((await t.call("admin.getLatencies", body, { rootKey })).status).toBe(200);
+    const refused = await t.call("admin.getLatencies", body, { rootKey });
+    expect([refused.status, Number(refused.headers["retry-after"]) > 0]).toEqual([429, true]);
+    await t.deps.db.query("update analytics_settings set enabled = false where workspace_id = $1", [id]);
+    expect((await t.call("admin.getLatencies", body, { rootKey })).status).toBe(412);
+  });
+});
