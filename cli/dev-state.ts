@@ -9,6 +9,8 @@ import * as z from "zod";
 const DevState = z.object({
   pid: z.number(),
   databaseUrl: z.string(),
+  /** Where the API and the dashboard are; missing while they start. */
+  apiUrl: z.string().optional(),
   /** The control port; missing while it starts. */
   control: z.object({ url: z.string(), token: z.string() }).optional(),
 });

@@ -157,6 +157,14 @@ export const encryptionKeysFile = {
   env: "POSTERN_ENCRYPTION_KEYS_FILE",
 } as const;
 
+/** For the parts that send browsers to the dashboard. */
+export const dashboardUrl = {
+  type: "string",
+  placeholder: "URL",
+  help: "where browsers reach the dashboard: https://postern.example.com",
+  env: "POSTERN_DASHBOARD_URL",
+} as const;
+
 /** For lists. */
 export const limit = { type: "string", placeholder: "N", help: "the most to show", default: "100" } as const;
 

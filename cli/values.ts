@@ -133,3 +133,36 @@ function parseIso(text: string): number {
   if (Number.isNaN(midnight.getTime()) || midnight.toISOString().slice(0, 10) !== date) return Number.NaN;
   return Date.parse(text);
 }
+
+const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);
+
+/**
+ * Where browsers reach the dashboard: an origin, without a path, because its cookie is for a whole host. https, except on this machine, because
+ * browsers keep its cookie nowhere else.
+ */
+export function parseDashboardUrl(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new UsageError(`--dashboard-url wants a URL such as https://postern.example.com, got "${text}"`);
+  }
+  if (url.protocol === "http:" && !LOOPBACK.has(url.hostname)) {
+    throw new UsageError("--dashboard-url wants https: over plain http anyone on the way could take a session");
+  }
+  if (url.pathname !== "/" || url.search !== "" || url.hash !== "" || url.username !== "") {
+    throw new UsageError("--dashboard-url wants no path: the dashboard is at /dashboard/ of a host of its own");
+  }
+  return url.origin;
+}
+
+/** Of an OpenID provider, exactly as it names itself: a slash at the end matters. https, except on this machine. */
+export function parseProviderUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "" || url.username !== "") {
+    throw new UsageError(`--oidc-issuer wants a URL such as https://id.example.com, got "${text}"`);
+  }
+  if (url.protocol === "http:" && !LOOPBACK.has(url.hostname)) {
+    throw new UsageError("--oidc-issuer wants https: over plain http anyone on the way could say who signs in");
+  }
+  return text;
+}

@@ -7,6 +7,7 @@ import { cliReference } from "./generate/cli-reference.ts";
 import { crds } from "./generate/crds.ts";
 import { manifestReference } from "./generate/manifest-reference.ts";
 import { openApi } from "./generate/openapi.ts";
+import { rolesFileSchema } from "./generate/roles-file-schema.ts";
 import { tenancySchema } from "./generate/tenancy-schema.ts";
 
 /** Writes every derived file. With `--check` it only compares, lists the stale ones and ends with exit code 1. */
@@ -28,6 +29,7 @@ export const targets: readonly Target[] = [
   chart,
   chartCrds,
   tenancySchema,
+  rolesFileSchema,
 ];
 
 const ROOT = resolve(import.meta.dirname, "..");

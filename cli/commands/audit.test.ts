@@ -40,6 +40,8 @@ test("audit lists all fields, newest first", async () => {
     userAgent: null,
     correlationId: null,
     requestId: "req_1",
+    before: null,
+    after: null,
   });
 });
 

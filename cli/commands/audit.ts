@@ -17,6 +17,8 @@ const auditFields: Fields<AuditRow> = [
   { name: "userAgent", value: (row) => row.user_agent },
   { name: "correlationId", value: (row) => row.correlation_id },
   { name: "requestId", value: (row) => row.request_id },
+  { name: "before", value: (row) => row.before },
+  { name: "after", value: (row) => row.after },
 ];
 
 /** Who made the change, and for which manifest if one caused it. */
@@ -51,7 +53,7 @@ export const audit = defineCommand({
     const max = parseLimit(options.limit);
     const sinceMs = since === undefined ? 0 : parseInstant("since", since, { nowMs: Date.now(), spans: "back" });
     const rows = await withWorkspace(options, ({ db }, { id: workspaceId }) =>
-      listAudit(db, { workspaceId, sinceMs, event: event ?? null, targetId: target ?? null, rowsMax: max + 1 }),
+      listAudit(db, { workspaceId, sinceMs, event, targetId: target, rowsMax: max + 1 }),
     );
     printList(io, options, { things: "events", fields: auditFields, rows, max });
     return 0;

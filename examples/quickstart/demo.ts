@@ -164,6 +164,8 @@ Postern is running; Ctrl-C stops it. Edit ${HERE}/*.yaml and see it enforced.
 
   sidecar    ${ready.sidecarUrl}   (probes and metrics: ${ready.adminUrl})
   API        ${ready.apiUrl}/v2/…   (document: ${ready.apiUrl}/openapi.json)
+  dashboard  ${ready.dashboardUrl}
+             (signs in once, within five minutes; for another: npm run postern -- dashboard link)
   root key   ${ready.rootKey}
   a key      ${key}
 

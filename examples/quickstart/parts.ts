@@ -13,6 +13,7 @@ export interface Ready {
   readonly sidecarUrl: string;
   readonly adminUrl: string;
   readonly rootKey: string;
+  readonly dashboardUrl: string;
 }
 
 export interface Parts {

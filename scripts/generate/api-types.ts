@@ -48,7 +48,7 @@ const JSON_TYPE = "application/json";
 
 export const apiTypes: Target = {
   name: "types of the API",
-  files: async () => new Map([["operator/api-types.ts", toTypes(buildOpenApi(procedures) as unknown as Document)]]),
+  files: async () => new Map([["core/api/types.ts", toTypes(buildOpenApi(procedures) as unknown as Document)]]),
 };
 
 export function toTypes({ paths, components }: Document): string {

@@ -16,6 +16,7 @@ interface Ready {
   sidecarUrl: string;
   adminUrl: string;
   rootKey: string;
+  dashboardUrl: string;
   pid: number;
 }
 
@@ -99,7 +100,7 @@ async function stopped(child: RunningProcess) {
 describe("postern dev", { timeout: 60_000 }, () => {
   test("prints one line when ready, serves, and stops within 5 s leaving no process behind", async () => {
     const { child, ready } = await startDev();
-    expect(Object.keys(ready)).toEqual(["apiUrl", "sidecarUrl", "adminUrl", "rootKey", "pid"]);
+    expect(Object.keys(ready)).toEqual(["apiUrl", "sidecarUrl", "adminUrl", "rootKey", "dashboardUrl", "pid"]);
     expect(ready.pid).toBe(child.pid);
     expect((await fetch(`${ready.sidecarUrl}/orders`, { method: "POST" })).status).toBe(401);
     expect((await fetch(`${ready.adminUrl}/readyz`)).status).toBe(200);
@@ -108,6 +109,26 @@ describe("postern dev", { timeout: 60_000 }, () => {
     expect(tookMs).toBeLessThan(5000);
     expect(left).toEqual([]);
     expect(child.stdout().trim().split("\n")).toHaveLength(1);
+  });
+
+  test("prints an address that signs its user in to the dashboard, once; the command makes another", async () => {
+    const { child, ready } = await startDev();
+    const signIn = async (address: string) => {
+      const { origin, pathname, hash } = new URL(address);
+      expect([origin, pathname]).toEqual([ready.apiUrl, "/dashboard/sign-in"]);
+      const token = hash.slice("#token=".length);
+      const headers = { "Postern-Dashboard": "1", Origin: origin, "Content-Type": "application/json" };
+      const body = JSON.stringify({ token });
+      const reply = await fetch(`${origin}/dashboard/auth/link`, { method: "POST", headers, body });
+      return { status: reply.status, token };
+    };
+    const { token, status } = await signIn(ready.dashboardUrl);
+    expect([status, (await signIn(ready.dashboardUrl)).status]).toEqual([200, 401]);
+    const args = ["cli/main.ts", "dashboard", "link", "--json", "--data", join(folder, "data")];
+    const { stdout } = await run(process.execPath, args, { cwd: ROOT, env: { ...process.env, DATABASE_URL: "" } });
+    expect((await signIn(JSON.parse(stdout).dashboardUrl)).status).toBe(200);
+    expect(child.stderr()).not.toContain(token);
+    await stopped(child);
   });
 
   test("leaves no process behind when it is stopped while its Postgres starts", async () => {

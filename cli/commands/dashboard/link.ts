@@ -1,0 +1,90 @@
+import {
+  LINK_LIVES_MS,
+  makeSignInLink,
+  PERSON_NAME_LENGTH_MAX,
+  signInAddress,
+} from "../../../api-server/domain/administration/sign-in-links.ts";
+import { PERSON_ROLES, type PersonRole } from "../../../core/permissions/person-roles.ts";
+import { EVERY_WORKSPACE } from "../../../core/sessions/assignments.ts";
+import { readAddress, withWorkspace } from "../../administration.ts";
+import { defineCommand, UsageError } from "../../command.ts";
+import { findRunningDev } from "../../dev-state.ts";
+import { type Fields, instantText, objectShape } from "../../fields.ts";
+import { dashboardUrl, database, json } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { parseDashboardUrl, parseName } from "../../values.ts";
+
+interface Made {
+  readonly address: string;
+  readonly id: string;
+  readonly name: string;
+  readonly role: PersonRole;
+  readonly workspaceId: string | undefined;
+  readonly expiresAt: number;
+}
+
+const fields: Fields<Made> = [
+  { name: "dashboardUrl", title: "open", value: (row) => row.address },
+  { name: "linkId", title: "id", value: (row) => row.id },
+  { name: "name", title: "signs in", value: (row) => row.name },
+  { name: "role", title: "as", value: (row) => row.role },
+  {
+    name: "workspaceId",
+    title: "of",
+    value: (row) => row.workspaceId ?? null,
+    text: (row) => row.workspaceId ?? "all workspaces",
+  },
+  {
+    name: "expires",
+    title: "until",
+    value: (row) => row.expiresAt,
+    text: (row) => `${instantText(row.expiresAt)}, once`,
+  },
+];
+
+/** Of the server that serves the dashboard without any configuration, on the machine that the command runs on or forwards a port from. */
+const DEFAULT_URL = "http://127.0.0.1:8080";
+
+export const dashboardLink = defineCommand({
+  name: "dashboard link",
+  summary: "make a link that signs a person in to the dashboard, once",
+  description: `Works on the database of DATABASE_URL, or of the \`postern dev\` that runs on --data. The link works once, for ${LINK_LIVES_MS / 60_000} minutes; send it only to the person that it is for. What the person does is in the audit log under the name given.`,
+  options: {
+    role: {
+      type: "string",
+      placeholder: PERSON_ROLES.join("|"),
+      help: "what the person may do; admin of all workspaces may make workspaces, too",
+      default: "admin",
+    },
+    workspace: { type: "string", placeholder: "WORKSPACE|*", help: "where: its id or name, * for all", default: "*" },
+    name: {
+      type: "string",
+      placeholder: "PERSON",
+      help: "the person's name in the audit log; your user's when left out",
+    },
+    "dashboard-url": dashboardUrl,
+    ...database,
+    json,
+  },
+  answer: objectShape(fields),
+  run: async (options, io) => {
+    const role = PERSON_ROLES.find((one) => one === options.role);
+    if (role === undefined) throw new UsageError(`--role wants ${PERSON_ROLES.join(", ")}, got "${options.role}"`);
+    const given = options.name && parseName("name", options.name, { lengthMax: PERSON_NAME_LENGTH_MAX });
+    const url = parseDashboardUrl(options["dashboard-url"]) ?? runningDevUrl(options) ?? DEFAULT_URL;
+    const workspace = options.workspace === EVERY_WORKSPACE ? undefined : options.workspace;
+    const row = await withWorkspace({ ...options, workspace }, async (administrator, { id }) => {
+      const name = given ?? administrator.actor.name;
+      const workspaceId = workspace === undefined ? undefined : id;
+      const link = await makeSignInLink(administrator, { name, role, workspaceId, logWorkspaceId: id });
+      const { linkId, expiresAt, token } = link;
+      return { address: signInAddress(url, token), id: linkId, name, role, workspaceId, expiresAt };
+    });
+    printOne(io, options, { fields, row });
+    return 0;
+  },
+});
+
+/** A `postern dev` serves the dashboard of its own database alone. */
+const runningDevUrl = (options: Parameters<typeof readAddress>[0] & { readonly data: string }): string | undefined =>
+  readAddress(options) === undefined ? findRunningDev(options.data)?.apiUrl : undefined;

@@ -1,0 +1,96 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { waitFor } from "../test/harness/wait.ts";
+import { defineCommand, parseOptions } from "./command.ts";
+import { signInOf, signInOptions } from "./sign-in.ts";
+
+const command = defineCommand({ name: "x", summary: "x", options: signInOptions, run: async () => 0 });
+const logged: unknown[] = [];
+const log = {
+  info: (...args: unknown[]) => void logged.push(args),
+  warn: (...args: unknown[]) => void logged.push(args),
+};
+
+const read = (args: string, env: Record<string, string> = {}) => {
+  const given = args === "" ? [] : args.split(" ");
+  return signInOf(parseOptions(command, given, env) as Parameters<typeof signInOf>[0], log as never);
+};
+
+const PROVIDER = "--oidc-issuer https://id.example.com/ --oidc-client-id postern";
+const URL_OF = "--dashboard-url https://postern.example.com/";
+
+function tempFile(text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "postern-sign-in-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "roles.yaml");
+  writeFileSync(file, text);
+  return file;
+}
+
+test("without options people sign in with links, on this machine", () => {
+  expect(read("")).toEqual({
+    url: undefined,
+    times: { idleMs: 7_200_000, maxMs: 43_200_000 },
+    provider: undefined,
+    rolesOfGroups: undefined,
+  });
+});
+
+test("a provider is named as it names itself, and its secret is read when it is used", () => {
+  const file = tempFile("secret-of-the-client\n");
+  const { url, provider } = read(`${URL_OF} ${PROVIDER} --oidc-client-secret-file ${file}`);
+  expect(url).toBe("https://postern.example.com");
+  expect(provider).toMatchObject({
+    issuer: "https://id.example.com/",
+    clientId: "postern",
+    scopes: "openid profile email",
+    groupsClaim: "groups",
+  });
+  expect(provider?.clientSecret?.()).toBe("secret-of-the-client");
+  expect(read(`${URL_OF} ${PROVIDER}`).provider?.clientSecret).toBeUndefined();
+});
+
+test.each([
+  [PROVIDER, "--dashboard-url"],
+  ["--oidc-client-id x", "need --oidc-issuer"],
+  ["--oidc-client-secret x", "need --oidc-issuer"],
+  [`${URL_OF} --oidc-issuer https://id.example.com`, "--oidc-client-id"],
+  [`${URL_OF} --oidc-client-id x --oidc-issuer http://id.example.com`, "wants https"],
+  [`${URL_OF} --oidc-client-id x --oidc-issuer http://127.0.0.1.example.com`, "wants https"],
+  [`${URL_OF} --oidc-client-id x --oidc-issuer ftp://id.example.com`, "wants a URL"],
+  [`${URL_OF} --oidc-client-id x --oidc-issuer https://id.example.com?a=b`, "wants a URL"],
+  [`${URL_OF} ${PROVIDER} --oidc-scopes profile`, "lacks openid"],
+  [`${URL_OF} ${PROVIDER} --oidc-client-secret a --oidc-client-secret-file b`, "not both"],
+  ["--session-minutes 0", "from 1"],
+  ["--session-idle-minutes x", "whole number"],
+  ["--dashboard-url http://postern.example.com", "wants https"],
+  ["--dashboard-roles-file /missing/roles.yaml", "ENOENT"],
+])("refuses %s", (args, message) => expect(() => read(args)).toThrow(message));
+
+test("issuers on this machine may be without TLS", () => {
+  for (const host of ["127.0.0.1:9000", "localhost", "[::1]:1"]) {
+    expect(read(`${URL_OF} --oidc-client-id x --oidc-issuer http://${host}`).provider?.issuer).toBe(`http://${host}`);
+  }
+});
+
+test("a file of roles that is not valid ends the start, with its place", () => {
+  const file = tempFile("groups:\n  a: {shop: owner}\n");
+  expect(() => read(`--dashboard-roles-file ${file}`)).toThrow(/roles\.yaml: line 2, column 13: groups\.a\.shop/);
+});
+
+test("the file is followed; one that is not valid any more leaves what was in force, and is logged", async () => {
+  const file = tempFile("groups: {a: {shop: viewer}}");
+  const { rolesOfGroups } = read(`--dashboard-roles-file ${file}`);
+  const roles = () => rolesOfGroups?.(["a"]).map(({ role }) => role);
+  expect(roles()).toEqual(["viewer"]);
+  writeFileSync(file, "groups: {a: {shop: admin}}");
+  await waitFor("the new roles", () => roles()?.[0] === "admin");
+  writeFileSync(file, "groups: {a: {shop: owner}}");
+  await waitFor("the warning", () => {
+    roles();
+    return JSON.stringify(logged).includes("line 1, column 20");
+  });
+  expect(roles()).toEqual(["admin"]);
+});

@@ -1,0 +1,126 @@
+import type { Logger } from "pino";
+import { followRoles, parseRolesFile } from "../api-server/sign-in/roles-file.ts";
+import type { SignInSettings } from "../api-server/sign-in/settings.ts";
+import { type OptionRow, UsageError } from "./command.ts";
+import { followed, followFile, withFile } from "./followed.ts";
+import { dashboardUrl } from "./options.ts";
+import { parseDashboardUrl, parseProviderUrl, parseWhole } from "./values.ts";
+
+/* How people sign in to the dashboard, as options. */
+
+const clientSecret = {
+  type: "string",
+  placeholder: "SECRET",
+  help: "its secret; a public client has none",
+  env: "POSTERN_OIDC_CLIENT_SECRET",
+} as const satisfies OptionRow;
+
+export const signInOptions = {
+  "dashboard-url": dashboardUrl,
+  "oidc-issuer": {
+    type: "string",
+    placeholder: "URL",
+    help: "OpenID provider with which people sign in to the dashboard, too; needs --dashboard-url",
+    env: "POSTERN_OIDC_ISSUER",
+  },
+  "oidc-client-id": {
+    type: "string",
+    placeholder: "ID",
+    help: "of the dashboard at the provider, which sends browsers back to /dashboard/auth/callback",
+    env: "POSTERN_OIDC_CLIENT_ID",
+  },
+  ...withFile("oidc-client-secret", clientSecret),
+  "oidc-scopes": {
+    type: "string",
+    placeholder: "LIST",
+    help: "what is asked of the provider, separated by spaces",
+    default: "openid profile email",
+    env: "POSTERN_OIDC_SCOPES",
+  },
+  "oidc-groups-claim": {
+    type: "string",
+    placeholder: "NAME",
+    help: "the claim that has a person's groups",
+    default: "groups",
+    env: "POSTERN_OIDC_GROUPS_CLAIM",
+  },
+  "dashboard-roles-file": {
+    type: "string",
+    placeholder: "PATH",
+    help: "YAML that says which roles the groups have; followed when it changes",
+    env: "POSTERN_DASHBOARD_ROLES_FILE",
+  },
+  "session-idle-minutes": {
+    type: "string",
+    placeholder: "N",
+    help: "a session of the dashboard ends when it was not used for so long",
+    default: "120",
+    env: "POSTERN_SESSION_IDLE_MINUTES",
+  },
+  "session-minutes": {
+    type: "string",
+    placeholder: "N",
+    help: "a session of the dashboard ends after so long, however much it is used",
+    default: "720",
+    env: "POSTERN_SESSION_MINUTES",
+  },
+} as const;
+
+const MINUTE_MS = 60_000;
+/** A month. What lasts longer is a root key. */
+const MINUTES_MAX = 44_640;
+
+export type SignInValues = { readonly [K in keyof typeof signInOptions]: string | undefined };
+
+/** Throws `UsageError` for what does not go together, and for a file that is not valid. */
+export function signInOf(options: SignInValues, log: Pick<Logger, "info" | "warn">): SignInSettings {
+  const url = parseDashboardUrl(options["dashboard-url"]);
+  const minutes = (name: "session-idle-minutes" | "session-minutes"): number =>
+    parseWhole(name, options[name] ?? "", { min: 1, max: MINUTES_MAX }) * MINUTE_MS;
+  const times = { idleMs: minutes("session-idle-minutes"), maxMs: minutes("session-minutes") };
+  return { url, times, provider: providerOf(options, url, log), rolesOfGroups: rolesOf(options, log) };
+}
+
+function providerOf(
+  options: SignInValues,
+  url: string | undefined,
+  log: Pick<Logger, "info" | "warn">,
+): SignInSettings["provider"] {
+  const { "oidc-issuer": issuer, "oidc-client-id": clientId } = options;
+  const secret = { value: options["oidc-client-secret"], file: options["oidc-client-secret-file"] };
+  if (issuer === undefined) {
+    const stray = [clientId, secret.value, secret.file].some((value) => value !== undefined && value !== "");
+    if (stray) throw new UsageError("--oidc-client-id and --oidc-client-secret need --oidc-issuer");
+    return undefined;
+  }
+  if (clientId === undefined) throw new UsageError("--oidc-issuer needs --oidc-client-id");
+  if (url === undefined)
+    throw new UsageError("--oidc-issuer needs --dashboard-url, to which the provider sends browsers back");
+  const scopes = options["oidc-scopes"] ?? "";
+  if (!scopes.split(" ").includes("openid")) throw new UsageError("--oidc-scopes lacks openid");
+  return {
+    issuer: parseProviderUrl(issuer),
+    clientId,
+    clientSecret: followed({ name: "oidc-client-secret", ...secret, log }),
+    scopes,
+    groupsClaim: options["oidc-groups-claim"] ?? "",
+  };
+}
+
+function rolesOf(options: SignInValues, log: Pick<Logger, "info" | "warn">): SignInSettings["rolesOfGroups"] {
+  const file = options["dashboard-roles-file"];
+  if (file === undefined) return undefined;
+  let isStart = true;
+  const accept = (text: string): string => {
+    try {
+      parseRolesFile(text);
+      return text;
+    } catch (error) {
+      const message = `${file}: ${error instanceof Error ? error.message : String(error)}`;
+      throw isStart ? new UsageError(`--dashboard-roles-file ${message}`) : new Error(message);
+    }
+  };
+  const current = followFile(file, { name: "dashboard-roles-file", log, accept });
+  isStart = false;
+  return followRoles(current);
+}
