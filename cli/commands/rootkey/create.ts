@@ -1,41 +1,17 @@
-import { issueRootKey, ROOT_KEY_NAME_LENGTH_MAX } from "../../../api-server/domain/administration/root-keys.ts";
-import type { RootKeySummary } from "../../../api-server/store/root-keys.ts";
-import { rootKeyPermissionProblem, storedTuple } from "../../../core/permissions/root-key.ts";
+import {
+  issueRootKey,
+  ROOT_KEY_ENVIRONMENT,
+  ROOT_KEY_NAME_LENGTH_MAX,
+  ROOT_KEY_PERMISSIONS_MAX,
+  readTuples,
+} from "../../../api-server/domain/administration/root-keys.ts";
 import { withWorkspace } from "../../administration.ts";
 import { defineCommand, UsageError } from "../../command.ts";
-import { type Fields, instantText, objectShape } from "../../fields.ts";
+import { objectShape } from "../../fields.ts";
 import { database, json, splitList, workspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseInstant, parseName } from "../../values.ts";
-
-/** A request with the root key checks all of them. */
-const PERMISSIONS_MAX = 1000;
-
-type Made = Pick<RootKeySummary, "id" | "workspace_id" | "name" | "permissions" | "expires_at"> & { rootKey: string };
-
-const madeFields: Fields<Made> = [
-  { name: "rootKeyId", title: "id", value: (row) => row.id },
-  {
-    name: "rootKey",
-    title: "root key",
-    value: (row) => row.rootKey,
-    text: (row) => `${row.rootKey}   (shown this once)`,
-  },
-  { name: "workspaceId", title: "workspace", value: (row) => row.workspace_id },
-  {
-    name: "permissions",
-    title: "permissions",
-    value: (row) => row.permissions,
-    text: (row) => row.permissions.join(", "),
-  },
-  { name: "name", title: "name", value: (row) => row.name },
-  {
-    name: "expires",
-    title: "expires",
-    value: (row) => row.expires_at,
-    text: (row) => instantText(row.expires_at, "never"),
-  },
-];
+import { madeRootKeyFields } from "./fields.ts";
 
 export const rootkeyCreate = defineCommand({
   name: "rootkey create",
@@ -51,6 +27,11 @@ export const rootkeyCreate = defineCommand({
     },
     workspace,
     name: { type: "string", placeholder: "TEXT", help: "its name in lists and audit rows" },
+    environment: {
+      type: "string",
+      placeholder: "WORD",
+      help: "where it is used, such as production; it restricts nothing",
+    },
     expires: {
       type: "string",
       placeholder: "TIME",
@@ -59,16 +40,21 @@ export const rootkeyCreate = defineCommand({
     ...database,
     json,
   },
-  answer: objectShape(madeFields),
+  answer: objectShape(madeRootKeyFields),
   run: async (options, io) => {
-    const permissions = [...new Set(splitList(options.permissions).map(storedTuple))];
+    const given = splitList(options.permissions);
+    const read = readTuples(given);
+    if ("problem" in read) throw new UsageError(`"${given[read.at]}": ${read.problem}`);
+    const permissions = [...read.tuples];
     if (permissions.length === 0) throw new UsageError("--permissions names none");
-    if (permissions.length > PERMISSIONS_MAX) throw new UsageError(`--permissions names more than ${PERMISSIONS_MAX}`);
-    for (const permission of permissions) {
-      const problem = rootKeyPermissionProblem(permission);
-      if (problem !== undefined) throw new UsageError(`"${permission}": ${problem}`);
+    if (permissions.length > ROOT_KEY_PERMISSIONS_MAX)
+      throw new UsageError(`--permissions names more than ${ROOT_KEY_PERMISSIONS_MAX}`);
+    const { expires, environment = null } = options;
+    if (environment !== null && !ROOT_KEY_ENVIRONMENT.test(environment)) {
+      throw new UsageError(
+        `--environment wants 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter or digit; got "${environment}"`,
+      );
     }
-    const { expires } = options;
     const name =
       options.name === undefined ? null : parseName("name", options.name, { lengthMax: ROOT_KEY_NAME_LENGTH_MAX });
     const expiresAt =
@@ -78,11 +64,20 @@ export const rootkeyCreate = defineCommand({
         workspaceId,
         permissions,
         ...(name === null ? {} : { name }),
+        ...(environment === null ? {} : { environment }),
         ...(expiresAt === null ? {} : { expiresAtMs: expiresAt }),
       });
-      return { id: rootKeyId, rootKey, workspace_id: workspaceId, permissions, name, expires_at: expiresAt };
+      return {
+        id: rootKeyId,
+        rootKey,
+        workspace_id: workspaceId,
+        permissions,
+        name,
+        environment,
+        expires_at: expiresAt,
+      };
     });
-    printOne(io, options, { fields: madeFields, row });
+    printOne(io, options, { fields: madeRootKeyFields, row });
     return 0;
   },
 });

@@ -1,0 +1,52 @@
+import { ROTATION_OVERLAP_MAX_MS, rotateRootKey } from "../../../api-server/domain/administration/root-keys.ts";
+import { notFound, withWorkspace } from "../../administration.ts";
+import { defineCommand, UsageError } from "../../command.ts";
+import { instantText, objectShape } from "../../fields.ts";
+import { database, json, workspace } from "../../options.ts";
+import { printOne } from "../../output.ts";
+import { parseInstant } from "../../values.ts";
+import { madeRootKeyFields } from "./fields.ts";
+import { id } from "./id-option.ts";
+
+export const rootkeyRotate = defineCommand({
+  name: "rootkey rotate",
+  summary: "make the successor of a root key, which ends later",
+  description:
+    "The successor has the same name, environment and permissions, and lives as long as the old root key was made to live. It is shown this once. Both work until the old one ends.",
+  options: {
+    id,
+    until: {
+      type: "string",
+      placeholder: "TIME|now",
+      help: "when the old one ends: 24h, 7d, 2026-12-31; at most 90 days ahead",
+      default: "24h",
+    },
+    workspace,
+    ...database,
+    json,
+  },
+  answer: objectShape(madeRootKeyFields),
+  run: async (options, io) => {
+    const { id: rootKeyId, until } = options;
+    const nowMs = Date.now();
+    const untilMs = until === "now" ? nowMs : parseInstant("until", until, { nowMs, spans: "ahead", or: "now" });
+    const overlapMs = Math.max(0, untilMs - nowMs);
+    if (overlapMs > ROTATION_OVERLAP_MAX_MS) throw new UsageError("--until is more than 90 days ahead");
+    const { row, endsAt } = await withWorkspace(options, async (administrator, inWorkspace) => {
+      const { id: workspaceId } = inWorkspace;
+      const made = await rotateRootKey(administrator, { workspaceId, rootKeyId, overlapMs });
+      if (made === "NOT_FOUND") throw notFound(`root key ${rootKeyId}`, inWorkspace, "rootkey list");
+      if (made === "ROTATED") {
+        throw new Error(
+          `root key ${rootKeyId} has a successor already; \`postern rootkey list\` names it: rotate that one`,
+        );
+      }
+      const { rootKeyId: successorId, rootKey, name, environment, permissions, expiresAt, endsAt } = made;
+      const shown = { id: successorId, rootKey, workspace_id: workspaceId, name, environment, permissions };
+      return { row: { ...shown, expires_at: expiresAt }, endsAt };
+    });
+    printOne(io, options, { fields: madeRootKeyFields, row });
+    if (!options.json) io.note(`root key ${rootKeyId} ends: ${instantText(endsAt)}`);
+    return 0;
+  },
+});
