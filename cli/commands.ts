@@ -103,6 +103,11 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import("./commands/rootkey/expire.ts")).rootkeyExpire,
   },
   {
+    name: "rootkey rotate",
+    summary: "make the successor of a root key, which ends later",
+    load: async () => (await import("./commands/rootkey/rotate.ts")).rootkeyRotate,
+  },
+  {
     name: "rootkey revoke",
     summary: "revoke a root key permanently",
     load: async () => (await import("./commands/rootkey/revoke.ts")).rootkeyRevoke,
@@ -171,6 +176,11 @@ export const COMMANDS: readonly CommandRow[] = [
     name: "analytics",
     summary: "show how often keys were verified, as a table and a plot",
     load: async () => (await import("./commands/analytics.ts")).analytics,
+  },
+  {
+    name: "dashboard link",
+    summary: "make a link that signs a person in to the dashboard, once",
+    load: async () => (await import("./commands/dashboard/link.ts")).dashboardLink,
   },
   {
     name: "audit",

@@ -85,11 +85,16 @@ describe("the api-server", () => {
     const args = [programOf("api-server"), "--host", "127.0.0.1", "--port", String(port)];
     const server = await startProcess(process.execPath, args, { cwd: folder, env, readyLine: /"msg":"ready"/ });
     try {
-      for (const path of ["/readyz", "/docs", "/docs/swagger-ui-bundle.js", "/openapi.json"]) {
+      for (const path of ["/readyz", "/docs", "/docs/swagger-ui-bundle.js", "/openapi.json", "/dashboard/"]) {
         const response = await fetch(`http://127.0.0.1:${port}${path}`);
         expect({ path, status: response.status }).toEqual({ path, status: 200 });
         expect(await response.text()).not.toBe("");
       }
+      const page = await (await fetch(`http://127.0.0.1:${port}/dashboard/`)).text();
+      const [, script = ""] = /src="(\/dashboard\/assets\/[^"]+\.js)"/.exec(page) ?? [];
+      const headers = { "accept-encoding": "br" };
+      const file = await fetch(`http://127.0.0.1:${port}${script}`, { headers });
+      expect(file.headers.get("content-encoding")).toBe("br");
     } finally {
       await server.stop();
     }

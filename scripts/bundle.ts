@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { build, type Metafile } from "esbuild";
+import { ensureDashboard } from "./build-dashboard.ts";
 
 /*
  * Makes of each part one file, `dist/PART/main.mjs`, with its libraries inside and the few files beside it that it reads when
@@ -25,9 +26,10 @@ const swagger = (name: string) => ({
   [`node_modules/swagger-ui-dist/${name}`]: createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`),
 });
 
-/** What the api-server reads: its migrations, and what the page at `/docs` is made of. */
+/** What the api-server reads: its migrations, the dashboard, and what the page at `/docs` is made of. */
 const SERVER_FILES = {
   migrations: "api-server/store/migrations",
+  dashboard: "dashboard/dist",
   ...swagger("package.json"),
   ...swagger("swagger-ui-bundle.js"),
   ...swagger("swagger-ui.css"),
@@ -66,6 +68,7 @@ export async function bundle(name: string, folder: string): Promise<Metafile> {
   // esbuild escapes non-ASCII characters except in comments. One such character makes V8 store the whole source with two bytes per
   // character: 2 MB for every pod.
   writeFileSync(outfile, readFileSync(outfile, "utf8").replace(/[^\0-\x7f]/g, "?"));
+  if (part.files !== undefined && "dashboard" in part.files) await ensureDashboard();
   for (const [to, from] of Object.entries(part.files ?? {})) {
     mkdirSync(dirname(join(folder, to)), { recursive: true });
     cpSync(resolve(ROOT, from), join(folder, to), { recursive: true, filter: (path) => !path.endsWith(".ts") });

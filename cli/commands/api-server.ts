@@ -22,6 +22,7 @@ import {
   v1,
 } from "../options.ts";
 import { type Closers, runService } from "../process.ts";
+import { signInOf, signInOptions } from "../sign-in.ts";
 import { databaseAddress, databaseOptions, redisAddress, redisOptions } from "../stores.ts";
 import { reviewToken } from "../token-review.ts";
 import { parseMib, parsePort, parseRetention, parseSwitch, parseV1 } from "../values.ts";
@@ -67,6 +68,13 @@ export const apiServer = defineCommand({
       env: "POSTERN_TLS_CERT_FILE",
     },
     "tls-key-file": { ...certificateFile, help: "its private key", env: "POSTERN_TLS_KEY_FILE" },
+    dashboard: {
+      type: "string",
+      placeholder: "on|off",
+      help: "whether it serves the dashboard, at /dashboard/ of the API's port",
+      default: "on",
+      env: "POSTERN_DASHBOARD",
+    },
     "docs-url": { ...docsUrl, help: "base URL of error types; the server serves the pages itself" },
     region,
     "trusted-proxies": {
@@ -94,6 +102,7 @@ export const apiServer = defineCommand({
       env: "KUBECONFIG",
     },
     "encryption-keys-file": encryptionKeysFile,
+    ...signInOptions,
   },
   run: (options, io) =>
     runService({ name: "api-server", env: io.env, deadlineMs: 10_000 }, async ({ log, closers }) => {
@@ -115,6 +124,7 @@ export const apiServer = defineCommand({
             ? undefined
             : { host: options.host, port: parsePort("admin-port", options["admin-port"]) },
         tls: certificateOf(options, log),
+        dashboard: parseSwitch("dashboard", options.dashboard),
         docsUrl: options["docs-url"],
         region: options.region,
         trustedProxies: splitList(options["trusted-proxies"]),
@@ -130,6 +140,7 @@ export const apiServer = defineCommand({
         v1: parseV1(options),
         encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env),
         gates: await gatesOf(options, io, closers),
+        signIn: signInOf(options, log),
         waitsForPostgres: true,
         logger: log,
       });

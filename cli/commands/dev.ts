@@ -25,6 +25,7 @@ import {
   v1,
 } from "../options.ts";
 import { type Closers, runService } from "../process.ts";
+import { type SignInValues, signInOf, signInOptions } from "../sign-in.ts";
 import { parseHttpUrl, parseMib, parsePort, parseRetention, parseV1 } from "../values.ts";
 
 /*
@@ -43,6 +44,8 @@ interface ReadyLine {
   readonly sidecarUrl: string | null;
   readonly adminUrl: string | null;
   readonly rootKey: string;
+  /** Signs a browser in, once, within five minutes. */
+  readonly dashboardUrl: string;
   readonly pid: number;
 }
 
@@ -83,6 +86,7 @@ export const dev = defineCommand({
     ...retention,
     ...v1,
     "encryption-keys-file": encryptionKeysFile,
+    ...signInOptions,
     json,
   },
   run: (options, io) => {
@@ -99,6 +103,7 @@ export const dev = defineCommand({
         sidecarUrl: gate?.url ?? null,
         adminUrl: gate?.adminUrl ?? null,
         rootKey: server.rootKey,
+        dashboardUrl: await server.api.signInAddress(),
         pid: process.pid,
       };
       announce(ready, options.json, io);
@@ -106,7 +111,7 @@ export const dev = defineCommand({
   },
 });
 
-interface Options {
+interface Options extends SignInValues {
   readonly manifests: string | undefined;
   readonly upstream: string;
   readonly policy: string | undefined;
@@ -175,12 +180,13 @@ async function startServer(parts: {
     retentionDays: parseRetention(options),
     v1: parseV1(options),
     encryptionKeys: readEncryptionKeys(options["encryption-keys-file"], io.env) ?? keepEncryptionKeys(data),
+    signIn: signInOf(options, log),
     logger: log.child({ part: "api-server" }),
   });
   closers.add("api-server", () => api.close());
   const control = await startDevControl({ refill: (date) => api.refill(date) });
   closers.add("control", () => control.close());
-  writeDevState(data, { pid: process.pid, databaseUrl: url, control: control.state });
+  writeDevState(data, { pid: process.pid, databaseUrl: url, apiUrl: api.url, control: control.state });
   const { workspaceId, rootKey } = await api.devRootKey(io.env.POSTERN_ROOT_KEY);
   return { api, edge, workspaceId, rootKey };
 }
@@ -261,8 +267,10 @@ function announce(ready: ReadyLine, asJson: boolean, io: Io): void {
   io.out("");
   io.out("Postern is running.");
   io.out(`  API       ${ready.apiUrl}/v2/…   (browse ${ready.apiUrl}/docs)`);
+  io.out(`  dashboard ${ready.apiUrl}/dashboard/`);
   io.out(`  sidecar   ${ready.sidecarUrl ?? "none: the manifests have no ApiKeyPolicy in force"}`);
   if (ready.adminUrl !== null) io.out(`  probes    ${ready.adminUrl}/readyz, ${ready.adminUrl}/metrics`);
   io.out(`  root key  ${ready.rootKey}   (shown this once)`);
+  io.out(`  dashboard ${ready.dashboardUrl}   (signs in once; \`postern dashboard link\` makes another)`);
   io.out("");
 }

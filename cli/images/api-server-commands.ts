@@ -3,6 +3,7 @@ import { apiList } from "../commands/api/list.ts";
 import { apiSet } from "../commands/api/set.ts";
 import { apiServer } from "../commands/api-server.ts";
 import { audit } from "../commands/audit.ts";
+import { dashboardLink } from "../commands/dashboard/link.ts";
 import { ingest } from "../commands/ingest.ts";
 import { keyReencrypt } from "../commands/key/reencrypt.ts";
 import { managedList } from "../commands/managed/list.ts";
@@ -22,6 +23,7 @@ import { rootkeyEnable } from "../commands/rootkey/enable.ts";
 import { rootkeyExpire } from "../commands/rootkey/expire.ts";
 import { rootkeyList } from "../commands/rootkey/list.ts";
 import { rootkeyRevoke } from "../commands/rootkey/revoke.ts";
+import { rootkeyRotate } from "../commands/rootkey/rotate.ts";
 import { workspaceCreate } from "../commands/workspace/create.ts";
 import { workspaceDisable } from "../commands/workspace/disable.ts";
 import { workspaceEnable } from "../commands/workspace/enable.ts";
@@ -46,6 +48,7 @@ export const API_SERVER_COMMANDS = [
   rootkeyDisable,
   rootkeyEnable,
   rootkeyExpire,
+  rootkeyRotate,
   rootkeyRevoke,
   apiList,
   apiSet,
@@ -60,5 +63,6 @@ export const API_SERVER_COMMANDS = [
   refillRun,
   redisAcl,
   analytics,
+  dashboardLink,
   audit,
 ] as const;

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import { parseRolesFile } from "../../api-server/sign-in/roles-file.ts";
 import { webhookConfigurations } from "../../operator/webhook/configurations.ts";
 import { leavesOf } from "../../scripts/generate/chart/describe-values.ts";
 import { Values } from "../../scripts/generate/chart/values.ts";
@@ -49,6 +50,11 @@ const MATRIX: Readonly<Record<string, object>> = {
       priorityClassName: "system-cluster-critical",
       extraArgs: ["--api-v1=off"],
       tls: { existingSecret: "api-tls" },
+      dashboard: {
+        url: "https://postern.example.com",
+        oidc: { issuer: "https://id.example.com/", clientId: "postern", existingSecret: "oidc" },
+        groups: { "platform team": { "*": "admin" }, payments: { shop: "viewer" } },
+      },
     },
     database: { ...database, migration: { existingSecret: "db-owner", existingSecretKey: "address" } },
     redis,
@@ -232,6 +238,51 @@ describe("TLS of the API", () => {
     const objects = await render(MATRIX["addresses in Secrets"] ?? {});
     expect(deploymentOf(objects, "api-server").containers[0].readinessProbe.httpGet.scheme).toBe("HTTP");
     expect(JSON.stringify(objects)).not.toMatch(/NODE_EXTRA_CA_CERTS|tls-cert-file/);
+  });
+});
+
+describe("the dashboard", () => {
+  const containerOf = (objects: readonly Rendered[]) =>
+    objects.find(({ kind, metadata }) => kind === "Deployment" && metadata.name === "postern-api-server")?.spec.template
+      .spec.containers[0];
+
+  test("gets its provider, the file of the client's secret, and the roles of groups", async () => {
+    const objects = await render(MATRIX["everything optional"] ?? {});
+    const { args, env, volumeMounts } = containerOf(objects);
+    expect(args).toEqual(
+      expect.arrayContaining([
+        "--oidc-issuer=https://id.example.com/",
+        "--oidc-client-id=postern",
+        "--oidc-scopes=openid profile email",
+        "--oidc-client-secret-file=/secrets/oidc/client-secret",
+        "--dashboard-roles-file=/config/dashboard/roles.yaml",
+      ]),
+    );
+    expect(env).toContainEqual({ name: "POSTERN_DASHBOARD_URL", value: "https://postern.example.com" });
+    expect(volumeMounts).toContainEqual({ name: "oidc", mountPath: "/secrets/oidc", readOnly: true });
+    const file = objects.find(
+      ({ kind, metadata }) => kind === "ConfigMap" && metadata.name === "postern-api-server-dashboard",
+    );
+    const roles = parseRolesFile(file?.data["roles.yaml"]);
+    expect(roles(["platform team", "payments"])).toEqual([
+      { workspace: "*", role: "admin" },
+      { workspace: "shop", role: "viewer" },
+    ]);
+  });
+
+  test("is served without any of that, and can be switched off", async () => {
+    const { args } = containerOf(await render(MATRIX["addresses in Secrets"] ?? {}));
+    expect(args.join(" ")).not.toMatch(/oidc|dashboard/);
+    const off = { operator, ...stores, apiServer: { dashboard: { enabled: false } } };
+    expect(containerOf(await render(off)).args).toContain("--dashboard=off");
+  });
+
+  test.each([
+    { oidc: { issuer: "https://id.example.com", clientId: "postern" } },
+    { url: "https://postern.example.com", oidc: { issuer: "https://id.example.com" } },
+    { groups: { a: { shop: "owner" } } },
+  ])("refuses %j", async (dashboard) => {
+    await expect(render({ operator, ...stores, apiServer: { dashboard } })).rejects.toThrow(/dashboard/);
   });
 });
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { PERSON_ROLES } from "../../../core/permissions/person-roles.ts";
 
 /*
  * The values of the chart charts/postern, each with its default and what it means. `values.yaml`, `values.schema.json` and the table of its
@@ -122,6 +123,26 @@ export const Values = z.strictObject({
         existingSecretKey: text("Which key of that Secret.", "keys"),
       },
     ),
+    dashboard: group("The dashboard, at `/dashboard/` of the API's port.", {
+      enabled: switchedOn("Whether it is served."),
+      url: text(
+        "Where browsers reach it: `https://postern.example.com`. Empty: people sign in through `kubectl port-forward`, or by the api-server's own TLS.",
+      ),
+      oidc: group("An OpenID provider with which people sign in; without one they do with links.", {
+        issuer: text("Its URL, as it names itself; needs `url`. No provider when empty."),
+        clientId: text(
+          "Of the dashboard at the provider, which sends browsers back to `<url>/dashboard/auth/callback`.",
+        ),
+        existingSecret: text("A Secret with the client's secret, which is followed; a public client when empty."),
+        existingSecretKey: text("Which key of that Secret.", "client-secret"),
+        scopes: text("What is asked of the provider.", "openid profile email"),
+        groupsClaim: text("The claim that has a person's groups.", "groups"),
+      }),
+      groups: z
+        .record(z.string(), z.record(z.string(), z.enum(PERSON_ROLES)))
+        .default({})
+        .describe("Roles of the provider's groups: by group, by workspace (or `*`). A change holds at once."),
+    }),
     ...pods,
   }),
 
