@@ -1,0 +1,34 @@
+import { type ReactNode, useEffect } from "react";
+import "./page.css";
+
+/**
+ * The frame of a page: its title, what it is for in a sentence, and its actions. The title is also the document's; the shell moves the
+ * focus to it when the page opens, so that a screen reader says where one is.
+ */
+export function Page({
+  title,
+  about,
+  actions,
+  children,
+}: {
+  title: string;
+  about?: ReactNode;
+  actions?: ReactNode;
+  children: ReactNode;
+}): ReactNode {
+  useEffect(() => {
+    document.title = `${title} · Postern`;
+  }, [title]);
+  return (
+    <article className="page">
+      <header className="page-head">
+        <div className="page-title">
+          <h1 tabIndex={-1}>{title}</h1>
+          {about !== undefined && <p className="muted">{about}</p>}
+        </div>
+        {actions !== undefined && <div className="page-actions">{actions}</div>}
+      </header>
+      {children}
+    </article>
+  );
+}

@@ -1,0 +1,43 @@
+/* Times in words. Pure, and without the clock: the caller says what time it is. */
+
+const UNITS = [
+  { ms: 86_400_000, name: "d" },
+  { ms: 3_600_000, name: "h" },
+  { ms: 60_000, name: "min" },
+  { ms: 1000, name: "s" },
+] as const;
+
+/** `90_000` is "1 min 30 s": the two largest units, so that it is short and still exact enough to act on. */
+export function durationText(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  let rest = ms;
+  const parts: string[] = [];
+  for (const { ms: unit, name } of UNITS) {
+    const count = Math.floor(rest / unit);
+    if (count > 0) parts.push(`${count} ${name}`);
+    else if (parts.length > 0) break;
+    rest -= count * unit;
+    if (parts.length === 2) break;
+  }
+  return parts.join(" ");
+}
+
+/** "now", "2 min ago", "in 3 d": one unit, rounded down, which is what people say. */
+export function agoText(atMs: number, nowMs: number): string {
+  const distance = Math.abs(nowMs - atMs);
+  const unit = UNITS.find(({ ms }) => distance >= ms);
+  if (unit === undefined) return "now";
+  const text = `${Math.floor(distance / unit.ms)} ${unit.name}`;
+  return atMs > nowMs ? `in ${text}` : `${text} ago`;
+}
+
+/** When the text of `agoText` next changes, in ms from now: there is no need to look earlier. */
+export function agoLastsMs(atMs: number, nowMs: number): number {
+  const distance = Math.abs(nowMs - atMs);
+  const unit = UNITS.find(({ ms }) => distance >= ms)?.ms ?? 1000;
+  const passed = distance % unit;
+  return atMs > nowMs ? passed + 1 : unit - passed;
+}
+
+/** `2026-03-01 14:05:09 UTC`: the same for everyone who reads it, and sorts as text. */
+export const exactText = (atMs: number): string => `${new Date(atMs).toISOString().slice(0, 19).replace("T", " ")} UTC`;
